@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The one representation of file-list entries (design rule 1): fixed-size records, a name pool and side records, linked by
+ * offsets and never by pointers, so that the same bytes can be built by a walk or mapped from a file.
+ *
+ * A `struct entries` holds the entries of ONE directory, in wire order (protocol/02 5.1: non-directories before
+ * directories, each by bytes, a directory comparing as if its name ended in "/"). Names are single components, except that
+ * the first list may hold names that start with "/" (--relative).
+ */
+#ifndef ATTRS_ENTRY_H
+#define ATTRS_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+enum entry_flag {
+	ENTRY_TOP_DIR = 0x01,    /* directory named by an argument (XMIT_TOP_DIR) */
+	ENTRY_NO_CONTENT = 0x02, /* directory whose contents are not part of the transfer; with TOP_DIR: implied parent */
+	ENTRY_DUPLICATE = 0x04,  /* a hole: lost against an equal name (protocol/02 5.4); keeps its index */
+	ENTRY_HARD_LINKED = 0x08,/* link count > 1: side record has dev and ino */
+	ENTRY_HIDDEN = 0x10,     /* directory that is walked through but not listed (-R --no-implied-dirs below 30) */
+	ENTRY_SENT = 0x20,       /* transferred once already: the next request is a redo */
+	ENTRY_MOUNT = 0x40,      /* mount point under -x */
+};
+
+/* 48 bytes. */
+struct entry {
+	uint64_t size;       /* st_size as listed; 0 for devices and specials */
+	int64_t mtime;       /* seconds since the epoch */
+	uint32_t mtime_nsec; /* 0..999999999 */
+	uint16_t mode;       /* type and permission bits; 0: "delete this missing argument" */
+	uint16_t flags;      /* enum entry_flag */
+	uint32_t uid, gid;
+	uint32_t name;       /* offset of the NUL-terminated name in the pool */
+	uint16_t name_length;
+	uint16_t root;       /* which source argument's base directory it was found below (flist_root) */
+	uint32_t side;       /* index + 1 of the side record, 0: none */
+	uint32_t dir;        /* directories, after numbering: the flist's directory node + 1; else 0 */
+};
+
+/* What only some entries have. */
+struct entry_side {
+	uint64_t dev, ino;       /* ENTRY_HARD_LINKED */
+	int64_t atime;           /* -U */
+	uint32_t rdev_major, rdev_minor;
+	uint32_t target;         /* symlinks: offset of the NUL-terminated target in the pool */
+	uint32_t target_length;
+	uint8_t digest[20];      /* -c */
+	uint32_t link_group;     /* ENTRY_HARD_LINKED, set when numbered: arrival index + 1 of the group's first member */
+	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
+};
+
+struct entries {
+	struct entry *items;
+	uint32_t count, capacity;
+	char *pool;
+	uint32_t pool_used, pool_capacity;
+	struct entry_side *sides;
+	uint32_t side_count, side_capacity;
+};
+
+void entries_init(struct entries *list);
+void entries_free(struct entries *list);
+void entries_clear(struct entries *list); /* count 0, keeps memory */
+
+/* Append a zeroed entry with a copy of the name; the pointer is valid until the next append. EXIT_MALLOC past 4 GiB pools. */
+struct entry *entries_add(struct entries *list, const char *name, size_t name_length);
+/* The entry's side record, made (zeroed) if it has none. Valid until the next call for another entry. */
+struct entry_side *entries_side(struct entries *list, struct entry *entry);
+void entries_set_target(struct entries *list, struct entry *entry, const char *target, size_t length);
+
+static inline const char *entry_name(const struct entries *list, const struct entry *entry)
+{
+	return list->pool + entry->name;
+}
+
+static inline const struct entry_side *entry_side_of(const struct entries *list, const struct entry *entry)
+{
+	return entry->side ? &list->sides[entry->side - 1] : NULL;
+}
+
+static inline const char *entry_target(const struct entries *list, const struct entry *entry)
+{
+	return entry->side ? list->pool + list->sides[entry->side - 1].target : "";
+}
+
+static inline bool entry_is_dir(const struct entry *entry) { return S_ISDIR(entry->mode); }
+static inline bool entry_is_regular(const struct entry *entry) { return S_ISREG(entry->mode); }
+static inline bool entry_is_symlink(const struct entry *entry) { return S_ISLNK(entry->mode); }
+static inline bool entry_is_device(const struct entry *entry) { return S_ISCHR(entry->mode) || S_ISBLK(entry->mode); }
+static inline bool entry_is_special(const struct entry *entry) { return S_ISFIFO(entry->mode) || S_ISSOCK(entry->mode); }
+
+/* Stable sort into wire order; marks duplicates (5.4 rules 1 to 4: equal names, a directory wins, class flags merged). */
+void entries_sort(struct entries *list);
+/* Order of two entries of one directory at protocol >= 29: <0, 0, >0. */
+int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b);
+/* Binary search by name and kind in a sorted list: index or -1. */
+int32_t entries_find(const struct entries *list, const char *name, bool is_dir);
+
+#endif

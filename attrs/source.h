@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Where a file list comes from: a live tree, an attr tree (its regular files hold sizes, contents lie below another root),
+ * or (later) a snapshot. flist.c asks for the entries of one directory or one object; sender.c and local.c ask for content.
+ * Neither can tell which kind it is.
+ */
+#ifndef ATTRS_SOURCE_H
+#define ATTRS_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attrs/entry.h"
+#include "fs/root.h"
+
+enum attr_source_kind {
+	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
+	ATTRS_ATTR_TREE, /* attributes from attr_root, sizes from its 8-byte files, contents from content_root */
+};
+
+struct attr_source {
+	enum attr_source_kind kind;
+	struct fs_root attr_root;    /* what is listed */
+	struct fs_root content_root; /* ATTR_TREE: what is read; LIVE: unused */
+	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
+	const char *shown_prefix;    /* for messages outside daemons: the directory that attr_root is, "" if cwd-relative */
+	bool only_attrs;             /* --only-send-attrs: the content of a regular file is its size in 8 bytes LE */
+	uint64_t stale;              /* ATTR_TREE: contents sent whose size or mtime was not the listed one */
+	uint64_t missing;            /* contents asked for that were not there */
+};
+
+/* Options of a scan, fixed for a session. */
+struct scan_options {
+	bool links;              /* -l: read symlink targets */
+	bool devices, specials;
+	bool hard_links;         /* -H: note dev and ino */
+	bool atimes;             /* -U */
+	bool copy_links;         /* -L */
+	bool copy_dirlinks;      /* -k */
+	bool copy_unsafe_links;
+	bool copy_devices;
+	int one_file_system;     /* -x count */
+	bool ignore_nonreadable; /* daemon parameter */
+	bool munge_symlinks;     /* strip the /rsyncd-munged/ prefix from targets */
+	bool log_copied_unsafe;  /* "copying unsafe symlink" at -vv levels */
+	/* Is this name left out? Called before any stat; is_dir is known from the directory or a stat. */
+	bool (*excluded)(void *context, const char *path, bool is_dir);
+	void *context;
+};
+
+enum scan_result {
+	SCAN_OK,
+	SCAN_ERROR,    /* logged; IOERR_GENERAL */
+	SCAN_VANISHED, /* logged; IOERR_VANISHED */
+	SCAN_MISSING,  /* attr_source_entry only: no such object; not logged */
+};
+
+/*
+ * Append the entries of directory `path` (below attr_root) to `list`, unsorted. `transfer_dir` is its name in the transfer
+ * ("" for the root), used for filters and messages. `parent_dev`: device for -x. Errors of single names are logged and
+ * collected in *io_error (IOERR_*).
+ */
+enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
+				  const char *transfer_dir, uint64_t parent_dev, struct entries *list, int *io_error);
+
+/* One object named `name` (entry name) at `path`; follow: as for dot arguments and implied parents. *dev: its device. */
+enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
+				   const char *name, bool follow, struct entries *list, uint64_t *dev, int *io_error);
+
+/* Content of a regular file, opened for reading; *size as of now. -1 with errno. Never for only_attrs. */
+int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
+
+/* The root that per-directory merge files, --files-from and digests are read from: the real side. */
+const struct fs_root *attr_source_real_root(const struct attr_source *source);
+
+#define ATTR_FILE_SIZE 8
+void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size); /* unsigned little-endian */
+uint64_t attr_file_decode(const uint8_t in[ATTR_FILE_SIZE]);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The daemon: listen, admit, confine, serve (protocol/07). */
+#ifndef DAEMON_H
+#define DAEMON_H
+
+#include "options.h"
+
+/* --daemon: standalone, inetd or socket-activated as descriptor 0 tells; also --config-check. Returns the exit code. */
+int daemon_main(struct options *options);
+
+/* "--server --daemon .": one session on stdin and stdout, for a remote shell. Returns the exit code. */
+int daemon_over_shell(struct options *options);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What must happen to one file: pure functions over (list entry, destination's attributes, options), design rule 2. Used by
+ * the local engine and the generator; the same answer feeds itemized output and statistics (protocol/03 sections 8 and 9).
+ */
+#ifndef DECIDE_H
+#define DECIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attrs/entry.h"
+#include "fs/root.h"
+#include "options.h"
+
+enum action {
+	ACTION_NONE,          /* nothing to do, nothing to say */
+	ACTION_SKIP,          /* not to be touched; see skip */
+	ACTION_ATTRS,         /* up to date: only attributes (maybe none differ) */
+	ACTION_COPY,          /* regular file: content */
+	ACTION_MAKE,          /* directory, symlink, device, special: create or replace */
+	ACTION_DELETE,        /* missing argument with --delete-missing-args */
+};
+enum skip_reason { SKIP_NOTHING, SKIP_NOT_CREATING, SKIP_EXISTS, SKIP_NEWER, SKIP_OVER_MAX, SKIP_UNDER_MIN, SKIP_NOT_REGULAR };
+
+struct decision {
+	enum action action;
+	enum skip_reason skip;
+	uint32_t item_flags; /* ITEM_* of wire/request.h as protocol/03 section 9.1 computes them */
+	bool make_room;      /* something of another type is in the way */
+};
+
+/* What the decision may need to look at beyond metadata, asked for only when needed. */
+struct decide_probe {
+	bool (*same_content)(void *context); /* --checksum, or attr files: do contents agree? */
+	bool (*same_target)(void *context);  /* symlinks */
+	void *context;
+};
+
+/* The destination's attributes as they matter to a decision; exists false: nothing there. */
+struct decide_dest {
+	bool exists;
+	struct fs_stat st;
+};
+
+struct decide_rules {
+	const struct options *options;
+	bool am_root;
+	mode_t umask;
+	bool check_content; /* --only-send-attrs: equal size and time are not enough */
+};
+
+void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
+	    const struct decide_probe *probe, struct decision *decision);
+/* Final permission bits of the destination (protocol/03 8.1 step 8, 06 11.1 and 11.2). */
+mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest);
+
+#endif

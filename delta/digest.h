@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The strong checksums of protocol/03 section 4: of a block (seeded), of a whole file, of a file in the list. */
+#ifndef DELTA_DIGEST_H
+#define DELTA_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/session.h"
+
+#define DIGEST_MAX_LENGTH 20
+
+int digest_length(enum sum_algorithm algorithm); /* bytes on the wire: 16, 20, 8, 1 for none */
+
+/* How blocks are seeded in this session (protocol/03 4.3). */
+struct block_digest {
+	enum sum_algorithm algorithm;
+	int32_t seed;
+	bool seed_first; /* md5: CF_CHKSUM_SEED_FIX */
+};
+/* Full-length digest of one block; out has DIGEST_MAX_LENGTH bytes. */
+void block_digest_compute(const struct block_digest *how, const void *data, size_t length, uint8_t *out);
+
+/* A running digest of a whole file; opaque, reusable. */
+struct file_digest;
+struct file_digest *file_digest_new(void);
+void file_digest_free(struct file_digest *digest);
+/* Transfer digest (protocol/03 4.4: only SUM_MD4_OLD takes the seed). */
+void file_digest_start(struct file_digest *digest, enum sum_algorithm algorithm, int32_t seed);
+/* File-list digest (4.5: never seeded). */
+void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algorithm);
+void file_digest_update(struct file_digest *digest, const void *data, size_t length);
+int file_digest_finish(struct file_digest *digest, uint8_t out[DIGEST_MAX_LENGTH]); /* returns the length */
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Finding a basis file's blocks in a source file (protocol/03 section 5) and saying the result as tokens. */
+#ifndef DELTA_MATCH_H
+#define DELTA_MATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "delta/digest.h"
+#include "delta/token.h"
+#include "wire/request.h"
+
+/* Where source bytes come from: a window over an open file (or memory). */
+struct source_file;
+/* size: as fstat gave it at open time; the file is read through pread(2), never mapped, and what cannot be read (error, or
+ * the file shrank) is delivered as zero bytes with *failed set (protocol/03 7.8). The descriptor is not owned. */
+struct source_file *source_file_new(int fd, uint64_t size);
+struct source_file *source_file_new_memory(const void *bytes, uint64_t size);
+void source_file_free(struct source_file *file);
+bool source_file_failed(const struct source_file *file, int *error); /* error: errno, 0 for a shrunken file */
+
+struct match_stats {
+	uint64_t literal_bytes, matched_bytes;
+	uint64_t hash_hits, false_alarms, matches;
+};
+
+struct match_request {
+	struct source_file *source;
+	uint64_t size;                  /* of the source */
+	const struct block_sums *sums;  /* count 0: everything is literal */
+	struct block_digest block;      /* seeding of block sums */
+	enum sum_algorithm file_sum;    /* transfer digest over the whole file */
+	int32_t seed;
+	bool in_place;                  /* protocol/03 5.3 applies */
+	uint64_t append_from;           /* --append: bytes the peer has; only the rest is sent (clamped to size) */
+	bool append_verify;             /* the digest covers the first append_from bytes too */
+};
+
+/*
+ * Write tokens for the whole source through `tokens` (including the end token) and compute the whole-file digest into
+ * digest (returns its length). Work is bounded: at most 1024 candidates per offset, equal (weak, strong) pairs stored once,
+ * and in all c * (size + count) steps, after which the rest is literal (S-056). If reading failed, the digest is the
+ * deliberately wrong one of protocol/03 7.8. Calls wire_keep_alive through the token writer.
+ */
+int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
+	       uint8_t digest[DIGEST_MAX_LENGTH]);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The weak rolling checksum, protocol/03 section 4.1. */
+#ifndef DELTA_ROLLING_H
+#define DELTA_ROLLING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* s1 | s2 << 16 over signed bytes; vectorised where the compiler gives it. */
+uint32_t rolling_compute(const void *data, size_t length);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The file list of a transfer: which directories it has, in which order, under which numbers (protocol/02).
+ *
+ * A list is a tree of directory nodes. Node 0 is the first list (what the arguments name); every directory entry that is
+ * not "." and not a duplicate has a node of its own, whose `entries` are loaded when the walk (depth first, in wire order)
+ * reaches it and may be dropped when the session is done with them. Both numberings of protocol/02 follow from that:
+ *
+ * - incremental: a node's entries are first_ndx .. first_ndx + count - 1, the directory itself is first_ndx - 1;
+ * - not incremental: a directory's own index, then its non-directories, then each sub-directory with its contents.
+ *
+ * so an index is found by a binary search over nodes. Protocol 27 and 28 sort the whole list by full path instead; the list
+ * then keeps one permutation array.
+ *
+ * The same list serves the sender (flist_send.c writes it to the wire) and the local engine (which walks it).
+ */
+#ifndef FLIST_H
+#define FLIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attrs/entry.h"
+#include "attrs/source.h"
+#include "filter/filter.h"
+#include "lib/strbuf.h"
+#include "wire/session.h"
+
+struct options;
+
+struct flist;
+
+/* One directory whose entries are part of the list. */
+struct flist_dir {
+	int32_t parent;          /* node index, -1 for node 0 */
+	uint32_t parent_entry;   /* which entry of the parent's entries */
+	int32_t number;          /* directory number of protocol/02 6.3, -1 for node 0 */
+	int32_t first_ndx;       /* index of the first entry (see above), -1 until numbered */
+	int32_t own_ndx;         /* index under which the directory itself is reported, -1: none */
+	bool loaded, freed;
+	struct entries entries;  /* valid while loaded and not freed */
+	char *name;              /* last component (or whole name in node 0's children with a leading "/") */
+	uint64_t dev;            /* for -x */
+	uint16_t root;           /* first source root */
+	uint16_t flags;          /* ENTRY_* class flags after merging */
+	/* further members of a group of equal directories, implied children...: private to flist.c */
+	struct flist_merge *merge;
+};
+
+/* Where a found entry lives. */
+struct flist_pos {
+	int32_t dir;    /* node index */
+	uint32_t index; /* into its entries; UINT32_MAX: the directory itself, see `entry` */
+	struct entry *entry;
+	struct entries *entries;
+};
+
+/*
+ * New list. sources: the module's source (daemon) or NULL: arguments are then paths of the local operator and every base
+ * directory is opened as a live source. user: the client's rules; hidden: the daemon's own, or NULL.
+ */
+struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
+			struct filter_list *user, struct filter_list *hidden);
+void flist_free(struct flist *list);
+
+/* Add one source argument (protocol/02 section 7), or one name of a --files-from list (from_file). Errors are logged and
+ * noted for the exit code as stock does. Arguments of a daemon are module-relative. Only before flist_finish_arguments. */
+void flist_add_argument(struct flist *list, const char *argument, bool from_file);
+/* Sorts and numbers node 0. */
+void flist_finish_arguments(struct flist *list);
+
+/* Load the next directory of the walk. Returns its node index, or -1 at the end. *announce: its number for the wire. */
+int32_t flist_load_next(struct flist *list);
+bool flist_is_complete(const struct flist *list); /* everything has been loaded */
+uint32_t flist_dir_count(const struct flist *list);
+struct flist_dir *flist_dir(struct flist *list, int32_t node);
+void flist_drop_entries(struct flist *list, int32_t node); /* free the memory of its entries */
+
+/* Transfer path of a node ("" for node 0) or of an entry, appended to `out` after a reset. */
+void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out);
+void flist_entry_path(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
+/* The same as messages show it: CWD-absolute outside daemons, "NAME" module-relative inside ("\"/x\" (in mod)" is made by
+ * flist_quote). */
+void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
+/* protocol/06 8.8 %f */
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
+
+/* Source and path below it to open an entry's content with. */
+struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
+
+/* Total of sizes and numbers so far, for statistics. */
+struct flist_totals {
+	uint64_t size;      /* regular files and symlinks, as stock sums */
+	uint32_t files, dirs, symlinks, devices, specials; /* entries by kind */
+};
+const struct flist_totals *flist_totals(const struct flist *list);
+struct attr_source *flist_module_source(struct flist *list);
+
+/* --- sending (flist_send.c) --- */
+
+/* The whole opening of a sending side after the filter list: reads arguments or files-from names, sends the first list (and,
+ * without incremental recursion, everything with id lists and the I/O error word). */
+struct flist_sender;
+struct flist_sender *flist_send_start(struct flist *list, struct session *session, const struct options *options);
+void flist_sender_free(struct flist_sender *sender);
+/* Incremental: keep at least 1000 entries ahead of `current_ndx`'s list (protocol/02 6.4). */
+void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
+/* The oldest list is done (an NDX_DONE in phase 0): drop it. Returns the number of lists still held. */
+int flist_send_drop_oldest(struct flist_sender *sender);
+int flist_send_held(const struct flist_sender *sender);
+bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
+/* Resolve an index from the peer: dies as protocol/08 2.3 and S-026, S-027, S-029 say. */
+void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);
+
+#endif

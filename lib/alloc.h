@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Memory that is there or the process ends with EXIT_MALLOC; every count times size is checked by division. */
+#ifndef LIB_ALLOC_H
+#define LIB_ALLOC_H
+
+#include <stddef.h>
+
+/* All return zeroed (xcalloc) or uninitialised memory for the caller to free(); size 0 gives a valid pointer. */
+void *xmalloc(size_t size);
+void *xcalloc(size_t count, size_t size);
+/* Resize to count * size bytes; the added bytes are uninitialised. */
+void *xrealloc_array(void *old, size_t count, size_t size);
+char *xstrdup(const char *text);
+char *xstrndup(const char *text, size_t length);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Like xcalloc for sizes that come from a peer: a request over the ceiling (--max-alloc, default 1 GiB, which a peer cannot
+ * raise) ends with EXIT_MALLOC and "exceeded --max-alloc=N setting" without allocating (protocol/08 2.1).
+ */
+void *peer_alloc(size_t count, size_t size, size_t ceiling);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What was asked: the command line of a client, of a server, and of a daemon's client (protocol/06 sections 1 to 4). */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "delta/token.h"
+#include "filter/filter.h"
+#include "lib/vec.h"
+#include "ui/levels.h"
+#include "wire/args.h"
+#include "wire/session.h"
+
+enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, DELETE_DELAY, DELETE_AFTER };
+enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
+
+/* One filter option, in command-line order; turned into rules by options_add_filters once the protocol is known. */
+struct filter_option {
+	enum { FOPT_RULE, FOPT_FILE, FOPT_SHORTCUT_F, FOPT_CVS } kind;
+	enum filter_style style;
+	char *text; /* rule or file name */
+	int times;
+};
+
+struct options {
+	/* role */
+	bool server, sender, daemon;
+	const char *client_info; /* server: value of -e after the dot-or-version, "" if none */
+	bool secluded_args;
+	int old_args;
+	int max_protocol;
+
+	/* output */
+	int verbose, quiet;
+	struct ui_levels levels; /* --info / --debug, after -v */
+	enum stderr_mode stderr_mode;
+	bool stderr_mode_given;
+	bool motd, stats, list_only, dry_run, eight_bit_output;
+	int human_readable; /* level of protocol/06 8.5, starts at 1 */
+	bool progress;
+	int itemize;              /* -i count; server: %i in --log-format is 1, %I 2 */
+	const char *out_format;   /* NULL: none */
+	const char *log_file, *log_file_format;
+	bool log_format_has_i;    /* items without a transfer are reported: log format has %i, protocol/03 2.7 */
+
+	/* what is transferred and preserved */
+	int recursive;            /* 0; 1: implied by -a; 2: explicit -r */
+	bool allow_inc_recurse;
+	bool dirs, relative, implied_dirs;
+	bool links, copy_links, copy_dirlinks, keep_dirlinks, copy_unsafe_links, safe_links, munge_links;
+	int hard_links;
+	bool perms, executability, acls, owner, group, devices, specials, copy_devices, times;
+	int xattrs, atimes;
+	bool omit_dir_times, omit_link_times, open_noatime, numeric_ids, sparse, preallocate;
+	int one_file_system;
+	struct chmod_rules *chmod; /* NULL: none (ui-independent, see fs/chmod.h) */
+	bool use_qsort;
+
+	/* selection and deletion */
+	bool checksum, ignore_times, size_only, update, existing, ignore_existing;
+	bool remove_source_files, remove_sent_files;
+	int64_t max_size, min_size; /* -1: none */
+	int modify_window;
+	VEC(struct filter_option) filters;
+	bool cvs_exclude;
+	const char *files_from;     /* file name as given, NULL if none */
+	bool files_from_remote;     /* ":path" / "host:path" on a client; on a server: "-" means streamed by the client */
+	bool from0, prune_empty_dirs;
+	enum delete_when delete_when;
+	bool delete_excluded, delete_missing_args, ignore_missing_args, force, ignore_errors;
+	int max_delete;             /* -1: no limit */
+	bool mkpath;
+	bool backup, partial, delay_updates;  /* known to a server sender for protocol behaviour only */
+	int fuzzy, alt_dests;
+	bool has_partial_dir;
+
+	/* mechanics */
+	int whole_file;             /* -1 default, 0, 1 */
+	bool inplace;
+	int append;                 /* 0, 1 append, 2 append-verify */
+	bool fsync;
+	bool compress;
+	const char *compress_choice; /* NULL: negotiate */
+	int compress_level;
+	bool compress_level_set;
+	struct skip_list *skip_compress; /* NULL: option not given */
+	const char *checksum_choice;
+	int32_t checksum_seed;
+	uint32_t block_size;
+	uint32_t bwlimit;           /* KiB/s */
+	int timeout;
+	time_t stop_at;             /* 0: none */
+	const char *iconv;          /* NULL: none; the local charset spec */
+	size_t max_alloc;
+	bool ignore_errors_given;
+
+	/* ours */
+	bool only_send_attrs;
+
+	/* daemon mode */
+	bool detach;                /* default true */
+	const char *config_file;    /* NULL: default */
+	const char *address, *sockopts;
+	int port;                   /* 0: not given */
+	int ip_family;              /* 0, 4, 6 */
+	bool config_check;
+	VEC(char *) dparams;
+
+	/* operands: what is left after the options */
+	struct args operands;
+};
+
+/* Refusal of options by a daemon module; made by daemon.c from `refuse options` (protocol/07 5.19). NULL: nothing. */
+struct refused_options;
+struct refused_options *refused_options_new(const char *refuse_parameter, bool has_charset);
+void refused_options_free(struct refused_options *refused);
+
+enum options_result { OPTIONS_OK, OPTIONS_ERROR, OPTIONS_EXIT };
+
+/*
+ * Parse argv (argv[0] is a program name). Positional words go to `operands`.
+ * OPTIONS_ERROR: *code and a malloc'ed one-line *error (without "rsync: " prefix and newline); nothing has been printed.
+ * OPTIONS_EXIT: help or version has been printed, end with *code.
+ * `refused` non-NULL marks a daemon's client: daemon options are "Attempt to hack rsync thwarted!", --version and --help are
+ * refused, parsing ends at the first "." word.
+ */
+enum options_result options_parse(struct options *options, int argc, char **argv, const struct refused_options *refused,
+				  char **error, int *code);
+void options_free(struct options *options);
+
+/* Build the filter rules of the command line into `list` (client and local runs). */
+void options_add_filters(const struct options *options, struct filter_list *list);
+
+/* The part of the options that the protocol set-up needs. */
+void options_setup_request(const struct options *options, struct setup_request *request);
+
+#endif

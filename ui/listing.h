@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One line of --list-only (protocol/06 8.9). */
+#ifndef UI_LISTING_H
+#define UI_LISTING_H
+
+#include <stdbool.h>
+
+#include "attrs/entry.h"
+#include "lib/strbuf.h"
+
+/* path: transfer name. Appends without newline. */
+void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, const char *path, int number_level,
+		  bool with_atime, bool with_target);
+
+#endif

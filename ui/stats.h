@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The final statistics of a client (protocol/06 8.4). */
+#ifndef UI_STATS_H
+#define UI_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kind_counts { uint64_t total, dirs, links, devices, specials; }; /* regular = total minus the others */
+
+struct run_stats {
+	struct kind_counts files, created, deleted;
+	uint64_t transferred_files;
+	uint64_t total_size, transferred_size, literal, matched;
+	uint64_t list_size;
+	int64_t list_build_ms, list_transfer_ms;
+	uint64_t sent, received;
+	int64_t elapsed_seconds; /* whole seconds */
+};
+/* Print the block of --stats (full) and the two trailer lines, as L_INFO. */
+void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, bool dry_run);
+
+#endif

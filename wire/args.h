@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The argument words of a session as they travel: to a daemon, and in a secluded block (protocol/01 section 5). */
+#ifndef WIRE_ARGS_H
+#define WIRE_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/wire.h"
+
+#define ARGS_MAX_COUNT 15998 /* S-037 */
+#define ARGS_MAX_LENGTH 5119
+
+struct args {
+	char **items; /* NULL-terminated, each malloc'ed */
+	size_t count;
+};
+
+void args_free(struct args *args);
+void args_append(struct args *args, const char *text);
+
+/* Words up to the empty one. nul_terminated: protocol >= 30 and secluded blocks; else LF and CR end a word. Too many:
+ * "too many daemon arguments", EXIT_PROTOCOL; too long: EXIT_PROTOCOL (S-008, S-037). */
+void args_read(struct wire *wire, struct args *args, bool nul_terminated);
+/* A secluded block: the placeholder program name is dropped. */
+void args_read_secluded(struct wire *wire, struct args *args);
+/* protocol/01 5.3: remove one level of backslashes from every word up to and including the first "." word. */
+void args_unescape_options(struct args *args);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One connection: buffered reading and writing of rsync's primitive encodings (protocol/01 section 8), with or without
+ * multiplexing (section 9). Reading and writing are independent directions.
+ *
+ * - Writes collect in a buffer; wire_flush sends it. While a write blocks, incoming bytes are drained into the input
+ *   buffer (bounded), so two peers that both write do not deadlock. Messages are handled when a read meets them, in a
+ *   loop and never from inside a write: no recursion whatever the peer sends.
+ * - Every reader checks its field's range and ends with die(): EXIT_STREAMIO for broken encodings and frames,
+ *   EXIT_PROTOCOL for a value out of range, naming the field. Callers never re-check.
+ * - End of file where more is needed: "connection unexpectedly closed (N bytes received so far) [ROLE]", EXIT_STREAMIO.
+ * - Time-outs, keep-alives, --bwlimit, --stop-at and the handshake deadline live here.
+ */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+struct wire;
+
+/* Message codes, protocol/01 section 9.3. */
+enum message_code {
+	MSG_DATA = 0,
+	MSG_ERROR_XFER = 1,
+	MSG_INFO = 2,
+	MSG_ERROR = 3,
+	MSG_WARNING = 4,
+	MSG_ERROR_SOCKET = 5,
+	MSG_LOG = 6,
+	MSG_CLIENT = 7,
+	MSG_ERROR_UTF8 = 8,
+	MSG_REDO = 9,
+	MSG_STATS = 10,
+	MSG_IO_ERROR = 22,
+	MSG_IO_TIMEOUT = 33,
+	MSG_NOOP = 42,
+	MSG_ERROR_EXIT = 86,
+	MSG_SUCCESS = 100,
+	MSG_DELETED = 101,
+	MSG_NO_SEND = 102,
+};
+
+/* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
+ * 9.6 (text messages at most 5119 bytes). NOOP and empty DATA never arrive here. `payload` is valid during the call. */
+typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
+
+/* Descriptors are not closed by wire_free; they are set non-blocking. `role_is_sender` decides which codes are legal. */
+struct wire *wire_new(int in_fd, int out_fd);
+/* For tests and fuzzing: reads from memory, writes are collected (wire_test_output). */
+struct wire *wire_new_memory(const void *input, size_t length);
+const uint8_t *wire_test_output(struct wire *wire, size_t *length);
+void wire_free(struct wire *wire);
+
+void wire_set_protocol(struct wire *wire, int protocol); /* ndx form, longint/varint aliases */
+void wire_set_message_handler(struct wire *wire, wire_message_handler *handler, void *context);
+
+/* Multiplexing of each direction; flushes output first. Bytes already buffered stay in the stream. */
+void wire_set_mux_in(struct wire *wire, bool on);
+void wire_set_mux_out(struct wire *wire, bool on);
+bool wire_mux_out(const struct wire *wire);
+
+/* Seconds without any byte read or written until "io timeout after N seconds -- exiting", EXIT_TIMEOUT; 0: none. Also sets
+ * the keep-alive interval, ceil(N/2) (protocol/01 9.8). */
+void wire_set_timeout(struct wire *wire, int seconds);
+int wire_timeout(const struct wire *wire);
+/* Absolute CLOCK_MONOTONIC deadline in nanoseconds for the handshake (protocol/07 5.2), 0: none. On expiry `expired` is
+ * called (it must not return). */
+void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context);
+/* --stop-at / --stop-after: wall-clock second at which to end with "stopping at requested limit", EXIT_TIMEOUT; 0: none. */
+void wire_set_stop_at(struct wire *wire, time_t when);
+void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second); /* protocol/03 section 13; 0: none */
+/* Called from any wait, at least once a second while waiting; lets a role notice signals. NULL: none. */
+void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context);
+
+/* Raw byte counts of both directions, headers included; wire_reset_counts at the start of the statistics. */
+uint64_t wire_bytes_read(const struct wire *wire);
+uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered */
+void wire_reset_counts(struct wire *wire);
+
+/* --- writing --- */
+void wire_write(struct wire *wire, const void *bytes, size_t length);
+void wire_write_byte(struct wire *wire, uint8_t value);
+void wire_write_short(struct wire *wire, uint16_t value);
+void wire_write_int(struct wire *wire, int32_t value);
+void wire_write_longint(struct wire *wire, int64_t value);
+void wire_write_varint(struct wire *wire, int32_t value);
+void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes);
+void wire_write_vint30(struct wire *wire, int32_t value);                 /* int below protocol 30, else varint */
+void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes); /* longint below 30, else varlong */
+void wire_write_vstring(struct wire *wire, const void *bytes, size_t length); /* length <= 32767 */
+void wire_write_ndx(struct wire *wire, int32_t ndx);
+/* One message frame now (before data that is still buffered is allowed, after data is not). At a protocol or direction
+ * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as protocol/01 9.3 and 9.4 say. */
+void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length);
+void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value);
+void wire_flush(struct wire *wire);
+/* Send a keep-alive if half the time-out has passed without output; cheap, for long computations. */
+void wire_keep_alive(struct wire *wire);
+
+/* --- reading --- */
+void wire_read(struct wire *wire, void *bytes, size_t length);
+uint8_t wire_read_byte(struct wire *wire);
+uint16_t wire_read_short(struct wire *wire);
+int32_t wire_read_int(struct wire *wire);
+int64_t wire_read_longint(struct wire *wire);
+int32_t wire_read_varint(struct wire *wire);
+int64_t wire_read_varlong(struct wire *wire, int min_bytes);
+int32_t wire_read_vint30(struct wire *wire);
+int64_t wire_read_vlong30(struct wire *wire, int min_bytes);
+/* A 32-bit field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N". */
+int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field);
+int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field);
+/* Into buf (size bytes, NUL-terminated); longer or with a NUL inside: EXIT_PROTOCOL. Returns the length. */
+size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field);
+/* Any ndx value (protocol/01 8.7); the caller's role checks what is legal there. */
+int32_t wire_read_ndx(struct wire *wire);
+/* Bytes of a line up to and without `stop1` or `stop2`, into buf; false at end of file before any stop byte. A NUL inside
+ * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). */
+bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad);
+/* Is there anything to read without waiting (buffered or readable)? */
+bool wire_input_ready(struct wire *wire);
+/* Read and throw away until end of file, ERROR_EXIT, or `seconds` (protocol/01 10.8). */
+void wire_drain(struct wire *wire, int seconds);
+
+#define NDX_DONE (-1)
+#define NDX_FLIST_EOF (-2)
+#define NDX_DEL_STATS (-3)
+#define NDX_FLIST_OFFSET (-101)
+
+#endif
