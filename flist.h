@@ -30,29 +30,31 @@ struct options;
 
 struct flist;
 
-/* One directory whose entries are part of the list. */
+/* One directory whose entries are part of the list. Children of a node are consecutive nodes, in wire order. */
 struct flist_dir {
-	int32_t parent;          /* node index, -1 for node 0 */
-	uint32_t parent_entry;   /* which entry of the parent's entries */
-	int32_t number;          /* directory number of protocol/02 6.3, -1 for node 0 */
-	int32_t first_ndx;       /* index of the first entry (see above), -1 until numbered */
-	int32_t own_ndx;         /* index under which the directory itself is reported, -1: none */
-	bool loaded, freed;
-	struct entries entries;  /* valid while loaded and not freed */
-	char *name;              /* last component (or whole name in node 0's children with a leading "/") */
+	struct entries *entries; /* NULL before loading and after dropping */
+	struct flist_parts *parts; /* private to flist.c: where the entries come from */
 	uint64_t dev;            /* for -x */
-	uint16_t root;           /* first source root */
-	uint16_t flags;          /* ENTRY_* class flags after merging */
-	/* further members of a group of equal directories, implied children...: private to flist.c */
-	struct flist_merge *merge;
+	int32_t parent;          /* node index, -1 for node 0 */
+	uint32_t parent_entry;   /* which entry of the parent's entries it is */
+	int32_t first_child;
+	uint32_t child_count;
+	int32_t number;          /* directory number of protocol/02 6.3, -1 for node 0 */
+	int32_t own_ndx;         /* index under which the directory itself is reported (see above) */
+	int32_t first_ndx;       /* index of entries->items[0] */
+	uint32_t count;          /* number of entries, holes included; stays when the entries are dropped */
+	uint32_t name;           /* offset in the list's pool of directory names */
+	uint16_t name_length;
+	uint16_t flags;          /* ENTRY_* of the directory's entry */
+	bool loaded;
 };
 
 /* Where a found entry lives. */
 struct flist_pos {
-	int32_t dir;    /* node index */
-	uint32_t index; /* into its entries; UINT32_MAX: the directory itself, see `entry` */
+	int32_t dir;    /* node whose entries the entry belongs to */
+	struct entries *entries; /* of that node, or of its parent when the directory itself is meant */
 	struct entry *entry;
-	struct entries *entries;
+	bool is_gap;    /* the directory itself, by its gap index (incremental) */
 };
 
 /*
@@ -69,7 +71,7 @@ void flist_add_argument(struct flist *list, const char *argument, bool from_file
 /* Sorts and numbers node 0. */
 void flist_finish_arguments(struct flist *list);
 
-/* Load the next directory of the walk. Returns its node index, or -1 at the end. *announce: its number for the wire. */
+/* Load the next directory of the walk (never node 0). Returns its node index, or -1 at the end. */
 int32_t flist_load_next(struct flist *list);
 bool flist_is_complete(const struct flist *list); /* everything has been loaded */
 uint32_t flist_dir_count(const struct flist *list);

@@ -37,7 +37,7 @@ struct entry {
 	uint16_t name_length;
 	uint16_t root;       /* which source argument's base directory it was found below (flist_root) */
 	uint32_t side;       /* index + 1 of the side record, 0: none */
-	uint32_t dir;        /* directories, after numbering: the flist's directory node + 1; else 0 */
+	uint32_t dir;        /* directories that the list enters: the flist's directory node (never 0); else 0 */
 };
 
 /* What only some entries have. */
@@ -47,8 +47,6 @@ struct entry_side {
 	uint32_t rdev_major, rdev_minor;
 	uint32_t target;         /* symlinks: offset of the NUL-terminated target in the pool */
 	uint32_t target_length;
-	uint8_t digest[20];      /* -c */
-	uint32_t link_group;     /* ENTRY_HARD_LINKED, set when numbered: arrival index + 1 of the group's first member */
 	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
 };
 
@@ -69,6 +67,8 @@ void entries_clear(struct entries *list); /* count 0, keeps memory */
 struct entry *entries_add(struct entries *list, const char *name, size_t name_length);
 /* The entry's side record, made (zeroed) if it has none. Valid until the next call for another entry. */
 struct entry_side *entries_side(struct entries *list, struct entry *entry);
+/* Take back the entry that was just added. */
+void entries_remove_last(struct entries *list);
 void entries_set_target(struct entries *list, struct entry *entry, const char *target, size_t length);
 
 static inline const char *entry_name(const struct entries *list, const struct entry *entry)
@@ -92,8 +92,11 @@ static inline bool entry_is_symlink(const struct entry *entry) { return S_ISLNK(
 static inline bool entry_is_device(const struct entry *entry) { return S_ISCHR(entry->mode) || S_ISBLK(entry->mode); }
 static inline bool entry_is_special(const struct entry *entry) { return S_ISFIFO(entry->mode) || S_ISSOCK(entry->mode); }
 
-/* Stable sort into wire order; marks duplicates (5.4 rules 1 to 4: equal names, a directory wins, class flags merged). */
+/* Stable sort into wire order; the array is then as large as needed and no larger. */
 void entries_sort(struct entries *list);
+/* Mark the losers among equal names of a sorted list (protocol/02 5.4 rules 1 to 4): a directory wins over another kind, the
+ * first over later ones, class flags of directories are merged into the winner. One scan of one directory has none. */
+void entries_mark_duplicates(struct entries *list);
 /* Order of two entries of one directory at protocol >= 29: <0, 0, >0. */
 int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b);
 /* Binary search by name and kind in a sorted list: index or -1. */

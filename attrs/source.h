@@ -12,6 +12,7 @@
 
 #include "attrs/entry.h"
 #include "fs/root.h"
+#include "lib/strbuf.h"
 
 enum attr_source_kind {
 	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
@@ -24,7 +25,8 @@ struct attr_source {
 	struct fs_root content_root; /* ATTR_TREE: what is read; LIVE: unused */
 	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
 	const char *shown_prefix;    /* for messages outside daemons: the directory that attr_root is, "" if cwd-relative */
-	bool only_attrs;             /* --only-send-attrs: the content of a regular file is its size in 8 bytes LE */
+	bool only_attrs;             /* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
+	bool open_noatime;           /* open contents with O_NOATIME where allowed */
 	uint64_t stale;              /* ATTR_TREE: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */
 };
@@ -42,7 +44,8 @@ struct scan_options {
 	int one_file_system;     /* -x count */
 	bool ignore_nonreadable; /* daemon parameter */
 	bool munge_symlinks;     /* strip the /rsyncd-munged/ prefix from targets */
-	bool log_copied_unsafe;  /* "copying unsafe symlink" at -vv levels */
+	bool log_copied_unsafe;  /* INFO_SYMSAFE: "copying unsafe symlink" */
+	bool log_mounts;         /* INFO_MOUNT: "skipping mount-point dir" */
 	/* Is this name left out? Called before any stat; is_dir is known from the directory or a stat. */
 	bool (*excluded)(void *context, const char *path, bool is_dir);
 	void *context;
@@ -69,6 +72,9 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 
 /* Content of a regular file, opened for reading; *size as of now. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
+
+/* Append the path as messages quote it: "/x/y" in double quotes, and (in MODULE) on a daemon. */
+void attr_source_quote(const struct attr_source *source, const char *path, struct strbuf *out);
 
 /* The root that per-directory merge files, --files-from and digests are read from: the real side. */
 const struct fs_root *attr_source_real_root(const struct attr_source *source);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Entries of one directory: building, sorting into wire order, finding. */
+#include "attrs/entry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+#include "lib/exit.h"
+
+void entries_init(struct entries *list)
+{
+	memset(list, 0, sizeof *list);
+}
+
+void entries_free(struct entries *list)
+{
+	free(list->items);
+	free(list->pool);
+	free(list->sides);
+	entries_init(list);
+}
+
+void entries_clear(struct entries *list)
+{
+	list->count = list->pool_used = list->side_count = 0;
+}
+
+static uint32_t grown(uint32_t capacity, uint64_t needed, uint32_t first)
+{
+	uint64_t size = capacity ? capacity : first;
+
+	while (size < needed)
+		size += size / 2 + 1;
+	if (size > UINT32_MAX)
+		die(EXIT_MALLOC, "rsync: a directory has too many entries for the file list");
+	return (uint32_t)size;
+}
+
+static uint32_t pool_add(struct entries *list, const char *text, size_t length)
+{
+	uint64_t needed = (uint64_t)list->pool_used + length + 1;
+	uint32_t at = list->pool_used;
+
+	if (needed > list->pool_capacity) {
+		list->pool_capacity = grown(list->pool_capacity, needed, 256);
+		list->pool = xrealloc_array(list->pool, list->pool_capacity, 1);
+	}
+	memcpy(list->pool + at, text, length);
+	list->pool[at + length] = '\0';
+	list->pool_used = (uint32_t)needed;
+	return at;
+}
+
+struct entry *entries_add(struct entries *list, const char *name, size_t name_length)
+{
+	if (list->count == list->capacity) {
+		list->capacity = grown(list->capacity, (uint64_t)list->count + 1, 16);
+		list->items = xrealloc_array(list->items, list->capacity, sizeof *list->items);
+	}
+	struct entry *entry = &list->items[list->count++];
+
+	memset(entry, 0, sizeof *entry);
+	entry->name = pool_add(list, name, name_length);
+	entry->name_length = (uint16_t)name_length;
+	return entry;
+}
+
+struct entry_side *entries_side(struct entries *list, struct entry *entry)
+{
+	if (!entry->side) {
+		if (list->side_count == list->side_capacity) {
+			list->side_capacity = grown(list->side_capacity, (uint64_t)list->side_count + 1, 4);
+			list->sides = xrealloc_array(list->sides, list->side_capacity, sizeof *list->sides);
+		}
+		memset(&list->sides[list->side_count], 0, sizeof *list->sides);
+		entry->side = ++list->side_count;
+	}
+	return &list->sides[entry->side - 1];
+}
+
+void entries_set_target(struct entries *list, struct entry *entry, const char *target, size_t length)
+{
+	struct entry_side *side = entries_side(list, entry);
+
+	side->target = pool_add(list, target, length);
+	side->target_length = (uint32_t)length;
+}
+
+void entries_remove_last(struct entries *list)
+{
+	list->count--;
+}
+
+/*
+ * The sort key of protocol/02 5.1 for single-component names: "." first, then non-directories, then directories with an
+ * implied "/". A name that starts with "/" has an empty directory component in front, so it counts as a directory.
+ */
+static int class_of(const char *name, bool is_dir)
+{
+	if (is_dir && name[0] == '.' && name[1] == '\0')
+		return 0;
+	return is_dir || name[0] == '/' ? 2 : 1;
+}
+
+static int compare_bytes(const char *a, size_t a_length, bool a_slash, const char *b, size_t b_length, bool b_slash)
+{
+	size_t common = a_length < b_length ? a_length : b_length;
+	int order = memcmp(a, b, common);
+
+	if (order || a_length == b_length)
+		return order;
+	unsigned char a_next = a_length > common ? (unsigned char)a[common] : a_slash ? '/' : 0;
+	unsigned char b_next = b_length > common ? (unsigned char)b[common] : b_slash ? '/' : 0;
+
+	if (a_next != b_next)
+		return a_next < b_next ? -1 : 1;
+	return a_length < b_length ? -1 : 1;
+}
+
+static int compare_names(const char *a, size_t a_length, bool a_dir, const char *b, size_t b_length, bool b_dir)
+{
+	int a_class = class_of(a, a_dir), b_class = class_of(b, b_dir);
+
+	if (a_class != b_class)
+		return a_class - b_class;
+	if (a[0] == '/' && b[0] == '/') {
+		a_class = class_of(a + 1, a_dir);
+		b_class = class_of(b + 1, b_dir);
+		if (a_class != b_class)
+			return a_class - b_class;
+	}
+	return compare_bytes(a, a_length, a_dir, b, b_length, b_dir);
+}
+
+int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b)
+{
+	return compare_names(entry_name(a_list, a), a->name_length, entry_is_dir(a), entry_name(b_list, b), b->name_length,
+			     entry_is_dir(b));
+}
+
+/* What qsort moves around: a prefix that decides most comparisons, and the arrival index that makes the sort stable. */
+struct sort_key {
+	uint64_t prefix;
+	uint32_t index;
+};
+
+/* Class, then the first seven bytes of the name with the implied "/": orders like compare_names as far as it differs. */
+static uint64_t prefix_of(const char *name, size_t length, bool is_dir)
+{
+	uint64_t prefix = (uint64_t)class_of(name, is_dir) << 56;
+
+	if (name[0] == '/')
+		return prefix | (uint64_t)'/' << 48;
+	for (size_t i = 0; i < 7 && i <= length; i++) {
+		unsigned char byte = i < length ? (unsigned char)name[i] : is_dir ? '/' : 0;
+		prefix |= (uint64_t)byte << (48 - 8 * i);
+	}
+	return prefix;
+}
+
+static int compare_keys(const void *a_void, const void *b_void, void *list_void)
+{
+	const struct sort_key *a = a_void, *b = b_void;
+
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	const struct entries *list = list_void;
+	int order = entry_compare(list, &list->items[a->index], list, &list->items[b->index]);
+
+	return order ? order : a->index < b->index ? -1 : 1;
+}
+
+void entries_sort(struct entries *list)
+{
+	if (!list->count)
+		return;
+	struct sort_key *keys = xcalloc(list->count, sizeof *keys);
+	struct entry *sorted = xcalloc(list->count, sizeof *sorted);
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct entry *entry = &list->items[i];
+		keys[i].prefix = prefix_of(entry_name(list, entry), entry->name_length, entry_is_dir(entry));
+		keys[i].index = i;
+	}
+	qsort_r(keys, list->count, sizeof *keys, compare_keys, list);
+	for (uint32_t i = 0; i < list->count; i++)
+		sorted[i] = list->items[keys[i].index];
+	free(keys);
+	free(list->items);
+	list->items = sorted;
+	list->capacity = list->count;
+}
+
+static bool same_name(const struct entries *list, const struct entry *a, const struct entry *b)
+{
+	return a->name_length == b->name_length && !memcmp(entry_name(list, a), entry_name(list, b), a->name_length);
+}
+
+/* Protocol/02 section 3: top and content are OR-ed, implied stays only if both were implied. */
+static void merge_class(struct entry *kept, const struct entry *lost)
+{
+	uint16_t no_content = kept->flags & lost->flags & ENTRY_NO_CONTENT;
+	uint16_t top = (kept->flags | lost->flags) & ENTRY_TOP_DIR;
+
+	kept->flags = (uint16_t)((kept->flags & ~(ENTRY_NO_CONTENT | ENTRY_TOP_DIR)) | no_content | top);
+}
+
+void entries_mark_duplicates(struct entries *list)
+{
+	struct entry *kept = NULL;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct entry *entry = &list->items[i];
+
+		if (kept && entry_is_dir(kept) == entry_is_dir(entry) && same_name(list, kept, entry)) {
+			entry->flags |= ENTRY_DUPLICATE;
+			if (entry_is_dir(entry))
+				merge_class(kept, entry);
+			continue;
+		}
+		kept = entry;
+		if (!entry_is_dir(entry))
+			continue;
+		int32_t other = entries_find(list, entry_name(list, entry), false);
+		if (other >= 0)
+			list->items[other].flags |= ENTRY_DUPLICATE;
+	}
+}
+
+int32_t entries_find(const struct entries *list, const char *name, bool is_dir)
+{
+	size_t length = strlen(name);
+	uint32_t low = 0, high = list->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct entry *entry = &list->items[middle];
+		int order = compare_names(name, length, is_dir, entry_name(list, entry), entry->name_length, entry_is_dir(entry));
+
+		if (order <= 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (low == list->count)
+		return -1;
+	const struct entry *found = &list->items[low];
+
+	if (entry_is_dir(found) != is_dir || found->name_length != length || memcmp(entry_name(list, found), name, length))
+		return -1;
+	return (int32_t)low;
+}
