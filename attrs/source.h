@@ -55,7 +55,7 @@ enum scan_result {
 	SCAN_OK,
 	SCAN_ERROR,    /* logged; IOERR_GENERAL */
 	SCAN_VANISHED, /* logged; IOERR_VANISHED */
-	SCAN_MISSING,  /* attr_source_entry only: no such object; not logged */
+	SCAN_MISSING,  /* attr_source_entry only: it cannot be looked at, errno says why; not logged */
 };
 
 /*

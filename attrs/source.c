@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Reading attributes from a live tree or an attr tree, and opening contents. */
+#include "attrs/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/access.h"
+#include "fs/dir.h"
+#include "lib/log.h"
+#include "wire/session.h"
+
+#define MUNGE_PREFIX "/rsyncd-munged/"
+
+void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size)
+{
+	for (int i = 0; i < ATTR_FILE_SIZE; i++)
+		out[i] = (uint8_t)(size >> (8 * i));
+}
+
+uint64_t attr_file_decode(const uint8_t in[ATTR_FILE_SIZE])
+{
+	uint64_t size = 0;
+
+	for (int i = 0; i < ATTR_FILE_SIZE; i++)
+		size |= (uint64_t)in[i] << (8 * i);
+	return size;
+}
+
+void attr_source_quote(const struct attr_source *source, const char *path, struct strbuf *out)
+{
+	while (*path == '/')
+		path++;
+	strbuf_add_char(out, '"');
+	if (!source->module)
+		strbuf_add_string(out, source->shown_prefix ? source->shown_prefix : "");
+	if ((source->module || source->shown_prefix) && (!out->length || out->data[out->length - 1] != '/'))
+		strbuf_add_char(out, '/');
+	strbuf_add_string(out, !strcmp(path, ".") ? "" : path);
+	if (out->data[out->length - 1] == '/' && out->length > 2 && out->data[out->length - 2] != '"')
+		strbuf_truncate(out, out->length - 1);
+	strbuf_add_char(out, '"');
+	if (source->module)
+		strbuf_addf(out, " (in %s)", source->module);
+}
+
+const struct fs_root *attr_source_real_root(const struct attr_source *source)
+{
+	return source->kind == ATTRS_ATTR_TREE ? &source->content_root : &source->attr_root;
+}
+
+/* One directory being read. */
+struct scan {
+	struct attr_source *source;
+	const struct scan_options *options;
+	int dir_fd;
+	struct strbuf path;     /* directory below the root, then each name in turn */
+	struct strbuf transfer; /* the same as the transfer names it */
+	size_t path_length, transfer_length; /* of the directories alone */
+	uint64_t parent_dev;
+	struct entries *list;
+	int *io_error;
+};
+
+static void scan_set_name(struct scan *scan, const char *name)
+{
+	strbuf_truncate(&scan->path, scan->path_length);
+	strbuf_add_path(&scan->path, name);
+	strbuf_truncate(&scan->transfer, scan->transfer_length);
+	strbuf_add_path(&scan->transfer, name);
+}
+
+/* Log about the current name: `before` QUOTED `after`[: reason]. */
+static void scan_complain(struct scan *scan, enum log_kind kind, const char *before, const char *after, int error)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	attr_source_quote(scan->source, strbuf_text(&scan->path), &quoted);
+	if (error)
+		log_errno(kind, error, "%s%s%s", before, strbuf_text(&quoted), after);
+	else
+		log_msg(kind, "%s%s%s", before, strbuf_text(&quoted), after);
+	strbuf_free(&quoted);
+}
+
+static bool scan_excluded(struct scan *scan, bool is_dir)
+{
+	return scan->options->excluded && scan->options->excluded(scan->options->context, strbuf_text(&scan->transfer), is_dir);
+}
+
+/* A name that cannot be looked at. If it might be an excluded one, nobody wants to know. */
+static enum scan_result scan_failed(struct scan *scan, int error)
+{
+	if (scan_excluded(scan, true) || scan_excluded(scan, false))
+		return SCAN_OK;
+	if (error == ENOENT) {
+		scan_complain(scan, L_WARNING, "file has vanished: ", "", 0);
+		*scan->io_error |= IOERR_VANISHED;
+		return SCAN_VANISHED;
+	}
+	scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
+	*scan->io_error |= IOERR_GENERAL;
+	return SCAN_ERROR;
+}
+
+/* The size that an attr file holds, read from its open descriptor. 0, or an explanation. */
+static const char *read_attr_size(int fd, const struct fs_stat *st, uint64_t *size)
+{
+	uint8_t content[ATTR_FILE_SIZE + 1];
+
+	if (st->size != ATTR_FILE_SIZE || read(fd, content, sizeof content) != ATTR_FILE_SIZE)
+		return "is not 8 bytes long";
+	*size = attr_file_decode(content);
+	return *size > INT64_MAX ? "holds a size over 2^63-1" : NULL;
+}
+
+/* An attr tree's regular file: metadata and size through one descriptor. */
+static enum scan_result read_attr_file(struct scan *scan, const char *name, bool follow, struct fs_stat *st)
+{
+	int fd = follow ? fs_open_follow(&scan->source->attr_root, strbuf_text(&scan->path), O_RDONLY, 0)
+			: fs_open_at(scan->dir_fd, name, O_RDONLY, 0);
+
+	if (fd < 0 || fs_stat_at_fd(fd, st) < 0) {
+		int error = errno;
+		if (fd >= 0)
+			close(fd);
+		if (error == ENOENT)
+			return scan_failed(scan, error);
+		scan_complain(scan, L_ERROR_XFER, "send_files failed to open ", "", error);
+		*scan->io_error |= IOERR_GENERAL;
+		return SCAN_ERROR;
+	}
+	const char *problem = S_ISREG(st->mode) ? read_attr_size(fd, st, &st->size) : NULL;
+
+	close(fd);
+	if (!problem)
+		return SCAN_OK;
+	scan_complain(scan, L_ERROR_XFER, "rsync: attr file ", problem[0] == 'i' ? " is not 8 bytes long" : " holds a size over 2^63-1",
+		      0);
+	*scan->io_error |= IOERR_GENERAL;
+	return SCAN_ERROR;
+}
+
+static ssize_t read_target(struct scan *scan, const char *name, char *target, size_t size)
+{
+	return scan->dir_fd >= 0 ? fs_readlink_at(scan->dir_fd, name, target, size)
+				 : fs_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
+}
+
+/* -L, -k and --copy-unsafe-links: is this symlink to be replaced by what it points to? */
+static bool wants_referent(struct scan *scan, const char *name, struct fs_stat *referent)
+{
+	const struct scan_options *options = scan->options;
+	char target[PATH_MAX];
+
+	if (options->copy_links)
+		return true;
+	if (options->copy_unsafe_links) {
+		if (read_target(scan, name, target, sizeof target) > 0
+		    && fs_symlink_is_unsafe(target, strbuf_text(&scan->transfer))) {
+			if (options->log_copied_unsafe)
+				log_info("copying unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&scan->transfer), target);
+			return true;
+		}
+	}
+	return options->copy_dirlinks && fs_stat_follow(&scan->source->attr_root, strbuf_text(&scan->path), referent) == 0
+	       && S_ISDIR(referent->mode);
+}
+
+/* Attributes of the current name, links replaced as the options want. *followed: st is that of a symlink's referent. */
+static enum scan_result stat_name(struct scan *scan, const char *name, struct fs_stat *st, bool *followed)
+{
+	const struct fs_root *root = &scan->source->attr_root;
+	int result = scan->dir_fd >= 0 ? fs_lstat_at(scan->dir_fd, name, st) : fs_lstat(root, strbuf_text(&scan->path), st);
+
+	*followed = false;
+	if (result < 0)
+		return scan_failed(scan, errno);
+	if (!S_ISLNK(st->mode))
+		return SCAN_OK;
+	struct fs_stat referent;
+
+	if (!wants_referent(scan, name, &referent))
+		return SCAN_OK;
+	*followed = true;
+	if (fs_stat_follow(root, strbuf_text(&scan->path), st) == 0)
+		return SCAN_OK;
+	int error = errno;
+
+	if (scan_excluded(scan, true) || scan_excluded(scan, false))
+		return SCAN_MISSING;
+	*scan->io_error |= IOERR_GENERAL;
+	if (error == ENOENT)
+		scan_complain(scan, L_ERROR_XFER, "symlink has no referent: ", "", 0);
+	else
+		scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
+	return SCAN_ERROR;
+}
+
+static void add_symlink_target(struct scan *scan, struct entry *entry, const char *name)
+{
+	char target[PATH_MAX];
+	ssize_t length = read_target(scan, name, target, sizeof target);
+	size_t prefix = strlen(MUNGE_PREFIX);
+
+	if (length <= 0) {
+		int error = length < 0 ? errno : 0;
+		if (error)
+			scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
+		else
+			scan_complain(scan, L_ERROR_XFER, "rsync: symlink ", " has an empty target", 0);
+		*scan->io_error |= IOERR_GENERAL;
+		entries_remove_last(scan->list);
+		return;
+	}
+	if (scan->options->munge_symlinks && (size_t)length > prefix && !memcmp(target, MUNGE_PREFIX, prefix))
+		entries_set_target(scan->list, entry, target + prefix, (size_t)length - prefix);
+	else
+		entries_set_target(scan->list, entry, target, (size_t)length);
+}
+
+static void add_side(struct scan *scan, struct entry *entry, const struct fs_stat *st)
+{
+	const struct scan_options *options = scan->options;
+
+	if (options->hard_links && st->nlink > 1 && !S_ISDIR(st->mode)) {
+		struct entry_side *side = entries_side(scan->list, entry);
+		side->dev = st->dev;
+		side->ino = st->ino;
+		entry->flags |= ENTRY_HARD_LINKED;
+	}
+	if (options->atimes && !S_ISDIR(st->mode))
+		entries_side(scan->list, entry)->atime = st->atime;
+	if (entry_is_device(entry)) {
+		struct entry_side *side = entries_side(scan->list, entry);
+		side->rdev_major = st->rdev_major;
+		side->rdev_minor = st->rdev_minor;
+	}
+}
+
+/* An entry from its attributes. The pointer is NULL if a symlink turned out to be unreadable. */
+static struct entry *add_entry(struct scan *scan, const char *name, size_t name_length, const struct fs_stat *st)
+{
+	struct entry *entry = entries_add(scan->list, name, name_length);
+	uint32_t before = scan->list->count;
+
+	entry->mode = (uint16_t)st->mode;
+	entry->uid = st->uid;
+	entry->gid = st->gid;
+	entry->mtime = st->mtime;
+	entry->mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
+	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : st->size;
+	add_side(scan, entry, st);
+	if (scan->source->only_attrs && entry_is_regular(entry)) {
+		entries_side(scan->list, entry)->real_size = st->size;
+		entry->size = ATTR_FILE_SIZE;
+	}
+	if (entry_is_symlink(entry) && scan->options->links)
+		add_symlink_target(scan, entry, name);
+	return scan->list->count == before ? entry : NULL;
+}
+
+static bool is_readable(struct scan *scan, const char *name, const struct fs_stat *st)
+{
+	if (S_ISLNK(st->mode) || !scan->options->ignore_nonreadable)
+		return true;
+	if (scan->source->kind == ATTRS_ATTR_TREE && S_ISREG(st->mode))
+		return fs_is_readable(attr_source_real_root(scan->source), strbuf_text(&scan->path));
+	return scan->dir_fd >= 0 ? fs_is_readable_at(scan->dir_fd, name)
+				 : fs_is_readable(&scan->source->attr_root, strbuf_text(&scan->path));
+}
+
+/* Mount points under -x: false if the directory is left out altogether. */
+static bool admit_mount_point(struct scan *scan, const struct fs_stat *st, uint16_t *flags)
+{
+	if (!scan->options->one_file_system || !S_ISDIR(st->mode) || st->dev == scan->parent_dev)
+		return true;
+	if (scan->options->one_file_system > 1) {
+		if (scan->options->log_mounts)
+			log_info("[sender] skipping mount-point dir %s", strbuf_text(&scan->transfer));
+		return false;
+	}
+	*flags |= ENTRY_MOUNT | ENTRY_NO_CONTENT;
+	return true;
+}
+
+static bool follows_links(const struct scan_options *options)
+{
+	return options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+}
+
+/* One name of the directory: filter before touching it where its kind is known, then attributes, then the entry. */
+static void scan_name(struct scan *scan, const struct fs_dirent *name)
+{
+	bool attr_tree = scan->source->kind == ATTRS_ATTR_TREE, followed = false;
+	bool kind_known = name->type != DT_UNKNOWN && !(name->type == DT_LNK && follows_links(scan->options));
+	uint16_t flags = 0;
+	struct fs_stat st;
+
+	scan_set_name(scan, name->name);
+	if (kind_known && scan_excluded(scan, name->type == DT_DIR))
+		return;
+	if (attr_tree && name->type == DT_REG) {
+		if (read_attr_file(scan, name->name, false, &st) != SCAN_OK)
+			return;
+	} else {
+		if (stat_name(scan, name->name, &st, &followed) != SCAN_OK)
+			return;
+		if (attr_tree && S_ISREG(st.mode) && read_attr_file(scan, name->name, followed, &st) != SCAN_OK)
+			return;
+	}
+	if (!kind_known && scan_excluded(scan, S_ISDIR(st.mode)))
+		return;
+	if (!is_readable(scan, name->name, &st) || !admit_mount_point(scan, &st, &flags))
+		return;
+	struct entry *entry = add_entry(scan, name->name, name->name_length, &st);
+
+	if (entry)
+		entry->flags |= flags;
+}
+
+static enum scan_result opendir_failed(struct scan *scan, int error)
+{
+	if (error == ENOENT) {
+		scan_complain(scan, L_WARNING, "directory has vanished: ", "", 0);
+		*scan->io_error |= IOERR_VANISHED;
+		return SCAN_VANISHED;
+	}
+	scan_complain(scan, L_ERROR_XFER, "opendir ", " failed", error);
+	*scan->io_error |= IOERR_GENERAL;
+	return SCAN_ERROR;
+}
+
+static enum scan_result read_directory(struct scan *scan)
+{
+	struct fs_dir dir;
+	struct fs_dirent name;
+	int more;
+
+	fs_dir_start(&dir, scan->dir_fd);
+	while ((more = fs_dir_next(&dir, &name)) > 0) {
+		if (scan->transfer_length + name.name_length + 2 > PATH_MAX) {
+			scan_set_name(scan, name.name);
+			log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
+				strbuf_text(&scan->transfer));
+			*scan->io_error |= IOERR_GENERAL;
+			continue;
+		}
+		scan_name(scan, &name);
+	}
+	int error = errno;
+
+	fs_dir_finish(&dir);
+	if (more == 0)
+		return SCAN_OK;
+	strbuf_truncate(&scan->path, scan->path_length);
+	scan_complain(scan, L_ERROR_XFER, "readdir(", ")", error);
+	*scan->io_error |= IOERR_GENERAL;
+	return SCAN_ERROR;
+}
+
+static void scan_free(struct scan *scan)
+{
+	strbuf_free(&scan->path);
+	strbuf_free(&scan->transfer);
+}
+
+enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
+				  const char *transfer_dir, uint64_t parent_dev, struct entries *list, int *io_error)
+{
+	struct scan scan = { .source = source, .options = options, .parent_dev = parent_dev, .list = list, .io_error = io_error };
+	enum scan_result result;
+
+	strbuf_add_string(&scan.path, path);
+	strbuf_add_string(&scan.transfer, transfer_dir);
+	scan.path_length = scan.path.length;
+	scan.transfer_length = scan.transfer.length;
+	scan.dir_fd = fs_opendir(&source->attr_root, path);
+	result = scan.dir_fd < 0 ? opendir_failed(&scan, errno) : read_directory(&scan);
+	scan_free(&scan);
+	return result;
+}
+
+/* Attributes of a named object. Following is for dot arguments and implied parents: a symlink there stands for its target. */
+static enum scan_result stat_named(struct scan *scan, bool follow, struct fs_stat *st, bool *followed)
+{
+	const struct fs_root *root = &scan->source->attr_root;
+	const char *path = strbuf_text(&scan->path);
+
+	if (fs_lstat(root, path, st) < 0)
+		return SCAN_MISSING;
+	*followed = false;
+	if (S_ISLNK(st->mode) && follow) {
+		*followed = true;
+		if (fs_stat_follow(root, path, st) < 0)
+			return SCAN_MISSING;
+	} else if (S_ISLNK(st->mode) && follows_links(scan->options)) {
+		return stat_name(scan, NULL, st, followed);
+	}
+	return SCAN_OK;
+}
+
+enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
+				   const char *name, bool follow, struct entries *list, uint64_t *dev, int *io_error)
+{
+	struct scan scan = { .source = source, .options = options, .dir_fd = -1, .list = list, .io_error = io_error };
+	struct fs_stat st;
+	bool followed;
+
+	strbuf_add_string(&scan.path, path);
+	strbuf_add_string(&scan.transfer, name);
+	enum scan_result result = stat_named(&scan, follow, &st, &followed);
+
+	if (result == SCAN_OK && source->kind == ATTRS_ATTR_TREE && S_ISREG(st.mode))
+		result = read_attr_file(&scan, name, true, &st);
+	if (result == SCAN_OK) {
+		*dev = st.dev;
+		if (is_readable(&scan, name, &st) && !add_entry(&scan, name, strlen(name), &st))
+			result = SCAN_ERROR;
+	}
+	int error = errno;
+
+	scan_free(&scan);
+	errno = error;
+	return result;
+}
+
+/* Open for reading, without marking the access if asked for and allowed. */
+static int open_content(const struct attr_source *source, const char *path, bool follow)
+{
+	const struct fs_root *root = attr_source_real_root(source);
+	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
+
+	if (source->open_noatime) {
+		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
+		if (fd >= 0 || errno != EPERM)
+			return fd;
+	}
+	return open_function(root, path, O_RDONLY, 0);
+}
+
+int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
+{
+	struct fs_stat st;
+	int fd = open_content(source, path, follow);
+
+	if (fd < 0) {
+		if (errno == ENOENT)
+			source->missing++;
+		return -1;
+	}
+	if (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode)) {
+		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	if (source->kind == ATTRS_ATTR_TREE && (st.size != entry->size || st.mtime != entry->mtime))
+		source->stale++;
+	*size = st.size;
+	return fd;
+}
