@@ -34,7 +34,6 @@ struct flist;
 struct flist_dir {
 	struct entries *entries; /* NULL before loading and after dropping */
 	struct flist_parts *parts; /* private to flist.c: where the entries come from */
-	uint64_t dev;            /* for -x */
 	int32_t parent;          /* node index, -1 for node 0 */
 	uint32_t parent_entry;   /* which entry of the parent's entries it is */
 	int32_t first_child;
@@ -46,6 +45,8 @@ struct flist_dir {
 	uint32_t name;           /* offset in the list's pool of directory names */
 	uint16_t name_length;
 	uint16_t flags;          /* ENTRY_* of the directory's entry */
+	uint16_t base;           /* private to flist.c */
+	uint16_t group;          /* how many equal entries of the parent it stands for: 1, more with duplicates, 0 if hidden */
 	bool loaded;
 };
 

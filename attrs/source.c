@@ -339,8 +339,11 @@ static enum scan_result read_directory(struct scan *scan)
 {
 	struct fs_dir dir;
 	struct fs_dirent name;
+	struct fs_stat st;
 	int more;
 
+	if (scan->options->one_file_system && fs_stat_at_fd(scan->dir_fd, &st) == 0)
+		scan->parent_dev = st.dev;
 	fs_dir_start(&dir, scan->dir_fd);
 	while ((more = fs_dir_next(&dir, &name)) > 0) {
 		if (scan->transfer_length + name.name_length + 2 > PATH_MAX) {
@@ -370,9 +373,9 @@ static void scan_free(struct scan *scan)
 }
 
 enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
-				  const char *transfer_dir, uint64_t parent_dev, struct entries *list, int *io_error)
+				  const char *transfer_dir, struct entries *list, int *io_error)
 {
-	struct scan scan = { .source = source, .options = options, .parent_dev = parent_dev, .list = list, .io_error = io_error };
+	struct scan scan = { .source = source, .options = options, .list = list, .io_error = io_error };
 	enum scan_result result;
 
 	strbuf_add_string(&scan.path, path);
@@ -405,23 +408,20 @@ static enum scan_result stat_named(struct scan *scan, bool follow, struct fs_sta
 }
 
 enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
-				   const char *name, bool follow, struct entries *list, uint64_t *dev, int *io_error)
+				   const char *transfer, const char *name, bool follow, struct entries *list, int *io_error)
 {
 	struct scan scan = { .source = source, .options = options, .dir_fd = -1, .list = list, .io_error = io_error };
 	struct fs_stat st;
 	bool followed;
 
 	strbuf_add_string(&scan.path, path);
-	strbuf_add_string(&scan.transfer, name);
+	strbuf_add_string(&scan.transfer, transfer);
 	enum scan_result result = stat_named(&scan, follow, &st, &followed);
 
 	if (result == SCAN_OK && source->kind == ATTRS_ATTR_TREE && S_ISREG(st.mode))
 		result = read_attr_file(&scan, name, true, &st);
-	if (result == SCAN_OK) {
-		*dev = st.dev;
-		if (is_readable(&scan, name, &st) && !add_entry(&scan, name, strlen(name), &st))
-			result = SCAN_ERROR;
-	}
+	if (result == SCAN_OK && is_readable(&scan, name, &st) && !add_entry(&scan, name, strlen(name), &st))
+		result = SCAN_ERROR;
 	int error = errno;
 
 	scan_free(&scan);

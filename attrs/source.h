@@ -60,15 +60,15 @@ enum scan_result {
 
 /*
  * Append the entries of directory `path` (below attr_root) to `list`, unsorted. `transfer_dir` is its name in the transfer
- * ("" for the root), used for filters and messages. `parent_dev`: device for -x. Errors of single names are logged and
- * collected in *io_error (IOERR_*).
+ * ("" for the root), used for filters and messages. Errors of single names are logged and collected in *io_error (IOERR_*).
  */
 enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
-				  const char *transfer_dir, uint64_t parent_dev, struct entries *list, int *io_error);
+				  const char *transfer_dir, struct entries *list, int *io_error);
 
-/* One object named `name` (entry name) at `path`; follow: as for dot arguments and implied parents. *dev: its device. */
+/* One object named `name` (entry name) at `path`; `transfer`: its name in the transfer. follow: as for dot arguments and
+ * implied parents. */
 enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
-				   const char *name, bool follow, struct entries *list, uint64_t *dev, int *io_error);
+				   const char *transfer, const char *name, bool follow, struct entries *list, int *io_error);
 
 /* Content of a regular file, opened for reading; *size as of now. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
