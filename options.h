@@ -22,7 +22,7 @@ struct filter_option {
 	enum { FOPT_RULE, FOPT_FILE, FOPT_SHORTCUT_F, FOPT_CVS } kind;
 	enum filter_style style;
 	char *text; /* rule or file name */
-	int times;
+	int times;  /* FOPT_SHORTCUT_F: which -F this is, 1 or 2 */
 };
 
 struct options {
@@ -94,7 +94,7 @@ struct options {
 	int timeout;
 	time_t stop_at;             /* 0: none */
 	const char *iconv;          /* NULL: none; the local charset spec */
-	size_t max_alloc;
+	size_t max_alloc;           /* 0: the built-in ceiling; a server's client can only lower it (S-005) */
 	bool ignore_errors_given;
 
 	/* ours */
@@ -109,8 +109,13 @@ struct options {
 	bool config_check;
 	VEC(char *) dparams;
 
-	/* operands: what is left after the options */
+	/* operands: what is left after the options; on a server without the "." word that ends the options */
 	struct args operands;
+
+	/* The error text of options_parse is printed as it stands, without "rsync: " in front (protocol/06 1.6). */
+	bool error_is_bare;
+	/* Private to options*.c: what later words may still change, and the memory behind the strings above. */
+	struct option_parse *parse;
 };
 
 /* Refusal of options by a daemon module; made by daemon.c from `refuse options` (protocol/07 5.19). NULL: nothing. */
@@ -121,14 +126,24 @@ void refused_options_free(struct refused_options *refused);
 enum options_result { OPTIONS_OK, OPTIONS_ERROR, OPTIONS_EXIT };
 
 /*
- * Parse argv (argv[0] is a program name). Positional words go to `operands`.
- * OPTIONS_ERROR: *code and a malloc'ed one-line *error (without "rsync: " prefix and newline); nothing has been printed.
+ * Parse argv (argv[0] is a program name) into *options, which is initialised here and freed with options_free whatever the
+ * result. All strings are copied: argv may go away. Positional words go to `operands`.
+ * OPTIONS_ERROR: *code and a malloc'ed *error (without "rsync: " prefix and final newline; a second line is a hint to the
+ * user); nothing has been printed. What stood before the faulty word has been parsed: protocol/07 5.22 wants no more.
  * OPTIONS_EXIT: help or version has been printed, end with *code.
- * `refused` non-NULL marks a daemon's client: daemon options are "Attempt to hack rsync thwarted!", --version and --help are
- * refused, parsing ends at the first "." word.
+ * A server's option words end at the first "." (S-109). `refused` non-NULL marks a daemon's client: daemon options are
+ * "Attempt to hack rsync thwarted!", --version, --help and --copy-as are refused.
  */
 enum options_result options_parse(struct options *options, int argc, char **argv, const struct refused_options *refused,
 				  char **error, int *code);
+
+/*
+ * A server whose words have set `secluded_args`: parse the block (args_read_secluded) on top of them; argv[0] is again a
+ * program name. The final checks are made here and not in options_parse. To be called at most once; an -s or --no-s in the
+ * block has no effect (S-110). Results as above.
+ */
+enum options_result options_parse_secluded(struct options *options, int argc, char **argv,
+					   const struct refused_options *refused, char **error, int *code);
 void options_free(struct options *options);
 
 /* Build the filter rules of the command line into `list` (client and local runs). */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/strbuf.h"
+
 enum info_word {
 	INFO_BACKUP, INFO_COPY, INFO_DEL, INFO_FLIST, INFO_MISC, INFO_MOUNT, INFO_NAME, INFO_NONREG, INFO_PROGRESS, INFO_REMOVE,
 	INFO_SKIP, INFO_STATS, INFO_SYMSAFE, INFO_COUNT
@@ -23,10 +25,16 @@ struct ui_levels {
 
 /* Levels of `verbose` times -v. */
 void ui_levels_from_verbose(struct ui_levels *levels, int verbose);
-/* One --info or --debug value ("progress2,name0"); false with *bad (malloc'ed) naming the unknown item. */
+/* One --info or --debug value ("progress2,name0"); false with *bad (malloc'ed) naming the first unknown item. The known ones
+ * are applied all the same. */
 bool ui_levels_parse_info(struct ui_levels *levels, const char *words, char **bad);
 bool ui_levels_parse_debug(struct ui_levels *levels, const char *words, char **bad);
 /* A daemon's clamp: nothing above what `max_verbosity` would enable (protocol/07 5.20). */
 void ui_levels_clamp(struct ui_levels *levels, int max_verbosity);
+
+/* Is "help" among the words? And the text it asks for, appended to `out`. */
+bool ui_levels_asks_for_help(const char *words);
+void ui_levels_add_info_help(struct strbuf *out);
+void ui_levels_add_debug_help(struct strbuf *out);
 
 #endif
