@@ -52,7 +52,9 @@ noreturn void exit_with_at(int code, const char *file, int line);
 
 /*
  * Hooks run by exit_with in reverse order of their registration (at most 8): the temp-file registry, the session (which
- * tells the peer), a test that longjmps away. A hook that itself dies does not run the hooks again.
+ * tells the peer), a test that longjmps away. A hook is taken off the stack before it runs: one that itself dies leaves only
+ * the hooks below it to run, one that longjmps away has to be pushed again. exit_pop_hook with no hook left does nothing.
+ * Hooks are pushed and popped by the main thread only; a second thread that ends the process while it is ending waits.
  */
 typedef void exit_hook(void *context, int code);
 void exit_push_hook(exit_hook *hook, void *context);
@@ -60,5 +62,8 @@ void exit_pop_hook(void);
 
 /* Do not print the final "rsync error:" line: the peer has told us why it ends (protocol/01 10.8), or a hook printed it. */
 void exit_set_quiet(bool quiet);
+/* For a hook that is about to close the channel on which messages travel: print the final line now (once; nothing after
+ * exit_set_quiet or for code 0) instead of after the hooks. */
+void exit_report(void);
 
 #endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The way out of the process: meaning of the codes, the stack of hooks, the final "rsync error" line. */
+#include "lib/exit.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+
+#ifndef HUAI_VERSION
+#define HUAI_VERSION "dev"
+#endif
+
+enum { HOOKS_MAX = 8 };
+
+static const struct { int code; const char *meaning; } meanings[] = {
+	{ EXIT_OK, "success" },
+	{ EXIT_SYNTAX, "syntax or usage error" },
+	{ EXIT_PROTOCOL, "protocol incompatibility" },
+	{ EXIT_FILESELECT, "errors selecting input/output files, dirs" },
+	{ EXIT_UNSUPPORTED, "requested action not supported" },
+	{ EXIT_STARTCLIENT, "error starting client-server protocol" },
+	{ EXIT_SOCKETIO, "error in socket IO" },
+	{ EXIT_FILEIO, "error in file IO" },
+	{ EXIT_STREAMIO, "error in rsync protocol data stream" },
+	{ EXIT_MESSAGEIO, "errors with program diagnostics" },
+	{ EXIT_IPC, "error in IPC code" },
+	{ EXIT_CRASHED, "sibling process crashed" },
+	{ EXIT_TERMINATED, "sibling process terminated abnormally" },
+	{ EXIT_SIGNAL1, "received SIGUSR1" },
+	{ EXIT_SIGNAL, "received SIGINT, SIGTERM, or SIGHUP" },
+	{ EXIT_WAITCHILD, "waitpid() failed" },
+	{ EXIT_MALLOC, "error allocating core memory buffers" },
+	{ EXIT_PARTIAL, "some files/attrs were not transferred (see previous errors)" },
+	{ EXIT_VANISHED, "some files vanished before they could be transferred" },
+	{ EXIT_DEL_LIMIT, "the --max-delete limit stopped deletions" },
+	{ EXIT_TIMEOUT, "timeout in data send/receive" },
+	{ EXIT_CONTIMEOUT, "timeout waiting for daemon connection" },
+	{ 124, "remote shell failed" },
+	{ 125, "remote shell killed" },
+	{ 126, "remote command could not be run" },
+	{ 127, "remote command not found" },
+};
+
+/*
+ * The one piece of process-wide state of this file. `ending` is claimed by the first thread that ends the process; it is
+ * given back by exit_push_hook, because a hook that leaves by longjmp has called the end off.
+ */
+static struct {
+	struct { exit_hook *run; void *context; } hooks[HOOKS_MAX];
+	int count;
+	bool quiet, reported;
+	int code, line;
+	const char *file;
+	atomic_int ending;
+} state;
+
+static _Thread_local bool this_thread_ends;
+
+const char *exit_meaning(int code)
+{
+	for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+		if (meanings[i].code == code)
+			return meanings[i].meaning;
+	return "unexplained error";
+}
+
+void exit_push_hook(exit_hook *hook, void *context)
+{
+	atomic_store(&state.ending, 0);
+	this_thread_ends = false;
+	if (state.count == HOOKS_MAX)
+		die(EXIT_CRASHED, "more than %d exit hooks", HOOKS_MAX);
+	state.hooks[state.count].run = hook;
+	state.hooks[state.count].context = context;
+	state.count++;
+}
+
+void exit_pop_hook(void)
+{
+	if (state.count > 0)
+		state.count--;
+}
+
+void exit_set_quiet(bool quiet)
+{
+	state.quiet = quiet;
+}
+
+void exit_report(void)
+{
+	const char *slash;
+	bool warning = state.code == EXIT_VANISHED;
+
+	if (state.quiet || state.reported || state.code == EXIT_OK)
+		return;
+	state.reported = true;
+	slash = strrchr(state.file, '/');
+	log_msg(warning ? L_WARNING : L_ERROR, "rsync %s: %s (code %d) at %s(%d) [%s=%s]", warning ? "warning" : "error",
+		exit_meaning(state.code), state.code, slash ? slash + 1 : state.file, state.line, log_role(), HUAI_VERSION);
+}
+
+/* One thread ends the process; a second one that wants to waits for that. */
+static void claim_the_end(void)
+{
+	if (this_thread_ends)
+		return;
+	while (atomic_exchange(&state.ending, 1))
+		pause();
+	this_thread_ends = true;
+	state.reported = false;
+}
+
+void exit_with_at(int code, const char *file, int line)
+{
+	claim_the_end();
+	state.code = code;
+	state.file = file;
+	state.line = line;
+	/* A hook leaves the stack before it runs: if it dies itself, only the ones below it are still to run. */
+	while (state.count > 0) {
+		state.count--;
+		state.hooks[state.count].run(state.hooks[state.count].context, code);
+	}
+	exit_report();
+	exit(code);
+}
+
+void die_at(int code, const char *file, int line, const char *fmt, ...)
+{
+	va_list args;
+
+	if (*fmt) {
+		va_start(args, fmt);
+		log_vmsg(L_ERROR, fmt, args);
+		va_end(args);
+	}
+	exit_with_at(code, file, line);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The log: formatting, serialising, escaping; the sink decides where the text goes. */
+#include "lib/log.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+enum {
+	LINE_ROOM = 1024,     /* longer lines are formatted in allocated memory */
+	NESTING_MAX = 3,      /* a sink that itself logs, and fails, and logs: in the end to stderr */
+	ESCAPED_LENGTH = 5,   /* \#ooo */
+};
+
+static void emit_to_stdio(void *context, enum log_kind kind, const char *text, size_t length);
+
+/* The process-wide sink. The mutex is recursive: a sink that fails may die, which logs. */
+static struct {
+	struct log_sink sink;
+	const char *_Atomic role;
+	atomic_bool xfer_error;
+	pthread_once_t once;
+	pthread_mutex_t mutex;
+	int nesting;
+} state = { .sink = { emit_to_stdio, NULL }, .role = "client", .once = PTHREAD_ONCE_INIT };
+
+static void make_mutex(void)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&state.mutex, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+}
+
+static void lock(void)
+{
+	pthread_once(&state.once, make_mutex);
+	pthread_mutex_lock(&state.mutex);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&state.mutex);
+}
+
+struct log_sink log_set_sink(struct log_sink sink)
+{
+	struct log_sink old;
+
+	lock();
+	old = state.sink;
+	state.sink = sink.emit ? sink : (struct log_sink){ emit_to_stdio, NULL };
+	unlock();
+	return old;
+}
+
+void log_set_role(const char *role)
+{
+	atomic_store(&state.role, role);
+}
+
+const char *log_role(void)
+{
+	return atomic_load(&state.role);
+}
+
+int log_saw_xfer_error(void)
+{
+	return atomic_load(&state.xfer_error);
+}
+
+void log_note_xfer_error(void)
+{
+	atomic_store(&state.xfer_error, true);
+}
+
+/* The sink of a process that has not set one. Text may come from a peer, so controls never reach a terminal raw. */
+static void emit_to_stdio(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	FILE *out = kind == L_INFO || kind == L_CLIENT ? stdout : stderr;
+	size_t body = length && text[length - 1] == '\n' ? length - 1 : length;
+	size_t needed;
+	char *line;
+
+	(void)context;
+	if (kind == L_LOG)
+		return;
+	needed = log_escape(NULL, 0, text, body, 0);
+	line = malloc(needed + 1);
+	if (!line)
+		return;
+	log_escape(line, needed + 1, text, body, 0);
+	if (out == stderr)
+		fflush(stdout);
+	fwrite(line, 1, needed, out);
+	fwrite(text + body, 1, length - body, out);
+	fflush(out);
+	free(line);
+}
+
+static void emit(enum log_kind kind, const char *text, size_t length)
+{
+	if (kind == L_ERROR_XFER)
+		log_note_xfer_error();
+	lock();
+	state.nesting++;
+	if (state.nesting > NESTING_MAX)
+		emit_to_stdio(NULL, kind, text, length);
+	else
+		state.sink.emit(state.sink.context, kind, text, length);
+	state.nesting--;
+	unlock();
+}
+
+void log_vmsg(enum log_kind kind, const char *fmt, va_list args)
+{
+	char room[LINE_ROOM], *text = room, *allocated = NULL;
+	va_list again;
+	int needed;
+	size_t length;
+
+	va_copy(again, args);
+	needed = vsnprintf(room, sizeof room - 1, fmt, args);
+	length = needed < 0 ? 0 : (size_t)needed;
+	if (length > sizeof room - 2) {
+		allocated = malloc(length + 2);
+		if (allocated) {
+			vsnprintf(allocated, length + 1, fmt, again);
+			text = allocated;
+		} else {
+			length = sizeof room - 2;
+		}
+	}
+	va_end(again);
+	if (!length || text[length - 1] != '\n')
+		text[length++] = '\n';
+	text[length] = '\0';
+	emit(kind, text, length);
+	free(allocated);
+}
+
+void log_msg(enum log_kind kind, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_vmsg(kind, fmt, args);
+	va_end(args);
+}
+
+void log_errno(enum log_kind kind, int error, const char *fmt, ...)
+{
+	char reason[128];
+	va_list args;
+	char *text;
+	int length;
+
+	va_start(args, fmt);
+	length = vasprintf(&text, fmt, args);
+	va_end(args);
+	log_msg(kind, "rsync: [%s] %s: %s (%d)", log_role(), length < 0 ? fmt : text,
+		strerror_r(error, reason, sizeof reason), error);
+	if (length >= 0)
+		free(text);
+}
+
+/* A backslash that would read as an escape is escaped itself. */
+static bool reads_as_escape(const char *text, size_t length)
+{
+	if (length < ESCAPED_LENGTH || text[0] != '\\' || text[1] != '#')
+		return false;
+	for (int i = 2; i < ESCAPED_LENGTH; i++)
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+	return true;
+}
+
+/* Length of the character of the locale at text (a byte >= 0x80): 0 if it is broken or a C1 control. */
+static size_t character_length(const char *text, size_t length)
+{
+	mbstate_t mb;
+	wchar_t wide;
+	size_t used;
+
+	memset(&mb, 0, sizeof mb);
+	used = mbrtowc(&wide, text, length, &mb);
+	if (used == 0 || used > length)
+		return 0;
+	return (uint32_t)wide < 0xa0 ? 0 : used;
+}
+
+/* How many bytes at text may pass as they are; 0: escape the first one. */
+static size_t plain_length(const char *text, size_t length, int eight_bit)
+{
+	unsigned char c = (unsigned char)*text;
+
+	if (c >= 0x80)
+		return eight_bit ? 1 : character_length(text, length);
+	if ((c < 0x20 && c != '\t') || c == 0x7f)
+		return 0;
+	return c == '\\' && reads_as_escape(text, length) ? 0 : 1;
+}
+
+size_t log_escape(char *out, size_t size, const char *text, size_t length, int eight_bit)
+{
+	size_t needed = 0, room = size ? size - 1 : 0, at = 0, plain, piece_length;
+	const char *piece;
+	char escaped[ESCAPED_LENGTH + 1];
+	bool cut = false;
+
+	while (at < length) {
+		plain = plain_length(text + at, length - at, eight_bit);
+		piece = plain ? text + at : escaped;
+		piece_length = plain ? plain : ESCAPED_LENGTH;
+		if (!plain)
+			snprintf(escaped, sizeof escaped, "\\#%03o", (unsigned char)text[at]);
+		cut = cut || needed + piece_length > room;
+		if (!cut)
+			memcpy(out + needed, piece, piece_length);
+		else if (needed < room)
+			room = needed;
+		needed += piece_length;
+		at += plain ? plain : 1;
+	}
+	if (size)
+		out[needed < room ? needed : room] = '\0';
+	return needed;
+}
