@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the operator configured: rsyncd.conf (protocol/07 sections 2 and 3). */
+/*
+ * What the operator configured: rsyncd.conf (protocol/07 sections 2 and 3).
+ *
+ *   config_load(path, dparams, n, CONFIG_CHECK, &problems)     at start-up and for --config-check: everything is looked at
+ *   config_load(path, dparams, n, CONFIG_LISTENER, &problems)  what the listener needs: the text before the first "["
+ *   config_load(path, dparams, n, CONFIG_SESSION, &problems)   in every connection's own process
+ *
+ * String values are as written; config_expand replaces their %VAR% references when they are used.
+ */
 #ifndef LOADPARM_H
 #define LOADPARM_H
 
@@ -7,6 +15,7 @@
 #include <stddef.h>
 
 #include "lib/strbuf.h"
+#include "lib/vec.h"
 
 enum tristate { UNSET = -1, NO = 0, YES = 1 };
 
@@ -25,43 +34,72 @@ struct module {
 	int syslog_facility;        /* LOG_DAEMON ... */
 	char *lock_file, *outgoing_chmod, *name_converter;
 	int max_connections, max_verbosity, timeout;
+	bool disabled;              /* has a malformed value (S-114): nobody may use it */
+};
+
+/* The parameters that belong to the daemon as a whole. */
+struct config_globals {
+	char *address, *motd_file, *pid_file, *socket_options;
+	int port, listen_backlog;   /* port 0: not set */
 };
 
 struct config {
-	/* globals */
-	char *address, *motd_file, *pid_file, *socket_options, *daemon_uid, *daemon_gid, *daemon_chroot;
-	int port, listen_backlog;
-	bool any_reverse_lookup; /* reverse lookup is on somewhere: look up before any chroot */
-	struct module defaults;  /* the global section's values of module parameters */
-	struct module *modules;
-	size_t module_count;
+	struct config_globals globals;
+	struct module defaults;     /* the global section's values of module parameters */
+	VEC(struct module) modules; /* in the order of their first header */
+	bool any_reverse_lookup;    /* on somewhere: look the peer up before any chroot */
+	VEC(char *) strings;        /* owns every string above */
+};
+
+enum config_severity {
+	CONFIG_NOTE,    /* the line has no effect; stock logs and goes on, so do we */
+	CONFIG_ERROR,   /* a start-up error; in a running daemon it disables the module it stands in */
+	CONFIG_FATAL,   /* the file cannot be understood: nothing is served */
 };
 
 /* A problem of the file: where and what. */
 struct config_problem {
 	char *file;
-	int line;
+	int line;       /* 0: the file as a whole */
+	enum config_severity severity;
 	char *text;
 };
 struct config_problems {
-	struct config_problem *items;
-	size_t count;
+	VEC(struct config_problem) list;
 };
+#define CONFIG_PROBLEMS_INIT { VEC_INIT }
 
-/*
- * Read `path`. All problems are collected (syntax, unknown parameters: stock's message; parameters that rsyncd.conf(5) has
- * and this build has not: "PARAMETER is not supported by this build"; a real file prefix that is relative, missing or not a
- * directory; malformed security-relevant values, S-114). Returns NULL if there is any that forbids serving.
- * `dparams`: "NAME=VALUE" overrides for the global section.
- */
-struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, struct config_problems *problems);
-void config_free(struct config *config);
+void config_problem_add(struct config_problems *problems, const char *file, int line, enum config_severity severity,
+			const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The worst severity in the list, -1 if it is empty. */
+int config_problems_worst(const struct config_problems *problems);
 void config_problems_free(struct config_problems *problems);
 
-/* Exact name match; NULL. */
+enum config_mode { CONFIG_CHECK, CONFIG_LISTENER, CONFIG_SESSION };
+
+/*
+ * Read `path`; all problems are collected: syntax, unknown parameters, parameters that rsyncd.conf(5) has and this build has
+ * not ("PARAMETER is not supported by this build"), malformed values (S-114). Only CONFIG_CHECK looks at the directories of
+ * real file prefixes: a session must not wait for another module's disks. Returns NULL if a problem is CONFIG_FATAL.
+ * dparams: "NAME=VALUE" overrides for the global section.
+ */
+struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, enum config_mode mode,
+			   struct config_problems *problems);
+void config_free(struct config *config);
+
+/* Exact name match, the last one defined wins; NULL. */
 const struct module *config_find_module(const struct config *config, const char *name);
 
-/* %VAR% expansion of a parameter's value (protocol/07 2.10) through getenv. false: undefined variable, *text unchanged. */
+/*
+ * Append `value` to `out` with %VAR% references replaced from the environment (protocol/07 2.10); an unset variable stays as
+ * text. false if the references add more than 2048 bytes.
+ */
 bool config_expand(const char *value, struct strbuf *out);
+
+/*
+ * The same for a shell command: RSYNC_* values are quoted for the place where they stand. false with *bad (malloc'ed) naming
+ * the variable if its value holds a byte that a shell could act on.
+ */
+bool config_expand_command(const char *command, struct strbuf *out, char **bad);
 
 #endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Reading rsyncd.conf: sections, defaults by position, included files, overrides. */
+#include "loadparm.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/dir.h"
+#include "fs/operator.h"
+#include "fs/root.h"
+#include "lib/alloc.h"
+#include "loadparm_grammar.h"
+#include "loadparm_table.h"
+
+#define INCLUDE_DEPTH_MAX 16 /* a file that includes itself ends here */
+#define NO_MODULE (-1)
+
+/* The place in the text that lines are applied to. */
+struct loader {
+	struct config *config;
+	struct config_problems *problems;
+	enum config_mode mode;
+	char *const *dparams;
+	size_t dparam_count;
+	long section;          /* index of the open module, NO_MODULE: the global section */
+	bool dparams_applied;
+	bool seen_section;     /* any "[" so far: listener parameters are too late now */
+	bool stopped;          /* listener: the first "[" ends the reading */
+	int depth;
+	const char *file;
+	int line;
+};
+
+static bool load_file(struct loader *loader, const char *path);
+
+__attribute__((format(printf, 3, 4)))
+static void problem(struct loader *loader, enum config_severity severity, const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	config_problem_add(loader->problems, loader->file, loader->line, severity, "%s", text);
+}
+
+static struct module *open_module(struct loader *loader)
+{
+	return loader->section == NO_MODULE ? &loader->config->defaults : &loader->config->modules.items[loader->section];
+}
+
+/* A line that cannot take effect as written: nobody gets the module it would have configured. */
+static void spoil(struct loader *loader, bool global, const char *why)
+{
+	problem(loader, global ? CONFIG_FATAL : CONFIG_ERROR, "%s", why);
+	if (!global)
+		open_module(loader)->disabled = true;
+}
+
+static void check_prefix(struct loader *loader, const char *prefix)
+{
+	int fd;
+
+	if (!*prefix || strchr(prefix, '%'))
+		return;
+	fd = fs_operator_open(prefix, O_PATH | O_DIRECTORY, 0);
+	if (fd < 0)
+		problem(loader, CONFIG_ERROR, "real file prefix \"%s\": %s", prefix, strerror(errno));
+	else
+		close(fd);
+}
+
+static void set_parameter(struct loader *loader, const char *name, const char *value)
+{
+	const struct parameter *parameter = parameter_find(name);
+	struct strbuf why = STRBUF_INIT;
+	void *base = open_module(loader);
+
+	if (!parameter) {
+		problem(loader, CONFIG_NOTE, "unknown parameter \"%s\" is ignored", name);
+		return;
+	}
+	if (parameter->type == P_UNSUPPORTED) {
+		strbuf_addf(&why, "\"%s\" is not supported by this build", parameter->name);
+		spoil(loader, false, strbuf_text(&why));
+	} else if (parameter->global && loader->section != NO_MODULE) {
+		problem(loader, CONFIG_NOTE, "global parameter \"%s\" inside a module is ignored", parameter->name);
+	} else if (parameter->listener && loader->seen_section) {
+		problem(loader, CONFIG_NOTE, "\"%s\" has no effect after the first section header", parameter->name);
+	} else {
+		if (parameter->global)
+			base = &loader->config->globals;
+		if (!parameter_set(loader->config, base, parameter, value, &why))
+			spoil(loader, parameter->global, strbuf_text(&why));
+		else if (loader->mode == CONFIG_CHECK && parameter->offset == offsetof(struct module, real_file_prefix) &&
+			 !parameter->global)
+			check_prefix(loader, open_module(loader)->real_file_prefix);
+	}
+	strbuf_free(&why);
+}
+
+static void apply_dparams(struct loader *loader)
+{
+	const char *file = loader->file;
+	int line = loader->line;
+
+	loader->dparams_applied = true;
+	loader->file = "--dparam";
+	loader->line = 0;
+	for (size_t i = 0; i < loader->dparam_count; i++) {
+		const char *text = loader->dparams[i], *value = strchr(text, '=');
+		char *name = xstrndup(text, value ? (size_t)(value - text) : strlen(text));
+
+		if (!value)
+			problem(loader, CONFIG_FATAL, "\"%s\" has no \"=\"", text);
+		else if (!parameter_find(name))
+			problem(loader, CONFIG_FATAL, "unknown parameter \"%s\"", name);
+		else
+			set_parameter(loader, name, value + 1 + strspn(value + 1, " \t\r\n\v\f"));
+		free(name);
+	}
+	loader->file = file;
+	loader->line = line;
+}
+
+static void open_section(struct loader *loader, const char *name)
+{
+	struct config *config = loader->config;
+	struct module module;
+
+	if (grammar_same_name(name, "global")) {
+		loader->section = NO_MODULE;
+		loader->seen_section = true;
+		return;
+	}
+	if (loader->section == NO_MODULE && !loader->dparams_applied)
+		apply_dparams(loader);
+	loader->seen_section = true;
+	for (size_t i = 0; i < config->modules.count; i++)
+		if (grammar_same_name(config->modules.items[i].name, name)) {
+			loader->section = (long)i;
+			return;
+		}
+	module = config->defaults;
+	module.name = config_keep(config, name);
+	vec_push(&config->modules, module);
+	loader->section = (long)config->modules.count - 1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), tail = strlen(suffix);
+
+	return length > tail && !strcmp(name + length - tail, suffix);
+}
+
+typedef VEC(char *) name_list;
+
+/* The names in a directory that `suffix` selects, sorted. Dot files are what editors and package tools leave behind. */
+static bool list_directory(int fd, const char *suffix, name_list *names)
+{
+	struct fs_dir dir;
+	struct fs_dirent entry;
+	int got;
+
+	fs_dir_start(&dir, fd);
+	while ((got = fs_dir_next(&dir, &entry)) > 0)
+		if (entry.name[0] != '.' && ends_with(entry.name, suffix))
+			vec_push(names, xstrndup(entry.name, entry.name_length));
+	fs_dir_finish(&dir);
+	if (names->count)
+		qsort(names->items, names->count, sizeof *names->items, compare_names);
+	return got == 0;
+}
+
+/* What &include puts back when it is done. */
+struct saved {
+	struct config_globals globals;
+	struct module defaults;
+	bool dparams_applied;
+};
+
+static struct saved save(const struct loader *loader)
+{
+	return (struct saved){ loader->config->globals, loader->config->defaults, loader->dparams_applied };
+}
+
+static void restore(struct loader *loader, const struct saved *saved)
+{
+	loader->config->globals = saved->globals;
+	loader->config->defaults = saved->defaults;
+	loader->dparams_applied = saved->dparams_applied;
+	loader->section = NO_MODULE;
+}
+
+/* One file of a directive. The listener takes the globals of included files as they come; a session keeps them apart. */
+static bool load_part(struct loader *loader, const char *path, bool isolate)
+{
+	struct saved saved = save(loader);
+	bool ok;
+
+	isolate = isolate && loader->mode != CONFIG_LISTENER;
+	if (isolate)
+		loader->section = NO_MODULE;
+	ok = load_file(loader, path);
+	if (isolate)
+		restore(loader, &saved);
+	return ok;
+}
+
+static bool load_directory(struct loader *loader, const char *path, int fd, bool isolate)
+{
+	name_list names = VEC_INIT;
+	bool ok = list_directory(fd, isolate ? ".conf" : ".inc", &names);
+
+	if (!ok)
+		problem(loader, CONFIG_FATAL, "cannot read directory \"%s\": %s", path, strerror(errno));
+	for (size_t i = 0; i < names.count; i++) {
+		char *full = xasprintf("%s/%s", path, names.items[i]);
+
+		ok = ok && (loader->stopped || load_part(loader, full, isolate));
+		free(full);
+		free(names.items[i]);
+	}
+	vec_free(&names);
+	return ok;
+}
+
+static bool follow_directive(struct loader *loader, const char *word, const char *path)
+{
+	bool isolate = !strcasecmp(word, "include");
+	struct fs_stat st;
+	bool ok;
+	int fd;
+
+	if (!isolate && strcasecmp(word, "merge")) {
+		problem(loader, CONFIG_FATAL, "unknown directive \"&%s\"", word);
+		return false;
+	}
+	fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
+		problem(loader, CONFIG_FATAL, "cannot open \"%s\": %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	if (S_ISDIR(st.mode))
+		return load_directory(loader, path, fd, isolate);
+	close(fd);
+	ok = load_part(loader, path, isolate);
+	return ok;
+}
+
+static bool apply_event(struct loader *loader, struct grammar *grammar, enum grammar_event event)
+{
+	const char *name = strbuf_text(&grammar->name), *value = strbuf_text(&grammar->value);
+
+	loader->line = grammar->line;
+	switch (event) {
+	case GRAMMAR_SECTION:
+		loader->stopped = loader->mode == CONFIG_LISTENER;
+		if (!loader->stopped)
+			open_section(loader, name);
+		return true;
+	case GRAMMAR_PARAMETER:
+		set_parameter(loader, name, value);
+		return true;
+	case GRAMMAR_DIRECTIVE:
+		return follow_directive(loader, name, value);
+	case GRAMMAR_IGNORED:
+		problem(loader, CONFIG_NOTE, "%s", grammar->message);
+		return true;
+	default:
+		problem(loader, CONFIG_FATAL, "%s", grammar->message);
+		return false;
+	}
+}
+
+static bool apply_text(struct loader *loader, const char *path, const struct strbuf *text)
+{
+	const char *outer_file = loader->file;
+	int outer_line = loader->line;
+	enum grammar_event event;
+	struct grammar grammar;
+	bool ok = true;
+
+	grammar_start(&grammar, strbuf_text(text), text->length);
+	loader->file = path;
+	while (ok && !loader->stopped && (event = grammar_next(&grammar)) != GRAMMAR_END)
+		ok = apply_event(loader, &grammar, event);
+	grammar_free(&grammar);
+	loader->file = outer_file;
+	loader->line = outer_line;
+	return ok;
+}
+
+static bool read_all(int fd, struct strbuf *text)
+{
+	char chunk[16384];
+	ssize_t got;
+
+	while ((got = read(fd, chunk, sizeof chunk)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return false;
+		strbuf_add(text, chunk, (size_t)got);
+	}
+	return true;
+}
+
+static bool load_file(struct loader *loader, const char *path)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct fs_stat st;
+	bool ok = false;
+	int fd;
+
+	if (loader->depth >= INCLUDE_DEPTH_MAX) {
+		problem(loader, CONFIG_FATAL, "more than %d files include each other", INCLUDE_DEPTH_MAX);
+		return false;
+	}
+	loader->depth++;
+	fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
+		problem(loader, CONFIG_FATAL, "cannot open \"%s\": %s", path, strerror(errno));
+	else if (!S_ISREG(st.mode))
+		problem(loader, CONFIG_FATAL, "\"%s\" is not a regular file", path);
+	else if (!read_all(fd, &text))
+		problem(loader, CONFIG_FATAL, "cannot read \"%s\": %s", path, strerror(errno));
+	else
+		ok = apply_text(loader, path, &text);
+	if (fd >= 0)
+		close(fd);
+	strbuf_free(&text);
+	loader->depth--;
+	return ok;
+}
+
+struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, enum config_mode mode,
+			   struct config_problems *problems)
+{
+	struct config *config = xcalloc(1, sizeof *config);
+	struct loader loader = {
+		.config = config, .problems = problems, .mode = mode, .dparams = dparams, .dparam_count = dparam_count,
+		.section = NO_MODULE, .file = path,
+	};
+	bool ok;
+
+	parameters_set_defaults(config);
+	ok = load_file(&loader, path);
+	if (mode == CONFIG_LISTENER)
+		apply_dparams(&loader);
+	config->any_reverse_lookup = config->defaults.reverse_lookup;
+	for (size_t i = 0; i < config->modules.count; i++)
+		config->any_reverse_lookup |= config->modules.items[i].reverse_lookup;
+	if (ok && config_problems_worst(problems) < CONFIG_FATAL)
+		return config;
+	config_free(config);
+	return NULL;
+}
+
+void config_free(struct config *config)
+{
+	if (!config)
+		return;
+	for (size_t i = 0; i < config->strings.count; i++)
+		free(config->strings.items[i]);
+	vec_free(&config->strings);
+	vec_free(&config->modules);
+	free(config);
+}
+
+const struct module *config_find_module(const struct config *config, const char *name)
+{
+	for (size_t i = config->modules.count; i-- > 0;)
+		if (!strcmp(config->modules.items[i].name, name))
+			return &config->modules.items[i];
+	return NULL;
+}
+
+void config_problem_add(struct config_problems *problems, const char *file, int line, enum config_severity severity,
+			const char *fmt, ...)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct config_problem item = { xstrdup(file), line, severity, NULL };
+	va_list args;
+
+	va_start(args, fmt);
+	strbuf_vaddf(&text, fmt, args);
+	va_end(args);
+	strbuf_add(&text, "", 0);
+	item.text = strbuf_detach(&text);
+	vec_push(&problems->list, item);
+}
+
+int config_problems_worst(const struct config_problems *problems)
+{
+	int worst = -1;
+
+	for (size_t i = 0; i < problems->list.count; i++)
+		if ((int)problems->list.items[i].severity > worst)
+			worst = (int)problems->list.items[i].severity;
+	return worst;
+}
+
+void config_problems_free(struct config_problems *problems)
+{
+	for (size_t i = 0; i < problems->list.count; i++) {
+		free(problems->list.items[i].file);
+		free(problems->list.items[i].text);
+	}
+	vec_free(&problems->list);
+}

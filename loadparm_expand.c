@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* %VAR% references in parameter values, for plain text and for shell commands (protocol/07 section 2.10). */
+#include "loadparm.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+
+#define GROWTH_MAX 2048
+
+/* Length of the reference that starts at `at` (with both percent signs), 0 if there is none. */
+static size_t reference_length(const char *at)
+{
+	const char *end;
+
+	if (at[0] != '%' || !isupper((unsigned char)at[1]))
+		return 0;
+	end = strchr(at + 1, '%');
+	return end ? (size_t)(end - at) + 1 : 0;
+}
+
+static const char *lookup(const char *at, size_t length)
+{
+	char *name = xstrndup(at + 1, length - 2);
+	const char *value = getenv(name);
+
+	free(name);
+	return value;
+}
+
+bool config_expand(const char *value, struct strbuf *out)
+{
+	size_t growth = 0;
+
+	while (*value) {
+		size_t length = reference_length(value);
+		const char *text = length ? lookup(value, length) : NULL;
+
+		if (text) {
+			if (strlen(text) > length)
+				growth += strlen(text) - length;
+			if (growth > GROWTH_MAX)
+				return false;
+			strbuf_add_string(out, text);
+			value += length;
+		} else {
+			strbuf_add_char(out, *value++);
+		}
+	}
+	return true;
+}
+
+/* No byte that could end a word, open a quote or start anything in a shell. */
+static bool is_harmless(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text <= ' ' || *text == 0x7f || strchr("'\"`$\\;&|<>()*?[]#!~{}", *text))
+			return false;
+	return true;
+}
+
+static void add_quoted(struct strbuf *out, const char *value, char quote)
+{
+	if (quote != '\'')
+		strbuf_add_char(out, '\'');
+	strbuf_add_string(out, value);
+	if (quote != '\'')
+		strbuf_add_char(out, '\'');
+}
+
+static char quote_after(char quote, char c)
+{
+	if (!quote && (c == '\'' || c == '"'))
+		return c;
+	return c == quote ? 0 : quote;
+}
+
+bool config_expand_command(const char *command, struct strbuf *out, char **bad)
+{
+	char quote = 0;
+
+	while (*command) {
+		size_t length = reference_length(command);
+		const char *value = length ? lookup(command, length) : NULL;
+		bool ours = !strncmp(command, "%RSYNC_", 7);
+
+		if (value && ours && !is_harmless(value)) {
+			*bad = xstrndup(command, length);
+			return false;
+		}
+		if (value && ours) {
+			add_quoted(out, value, quote);
+		} else if (value) {
+			strbuf_add_string(out, value);
+		} else {
+			length = *command == '\\' && quote != '\'' && command[1] ? 2 : 1;
+			if (length == 1)
+				quote = quote_after(quote, *command);
+			strbuf_add(out, command, length);
+		}
+		command += length;
+	}
+	return true;
+}

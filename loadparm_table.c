@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The parameters this build knows and how their values are read. */
+#include "loadparm_table.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "fs/chmod.h"
+#include "lib/alloc.h"
+#include "loadparm_grammar.h"
+#include "loadparm_hosts.h"
+
+#define G(field) .global = true, .offset = offsetof(struct config_globals, field)
+#define M(field) .offset = offsetof(struct module, field)
+#define UNSUPPORTED(text) { text, P_UNSUPPORTED, false, false, 0, 0, 0 }
+
+static const struct parameter parameters[] = {
+	{ "address", P_STRING, .listener = true, G(address) },
+	{ "listen backlog", P_INTEGER, .listener = true, G(listen_backlog), .low = 1, .high = 65535 },
+	{ "motd file", P_STRING, G(motd_file) },
+	{ "pid file", P_STRING, .listener = true, G(pid_file) },
+	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
+	{ "socket options", P_STRING, .listener = true, G(socket_options) },
+
+	{ "charset", P_STRING, M(charset) },
+	{ "comment", P_STRING, M(comment) },
+	{ "dont compress", P_STRING, M(dont_compress) },
+	{ "exclude", P_STRING, M(exclude) },
+	{ "exclude from", P_STRING, M(exclude_from) },
+	{ "filter", P_STRING, M(filter) },
+	{ "forward lookup", P_BOOL, M(forward_lookup) },
+	{ "gid", P_STRING, M(gid) },
+	{ "hosts allow", P_STRING, M(hosts_allow) },
+	{ "hosts deny", P_STRING, M(hosts_deny) },
+	{ "ignore errors", P_BOOL, M(ignore_errors) },
+	{ "ignore nonreadable", P_BOOL, M(ignore_nonreadable) },
+	{ "include", P_STRING, M(include) },
+	{ "include from", P_STRING, M(include_from) },
+	{ "list", P_BOOL, M(list) },
+	{ "lock file", P_STRING, M(lock_file) },
+	{ "log file", P_STRING, M(log_file) },
+	{ "log format", P_STRING, M(log_format) },
+	{ "max connections", P_INTEGER, M(max_connections), .low = INT_MIN, .high = 1000000 },
+	{ "max verbosity", P_INTEGER, M(max_verbosity), .low = 0, .high = INT_MAX },
+	{ "munge symlinks", P_TRISTATE, M(munge_symlinks) },
+	{ "name converter", P_STRING, M(name_converter) },
+	{ "numeric ids", P_TRISTATE, M(numeric_ids) },
+	{ "open noatime", P_TRISTATE, M(open_noatime) },
+	{ "outgoing chmod", P_STRING, M(outgoing_chmod) },
+	{ "path", P_PATH, M(path) },
+	{ "read only", P_BOOL, M(read_only) },
+	{ "real file prefix", P_PATH, M(real_file_prefix) },
+	{ "refuse options", P_STRING, M(refuse_options) },
+	{ "reverse lookup", P_BOOL, M(reverse_lookup) },
+	{ "syslog facility", P_FACILITY, M(syslog_facility) },
+	{ "syslog tag", P_STRING, M(syslog_tag) },
+	{ "timeout", P_INTEGER, M(timeout), .low = INT_MIN, .high = INT_MAX },
+	{ "transfer logging", P_BOOL, M(transfer_logging) },
+	{ "uid", P_STRING, M(uid) },
+	{ "use chroot", P_TRISTATE, M(use_chroot) },
+	{ "write only", P_BOOL, M(write_only) },
+
+	UNSUPPORTED("auth digest"),
+	UNSUPPORTED("auth users"),
+	UNSUPPORTED("daemon chroot"),
+	UNSUPPORTED("daemon gid"),
+	UNSUPPORTED("daemon uid"),
+	UNSUPPORTED("early exec"),
+	UNSUPPORTED("fake super"),
+	UNSUPPORTED("incoming chmod"),
+	UNSUPPORTED("insecure links"),
+	/* In stock it renames the module behind the back of its own header. */
+	UNSUPPORTED("name"),
+	UNSUPPORTED("post-xfer exec"),
+	UNSUPPORTED("pre-xfer exec"),
+	UNSUPPORTED("proxy protocol"),
+	UNSUPPORTED("proxy protocol hosts"),
+	UNSUPPORTED("secrets file"),
+	UNSUPPORTED("strict modes"),
+	UNSUPPORTED("temp dir"),
+};
+
+#define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
+
+static const struct {
+	const char *name;
+	int value;
+} facilities[] = {
+	{ "auth", LOG_AUTH }, { "authpriv", LOG_AUTHPRIV }, { "cron", LOG_CRON }, { "daemon", LOG_DAEMON },
+	{ "ftp", LOG_FTP }, { "kern", LOG_KERN }, { "lpr", LOG_LPR }, { "mail", LOG_MAIL }, { "news", LOG_NEWS },
+	{ "security", LOG_AUTH }, { "syslog", LOG_SYSLOG }, { "user", LOG_USER }, { "uucp", LOG_UUCP },
+	{ "local0", LOG_LOCAL0 }, { "local1", LOG_LOCAL1 }, { "local2", LOG_LOCAL2 }, { "local3", LOG_LOCAL3 },
+	{ "local4", LOG_LOCAL4 }, { "local5", LOG_LOCAL5 }, { "local6", LOG_LOCAL6 }, { "local7", LOG_LOCAL7 },
+};
+
+const struct parameter *parameter_find(const char *name)
+{
+	for (size_t i = 0; i < PARAMETER_COUNT; i++)
+		if (grammar_same_name(parameters[i].name, name))
+			return &parameters[i];
+	return NULL;
+}
+
+char *config_keep(struct config *config, const char *text)
+{
+	char *copy = xstrdup(text);
+
+	vec_push(&config->strings, copy);
+	return copy;
+}
+
+static char **string_field(void *base, const struct parameter *parameter)
+{
+	return (char **)((char *)base + parameter->offset);
+}
+
+void parameters_set_defaults(struct config *config)
+{
+	struct module *module = &config->defaults;
+
+	for (size_t i = 0; i < PARAMETER_COUNT; i++)
+		if (parameters[i].type == P_STRING || parameters[i].type == P_PATH)
+			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
+				config_keep(config, "");
+	module->name = config_keep(config, "");
+	config->globals.listen_backlog = 5;
+	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
+	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = true;
+	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");
+	module->syslog_tag = config_keep(config, "rsyncd");
+	module->syslog_facility = LOG_DAEMON;
+	module->lock_file = config_keep(config, "/var/run/rsyncd.lock");
+	module->max_verbosity = 1;
+	module->timeout = 600; /* protocol/08 section 8: a stalled transfer must not hold its slot for ever */
+}
+
+static bool parse_bool(const char *text, bool *value)
+{
+	bool yes = grammar_same_name(text, "yes") || grammar_same_name(text, "true") || grammar_same_name(text, "1");
+	bool no = grammar_same_name(text, "no") || grammar_same_name(text, "false") || grammar_same_name(text, "0");
+
+	if (yes || no)
+		*value = yes;
+	return yes || no;
+}
+
+static bool parse_tristate(const char *text, enum tristate *value)
+{
+	bool flag;
+
+	if (grammar_same_name(text, "unset") || grammar_same_name(text, "-1")) {
+		*value = UNSET;
+		return true;
+	}
+	if (!parse_bool(text, &flag))
+		return false;
+	*value = flag ? YES : NO;
+	return true;
+}
+
+static bool parse_integer(const char *text, int low, int high, int *value)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (end == text || *end || errno || number < low || number > high)
+		return false;
+	*value = (int)number;
+	return true;
+}
+
+static bool parse_facility(const char *text, int *value)
+{
+	for (size_t i = 0; i < sizeof facilities / sizeof facilities[0]; i++)
+		if (grammar_same_name(text, facilities[i].name)) {
+			*value = facilities[i].value;
+			return true;
+		}
+	return parse_integer(text, 1, INT_MAX, value);
+}
+
+static bool set_bool(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	char *field = (char *)base + parameter->offset;
+	bool ok = parameter->type == P_BOOL ? parse_bool(text, (bool *)field) : parse_tristate(text, (enum tristate *)field);
+
+	if (!ok)
+		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
+	return ok;
+}
+
+static bool set_number(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	int *field = (int *)((char *)base + parameter->offset);
+
+	if (parameter->type == P_FACILITY) {
+		if (parse_facility(text, field))
+			return true;
+		strbuf_addf(why, "unknown syslog facility \"%s\"", text);
+		return false;
+	}
+	if (parse_integer(text, parameter->low, parameter->high, field))
+		return true;
+	strbuf_addf(why, "\"%s\" is not a number of the range of \"%s\"", text, parameter->name);
+	return false;
+}
+
+/* Strings that can be judged before any reference in them is expanded. */
+static bool check_string(const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	bool hosts = parameter->offset == offsetof(struct module, hosts_allow) ||
+		     parameter->offset == offsetof(struct module, hosts_deny);
+
+	if (parameter->global || strchr(text, '%'))
+		return true;
+	if (hosts)
+		return hosts_list_check(text, why);
+	if (parameter->offset == offsetof(struct module, real_file_prefix) && *text && *text != '/') {
+		strbuf_addf(why, "real file prefix \"%s\" is not an absolute path", text);
+		return false;
+	}
+	if (parameter->offset == offsetof(struct module, outgoing_chmod) && *text) {
+		struct chmod_rules *rules = NULL;
+		bool ok = chmod_parse(&rules, text);
+
+		chmod_free(rules);
+		if (!ok)
+			strbuf_addf(why, "invalid \"outgoing chmod\": \"%s\"", text);
+		return ok;
+	}
+	return true;
+}
+
+static bool set_string(struct config *config, void *base, const struct parameter *parameter, const char *text,
+		       struct strbuf *why)
+{
+	char *copy;
+	size_t length;
+
+	if (!check_string(parameter, text, why))
+		return false;
+	copy = config_keep(config, text);
+	length = strlen(copy);
+	while (parameter->type == P_PATH && length > 1 && copy[length - 1] == '/')
+		copy[--length] = 0;
+	*string_field(base, parameter) = copy;
+	return true;
+}
+
+bool parameter_set(struct config *config, void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	struct strbuf expanded = STRBUF_INIT;
+	bool ok;
+
+	if (parameter->type == P_STRING || parameter->type == P_PATH)
+		return set_string(config, base, parameter, text, why);
+	if (!config_expand(text, &expanded)) {
+		strbuf_addf(why, "the value of \"%s\" grows too long", parameter->name);
+		ok = false;
+	} else if (parameter->type == P_BOOL || parameter->type == P_TRISTATE) {
+		ok = set_bool(base, parameter, strbuf_text(&expanded), why);
+	} else {
+		ok = set_number(base, parameter, strbuf_text(&expanded), why);
+	}
+	strbuf_free(&expanded);
+	return ok;
+}
