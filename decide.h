@@ -7,6 +7,7 @@
 #define DECIDE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "attrs/entry.h"
@@ -47,12 +48,28 @@ struct decide_rules {
 	const struct options *options;
 	bool am_root;
 	mode_t umask;
-	bool check_content; /* --only-send-attrs: equal size and time are not enough */
+	bool check_content;  /* --only-send-attrs: equal size and time are not enough */
+	const gid_t *groups; /* not root: the groups that a file can be given to; NULL: none */
+	size_t group_count;
 };
 
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
 	    const struct decide_probe *probe, struct decision *decision);
 /* Final permission bits of the destination (protocol/03 8.1 step 8, 06 11.1 and 11.2). */
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest);
+
+/* The parts of decide() that a caller needs on their own: */
+
+/* ITEM_* of `entry` against `dest` on top of `start` (protocol/03 9.1); dest absent: ITEM_IS_NEW. */
+uint32_t decide_item_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			   const struct decide_dest *dest, uint32_t start);
+/* Is the modification time of this kind of entry kept? */
+bool decide_keeps_time(const struct options *options, const struct entry *entry);
+bool decide_keeps_owner(const struct decide_rules *rules);
+bool decide_keeps_group(const struct decide_rules *rules, const struct entry *entry);
+/* Are the two times equal under --modify-window? */
+bool decide_same_time(int window, int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec);
+/* Is the item worth a line with -i / -vv (protocol/03 2.7)? */
+bool decide_is_significant(uint32_t item_flags);
 
 #endif

@@ -30,6 +30,7 @@ struct format_values {
 	uint64_t length, transferred, checksum_bytes;
 	int64_t mtime;
 	uint32_t uid, gid;
+	bool group_not_kept;     /* %G shows DEFAULT */
 	const uint8_t *digest;   /* %C, NULL: blanks */
 	int digest_length;
 	/* daemon */

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Progress lines: per file (--progress) and whole run (--info=progress2), protocol/06 8.6. */
+/*
+ * Progress lines on stdout: per file (--progress) and whole run (--info=progress2), protocol/06 8.6. One thread only.
+ *
+ *   for each file:  progress_totals(...); progress_file_start(...); progress_update(...)*; progress_file_end(...)
+ *
+ * A log sink that shares stdout calls progress_break_line() before it prints anything.
+ */
 #ifndef UI_PROGRESS_H
 #define UI_PROGRESS_H
 
@@ -13,9 +19,14 @@ void progress_free(struct progress *progress);
 /* Totals known so far; complete: the whole list is known (to-chk instead of ir-chk). */
 void progress_totals(struct progress *progress, uint64_t total_size, uint64_t total_entries, bool complete);
 void progress_file_start(struct progress *progress, uint64_t size);
+/* done: bytes of this file so far. Shown for the first call of a file, then once a second. */
 void progress_update(struct progress *progress, uint64_t done);
-/* index: position of the file in the list. */
+/* index: position of the file in the list, from 0. */
 void progress_file_end(struct progress *progress, uint64_t size, uint64_t index);
+/* Whole run: every entry up to and including `index` has been looked at; shows the last line again with the new count. */
+void progress_section_end(struct progress *progress, uint64_t index);
 void progress_end(struct progress *progress);
+/* End an unfinished line with a newline, if there is one. */
+void progress_break_line(struct progress *progress);
 
 #endif

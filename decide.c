@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The decisions about one file, without any side effect of their own. */
+#include "decide.h"
+#include "lib/checked.h"
+#include "wire/request.h"
+
+#define PERMISSION_BITS 07777u
+#define EXECUTE_BITS 0111u
+
+bool decide_same_time(int window, int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec)
+{
+	uint64_t apart = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+
+	if (window < 0)
+		return a == b && a_nsec == b_nsec;
+	return apart <= (uint64_t)window;
+}
+
+bool decide_keeps_time(const struct options *options, const struct entry *entry)
+{
+	if (entry_is_dir(entry) && options->omit_dir_times)
+		return false;
+	if (entry_is_symlink(entry) && options->omit_link_times)
+		return false;
+	return options->times;
+}
+
+bool decide_keeps_owner(const struct decide_rules *rules)
+{
+	return rules->options->owner && rules->am_root;
+}
+
+bool decide_keeps_group(const struct decide_rules *rules, const struct entry *entry)
+{
+	if (!rules->options->group)
+		return false;
+	if (rules->am_root)
+		return true;
+	for (size_t i = 0; i < rules->group_count; i++)
+		if (rules->groups[i] == entry->gid)
+			return true;
+	return false;
+}
+
+static bool mtimes_agree(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+{
+	return decide_same_time(rules->options->modify_window, entry->mtime, entry->mtime_nsec, dest->st.mtime,
+				dest->st.mtime_nsec);
+}
+
+/* Nothing keeps the time: it becomes "now" if something is written, which a hard link and an unchanged file are not. */
+static uint32_t time_flags(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest,
+			   uint32_t start)
+{
+	if (decide_keeps_time(rules->options, entry))
+		return mtimes_agree(rules, entry, dest) ? 0 : ITEM_REPORT_TIME;
+	if (start & ITEM_XNAME_FOLLOWS)
+		return 0;
+	return start & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE) ? ITEM_REPORT_TIME : 0;
+}
+
+static uint32_t mode_flags(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+{
+	bool differs = false;
+
+	if (entry_is_symlink(entry))
+		return 0;
+	if (rules->options->perms)
+		differs = (entry->mode & PERMISSION_BITS) != (dest->st.mode & PERMISSION_BITS);
+	else if (rules->options->executability)
+		differs = !(entry->mode & EXECUTE_BITS) != !(dest->st.mode & EXECUTE_BITS);
+	return differs ? ITEM_REPORT_PERMS : 0;
+}
+
+static uint32_t atime_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			    const struct decide_dest *dest)
+{
+	const struct entry_side *side = entry_side_of(list, entry);
+
+	if (!rules->options->atimes || !side || entry_is_dir(entry) || entry_is_symlink(entry))
+		return 0;
+	return decide_same_time(rules->options->modify_window, side->atime, 0, dest->st.atime, 0) ? 0 : ITEM_REPORT_ATIME;
+}
+
+uint32_t decide_item_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			   const struct decide_dest *dest, uint32_t start)
+{
+	uint32_t flags = start;
+
+	if (!dest->exists)
+		return flags | ITEM_IS_NEW;
+	if (entry_is_regular(entry) && entry->size != dest->st.size)
+		flags |= ITEM_REPORT_SIZE;
+	flags |= time_flags(rules, entry, dest, start);
+	flags |= mode_flags(rules, entry, dest);
+	flags |= atime_flags(rules, list, entry, dest);
+	if (decide_keeps_owner(rules) && entry->uid != dest->st.uid)
+		flags |= ITEM_REPORT_OWNER;
+	if (decide_keeps_group(rules, entry) && entry->gid != dest->st.gid)
+		flags |= ITEM_REPORT_GROUP;
+	return flags;
+}
+
+bool decide_is_significant(uint32_t item_flags)
+{
+	/* A link that was in place already says nothing by its two flags alone. */
+	return (item_flags & ~(uint32_t)(ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE)) != 0;
+}
+
+static bool same_kind(const struct entry *entry, const struct decide_dest *dest)
+{
+	if (!dest->exists)
+		return false;
+	if (entry_is_device(entry)) /* block or character: the number alone counts */
+		return S_ISCHR(dest->st.mode) || S_ISBLK(dest->st.mode);
+	return (entry->mode & S_IFMT) == (dest->st.mode & S_IFMT);
+}
+
+static bool is_kept_kind(const struct decide_rules *rules, const struct entry *entry)
+{
+	const struct options *options = rules->options;
+
+	if (entry_is_symlink(entry))
+		return options->links;
+	if (entry_is_device(entry))
+		return options->devices && rules->am_root;
+	if (entry_is_special(entry))
+		return options->specials;
+	return entry_is_regular(entry) || entry_is_dir(entry);
+}
+
+static bool same_device(const struct entries *list, const struct entry *entry, const struct decide_dest *dest)
+{
+	const struct entry_side *side = entry_side_of(list, entry);
+	uint32_t major = side ? side->rdev_major : 0, minor = side ? side->rdev_minor : 0;
+
+	return dest->st.rdev_major == major && dest->st.rdev_minor == minor;
+}
+
+/* Is a symlink, device or special that exists already the one that is wanted? */
+static bool is_same_object(const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
+			   const struct decide_probe *probe)
+{
+	if (entry_is_symlink(entry))
+		return probe->same_target(probe->context);
+	return entry_is_special(entry) || same_device(list, entry, dest);
+}
+
+/* Directories, symlinks, devices and specials. */
+static void decide_object(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			  const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
+{
+	static const struct decide_dest nothing;
+	bool same = same_kind(entry, dest);
+	uint32_t start = entry_is_dir(entry) ? ITEM_LOCAL_CHANGE : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
+
+	decision->make_room = dest->exists && !same;
+	if (same && (entry_is_dir(entry) || is_same_object(list, entry, dest, probe))) {
+		decision->action = ACTION_ATTRS;
+		decision->item_flags = decide_item_flags(rules, list, entry, dest, 0);
+		return;
+	}
+	decision->action = ACTION_MAKE;
+	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
+}
+
+/* protocol/03 8.2; an attr file is compared by what it says, because all of them have the same size. */
+static bool is_unchanged(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest,
+			 const struct decide_probe *probe)
+{
+	const struct options *options = rules->options;
+
+	if (entry->size != dest->st.size)
+		return false;
+	if (options->checksum)
+		return probe->same_content(probe->context);
+	if (options->size_only)
+		return !rules->check_content || probe->same_content(probe->context);
+	if (options->ignore_times || !mtimes_agree(rules, entry, dest))
+		return false;
+	return !rules->check_content || probe->same_content(probe->context);
+}
+
+/* -u: is the destination so much newer that the window does not cover it? Whole seconds, as the quick check counts. */
+static bool is_newer_there(int window, const struct entry *entry, const struct decide_dest *dest)
+{
+	int64_t ahead;
+
+	if (!dest->exists || !S_ISREG(dest->st.mode))
+		return false;
+	if (!checked_sub(entry->mtime, dest->st.mtime, &ahead))
+		return entry->mtime < dest->st.mtime;
+	return ahead < window;
+}
+
+static enum skip_reason regular_skip(const struct options *options, const struct entry *entry, const struct decide_dest *dest)
+{
+	if (options->max_size >= 0 && entry->size > (uint64_t)options->max_size)
+		return SKIP_OVER_MAX;
+	if (options->min_size >= 0 && entry->size < (uint64_t)options->min_size)
+		return SKIP_UNDER_MIN;
+	if (options->update && is_newer_there(options->modify_window, entry, dest))
+		return SKIP_NEWER;
+	return SKIP_NOTHING;
+}
+
+static void decide_regular(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			   const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
+{
+	static const struct decide_dest nothing;
+	bool same = same_kind(entry, dest);
+	uint32_t start = ITEM_TRANSFER | (rules->options->checksum ? ITEM_REPORT_CHANGE : 0);
+
+	decision->skip = regular_skip(rules->options, entry, dest);
+	if (decision->skip != SKIP_NOTHING) {
+		decision->action = ACTION_SKIP;
+		return;
+	}
+	decision->make_room = dest->exists && !same;
+	if (same && is_unchanged(rules, entry, dest, probe)) {
+		decision->action = ACTION_ATTRS;
+		start = 0;
+	} else {
+		decision->action = ACTION_COPY;
+	}
+	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
+}
+
+static enum skip_reason general_skip(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+{
+	const struct options *options = rules->options;
+	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
+
+	if (options->existing && !dest->exists)
+		return SKIP_NOT_CREATING;
+	if (options->ignore_existing && dest->exists && !both_dirs)
+		return SKIP_EXISTS;
+	return is_kept_kind(rules, entry) ? SKIP_NOTHING : SKIP_NOT_REGULAR;
+}
+
+void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
+	    const struct decide_probe *probe, struct decision *decision)
+{
+	*decision = (struct decision){ ACTION_NONE, SKIP_NOTHING, 0, false };
+	if (!entry->mode) {
+		decision->action = dest->exists ? ACTION_DELETE : ACTION_NONE;
+		return;
+	}
+	decision->skip = general_skip(rules, entry, dest);
+	if (decision->skip != SKIP_NOTHING)
+		decision->action = ACTION_SKIP;
+	else if (entry_is_regular(entry))
+		decide_regular(rules, list, entry, dest, probe, decision);
+	else
+		decide_object(rules, list, entry, dest, probe, decision);
+}
+
+/* --executability on an existing regular file: the source's x bits decide whether there are any, r bits where. */
+static mode_t executable_mode(mode_t source, mode_t old)
+{
+	if (!(source & EXECUTE_BITS))
+		return old & ~(mode_t)EXECUTE_BITS;
+	if (!(old & EXECUTE_BITS))
+		return old | ((old & 0444) >> 2);
+	return old;
+}
+
+mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+{
+	const struct options *options = rules->options;
+	mode_t old;
+
+	if (options->perms)
+		return entry->mode & PERMISSION_BITS;
+	if (!dest->exists || S_ISDIR(dest->st.mode) != entry_is_dir(entry))
+		return entry->mode & 0777 & ~rules->umask;
+	old = dest->st.mode & PERMISSION_BITS;
+	if (options->executability && entry_is_regular(entry))
+		return executable_mode(entry->mode, old);
+	return old;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Progress lines: what is done, how fast, and how long the rest will take. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/alloc.h"
+#include "ui/number.h"
+#include "ui/progress.h"
+
+#define SAMPLES 5 /* the rate of an unfinished line is that of the last five seconds */
+
+struct sample {
+	int64_t ms;
+	uint64_t done;
+};
+
+struct progress {
+	int mode, number_level;
+	uint64_t total_size, total_entries;
+	bool complete;
+	struct sample samples[SAMPLES]; /* a ring; `oldest` is overwritten next */
+	int newest, oldest;
+	struct sample start;            /* of this file (mode 1) or of the run (mode 2) */
+	bool shown;                     /* has this file (or run) shown anything yet? */
+	uint64_t file_size, finished_bytes;
+	uint64_t last_index;
+	unsigned long files;
+	bool line_open;
+	int last_tail;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+struct progress *progress_new(int mode, int number_level)
+{
+	struct progress *progress = xcalloc(1, sizeof *progress);
+
+	progress->mode = mode;
+	progress->number_level = number_level;
+	progress->start.ms = now_ms();
+	progress->samples[0] = progress->start;
+	return progress;
+}
+
+void progress_free(struct progress *progress)
+{
+	free(progress);
+}
+
+void progress_totals(struct progress *progress, uint64_t total_size, uint64_t total_entries, bool complete)
+{
+	progress->total_size = total_size;
+	progress->total_entries = total_entries;
+	progress->complete = complete;
+}
+
+/* kB/s between two samples; 0 when no time has passed. */
+static double rate_between(const struct sample *from, const struct sample *to)
+{
+	if (to->ms <= from->ms || to->done < from->done)
+		return 0.0;
+	return (double)(to->done - from->done) * 1000.0 / (double)(to->ms - from->ms) / 1024.0;
+}
+
+static void format_rate(char *buf, size_t size, double rate)
+{
+	const char *unit = "kB/s";
+
+	if (rate > 1024.0 * 1024.0) {
+		rate /= 1024.0 * 1024.0;
+		unit = "GB/s";
+	} else if (rate > 1024.0) {
+		rate /= 1024.0;
+		unit = "MB/s";
+	}
+	snprintf(buf, size, "%7.2f%s", rate, unit);
+}
+
+static void format_seconds(char *buf, size_t size, double seconds)
+{
+	if (seconds < 0 || seconds > 9999.0 * 3600.0) {
+		snprintf(buf, size, "  ??:??:??");
+		return;
+	}
+	snprintf(buf, size, "%4u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)seconds / 60 % 60, (unsigned)seconds % 60);
+}
+
+static bool may_update(void)
+{
+	pid_t foreground = isatty(STDOUT_FILENO) ? tcgetpgrp(STDOUT_FILENO) : -1;
+
+	return foreground < 0 || foreground == getpgrp();
+}
+
+static void print_line(struct progress *progress, uint64_t done, uint64_t total, double rate, double seconds, const char *tail)
+{
+	char number[64], rate_text[32], time_text[32];
+	int percent = done == total ? 100 : total > 0 ? (int)((double)done * 100.0 / (double)total) : 0;
+	int tail_length;
+
+	if (percent > 99 && done != total)
+		percent = 99;
+	number_format(number, sizeof number, (int64_t)done, progress->number_level);
+	format_rate(rate_text, sizeof rate_text, rate);
+	format_seconds(time_text, sizeof time_text, seconds);
+	printf("\r%15s %3d%% %s %s", number, percent, rate_text, time_text);
+	tail_length = printf("%s", tail);
+	if (tail_length < progress->last_tail)
+		printf("%*s", progress->last_tail - tail_length, "");
+	progress->last_tail = tail_length;
+	progress->line_open = true;
+	fflush(stdout);
+}
+
+static void format_tail(const struct progress *progress, char *buf, size_t size)
+{
+	uint64_t looked_at = progress->last_index + 1;
+	uint64_t rest = progress->total_entries > looked_at ? progress->total_entries - looked_at : 0;
+
+	snprintf(buf, size, " (xfr#%lu, %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files, progress->complete ? "to" : "ir", rest,
+		 progress->total_entries);
+}
+
+void progress_file_start(struct progress *progress, uint64_t size)
+{
+	progress->file_size = size;
+	if (progress->mode >= 2)
+		return;
+	progress->start = (struct sample){ now_ms(), 0 };
+	progress->samples[0] = progress->start;
+	progress->newest = progress->oldest = 0;
+	progress->shown = false;
+	progress->last_tail = 0;
+}
+
+static void add_sample(struct progress *progress, const struct sample *now)
+{
+	progress->newest = (progress->newest + 1) % SAMPLES;
+	if (progress->newest == progress->oldest)
+		progress->oldest = (progress->oldest + 1) % SAMPLES;
+	progress->samples[progress->newest] = *now;
+}
+
+void progress_update(struct progress *progress, uint64_t done)
+{
+	bool whole_run = progress->mode >= 2;
+	struct sample now = { now_ms(), done + (whole_run ? progress->finished_bytes : 0) };
+	uint64_t total = whole_run ? progress->total_size : progress->file_size;
+	double rate, left;
+
+	if (progress->shown && now.ms - progress->samples[progress->newest].ms < 1000)
+		return;
+	rate = rate_between(&progress->samples[progress->oldest], &now);
+	if (progress->shown)
+		add_sample(progress, &now);
+	progress->shown = true;
+	if (!may_update())
+		return;
+	left = rate > 0 && total >= now.done ? (double)(total - now.done) / rate / 1024.0 : rate > 0 ? 0 : now.done == total ? 0 : -1;
+	if (rate <= 0 && now.ms == progress->start.ms)
+		left = 0;
+	print_line(progress, now.done, total, rate, left, "  ");
+}
+
+void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
+{
+	struct sample now = { now_ms(), size };
+	uint64_t total = size;
+	char tail[96];
+
+	progress->files++;
+	progress->last_index = index;
+	progress->finished_bytes += size;
+	if (progress->mode >= 2) {
+		now.done = progress->finished_bytes;
+		total = progress->total_size;
+	}
+	format_tail(progress, tail, sizeof tail);
+	print_line(progress, now.done, total, rate_between(&progress->start, &now),
+		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
+	if (progress->mode < 2)
+		progress_break_line(progress);
+}
+
+void progress_section_end(struct progress *progress, uint64_t index)
+{
+	struct sample now = { now_ms(), progress->finished_bytes };
+	char tail[96];
+
+	if (progress->mode < 2)
+		return;
+	if (index > progress->last_index)
+		progress->last_index = index;
+	format_tail(progress, tail, sizeof tail);
+	print_line(progress, now.done, progress->total_size, rate_between(&progress->start, &now),
+		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
+}
+
+void progress_end(struct progress *progress)
+{
+	progress_break_line(progress);
+}
+
+void progress_break_line(struct progress *progress)
+{
+	if (!progress->line_open)
+		return;
+	progress->line_open = false;
+	progress->last_tail = 0;
+	putchar('\n');
+	fflush(stdout);
+}
