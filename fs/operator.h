@@ -2,17 +2,40 @@
 /*
  * Paths that the operator names (configuration, lock, log, motd, filter files, module roots): resolver R2 of protocol/08
  * section 4.3. A symlink at any component is followed only if the link is owned by uid 0 or the effective uid; else ELOOP.
+ * Links of the proc file system (/dev/stdin, /dev/fd/N, a shell's <(...)) are followed by the same rule.
  */
 #ifndef FS_OPERATOR_H
 #define FS_OPERATOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-/* open(2) by R2; O_CLOEXEC is added. Returns a descriptor or -1 with errno. */
+#include "fs/root.h"
+#include "lib/strbuf.h"
+
+/* open(2) by R2; O_CLOEXEC is added. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
+
+/*
+ * The directory that holds the last component of `path`, as an O_PATH descriptor, for the *_at calls; that component is
+ * copied to `leaf` (NAME_MAX + 1 = 256 bytes) and not looked at. EISDIR if the path has none ("/", "a/", "a/..").
+ */
+int fs_operator_parent(const char *path, char leaf[256]);
+
+/* A directory named by the operator, as a confined root: the destination or source of a local run, a module's path. */
+int fs_operator_root(struct fs_root *root, const char *path);
+
+/*
+ * Append the content of a configuration-type file (regular files, FIFOs and process substitutions) to `out`. EFBIG if it is
+ * longer than `limit` bytes, EISDIR for a directory.
+ */
+int fs_operator_read(const char *path, size_t limit, struct strbuf *out);
 
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);
+
+/* Make the directory the root and the working directory of this process. -1 with errno; the process must then end. */
+int fs_enter_chroot(int dir_fd);
 
 #endif

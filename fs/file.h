@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Whole files and directories: what several roles need on top of single system calls. Calls on an open descriptor that
+ * need no path (fsync, fchmod, fchown, futimens, fchdir, ftruncate) are used directly, there is no wrapper for them.
+ */
+#ifndef FS_FILE_H
+#define FS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fs/root.h"
+#include "lib/strbuf.h"
+
+/* All bytes or -1 with errno; short writes and EINTR are taken care of. */
+int fs_write_all(int fd, const void *data, size_t length);
+/* Append everything up to the end of file to `out`; EFBIG if that is more than `limit` bytes. */
+int fs_read_all(int fd, size_t limit, struct strbuf *out);
+/* A regular file below the root, whole (per-directory merge files, --files-from); a symlink is followed if it stays inside.
+ * ENXIO if it is not regular, EFBIG over `limit`. */
+int fs_read_file(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out);
+/* Create or replace `name` atomically with these bytes and exactly this mode, whatever the umask. */
+int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode);
+
+/* Reserve `size` bytes of disk without changing the file's size. 0 also where the file system cannot; -1: ENOSPC etc. */
+int fs_preallocate(int fd, uint64_t size);
+
+bool fs_is_dir(const struct fs_root *root, const char *path); /* a symlink to a directory inside counts */
+/* 1: nothing in the directory but "." and ".."; 0: something; -1 with errno. The position of dir_fd is not touched. */
+int fs_dir_is_empty(int dir_fd);
+/* Make every missing directory of `path` (--mkpath). Returns how many were made, -1 with errno. */
+int fs_make_path(const struct fs_root *root, const char *path, mode_t mode);
+
+/* The process's umask, without the moment of having none. */
+mode_t fs_umask(void);
+
+/* Room for this process on the file system of `fd`. */
+struct fs_space {
+	uint64_t bytes, inodes; /* UINT64_MAX inodes where the file system does not count them */
+	bool in_memory;         /* tmpfs or ramfs */
+};
+int fs_space(int fd, struct fs_space *space);
+
+#endif
