@@ -66,6 +66,11 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 			struct filter_list *user, struct filter_list *hidden);
 void flist_free(struct flist *list);
 
+/* Further scan options that only a daemon has; before the first argument. */
+struct scan_options *flist_scan_options(struct flist *list);
+/* Names given with from_file lie below this directory, the single source argument. Borrowed. */
+void flist_set_files_from(struct flist *list, const char *base);
+
 /* Add one source argument (protocol/02 section 7), or one name of a --files-from list (from_file). Errors are logged and
  * noted for the exit code as stock does. Arguments of a daemon are module-relative. Only before flist_finish_arguments. */
 void flist_add_argument(struct flist *list, const char *argument, bool from_file);
@@ -97,7 +102,11 @@ struct flist_totals {
 	uint32_t files, dirs, symlinks, devices, specials; /* entries by kind */
 };
 const struct flist_totals *flist_totals(const struct flist *list);
-struct attr_source *flist_module_source(struct flist *list);
+
+/* Where an index points to (see above); false if it names nothing. A hole is found: the caller looks at the flags. */
+bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
+/* The node whose range holds ndx, loaded or dropped. */
+int32_t flist_node_of(const struct flist *list, int32_t ndx);
 
 /* --- sending (flist_send.c) --- */
 

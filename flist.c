@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The file list: nodes, the walk, numbers, paths. */
+#include "flist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flist_private.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+#define MAX_OPEN_BASES 32
+
+bool flist_recursive(const struct flist *list)
+{
+	return list->options->recursive > 0;
+}
+
+/* --- base directories --- */
+
+uint16_t flist_add_base(struct flist *list, char *path)
+{
+	if (list->bases.count && !strcmp(list->bases.items[list->bases.count - 1].path, path)) {
+		free(path);
+		return (uint16_t)(list->bases.count - 1);
+	}
+	if (list->bases.count > UINT16_MAX)
+		die(EXIT_SYNTAX, "rsync: too many source directories");
+	struct flist_base base = { .path = path };
+
+	vec_push(&list->bases, base);
+	return (uint16_t)(list->bases.count - 1);
+}
+
+/* At most MAX_OPEN_BASES local bases are held open. */
+static void close_one_base(struct flist *list)
+{
+	if (list->open_bases < MAX_OPEN_BASES)
+		return;
+	for (;;) {
+		struct flist_base *base = &list->bases.items[list->next_eviction];
+		list->next_eviction = (int)((size_t)(list->next_eviction + 1) % list->bases.count);
+		if (base->open) {
+			fs_root_close(&base->source.attr_root);
+			base->open = false;
+			list->open_bases--;
+			return;
+		}
+	}
+}
+
+static void show_base(struct flist *list, struct flist_base *base)
+{
+	struct strbuf shown = STRBUF_INIT;
+
+	if (base->path[0] != '/')
+		strbuf_add_string(&shown, list->cwd);
+	if (base->path[0] && strcmp(base->path, ".") != 0)
+		strbuf_add_path(&shown, base->path);
+	base->shown = strbuf_detach(&shown);
+}
+
+/* The local operator's own directory: opened as open(2) does; below it symlinks lead outside only where options follow them. */
+static void open_base(struct flist *list, struct flist_base *base)
+{
+	const struct options *options = list->options;
+
+	close_one_base(list);
+	if (!base->shown)
+		show_base(list, base);
+	base->source.kind = ATTRS_LIVE;
+	base->source.shown_prefix = base->shown;
+	base->source.only_attrs = options->only_send_attrs;
+	base->source.open_noatime = options->open_noatime;
+	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
+		base->open_error = errno;
+		base->source.attr_root.fd = -1;
+	}
+	base->source.attr_root.trusting = options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+	base->open = true;
+	list->open_bases++;
+}
+
+struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
+{
+	struct flist_base *base = &list->bases.items[base_index];
+
+	strbuf_reset(path);
+	while (*transfer == '/')
+		transfer++;
+	if (!strcmp(transfer, "."))
+		transfer = "";
+	if (list->module_source) {
+		strbuf_add_string(path, base->path);
+		if (*transfer)
+			strbuf_add_path(path, transfer);
+		return list->module_source;
+	}
+	if (!base->open)
+		open_base(list, base);
+	strbuf_add_string(path, transfer);
+	return &base->source;
+}
+
+/* --- a new list --- */
+
+/* The filter callback of a scan: the daemon's rules see module-relative names, the user's see transfer names. */
+static bool is_excluded(void *context, const char *path, bool is_dir)
+{
+	struct flist *list = context;
+
+	if (list->hidden) {
+		struct strbuf full = STRBUF_INIT;
+		flist_base_source(list, list->scan_base, path, &full);
+		bool hides = filter_excludes(list->hidden, strbuf_text(&full), is_dir);
+		strbuf_free(&full);
+		if (hides)
+			return true;
+	}
+	return list->user && filter_excludes(list->user, path, is_dir);
+}
+
+static void set_scan_options(struct flist *list)
+{
+	const struct options *options = list->options;
+	struct scan_options *scan = &list->scan;
+
+	scan->links = options->links;
+	scan->devices = options->devices;
+	scan->specials = options->specials;
+	scan->hard_links = options->hard_links > 0;
+	scan->atimes = options->atimes > 0;
+	scan->copy_links = options->copy_links;
+	scan->copy_dirlinks = options->copy_dirlinks;
+	scan->copy_unsafe_links = options->copy_unsafe_links;
+	scan->one_file_system = options->one_file_system;
+	scan->log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0;
+	scan->log_mounts = options->levels.info[INFO_MOUNT] > 0;
+	scan->context = list;
+	if ((list->user && !filter_is_empty(list->user)) || (list->hidden && !filter_is_empty(list->hidden)))
+		scan->excluded = is_excluded;
+}
+
+struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
+			struct filter_list *user, struct filter_list *hidden)
+{
+	struct flist *list = xcalloc(1, sizeof *list);
+	struct flist_dir first = { .parent = -1, .number = -1, .own_ndx = -1, .first_child = -1, .loaded = true };
+
+	list->options = options;
+	list->session = session;
+	list->module_source = module_source;
+	list->user = user;
+	list->hidden = hidden && !filter_is_empty(hidden) ? hidden : NULL;
+	if (!module_source)
+		list->cwd = getcwd(NULL, 0);
+	first.entries = xcalloc(1, sizeof *first.entries);
+	entries_init(first.entries);
+	vec_push(&list->dirs, first);
+	set_scan_options(list);
+	return list;
+}
+
+struct scan_options *flist_scan_options(struct flist *list)
+{
+	return &list->scan;
+}
+
+void flist_set_files_from(struct flist *list, const char *base)
+{
+	list->from_base = base;
+}
+
+void flist_parts_free(struct flist_parts *parts)
+{
+	for (size_t i = 0; i < parts->parts.count; i++)
+		free(parts->parts.items[i].path);
+	vec_free(&parts->parts);
+}
+
+void flist_free(struct flist *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->dirs.count; i++) {
+		flist_drop_entries(list, (int32_t)i);
+		if (list->dirs.items[i].parts) {
+			flist_parts_free(list->dirs.items[i].parts);
+			free(list->dirs.items[i].parts);
+		}
+	}
+	for (size_t i = 0; i < list->bases.count; i++) {
+		struct flist_base *base = &list->bases.items[i];
+		if (base->open)
+			fs_root_close(&base->source.attr_root);
+		free(base->path);
+		free(base->shown);
+	}
+	vec_free(&list->bases);
+	vec_free(&list->dirs);
+	vec_free(&list->load_order);
+	vec_free(&list->permutation);
+	strbuf_free(&list->names);
+	free(list->cwd);
+	free(list);
+}
+
+/* --- paths --- */
+
+static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (node <= 0)
+		return;
+	add_dir_path(list, dir->parent, out);
+	strbuf_add_path(out, list->names.data + dir->name);
+}
+
+void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
+{
+	strbuf_reset(out);
+	add_dir_path(list, node, out);
+}
+
+void flist_entry_path(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	flist_dir_path(list, node, out);
+	strbuf_add_path(out, entry_name(list->dirs.items[node].entries, entry));
+}
+
+void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	/* Opening a base does not change what the list says. */
+	struct flist *opener = (struct flist *)list;
+
+	flist_entry_path(list, node, entry, &transfer);
+	struct attr_source *source = flist_base_source(opener, entry->root, strbuf_text(&transfer), &path);
+
+	attr_source_quote(source, strbuf_text(&path), out);
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	const char *base = list->bases.items[entry->root].path;
+
+	flist_entry_path(list, node, entry, &transfer);
+	strbuf_reset(out);
+	strbuf_add_string(out, base);
+	strbuf_add_path(out, strbuf_text(&transfer));
+	while (out->length > 1 && out->data[0] == '/') {
+		memmove(out->data, out->data + 1, out->length);
+		out->length--;
+	}
+	strbuf_free(&transfer);
+}
+
+struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path)
+{
+	struct strbuf transfer = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &transfer);
+	struct attr_source *source = flist_base_source(list, entry->root, strbuf_text(&transfer), path);
+
+	strbuf_free(&transfer);
+	return source;
+}
+
+/* --- filling and numbering one node --- */
+
+void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
+{
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	struct entries *entries = list->dirs.items[node].entries;
+	uint32_t first = entries->count;
+
+	flist_dir_path(list, node, &transfer);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
+
+	list->scan_base = base;
+	if (list->user && list->scan.excluded) {
+		filter_set_base(list->user, list->bases.items[base].path);
+		filter_set_dir(list->user, strbuf_text(&transfer));
+	}
+	if (list->hidden)
+		filter_set_dir(list->hidden, strbuf_text(&path));
+	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);
+	for (uint32_t i = first; i < entries->count; i++) {
+		entries->items[i].root = base;
+		if (entry_is_dir(&entries->items[i]) && !flist_recursive(list))
+			entries->items[i].flags |= ENTRY_NO_CONTENT;
+	}
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+static void count_entry(struct flist_totals *totals, const struct entry *entry)
+{
+	if (entry_is_dir(entry))
+		totals->dirs++;
+	else if (entry_is_symlink(entry))
+		totals->symlinks++;
+	else if (entry_is_device(entry))
+		totals->devices++;
+	else if (entry_is_special(entry))
+		totals->specials++;
+	else
+		totals->files++;
+	if (entry_is_regular(entry) || entry_is_symlink(entry))
+		totals->size += entry->size;
+}
+
+static bool is_dot(const struct entries *entries, const struct entry *entry)
+{
+	return entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
+}
+
+/* A node for the directory entry at `index`, the first of `group` equal ones. */
+static void make_child(struct flist *list, int32_t parent, uint32_t index, uint32_t group)
+{
+	struct entries *entries = list->dirs.items[parent].entries;
+	struct entry *entry = &entries->items[index];
+	struct flist_dir child = {
+		.parent = parent, .parent_entry = index, .first_child = -1, .own_ndx = -1,
+		.name_length = entry->name_length, .flags = entry->flags, .base = entry->root,
+		.group = (uint16_t)(entry->flags & ENTRY_HIDDEN ? 0 : group > UINT16_MAX ? UINT16_MAX : group),
+		.number = list->next_number,
+	};
+
+	child.name = (uint32_t)list->names.length;
+	strbuf_add(&list->names, entry_name(entries, entry), (size_t)entry->name_length + 1);
+	if (list->dirs.items[parent].first_child < 0)
+		list->dirs.items[parent].first_child = (int32_t)list->dirs.count;
+	list->dirs.items[parent].child_count++;
+	entry->dir = (uint32_t)list->dirs.count;
+	/* Equal directories of several bases are scanned one after the other. */
+	for (uint32_t i = 0; group > 1 && i < group; i++) {
+		struct flist_part part = { .base = entries->items[index + i].root };
+		if (entries->items[index + i].flags & ENTRY_NO_CONTENT)
+			continue;
+		if (!child.parts)
+			child.parts = xcalloc(1, sizeof *child.parts);
+		vec_push(&child.parts->parts, part);
+	}
+	vec_push(&list->dirs, child);
+}
+
+/* Nodes for the directories of a sorted node; every directory entry takes a directory number (protocol/02 6.3). */
+static void make_children(struct flist *list, int32_t node)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+
+	for (uint32_t i = 0; i < entries->count;) {
+		uint32_t group = 1;
+
+		if (!entry_is_dir(&entries->items[i])) {
+			i++;
+			continue;
+		}
+		while (i + group < entries->count && entry_is_dir(&entries->items[i + group])
+		       && (entries->items[i + group].flags & ENTRY_DUPLICATE))
+			group++;
+		if (!is_dot(entries, &entries->items[i]))
+			make_child(list, node, i, group);
+		list->next_number += (int32_t)group;
+		i += group;
+	}
+}
+
+/* Hand the named paths that lie below directories of this node to the children. */
+static void distribute_parts(struct flist *list, int32_t node, struct flist_parts *deeper)
+{
+	const struct entries *entries = list->dirs.items[node].entries;
+
+	for (size_t i = 0; i < deeper->parts.count; i++) {
+		struct flist_part *part = &deeper->parts.items[i];
+		char *slash = strchr(part->path + 1, '/');
+		*slash = '\0';
+		int32_t at = entries_find(entries, part->path, true);
+		*slash = '/';
+		if (at < 0 || !entries->items[at].dir)
+			continue;
+		struct flist_dir *child = &list->dirs.items[entries->items[at].dir];
+		struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(slash + 1) };
+
+		if (!child->parts) {
+			child->parts = xcalloc(1, sizeof *child->parts);
+			struct flist_part own = { .base = child->base };
+			if (!(child->flags & ENTRY_NO_CONTENT))
+				vec_push(&child->parts->parts, own);
+		}
+		vec_push(&child->parts->parts, below);
+	}
+}
+
+static void number_entries(struct flist *list, int32_t node)
+{
+	struct flist_dir *dir = &list->dirs.items[node];
+	uint32_t leading = dir->count;
+
+	if (list->session->inc_recurse) {
+		dir->own_ndx = list->next_ndx;
+		dir->first_ndx = list->next_ndx + 1;
+	} else {
+		dir->own_ndx = node ? list->next_ndx : -1;
+		dir->first_ndx = list->next_ndx + (node ? dir->group : 0);
+		/* Directories are numbered when the walk reaches them, after the contents of those before. */
+		if (dir->child_count)
+			leading = list->dirs.items[dir->first_child].parent_entry;
+	}
+	int64_t next = (int64_t)dir->first_ndx + leading;
+
+	if (next >= INT32_MAX)
+		die(EXIT_MALLOC, "rsync: the file list has too many entries");
+	list->next_ndx = (int32_t)next;
+	vec_push(&list->load_order, node);
+}
+
+void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+
+	entries_sort(entries);
+	if (may_repeat)
+		entries_mark_duplicates(entries);
+	for (uint32_t i = 0; i < entries->count; i++)
+		count_entry(&list->totals, &entries->items[i]);
+	list->dirs.items[node].count = entries->count;
+	list->dirs.items[node].loaded = true;
+	make_children(list, node);
+	if (deeper)
+		distribute_parts(list, node, deeper);
+	number_entries(list, node);
+}
+
+/* --- the walk --- */
+
+/* Depth first, pre-order: the first child, else the next sibling, else an ancestor's. */
+static int32_t next_node(const struct flist *list)
+{
+	int32_t node = list->walk;
+	const struct flist_dir *dirs = list->dirs.items;
+
+	if (dirs[node].child_count)
+		return dirs[node].first_child;
+	while (node > 0) {
+		const struct flist_dir *parent = &dirs[dirs[node].parent];
+		if (node + 1 < parent->first_child + (int32_t)parent->child_count)
+			return node + 1;
+		node = dirs[node].parent;
+	}
+	return -1;
+}
+
+static void load_parts(struct flist *list, int32_t node, struct flist_parts *deeper)
+{
+	struct flist_parts *parts = list->dirs.items[node].parts;
+
+	for (size_t i = 0; i < parts->parts.count; i++) {
+		const struct flist_part *part = &parts->parts.items[i];
+		bool repeated = false;
+
+		for (size_t j = 0; j < i && !part->path; j++)
+			repeated |= !parts->parts.items[j].path && parts->parts.items[j].base == part->base;
+		if (part->path)
+			flist_add_named(list, node, part, deeper);
+		else if (!repeated)
+			flist_scan_part(list, node, part->base);
+	}
+	flist_parts_free(parts);
+	free(parts);
+	list->dirs.items[node].parts = NULL;
+}
+
+static void load(struct flist *list, int32_t node)
+{
+	struct flist_parts deeper = { VEC_INIT };
+	struct flist_dir *dir = &list->dirs.items[node];
+	bool merged = dir->parts != NULL;
+
+	dir->entries = xcalloc(1, sizeof *dir->entries);
+	entries_init(dir->entries);
+	if (merged)
+		load_parts(list, node, &deeper);
+	else if (!(dir->flags & ENTRY_NO_CONTENT))
+		flist_scan_part(list, node, dir->base);
+	flist_finish_node(list, node, merged ? &deeper : NULL, merged);
+	flist_parts_free(&deeper);
+}
+
+static void permute_for_old_protocols(struct flist *list);
+
+int32_t flist_load_next(struct flist *list)
+{
+	if (list->complete)
+		return -1;
+	int32_t node = next_node(list);
+
+	if (node < 0) {
+		list->complete = true;
+		if (list->session->protocol && list->session->protocol < 29 && !list->options->iconv)
+			permute_for_old_protocols(list);
+		return -1;
+	}
+	list->walk = node;
+	load(list, node);
+	return node;
+}
+
+bool flist_is_complete(const struct flist *list)
+{
+	return list->complete || next_node(list) < 0;
+}
+
+uint32_t flist_dir_count(const struct flist *list)
+{
+	return (uint32_t)list->dirs.count;
+}
+
+struct flist_dir *flist_dir(struct flist *list, int32_t node)
+{
+	return &list->dirs.items[node];
+}
+
+void flist_drop_entries(struct flist *list, int32_t node)
+{
+	struct flist_dir *dir = &list->dirs.items[node];
+
+	if (!dir->entries)
+		return;
+	entries_free(dir->entries);
+	free(dir->entries);
+	dir->entries = NULL;
+}
+
+const struct flist_totals *flist_totals(const struct flist *list)
+{
+	return &list->totals;
+}
+
+/* --- from an index to an entry --- */
+
+/* Position in load_order of the node whose range holds ndx. */
+static size_t find_node(const struct flist *list, int32_t ndx)
+{
+	size_t low = 0, high = list->load_order.count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		if (list->dirs.items[list->load_order.items[middle]].own_ndx <= ndx)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int32_t flist_node_of(const struct flist *list, int32_t ndx)
+{
+	return list->load_order.items[find_node(list, ndx)];
+}
+
+static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
+{
+	pos->dir = node;
+	pos->entries = list->dirs.items[node].entries;
+	pos->entry = pos->entries && index < pos->entries->count ? &pos->entries->items[index] : NULL;
+	pos->is_gap = false;
+}
+
+bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	if (list->permutation.count) {
+		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
+			return false;
+		*pos = list->permutation.items[ndx];
+		return true;
+	}
+	int32_t node = flist_node_of(list, ndx);
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (ndx >= dir->first_ndx) {
+		set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
+		return pos->entry != NULL;
+	}
+	if (ndx < dir->own_ndx)
+		return false;
+	if (node == 0) {
+		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
+		set_pos(list, pos, 0, 0);
+		pos->is_gap = true;
+		return pos->entry && is_dot(pos->entries, pos->entry);
+	}
+	set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
+	pos->is_gap = list->session->inc_recurse;
+	if (pos->is_gap)
+		pos->dir = node;
+	return pos->entry != NULL || pos->is_gap;
+}
+
+/* --- protocol 27 and 28: the whole list by full path (protocol/02 5.2) --- */
+
+struct path_key {
+	char *path;
+	struct flist_pos pos;
+	size_t arrival;
+};
+
+static int compare_paths(const void *a_void, const void *b_void)
+{
+	const struct path_key *a = a_void, *b = b_void;
+	int order = strcmp(a->path, b->path);
+
+	return order ? order : a->arrival < b->arrival ? -1 : 1;
+}
+
+static void permute_for_old_protocols(struct flist *list)
+{
+	VEC(struct path_key) keys = VEC_INIT;
+	struct strbuf path = STRBUF_INIT;
+
+	for (size_t n = 0; n < list->load_order.count; n++) {
+		int32_t node = list->load_order.items[n];
+		struct entries *entries = list->dirs.items[node].entries;
+
+		for (uint32_t i = 0; i < entries->count; i++) {
+			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i] } };
+			if (entries->items[i].flags & ENTRY_HIDDEN)
+				continue;
+			flist_entry_path(list, node, &entries->items[i], &path);
+			key.path = xstrdup(strbuf_text(&path));
+			key.arrival = keys.count;
+			vec_push(&keys, key);
+		}
+	}
+	qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
+	for (size_t i = 0; i < keys.count; i++) {
+		vec_push(&list->permutation, keys.items[i].pos);
+		free(keys.items[i].path);
+	}
+	vec_free(&keys);
+	strbuf_free(&path);
+}

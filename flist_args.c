@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From source arguments and --files-from names to the first entries of a list (protocol/02 section 7). */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flist_private.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+/* An argument taken apart. */
+struct argument {
+	char *base;   /* directory that transfer names are relative to */
+	char *path;   /* what is listed: "." or components, with a leading "/" only under --relative */
+	bool content; /* ended in "/", "/." or "/..": the contents are meant */
+};
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	size_t end_length = strlen(end);
+
+	return length >= end_length && !memcmp(text + length - end_length, end, end_length);
+}
+
+/* --- without --relative: 7.1 --- */
+
+static void split_plain(const char *text, struct argument *argument)
+{
+	struct strbuf full = STRBUF_INIT;
+
+	strbuf_add_string(&full, *text ? text : ".");
+	if (ends_with(full.data, full.length, "/"))
+		strbuf_add_char(&full, '.');
+	else if (!strcmp(full.data, "..") || ends_with(full.data, full.length, "/.."))
+		strbuf_add_string(&full, "/.");
+	char *slash = strrchr(full.data, '/');
+	const char *name = slash ? slash + 1 : full.data;
+
+	argument->path = xstrdup(name);
+	argument->content = !strcmp(name, ".");
+	if (!slash)
+		argument->base = xstrdup("");
+	else if (slash == full.data)
+		argument->base = xstrdup("/");
+	else
+		argument->base = xstrndup(full.data, (size_t)(slash - full.data));
+	strbuf_free(&full);
+}
+
+/* --- with --relative: 7.3 --- */
+
+/* Collapse "//" and "./" inside, cut a trailing "/" or "/.". */
+static char *clean_relative(const char *path, bool *content)
+{
+	const char *whole = path;
+	struct strbuf clean = STRBUF_INIT;
+
+	*content = false;
+	if (*path == '/')
+		strbuf_add_char(&clean, '/');
+	while (*path) {
+		size_t length = strcspn(path, "/");
+		if (length && !(length == 1 && *path == '.')) {
+			if (clean.length && clean.data[clean.length - 1] != '/')
+				strbuf_add_char(&clean, '/');
+			if (length == 2 && path[0] == '.' && path[1] == '.')
+				die(EXIT_SYNTAX, "found \"..\" dir in relative path: %s", whole);
+			strbuf_add(&clean, path, length);
+		}
+		*content = path[length] == '/' || (length == 1 && *path == '.');
+		path += length + (path[length] == '/');
+	}
+	if (!clean.length || !strcmp(clean.data, "/"))
+		strbuf_add_char(&clean, '.');
+	return strbuf_detach(&clean);
+}
+
+static void split_relative(const char *text, struct argument *argument)
+{
+	const char *cut = strstr(text, "/./");
+	const char *path = cut ? cut + 3 : text;
+
+	while (cut && *path == '/')
+		path++;
+	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/' ? "/" : "");
+	argument->path = clean_relative(*path ? path : ".", &argument->content);
+}
+
+static void put_base_below(struct argument *argument, const char *directory)
+{
+	struct strbuf joined = STRBUF_INIT;
+	const char *below = argument->base;
+
+	strbuf_add_string(&joined, directory);
+	while (*below == '/')
+		below++;
+	if (*below)
+		strbuf_add_path(&joined, below);
+	free(argument->base);
+	argument->base = strbuf_detach(&joined);
+}
+
+/* --- one named entry --- */
+
+static void link_stat_failed(const struct attr_source *source, const char *path, int error)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	attr_source_quote(source, path, &quoted);
+	log_errno(L_ERROR_XFER, error, "link_stat %s failed", strbuf_text(&quoted));
+	strbuf_free(&quoted);
+}
+
+static void change_dir_failed(struct flist *list, const struct attr_source *source, const char *path, int error)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	attr_source_quote(source, path, &quoted);
+	log_errno(L_ERROR_XFER, error, "change_dir %s failed", strbuf_text(&quoted));
+	list->session->io_error |= IOERR_GENERAL;
+	strbuf_free(&quoted);
+}
+
+/* The working directory of an argument is not there. */
+static bool base_is_missing(struct flist *list, struct attr_source *source, uint16_t base)
+{
+	const char *path = list->bases.items[base].path;
+	struct fs_stat st;
+	int error;
+
+	if (!list->module_source) {
+		if (source->attr_root.fd >= 0)
+			return false;
+		error = list->bases.items[base].open_error;
+	} else {
+		if (!*path || (fs_stat_follow(&source->attr_root, path, &st) == 0 && S_ISDIR(st.mode)))
+			return false;
+		error = errno == ENOENT || errno == ELOOP ? errno : ENOTDIR;
+	}
+	change_dir_failed(list, source, list->module_source ? path : "", error);
+	return true;
+}
+
+static void add_missing(struct flist *list, int32_t node, const char *name, uint16_t base, struct attr_source *source,
+			const char *path, int error)
+{
+	if (base_is_missing(list, source, base))
+		return;
+	if (error != ENOENT && error != ENOTDIR) {
+		link_stat_failed(source, path, error);
+		list->session->io_error |= IOERR_GENERAL;
+	} else if (list->options->delete_missing_args) {
+		struct entry *entry = entries_add(list->dirs.items[node].entries, name, strlen(name));
+		entry->root = base;
+	} else if (!list->options->ignore_missing_args) {
+		link_stat_failed(source, path, error);
+	}
+}
+
+static struct entry *last_entry(struct entries *entries)
+{
+	return &entries->items[entries->count - 1];
+}
+
+/* Is the argument left out by rules? The daemon's own make it look absent. */
+static bool rules_exclude(struct flist *list, struct attr_source *source, const char *path, const char *transfer, bool is_dir)
+{
+	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
+		link_stat_failed(source, path, ENOENT);
+		return true;
+	}
+	if (!list->user)
+		return false;
+	const char *slash = strrchr(transfer, '/');
+	struct strbuf parent = STRBUF_INIT;
+
+	if (slash)
+		strbuf_add(&parent, transfer, (size_t)(slash - transfer));
+	filter_set_dir(list->user, strbuf_text(&parent));
+	strbuf_free(&parent);
+	return filter_excludes(list->user, transfer, is_dir);
+}
+
+/* Class of a directory that an argument names; false: it is not entered, hence skipped. */
+static bool classify_directory(struct flist *list, struct entry *entry, const char *transfer, bool content)
+{
+	if (flist_recursive(list) || (list->options->dirs && content)) {
+		entry->flags |= ENTRY_TOP_DIR;
+		return true;
+	}
+	if (list->options->dirs) {
+		entry->flags |= ENTRY_NO_CONTENT;
+		return true;
+	}
+	log_info("skipping directory %s", transfer);
+	return false;
+}
+
+static void add_leaf(struct flist *list, int32_t node, const struct flist_part *part)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	uint32_t before = entries->count;
+
+	flist_dir_path(list, node, &transfer);
+	strbuf_add_path(&transfer, part->path);
+	struct attr_source *source = flist_base_source(list, part->base, strbuf_text(&transfer), &path);
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), part->path,
+						    part->content, entries, &list->session->io_error);
+	int error = errno;
+
+	if (result == SCAN_MISSING) {
+		bool hidden = list->hidden && filter_hides_path(list->hidden, strbuf_text(&path), false);
+		add_missing(list, node, part->path, part->base, source, strbuf_text(&path), hidden ? ENOENT : error);
+	} else if (result == SCAN_OK && entries->count > before) {
+		struct entry *entry = last_entry(entries);
+		bool is_dir = entry_is_dir(entry);
+
+		entry->root = part->base;
+		if (rules_exclude(list, source, strbuf_text(&path), strbuf_text(&transfer), is_dir)
+		    || (is_dir && !classify_directory(list, entry, strbuf_text(&transfer), part->content)))
+			entries_remove_last(entries);
+	}
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+/* A parent that --relative implies: stat'ed through links, not subject to the user's rules. */
+static void add_implied(struct flist *list, int32_t node, const char *name, uint16_t base)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	const struct entry *last = entries->count ? last_entry(entries) : NULL;
+	bool known = last && last->root == base && (last->flags & ENTRY_TOP_DIR) && (last->flags & ENTRY_NO_CONTENT)
+		     && !strcmp(entry_name(entries, last), name);
+
+	if (known)
+		return;
+	flist_dir_path(list, node, &transfer);
+	strbuf_add_path(&transfer, name);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
+	uint32_t before = entries->count;
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
+						    entries, &list->session->io_error);
+
+	if (result == SCAN_OK && entries->count > before) {
+		struct entry *entry = last_entry(entries);
+		entry->root = base;
+		entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+		if (list->session->protocol && list->session->protocol < 30 && !list->options->implied_dirs)
+			entry->flags |= ENTRY_HIDDEN;
+	}
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper)
+{
+	const char *slash = strchr(part->path + 1, '/');
+
+	if (!slash) {
+		add_leaf(list, node, part);
+		return;
+	}
+	char *first = xstrndup(part->path, (size_t)(slash - part->path));
+	struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
+
+	add_implied(list, node, first, part->base);
+	vec_push(&deeper->parts, below);
+	free(first);
+}
+
+/* --- arguments --- */
+
+/* The "." entry of a base directory; 0, or why there is none. */
+static int add_dot_entry(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
+{
+	struct entries *entries = list->dirs.items[0].entries;
+
+	if (!list->module_source && source->attr_root.fd < 0)
+		return list->bases.items[base].open_error;
+	if (list->hidden && *path && filter_hides_path(list->hidden, path, true))
+		return ENOENT;
+	if (attr_source_entry(source, &list->scan, path, ".", ".", true, entries, &list->session->io_error) != SCAN_OK)
+		return errno;
+	if (entry_is_dir(last_entry(entries)))
+		return 0;
+	entries_remove_last(entries);
+	return ENOTDIR;
+}
+
+/* "." and its contents at the top level of the transfer. */
+static void add_dot(struct flist *list, uint16_t base, bool implied_only)
+{
+	struct entries *entries = list->dirs.items[0].entries;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base, "", &path);
+	int error = add_dot_entry(list, base, source, strbuf_text(&path));
+
+	if (error) {
+		change_dir_failed(list, source, strbuf_text(&path), error);
+	} else if (!implied_only && !classify_directory(list, last_entry(entries), ".", true)) {
+		entries_remove_last(entries);
+	} else {
+		last_entry(entries)->root = base;
+		if (implied_only)
+			last_entry(entries)->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+		else
+			flist_scan_part(list, 0, base);
+	}
+	strbuf_free(&path);
+}
+
+static void add_parsed(struct flist *list, struct argument *argument, bool leading_dot)
+{
+	struct flist_dir *first = &list->dirs.items[0];
+	uint16_t base = flist_add_base(list, argument->base);
+
+	if (!first->parts)
+		first->parts = xcalloc(1, sizeof *first->parts);
+	if (!strcmp(argument->path, ".") || !strcmp(argument->path, "/.")) {
+		add_dot(list, base, false);
+		return;
+	}
+	if (leading_dot && !list->implied_dot_sent) {
+		add_dot(list, base, true);
+		list->implied_dot_sent = true;
+	}
+	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
+	struct flist_parts *deeper = list->dirs.items[0].parts;
+
+	flist_add_named(list, 0, &part, deeper);
+}
+
+/* A --files-from name: leading slashes go, ".." never climbs above the start, "." components keep their meaning. */
+static char *sanitise_name(const char *name)
+{
+	struct strbuf clean = STRBUF_INIT;
+
+	while (*name) {
+		size_t length = strcspn(name, "/");
+		if (length == 2 && name[0] == '.' && name[1] == '.') {
+			char *slash = clean.length > 1 ? memrchr(clean.data, '/', clean.length - 1) : NULL;
+			strbuf_truncate(&clean, slash ? (size_t)(slash - clean.data) + 1 : 0);
+		} else if (length) {
+			strbuf_add(&clean, name, length);
+			if (name[length] == '/')
+				strbuf_add_char(&clean, '/');
+		}
+		name += length + (name[length] == '/');
+	}
+	if (!clean.length)
+		strbuf_add_char(&clean, '.');
+	return strbuf_detach(&clean);
+}
+
+void flist_add_argument(struct flist *list, const char *text, bool from_file)
+{
+	struct argument argument;
+	char *clean = NULL;
+	bool relative = list->options->relative;
+
+	if (from_file)
+		text = clean = sanitise_name(text);
+	if (relative)
+		split_relative(text, &argument);
+	else
+		split_plain(text, &argument);
+	if (from_file)
+		put_base_below(&argument, list->from_base ? list->from_base : "");
+	add_parsed(list, &argument, relative && !strncmp(text, "./", 2) && text[2]);
+	free(argument.path);
+	free(clean);
+}
+
+void flist_finish_arguments(struct flist *list)
+{
+	struct flist_parts *deeper = list->dirs.items[0].parts;
+
+	list->dirs.items[0].parts = NULL;
+	flist_finish_node(list, 0, deeper, true);
+	if (deeper) {
+		flist_parts_free(deeper);
+		free(deeper);
+	}
+}
