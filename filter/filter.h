@@ -4,8 +4,20 @@
  *
  *   struct filter_list *rules = filter_new(&setup);
  *   filter_add(rules, "- *.o", FILTER_NEW_STYLE) ...         command line, wire or daemon parameters
- *   filter_set_dir(rules, "a/b");                             while scanning: per-directory merge files of "", "a", "a/b"
+ *   filter_set_base(rules, "/home/me");                       base directory of the source argument (below)
+ *   filter_set_dir(rules, "a/b");                             while scanning: the merge files of "a" and "a/b" are in force
  *   if (filter_excludes(rules, "a/b/c.o", is_dir)) ...
+ *
+ * Three kinds of paths (the same names everywhere in this header):
+ *
+ * - A transfer name is what the file list says: relative to the base directory, no slash at either end. Under --relative
+ *   with absolute arguments it starts with one "/" and the base directory plays no part.
+ * - The base directory is where the transfer names of the current source argument start (receiver: the destination
+ *   directory). Outside daemons an absolute path; in a module the path below the module root ("" for the root itself).
+ *   It is needed by absolute rules, by merge files and by nothing else. "" until it is set.
+ * - A full path is base directory + "/" + transfer name.
+ *
+ * A list belongs to one thread.
  */
 #ifndef FILTER_FILTER_H
 #define FILTER_FILTER_H
@@ -15,22 +27,39 @@
 
 #include "wire/session.h"
 
-enum filter_side { FILTER_SENDER = 1, FILTER_RECEIVER = 2, FILTER_BOTH = 3 }; /* BOTH: a local run keeps two lists */
+enum filter_side { FILTER_SENDER = 1, FILTER_RECEIVER = 2, FILTER_BOTH = 3 }; /* a local run keeps one list per side */
+
+/* Where the path of a rule file starts, and so by which resolver it has to be opened (protocol/08 section 4.1). */
+enum filter_place {
+	/* As the operator named it on the command line or in the configuration (or in a file named there): relative to the
+	 * process's current directory, or absolute. Resolver R2. */
+	FILTER_AT_OPERATOR,
+	/* Below the current base directory: relative, without ".." and without slashes at the ends. */
+	FILTER_AT_BASE,
+	/* Starts with "/", which is the module root in a daemon. Comes from a parent scan (4.10.4), from an absolute or climbing
+	 * name in a merge rule, and from absolute transfer names. */
+	FILTER_AT_ROOT,
+};
+
+struct filter_list;
 
 struct filter_setup {
 	enum filter_side side;    /* which rules count when names are tested */
 	bool delete_excluded;     /* protocol/04 4.5 */
-	bool daemon_rules;        /* a module's own list: differences of 4.14.1 */
+	bool daemon_rules;        /* a module's own list: differences of 4.14.1; every rule counts on both sides */
 	bool from0;               /* rule files are NUL-separated */
-	bool cvs_exclude;         /* -C: the implied CVS rules (4.4) are added by filter_add_cvs */
-	int protocol;             /* 0 while unknown */
+	bool cvs_exclude;         /* -C: filter_send and filter_receive add the rules of 4.4; local runs call filter_add_cvs */
+	bool dash_is_stdin;       /* a rule file called "-" is standard input (clients) */
+	int protocol;             /* 0 while unknown; filter_receive and filter_send set it from the session */
 	/*
-	 * Open a rule file (already resolved lexically as 4.11.3 says). `beneath`: relative to the transfer's directory; the
-	 * holder confines it. -1 with errno: a single merge then ends with EXIT_FILEIO, a per-directory file is absent.
+	 * Open a rule file for reading; the list closes the descriptor. -1 with errno: a per-directory file is then absent, any
+	 * other file ends the process with EXIT_FILEIO.
 	 */
-	int (*open_file)(void *context, const char *path);
+	int (*open_file)(void *context, enum filter_place place, const char *path);
 	void *context;
-	/* Debug line of -vv ("hiding file NAME because of pattern PAT"), or NULL. */
+	/* A module's own rules: rule files they hide (by full path, FILTER_AT_BASE and FILTER_AT_ROOT) look absent. Or NULL. */
+	struct filter_list *hidden;
+	/* Told of every decision, without role or newline ("hiding file NAME because of pattern PAT": -vv), or NULL. */
 	void (*explain)(void *context, const char *text);
 };
 
@@ -40,42 +69,62 @@ enum filter_style {
 	FILTER_OLD_INCLUDE,
 };
 
-struct filter_list;
 struct filter_list *filter_new(const struct filter_setup *setup);
 void filter_free(struct filter_list *list);
+/* No rule at all, of whichever side: filter_excludes will always say no and filter_set_dir do nothing. */
 bool filter_is_empty(const struct filter_list *list);
+/* Has a per-directory merge rule ever been added? The file list of the peer cannot be checked then (4.13.1). */
+bool filter_has_merges(const struct filter_list *list);
 
-/* Add one rule; a syntax error ends with stock's message: EXIT_SYNTAX, or EXIT_FILEIO for a merge file. */
+/*
+ * Add one rule. A syntax error ends with stock's message and EXIT_SYNTAX, a merge file that cannot be opened with
+ * EXIT_FILEIO. Messages never show the text of a rule that was read from a file, only "<rule from FILE line N>" (S-121).
+ */
 void filter_add(struct filter_list *list, const char *rule, enum filter_style style);
 void filter_add_words(struct filter_list *list, const char *rules, enum filter_style style); /* daemon parameters, 4.2.5 */
-void filter_add_file(struct filter_list *list, const char *path, enum filter_style style);   /* --exclude-from ..., "-" */
-void filter_add_cvs(struct filter_list *list); /* -C */
-void filter_add_shortcut_F(struct filter_list *list, int times); /* -F, -FF */
+void filter_add_file(struct filter_list *list, const char *path, enum filter_style style);   /* --exclude-from ..., 4.11 */
+void filter_add_cvs(struct filter_list *list); /* ":C" and "-C" of option -C; for local runs, after all other rules */
+void filter_add_shortcut_F(struct filter_list *list, int times); /* the times-th -F: 1, 2; more adds nothing */
 
-/* protocol/04 4.6. Receive: the server's side; number and bytes of rules are capped (08 3.2), length 5120 or negative is
- * EXIT_MALLOC ("buffer overflow: recv_rules"). */
+/*
+ * The exchange of 4.6, with the additions of -C on either side (4.4).
+ * Receive: a server that is the sender, or a receiver that wants the list, reads it. At most 65,536 rules and 16 MiB; a length
+ * of 5120 or more or negative is EXIT_MALLOC ("buffer overflow: recv_rules", S-036); single merges are refused.
+ * Send: `wanted` says whether the peer reads a list (always in a pull). Without it nothing is written, but rules that the
+ * protocol cannot express still end with EXIT_PROTOCOL "filter rules are too modern for remote rsync.".
+ */
 void filter_receive(struct filter_list *list, struct session *session);
-void filter_send(const struct filter_list *list, struct session *session);
+void filter_send(struct filter_list *list, struct session *session, bool wanted);
 
-/* Make the per-directory rules those in force inside `dir` ("" = transfer root; relative transfer path, no slashes at the
- * ends). Leaves directories that are not ancestors, reads the merge files of those newly entered. Cheap if unchanged. */
-void filter_set_dir(struct filter_list *list, const char *dir);
-/* The transfer root's own place (base directory of the current source argument), for parent scans of merge files whose name
- * has a directory part (4.10.4). */
+/* Change the base directory. Leaves all directories if it is another one; cheap if it is the same. Outside daemons and
+ * without merge files or absolute rules it need not be called. */
 void filter_set_base(struct filter_list *list, const char *base);
+/*
+ * Make the per-directory rules those in force inside `dir`, a transfer name or "" for the base directory itself. To be called
+ * before the names in `dir` are tested, in any order; cheapest depth first: directories that are not ancestors of `dir` are
+ * left, the merge files of ancestors already entered are not read again, those of the others are read now, from the top.
+ *
+ * The merge files of the base directory itself count only once "" has been entered for that base, that is if it is
+ * scanned ("src/" as argument, not "src"). A name with a directory part gets its parent scan (4.10.4) the first time any
+ * directory is entered.
+ */
+void filter_set_dir(struct filter_list *list, const char *dir);
+/* The same before a source argument itself is tested: with --relative the merge files of the parents it names are in force,
+ * never those of the base directory. `name`: the transfer name of the argument. */
+void filter_set_argument(struct filter_list *list, const char *name);
 
-/* Is `path` (transfer-relative, no trailing slash) excluded for the list's side? */
-bool filter_excludes(struct filter_list *list, const char *path, bool is_dir);
+/* Is `name` (a transfer name) excluded for the list's side? The names of one directory after filter_set_dir. */
+bool filter_excludes(struct filter_list *list, const char *name, bool is_dir);
 /* The same with perishable rules ignored (inside a directory that is being removed, 4.12.3). */
-bool filter_excludes_doomed(struct filter_list *list, const char *path, bool is_dir);
-/* Daemon lists: is any directory prefix of `path`, or `path` itself, excluded? */
+bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_dir);
+/* Daemon lists: is any parent of `path` (module-relative, whatever the base directory), or `path` itself, excluded? */
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir);
 /* Xattr rules (4.15): -1 no xattr rules known, else 0 included, 1 excluded. */
 int filter_excludes_xattr(struct filter_list *list, const char *name);
 
-/* The wildcard matcher, exact definition of 4.8; bounded time (S-061). */
+/* The wildcard matcher, exact definition of 4.8; time at most pattern length times text length (S-061). */
 bool wildmatch(const char *pattern, const char *text);
-/* One component of a daemon path argument: names may match with * ? [ ] and backslash; used for server-side expansion. */
+/* Does the text contain "*", "?" or "["? */
 bool has_wildcards(const char *pattern);
 
 #endif
