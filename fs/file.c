@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Whole files and directories. */
+#include "fs/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "fs/dir.h"
+#include "fs/temp.h"
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static void close_quietly(int fd)
+{
+	int error = errno;
+
+	close(fd);
+	errno = error;
+}
+
+int fs_write_all(int fd, const void *data, size_t length)
+{
+	const char *next = data;
+
+	while (length > 0) {
+		ssize_t written = write(fd, next, length);
+
+		if (written < 0 && errno != EINTR)
+			return -1;
+		if (written > 0) {
+			next += written;
+			length -= (size_t)written;
+		}
+	}
+	return 0;
+}
+
+int fs_read_all(int fd, size_t limit, struct strbuf *out)
+{
+	char buffer[8192];
+	size_t total = 0;
+
+	for (;;) {
+		ssize_t got = read(fd, buffer, sizeof buffer);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return (int)got;
+		total += (size_t)got;
+		if (total > limit)
+			return fail(EFBIG);
+		strbuf_add(out, buffer, (size_t)got);
+	}
+}
+
+int fs_read_file(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out)
+{
+	struct fs_stat st;
+	int fd = fs_open_follow(root, path, O_RDONLY, 0);
+
+	if (fd < 0)
+		return -1;
+	int result = fs_stat_at_fd(fd, &st);
+
+	if (result == 0)
+		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
+	close_quietly(fd);
+	return result;
+}
+
+int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode)
+{
+	struct fs_temp temp;
+
+	if (fs_temp_create(&temp, dir_fd, name) < 0)
+		return -1;
+	if (fs_write_all(temp.fd, data, length) == 0 && fchmod(temp.fd, mode) == 0)
+		return fs_temp_commit(&temp, name);
+	int error = errno;
+
+	fs_temp_discard(&temp);
+	return fail(error);
+}
+
+int fs_preallocate(int fd, uint64_t size)
+{
+	if (size == 0)
+		return 0;
+	if (size > INT64_MAX)
+		return fail(EFBIG);
+	while (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) < 0)
+		if (errno != EINTR)
+			return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -1;
+	return 0;
+}
+
+bool fs_is_dir(const struct fs_root *root, const char *path)
+{
+	struct fs_stat st;
+
+	return fs_stat_follow(root, path, &st) == 0 && S_ISDIR(st.mode);
+}
+
+int fs_dir_is_empty(int dir_fd)
+{
+	struct fs_dir dir;
+	struct fs_dirent entry;
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	fs_dir_start(&dir, fd);
+	int more = fs_dir_next(&dir, &entry);
+	int error = errno;
+
+	fs_dir_finish(&dir);
+	errno = error;
+	return more < 0 ? -1 : !more;
+}
+
+/* A directory for the first `length` bytes of `path`: 1 if it was made, 0 if there was one. */
+static int make_prefix(const struct fs_root *root, const char *path, size_t length, mode_t mode)
+{
+	char prefix[PATH_MAX], *slash;
+	struct fs_root parent = *root;
+
+	memcpy(prefix, path, length);
+	prefix[length] = '\0';
+	if (fs_is_dir(root, prefix))
+		return 0;
+	slash = strrchr(prefix, '/');
+	if (slash) {
+		*slash = '\0';
+		if (fs_root_open_below(&parent, root, slash == prefix ? "/" : prefix) < 0)
+			return -1;
+	}
+	int result = fs_mkdir_at(parent.fd, slash ? slash + 1 : prefix, mode);
+
+	if (slash) {
+		close_quietly(parent.fd);
+		*slash = '/';
+	}
+	if (result < 0 && errno == EEXIST && fs_is_dir(root, prefix))
+		return 0;
+	return result < 0 ? -1 : 1;
+}
+
+int fs_make_path(const struct fs_root *root, const char *path, mode_t mode)
+{
+	int made = 0;
+	size_t length = 0;
+
+	if (strlen(path) >= PATH_MAX)
+		return fail(ENAMETOOLONG);
+	while (path[length]) {
+		length += strspn(path + length, "/");
+		size_t name = strcspn(path + length, "/");
+		if (name == 0)
+			break;
+		length += name;
+		int result = make_prefix(root, path, length, mode);
+		if (result < 0)
+			return -1;
+		made += result;
+	}
+	return made;
+}
+
+int fs_space(int fd, struct fs_space *space)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return -1;
+	space->bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	space->inodes = fs.f_files ? (uint64_t)fs.f_ffree : UINT64_MAX;
+	space->in_memory = (unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC;
+	return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Operator-named paths: links are trusted by their owner. */
+#include "fs/operator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/walk.h"
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+int fs_operator_open(const char *path, int flags, mode_t mode)
+{
+	struct fs_walk_end end;
+
+	if (!*path)
+		return fail(ENOENT);
+	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
+		return -1;
+	return fs_walk_open(&end, flags, mode);
+}
+
+int fs_operator_parent(const char *path, char leaf[256])
+{
+	struct fs_walk_end end;
+
+	if (!*path)
+		return fail(ENOENT);
+	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, false, &end) < 0)
+		return -1;
+	if (end.directory || !strcmp(end.leaf, ".")) {
+		close(end.dir_fd);
+		return fail(EISDIR);
+	}
+	strcpy(leaf, end.leaf);
+	return end.dir_fd;
+}
+
+int fs_operator_root(struct fs_root *root, const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return -1;
+	fs_root_adopt(root, fd);
+	return 0;
+}
+
+int fs_operator_read(const char *path, size_t limit, struct strbuf *out)
+{
+	int fd = fs_operator_open(path, O_RDONLY, 0);
+
+	if (fd < 0)
+		return -1;
+	int result = fs_read_all(fd, limit, out);
+	int error = errno;
+
+	close(fd);
+	errno = error;
+	return result;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* The parent of the directory `fd`, which is closed, and its identity; -1 at the top, where ".." stays put. */
+static int climb(int fd, struct stat *here)
+{
+	struct stat parent;
+	int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	close(fd);
+	if (up < 0)
+		return -1;
+	if (fstat(up, &parent) < 0 || is_same(&parent, here)) {
+		close(up);
+		return -1;
+	}
+	*here = parent;
+	return up;
+}
+
+bool fs_is_inside(int inner_fd, int outer_fd)
+{
+	struct stat outer, here;
+
+	if (fstat(outer_fd, &outer) < 0 || fstat(inner_fd, &here) < 0)
+		return false;
+	int fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0);
+
+	while (fd >= 0 && !is_same(&here, &outer))
+		fd = climb(fd, &here);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+int fs_enter_chroot(int dir_fd)
+{
+	if (fchdir(dir_fd) < 0 || chroot(".") < 0)
+		return -1;
+	return chdir("/");
+}

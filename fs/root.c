@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Confined paths: one openat2 where the kernel has it, else the walk of fs/walk.c. */
+#include "fs/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "fs/walk.h"
+
+#define RACE_RETRIES 16
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static void close_quietly(int fd)
+{
+	int error = errno;
+
+	close(fd);
+	errno = error;
+}
+
+static int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode)
+{
+#ifdef SYS_openat2
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags,
+		.mode = flags & O_CREAT ? mode & 07777 : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+#else
+	(void)dir_fd, (void)path, (void)flags, (void)mode;
+	return fail(ENOSYS);
+#endif
+}
+
+/* The flags that every open gets. openat2 refuses what O_PATH would merely ignore. */
+static int complete_flags(int flags)
+{
+	flags |= O_CLOEXEC;
+	if (flags & O_PATH)
+		return flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return flags | O_LARGEFILE | (flags & O_DIRECTORY ? 0 : O_NONBLOCK);
+}
+
+/* A component that no resolver needs to look at: opening it without following it is all there is to do. */
+static bool is_single_name(const char *path)
+{
+	return !strchr(path, '/') && strcmp(path, "..");
+}
+
+static int open_by_walk(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
+{
+	struct fs_walk_end end;
+
+	if (fs_walk(root->fd, path, FS_WALK_BENEATH, follow, &end) < 0)
+		return -1;
+	return fs_walk_open(&end, flags, mode);
+}
+
+/* EAGAIN: something was renamed while a ".." was resolved. The walk is not troubled by that, so it has the last word. */
+static int open_by_kernel(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
+{
+	for (int i = 0; i < RACE_RETRIES; i++) {
+		int fd = sys_openat2(root->fd, path, flags, mode);
+
+		if (fd >= 0)
+			return fd;
+		if (errno == EXDEV)
+			return fail(ELOOP);
+		if (errno == ENOSYS)
+			break;
+		if (errno != EAGAIN)
+			return -1;
+	}
+	return open_by_walk(root, path, flags, mode, follow);
+}
+
+static int open_below(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
+{
+	flags = complete_flags(flags) | (follow ? 0 : O_NOFOLLOW);
+	if (!*path)
+		path = ".";
+	if (root->trusting || (!follow && is_single_name(path)))
+		return openat(root->fd, path, flags, mode);
+	if (root->no_openat2)
+		return open_by_walk(root, path, flags, mode, follow);
+	return open_by_kernel(root, path, flags, mode, follow);
+}
+
+int fs_root_open(struct fs_root *root, const char *path)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	fs_root_adopt(root, fd);
+	return 0;
+}
+
+void fs_root_adopt(struct fs_root *root, int fd)
+{
+	int probe = sys_openat2(fd, ".", O_PATH | O_CLOEXEC, 0);
+
+	root->fd = fd;
+	root->trusting = false;
+	/* EPERM is what container sandboxes answer to system calls that they do not know. */
+	root->no_openat2 = probe < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL || errno == E2BIG);
+	if (probe >= 0)
+		close(probe);
+}
+
+int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path)
+{
+	int fd = open_below(parent, path, O_PATH | O_DIRECTORY, 0, true);
+
+	if (fd < 0)
+		return -1;
+	*root = *parent;
+	root->fd = fd;
+	return 0;
+}
+
+void fs_root_close(struct fs_root *root)
+{
+	if (root->fd >= 0)
+		close(root->fd);
+	root->fd = -1;
+}
+
+int fs_open(const struct fs_root *root, const char *path, int flags, mode_t mode)
+{
+	return open_below(root, path, flags, mode, false);
+}
+
+int fs_open_follow(const struct fs_root *root, const char *path, int flags, mode_t mode)
+{
+	return open_below(root, path, flags, mode, true);
+}
+
+int fs_opendir(const struct fs_root *root, const char *path)
+{
+	return open_below(root, path, O_RDONLY | O_DIRECTORY, 0, true);
+}
+
+static void fill(struct fs_stat *out, const struct stat *st)
+{
+	out->mode = st->st_mode;
+	out->uid = st->st_uid;
+	out->gid = st->st_gid;
+	out->nlink = (uint32_t)st->st_nlink;
+	out->size = (uint64_t)st->st_size;
+	out->blocks = (uint64_t)st->st_blocks;
+	out->mtime = st->st_mtim.tv_sec;
+	out->mtime_nsec = (uint32_t)st->st_mtim.tv_nsec;
+	out->atime = st->st_atim.tv_sec;
+	out->atime_nsec = (uint32_t)st->st_atim.tv_nsec;
+	out->ctime = st->st_ctim.tv_sec;
+	out->ctime_nsec = (uint32_t)st->st_ctim.tv_nsec;
+	out->rdev_major = major(st->st_rdev);
+	out->rdev_minor = minor(st->st_rdev);
+	out->dev = st->st_dev;
+	out->ino = st->st_ino;
+}
+
+/* fstatat rather than statx: about 5 % cheaper per call, and on network file systems not older than what lstat shows. */
+static int stat_name(int dir_fd, const char *name, int flags, struct fs_stat *st)
+{
+	struct stat raw;
+
+	if (fstatat(dir_fd, name, &raw, flags | AT_NO_AUTOMOUNT) < 0)
+		return -1;
+	fill(st, &raw);
+	return 0;
+}
+
+static int stat_below(const struct fs_root *root, const char *path, bool follow, struct fs_stat *st)
+{
+	if (!*path)
+		path = ".";
+	if (root->trusting || (!follow && is_single_name(path)))
+		return stat_name(root->fd, path, follow ? 0 : AT_SYMLINK_NOFOLLOW, st);
+	int fd = open_below(root, path, O_PATH, 0, follow);
+
+	if (fd < 0)
+		return -1;
+	int result = fs_stat_at_fd(fd, st);
+
+	close_quietly(fd);
+	return result;
+}
+
+int fs_lstat(const struct fs_root *root, const char *path, struct fs_stat *st)
+{
+	return stat_below(root, path, false, st);
+}
+
+int fs_stat_follow(const struct fs_root *root, const char *path, struct fs_stat *st)
+{
+	return stat_below(root, path, true, st);
+}
+
+/* `name` may be "" for a held symlink, where the kernel says ENOENT for "not a symlink". */
+static ssize_t read_target(int fd, const char *name, char *target, size_t size)
+{
+	ssize_t length = readlinkat(fd, name, target, size);
+
+	if (length < 0)
+		return !*name && errno == ENOENT ? fail(EINVAL) : -1;
+	if ((size_t)length >= size)
+		return fail(ENAMETOOLONG);
+	target[length] = '\0';
+	return length;
+}
+
+ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, size_t size)
+{
+	if (is_single_name(path) && *path)
+		return read_target(root->fd, path, target, size);
+	int fd = open_below(root, path, O_PATH, 0, false);
+
+	if (fd < 0)
+		return -1;
+	ssize_t length = read_target(fd, "", target, size);
+
+	close_quietly(fd);
+	return length;
+}
+
+int fs_lstat_at(int dir_fd, const char *name, struct fs_stat *st)
+{
+	return stat_name(dir_fd, name, AT_SYMLINK_NOFOLLOW, st);
+}
+
+int fs_stat_at_fd(int fd, struct fs_stat *st)
+{
+	struct stat raw;
+
+	if (fstat(fd, &raw) < 0)
+		return -1;
+	fill(st, &raw);
+	return 0;
+}
+
+int fs_open_at(int dir_fd, const char *name, int flags, mode_t mode)
+{
+	return openat(dir_fd, name, complete_flags(flags) | O_NOFOLLOW, mode);
+}
+
+ssize_t fs_readlink_at(int dir_fd, const char *name, char *target, size_t size)
+{
+	return read_target(dir_fd, name, target, size);
+}
+
+int fs_mkdir_at(int dir_fd, const char *name, mode_t mode)
+{
+	return mkdirat(dir_fd, name, mode);
+}
+
+int fs_symlink_at(const char *target, int dir_fd, const char *name)
+{
+	return symlinkat(target, dir_fd, name);
+}
+
+int fs_link_at(int old_dir_fd, const char *old_name, int dir_fd, const char *name)
+{
+	return linkat(old_dir_fd, old_name, dir_fd, name, 0);
+}
+
+int fs_rename_at(int old_dir_fd, const char *old_name, int dir_fd, const char *name)
+{
+	return renameat(old_dir_fd, old_name, dir_fd, name);
+}
+
+int fs_unlink_at(int dir_fd, const char *name)
+{
+	return unlinkat(dir_fd, name, 0);
+}
+
+int fs_rmdir_at(int dir_fd, const char *name)
+{
+	return unlinkat(dir_fd, name, AT_REMOVEDIR);
+}
+
+int fs_mknod_at(int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor)
+{
+	return mknodat(dir_fd, name, mode, makedev(major, minor));
+}
+
+int fs_chown_at(int dir_fd, const char *name, uid_t uid, gid_t gid)
+{
+	return fchownat(dir_fd, name, uid, gid, AT_SYMLINK_NOFOLLOW);
+}
+
+int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2])
+{
+	return utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One component at a time. */
+#include "fs/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define MAX_HOPS 40    /* as the kernel's own resolution */
+#define MAX_DEPTH 1024 /* directories held for ".." */
+#define DIRECTORY_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct walk {
+	enum fs_walk_rule rule;
+	bool follow;
+	int hops;
+	int top;               /* the directory reached so far */
+	int depth;             /* R1: its distance from the anchor */
+	bool hold;             /* R1: keep the ancestors of `top` open, because ".." is in sight */
+	bool must_hold;        /* R1: ".." was met without holding: start again */
+	int held[MAX_DEPTH];   /* with `hold`: the ancestors, held[0] is the anchor */
+	struct fs_walk_end *end;
+};
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static void close_quietly(int fd)
+{
+	int error = errno;
+
+	close(fd);
+	errno = error;
+}
+
+/* Make `fd` the directory reached; takes it over. */
+static int step_into(struct walk *walk, int fd)
+{
+	if (walk->hold && walk->depth == MAX_DEPTH) {
+		close(fd);
+		return fail(ELOOP);
+	}
+	if (walk->hold)
+		walk->held[walk->depth] = walk->top;
+	else
+		close(walk->top);
+	walk->depth++;
+	walk->top = fd;
+	return 0;
+}
+
+/*
+ * ".." under R1 goes back to the directory that the walk came through, which need not be the parent any more. That the kernel
+ * would let us look it up (search permission on the directory left) is checked by doing so.
+ */
+static int step_back(struct walk *walk)
+{
+	int parent = openat(walk->top, "..", DIRECTORY_FLAGS);
+
+	if (parent < 0)
+		return -1;
+	if (walk->rule == FS_WALK_OWNER) {
+		close(walk->top);
+		walk->top = parent;
+		return 0;
+	}
+	close(parent);
+	if (walk->depth == 0)
+		return fail(ELOOP);
+	if (!walk->hold) {
+		walk->must_hold = true;
+		return fail(EAGAIN);
+	}
+	close(walk->top);
+	walk->top = walk->held[--walk->depth];
+	return 0;
+}
+
+static int walk_text(struct walk *walk, const char *text, bool last);
+
+static bool is_on_proc(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* A link of the proc file system: its text need not be a path. `top` is on proc, where nobody else can change names. */
+static int follow_proc_link(struct walk *walk, const char *name, bool last)
+{
+	if (last) {
+		strcpy(walk->end->leaf, name);
+		walk->end->kernel_link = true;
+		return 0;
+	}
+	int fd = openat(walk->top, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : step_into(walk, fd);
+}
+
+/* Resolve the text of the symlink held as `link_fd`, named `name` in `top`. */
+static int follow_link(struct walk *walk, int link_fd, const struct stat *st, const char *name, bool last)
+{
+	char target[PATH_MAX];
+
+	if (++walk->hops > MAX_HOPS)
+		return fail(ELOOP);
+	if (walk->rule == FS_WALK_OWNER) {
+		if (st->st_uid != 0 && st->st_uid != geteuid())
+			return fail(ELOOP);
+		if (is_on_proc(link_fd))
+			return follow_proc_link(walk, name, last);
+	}
+	ssize_t length = readlinkat(link_fd, "", target, sizeof target);
+
+	if (length < 0)
+		return -1;
+	if (length == 0 || length == sizeof target)
+		return fail(ELOOP);
+	target[length] = '\0';
+	return walk_text(walk, target, last);
+}
+
+/* A component in the middle: a directory, or a symlink to one. */
+static int enter(struct walk *walk, const char *name)
+{
+	struct stat st;
+	int fd = openat(walk->top, name, DIRECTORY_FLAGS);
+
+	if (fd >= 0)
+		return step_into(walk, fd);
+	if (errno != ENOTDIR && errno != ELOOP)
+		return -1;
+	fd = openat(walk->top, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		return step_into(walk, fd);
+	int result = S_ISLNK(st.st_mode) ? follow_link(walk, fd, &st, name, false) : fail(ENOTDIR);
+
+	close_quietly(fd);
+	return result;
+}
+
+/* The last component: the caller opens it, unless it is a symlink to be followed. */
+static int arrive(struct walk *walk, const char *name, bool follow)
+{
+	struct stat st;
+
+	if (follow) {
+		int fd = openat(walk->top, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
+			int result = follow_link(walk, fd, &st, name, true);
+			close_quietly(fd);
+			return result;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	strcpy(walk->end->leaf, name);
+	return 0;
+}
+
+/* R2 alone may start again at the root directory. */
+static int start_at_root(struct walk *walk)
+{
+	int fd;
+
+	if (walk->rule == FS_WALK_BENEATH)
+		return fail(ELOOP);
+	fd = open("/", DIRECTORY_FLAGS);
+	if (fd < 0)
+		return -1;
+	close(walk->top);
+	walk->top = fd;
+	return 0;
+}
+
+/* Resolve a whole path or link target from `top` on. last: its last component is the last one of the whole walk. */
+static int walk_text(struct walk *walk, const char *text, bool last)
+{
+	if (*text == '/' && start_at_root(walk) < 0)
+		return -1;
+	for (;;) {
+		char name[FS_NAME_SIZE];
+		size_t length;
+
+		text += strspn(text, "/");
+		length = strcspn(text, "/");
+		if (length == 0)
+			return 0;
+		if (length >= sizeof name)
+			return fail(ENAMETOOLONG);
+		memcpy(name, text, length);
+		name[length] = '\0';
+		text += length;
+
+		bool slash = *text == '/';
+		bool is_last = last && text[strspn(text, "/")] == '\0';
+		int result = 0;
+
+		if (is_last && slash)
+			walk->end->directory = true;
+		if (!strcmp(name, ".."))
+			result = step_back(walk);
+		else if (strcmp(name, ".") && is_last)
+			return arrive(walk, name, walk->follow || slash);
+		else if (strcmp(name, "."))
+			result = enter(walk, name);
+		if (result < 0)
+			return -1;
+	}
+}
+
+static int open_start(int start_fd)
+{
+	if (start_fd == AT_FDCWD)
+		return open(".", DIRECTORY_FLAGS);
+	return fcntl(start_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static int walk_once(struct walk *walk, int start_fd, const char *path)
+{
+	walk->hops = walk->depth = 0;
+	walk->must_hold = false;
+	memset(walk->end, 0, sizeof *walk->end);
+	strcpy(walk->end->leaf, ".");
+	walk->top = open_start(start_fd);
+	if (walk->top < 0)
+		return -1;
+	int result = walk_text(walk, path, true);
+
+	for (int i = 0; walk->hold && i < walk->depth; i++)
+		close_quietly(walk->held[i]);
+	if (result < 0)
+		close_quietly(walk->top);
+	else
+		walk->end->dir_fd = walk->top;
+	return result;
+}
+
+/*
+ * Ancestors are held open only by a second attempt, made when the first one met "..": a thousand levels would else need a
+ * thousand descriptors.
+ */
+int fs_walk(int start_fd, const char *path, enum fs_walk_rule rule, bool follow, struct fs_walk_end *end)
+{
+	struct walk walk;
+
+	walk.rule = rule;
+	walk.follow = follow;
+	walk.end = end;
+	walk.hold = false;
+	if (strlen(path) >= PATH_MAX)
+		return fail(ENAMETOOLONG);
+	int result = walk_once(&walk, start_fd, path);
+
+	if (result < 0 && walk.must_hold) {
+		walk.hold = true;
+		result = walk_once(&walk, start_fd, path);
+	}
+	return result;
+}
+
+int fs_walk_open(struct fs_walk_end *end, int flags, mode_t mode)
+{
+	int fd;
+
+	if (end->directory && flags & O_CREAT) {
+		close(end->dir_fd);
+		return fail(EISDIR);
+	}
+	if (end->directory)
+		flags |= O_DIRECTORY;
+	fd = openat(end->dir_fd, end->leaf, flags | O_CLOEXEC | (end->kernel_link ? 0 : O_NOFOLLOW), mode);
+	close_quietly(end->dir_fd);
+	return fd;
+}
