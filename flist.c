@@ -3,11 +3,13 @@
 #include "flist.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "flist_private.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -272,6 +274,26 @@ struct attr_source *flist_entry_source(struct flist *list, int32_t node, const s
 	return source;
 }
 
+void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	if (pos->gap > 0)
+		flist_dir_path(list, pos->gap, out);
+	else
+		flist_entry_path(list, pos->dir, pos->entry, out);
+}
+
+struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : pos->entry->root;
+
+	flist_pos_path(list, pos, &transfer);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
+
+	strbuf_free(&transfer);
+	return source;
+}
+
 /* --- filling and numbering one node --- */
 
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
@@ -422,10 +444,50 @@ static void number_entries(struct flist *list, int32_t node)
 	vec_push(&list->load_order, node);
 }
 
+void flist_set_charset(struct flist *list, struct charset *charset)
+{
+	list->charset = charset;
+}
+
+static bool is_convertible(struct flist *list, const struct entries *entries, const struct entry *entry, struct strbuf *scratch)
+{
+	const struct entry_side *side = entry_is_symlink(entry) && list->options->links ? entry_side_of(entries, entry) : NULL;
+
+	strbuf_reset(scratch);
+	if (!charset_to_wire(list->charset, entry_name(entries, entry), entry->name_length, PATH_MAX - 1, scratch))
+		return false;
+	strbuf_reset(scratch);
+	return !side || !list->session->symlink_iconv
+	       || charset_to_wire(list->charset, entries->pool + side->target, side->target_length, PATH_MAX - 1, scratch);
+}
+
+/* Leave out what the wire's charset cannot say, before anything is numbered. */
+static void drop_unconvertible(struct flist *list, int32_t node)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+	struct strbuf scratch = STRBUF_INIT;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (is_convertible(list, entries, &entries->items[i], &scratch)) {
+			entries->items[kept++] = entries->items[i];
+			continue;
+		}
+		strbuf_reset(&scratch);
+		flist_quote(list, node, &entries->items[i], &scratch);
+		log_msg(L_ERROR_XFER, "rsync: [sender] cannot convert filename: %s", strbuf_text(&scratch));
+		list->session->io_error |= IOERR_GENERAL;
+	}
+	entries->count = kept;
+	strbuf_free(&scratch);
+}
+
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
 {
 	struct entries *entries = list->dirs.items[node].entries;
 
+	if (list->charset)
+		drop_unconvertible(list, node);
 	entries_sort(entries);
 	if (may_repeat)
 		entries_mark_duplicates(entries);
@@ -546,8 +608,7 @@ const struct flist_totals *flist_totals(const struct flist *list)
 
 /* --- from an index to an entry --- */
 
-/* Position in load_order of the node whose range holds ndx. */
-static size_t find_node(const struct flist *list, int32_t ndx)
+size_t flist_order_of(const struct flist *list, int32_t ndx)
 {
 	size_t low = 0, high = list->load_order.count;
 
@@ -563,7 +624,7 @@ static size_t find_node(const struct flist *list, int32_t ndx)
 
 int32_t flist_node_of(const struct flist *list, int32_t ndx)
 {
-	return list->load_order.items[find_node(list, ndx)];
+	return list->load_order.items[flist_order_of(list, ndx)];
 }
 
 static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
@@ -571,7 +632,7 @@ static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uin
 	pos->dir = node;
 	pos->entries = list->dirs.items[node].entries;
 	pos->entry = pos->entries && index < pos->entries->count ? &pos->entries->items[index] : NULL;
-	pos->is_gap = false;
+	pos->gap = -1;
 }
 
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
@@ -594,14 +655,12 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 	if (node == 0) {
 		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
 		set_pos(list, pos, 0, 0);
-		pos->is_gap = true;
+		pos->gap = 0;
 		return pos->entry && is_dot(pos->entries, pos->entry);
 	}
 	set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
-	pos->is_gap = list->session->inc_recurse;
-	if (pos->is_gap)
-		pos->dir = node;
-	return pos->entry != NULL || pos->is_gap;
+	pos->gap = list->session->inc_recurse ? node : -1;
+	return pos->entry != NULL || pos->gap >= 0;
 }
 
 /* --- protocol 27 and 28: the whole list by full path (protocol/02 5.2) --- */
@@ -630,7 +689,7 @@ static void permute_for_old_protocols(struct flist *list)
 		struct entries *entries = list->dirs.items[node].entries;
 
 		for (uint32_t i = 0; i < entries->count; i++) {
-			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i] } };
+			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i], .gap = -1 } };
 			if (entries->items[i].flags & ENTRY_HIDDEN)
 				continue;
 			flist_entry_path(list, node, &entries->items[i], &path);

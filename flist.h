@@ -26,6 +26,9 @@
 #include "lib/strbuf.h"
 #include "wire/session.h"
 
+struct charset;
+struct chmod_rules;
+struct fs_ids;
 struct options;
 
 struct flist;
@@ -46,16 +49,17 @@ struct flist_dir {
 	uint16_t name_length;
 	uint16_t flags;          /* ENTRY_* of the directory's entry */
 	uint16_t base;           /* private to flist.c */
+	uint32_t xattrs;         /* -X, sender: as in the side record of its entry */
 	uint16_t group;          /* how many equal entries of the parent it stands for: 1, more with duplicates, 0 if hidden */
 	bool loaded;
 };
 
-/* Where a found entry lives. */
+/* Where an index points to. */
 struct flist_pos {
-	int32_t dir;    /* node whose entries the entry belongs to */
-	struct entries *entries; /* of that node, or of its parent when the directory itself is meant */
-	struct entry *entry;
-	bool is_gap;    /* the directory itself, by its gap index (incremental) */
+	int32_t dir;             /* node whose entries the entry belongs to */
+	struct entries *entries; /* of that node; NULL if they have been dropped (only possible for gap indexes) */
+	struct entry *entry;     /* NULL likewise */
+	int32_t gap;             /* incremental: the directory node meant by a gap index, else -1 */
 };
 
 /*
@@ -93,6 +97,9 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 /* protocol/06 8.8 %f */
 void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
 
+/* The transfer name of what an index points to, and where its content or attributes are. */
+void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
+struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
 /* Source and path below it to open an entry's content with. */
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
 
@@ -103,6 +110,9 @@ struct flist_totals {
 };
 const struct flist_totals *flist_totals(const struct flist *list);
 
+/* --iconv: entries whose name or target cannot be sent are left out (protocol/02 section 9). Before the first argument. */
+void flist_set_charset(struct flist *list, struct charset *charset);
+
 /* Where an index points to (see above); false if it names nothing. A hole is found: the caller looks at the flags. */
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* The node whose range holds ndx, loaded or dropped. */
@@ -110,17 +120,31 @@ int32_t flist_node_of(const struct flist *list, int32_t ndx);
 
 /* --- sending (flist_send.c) --- */
 
-/* The whole opening of a sending side after the filter list: reads arguments or files-from names, sends the first list (and,
- * without incremental recursion, everything with id lists and the I/O error word). */
+/* What the sending of a list needs beyond the options. */
+struct flist_send_setup {
+	struct fs_ids *ids;
+	bool no_names;             /* a daemon's "numeric ids": lists and flags as usual, but no names (protocol/02 4.1) */
+	struct chmod_rules *chmod; /* a daemon's "outgoing chmod", or NULL */
+	struct charset *charset;   /* --iconv in force, or NULL */
+};
+
+/* Send node 0 of a finished list, and without incremental recursion everything, with id lists and the I/O error word. */
 struct flist_sender;
-struct flist_sender *flist_send_start(struct flist *list, struct session *session, const struct options *options);
+struct flist_sender *flist_send_start(struct flist *list, struct session *session, const struct options *options,
+				      const struct flist_send_setup *setup);
 void flist_sender_free(struct flist_sender *sender);
-/* Incremental: keep at least 1000 entries ahead of `current_ndx`'s list (protocol/02 6.4). */
+/* Incremental: keep at least 1000 entries ahead of the list that holds `current_ndx` (protocol/02 6.4). */
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
-/* The oldest list is done (an NDX_DONE in phase 0): drop it. Returns the number of lists still held. */
-int flist_send_drop_oldest(struct flist_sender *sender);
+/* The oldest list is done (an NDX_DONE in phase 0): drop it. */
+void flist_send_drop_oldest(struct flist_sender *sender);
+/* Number of lists still held. */
 int flist_send_held(const struct flist_sender *sender);
 bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
+/* -X: read a request for long values behind the item flags, and write the answer behind the echoed ones (protocol/05 5.3).
+ * Between the two calls the caller echoes the item. */
+void flist_send_read_xattr_request(struct flist_sender *sender, const struct flist_pos *pos);
+void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos);
+int64_t flist_send_build_ms(const struct flist_sender *sender);
 /* Resolve an index from the peer: dies as protocol/08 2.3 and S-026, S-027, S-029 say. */
 void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);
 

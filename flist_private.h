@@ -35,6 +35,7 @@ struct flist {
 	struct session *session;
 	struct attr_source *module_source;
 	struct filter_list *user, *hidden;
+	struct charset *charset;
 	struct scan_options scan;
 
 	VEC(struct flist_base) bases;
@@ -66,6 +67,8 @@ void flist_add_named(struct flist *list, int32_t node, const struct flist_part *
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat);
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base);
 void flist_parts_free(struct flist_parts *parts);
+/* Position in load_order of the node whose range holds ndx. */
+size_t flist_order_of(const struct flist *list, int32_t ndx);
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
 

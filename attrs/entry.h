@@ -47,6 +47,7 @@ struct entry_side {
 	uint32_t rdev_major, rdev_minor;
 	uint32_t target;         /* symlinks: offset of the NUL-terminated target in the pool */
 	uint32_t target_length;
+	uint32_t xattrs;         /* -X, sender: the list of attributes as sent, see flist_xattr.c */
 	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
 };
 

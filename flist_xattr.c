@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* ACLs and extended attributes of list entries, and later requests for long values (protocol/05 sections 5.2, 5.3, 5.6). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "delta/digest.h"
+#include "flist_send_private.h"
+#include "fs/ids.h"
+#include "fs/xattr.h"
+#include "lib/checked.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+#define SHORT_VALUE 32      /* longer values are sent as their MD5 */
+#define MD5_LENGTH 16
+#define OWN_PREFIX "user.rsync.%"
+
+/* Literals already sent, numbered from 0; equal ones are sent as their number + 1. */
+struct literals {
+	struct hashmap by_hash; /* hash of the bytes -> number */
+	VEC(struct strbuf) items;
+};
+
+/* One attribute of a sent list: what a request may name. */
+struct sent_xattr {
+	char *name;
+	bool requestable; /* long, and not asked for yet */
+	bool requested;   /* in the request being answered */
+};
+
+struct sent_list {
+	struct sent_xattr *items;
+	size_t count;
+};
+
+struct xattr_sender {
+	struct flist *list;
+	struct session *session;
+	struct id_names *names;
+	struct literals access, defaults, xattrs;
+	VEC(struct sent_list) lists; /* of xattrs.items, the same numbers */
+	struct file_digest *digest;
+};
+
+struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names)
+{
+	struct xattr_sender *sender = xcalloc(1, sizeof *sender);
+
+	sender->list = list;
+	sender->session = list->session;
+	sender->names = names;
+	sender->digest = file_digest_new();
+	return sender;
+}
+
+static void literals_free(struct literals *literals)
+{
+	for (size_t i = 0; i < literals->items.count; i++)
+		strbuf_free(&literals->items.items[i]);
+	vec_free(&literals->items);
+	hashmap_free(&literals->by_hash);
+}
+
+void xattr_sender_free(struct xattr_sender *sender)
+{
+	if (!sender)
+		return;
+	for (size_t i = 0; i < sender->lists.count; i++) {
+		for (size_t j = 0; j < sender->lists.items[i].count; j++)
+			free(sender->lists.items[i].items[j].name);
+		free(sender->lists.items[i].items);
+	}
+	vec_free(&sender->lists);
+	literals_free(&sender->access);
+	literals_free(&sender->defaults);
+	literals_free(&sender->xattrs);
+	file_digest_free(sender->digest);
+	free(sender);
+}
+
+/* The number of a literal whose content `key` describes; *known says whether it has been sent before. The key is kept. */
+static size_t literals_number(struct literals *literals, const struct strbuf *key, bool *known)
+{
+	uint64_t hash = XXH3_64bits(strbuf_text(key), key->length);
+	bool inserted;
+	uint64_t *number = hashmap_put(&literals->by_hash, hash, key->length, literals->items.count, &inserted);
+	struct strbuf copy = STRBUF_INIT;
+
+	*known = !inserted && !memcmp(strbuf_text(&literals->items.items[*number]), strbuf_text(key), key->length);
+	if (*known)
+		return *number;
+	strbuf_add(&copy, strbuf_text(key), key->length);
+	vec_push(&literals->items, copy);
+	return literals->items.count - 1;
+}
+
+static struct attr_source *real_place(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct strbuf *path)
+{
+	return flist_entry_source(sender->list, node, entry, path);
+}
+
+static void complain(struct xattr_sender *sender, int32_t node, const struct entry *entry, const char *call, int error)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(sender->list, node, entry, &quoted);
+	log_errno(L_ERROR_XFER, error, "%s(%s) failed", call, strbuf_text(&quoted));
+	sender->session->io_error |= IOERR_GENERAL;
+	strbuf_free(&quoted);
+}
+
+/* --- ACLs --- */
+
+/* What need not travel because the mode says it (5.6.2). */
+static void reduce_access(struct fs_acl *acl, uint32_t mode)
+{
+	uint8_t group = (mode >> 3) & 7;
+
+	if (acl->mask == FS_ACL_ABSENT || acl->group_obj == group)
+		acl->group_obj = FS_ACL_ABSENT;
+	if (acl->named_count && acl->mask == group)
+		acl->mask = FS_ACL_ABSENT;
+	acl->user_obj = acl->other = FS_ACL_ABSENT;
+}
+
+static void acl_key(const struct fs_acl *acl, struct strbuf *key)
+{
+	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
+
+	strbuf_add(key, parts, sizeof parts);
+	for (size_t i = 0; i < acl->named_count; i++)
+		strbuf_addf(key, "%u,%u,%u;", acl->named[i].id, acl->named[i].bits, acl->named[i].is_user);
+}
+
+static void write_named(struct xattr_sender *sender, const struct fs_acl_entry *named)
+{
+	struct wire *wire = sender->session->wire;
+	const char *name = named->is_user ? id_names_mention_user(sender->names, named->id)
+					  : id_names_mention_group(sender->names, named->id);
+
+	wire_write_varint(wire, (int32_t)named->id);
+	wire_write_varint(wire, named->bits << 2 | (named->is_user ? 2 : 0) | (name ? 1 : 0));
+	if (name)
+		id_names_write_name(sender->session, name);
+}
+
+static void write_acl_literal(struct xattr_sender *sender, const struct fs_acl *acl)
+{
+	struct wire *wire = sender->session->wire;
+	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
+	uint8_t flags = acl->named_count ? 0x10 : 0;
+
+	for (int i = 0; i < 4; i++)
+		flags |= parts[i] == FS_ACL_ABSENT ? 0 : 1 << i;
+	wire_write_byte(wire, flags);
+	for (int i = 0; i < 4; i++)
+		if (parts[i] != FS_ACL_ABSENT)
+			wire_write_varint(wire, parts[i]);
+	if (acl->named_count)
+		wire_write_varint(wire, (int32_t)acl->named_count);
+	for (size_t i = 0; i < acl->named_count; i++)
+		write_named(sender, &acl->named[i]);
+}
+
+static void write_acl(struct xattr_sender *sender, struct literals *literals, const struct fs_acl *acl)
+{
+	struct strbuf key = STRBUF_INIT;
+	bool known;
+
+	acl_key(acl, &key);
+	size_t number = literals_number(literals, &key, &known);
+
+	wire_write_varint(sender->session->wire, known ? (int32_t)number + 1 : 0);
+	if (!known)
+		write_acl_literal(sender, acl);
+	strbuf_free(&key);
+}
+
+static const struct fs_acl no_acl = { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 };
+
+/* Devices and specials that are not preserved, and missing arguments, have an empty ACL. */
+static bool has_attributes(const struct xattr_sender *sender, const struct entry *entry)
+{
+	const struct options *options = sender->list->options;
+
+	if (entry_is_device(entry))
+		return options->devices;
+	if (entry_is_special(entry))
+		return options->specials;
+	return entry->mode != 0 && (!entry_is_symlink(entry) || options->links);
+}
+
+static void read_acl(struct xattr_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = real_place(sender, node, entry, &path);
+
+	*acl = no_acl;
+	if (has_attributes(sender, entry)
+	    && fs_acl_read(attr_source_real_root(source), strbuf_text(&path), is_default, acl) < 0) {
+		complain(sender, node, entry, "sys_acl_get_file", errno);
+		*acl = no_acl;
+	}
+	strbuf_free(&path);
+}
+
+void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry)
+{
+	struct fs_acl acl;
+
+	read_acl(sender, node, entry, false, &acl);
+	reduce_access(&acl, entry->mode);
+	write_acl(sender, &sender->access, &acl);
+	fs_acl_free(&acl);
+	if (!entry_is_dir(entry))
+		return;
+	read_acl(sender, node, entry, true, &acl);
+	write_acl(sender, &sender->defaults, &acl);
+	fs_acl_free(&acl);
+}
+
+/* --- extended attributes --- */
+
+/* The sender's name policy, 5.4.2. */
+static bool name_travels(const struct xattr_sender *sender, const char *name)
+{
+	struct filter_list *rules = sender->list->user;
+	int excluded = rules ? filter_excludes_xattr(rules, name) : -1;
+
+	if (excluded > 0 || (excluded < 0 && !strncmp(name, "system.", 7)))
+		return false;
+	return sender->list->options->xattrs > 1 || strncmp(name, OWN_PREFIX, strlen(OWN_PREFIX)) != 0;
+}
+
+static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct fs_xattr_list *list)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = real_place(sender, node, entry, &path);
+	size_t kept = 0;
+
+	memset(list, 0, sizeof *list);
+	if (has_attributes(sender, entry) && fs_xattr_read(attr_source_real_root(source), strbuf_text(&path), list) < 0) {
+		complain(sender, node, entry, "get_xattr_names", errno);
+		memset(list, 0, sizeof *list);
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		struct fs_xattr item = list->items[i];
+		if (!name_travels(sender, item.name)) {
+			free(item.name);
+			free(item.value);
+			continue;
+		}
+		list->items[kept++] = item;
+	}
+	list->count = kept;
+	strbuf_free(&path);
+}
+
+static void put_varint(struct strbuf *out, uint32_t value)
+{
+	strbuf_add(out, &value, sizeof value);
+}
+
+/* A value as it stands in the list: itself, or its MD5. Returns the number of bytes in `shown`. */
+static size_t shown_value(struct xattr_sender *sender, const struct fs_xattr *item, const void **shown, uint8_t *digest)
+{
+	*shown = item->value;
+	if (item->length <= SHORT_VALUE)
+		return item->length;
+	file_digest_start_plain(sender->digest, SUM_MD5);
+	file_digest_update(sender->digest, item->value, item->length);
+	file_digest_finish(sender->digest, digest);
+	*shown = digest;
+	return MD5_LENGTH;
+}
+
+static void xattr_key(struct xattr_sender *sender, const struct fs_xattr_list *list, struct strbuf *key)
+{
+	uint8_t digest[DIGEST_MAX_LENGTH];
+	const void *shown;
+
+	for (size_t i = 0; i < list->count; i++) {
+		put_varint(key, (uint32_t)list->items[i].length);
+		strbuf_add(key, list->items[i].name, strlen(list->items[i].name) + 1);
+		size_t length = shown_value(sender, &list->items[i], &shown, digest);
+		strbuf_add(key, shown, length);
+	}
+}
+
+static void remember_list(struct xattr_sender *sender, const struct fs_xattr_list *list)
+{
+	struct sent_list sent = { .items = xcalloc(list->count, sizeof *sent.items), .count = list->count };
+
+	for (size_t i = 0; i < list->count; i++) {
+		sent.items[i].name = xstrdup(list->items[i].name);
+		sent.items[i].requestable = list->items[i].length > SHORT_VALUE;
+	}
+	vec_push(&sender->lists, sent);
+}
+
+static void write_xattr_literal(struct xattr_sender *sender, const struct fs_xattr_list *list)
+{
+	struct wire *wire = sender->session->wire;
+	uint8_t digest[DIGEST_MAX_LENGTH];
+	const void *shown;
+
+	wire_write_varint(wire, 0);
+	wire_write_varint(wire, (int32_t)list->count);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct fs_xattr *item = &list->items[i];
+		size_t name_length = strlen(item->name) + 1;
+
+		wire_write_varint(wire, (int32_t)name_length);
+		wire_write_varint(wire, (int32_t)item->length);
+		wire_write(wire, item->name, name_length);
+		size_t length = shown_value(sender, item, &shown, digest);
+		wire_write(wire, shown, length);
+	}
+}
+
+void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry)
+{
+	struct entries *entries = sender->list->dirs.items[node].entries;
+	struct fs_xattr_list list;
+	struct strbuf key = STRBUF_INIT;
+	bool known;
+
+	read_xattrs(sender, node, entry, &list);
+	xattr_key(sender, &list, &key);
+	size_t number = literals_number(&sender->xattrs, &key, &known);
+
+	if (known) {
+		wire_write_varint(sender->session->wire, (int32_t)number + 1);
+	} else {
+		write_xattr_literal(sender, &list);
+		remember_list(sender, &list);
+	}
+	if (list.count) {
+		entries_side(entries, entry)->xattrs = (uint32_t)number + 1;
+		if (entry->dir)
+			sender->list->dirs.items[entry->dir].xattrs = (uint32_t)number + 1;
+	}
+	fs_xattr_list_free(&list);
+	strbuf_free(&key);
+}
+
+void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name)
+{
+	struct sent_list *sent = list ? &sender->lists.items[list - 1] : NULL;
+	int32_t number = 0, delta;
+
+	while ((delta = wire_read_varint(sender->session->wire)) != 0) {
+		if (!checked_add(number, delta, &number) || number < 1 || !sent || (size_t)number > sent->count)
+			die(EXIT_PROTOCOL, "could not find xattr #%d for %s", number, name);
+		struct sent_xattr *item = &sent->items[number - 1];
+		if (!item->requestable)
+			die(EXIT_PROTOCOL, "internal abbrev error on %s (%s)!", name, item->name);
+		item->requestable = false;
+		item->requested = true;
+	}
+}
+
+void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path)
+{
+	struct sent_list *sent = list ? &sender->lists.items[list - 1] : NULL;
+	struct wire *wire = sender->session->wire;
+	int32_t previous = 0;
+
+	for (size_t i = 0; sent && i < sent->count; i++) {
+		void *value = NULL;
+		size_t length = 0;
+
+		if (!sent->items[i].requested)
+			continue;
+		if (fs_xattr_get(root, path, sent->items[i].name, &value, &length) < 0) {
+			value = NULL;
+			length = 0;
+		}
+		sent->items[i].requested = false;
+		wire_write_varint(wire, (int32_t)i + 1 - previous);
+		wire_write_varint(wire, (int32_t)length);
+		wire_write(wire, value ? value : "", length);
+		previous = (int32_t)i + 1;
+		free(value);
+	}
+	wire_write_byte(wire, 0);
+}
