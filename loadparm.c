@@ -20,6 +20,7 @@
 #include "loadparm_table.h"
 
 #define INCLUDE_DEPTH_MAX 16 /* a file that includes itself ends here */
+#define FILE_SIZE_MAX (64u << 20)
 #define NO_MODULE (-1)
 
 /* The place in the text that lines are applied to. */
@@ -243,7 +244,6 @@ static bool follow_directive(struct loader *loader, const char *word, const char
 {
 	bool isolate = !strcasecmp(word, "include");
 	struct fs_stat st;
-	bool ok;
 	int fd;
 
 	if (!isolate && strcasecmp(word, "merge")) {
@@ -260,8 +260,10 @@ static bool follow_directive(struct loader *loader, const char *word, const char
 	if (S_ISDIR(st.mode))
 		return load_directory(loader, path, fd, isolate);
 	close(fd);
-	ok = load_part(loader, path, isolate);
-	return ok;
+	if (S_ISREG(st.mode))
+		return load_part(loader, path, isolate);
+	problem(loader, CONFIG_FATAL, "\"%s\" is neither a regular file nor a directory", path);
+	return false;
 }
 
 static bool apply_event(struct loader *loader, struct grammar *grammar, enum grammar_event event)
@@ -307,46 +309,21 @@ static bool apply_text(struct loader *loader, const char *path, const struct str
 	return ok;
 }
 
-static bool read_all(int fd, struct strbuf *text)
-{
-	char chunk[16384];
-	ssize_t got;
-
-	while ((got = read(fd, chunk, sizeof chunk)) != 0) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return false;
-		strbuf_add(text, chunk, (size_t)got);
-	}
-	return true;
-}
-
 static bool load_file(struct loader *loader, const char *path)
 {
 	struct strbuf text = STRBUF_INIT;
-	struct fs_stat st;
 	bool ok = false;
-	int fd;
 
-	if (loader->depth >= INCLUDE_DEPTH_MAX) {
+	if (loader->depth >= INCLUDE_DEPTH_MAX)
 		problem(loader, CONFIG_FATAL, "more than %d files include each other", INCLUDE_DEPTH_MAX);
-		return false;
-	}
-	loader->depth++;
-	fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
-	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
-		problem(loader, CONFIG_FATAL, "cannot open \"%s\": %s", path, strerror(errno));
-	else if (!S_ISREG(st.mode))
-		problem(loader, CONFIG_FATAL, "\"%s\" is not a regular file", path);
-	else if (!read_all(fd, &text))
+	else if (fs_operator_read(path, FILE_SIZE_MAX, &text) < 0)
 		problem(loader, CONFIG_FATAL, "cannot read \"%s\": %s", path, strerror(errno));
-	else
+	else {
+		loader->depth++;
 		ok = apply_text(loader, path, &text);
-	if (fd >= 0)
-		close(fd);
+		loader->depth--;
+	}
 	strbuf_free(&text);
-	loader->depth--;
 	return ok;
 }
 

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the client asks for: its words, the options in them, and paths inside the module (protocol/07 5.18). */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_session.h"
+#include "fs/dir.h"
+#include "fs/file.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+/* --- one path word --- */
+
+/* Drop the last real component of a path in the making; "." components after it go too. Never climbs above the start. */
+static void drop_component(struct strbuf *path)
+{
+	while (path->length) {
+		char *slash = strrchr(path->data, '/');
+		const char *last = slash ? slash + 1 : path->data;
+		bool dot = !strcmp(last, ".");
+
+		strbuf_truncate(path, slash ? (size_t)(slash - path->data) : 0);
+		if (!dot)
+			return;
+	}
+}
+
+/* "." components stay: "/./" divides a path for --relative, "/." at the end asks for a directory's content. */
+static char *make_relative(const char *word)
+{
+	struct strbuf path = STRBUF_INIT;
+	bool slash = false;
+
+	while (*word) {
+		size_t length = strcspn(word, "/");
+
+		slash = word[length] == '/';
+		if (length == 2 && !memcmp(word, "..", 2)) {
+			drop_component(&path);
+		} else if (length) {
+			if (path.length)
+				strbuf_add_char(&path, '/');
+			strbuf_add(&path, word, length);
+		}
+		word += length + slash;
+	}
+	if (!path.length)
+		strbuf_add_char(&path, '.');
+	else if (slash)
+		strbuf_add_char(&path, '/');
+	return strbuf_detach(&path);
+}
+
+static const char *skip_module(const char *word, const char *module)
+{
+	size_t length = strlen(module);
+
+	return strncmp(word, module, length) ? word : word + length;
+}
+
+char *argument_clean(const char *word, const char *module)
+{
+	word = skip_module(word, module);
+	return *word ? make_relative(word) : xstrdup("");
+}
+
+static void append_cleaned(struct args *pieces, const char *word, const char *module)
+{
+	char *clean = argument_clean(word, module);
+
+	if (*clean)
+		args_append(pieces, clean);
+	free(clean);
+}
+
+void argument_split(struct args *pieces, const char *word, const char *module)
+{
+	char *mark = xasprintf(" %s/", module), *copy = xstrdup(word), *at = copy, *next;
+
+	while ((next = strstr(at, mark))) {
+		*next = 0;
+		append_cleaned(pieces, at, module);
+		at = next + 1;
+	}
+	append_cleaned(pieces, at, module);
+	free(copy);
+	free(mark);
+}
+
+/* --- wildcards --- */
+
+struct expansion {
+	struct daemon_session *session;
+	struct args *out;
+};
+
+static void expand_from(struct expansion *expansion, const char *done, const char *rest);
+
+static char *join(const char *directory, const char *name)
+{
+	size_t length = strlen(directory);
+
+	return xasprintf("%s%s%s", directory, length && directory[length - 1] != '/' ? "/" : "", name);
+}
+
+static bool is_directory(const struct daemon_session *session, const char *path, const struct fs_dirent *entry)
+{
+	return entry->type == DT_DIR ||
+	       ((entry->type == DT_LNK || entry->type == DT_UNKNOWN) && fs_is_dir(&session->source.attr_root, path));
+}
+
+/* The names in `directory` that the pattern selects: as if the hidden ones were not there. */
+static void collect_matches(const struct daemon_session *session, const char *directory, const char *pattern,
+			    bool only_directories, struct args *names)
+{
+	int fd = fs_opendir(&session->source.attr_root, directory);
+	struct fs_dirent entry;
+	struct fs_dir dir;
+
+	if (fd < 0)
+		return;
+	fs_dir_start(&dir, fd);
+	while (fs_dir_next(&dir, &entry) > 0) {
+		char *path;
+		bool directory_entry;
+
+		if (!wildmatch(pattern, entry.name))
+			continue;
+		path = join(directory, entry.name);
+		directory_entry = is_directory(session, path, &entry);
+		if ((directory_entry || !only_directories) &&
+		    !(session->hidden && filter_hides_path(session->hidden, path, directory_entry)))
+			args_append(names, path);
+		free(path);
+	}
+	fs_dir_finish(&dir);
+}
+
+static void expand_component(struct expansion *expansion, const char *done, const char *pattern, const char *rest)
+{
+	struct args names = { NULL, 0 };
+
+	collect_matches(expansion->session, done, pattern, *rest != 0, &names);
+	for (size_t i = 0; i < names.count; i++)
+		expand_from(expansion, names.items[i], rest);
+	args_free(&names);
+}
+
+/* `done` is what stands fast; `rest` starts with the slash that follows it, or with a component if `done` is "". */
+static void expand_from(struct expansion *expansion, const char *done, const char *rest)
+{
+	size_t slashes = strspn(rest, "/"), length = strcspn(rest + slashes, "/");
+	char *component;
+
+	if (!length) {
+		char *whole = xasprintf("%s%s", done, rest);
+
+		if (expansion->out->count >= ARGS_MAX_COUNT)
+			die(EXIT_PROTOCOL, "too many daemon arguments");
+		args_append(expansion->out, whole);
+		free(whole);
+		return;
+	}
+	component = xstrndup(rest + slashes, length);
+	if (strpbrk(component, "*?[")) {
+		expand_component(expansion, done, component, rest + slashes + length);
+	} else {
+		char *longer = join(done, component);
+
+		expand_from(expansion, longer, rest + slashes + length);
+		free(longer);
+	}
+	free(component);
+}
+
+void argument_expand(struct daemon_session *session, struct args *out, const char *pattern)
+{
+	struct expansion expansion = { session, out };
+	size_t before = out->count;
+
+	if (strpbrk(pattern, "*?["))
+		expand_from(&expansion, "", pattern);
+	if (out->count == before)
+		args_append(out, pattern);
+}
+
+/* --- the list of words --- */
+
+static void prepend(struct args *args, const char *word)
+{
+	struct args longer = { NULL, 0 };
+
+	args_append(&longer, word);
+	for (size_t i = 0; i < args->count; i++)
+		args_append(&longer, args->items[i]);
+	args_free(args);
+	*args = longer;
+}
+
+static void set_refusal(struct daemon_session *session, char *error, int code)
+{
+	session->refusal = session->options.error_is_bare ? xstrdup(error) : xasprintf("rsync: %s", error);
+	session->refusal_code = code;
+	free(error);
+}
+
+/* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the
+ * wire is binary. */
+static void read_and_parse(struct daemon_session *session, const struct refused_options *refused)
+{
+	struct args words = { NULL, 0 }, secluded = { NULL, 0 };
+	enum options_result result;
+	char *error = NULL;
+	int code = 0;
+
+	args_read(session->wire, &words, session->protocol >= 30);
+	args_unescape_options(&words);
+	prepend(&words, "rsyncd");
+	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);
+	for (size_t i = 0; i < words.count && strcmp(words.items[i], "."); i++)
+		args_append(&session->words, words.items[i]);
+	if (session->options.secluded_args) {
+		args_read_secluded(session->wire, &secluded);
+		for (size_t i = 0; i < secluded.count && strcmp(secluded.items[i], "."); i++)
+			args_append(&session->words, secluded.items[i]);
+		prepend(&secluded, "rsyncd");
+		if (result == OPTIONS_OK)
+			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused,
+							&error, &code);
+	}
+	if (result != OPTIONS_OK)
+		set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
+	args_free(&words);
+	args_free(&secluded);
+}
+
+/* From the words of the client to paths below the module's root. */
+static void resolve_paths(struct daemon_session *session)
+{
+	struct args *operands = &session->options.operands, pieces = { NULL, 0 }, paths = { NULL, 0 };
+	const char *module = session->module->name;
+
+	session->request = *operands;
+	for (size_t i = 0; i < operands->count; i++)
+		if (session->options.secluded_args)
+			append_cleaned(&pieces, operands->items[i], module);
+		else
+			argument_split(&pieces, operands->items[i], module);
+	for (size_t i = 0; i < pieces.count; i++)
+		argument_expand(session, &paths, pieces.items[i]);
+	if (!paths.count && session->options.sender)
+		args_append(&paths, ".");
+	args_free(&pieces);
+	*operands = paths;
+}
+
+/* A path in an option must not tell what the module hides (S-113). */
+static bool is_hidden(struct daemon_session *session, const char *path)
+{
+	char *clean = make_relative(path);
+	bool hidden = session->hidden && strcmp(clean, ".") && filter_hides_path(session->hidden, clean, false);
+
+	free(clean);
+	return hidden;
+}
+
+static void check_option_paths(struct daemon_session *session)
+{
+	const struct options *options = &session->options;
+	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from);
+
+	for (size_t i = 0; i < options->filters.count; i++)
+		hidden |= options->filters.items[i].kind == FOPT_FILE && is_hidden(session, options->filters.items[i].text);
+	if (hidden)
+		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
+}
+
+void arguments_receive(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *refuse = session_expand(session, module->refuse_options);
+	struct refused_options *refused = refused_options_new(refuse, *module->charset != 0);
+
+	read_and_parse(session, refused);
+	resolve_paths(session);
+	if (!session->refusal)
+		check_option_paths(session);
+	refused_options_free(refused);
+	free(refuse);
+}

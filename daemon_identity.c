@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The user and groups of a module, and giving up all others for good (protocol/07 sections 5.11 and 5.17). */
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon_session.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+
+/* All digits and an id: (uid_t)-1 means "leave it" to the system calls and is not one. */
+static bool parse_id(const char *text, uint32_t *id)
+{
+	unsigned long long value = 0;
+
+	if (!*text || strlen(text) > 10)
+		return false;
+	for (; *text; text++) {
+		if (!isdigit((unsigned char)*text))
+			return false;
+		value = value * 10 + (unsigned long long)(*text - '0');
+	}
+	if (value >= UINT32_MAX)
+		return false;
+	*id = (uint32_t)value;
+	return true;
+}
+
+static bool find_uid(const char *text, uid_t *uid)
+{
+	const struct passwd *user;
+
+	if (parse_id(text, uid))
+		return true;
+	user = getpwnam(text);
+	if (user)
+		*uid = user->pw_uid;
+	return user != NULL;
+}
+
+static bool find_gid(const char *text, gid_t *gid)
+{
+	const struct group *group;
+
+	if (parse_id(text, gid))
+		return true;
+	group = getgrnam(text);
+	if (group)
+		*gid = group->gr_gid;
+	return group != NULL;
+}
+
+static void add_default_groups(struct daemon_session *session)
+{
+	gid_t gid;
+
+	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid)) {
+		log_error("Invalid gid nobody");
+		session_refuse(session, "invalid gid nobody");
+	}
+	vec_push(&session->identity.gids, gid);
+}
+
+/* "*": all groups that the user database gives to the module's user. */
+static void add_groups_of_user(struct daemon_session *session)
+{
+	struct identity *identity = &session->identity;
+	const struct passwd *user = getpwuid(identity->set_uid ? identity->uid : geteuid());
+	int room = 32, count;
+	gid_t *groups = NULL;
+
+	if (!user) {
+		log_error("getpwuid(%u) failed", (unsigned)identity->uid);
+		session_refuse(session, "getpwuid failed");
+	}
+	do {
+		room *= 2;
+		count = room;
+		groups = xrealloc_array(groups, (size_t)room, sizeof *groups);
+	} while (getgrouplist(user->pw_name, user->pw_gid, groups, &count) < 0 && room < 65536);
+	for (int i = 0; i < count && i < room; i++)
+		vec_push(&identity->gids, groups[i]);
+	free(groups);
+}
+
+static void add_group(struct daemon_session *session, const char *name)
+{
+	gid_t gid;
+
+	if (!strcmp(name, "*")) {
+		if (session->identity.gids.count)
+			session_refuse(session, "invalid gid setting.");
+		add_groups_of_user(session);
+		return;
+	}
+	if (!find_gid(name, &gid)) {
+		log_error("Invalid gid %s", name);
+		session_refuse(session, "invalid gid %s", name);
+	}
+	vec_push(&session->identity.gids, gid);
+}
+
+/* A list that starts with a comma is split at commas only, so that names may hold spaces (S-100). */
+static void add_groups(struct daemon_session *session, char *list)
+{
+	const char *separators = " \t\r\n,";
+	char *name, *end, *rest;
+
+	list += strspn(list, " \t");
+	if (*list == ',')
+		separators = ",";
+	for (name = strtok_r(list, separators, &rest); name; name = strtok_r(NULL, separators, &rest)) {
+		name += strspn(name, " \t");
+		for (end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
+			*--end = 0;
+		if (*name)
+			add_group(session, name);
+	}
+}
+
+void identity_resolve(struct daemon_session *session)
+{
+	struct identity *identity = &session->identity;
+	char *uid = session_expand(session, session->module->uid);
+	char *gid = session_expand(session, session->module->gid);
+	const char *user = *uid ? uid : "nobody";
+	bool root = geteuid() == 0;
+
+	identity->set_uid = *uid || root;
+	identity->set_gid = *gid || root;
+	if (identity->set_uid && !find_uid(user, &identity->uid)) {
+		log_error("Invalid uid %s", user);
+		session_refuse(session, "invalid uid %s", user);
+	}
+	add_groups(session, gid);
+	if (identity->set_gid && !identity->gids.count)
+		add_default_groups(session);
+	free(uid);
+	free(gid);
+}
+
+static noreturn void refuse_change(struct daemon_session *session, const char *what, unsigned id)
+{
+	log_errno(L_ERROR, errno, "%s %u failed", what, id);
+	session_refuse(session, "%s failed", what);
+}
+
+void identity_assume(struct daemon_session *session)
+{
+	const struct identity *identity = &session->identity;
+	const struct rlimit no_core = { 0, 0 };
+
+	if (identity->set_gid) {
+		gid_t gid = identity->gids.items[0];
+
+		if (setresgid(gid, gid, gid) < 0)
+			refuse_change(session, "setgid", gid);
+		if (setgroups(identity->gids.count, identity->gids.items) < 0)
+			refuse_change(session, "setgroups", gid);
+	}
+	if (identity->set_uid) {
+		if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
+			refuse_change(session, "setuid", identity->uid);
+		/* A uid that can come back was never given up. */
+		if (identity->uid != 0 && setuid(0) == 0) {
+			log_error("the root identity could not be given up");
+			session_refuse(session, "setuid failed");
+		}
+	}
+	/* What a client could talk this process into must not gain rights or leave memory behind. */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	setrlimit(RLIMIT_CORE, &no_core);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The daemon's log file or syslog. */
+#include "daemon_log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/operator.h"
+
+#define MESSAGE_MAX 2047
+
+static void set_destination(struct daemon_log *log, const char *file, const char *tag, int facility)
+{
+	strbuf_reset(&log->file);
+	strbuf_add_string(&log->file, file);
+	strbuf_reset(&log->tag);
+	strbuf_add_string(&log->tag, tag);
+	log->facility = facility;
+}
+
+void daemon_log_init(struct daemon_log *log, const char *file, const char *tag, int facility)
+{
+	*log = (struct daemon_log){ .file = STRBUF_INIT, .fd = -1, .tag = STRBUF_INIT };
+	set_destination(log, file, tag, facility);
+}
+
+void daemon_log_close(struct daemon_log *log)
+{
+	if (log->fd >= 0)
+		close(log->fd);
+	log->fd = -1;
+}
+
+void daemon_log_switch(struct daemon_log *log, const char *file, const char *tag, int facility)
+{
+	if (!strcmp(strbuf_text(&log->file), file) && !strcmp(strbuf_text(&log->tag), tag) && log->facility == facility)
+		return;
+	daemon_log_close(log);
+	if (log->syslog_open)
+		closelog();
+	log->syslog_open = false;
+	set_destination(log, file, tag, facility);
+	daemon_log_open(log);
+}
+
+static void open_syslog(struct daemon_log *log)
+{
+	openlog(strbuf_text(&log->tag), LOG_PID | LOG_NDELAY, log->facility);
+	log->syslog_open = true;
+}
+
+void daemon_log_open(struct daemon_log *log)
+{
+	mode_t mask;
+	int error;
+
+	if (log->fd >= 0 || log->syslog_open)
+		return;
+	if (!log->file.length) {
+		open_syslog(log);
+		return;
+	}
+	mask = umask(022);
+	umask(mask | 022);
+	log->fd = fs_operator_open(strbuf_text(&log->file), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, 0644);
+	error = errno;
+	umask(mask);
+	if (log->fd >= 0)
+		return;
+	open_syslog(log);
+	log_errno(L_WARNING, error, "failed to open log-file %s", strbuf_text(&log->file));
+	log_warning("Ignoring \"log file\" setting.");
+}
+
+/* A backslash that would make the rest look like an escape is escaped itself. */
+static bool looks_escaped(const char *at, const char *end)
+{
+	return end - at >= 5 && at[0] == '\\' && at[1] == '#' && isdigit((unsigned char)at[2]) &&
+	       isdigit((unsigned char)at[3]) && isdigit((unsigned char)at[4]);
+}
+
+void daemon_log_escape(struct strbuf *out, const char *text, size_t length)
+{
+	const char *end;
+
+	if (length && text[length - 1] == '\n')
+		length--;
+	if (length > MESSAGE_MAX)
+		length = MESSAGE_MAX;
+	for (end = text + length; text < end; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool control = (c < ' ' && c != '\t') || (c >= 0x7f && c < 0xa0);
+
+		if (control || looks_escaped(text, end))
+			strbuf_addf(out, "\\#%03o", c);
+		else
+			strbuf_add_char(out, (char)c);
+	}
+}
+
+static void write_line(struct daemon_log *log, const char *text)
+{
+	struct strbuf line = STRBUF_INIT;
+	time_t now = time(NULL);
+	char stamp[32];
+	struct tm tm;
+	ssize_t done;
+
+	localtime_r(&now, &tm);
+	strftime(stamp, sizeof stamp, "%Y/%m/%d %H:%M:%S", &tm);
+	strbuf_addf(&line, "%s [%d] %s\n", stamp, (int)getpid(), text);
+	/* One write: lines of concurrent sessions do not mix. A full disk must not end a session. */
+	do
+		done = write(log->fd, line.data, line.length);
+	while (done < 0 && errno == EINTR);
+	strbuf_free(&line);
+}
+
+static void emit(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	bool notice = kind == L_INFO || kind == L_LOG;
+	struct strbuf escaped = STRBUF_INIT;
+	struct daemon_log *log = context;
+
+	if (kind == L_CLIENT)
+		return;
+	daemon_log_open(log);
+	daemon_log_escape(&escaped, text, length);
+	if (log->fd >= 0)
+		write_line(log, strbuf_text(&escaped));
+	else
+		syslog(log->facility | (notice ? LOG_INFO : LOG_WARNING), "%s", strbuf_text(&escaped));
+	strbuf_free(&escaped);
+}
+
+struct log_sink daemon_log_sink(struct daemon_log *log)
+{
+	return (struct log_sink){ emit, log };
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Where a module lies and how the process gets confined to it (protocol/07 sections 5.12, 5.15, 5.16). Both sides of a module,
+ * attributes and contents, are held as directory descriptors from before the chroot on: whatever the process is rooted in
+ * afterwards, it reads below these two and nowhere else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_session.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+
+/* Lexical clean-up of an operator's absolute path. A relative one is left to the resolver: its ".." may be meant. */
+static char *clean_path(const char *path)
+{
+	char *clean;
+	size_t length;
+
+	if (*path != '/')
+		return xstrdup(path);
+	clean = xmalloc(strlen(path) + 3);
+	clean[0] = '/';
+	fs_clean_path(clean + 1, path);
+	if (!strcmp(clean, "/."))
+		clean[1] = 0;
+	for (length = strlen(clean); length > 1 && clean[length - 1] == '/';)
+		clean[--length] = 0;
+	return clean;
+}
+
+void place_split(struct module_place *place, const char *path, bool chroot)
+{
+	const char *mark = strstr(path, "/./");
+	char *outer = chroot && mark ? xstrndup(path, (size_t)(mark - path)) : NULL;
+
+	place->chroot = chroot;
+	place->path = clean_path(path);
+	if (!outer) {
+		place->outer = xstrdup(place->path);
+		place->inner = xstrdup("");
+		return;
+	}
+	place->outer = clean_path(*outer ? outer : "/");
+	/* clean_path makes "/x" of "/x"; below the outer root it is "x". */
+	char *inner = clean_path(mark + 2);
+
+	place->inner = xstrdup(inner + 1);
+	free(inner);
+	free(outer);
+}
+
+static bool may_chroot(void)
+{
+	int here = fs_operator_open(".", O_PATH | O_DIRECTORY, 0);
+	int root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
+	bool ok = root >= 0 && fs_enter_chroot(root) == 0;
+
+	if (!ok) {
+		log_errno(L_LOG, errno, "chroot test failed. Switching 'use chroot' from unset to false");
+		if (here >= 0 && fchdir(here) < 0)
+			log_errno(L_ERROR, errno, "cannot return to the working directory");
+	}
+	if (here >= 0)
+		close(here);
+	if (root >= 0)
+		close(root);
+	return ok;
+}
+
+void place_resolve(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *path;
+	bool chroot = module->use_chroot == YES;
+
+	/* An anonymous client has no user name: the path would widen to the parent of all users' directories. */
+	if (strstr(module->path, "%RSYNC_USER_NAME%")) {
+		log_error("the path of module %s needs a user name", module->name);
+		session_refuse(session, "no path setting.");
+	}
+	path = session_expand(session, module->path);
+	if (!*path) {
+		log_error("No path specified for module %s", module->name);
+		session_refuse(session, "no path setting.");
+	}
+	if (module->use_chroot == UNSET)
+		chroot = strstr(path, "/./") || may_chroot();
+	place_split(&session->place, path, chroot);
+	setenv("RSYNC_MODULE_PATH", session->place.path, 1);
+	free(path);
+}
+
+static noreturn void refuse_place(struct daemon_session *session, bool chroot, const char *path)
+{
+	if (chroot)
+		log_errno(L_ERROR, errno, "chroot(\"%s\") failed", path);
+	else
+		log_errno(L_ERROR, errno, "chdir %s failed", path);
+	session_refuse(session, chroot ? "chroot failed" : "chdir failed");
+}
+
+static void open_content_root(struct daemon_session *session)
+{
+	char *prefix = session_expand(session, session->module->real_file_prefix);
+
+	if (*prefix) {
+		session->source.kind = ATTRS_ATTR_TREE;
+		errno = EINVAL;
+		if (*prefix != '/' || fs_operator_root(&session->source.content_root, prefix) < 0) {
+			log_errno(L_ERROR, errno, "real file prefix \"%s\" of module %s", prefix, session->module->name);
+			session_refuse(session, "chdir failed");
+		}
+	}
+	free(prefix);
+}
+
+void roots_open(struct daemon_session *session)
+{
+	const struct module_place *place = &session->place;
+	struct attr_source *source = &session->source;
+
+	*source = (struct attr_source){
+		.kind = ATTRS_LIVE, .attr_root.fd = -1, .content_root.fd = -1, .module = session->module->name,
+	};
+	if (fs_operator_root(&session->outer, place->outer) < 0)
+		refuse_place(session, place->chroot, place->outer);
+	if (fs_root_open_below(&source->attr_root, &session->outer, place->inner) < 0)
+		refuse_place(session, false, place->path);
+	open_content_root(session);
+}
+
+/* What the C library reads lazily would be looked for inside the module. */
+static void load_before_chroot(void)
+{
+	tzset();
+	getpwuid(0);
+	getgrgid(0);
+}
+
+static void check_munge_directory(struct daemon_session *session)
+{
+	struct fs_root directory;
+
+	if (!place_munges_symlinks(session) || fs_root_open(&directory, "/rsyncd-munged") < 0)
+		return;
+	fs_root_close(&directory);
+	log_error("Symlink munging is unsafe when a /rsyncd-munged directory exists.");
+	session_refuse(session, "daemon security issue -- contact admin");
+}
+
+void roots_enter(struct daemon_session *session)
+{
+	const struct module_place *place = &session->place;
+
+	if (place->chroot) {
+		load_before_chroot();
+		if (fs_enter_chroot(session->outer.fd) < 0)
+			refuse_place(session, true, place->outer);
+	}
+	if (fchdir(session->source.attr_root.fd) < 0)
+		refuse_place(session, false, place->path);
+	fs_root_close(&session->outer);
+	check_munge_directory(session);
+}
+
+bool place_munges_symlinks(const struct daemon_session *session)
+{
+	enum tristate munge = session->module->munge_symlinks;
+
+	if (munge != UNSET)
+		return munge == YES;
+	return !session->place.chroot || *session->place.inner;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
+ * daemon_peer.c, daemon_identity.c, daemon_roots.c, daemon_arguments.c and daemon_converter.c; daemon_session.c calls them in
+ * order. A stage that refuses the client says why in the log and answers with session_refuse.
+ */
+#ifndef DAEMON_SESSION_H
+#define DAEMON_SESSION_H
+
+#include <stdbool.h>
+#include <stdnoreturn.h>
+#include <sys/types.h>
+
+#include "attrs/source.h"
+#include "daemon_log.h"
+#include "filter/filter.h"
+#include "lib/strbuf.h"
+#include "loadparm.h"
+#include "options.h"
+#include "wire/greeting.h"
+#include "wire/session.h"
+#include "wire/wire.h"
+
+/* Who is there. */
+struct peer {
+	char address[64];     /* numeric; "0.0.0.0" if the connection has none */
+	char real_name[101];  /* looked up and confirmed, "UNKNOWN", or "UNDETERMINED" if nobody wants to know */
+	char name[101];       /* what is shown and matched at this stage */
+};
+
+/* The user and groups that a module's files are read as. */
+struct identity {
+	bool set_uid, set_gid;
+	uid_t uid;
+	VEC(gid_t) gids;      /* the first is the primary group */
+};
+
+/* Where a module lies (protocol/07 section 5.12). */
+struct module_place {
+	bool chroot;
+	char *outer;          /* chroot target, or the module root itself without chroot */
+	char *inner;          /* below outer, "" if the module root is outer */
+	char *path;           /* both, for logs */
+};
+
+struct converter;
+
+struct daemon_session {
+	const struct options *daemon_options; /* of the daemon's own command line */
+	struct daemon_log *log;
+	struct config *config;
+	struct wire *wire;
+	bool over_shell;
+	bool standalone;      /* a listener has reported the configuration's notes already */
+	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
+	void *handshake_context;
+
+	struct peer peer;
+	struct greeting greeting;
+	int protocol;         /* 0: not one that we speak */
+
+	const struct module *module;
+	struct identity identity;
+	struct module_place place;
+	struct fs_root outer; /* of the place, until the process has entered it */
+	struct attr_source source;
+	struct filter_list *hidden;
+	struct converter *converter;
+	int slot_fd;          /* holds the lock of the connection slot */
+
+	struct args words;    /* the option words, as the name converter is told them */
+	struct args request;  /* path words as the client sent them */
+	struct options options;
+	char *refusal;        /* what the client is to be told instead of being served, NULL: nothing */
+	int refusal_code;
+};
+
+/* Answer "@ERROR: TEXT" and end. */
+noreturn void session_refuse(struct daemon_session *session, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A parameter's value with its references replaced; malloc'ed. */
+char *session_expand(struct daemon_session *session, const char *value);
+
+/* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
+char *session_request(const struct daemon_session *session);
+
+/* --- daemon_peer.c --- */
+void peer_from_socket(struct peer *peer, int fd);
+void peer_from_shell(struct peer *peer);     /* the remote shell's environment, else descriptor 0 */
+void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is wrong */
+
+/* --- daemon_identity.c --- */
+void identity_resolve(struct daemon_session *session);
+void identity_assume(struct daemon_session *session);
+
+/* --- daemon_roots.c --- */
+void place_resolve(struct daemon_session *session);  /* path and chroot decision */
+void place_split(struct module_place *place, const char *path, bool chroot); /* the lexical part of it */
+void roots_open(struct daemon_session *session);     /* attribute and content side, before any privilege goes */
+void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
+bool place_munges_symlinks(const struct daemon_session *session);
+
+/* --- daemon_arguments.c --- */
+/* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option
+ * `refusal` is set. */
+void arguments_receive(struct daemon_session *session);
+/* One path word: the module's name in front is dropped, and the rest made relative; wildcards stay. Malloc'ed. */
+char *argument_clean(const char *word, const char *module);
+/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces. */
+void argument_split(struct args *pieces, const char *word, const char *module);
+/* Append what `pattern` matches below the attribute root, or the pattern itself. */
+void argument_expand(struct daemon_session *session, struct args *out, const char *pattern);
+
+/* --- daemon_converter.c --- */
+/* Start the name converter of the module; it waits for converter_deliver before it runs the command. */
+struct converter *converter_start(struct daemon_session *session, const char *command);
+void converter_deliver(struct converter *converter, const struct daemon_session *session);
+/* The conversion callback of fs_ids_new. */
+char *converter_ask(void *converter, const char *kind, const char *text);
+
+/* --- daemon_session.c --- */
+struct session_start {
+	const struct options *options;
+	struct daemon_log *log;
+	int in_fd, out_fd;
+	bool over_shell, standalone;
+	void (*handshake_done)(void *context);
+	void *handshake_context;
+};
+noreturn void daemon_session_run(const struct session_start *start);
+
+#endif
