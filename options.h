@@ -28,7 +28,7 @@ struct filter_option {
 struct options {
 	/* role */
 	bool server, sender, daemon;
-	const char *client_info; /* server: value of -e after the dot-or-version, "" if none */
+	const char *client_info; /* server: value of -e as sent (".iLsfxCIvu", "31.7iL"), "" if none */
 	bool secluded_args;
 	int old_args;
 	int max_protocol;
@@ -145,6 +145,9 @@ enum options_result options_parse(struct options *options, int argc, char **argv
 enum options_result options_parse_secluded(struct options *options, int argc, char **argv,
 					   const struct refused_options *refused, char **error, int *code);
 void options_free(struct options *options);
+
+/* Is a client's argument "host:path", "host::module" or "rsync://..." (protocol/06 section 6)? */
+bool argument_is_remote(const char *argument);
 
 /* Build the filter rules of the command line into `list` (client and local runs). */
 void options_add_filters(const struct options *options, struct filter_list *list);

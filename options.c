@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Reading a command line with popt: which table applies, word after word, and what the words amount to. */
+#include "options.h"
+
+#include <popt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/chmod.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "options_parse.h"
+
+static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_vaddf(&text, fmt, args);
+	if (parse->error) {
+		strbuf_free(&text); /* the first error is the one to tell */
+		return false;
+	}
+	parse->error = strbuf_detach(&text);
+	parse->error_is_bare = bare;
+	parse->code = code;
+	return false;
+}
+
+bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fail_with(parse, code, false, fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fail_with(parse, code, true, fmt, args);
+	va_end(args);
+	return false;
+}
+
+char *parse_keep(struct option_parse *parse, const char *text)
+{
+	char *copy = xstrdup(text);
+
+	vec_push(&parse->strings, copy);
+	return copy;
+}
+
+void options_print(struct option_parse *parse, FILE *stream, int code, void (*add)(struct strbuf *out))
+{
+	struct strbuf text = STRBUF_INIT;
+
+	add(&text);
+	fputs(strbuf_text(&text), stream);
+	fflush(stream);
+	strbuf_free(&text);
+	parse->done = true;
+	parse->code = code;
+}
+
+static void options_init(struct options *options)
+{
+	*options = (struct options){
+		.client_info = "", .max_protocol = PROTOCOL_MAX, .motd = true, .human_readable = 1, .allow_inc_recurse = true,
+		.implied_dirs = true, .max_size = -1, .min_size = -1, .max_delete = -1, .whole_file = -1, .detach = true,
+	};
+	options->parse = xcalloc(1, sizeof *options->parse);
+	options->parse->dirs_given = options->parse->relative_given = -1;
+}
+
+void options_free(struct options *options)
+{
+	struct option_parse *parse = options->parse;
+
+	for (size_t i = 0; i < parse->strings.count; i++)
+		free(parse->strings.items[i]);
+	vec_free(&parse->strings);
+	vec_free(&parse->info_words);
+	vec_free(&parse->debug_words);
+	free(parse->error);
+	free(parse);
+	vec_free(&options->filters);
+	vec_free(&options->dparams);
+	skip_list_free(options->skip_compress);
+	chmod_free(options->chmod);
+	args_free(&options->operands);
+	memset(options, 0, sizeof *options);
+}
+
+/* The specs of a mode as popt wants them; `val` is the index plus one. Ended by a zeroed entry. */
+static struct poptOption *popt_table(const struct option_spec *specs, int *number)
+{
+	static const unsigned int arg_info[] = { [NO_ARG] = POPT_ARG_NONE, [INT_ARG] = POPT_ARG_INT, [TEXT_ARG] = POPT_ARG_STRING };
+	size_t count = option_table_count(specs);
+	struct poptOption *table = xcalloc(count + 1, sizeof *table);
+
+	for (size_t i = 0; i < count; i++) {
+		table[i].longName = specs[i].name;
+		table[i].shortName = specs[i].letter;
+		table[i].argInfo = arg_info[specs[i].arg];
+		table[i].arg = specs[i].arg == INT_ARG ? number : NULL;
+		table[i].val = (int)i + 1;
+	}
+	return table;
+}
+
+/* What popt could not read, in its words; a server says whose command line it was. */
+static bool fail_word(struct option_parse *parse, poptContext context, int error)
+{
+	const char *word = poptBadOption(context, 0);
+	const char *reason = poptStrerror(error);
+
+	if (parse->mode == MODE_DAEMON)
+		return parse_fail(parse, EXIT_SYNTAX, "%s: %s (in daemon mode)\n%s", word, reason, OPTIONS_DAEMON_HINT);
+	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", parse->mode == MODE_SERVER ? "on remote machine: " : "", word, reason);
+}
+
+/* Refusals come before the deed. Of a server it is only known at the end whether it is one that sends. */
+static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	if (parse->refused && !refuse_option(parse, spec))
+		return false;
+	if (parse->mode == MODE_SERVER) {
+		if (spec->server == NOT_BUILT && !parse->not_built)
+			parse->not_built = spec;
+		return true;
+	}
+	if (spec->client != LATER)
+		return true;
+	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build", option_label(spec, label));
+}
+
+static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
+{
+	char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
+	bool good = may_be_used(parse, spec) && spec->set(parse, options, spec, text);
+
+	free(text);
+	return good;
+}
+
+/* Words up to the end, to an error, or to one that asks for another table or for nothing more. */
+static bool take_words(struct option_parse *parse, struct options *options, poptContext context)
+{
+	const struct option_spec *specs = option_table(parse->mode);
+	const char **rest;
+	int value;
+
+	while ((value = poptGetNextOpt(context)) > 0) {
+		if (!take_word(parse, options, &specs[value - 1], context))
+			return false;
+		if (parse->done || parse->wants_server || parse->wants_daemon)
+			return true;
+	}
+	if (value < -1)
+		return fail_word(parse, context, value);
+	rest = poptGetArgs(context);
+	if (rest && *rest && options->server && strcmp(*rest, ".") == 0)
+		rest++;
+	for (; rest && *rest; rest++)
+		args_append(&options->operands, *rest);
+	return true;
+}
+
+/* A server's options end at its first other word, and nobody's aliases apply to it (protocol/06 1.3). */
+static bool read_line(struct option_parse *parse, struct options *options, int argc, char **argv)
+{
+	struct poptOption *table = popt_table(option_table(parse->mode), &parse->number);
+	unsigned int flags = parse->mode == MODE_SERVER ? POPT_CONTEXT_POSIXMEHARDER : 0;
+	poptContext context = poptGetContext("rsync", argc, (const char **)argv, table, flags | POPT_CONTEXT_NO_EXEC);
+	bool good;
+
+	if (!context)
+		die(EXIT_MALLOC, "out of memory for the command line");
+	if (parse->mode == MODE_CLIENT)
+		poptReadDefaultConfig(context, 0);
+	good = take_words(parse, options, context);
+	poptFreeContext(context);
+	free(table);
+	return good;
+}
+
+/* Start over with the table of another mode: nothing of what was read counts. */
+static struct option_parse *restart(struct options *options, enum parse_mode mode, int argc)
+{
+	options_free(options);
+	options_init(options);
+	options->parse->mode = mode;
+	options->parse->argc = argc;
+	options->server = mode == MODE_SERVER;
+	return options->parse;
+}
+
+static bool finish_daemon(struct option_parse *parse, const struct options *options)
+{
+	if (!parse->daemon_seen && !options->config_check)
+		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
+	return true;
+}
+
+static bool finish(struct option_parse *parse, struct options *options)
+{
+	if (parse->done)
+		return true;
+	if (parse->versions) {
+		if (!options->quiet)
+			options_print(parse, options->server ? stderr : stdout, EXIT_OK,
+				      parse->versions > 1 && !options->server ? options_add_version_json : options_add_version);
+		parse->done = true;
+		return true;
+	}
+	if (parse->mode == MODE_DAEMON)
+		return finish_daemon(parse, options);
+	if (parse->mode == MODE_CLIENT && parse->argc == 2 && options->human_readable > 1) {
+		options_print(parse, stdout, EXIT_OK, options_add_help);
+		return true;
+	}
+	/* The rest of the options of such a server has still to come. */
+	if (options->secluded_args && !parse->in_block)
+		return true;
+	return options_finish(parse, options);
+}
+
+static enum options_result result(struct options *options, bool good, char **error, int *code)
+{
+	struct option_parse *parse = options->parse;
+
+	*error = parse->error;
+	*code = parse->code;
+	options->error_is_bare = parse->error_is_bare;
+	parse->error = NULL;
+	return !good ? OPTIONS_ERROR : parse->done ? OPTIONS_EXIT : OPTIONS_OK;
+}
+
+enum options_result options_parse(struct options *options, int argc, char **argv, const struct refused_options *refused,
+				  char **error, int *code)
+{
+	struct option_parse *parse;
+	bool good;
+
+	options_init(options);
+	parse = restart(options, refused ? MODE_SERVER : MODE_CLIENT, argc);
+	parse->refused = refused;
+	good = read_line(parse, options, argc, argv);
+	if (good && parse->wants_server) {
+		parse = restart(options, MODE_SERVER, argc);
+		good = read_line(parse, options, argc, argv);
+	}
+	if (good && parse->wants_daemon) {
+		parse = restart(options, MODE_DAEMON, argc);
+		good = read_line(parse, options, argc, argv);
+	}
+	good = good && finish(parse, options);
+	return result(options, good, error, code);
+}
+
+enum options_result options_parse_secluded(struct options *options, int argc, char **argv,
+					   const struct refused_options *refused, char **error, int *code)
+{
+	struct option_parse *parse = options->parse;
+	bool good;
+
+	parse->in_block = true;
+	parse->refused = refused;
+	args_free(&options->operands);
+	good = read_line(parse, options, argc, argv) && finish(parse, options);
+	return result(options, good, error, code);
+}
+
+void options_add_filters(const struct options *options, struct filter_list *list)
+{
+	for (size_t i = 0; i < options->filters.count; i++) {
+		const struct filter_option *filter = &options->filters.items[i];
+
+		switch (filter->kind) {
+		case FOPT_RULE:
+			filter_add(list, filter->text, filter->style);
+			break;
+		case FOPT_FILE:
+			filter_add_file(list, filter->text, filter->style);
+			break;
+		case FOPT_SHORTCUT_F:
+			filter_add_shortcut_F(list, filter->times);
+			break;
+		case FOPT_CVS:
+			filter_add_cvs(list);
+			break;
+		}
+	}
+}
+
+void options_setup_request(const struct options *options, struct setup_request *request)
+{
+	*request = (struct setup_request){
+		.max_protocol = options->max_protocol,
+		.client_info = options->client_info,
+		.recursive = options->recursive != 0,
+		.allow_inc_recurse = options->allow_inc_recurse,
+		.use_qsort = options->use_qsort,
+		.numeric_ids = options->numeric_ids,
+		.compress = options->compress,
+		.compress_choice = options->compress_choice,
+		.compress_level = options->compress_level,
+		.compress_level_set = options->compress_level_set,
+		.checksum_choice = options->checksum_choice,
+		.always_checksum = options->checksum,
+		.checksum_seed = options->checksum_seed,
+		.iconv = options->iconv != NULL,
+		.inplace = options->inplace,
+		.append = options->append > 0,
+		.fuzzy = options->fuzzy > 0,
+		.prune_empty_dirs = options->prune_empty_dirs,
+		.acls = options->acls,
+		.xattrs = options->xattrs > 0,
+		.atimes = options->atimes > 0,
+		.alt_dests = options->alt_dests,
+	};
+}

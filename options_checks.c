@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What can only be said of the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lib/exit.h"
+#include "options_parse.h"
+
+#define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
+
+/* A server is older or newer than its client: it obeys the words it knows. */
+static bool apply_words(struct option_parse *parse, struct options *options)
+{
+	for (size_t i = 0; i < parse->info_words.count; i++) {
+		char *bad = NULL;
+
+		if (!ui_levels_parse_info(&options->levels, parse->info_words.items[i], &bad) && !options->server)
+			parse_fail_bare(parse, EXIT_SYNTAX, "Unknown --info item: \"%s\"", bad);
+		free(bad);
+	}
+	for (size_t i = 0; i < parse->debug_words.count; i++) {
+		char *bad = NULL;
+
+		if (!ui_levels_parse_debug(&options->levels, parse->debug_words.items[i], &bad) && !options->server)
+			parse_fail_bare(parse, EXIT_SYNTAX, "Unknown --debug item: \"%s\"", bad);
+		free(bad);
+	}
+	return !parse->error;
+}
+
+/* The levels of -v, then of the options that are made of levels; explicit words beat both, wherever they stood. */
+static bool finish_levels(struct option_parse *parse, struct options *options)
+{
+	uint8_t *info = options->levels.info;
+
+	ui_levels_from_verbose(&options->levels, options->verbose);
+	if (options->stats)
+		info[INFO_STATS] = options->verbose > 1 ? 3 : 2;
+	if (options->progress) {
+		info[INFO_FLIST] = 2;
+		info[INFO_PROGRESS] = 1;
+		if (!info[INFO_NAME] && !options->out_format)
+			info[INFO_NAME] = 1;
+	}
+	return apply_words(parse, options);
+}
+
+static void finish_output(struct options *options)
+{
+	if (options->server && options->out_format) {
+		if (strstr(options->out_format, "%I"))
+			options->itemize = 2;
+		else if (strstr(options->out_format, "%i") && !options->itemize)
+			options->itemize = 1;
+	}
+	if (!options->server && options->itemize && !options->out_format)
+		options->out_format = "%i %n%L";
+	options->log_format_has_i = options->server ? options->itemize > 0
+						    : options->out_format && strstr(options->out_format, "%i") != NULL;
+}
+
+/* NAME or TRANSFER,PRE-TRANSFER; "auto" is what happens anyway. */
+static bool finish_checksum_choice(struct option_parse *parse, struct options *options)
+{
+	const char *choice = options->checksum_choice;
+	size_t length;
+	char *first;
+	enum sum_algorithm algorithm;
+	bool known = true;
+
+	if (!choice)
+		return true;
+	length = strcspn(choice, ",");
+	first = xstrndup(choice, length);
+	if (strcasecmp(first, "auto") != 0 && !sum_algorithm_parse(first, &algorithm))
+		known = parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", first);
+	free(first);
+	if (!known)
+		return false;
+	if (choice[length] && strcasecmp(choice + length + 1, "auto") != 0 && !sum_algorithm_parse(choice + length + 1, &algorithm))
+		return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", choice + length + 1);
+	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
+		options->checksum_choice = NULL;
+	return true;
+}
+
+static bool finish_compression(struct option_parse *parse, struct options *options)
+{
+	enum compress_algorithm algorithm = COMPRESS_ZLIB;
+
+	if (options->compress_choice && strcasecmp(options->compress_choice, "auto") == 0)
+		options->compress_choice = NULL;
+	if (options->compress_choice && !compress_algorithm_parse(options->compress_choice, &algorithm))
+		return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown compress name: %s", options->compress_choice);
+	if (!options->compress_choice && parse->compress_count > 1)
+		options->compress_choice = "zlibx";
+	if (options->compress_choice || options->compress_level_set)
+		options->compress = algorithm != COMPRESS_NONE;
+	return true;
+}
+
+/* --files-from and listings change what -a, -d and -R mean by default. */
+static void finish_recursion(struct option_parse *parse, struct options *options)
+{
+	bool listing = options->list_only;
+
+	if (options->files_from && options->recursive == 1)
+		options->recursive = 0;
+	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
+	if (parse->dirs_given >= 0)
+		options->dirs = parse->dirs_given;
+	else
+		options->dirs = !options->recursive && (options->files_from || listing);
+}
+
+static bool finish_delete(struct option_parse *parse, struct options *options)
+{
+	static const enum delete_when whens[] = {
+		[SAID_BEFORE] = DELETE_BEFORE, [SAID_DURING] = DELETE_DURING, [SAID_DELAY] = DELETE_DELAY,
+		[SAID_DURING | SAID_DELAY] = DELETE_DELAY, [SAID_AFTER] = DELETE_AFTER,
+	};
+	int said = parse->delete_words & ALL_WHENS;
+	bool during = said & (SAID_DURING | SAID_DELAY);
+
+	if (!!(said & SAID_BEFORE) + during + !!(said & SAID_AFTER) > 1)
+		return parse_fail(parse, EXIT_SYNTAX, "You may not combine multiple --delete-WHEN options.");
+	if (said)
+		options->delete_when = whens[said];
+	else if (parse->delete_words || options->delete_excluded)
+		options->delete_when = DELETE_DEFAULT;
+	if (options->delete_when != DELETE_NEVER && !options->recursive && !options->dirs)
+		return parse_fail(parse, EXIT_SYNTAX, "--delete does not work without --recursive (-r) or --dirs (-d).");
+	return true;
+}
+
+/* These pairs contradict each other wherever they stand. */
+static bool check_conflicts(struct option_parse *parse, const struct options *options)
+{
+	const char *inplace = options->append ? "append" : "inplace";
+
+	if (options->append && options->whole_file == 1)
+		return parse_fail(parse, EXIT_SYNTAX, "--append cannot be used with --whole-file");
+	if (!options->inplace && !options->append)
+		return true;
+	if (options->delay_updates || options->has_partial_dir)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", inplace,
+				  options->delay_updates ? "delay-updates" : "partial-dir");
+	return true;
+}
+
+static void finish_client(struct options *options)
+{
+	static const struct filter_option cvs = { .kind = FOPT_CVS, .times = 1 };
+
+	if (options->cvs_exclude)
+		vec_push(&options->filters, cvs);
+}
+
+static bool check_client(struct option_parse *parse, struct options *options)
+{
+	size_t count = options->operands.count;
+
+	if (options->sender || !count || (options->files_from && count != 2)) {
+		options_print(parse, stderr, EXIT_SYNTAX, options_add_help);
+		return true;
+	}
+	if (options->files_from_remote && !argument_is_remote(options->operands.items[0]) &&
+	    !argument_is_remote(options->operands.items[count - 1]))
+		return parse_fail_bare(parse, EXIT_SYNTAX, "--files-from cannot be remote when the transfer is local");
+	return true;
+}
+
+static bool check_server(struct option_parse *parse, struct options *options)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	if (parse->refused && !refuse_implied(parse, options))
+		return false;
+	if (options->sender && parse->not_built)
+		return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
+				  option_label(parse->not_built, label));
+	return true;
+}
+
+bool options_finish(struct option_parse *parse, struct options *options)
+{
+	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
+		return false;
+	if (options->server && !check_server(parse, options))
+		return false;
+	if (!options->server && options->operands.count == 1)
+		options->list_only = true;
+	finish_recursion(parse, options);
+	if (!finish_delete(parse, options) || !check_conflicts(parse, options))
+		return false;
+	if (options->append)
+		options->inplace = true;
+	if (options->append > 2)
+		options->append = 2;
+	finish_output(options);
+	if (!finish_levels(parse, options))
+		return false;
+	if (options->server)
+		return true;
+	finish_client(options);
+	return check_client(parse, options);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* `refuse options`: which options a module's clients may not use, in whatever spelling (protocol/07 section 5.19). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "options_parse.h"
+
+struct refused_options {
+	size_t count;
+	bool is_refused[]; /* by index in the option table */
+};
+
+static const char archive_letters[] = "ardlptgoD";
+
+/* A wildcard does not reach what the protocol itself needs, nor what is refused or allowed by name only. */
+static bool is_exact_only(const struct option_spec *spec)
+{
+	static const char *const names[] = {
+		"rsh", "from0", "secluded-args", "dry-run", "iconv", "no-iconv", "checksum-seed", "copy-devices",
+		"write-devices", "log-format", "sender", "server",
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (spec->name && strcmp(spec->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_letter(const struct option_spec *spec, const char *token)
+{
+	return spec->letter && token[0] == spec->letter && !token[1];
+}
+
+static bool matches_exactly(const struct option_spec *spec, const char *token)
+{
+	return is_letter(spec, token) || (spec->name && strcmp(spec->name, token) == 0);
+}
+
+static bool matches_pattern(const struct option_spec *spec, const char *pattern)
+{
+	char letter[2] = { spec->letter, 0 };
+
+	if (is_exact_only(spec))
+		return false;
+	return (spec->name && wildmatch(pattern, spec->name)) || (spec->letter && wildmatch(pattern, letter));
+}
+
+/* The two words for one deed: what removes sources must not have a way around. */
+static bool removes_sources(const struct option_spec *spec)
+{
+	return spec->name && (strcmp(spec->name, "remove-source-files") == 0 || strcmp(spec->name, "remove-sent-files") == 0);
+}
+
+static bool set_same(struct refused_options *refused, const struct option_spec *spec, bool value)
+{
+	const struct option_spec *table = option_table(MODE_SERVER);
+
+	for (size_t i = 0; i < refused->count; i++)
+		if (option_is_same(&table[i], spec) || (removes_sources(spec) && removes_sources(&table[i])))
+			refused->is_refused[i] = value;
+	return true;
+}
+
+static bool set_exact(struct refused_options *refused, const char *token, bool value)
+{
+	const struct option_spec *table = option_table(MODE_SERVER);
+	bool found = false;
+
+	for (size_t i = 0; i < refused->count; i++)
+		if (matches_exactly(&table[i], token))
+			found = set_same(refused, &table[i], value);
+	return found;
+}
+
+/* `token` without its "!"; "a" and "archive" stand for the letters they are made of. */
+static bool set_token(struct refused_options *refused, const char *token, bool value)
+{
+	const struct option_spec *table = option_table(MODE_SERVER);
+	bool found = false;
+
+	if (strcmp(token, "a") == 0 || strcmp(token, "archive") == 0) {
+		for (const char *letter = archive_letters; *letter; letter++)
+			found |= set_exact(refused, (char[]){ *letter, 0 }, value);
+		return found;
+	}
+	if (!strpbrk(token, "*?["))
+		return set_exact(refused, token, value);
+	for (size_t i = 0; i < refused->count; i++)
+		if (matches_pattern(&table[i], token)) {
+			refused->is_refused[i] = value;
+			found = true;
+		}
+	return found;
+}
+
+static void set_all_tokens(struct refused_options *refused, const char *parameter)
+{
+	char *copy = xstrdup(parameter);
+	char *save = NULL;
+
+	/* Blanks only: a tab or comma makes one word of two, and stock says so in the log. */
+	for (char *token = strtok_r(copy, " ", &save); token; token = strtok_r(NULL, " ", &save)) {
+		bool negated = token[0] == '!' && token[1];
+
+		if (!set_token(refused, token + negated, !negated))
+			log_msg(L_LOG, "No match for refuse-options string \"%s\"", token);
+	}
+	free(copy);
+}
+
+struct refused_options *refused_options_new(const char *refuse_parameter, bool has_charset)
+{
+	static const char *const always[] = {
+		"log-file", "log-file-format", "insecure-links", "copy-as", "version", "help",
+	};
+	size_t count = option_table_count(option_table(MODE_SERVER));
+	struct refused_options *refused = xcalloc(1, sizeof *refused + count * sizeof *refused->is_refused);
+
+	refused->count = count;
+	set_exact(refused, "copy-devices", true);
+	set_exact(refused, "write-devices", true);
+	set_all_tokens(refused, refuse_parameter);
+	if (!has_charset)
+		set_exact(refused, "iconv", true);
+	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+		set_exact(refused, always[i], true);
+	return refused;
+}
+
+void refused_options_free(struct refused_options *refused)
+{
+	free(refused);
+}
+
+static bool fail_refused(struct option_parse *parse, const struct option_spec *spec)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	option_label(spec, label);
+	if (spec->name && spec->letter)
+		return parse_fail(parse, EXIT_UNSUPPORTED, "The server is configured to refuse %s (-%c)", label, spec->letter);
+	return parse_fail(parse, EXIT_UNSUPPORTED, "The server is configured to refuse %s", label);
+}
+
+/* The spec of this name or letter if it is refused, else NULL. */
+static const struct option_spec *refused_spec(const struct option_parse *parse, const char *name)
+{
+	const struct option_spec *table = option_table(MODE_SERVER);
+
+	for (size_t i = 0; i < parse->refused->count; i++)
+		if (matches_exactly(&table[i], name))
+			return parse->refused->is_refused[i] ? &table[i] : NULL;
+	return NULL;
+}
+
+/* -a is as good as its parts. */
+static bool refuse_archive(struct option_parse *parse)
+{
+	for (const char *letter = archive_letters + 1; *letter; letter++) {
+		const struct option_spec *part = refused_spec(parse, (char[]){ *letter, 0 });
+
+		if (part)
+			return fail_refused(parse, part);
+	}
+	return true;
+}
+
+bool refuse_option(struct option_parse *parse, const struct option_spec *spec)
+{
+	size_t index = (size_t)(spec - option_table(MODE_SERVER));
+
+	if (parse->refused->is_refused[index])
+		return fail_refused(parse, spec);
+	if (spec->letter == 'a')
+		return refuse_archive(parse);
+	return true;
+}
+
+/* A plain --delete is whichever of the two is allowed. */
+static bool refuse_plain_delete(struct option_parse *parse)
+{
+	const struct option_spec *before = refused_spec(parse, "delete-before");
+
+	if (parse->delete_words != SAID_DELETE)
+		return true;
+	if (before && refused_spec(parse, "delete-during"))
+		return fail_refused(parse, before);
+	if (before)
+		parse->delete_words = SAID_DURING;
+	else if (refused_spec(parse, "delete-during"))
+		parse->delete_words = SAID_BEFORE;
+	return true;
+}
+
+bool refuse_implied(struct option_parse *parse, const struct options *options)
+{
+	bool deletes = parse->delete_words || options->delete_excluded || options->delete_missing_args ||
+		       (options->sender && (options->remove_source_files || options->remove_sent_files));
+	bool in_place = options->inplace || options->append;
+	bool partial = options->partial && !options->has_partial_dir;
+	const struct {
+		bool used;
+		const char *name;
+	} implied[] = {
+		{ deletes, "delete" },
+		{ options->compress, "compress" },
+		{ in_place || partial, "partial" },
+		{ in_place, "inplace" },
+		{ options->progress, "progress" },
+		{ !parse->iconv_seen, "no-iconv" },
+	};
+
+	for (size_t i = 0; i < sizeof implied / sizeof *implied; i++) {
+		const struct option_spec *spec = implied[i].used ? refused_spec(parse, implied[i].name) : NULL;
+
+		if (spec)
+			return fail_refused(parse, spec);
+	}
+	return refuse_plain_delete(parse);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Every option of rsync(1), and ours: its spellings, where it works, what it sets (protocol/06 section 2). */
+#include "options_parse.h"
+
+#include <stdio.h>
+
+#include "options_set.h"
+
+#define F(member) offsetof(struct options, member)
+
+/* Which note_only rows are spellings of one option. */
+enum { ALONE, OLD_DIRS, NO_CRTIMES, THREADS };
+
+/* The recurring shapes of a row. */
+#define ON(name, letter, member, client, server, help) \
+	{ name, letter, NO_ARG, set_flag, F(member), true, client, server, NULL, help }
+#define OFF(name, letter, member, client, server) \
+	{ name, letter, NO_ARG, set_flag, F(member), false, client, server, NULL, NULL }
+#define COUNT(name, letter, member, client, server, help) \
+	{ name, letter, NO_ARG, count_up, F(member), 0, client, server, NULL, help }
+#define NUMBER(name, letter, member, value, client, server, help) \
+	{ name, letter, NO_ARG, set_number, F(member), value, client, server, NULL, help }
+#define PLAIN(name, letter, setter, value, client, server, help) \
+	{ name, letter, NO_ARG, setter, 0, value, client, server, NULL, help }
+#define TEXT(name, letter, setter, value, client, server, value_name, help) \
+	{ name, letter, TEXT_ARG, setter, 0, value, client, server, value_name, help }
+#define INT(name, letter, setter, client, server) \
+	{ name, letter, INT_ARG, setter, 0, 0, client, server, NULL, NULL }
+#define END { NULL, 0, NO_ARG, NULL, 0, 0, LATER, NOT_BUILT, NULL, NULL }
+
+static const struct option_spec options[] = {
+	/* output and control */
+	COUNT("verbose", 'v', verbose, WORKS, ACTS, "say more; repeat for more still"),
+	NUMBER("no-verbose", 0, verbose, 0, WORKS, ACTS, NULL),
+	NUMBER("no-v", 0, verbose, 0, WORKS, ACTS, NULL),
+	TEXT("info", 0, set_info, 0, WORKS, ACTS, "FLAGS", "choose what is told, word by word (--info=help)"),
+	TEXT("debug", 0, set_debug, 0, WORKS, ACTS, "FLAGS", "choose what is traced, word by word (--debug=help)"),
+	TEXT("stderr", 0, set_stderr_mode, 0, WORKS, ACTS, "e|a|c", "what goes to standard error: errors, all, or client's way"),
+	PLAIN("msgs2stderr", 0, set_stderr_number, STDERR_ALL, WORKS, ACTS, "same as --stderr=all"),
+	PLAIN("no-msgs2stderr", 0, set_stderr_number, STDERR_CLIENT, WORKS, ACTS, NULL),
+	COUNT("quiet", 'q', quiet, WORKS, ACTS, "tell errors only"),
+	ON("motd", 0, motd, LATER, USER_END, NULL),
+	OFF("no-motd", 0, motd, LATER, USER_END),
+	ON("stats", 0, stats, WORKS, ACTS, "close with statistics"),
+	COUNT("human-readable", 'h', human_readable, WORKS, USER_END, "numbers with units (-h alone: this help)"),
+	NUMBER("no-human-readable", 0, human_readable, 0, WORKS, USER_END, NULL),
+	NUMBER("no-h", 0, human_readable, 0, WORKS, USER_END, NULL),
+	ON("progress", 0, progress, WORKS, USER_END, "show how far each file is"),
+	OFF("no-progress", 0, progress, WORKS, USER_END),
+	PLAIN(NULL, 'P', set_partial_progress, 0, WORKS, USER_END, "--partial and --progress"),
+	COUNT("itemize-changes", 'i', itemize, WORKS, ACTS, "one line for each change, with what changed"),
+	NUMBER("no-itemize-changes", 0, itemize, 0, WORKS, ACTS, NULL),
+	NUMBER("no-i", 0, itemize, 0, WORKS, ACTS, NULL),
+	TEXT("out-format", 0, set_out_format, 0, WORKS, ACTS, "FORMAT", "one line in this format for each change"),
+	TEXT("log-format", 0, set_out_format, 0, WORKS, ACTS, NULL, NULL),
+	TEXT("log-file", 0, set_log_file, 0, LATER, NOT_BUILT, NULL, NULL),
+	TEXT("log-file-format", 0, set_log_file_format, 0, LATER, NOT_BUILT, NULL, NULL),
+	ON("8-bit-output", '8', eight_bit_output, WORKS, ACTS, "print bytes above 127 in names as they are"),
+	OFF("no-8-bit-output", 0, eight_bit_output, WORKS, ACTS),
+	OFF("no-8", 0, eight_bit_output, WORKS, ACTS),
+	ON("list-only", 0, list_only, WORKS, ACTS, "list the source instead of copying it"),
+	ON("dry-run", 'n', dry_run, WORKS, ACTS, "change nothing, show what would be done"),
+	TEXT("outbuf", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	PLAIN("version", 'V', ask_version, 0, WORKS, USER_END, "show version and features (-VV: as JSON)"),
+	PLAIN("help", 0, ask_help, 0, WORKS, USER_END, "show this"),
+
+	/* what is transferred, and what of it is kept */
+	PLAIN("archive", 'a', set_archive, 0, WORKS, ACTS, "-rlptgoD"),
+	NUMBER("recursive", 'r', recursive, 2, WORKS, ACTS, "descend into directories"),
+	NUMBER("no-recursive", 0, recursive, 0, WORKS, ACTS, NULL),
+	NUMBER("no-r", 0, recursive, 0, WORKS, ACTS, NULL),
+	ON("inc-recursive", 0, allow_inc_recurse, LATER, ACTS, NULL),
+	ON("i-r", 0, allow_inc_recurse, LATER, ACTS, NULL),
+	OFF("no-inc-recursive", 0, allow_inc_recurse, LATER, ACTS),
+	OFF("no-i-r", 0, allow_inc_recurse, LATER, ACTS),
+	PLAIN("dirs", 'd', set_dirs, 1, WORKS, ACTS, "take directories themselves, do not descend"),
+	PLAIN("no-dirs", 0, set_dirs, 0, WORKS, ACTS, NULL),
+	PLAIN("no-d", 0, set_dirs, 0, WORKS, ACTS, NULL),
+	PLAIN("old-dirs", 0, note_only, OLD_DIRS, LATER, NOT_BUILT, NULL),
+	PLAIN("old-d", 0, note_only, OLD_DIRS, LATER, NOT_BUILT, NULL),
+	PLAIN("relative", 'R', set_relative, 1, WORKS, ACTS, "keep the whole path of each source argument"),
+	PLAIN("no-relative", 0, set_relative, 0, WORKS, ACTS, NULL),
+	PLAIN("no-R", 0, set_relative, 0, WORKS, ACTS, NULL),
+	ON("implied-dirs", 0, implied_dirs, WORKS, ACTS, "with -R, give the directories of that path their attributes (default)"),
+	ON("i-d", 0, implied_dirs, WORKS, ACTS, NULL),
+	OFF("no-implied-dirs", 0, implied_dirs, WORKS, ACTS),
+	OFF("no-i-d", 0, implied_dirs, WORKS, ACTS),
+	ON("perms", 'p', perms, WORKS, ACTS, "keep permissions"),
+	OFF("no-perms", 0, perms, WORKS, ACTS),
+	OFF("no-p", 0, perms, WORKS, ACTS),
+	ON("executability", 'E', executability, LATER, RECEIVES, NULL),
+	PLAIN("acls", 'A', set_acls, 0, LATER, ACTS, NULL),
+	OFF("no-acls", 0, acls, LATER, ACTS),
+	OFF("no-A", 0, acls, LATER, ACTS),
+	COUNT("xattrs", 'X', xattrs, LATER, ACTS, NULL),
+	NUMBER("no-xattrs", 0, xattrs, 0, LATER, ACTS, NULL),
+	NUMBER("no-X", 0, xattrs, 0, LATER, ACTS, NULL),
+	ON("times", 't', times, WORKS, ACTS, "keep modification times"),
+	OFF("no-times", 0, times, WORKS, ACTS),
+	OFF("no-t", 0, times, WORKS, ACTS),
+	PLAIN("atimes", 'U', set_atimes, 0, LATER, ACTS, NULL),
+	NUMBER("no-atimes", 0, atimes, 0, LATER, ACTS, NULL),
+	NUMBER("no-U", 0, atimes, 0, LATER, ACTS, NULL),
+	ON("open-noatime", 0, open_noatime, LATER, ACTS, NULL),
+	OFF("no-open-noatime", 0, open_noatime, LATER, ACTS),
+	PLAIN("crtimes", 'N', refuse_crtimes, 0, LATER, ACTS, NULL),
+	PLAIN("no-crtimes", 0, note_only, NO_CRTIMES, LATER, ACTS, NULL),
+	PLAIN("no-N", 0, note_only, NO_CRTIMES, LATER, ACTS, NULL),
+	ON("omit-dir-times", 'O', omit_dir_times, LATER, RECEIVES, NULL),
+	OFF("no-omit-dir-times", 0, omit_dir_times, LATER, RECEIVES),
+	OFF("no-O", 0, omit_dir_times, LATER, RECEIVES),
+	ON("omit-link-times", 'J', omit_link_times, LATER, RECEIVES, NULL),
+	OFF("no-omit-link-times", 0, omit_link_times, LATER, RECEIVES),
+	OFF("no-J", 0, omit_link_times, LATER, RECEIVES),
+	INT("modify-window", '@', set_modify_window, LATER, RECEIVES),
+	ON("owner", 'o', owner, WORKS, ACTS, "keep owners (needs root)"),
+	OFF("no-owner", 0, owner, WORKS, ACTS),
+	OFF("no-o", 0, owner, WORKS, ACTS),
+	ON("group", 'g', group, WORKS, ACTS, "keep groups"),
+	OFF("no-group", 0, group, WORKS, ACTS),
+	OFF("no-g", 0, group, WORKS, ACTS),
+	PLAIN(NULL, 'D', set_devices_specials, 1, WORKS, ACTS, "--devices and --specials"),
+	PLAIN("no-D", 0, set_devices_specials, 0, WORKS, ACTS, NULL),
+	ON("devices", 0, devices, WORKS, ACTS, "keep device files (needs root)"),
+	OFF("no-devices", 0, devices, WORKS, ACTS),
+	ON("specials", 0, specials, WORKS, ACTS, "keep FIFOs and sockets"),
+	OFF("no-specials", 0, specials, WORKS, ACTS),
+	PLAIN("drop-D", 0, note_only, ALONE, LATER, RECEIVES, NULL),
+	PLAIN("no-drop-D", 0, note_only, ALONE, LATER, RECEIVES, NULL),
+	ON("copy-devices", 0, copy_devices, LATER, ACTS, NULL),
+	PLAIN("write-devices", 0, set_write_devices, 0, LATER, RECEIVES, NULL),
+	PLAIN("no-write-devices", 0, note_only, ALONE, LATER, RECEIVES, NULL),
+	ON("links", 'l', links, WORKS, ACTS, "copy symlinks as symlinks"),
+	OFF("no-links", 0, links, WORKS, ACTS),
+	OFF("no-l", 0, links, WORKS, ACTS),
+	ON("copy-links", 'L', copy_links, WORKS, ACTS, "copy what symlinks point to"),
+	ON("copy-dirlinks", 'k', copy_dirlinks, WORKS, ACTS, "copy the directories that symlinks point to"),
+	ON("keep-dirlinks", 'K', keep_dirlinks, LATER, RECEIVES, NULL),
+	ON("copy-unsafe-links", 0, copy_unsafe_links, WORKS, ACTS, "copy what unsafe symlinks point to"),
+	ON("safe-links", 0, safe_links, WORKS, ACTS, "leave out symlinks that point outside the tree"),
+	PLAIN("insecure-links", 0, note_only, ALONE, LATER, NOT_BUILT, NULL),
+	PLAIN("no-insecure-links", 0, note_only, ALONE, LATER, ACTS, NULL),
+	ON("munge-links", 0, munge_links, LATER, ACTS, NULL),
+	OFF("no-munge-links", 0, munge_links, LATER, ACTS),
+	TEXT("confine-root", 0, note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	COUNT("hard-links", 'H', hard_links, WORKS, ACTS, "keep hard links"),
+	NUMBER("no-hard-links", 0, hard_links, 0, WORKS, ACTS, NULL),
+	NUMBER("no-H", 0, hard_links, 0, WORKS, ACTS, NULL),
+	ON("numeric-ids", 0, numeric_ids, WORKS, ACTS, "keep ids by number, not by name"),
+	OFF("no-numeric-ids", 0, numeric_ids, WORKS, ACTS),
+	TEXT("usermap", 0, set_owner_map, 1, LATER, RECEIVES, NULL, NULL),
+	TEXT("groupmap", 0, set_owner_map, 2, LATER, RECEIVES, NULL, NULL),
+	TEXT("chown", 0, set_owner_map, 3, LATER, RECEIVES, NULL, NULL),
+	TEXT("chmod", 0, set_chmod, 0, WORKS, NOT_BUILT, "CHMOD", "change permissions on the way"),
+	PLAIN("super", 0, note_only, ALONE, LATER, RECEIVES, NULL),
+	PLAIN("no-super", 0, note_only, ALONE, LATER, RECEIVES, NULL),
+	PLAIN("fake-super", 0, note_only, ALONE, LATER, NOT_BUILT, NULL),
+	TEXT("copy-as", 0, note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	COUNT("one-file-system", 'x', one_file_system, WORKS, ACTS, "stay on the file system of each source argument"),
+	NUMBER("no-one-file-system", 0, one_file_system, 0, WORKS, ACTS, NULL),
+	NUMBER("no-x", 0, one_file_system, 0, WORKS, ACTS, NULL),
+	ON("sparse", 'S', sparse, WORKS, RECEIVES, "write runs of zeros as holes"),
+	OFF("no-sparse", 0, sparse, WORKS, RECEIVES),
+	OFF("no-S", 0, sparse, WORKS, RECEIVES),
+	ON("preallocate", 0, preallocate, WORKS, RECEIVES, "allocate the space of a file before writing it"),
+
+	/* selection, deletion */
+	ON("checksum", 'c', checksum, WORKS, ACTS, "compare contents, not size and time"),
+	OFF("no-checksum", 0, checksum, WORKS, ACTS),
+	OFF("no-c", 0, checksum, WORKS, ACTS),
+	TEXT("checksum-choice", 0, set_checksum_choice, 0, LATER, ACTS, NULL, NULL),
+	TEXT("cc", 0, set_checksum_choice, 0, LATER, ACTS, NULL, NULL),
+	ON("ignore-times", 'I', ignore_times, WORKS, ACTS, "copy files of equal size and time as well"),
+	ON("size-only", 0, size_only, WORKS, RECEIVES, "leave files of equal size alone"),
+	ON("update", 'u', update, WORKS, RECEIVES, "leave files alone that are newer at the destination"),
+	ON("existing", 0, existing, WORKS, RECEIVES, "create nothing that is not there"),
+	ON("ignore-non-existing", 0, existing, WORKS, RECEIVES, NULL),
+	ON("ignore-existing", 0, ignore_existing, WORKS, RECEIVES, "update nothing that is there"),
+	ON("remove-source-files", 0, remove_source_files, LATER, ACTS, NULL),
+	ON("remove-sent-files", 0, remove_sent_files, LATER, ACTS, NULL),
+	{ "max-size", 0, TEXT_ARG, set_size, F(max_size), 0, WORKS, RECEIVES, "SIZE", "leave out larger files" },
+	{ "min-size", 0, TEXT_ARG, set_size, F(min_size), 0, WORKS, RECEIVES, "SIZE", "leave out smaller files" },
+	TEXT("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, NOT_BUILT, "RULE", "add a filter rule"),
+	PLAIN(NULL, 'F', add_shortcut_f, 0, WORKS, NOT_BUILT, "obey .rsync-filter files (-FF: and leave them out)"),
+	TEXT("exclude", 0, add_filter_rule, FILTER_OLD_EXCLUDE, WORKS, NOT_BUILT, "PATTERN", "leave out what matches"),
+	TEXT("include", 0, add_filter_rule, FILTER_OLD_INCLUDE, WORKS, NOT_BUILT, "PATTERN", "do not leave out what matches"),
+	TEXT("exclude-from", 0, add_filter_file, FILTER_OLD_EXCLUDE, WORKS, NOT_BUILT, "FILE", "read exclude patterns from FILE"),
+	TEXT("include-from", 0, add_filter_file, FILTER_OLD_INCLUDE, WORKS, NOT_BUILT, "FILE", "read include patterns from FILE"),
+	ON("cvs-exclude", 'C', cvs_exclude, WORKS, ACTS, "leave out what CVS would"),
+	TEXT("files-from", 0, set_files_from, 0, WORKS, ACTS, "FILE", "copy the names that FILE lists"),
+	ON("from0", '0', from0, WORKS, ACTS, "names and rules in files end in NUL, not in newline"),
+	OFF("no-from0", 0, from0, WORKS, ACTS),
+	ON("prune-empty-dirs", 'm', prune_empty_dirs, LATER, RECEIVES, NULL),
+	OFF("no-prune-empty-dirs", 0, prune_empty_dirs, LATER, RECEIVES),
+	OFF("no-m", 0, prune_empty_dirs, LATER, RECEIVES),
+	PLAIN("delete", 0, set_delete, SAID_DELETE, WORKS, RECEIVES, "delete what the source does not have"),
+	PLAIN("del", 0, set_delete, SAID_DURING, WORKS, RECEIVES, NULL),
+	PLAIN("delete-before", 0, set_delete, SAID_BEFORE, WORKS, RECEIVES, "... before copying"),
+	PLAIN("delete-during", 0, set_delete, SAID_DURING, WORKS, RECEIVES, "... directory by directory while copying"),
+	PLAIN("delete-delay", 0, set_delete, SAID_DELAY, WORKS, RECEIVES, "... found while copying, deleted at the end"),
+	PLAIN("delete-after", 0, set_delete, SAID_AFTER, WORKS, RECEIVES, "... after copying"),
+	ON("delete-excluded", 0, delete_excluded, WORKS, RECEIVES, "delete what is excluded as well"),
+	ON("delete-missing-args", 0, delete_missing_args, LATER, ACTS, NULL),
+	ON("ignore-missing-args", 0, ignore_missing_args, LATER, ACTS, NULL),
+	ON("force", 0, force, WORKS, RECEIVES, "delete directories that are in the way, even if not empty"),
+	OFF("no-force", 0, force, WORKS, RECEIVES),
+	PLAIN("ignore-errors", 0, set_ignore_errors, 1, WORKS, ACTS, "delete even after read errors"),
+	PLAIN("no-ignore-errors", 0, set_ignore_errors, 0, WORKS, ACTS, NULL),
+	{ "max-delete", 0, INT_ARG, set_max_delete, 0, 0, WORKS, RECEIVES, "NUM", "delete at most NUM files" },
+	ON("backup", 'b', backup, LATER, RECEIVES, NULL),
+	OFF("no-backup", 0, backup, LATER, RECEIVES),
+	TEXT("backup-dir", 0, set_backup_dir, 0, LATER, RECEIVES, NULL, NULL),
+	TEXT("suffix", 0, note_only, ALONE, LATER, RECEIVES, NULL, NULL),
+	TEXT("compare-dest", 0, add_alt_dest, 0, LATER, RECEIVES, NULL, NULL),
+	TEXT("copy-dest", 0, add_alt_dest, 1, LATER, RECEIVES, NULL, NULL),
+	TEXT("link-dest", 0, add_alt_dest, 2, LATER, RECEIVES, NULL, NULL),
+	COUNT("fuzzy", 'y', fuzzy, LATER, RECEIVES, NULL),
+	NUMBER("no-fuzzy", 0, fuzzy, 0, LATER, RECEIVES, NULL),
+	NUMBER("no-y", 0, fuzzy, 0, LATER, RECEIVES, NULL),
+	ON("mkpath", 0, mkpath, WORKS, RECEIVES, "make the missing directories of the destination's path"),
+	OFF("no-mkpath", 0, mkpath, WORKS, RECEIVES),
+
+	/* mechanics */
+	NUMBER("whole-file", 'W', whole_file, 1, WORKS, RECEIVES, "copy files whole, no delta (the default of a local run)"),
+	NUMBER("no-whole-file", 0, whole_file, 0, LATER, RECEIVES, NULL),
+	NUMBER("no-W", 0, whole_file, 0, LATER, RECEIVES, NULL),
+	ON("inplace", 0, inplace, WORKS, ACTS, "write into files, do not replace them"),
+	OFF("no-inplace", 0, inplace, WORKS, ACTS),
+	COUNT("append", 0, append, LATER, ACTS, NULL),
+	NUMBER("append-verify", 0, append, 2, LATER, ACTS, NULL),
+	NUMBER("no-append", 0, append, 0, LATER, ACTS, NULL),
+	ON("partial", 0, partial, WORKS, RECEIVES, "keep a file whose copy was interrupted"),
+	OFF("no-partial", 0, partial, WORKS, RECEIVES),
+	TEXT("partial-dir", 0, set_partial_dir, 0, LATER, RECEIVES, NULL, NULL),
+	ON("delay-updates", 0, delay_updates, LATER, RECEIVES, NULL),
+	OFF("no-delay-updates", 0, delay_updates, LATER, RECEIVES),
+	TEXT("temp-dir", 'T', note_only, ALONE, LATER, RECEIVES, NULL, NULL),
+	ON("fsync", 0, fsync, WORKS, RECEIVES, "flush every written file to the disk"),
+	PLAIN("compress", 'z', set_compress, 1, LATER, ACTS, NULL),
+	PLAIN("no-compress", 0, set_compress, 0, LATER, ACTS, NULL),
+	PLAIN("no-z", 0, set_compress, 0, LATER, ACTS, NULL),
+	PLAIN("new-compress", 0, set_zlib_variant, 1, LATER, ACTS, NULL),
+	PLAIN("old-compress", 0, set_zlib_variant, 0, LATER, ACTS, NULL),
+	TEXT("compress-choice", 0, set_compress_choice, 0, LATER, ACTS, NULL, NULL),
+	TEXT("zc", 0, set_compress_choice, 0, LATER, ACTS, NULL, NULL),
+	INT("compress-level", 0, set_compress_level, LATER, ACTS),
+	INT("zl", 0, set_compress_level, LATER, ACTS),
+	{ "compress-threads", 0, INT_ARG, note_only, 0, THREADS, LATER, NOT_BUILT, NULL, NULL },
+	{ "zt", 0, INT_ARG, note_only, 0, THREADS, LATER, NOT_BUILT, NULL, NULL },
+	TEXT("skip-compress", 0, set_skip_compress, 0, LATER, ACTS, NULL, NULL),
+	TEXT("block-size", 'B', set_block_size, 0, LATER, RECEIVES, NULL, NULL),
+	TEXT("bwlimit", 0, set_bwlimit, 0, LATER, ACTS, NULL, NULL),
+	PLAIN("no-bwlimit", 0, clear_bwlimit, 0, LATER, ACTS, NULL),
+	INT("timeout", 0, set_timeout, LATER, ACTS),
+	PLAIN("no-timeout", 0, clear_timeout, 0, LATER, ACTS, NULL),
+	{ "contimeout", 0, INT_ARG, note_only, 0, ALONE, LATER, USER_END, NULL, NULL },
+	PLAIN("no-contimeout", 0, note_only, ALONE, LATER, USER_END, NULL),
+	TEXT("stop-after", 0, set_stop_after, 0, LATER, ACTS, NULL, NULL),
+	TEXT("time-limit", 0, set_stop_after, 0, LATER, ACTS, NULL, NULL),
+	TEXT("stop-at", 0, set_stop_at, 0, LATER, ACTS, NULL, NULL),
+	INT("checksum-seed", 0, set_checksum_seed, LATER, ACTS),
+	TEXT("max-alloc", 0, set_max_alloc, 0, LATER, ACTS, NULL, NULL),
+	TEXT("iconv", 0, set_iconv, 0, LATER, ACTS, NULL, NULL),
+	PLAIN("no-iconv", 0, clear_iconv, 0, LATER, ACTS, NULL),
+	ON("qsort", 0, use_qsort, LATER, ACTS, NULL),
+	ON("use-qsort", 0, use_qsort, LATER, ACTS, NULL),
+	INT("protocol", 0, set_protocol, LATER, ACTS),
+	TEXT("write-batch", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	TEXT("only-write-batch", 0, note_only, ALONE, LATER, RECEIVES, NULL, NULL),
+	TEXT("read-batch", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+
+	/* connection */
+	TEXT("rsh", 'e', set_rsh, 0, LATER, ACTS, NULL, NULL),
+	TEXT("rsync-path", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	PLAIN("blocking-io", 0, note_only, ALONE, LATER, USER_END, NULL),
+	PLAIN("no-blocking-io", 0, note_only, ALONE, LATER, USER_END, NULL),
+	PLAIN("secluded-args", 's', set_secluded, 1, LATER, ACTS, NULL),
+	PLAIN("protect-args", 0, set_secluded, 1, LATER, ACTS, NULL),
+	PLAIN("no-secluded-args", 0, set_secluded, 0, LATER, ACTS, NULL),
+	PLAIN("no-protect-args", 0, set_secluded, 0, LATER, ACTS, NULL),
+	PLAIN("no-s", 0, set_secluded, 0, LATER, ACTS, NULL),
+	COUNT("old-args", 0, old_args, LATER, USER_END, NULL),
+	NUMBER("no-old-args", 0, old_args, 0, LATER, USER_END, NULL),
+	PLAIN("trust-sender", 0, note_only, ALONE, LATER, USER_END, NULL),
+	TEXT("remote-option", 'M', check_remote_option, 0, LATER, USER_END, NULL, NULL),
+	NUMBER("ipv4", '4', ip_family, 4, LATER, USER_END, NULL),
+	NUMBER("ipv6", '6', ip_family, 6, LATER, USER_END, NULL),
+	TEXT("address", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	{ "port", 0, INT_ARG, note_only, 0, ALONE, LATER, USER_END, NULL, NULL },
+	TEXT("sockopts", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	TEXT("password-file", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	TEXT("early-input", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	PLAIN("server", 0, become_server, 0, HIDDEN, ACTS, NULL),
+	ON("sender", 0, sender, HIDDEN, ACTS, NULL),
+
+	/* ours */
+	ON("only-send-attrs", 0, only_send_attrs, WORKS, ACTS, "take each regular file's size, as 8 bytes, for its content"),
+
+	/* a daemon's own: they change to the other table */
+	PLAIN("daemon", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	TEXT("config", 0, become_daemon, 0, HIDDEN, ACTS, NULL, NULL),
+	TEXT("dparam", 0, become_daemon, 0, HIDDEN, ACTS, NULL, NULL),
+	PLAIN("detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	PLAIN("no-detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	PLAIN("config-check", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	END
+};
+
+static const struct option_spec daemon_options[] = {
+	PLAIN("daemon", 0, see_daemon, 0, WORKS, ACTS, "run as a daemon"),
+	ON("config-check", 0, config_check, WORKS, ACTS, "only check the configuration, and say what is wrong with it"),
+	TEXT("address", 0, set_address, 0, WORKS, ACTS, "ADDRESS", "listen on this address"),
+	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "upper bound of every session's bandwidth"),
+	TEXT("config", 0, set_config, 0, WORKS, ACTS, "FILE", "read this configuration, not /etc/rsyncd.conf"),
+	TEXT("dparam", 'M', add_dparam, 0, WORKS, ACTS, "NAME=VALUE", "set a global parameter over the configuration"),
+	ON("detach", 0, detach, WORKS, ACTS, "go to the background (default)"),
+	{ "no-detach", 0, NO_ARG, set_flag, F(detach), false, WORKS, ACTS, NULL, "stay in the foreground" },
+	{ "port", 0, INT_ARG, set_port, 0, 0, WORKS, ACTS, "PORT", "listen on this port, not on 873" },
+	TEXT("log-file", 0, set_log_file, 0, WORKS, ACTS, "FILE", "write the log there"),
+	TEXT("log-file-format", 0, set_log_file_format, 0, WORKS, ACTS, "FORMAT", "format of the log's transfer lines"),
+	TEXT("sockopts", 0, set_sockopts, 0, WORKS, ACTS, "OPTIONS", "TCP options of the sockets"),
+	{ "protocol", 0, INT_ARG, set_protocol, 0, 0, WORKS, ACTS, "NUM", "speak no newer protocol than this" },
+	TEXT("temp-dir", 'T', note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	COUNT("verbose", 'v', verbose, WORKS, ACTS, "log more"),
+	NUMBER("no-verbose", 0, verbose, 0, WORKS, ACTS, NULL),
+	NUMBER("no-v", 0, verbose, 0, WORKS, ACTS, NULL),
+	NUMBER("ipv4", '4', ip_family, 4, WORKS, ACTS, "listen with IPv4 only"),
+	NUMBER("ipv6", '6', ip_family, 6, WORKS, ACTS, "listen with IPv6 only"),
+	ON("server", 0, server, HIDDEN, ACTS, NULL),
+	PLAIN("help", 'h', ask_daemon_help, 0, WORKS, ACTS, "show this"),
+	END
+};
+
+const struct option_spec *option_table(enum parse_mode mode)
+{
+	return mode == MODE_DAEMON ? daemon_options : options;
+}
+
+size_t option_table_count(const struct option_spec *table)
+{
+	size_t count = 0;
+
+	while (table[count].set)
+		count++;
+	return count;
+}
+
+bool option_is_same(const struct option_spec *a, const struct option_spec *b)
+{
+	if (a == b)
+		return true;
+	if (a->set == note_only && a->value == ALONE)
+		return false;
+	return a->set == b->set && a->field == b->field && a->value == b->value;
+}
+
+const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL_SIZE])
+{
+	if (spec->name)
+		snprintf(label, OPTION_LABEL_SIZE, "--%s", spec->name);
+	else
+		snprintf(label, OPTION_LABEL_SIZE, "-%c", spec->letter);
+	return label;
+}

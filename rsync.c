@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* main(): read the command line and become one role. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "local.h"
+#include "options.h"
+#include "server.h"
+
+/* The error of options_parse, line by line, and the end. */
+static void refuse_command_line(const struct options *options, char *error, int code)
+{
+	const char *prefix = options->error_is_bare ? "" : "rsync: ";
+	char *save = NULL;
+
+	for (char *line = strtok_r(error, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		log_error("%s%s", prefix, line);
+		prefix = "";
+	}
+	free(error);
+	exit_with(code);
+}
+
+static int run_server(struct options *options)
+{
+	log_set_role(options->sender ? "sender" : "Receiver");
+	if (!options->sender)
+		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet: this build can only send");
+	return server_main(options);
+}
+
+static int run_client(struct options *options)
+{
+	for (size_t i = 0; i < options->operands.count; i++)
+		if (argument_is_remote(options->operands.items[i]))
+			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
+			    "only local runs are", options->operands.items[i]);
+	return local_main(options);
+}
+
+static int run(struct options *options)
+{
+	if (options->daemon && options->server)
+		return daemon_over_shell(options);
+	if (options->daemon || options->config_check)
+		return daemon_main(options);
+	return options->server ? run_server(options) : run_client(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	enum options_result result;
+	char *error = NULL;
+	int code = EXIT_OK;
+
+	setlocale(LC_CTYPE, "");
+	log_set_role("client");
+	result = options_parse(&options, argc, argv, NULL, &error, &code);
+	if (options.server)
+		log_set_role("server");
+	if (result == OPTIONS_ERROR)
+		refuse_command_line(&options, error, code);
+	if (result == OPTIONS_OK)
+		code = run(&options);
+	options_free(&options);
+	exit_with(code);
+}
