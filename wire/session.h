@@ -10,6 +10,9 @@
 
 #define PROTOCOL_MIN 27
 #define PROTOCOL_MAX 32
+/* What a peer may announce at all; outside of it is no rsync. */
+#define PEER_PROTOCOL_MIN 20
+#define PEER_PROTOCOL_MAX 40
 
 /* Compat flags, protocol/01 section 7.3. */
 enum compat_flag {
@@ -38,6 +41,8 @@ enum io_error { IOERR_GENERAL = 1, IOERR_VANISHED = 2, IOERR_DEL_LIMIT = 4 };
 
 struct delete_stats { int32_t files, dirs, symlinks, devices, specials; };
 
+#define MAX_ALLOC_DEFAULT ((size_t)1 << 30)
+
 struct session {
 	struct wire *wire;
 	int protocol;
@@ -53,6 +58,7 @@ struct session {
 	int32_t seed;                /* signed, see protocol/03 4.3 */
 	int io_error;                /* IOERR_* bits gathered so far */
 	struct delete_stats deleted; /* from the generator's NDX_DEL_STATS */
+	size_t max_alloc;            /* --max-alloc in bytes, for what a peer makes us allocate; 0: MAX_ALLOC_DEFAULT */
 };
 
 /* What set-up needs to know of the options. */

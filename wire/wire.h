@@ -44,10 +44,13 @@ enum message_code {
 };
 
 /* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
- * 9.6 (text messages at most 5119 bytes). NOOP and empty DATA never arrive here. `payload` is valid during the call. */
+ * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative. NOOP and
+ * empty DATA never arrive here, nor does IO_TIMEOUT: the connection itself adopts one that shortens its time-out. `payload`
+ * is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 
-/* Descriptors are not closed by wire_free; they are set non-blocking. `role_is_sender` decides which codes are legal. */
+/* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
+ * is a write error. */
 struct wire *wire_new(int in_fd, int out_fd);
 /* For tests and fuzzing: reads from memory, writes are collected (wire_test_output). */
 struct wire *wire_new_memory(const void *input, size_t length);
@@ -55,6 +58,8 @@ const uint8_t *wire_test_output(struct wire *wire, size_t *length);
 void wire_free(struct wire *wire);
 
 void wire_set_protocol(struct wire *wire, int protocol); /* ndx form, longint/varint aliases */
+/* A server refuses IO_TIMEOUT messages. */
+void wire_set_server(struct wire *wire, bool is_server);
 void wire_set_message_handler(struct wire *wire, wire_message_handler *handler, void *context);
 
 /* Multiplexing of each direction; flushes output first. Bytes already buffered stay in the stream. */
@@ -93,7 +98,9 @@ void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes); /* lon
 void wire_write_vstring(struct wire *wire, const void *bytes, size_t length); /* length <= 32767 */
 void wire_write_ndx(struct wire *wire, int32_t ndx);
 /* One message frame now (before data that is still buffered is allowed, after data is not). At a protocol or direction
- * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as protocol/01 9.3 and 9.4 say. */
+ * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as protocol/01 9.3 and 9.4 say. Text
+ * that is longer than the peer takes goes in several messages. May be called from any thread: frames of threads other than
+ * the one that made the wire are queued and join the stream when that one next sends. */
 void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length);
 void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value);
 void wire_flush(struct wire *wire);
@@ -110,7 +117,7 @@ int32_t wire_read_varint(struct wire *wire);
 int64_t wire_read_varlong(struct wire *wire, int min_bytes);
 int32_t wire_read_vint30(struct wire *wire);
 int64_t wire_read_vlong30(struct wire *wire, int min_bytes);
-/* A 32-bit field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N". */
+/* A 32-bit field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N not in [LOW,HIGH] [ROLE]". */
 int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field);
 int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field);
 /* Into buf (size bytes, NUL-terminated); longer or with a NUL inside: EXIT_PROTOCOL. Returns the length. */
@@ -118,12 +125,16 @@ size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *
 /* Any ndx value (protocol/01 8.7); the caller's role checks what is legal there. */
 int32_t wire_read_ndx(struct wire *wire);
 /* Bytes of a line up to and without `stop1` or `stop2`, into buf; false at end of file before any stop byte. A NUL inside
- * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). */
+ * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). When LF
+ * stops and CR does not, CRs are dropped (protocol/01 section 3). -1: no second stop byte. */
 bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad);
 /* Is there anything to read without waiting (buffered or readable)? */
 bool wire_input_ready(struct wire *wire);
 /* Read and throw away until end of file, ERROR_EXIT, or `seconds` (protocol/01 10.8). */
 void wire_drain(struct wire *wire, int seconds);
+
+/* The peer has closed where more is needed: "connection unexpectedly closed", EXIT_STREAMIO. For callers of wire_read_line. */
+_Noreturn void wire_die_closed(struct wire *wire);
 
 #define NDX_DONE (-1)
 #define NDX_FLIST_EOF (-2)

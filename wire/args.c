@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Reading the argument words of a session. */
+#include "wire/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+#include "lib/exit.h"
+
+void args_free(struct args *args)
+{
+	for (size_t i = 0; i < args->count; i++)
+		free(args->items[i]);
+	free(args->items);
+	args->items = NULL;
+	args->count = 0;
+}
+
+/* Capacities are powers of two, with one item kept for the NULL at the end. */
+void args_append(struct args *args, const char *text)
+{
+	size_t filled = args->count + 1;
+
+	if (!args->items)
+		args->items = xcalloc(2, sizeof *args->items);
+	else if (filled >= 2 && (filled & (filled - 1)) == 0)
+		args->items = xrealloc_array(args->items, filled * 2, sizeof *args->items);
+	args->items[args->count++] = xstrdup(text);
+	args->items[args->count] = NULL;
+}
+
+/* One word into buf; false: the empty word that ends the list. */
+static bool read_word(struct wire *wire, char *buf, size_t size, bool nul_terminated)
+{
+	bool too_bad;
+
+	if (!wire_read_line(wire, buf, size, nul_terminated ? '\0' : '\n', nul_terminated ? -1 : '\r', &too_bad)) {
+		if (too_bad)
+			die(EXIT_PROTOCOL, "an argument is longer than %d bytes or contains a NUL", ARGS_MAX_LENGTH);
+		wire_die_closed(wire);
+	}
+	return buf[0] != '\0';
+}
+
+void args_read(struct wire *wire, struct args *args, bool nul_terminated)
+{
+	char word[ARGS_MAX_LENGTH + 1];
+
+	while (read_word(wire, word, sizeof word, nul_terminated)) {
+		if (args->count >= ARGS_MAX_COUNT)
+			die(EXIT_PROTOCOL, "too many daemon arguments");
+		args_append(args, word);
+	}
+}
+
+void args_read_secluded(struct wire *wire, struct args *args)
+{
+	char program[ARGS_MAX_LENGTH + 1];
+
+	if (read_word(wire, program, sizeof program, true))
+		args_read(wire, args, true);
+}
+
+static void unescape(char *word)
+{
+	char *to = word;
+
+	for (; *word; word++) {
+		if (*word == '\\' && word[1])
+			word++;
+		*to++ = *word;
+	}
+	*to = '\0';
+}
+
+void args_unescape_options(struct args *args)
+{
+	for (size_t i = 0; i < args->count && strcmp(args->items[i], ".") != 0; i++)
+		unescape(args->items[i]);
+}

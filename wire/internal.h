@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The inside of struct wire, shared by the files of this room and by nobody else.
+ *
+ * Input buffer:   in[pos..limit) stream bytes ready to be read
+ *                 in[limit..end) received, but behind a frame header that has not been looked at yet
+ *                 frame_left     bytes of the current DATA frame that have not been received; then limit == end
+ * Output buffer:  out[0..out_used) complete frames, then perhaps one open DATA frame whose header is at `frame`
+ */
+#ifndef WIRE_INTERNAL_H
+#define WIRE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "lib/strbuf.h"
+#include "wire/wire.h"
+
+enum {
+	FRAME_HEADER = 4,
+	TAG_BASE = 7,            /* what is added to a message code in a header */
+	TEXT_MAX = 5119,         /* payload of a text message */
+	OUT_SIZE = 64 * 1024,    /* output buffer; bounds a DATA frame too */
+	IN_SIZE = 64 * 1024,     /* input buffer at first */
+	IN_MAX = 1024 * 1024,    /* and when it has to take what arrives while output blocks */
+};
+
+#define NO_FRAME SIZE_MAX
+#define NANOSECONDS INT64_C(1000000000)
+
+struct wire {
+	int in_fd, out_fd; /* -1: memory */
+	int protocol;
+	bool is_server;
+
+	uint8_t *in;
+	size_t in_capacity, pos, limit, end;
+	size_t frame_left;
+	bool mux_in;
+	bool in_closed; /* end of file or error seen */
+	int in_error;   /* errno of a failed read, 0: end of file */
+	wire_message_handler *handler;
+	void *handler_context;
+
+	uint8_t *out;
+	size_t out_used, frame;
+	bool mux_out;
+	bool failed;             /* a write failed: what follows is thrown away, so that ending cannot fail again */
+	struct strbuf collected; /* memory: what was sent */
+
+	pthread_t owner;         /* only its thread touches the buffers; others queue their messages */
+	pthread_mutex_t queue_lock;
+	struct strbuf queue;     /* whole frames */
+	atomic_bool queued;
+
+	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (protocol/01 8.7) */
+
+	uint64_t received, sent, received_base, sent_base;
+
+	int timeout;             /* seconds */
+	int64_t last_io, last_output, wait_start; /* CLOCK_MONOTONIC, ns */
+	int64_t deadline;
+	void (*expired)(void *context);
+	void *expired_context;
+	time_t stop_at;
+	void (*wait_hook)(void *context);
+	void *wait_hook_context;
+	uint32_t bwlimit;        /* KiB per second */
+	int64_t bw_last;
+	uint64_t bw_debt;        /* bytes sent ahead of the limit */
+};
+
+int64_t monotonic_now(void);
+
+/* poll.c: bytes in and out of the descriptors. */
+enum receive_result { RECEIVED, WOULD_BLOCK, CLOSED };
+/* One read without waiting, into at most `room_max` bytes of buffer. */
+enum receive_result wire_try_receive(struct wire *wire, size_t room_max);
+/* Wait until bytes have arrived or the peer has closed; pending output is sent meanwhile. */
+void wire_receive_or_close(struct wire *wire);
+/* The same; ends the process at end of file. */
+void wire_receive(struct wire *wire);
+/* Send all of it, draining input while that blocks. Changes the array. */
+void wire_send_all(struct wire *wire, struct iovec *iov, int count);
+/* Wait for input, at most until `end` (CLOCK_MONOTONIC, ns), looking at nothing else: for the last moments of a session. */
+void wire_wait_input(const struct wire *wire, int64_t end);
+
+/* mux.c: frames. */
+/* Bytes have been appended at `end`: take over what belongs to the stream. */
+void wire_input_grew(struct wire *wire, size_t length);
+/* Make stream bytes readable (pos < limit), handling messages on the way. */
+void wire_fill(struct wire *wire);
+/* Handle frames that are here already. Are there stream bytes now? */
+bool wire_take_frames(struct wire *wire);
+/* Room for `length` (at most a quarter of OUT_SIZE) more stream bytes, counted as written. */
+uint8_t *wire_room_slow(struct wire *wire, size_t length);
+bool wire_output_pending(struct wire *wire);
+void wire_put_empty_frame(struct wire *wire);
+
+static inline uint8_t *wire_room(struct wire *wire, size_t length)
+{
+	uint8_t *room;
+
+	if ((wire->mux_out && wire->frame == NO_FRAME) || wire->out_used + length > OUT_SIZE)
+		return wire_room_slow(wire, length);
+	room = wire->out + wire->out_used;
+	wire->out_used += length;
+	return room;
+}
+
+/* `length` (<= 16) contiguous stream bytes; `scratch` is used when they are not in the buffer in one piece. */
+static inline const uint8_t *wire_take(struct wire *wire, size_t length, uint8_t scratch[16])
+{
+	const uint8_t *bytes = wire->in + wire->pos;
+
+	if (wire->limit - wire->pos < length) {
+		wire_read(wire, scratch, length);
+		return scratch;
+	}
+	wire->pos += length;
+	return bytes;
+}
+
+static inline void put_le32(uint8_t *bytes, uint32_t value)
+{
+	bytes[0] = (uint8_t)value;
+	bytes[1] = (uint8_t)(value >> 8);
+	bytes[2] = (uint8_t)(value >> 16);
+	bytes[3] = (uint8_t)(value >> 24);
+}
+
+static inline uint32_t get_le32(const uint8_t *bytes)
+{
+	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Integers and strings on the wire (protocol/01 section 8). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "wire/internal.h"
+
+enum {
+	VSTRING_MAX = 32767,
+	VARINT_EXTRA_MAX = 4,
+	VARLONG_BYTES_MAX = 9,
+};
+
+static uint64_t get_le64(const uint8_t *bytes)
+{
+	return get_le32(bytes) | (uint64_t)get_le32(bytes + 4) << 32;
+}
+
+static void put_le64(uint8_t *bytes, uint64_t value)
+{
+	put_le32(bytes, (uint32_t)value);
+	put_le32(bytes + 4, (uint32_t)(value >> 32));
+}
+
+/* --- writing --- */
+
+void wire_write_byte(struct wire *wire, uint8_t value)
+{
+	*wire_room(wire, 1) = value;
+}
+
+void wire_write_short(struct wire *wire, uint16_t value)
+{
+	uint8_t *room = wire_room(wire, 2);
+
+	room[0] = (uint8_t)value;
+	room[1] = (uint8_t)(value >> 8);
+}
+
+void wire_write_int(struct wire *wire, int32_t value)
+{
+	put_le32(wire_room(wire, 4), (uint32_t)value);
+}
+
+void wire_write_longint(struct wire *wire, int64_t value)
+{
+	uint8_t *room;
+
+	if (value >= 0 && value <= INT32_MAX) {
+		wire_write_int(wire, (int32_t)value);
+		return;
+	}
+	room = wire_room(wire, 12);
+	put_le32(room, UINT32_MAX);
+	put_le64(room + 4, (uint64_t)value);
+}
+
+/*
+ * The header byte of varint and varlong: as many leading ones as bytes follow beyond the minimum, then a zero, then the most
+ * significant bits of the value where they fit. Returns the number of bytes put at `out` (at most 9).
+ */
+static size_t encode_variable(uint8_t *out, uint64_t value, size_t min_bytes)
+{
+	uint8_t bytes[8];
+	size_t count = 8, extra;
+	unsigned int top_limit;
+
+	put_le64(bytes, value);
+	while (count > min_bytes && !bytes[count - 1])
+		count--;
+	extra = count - min_bytes;
+	top_limit = 1u << (7 - extra);
+	if (bytes[count - 1] < top_limit) {
+		out[0] = (uint8_t)((uint8_t)~(2 * top_limit - 1) | bytes[count - 1]);
+		memcpy(out + 1, bytes, count - 1);
+		return count;
+	}
+	out[0] = (uint8_t)~(top_limit - 1);
+	memcpy(out + 1, bytes, count);
+	return count + 1;
+}
+
+void wire_write_varint(struct wire *wire, int32_t value)
+{
+	uint8_t bytes[VARLONG_BYTES_MAX];
+	size_t length;
+
+	if (value >= 0 && value < 0x80) {
+		wire_write_byte(wire, (uint8_t)value);
+		return;
+	}
+	length = encode_variable(bytes, (uint32_t)value, 1);
+	memcpy(wire_room(wire, length), bytes, length);
+}
+
+void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes)
+{
+	uint8_t bytes[VARLONG_BYTES_MAX];
+	size_t length = encode_variable(bytes, (uint64_t)value, (size_t)min_bytes);
+
+	memcpy(wire_room(wire, length), bytes, length);
+}
+
+void wire_write_vint30(struct wire *wire, int32_t value)
+{
+	if (wire->protocol < 30)
+		wire_write_int(wire, value);
+	else
+		wire_write_varint(wire, value);
+}
+
+void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes)
+{
+	if (wire->protocol < 30)
+		wire_write_longint(wire, value);
+	else
+		wire_write_varlong(wire, value, min_bytes);
+}
+
+void wire_write_vstring(struct wire *wire, const void *bytes, size_t length)
+{
+	if (length > VSTRING_MAX)
+		die(EXIT_PROTOCOL, "attempt to send an over-long vstring (%zu > %d)", length, VSTRING_MAX);
+	if (length > 0x7f)
+		wire_write_byte(wire, (uint8_t)(0x80 | length >> 8));
+	wire_write_byte(wire, (uint8_t)length);
+	wire_write(wire, bytes, length);
+}
+
+/* --- reading --- */
+
+uint8_t wire_read_byte(struct wire *wire)
+{
+	uint8_t scratch[16];
+
+	return *wire_take(wire, 1, scratch);
+}
+
+uint16_t wire_read_short(struct wire *wire)
+{
+	uint8_t scratch[16];
+	const uint8_t *bytes = wire_take(wire, 2, scratch);
+
+	return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+int32_t wire_read_int(struct wire *wire)
+{
+	uint8_t scratch[16];
+
+	return (int32_t)get_le32(wire_take(wire, 4, scratch));
+}
+
+int64_t wire_read_longint(struct wire *wire)
+{
+	uint8_t scratch[16];
+	int32_t value = wire_read_int(wire);
+
+	return value == -1 ? (int64_t)get_le64(wire_take(wire, 8, scratch)) : value;
+}
+
+/* Number of leading ones of a header byte, at most 6 (protocol/01 8.4). */
+static size_t extra_bytes(uint8_t head)
+{
+	size_t ones = (size_t)__builtin_clz(~((uint32_t)head << 24));
+
+	return ones < 6 ? ones : 6;
+}
+
+/* The bits of a header byte that belong to the value. */
+static uint8_t head_value(uint8_t head, size_t extra)
+{
+	return extra == 6 ? head & 3 : head & ((1u << (7 - extra)) - 1);
+}
+
+int32_t wire_read_varint(struct wire *wire)
+{
+	uint8_t scratch[16], bytes[8] = { 0 };
+	uint8_t head = wire_read_byte(wire);
+	size_t extra;
+
+	if (head < 0x80)
+		return head;
+	extra = extra_bytes(head);
+	if (extra > VARINT_EXTRA_MAX)
+		die(EXIT_STREAMIO, "Overflow in read_varint()");
+	memcpy(bytes, wire_take(wire, extra, scratch), extra);
+	bytes[extra] = head_value(head, extra);
+	return (int32_t)get_le32(bytes);
+}
+
+int64_t wire_read_varlong(struct wire *wire, int min_bytes)
+{
+	uint8_t scratch[16], bytes[16] = { 0 };
+	uint8_t head = wire_read_byte(wire);
+	size_t extra = extra_bytes(head), low = (size_t)min_bytes - 1 + extra;
+
+	if (low + 1 > VARLONG_BYTES_MAX)
+		die(EXIT_STREAMIO, "Overflow in read_varlong()");
+	memcpy(bytes, wire_take(wire, low, scratch), low);
+	/* With eight low bytes the header holds no value bits that fit; a well-formed one holds none. */
+	if (low < 8)
+		bytes[low] = head_value(head, extra);
+	return (int64_t)get_le64(bytes);
+}
+
+int32_t wire_read_vint30(struct wire *wire)
+{
+	return wire->protocol < 30 ? wire_read_int(wire) : wire_read_varint(wire);
+}
+
+int64_t wire_read_vlong30(struct wire *wire, int min_bytes)
+{
+	return wire->protocol < 30 ? wire_read_longint(wire) : wire_read_varlong(wire, min_bytes);
+}
+
+static int32_t in_range(int32_t value, int32_t low, int32_t high, const char *field)
+{
+	if (value < low || value > high)
+		die(EXIT_PROTOCOL, "wire value %s out of range: %" PRId32 " not in [%" PRId32 ",%" PRId32 "] [%s]", field, value,
+		    low, high, log_role());
+	return value;
+}
+
+int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field)
+{
+	return in_range(wire_read_int(wire), low, high, field);
+}
+
+int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field)
+{
+	return in_range(wire_read_varint(wire), low, high, field);
+}
+
+size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field)
+{
+	size_t length = wire_read_byte(wire);
+
+	if (length & 0x80)
+		length = (length & 0x7f) << 8 | wire_read_byte(wire);
+	if (length >= size)
+		die(EXIT_PROTOCOL, "over-long vstring received (%zu > %zu)", length, size - 1);
+	wire_read(wire, buf, length);
+	buf[length] = '\0';
+	if (memchr(buf, '\0', length))
+		die(EXIT_PROTOCOL, "NUL byte inside the %s received", field);
+	return length;
+}
+
+/* --- lines --- */
+
+/* One byte without the end-of-file error. */
+static bool next_byte(struct wire *wire, uint8_t *byte)
+{
+	while (!wire_take_frames(wire)) {
+		if (wire->in_closed)
+			return false;
+		wire_receive_or_close(wire);
+	}
+	*byte = wire->in[wire->pos++];
+	return true;
+}
+
+bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad)
+{
+	bool drop_cr = stop1 == '\n' && stop2 != '\r';
+	size_t length = 0;
+	uint8_t byte;
+
+	*too_bad = false;
+	while (next_byte(wire, &byte)) {
+		if (byte == stop1 || byte == stop2) {
+			buf[length] = '\0';
+			return true;
+		}
+		if (byte == '\r' && drop_cr)
+			continue;
+		if (byte == '\0' || length + 1 >= size) {
+			*too_bad = true;
+			break;
+		}
+		buf[length++] = (char)byte;
+	}
+	buf[length] = '\0';
+	return false;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The set-up of a session: versions, compat flags, algorithms, seed, multiplexing (protocol/01 sections 7 and 9.2). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/exit.h"
+#include "wire/algorithm.h"
+#include "wire/session.h"
+
+enum {
+	LIST_MAX = 255,          /* a negotiation string */
+	ZLIB_LEVEL_DEFAULT = 6,
+	ZLIB_LEVEL_MAX = 9,
+	ZSTD_LEVEL_DEFAULT = 3,
+	ZSTD_LEVEL_MIN = -131072,
+	ZSTD_LEVEL_MAX = 22,
+};
+
+/* --- versions --- */
+
+/* The value of -e: "." or, from a pre-release, "VERSION.SUB", then letters. Returns the letters. */
+static const char *parse_client_info(const char *info, int *version, int *sub)
+{
+	char *end;
+
+	*version = (int)strtol(info, &end, 10);
+	*sub = 0;
+	if (*end == '.')
+		*sub = (int)strtol(end + 1, &end, 10);
+	return end;
+}
+
+/* To a client of a pre-release the server announces the version before (protocol/01 7.1). */
+static int version_to_announce(const struct session *session, const struct setup_request *request)
+{
+	int ours = request->max_protocol, version, sub;
+
+	if (!session->is_server || !request->client_info)
+		return ours;
+	parse_client_info(request->client_info, &version, &sub);
+	if (version <= 0 || sub <= 0 || version > ours)
+		return ours;
+	return version - 1;
+}
+
+void setup_exchange_versions(struct session *session, const struct setup_request *request)
+{
+	int ours = version_to_announce(session, request), theirs;
+
+	wire_write_int(session->wire, ours);
+	wire_flush(session->wire);
+	theirs = wire_read_int(session->wire);
+	if (theirs < PEER_PROTOCOL_MIN || theirs > PEER_PROTOCOL_MAX)
+		die(EXIT_PROTOCOL, "protocol version mismatch -- is your shell clean?\n"
+		    "(see the rsync manpage for an explanation)");
+	session->protocol = theirs < ours ? theirs : ours;
+	if (session->protocol < PROTOCOL_MIN)
+		die(EXIT_PROTOCOL, "the peer speaks protocol %d at most, but %d is the least that this side supports",
+		    session->protocol, PROTOCOL_MIN);
+	wire_set_protocol(session->wire, session->protocol);
+	wire_reset_counts(session->wire);
+}
+
+/* --- what a protocol cannot carry (protocol/01 7.2) --- */
+
+static void require(const struct session *session, bool asked, int least, const char *what)
+{
+	if (asked && session->protocol < least)
+		die(EXIT_PROTOCOL, "%s requires protocol %d or higher (negotiated %d).", what, least, session->protocol);
+}
+
+static void check_options(const struct session *session, const struct setup_request *request)
+{
+	require(session, request->acls, 30, "--acls");
+	require(session, request->xattrs, 30, "--xattrs");
+	require(session, request->fuzzy, 29, "--fuzzy");
+	require(session, request->inplace && request->alt_dests, 29,
+		"--compare-dest, --copy-dest or --link-dest with --inplace");
+	require(session, request->alt_dests > 1, 29, "Using more than one --compare-dest, --copy-dest or --link-dest option");
+	require(session, request->prune_empty_dirs, 29, "--prune-empty-dirs");
+	require(session, request->crtimes, 30, "--crtimes");
+}
+
+/* --- compat flags (7.3, 7.4) --- */
+
+static void keep_letters(struct session *session, const char *info)
+{
+	int version, sub;
+	size_t length;
+
+	if (!info)
+		info = "";
+	info = parse_client_info(info, &version, &sub);
+	length = strlen(info);
+	if (length >= sizeof session->peer_letters)
+		length = sizeof session->peer_letters - 1;
+	memcpy(session->peer_letters, info, length);
+	session->peer_letters[length] = '\0';
+}
+
+static bool peer_has(const struct session *session, char letter)
+{
+	return strchr(session->peer_letters, letter) != NULL;
+}
+
+static bool may_inc_recurse(const struct session *session, const struct setup_request *request)
+{
+	return request->recursive && request->allow_inc_recurse && !request->use_qsort && peer_has(session, 'i') &&
+	       (session->is_sender || !request->prune_empty_dirs);
+}
+
+static uint32_t choose_compat(const struct session *session, const struct setup_request *request)
+{
+	static const struct { char letter; enum compat_flag flag; } by_letter[] = {
+		{ 'f', CF_SAFE_FLIST }, { 'x', CF_AVOID_XATTR_OPTIM }, { 'C', CF_CHKSUM_SEED_FIX },
+		{ 'I', CF_INPLACE_PARTIAL_DIR }, { 'v', CF_VARINT_FLIST_FLAGS }, { 'u', CF_ID0_NAMES },
+	};
+	uint32_t compat = CF_SYMLINK_TIMES | CF_SYMLINK_ICONV;
+
+	if (may_inc_recurse(session, request))
+		compat |= CF_INC_RECURSE;
+	for (size_t i = 0; i < sizeof by_letter / sizeof *by_letter; i++)
+		if (peer_has(session, by_letter[i].letter))
+			compat |= by_letter[i].flag;
+	return compat;
+}
+
+/* What the flags and the version mean, spelled out; below protocol 30 there are none. */
+static void apply_compat(struct session *session, const struct setup_request *request)
+{
+	uint32_t compat = session->compat;
+
+	session->inc_recurse = compat & CF_INC_RECURSE;
+	session->varint_flags = compat & CF_VARINT_FLIST_FLAGS;
+	session->safe_flist = compat & CF_SAFE_FLIST || session->protocol >= 31;
+	session->id0_names = compat & CF_ID0_NAMES;
+	session->inplace_partial = compat & CF_INPLACE_PARTIAL_DIR;
+	/* Below 30 only an explicit md5 is concerned, which 3.x peers hash with the seed first (protocol/03 4.3). */
+	session->seed_first = compat & CF_CHKSUM_SEED_FIX || session->protocol < 30;
+	session->avoid_xattr_optim = compat & CF_AVOID_XATTR_OPTIM || session->protocol < 31;
+	session->symlink_iconv = request->iconv && session->protocol >= 30 &&
+				 (!session->is_sender || peer_has(session, 's'));
+}
+
+/* --- algorithms (7.5) --- */
+
+static bool is_auto(const char *choice)
+{
+	return !choice || strcasecmp(choice, "auto") == 0;
+}
+
+static enum sum_algorithm parse_sum(const char *name, size_t length)
+{
+	enum sum_algorithm algorithm;
+	char text[64];
+
+	if (length < sizeof text) {
+		memcpy(text, name, length);
+		text[length] = '\0';
+		if (sum_algorithm_parse(text, &algorithm))
+			return algorithm;
+	}
+	die(EXIT_UNSUPPORTED, "unknown checksum name: %.*s", (int)(length < 256 ? length : 256), name);
+}
+
+/* An algorithm that was not negotiated must not be one that the environment's list leaves out. */
+static void check_against_list(const struct session *session, enum choice choice, int value, const char *option_value)
+{
+	struct strbuf list = STRBUF_INIT;
+	bool restricted = choice_our_list(&list, choice, session->is_server);
+	bool good = !restricted || choice_list_has(choice, strbuf_text(&list), value);
+
+	if (!good && !option_value)
+		choice_failed(choice, session->is_server, strbuf_text(&list), choice == CHOICE_CHECKSUM ?
+			      sum_algorithm_name((enum sum_algorithm)value) :
+			      compress_algorithm_name((enum compress_algorithm)value));
+	if (!good)
+		die(EXIT_UNSUPPORTED, "Your --%s-choice value (%s) was refused by the server.", choice_name(choice), option_value);
+	strbuf_free(&list);
+}
+
+static void choose_sum_by_option(struct session *session, const struct setup_request *request)
+{
+	const char *choice = request->checksum_choice, *comma = strchr(choice, ',');
+	size_t length = comma ? (size_t)(comma - choice) : strlen(choice);
+
+	session->xfer_sum = parse_sum(choice, length);
+	session->file_sum = comma ? parse_sum(comma + 1, strlen(comma + 1)) : session->xfer_sum;
+	check_against_list(session, CHOICE_CHECKSUM, (int)session->xfer_sum, choice);
+	check_against_list(session, CHOICE_CHECKSUM, (int)session->file_sum, choice);
+}
+
+static void choose_implied_sum(struct session *session)
+{
+	enum sum_algorithm listed = session->protocol >= 30 ? SUM_MD5 : SUM_MD4;
+
+	check_against_list(session, CHOICE_CHECKSUM, (int)listed, NULL);
+	session->xfer_sum = session->file_sum = session->protocol >= 30 ? SUM_MD5 : SUM_MD4_OLD;
+}
+
+static void choose_compress_by_option(struct session *session, const struct setup_request *request)
+{
+	if (!compress_algorithm_parse(request->compress_choice, &session->compress))
+		die(EXIT_UNSUPPORTED, "unknown compress name: %s", request->compress_choice);
+	check_against_list(session, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
+}
+
+static void write_list(struct session *session, enum choice choice)
+{
+	struct strbuf ours = STRBUF_INIT;
+
+	choice_our_list(&ours, choice, true);
+	if (ours.length > LIST_MAX)
+		die(EXIT_UNSUPPORTED, "our list of %s names is longer than %d bytes", choice_name(choice), LIST_MAX);
+	wire_write_vstring(session->wire, ours.data, ours.length);
+	strbuf_free(&ours);
+}
+
+/* The client's order decides: that is what every client does itself, whatever order it was given. */
+static int read_list_and_choose(struct session *session, enum choice choice)
+{
+	struct strbuf ours = STRBUF_INIT;
+	char theirs[LIST_MAX + 1];
+	int value;
+
+	choice_our_list(&ours, choice, true);
+	wire_read_vstring(session->wire, theirs, sizeof theirs, "list of names");
+	value = choice_by_client_order(choice, theirs, strbuf_text(&ours));
+	if (value < 0)
+		choice_failed(choice, true, strbuf_text(&ours), theirs);
+	strbuf_free(&ours);
+	return value;
+}
+
+/* Both strings go out before one is read, so that neither side waits for the other. */
+static void negotiate(struct session *session, bool sums, bool compress)
+{
+	if (sums)
+		write_list(session, CHOICE_CHECKSUM);
+	if (compress)
+		write_list(session, CHOICE_COMPRESS);
+	if (sums)
+		session->xfer_sum = session->file_sum =
+			(enum sum_algorithm)read_list_and_choose(session, CHOICE_CHECKSUM);
+	if (compress)
+		session->compress = (enum compress_algorithm)read_list_and_choose(session, CHOICE_COMPRESS);
+}
+
+static int clamp(int value, int low, int high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* protocol/03 section 6.7. Level 0 switches zlib off altogether, on both sides. */
+static void choose_level(struct session *session, const struct setup_request *request)
+{
+	int level = request->compress_level;
+	bool set = request->compress_level_set;
+
+	session->compress_level = 0;
+	switch (session->compress) {
+	case COMPRESS_ZLIB:
+	case COMPRESS_ZLIBX:
+		if (set && level == 0)
+			session->compress = COMPRESS_NONE;
+		else
+			session->compress_level = !set || level == -1 ? ZLIB_LEVEL_DEFAULT : clamp(level, 1, ZLIB_LEVEL_MAX);
+		break;
+	case COMPRESS_ZSTD:
+		session->compress_level = !set || level == 0 ? ZSTD_LEVEL_DEFAULT
+							     : clamp(level, ZSTD_LEVEL_MIN, ZSTD_LEVEL_MAX);
+		break;
+	case COMPRESS_LZ4:
+	case COMPRESS_NONE:
+		break;
+	}
+}
+
+static void choose_algorithms(struct session *session, const struct setup_request *request)
+{
+	bool auto_sum = is_auto(request->checksum_choice);
+	bool auto_compress = request->compress && is_auto(request->compress_choice);
+
+	session->compress = COMPRESS_NONE;
+	if (!auto_sum)
+		choose_sum_by_option(session, request);
+	if (request->compress && !auto_compress)
+		choose_compress_by_option(session, request);
+	if (session->varint_flags) {
+		negotiate(session, auto_sum, auto_compress);
+	} else {
+		if (auto_sum)
+			choose_implied_sum(session);
+		if (auto_compress)
+			check_against_list(session, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
+	}
+	if (request->always_checksum && session->file_sum == SUM_NONE)
+		die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none");
+	choose_level(session, request);
+}
+
+/* --- seed (7.6) --- */
+
+static int32_t choose_seed(int32_t wanted)
+{
+	int32_t seed = 0;
+
+	while (!wanted) {
+		if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+			die(EXIT_IPC, "cannot get random bytes for the checksum seed: %s", strerror(errno));
+		wanted = seed;
+	}
+	return wanted;
+}
+
+/* --- all of it (7.7) --- */
+
+void setup_server(struct session *session, const struct setup_request *request)
+{
+	wire_set_protocol(session->wire, session->protocol);
+	wire_set_server(session->wire, true);
+	check_options(session, request);
+	keep_letters(session, request->client_info);
+	session->compat = session->protocol >= 30 ? choose_compat(session, request) : 0;
+	apply_compat(session, request);
+	if (session->protocol >= 30)
+		wire_write_varint(session->wire, (int32_t)session->compat);
+	if (request->crtimes && !session->varint_flags)
+		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
+	choose_algorithms(session, request);
+	session->seed = choose_seed(request->checksum_seed);
+	wire_write_int(session->wire, session->seed);
+}
+
+void setup_start_mux(struct session *session, bool remove_source)
+{
+	/* To the sending side flow requests: framed from protocol 30 on, or because MSG_SUCCESS has to travel. */
+	bool framed = session->protocol >= 30;
+	bool requests_framed = framed || remove_source;
+	bool to_client_framed = true;
+	bool to_server_framed = session->is_server == session->is_sender ? requests_framed : framed;
+
+	wire_set_mux_out(session->wire, session->is_server ? to_client_framed : to_server_framed);
+	wire_set_mux_in(session->wire, session->is_server ? to_server_framed : to_client_framed);
+	wire_reset_counts(session->wire);
+	if (session->is_server && session->is_daemon && wire_timeout(session->wire))
+		wire_send_message_int(session->wire, MSG_IO_TIMEOUT, wire_timeout(session->wire));
+}
