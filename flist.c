@@ -3,12 +3,14 @@
 #include "flist.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "flist_private.h"
+#include "fs/operator.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -294,6 +296,40 @@ struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos 
 	return source;
 }
 
+/* --- rules --- */
+
+void flist_set_rule_base(struct flist *list, uint16_t base)
+{
+	list->scan_base = base;
+	if (list->user)
+		filter_set_base(list->user, list->module_source ? list->bases.items[base].path : list->bases.items[base].shown);
+}
+
+int flist_open_rule_file(void *flist, enum filter_place place, const char *path)
+{
+	struct flist *list = flist;
+	struct strbuf below = STRBUF_INIT;
+	int fd;
+
+	if (!list->module_source && place != FILTER_AT_BASE)
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	if (place == FILTER_AT_OPERATOR) {
+		errno = EACCES;
+		return -1;
+	}
+	while (*path == '/')
+		path++;
+	const struct attr_source *source = list->module_source;
+
+	if (place == FILTER_AT_BASE)
+		source = flist_base_source(list, list->scan_base, path, &below);
+	else
+		strbuf_add_string(&below, path);
+	fd = fs_open_follow(attr_source_real_root(source), strbuf_text(&below), O_RDONLY, 0);
+	strbuf_free(&below);
+	return fd;
+}
+
 /* --- filling and numbering one node --- */
 
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
@@ -305,11 +341,9 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	flist_dir_path(list, node, &transfer);
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 
-	list->scan_base = base;
-	if (list->user && list->scan.excluded) {
-		filter_set_base(list->user, list->bases.items[base].path);
+	flist_set_rule_base(list, base);
+	if (list->user && list->scan.excluded)
 		filter_set_dir(list->user, strbuf_text(&transfer));
-	}
 	if (list->hidden)
 		filter_set_dir(list->hidden, strbuf_text(&path));
 	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);

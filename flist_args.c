@@ -164,7 +164,8 @@ static struct entry *last_entry(struct entries *entries)
 }
 
 /* Is the argument left out by rules? The daemon's own make it look absent. */
-static bool rules_exclude(struct flist *list, struct attr_source *source, const char *path, const char *transfer, bool is_dir)
+static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source *source, const char *path, const char *transfer,
+			  bool is_dir)
 {
 	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
 		link_stat_failed(source, path, ENOENT);
@@ -172,13 +173,8 @@ static bool rules_exclude(struct flist *list, struct attr_source *source, const 
 	}
 	if (!list->user)
 		return false;
-	const char *slash = strrchr(transfer, '/');
-	struct strbuf parent = STRBUF_INIT;
-
-	if (slash)
-		strbuf_add(&parent, transfer, (size_t)(slash - transfer));
-	filter_set_dir(list->user, strbuf_text(&parent));
-	strbuf_free(&parent);
+	flist_set_rule_base(list, base);
+	filter_set_argument(list->user, transfer);
 	return filter_excludes(list->user, transfer, is_dir);
 }
 
@@ -218,7 +214,7 @@ static void add_leaf(struct flist *list, int32_t node, const struct flist_part *
 		bool is_dir = entry_is_dir(entry);
 
 		entry->root = part->base;
-		if (rules_exclude(list, source, strbuf_text(&path), strbuf_text(&transfer), is_dir)
+		if (rules_exclude(list, part->base, source, strbuf_text(&path), strbuf_text(&transfer), is_dir)
 		    || (is_dir && !classify_directory(list, entry, strbuf_text(&transfer), part->content)))
 			entries_remove_last(entries);
 	}

@@ -66,6 +66,8 @@ void flist_add_named(struct flist *list, int32_t node, const struct flist_part *
 /* Sort the entries of a freshly filled node, number them, make its child nodes with the parts in `deeper`. */
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat);
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base);
+/* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
+void flist_set_rule_base(struct flist *list, uint16_t base);
 void flist_parts_free(struct flist_parts *parts);
 /* Position in load_order of the node whose range holds ndx. */
 size_t flist_order_of(const struct flist *list, int32_t ndx);
