@@ -165,7 +165,8 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	if (value < -1)
 		return fail_word(parse, context, value);
 	rest = poptGetArgs(context);
-	if (rest && *rest && options->server && strcmp(*rest, ".") == 0)
+	parse->saw_end = options->server && rest && *rest && strcmp(*rest, ".") == 0;
+	if (parse->saw_end)
 		rest++;
 	for (; rest && *rest; rest++)
 		args_append(&options->operands, *rest);

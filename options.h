@@ -61,7 +61,7 @@ struct options {
 
 	/* selection and deletion */
 	bool checksum, ignore_times, size_only, update, existing, ignore_existing;
-	bool remove_source_files, remove_sent_files;
+	bool remove_source_files, remove_sent_files; /* the older word sets both */
 	int64_t max_size, min_size; /* -1: none */
 	int modify_window;
 	VEC(struct filter_option) filters;

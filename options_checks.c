@@ -177,6 +177,10 @@ static bool check_server(struct option_parse *parse, struct options *options)
 
 	if (parse->refused && !refuse_implied(parse, options))
 		return false;
+	if (!parse->refused && !parse->saw_end && !options->operands.count) {
+		options_print(parse, stderr, EXIT_SYNTAX, options_add_help);
+		return true;
+	}
 	if (options->sender && parse->not_built)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
 				  option_label(parse->not_built, label));

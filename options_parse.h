@@ -72,6 +72,7 @@ struct option_parse {
 	const struct refused_options *refused;
 	enum parse_mode mode;
 	bool in_block;            /* words of a secluded block */
+	bool saw_end;             /* a server's "." */
 	bool wants_server, wants_daemon; /* start over with that table */
 	int argc;
 	VEC(char *) strings;      /* what the strings of struct options point to */

@@ -197,7 +197,7 @@ static bool refuse_plain_delete(struct option_parse *parse)
 bool refuse_implied(struct option_parse *parse, const struct options *options)
 {
 	bool deletes = parse->delete_words || options->delete_excluded || options->delete_missing_args ||
-		       (options->sender && (options->remove_source_files || options->remove_sent_files));
+		       (options->sender && options->remove_source_files);
 	bool in_place = options->inplace || options->append;
 	bool partial = options->partial && !options->has_partial_dir;
 	const struct {

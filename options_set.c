@@ -53,15 +53,21 @@ bool note_only(struct option_parse *parse, struct options *options, const struct
 
 bool set_info(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)options, (void)spec;
-	vec_push(&parse->info_words, parse_keep(parse, text));
+	(void)spec;
+	if (!options->server && ui_levels_asks_for_help(text))
+		options_print(parse, stdout, EXIT_OK, ui_levels_add_info_help);
+	else
+		vec_push(&parse->info_words, parse_keep(parse, text));
 	return true;
 }
 
 bool set_debug(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)options, (void)spec;
-	vec_push(&parse->debug_words, parse_keep(parse, text));
+	(void)spec;
+	if (!options->server && ui_levels_asks_for_help(text))
+		options_print(parse, stdout, EXIT_OK, ui_levels_add_debug_help);
+	else
+		vec_push(&parse->debug_words, parse_keep(parse, text));
 	return true;
 }
 
@@ -353,6 +359,14 @@ bool set_files_from(struct option_parse *parse, struct options *options, const s
 		return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
 	options->files_from = parse_keep(parse, text);
 	options->files_from_remote = options->server ? strcmp(text, "-") == 0 : remote;
+	return true;
+}
+
+/* Everything that asks about removing asks for remove_source_files; the older word is one more way to want it. */
+bool set_remove_sent(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)parse, (void)spec, (void)text;
+	options->remove_source_files = options->remove_sent_files = true;
 	return true;
 }
 

@@ -12,7 +12,7 @@ option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_parti
 	set_log_file, set_log_file_format, ask_version, ask_help, ask_daemon_help, set_archive, set_dirs, set_relative,
 	set_acls, set_atimes, refuse_crtimes, set_modify_window, set_devices_specials, set_write_devices, set_owner_map,
 	set_chmod, set_size, set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_checksum_choice, add_filter_rule,
-	add_filter_file, add_shortcut_f, set_files_from, set_delete, set_ignore_errors, set_max_delete, set_backup_dir,
+	add_filter_file, add_shortcut_f, set_files_from, set_delete, set_remove_sent, set_ignore_errors, set_max_delete, set_backup_dir,
 	add_alt_dest, set_partial_dir, set_compress, set_zlib_variant, set_compress_choice, set_compress_level,
 	set_skip_compress, set_timeout, clear_timeout, set_stop_after, set_stop_at, set_checksum_seed, set_iconv,
 	clear_iconv, set_protocol, set_rsh, set_secluded, check_remote_option, become_server, become_daemon, see_daemon,

@@ -177,7 +177,7 @@ static const struct option_spec options[] = {
 	ON("ignore-non-existing", 0, existing, WORKS, RECEIVES, NULL),
 	ON("ignore-existing", 0, ignore_existing, WORKS, RECEIVES, "update nothing that is there"),
 	ON("remove-source-files", 0, remove_source_files, LATER, ACTS, NULL),
-	ON("remove-sent-files", 0, remove_sent_files, LATER, ACTS, NULL),
+	PLAIN("remove-sent-files", 0, set_remove_sent, 0, LATER, ACTS, NULL),
 	{ "max-size", 0, TEXT_ARG, set_size, F(max_size), 0, WORKS, RECEIVES, "SIZE", "leave out larger files" },
 	{ "min-size", 0, TEXT_ARG, set_size, F(min_size), 0, WORKS, RECEIVES, "SIZE", "leave out smaller files" },
 	TEXT("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, NOT_BUILT, "RULE", "add a filter rule"),

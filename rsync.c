@@ -2,6 +2,7 @@
 /* main(): read the command line and become one role. */
 #include <locale.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 
 #include "daemon.h"
@@ -25,12 +26,12 @@ static void refuse_command_line(const struct options *options, char *error, int 
 	exit_with(code);
 }
 
-static int run_server(struct options *options)
+static noreturn void run_server(struct options *options)
 {
 	log_set_role(options->sender ? "sender" : "Receiver");
 	if (!options->sender)
 		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet: this build can only send");
-	return server_main(options);
+	server_main(options);
 }
 
 static int run_client(struct options *options)
@@ -48,7 +49,9 @@ static int run(struct options *options)
 		return daemon_over_shell(options);
 	if (options->daemon || options->config_check)
 		return daemon_main(options);
-	return options->server ? run_server(options) : run_client(options);
+	if (options->server)
+		run_server(options);
+	return run_client(options);
 }
 
 int main(int argc, char **argv)
