@@ -163,6 +163,8 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	first.entries = xcalloc(1, sizeof *first.entries);
 	entries_init(first.entries);
 	vec_push(&list->dirs, first);
+	if (module_source && options->only_send_attrs)
+		module_source->only_attrs = true;
 	set_scan_options(list);
 	return list;
 }
@@ -305,9 +307,9 @@ void flist_set_rule_base(struct flist *list, uint16_t base)
 		filter_set_base(list->user, list->module_source ? list->bases.items[base].path : list->bases.items[base].shown);
 }
 
-int flist_open_rule_file(void *flist, enum filter_place place, const char *path)
+int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path)
 {
-	struct flist *list = flist;
+	struct flist *list = *(struct flist **)flist_address;
 	struct strbuf below = STRBUF_INIT;
 	int fd;
 

@@ -6,7 +6,10 @@
 #include "flist.h"
 #include "server.h"
 
-/* Send the list and serve all requests up to the goodbye. `arguments`: source arguments. */
-void sender_run(struct server *server, struct filter_list *user_rules);
+/* Read the names that are wanted (arguments, --files-from), send the list, serve all requests up to the goodbye. */
+void sender_run(struct server *server, struct flist *list, struct filter_list *user_rules);
+
+/* What server.c does with messages that do not concern a sender. */
+void server_message(struct server *server, enum message_code code, const uint8_t *payload, size_t length);
 
 #endif

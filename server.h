@@ -1,43 +1,62 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The server side of one session, from set-up to goodbye, shared by the daemon and the remote-shell server. */
+/*
+ * The server side of one session, from set-up to goodbye, shared by the daemon and the remote-shell server.
+ *
+ * The process's log sink is wrapped for the session: what a client has to know goes through the stream, and what was the sink
+ * before (a daemon's log, standard error) gets its share (protocol/01 section 9.4, protocol/06 section 8.1).
+ */
 #ifndef SERVER_H
 #define SERVER_H
+
+#include <stdnoreturn.h>
 
 #include "attrs/source.h"
 #include "fs/chmod.h"
 #include "fs/ids.h"
+#include "lib/log.h"
 #include "options.h"
 #include "wire/session.h"
 
-/* What a daemon module adds to a session. NULL in struct server for a remote-shell server. */
+/* What a daemon module adds to a session. */
 struct module_session {
 	const char *name;
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
 	struct filter_list *hidden;      /* the module's own rules, or NULL */
 	struct chmod_rules *outgoing_chmod;
 	struct skip_list *dont_compress;
+	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */
 	bool numeric_ids;                /* forced: framing stays, names are empty */
 	bool munge_symlinks, ignore_nonreadable, ignore_errors, open_noatime;
 	const char *charset;             /* "" if none */
-	/* One line for each file sent, and the final "sent N bytes" (protocol/07 8.3); NULL functions: no logging. */
+	/* One line for each file sent (protocol/07 8.3). NULL: no logging. */
 	void (*log_transfer)(void *context, const char *path, const struct entry *entry, uint32_t item_flags, uint64_t literal);
 	void *log_context;
+	/* The end of a session that came to its end: byte counts and exit code, before the process exits. NULL: nothing. */
+	void (*log_end)(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code);
 };
 
 struct server {
-	struct session session;
+	struct session session;          /* wire, is_daemon and, in a daemon, protocol are set by the caller; the rest by server_run */
 	struct options *options;
 	struct module_session *module;   /* NULL: remote shell */
 	struct fs_ids *ids;
 	const char *startup_error;       /* daemon: complete the set-up, then send this and end with startup_code */
 	int startup_code;
+
+	/* private to server.c and sender.c */
+	struct log_sink below;           /* the sink before the session */
+	bool stream_broken;              /* the peer cannot be told anything any more */
+	bool finished;                   /* the goodbye has been said: nothing more goes to the client */
 };
 
-/* --server on stdin and stdout over a remote shell. Returns the exit code. */
-int server_main(struct options *options);
+/* --server on stdin and stdout over a remote shell. Does not return. */
+noreturn void server_main(struct options *options);
 
 /* From the version exchange (remote shell) or the argument list (daemon) on: set-up, multiplexing, filter list, role.
  * Does not return: ends with the session's exit code. */
-void server_run(struct server *server);
+noreturn void server_run(struct server *server);
+
+/* What the errors seen so far make of a run that otherwise succeeded (protocol/01 10.9). */
+int session_exit_code(const struct session *session);
 
 #endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The sender's loop: requests in, file data out, phases, statistics, goodbye (protocol/03 section 1, protocol/01 section 10). */
+#include "sender.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "delta/match.h"
+#include "delta/token.h"
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "sender_private.h"
+#include "wire/request.h"
+
+/* --- one request --- */
+
+struct request {
+	int32_t ndx;
+	struct flist_pos pos;
+	struct item_attrs item;
+	struct block_sums sums;
+	bool redo;    /* the entry has been sent before */
+	int append;   /* options->append, off in a redo */
+};
+
+static void write_item(struct sender *sender, struct request *request)
+{
+	request_write_attrs(sender->session, request->ndx, &request->item);
+	if (sender->xattr_items && (request->item.flags & ITEM_REPORT_XATTR) && !(sender->xattr_shortcut
+	    && (request->item.flags & ITEM_XNAME_FOLLOWS) && (request->item.flags & ITEM_LOCAL_CHANGE)))
+		flist_send_write_xattr_answer(sender->list_sender, &request->pos);
+}
+
+static void read_item(struct sender *sender, struct request *request)
+{
+	request_read_attrs(sender->session, &request->item);
+	if (sender->xattr_items && (request->item.flags & ITEM_REPORT_XATTR) && !(sender->xattr_shortcut
+	    && (request->item.flags & ITEM_XNAME_FOLLOWS) && (request->item.flags & ITEM_LOCAL_CHANGE)))
+		flist_send_read_xattr_request(sender->list_sender, &request->pos);
+}
+
+static void check_transfer(struct sender *sender, const struct request *request)
+{
+	if (request->pos.gap >= 0 || !entry_is_regular(request->pos.entry)) {
+		struct strbuf name = STRBUF_INIT;
+		flist_pos_path(sender->list, &request->pos, &name);
+		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %s", strbuf_text(&name));
+	}
+	if (sender->phase == 2)
+		die(EXIT_PROTOCOL, "got transfer request in phase 2 [%s]", log_role());
+}
+
+static void no_send(struct sender *sender, const struct request *request)
+{
+	if (sender->session->protocol >= 30)
+		wire_send_message_int(sender->session->wire, MSG_NO_SEND, request->ndx);
+}
+
+static void complain(struct sender *sender, const struct request *request, enum log_kind kind, const char *what)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
+	log_msg(kind, "%s: %s", what, strbuf_text(&quoted));
+	strbuf_free(&quoted);
+}
+
+/* The content of the requested file; NULL (and the peer told) if there is none to send. */
+static struct source_file *open_source(struct sender *sender, struct request *request, uint64_t *size)
+{
+	const struct options *options = sender->options;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_pos_source(sender->list, &request->pos, &path);
+	bool follow = options->copy_links || options->copy_unsafe_links;
+
+	if (source->only_attrs) {
+		attr_file_encode(sender->attr_bytes, entry_side_of(request->pos.entries, request->pos.entry)->real_size);
+		*size = ATTR_FILE_SIZE;
+		strbuf_free(&path);
+		return source_file_new_memory(sender->attr_bytes, ATTR_FILE_SIZE);
+	}
+	sender->content_fd = attr_source_open(source, strbuf_text(&path), request->pos.entry, follow, size);
+	int error = errno;
+
+	strbuf_free(&path);
+	if (sender->content_fd >= 0)
+		return source_file_new(sender->content_fd, *size);
+	if (error == ENOENT) {
+		complain(sender, request, L_WARNING, "file has vanished");
+		sender->session->io_error |= IOERR_VANISHED;
+	} else {
+		struct strbuf quoted = STRBUF_INIT;
+		flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
+		log_errno(L_ERROR_XFER, error, "send_files failed to open %s", strbuf_text(&quoted));
+		strbuf_free(&quoted);
+		sender->session->io_error |= IOERR_GENERAL;
+	}
+	no_send(sender, request);
+	return NULL;
+}
+
+static void close_source(struct sender *sender, struct source_file *source)
+{
+	source_file_free(source);
+	if (sender->content_fd >= 0)
+		close(sender->content_fd);
+	sender->content_fd = -1;
+}
+
+/* Bytes that the receiving side has already, as its header says. */
+static uint64_t basis_size(const struct sum_head *head)
+{
+	uint64_t size = (uint64_t)head->count * (uint64_t)head->block_length;
+
+	if (head->count && head->remainder)
+		size -= (uint64_t)(head->block_length - head->remainder);
+	return size;
+}
+
+/* Protocol/03 section 5.3. */
+static bool is_in_place(const struct sender *sender, const struct request *request)
+{
+	const struct options *options = sender->options;
+
+	if (sender->session->protocol < 29)
+		return options->inplace && (!options->backup || request->redo);
+	if (request->item.basis == BASIS_PARTIAL)
+		return sender->session->inplace_partial;
+	return options->inplace && request->item.basis == BASIS_FILE;
+}
+
+/* Should the compressor make little effort on this file? */
+static bool is_incompressible(const struct sender *sender, const struct request *request)
+{
+	const char *name = entry_name(request->pos.entries, request->pos.entry);
+	const struct module_session *module = sender->server->module;
+
+	return (sender->options->skip_compress && skip_list_matches(sender->options->skip_compress, name))
+	       || (module && module->dont_compress && skip_list_matches(module->dont_compress, name));
+}
+
+static void report_read_error(struct sender *sender, const struct request *request, const struct source_file *source)
+{
+	int error;
+
+	if (!source_file_failed(source, &error))
+		return;
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
+	log_errno(L_ERROR_XFER, error ? error : ENODATA, "read errors mapping %s", strbuf_text(&quoted));
+	sender->session->io_error |= IOERR_GENERAL;
+	strbuf_free(&quoted);
+}
+
+static void log_sent(struct sender *sender, const struct request *request, uint64_t literal)
+{
+	const struct module_session *module = sender->server->module;
+	struct strbuf path = STRBUF_INIT;
+
+	if (!module || !module->log_transfer || !request->pos.entry || request->pos.gap >= 0)
+		return;
+	flist_shown_name(sender->list, request->pos.dir, request->pos.entry, &path);
+	module->log_transfer(module->log_context, strbuf_text(&path), request->pos.entry, request->item.flags, literal);
+	strbuf_free(&path);
+}
+
+/* Header, tokens and digest of one file. */
+static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
+{
+	struct session *session = sender->session;
+	uint8_t digest[DIGEST_MAX_LENGTH];
+	struct match_request match = {
+		.source = source,
+		.size = size,
+		.sums = &request->sums,
+		.block = { session->xfer_sum, session->seed, session->seed_first },
+		.file_sum = session->xfer_sum,
+		.seed = session->seed,
+		.in_place = is_in_place(sender, request),
+		.append_from = request->append ? basis_size(&request->sums.head) : 0,
+		.append_verify = request->append > 1,
+	};
+	uint64_t literal = sender->match.literal_bytes;
+
+	write_item(sender, request);
+	sum_head_write(session, &request->sums.head);
+	token_start_file(sender->tokens, is_incompressible(sender, request));
+	int length = match_file(&match, sender->tokens, &sender->match, digest);
+
+	wire_write(session->wire, digest, (size_t)length);
+	report_read_error(sender, request, source);
+	request->pos.entry->flags |= ENTRY_SENT;
+	log_sent(sender, request, sender->match.literal_bytes - literal);
+}
+
+/* --append: the source may not have become shorter than it was listed (protocol/03 3.4). */
+static bool is_diminished(struct sender *sender, struct request *request, uint64_t size)
+{
+	if (!request->append || size >= request->pos.entry->size)
+		return false;
+	complain(sender, request, L_WARNING, "skipped diminished file");
+	no_send(sender, request);
+	return true;
+}
+
+static void transfer(struct sender *sender, struct request *request)
+{
+	uint64_t size;
+
+	check_transfer(sender, request);
+	if (sender->options->dry_run) {
+		write_item(sender, request);
+		log_sent(sender, request, 0);
+		return;
+	}
+	request->redo = request->pos.entry->flags & ENTRY_SENT;
+	request->append = request->redo ? 0 : sender->append;
+	sum_head_read(sender->session, &request->sums.head, digest_length(sender->session->xfer_sum));
+	if (!request->append)
+		block_sums_read(sender->session, &request->sums);
+	struct source_file *source = open_source(sender, request, &size);
+
+	if (source) {
+		if (!is_diminished(sender, request, size))
+			send_content(sender, request, source, size);
+		close_source(sender, source);
+	}
+	block_sums_free(&request->sums);
+}
+
+static void serve(struct sender *sender, int32_t ndx)
+{
+	struct request request = { .ndx = ndx };
+
+	flist_find(sender->list_sender, ndx, &request.pos);
+	read_item(sender, &request);
+	sender->current_ndx = ndx;
+	if (request.item.flags & ITEM_TRANSFER) {
+		transfer(sender, &request);
+		return;
+	}
+	write_item(sender, &request);
+}
+
+/* --- phases --- */
+
+/* A protocol 29 peer's keep-alive: an index one past the list with nothing but ITEM_IS_NEW (protocol/01 9.8). */
+static bool is_old_keep_alive(struct sender *sender, int32_t ndx)
+{
+	struct flist_pos pos;
+	struct item_attrs item;
+
+	if (sender->session->protocol != 29 || flist_locate(sender->list, ndx, &pos) || !flist_locate(sender->list, ndx - 1, &pos))
+		return false;
+	request_read_attrs(sender->session, &item);
+	if (item.flags != ITEM_IS_NEW)
+		die(EXIT_PROTOCOL, "rsync: File-list index %d not in the list", ndx);
+	wire_keep_alive(sender->session->wire);
+	return true;
+}
+
+static void echo_delete_stats(struct sender *sender)
+{
+	delete_stats_read(sender->session);
+	delete_stats_write(sender->session);
+}
+
+/* NDX_DONE: the end of a list, or of a phase. True when the last phase is over. */
+static bool end_of_list_or_phase(struct sender *sender)
+{
+	struct session *session = sender->session;
+	int last_phase = session->protocol >= 29 ? 2 : 1;
+
+	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
+		flist_send_drop_oldest(sender->list_sender);
+		if (flist_send_held(sender->list_sender) > 0) {
+			sender->current_ndx = -1;
+			wire_write_ndx(session->wire, NDX_DONE);
+			return false;
+		}
+	}
+	if (++sender->phase > last_phase)
+		return true;
+	wire_write_ndx(session->wire, NDX_DONE);
+	return false;
+}
+
+static void serve_requests(struct sender *sender)
+{
+	struct session *session = sender->session;
+
+	for (;;) {
+		flist_send_ahead(sender->list_sender, sender->current_ndx);
+		int32_t ndx = wire_read_ndx(session->wire);
+
+		if (ndx == NDX_DONE) {
+			if (end_of_list_or_phase(sender))
+				return;
+		} else if (ndx == NDX_DEL_STATS && session->protocol >= 31) {
+			echo_delete_stats(sender);
+		} else if (ndx < 0) {
+			die(EXIT_PROTOCOL, "rsync: Invalid file index: %d (%d - %d) [%s]", ndx, NDX_DONE,
+			    (int)flist_dir_count(sender->list), log_role());
+		} else if (!is_old_keep_alive(sender, ndx)) {
+			serve(sender, ndx);
+		}
+	}
+}
+
+static int32_t read_goodbye_ndx(struct sender *sender)
+{
+	int32_t ndx = wire_read_ndx(sender->session->wire);
+
+	while (ndx == NDX_DEL_STATS && sender->session->protocol >= 31) {
+		echo_delete_stats(sender);
+		ndx = wire_read_ndx(sender->session->wire);
+	}
+	if (ndx != NDX_DONE)
+		die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run (%d) [%s]", ndx, log_role());
+	return ndx;
+}
+
+static void write_stats(struct sender *sender)
+{
+	struct session *session = sender->session;
+	struct wire *wire = session->wire;
+	uint64_t read = wire_bytes_read(wire), written = wire_bytes_written(wire);
+
+	wire_write_vlong30(wire, (int64_t)read, 3);
+	wire_write_vlong30(wire, (int64_t)written, 3);
+	wire_write_vlong30(wire, (int64_t)flist_totals(sender->list)->size, 3);
+	if (session->protocol < 29)
+		return;
+	wire_write_vlong30(wire, flist_send_build_ms(sender->list_sender), 3);
+	wire_write_vlong30(wire, 0, 3);
+}
+
+static void say_goodbye(struct sender *sender)
+{
+	struct session *session = sender->session;
+
+	if (session->io_error != sender->io_error_sent && session->protocol >= 30)
+		wire_send_message_int(session->wire, MSG_IO_ERROR, session->io_error);
+	wire_write_ndx(session->wire, NDX_DONE);
+	write_stats(sender);
+	wire_flush(session->wire);
+	read_goodbye_ndx(sender);
+	if (session->protocol >= 31) {
+		wire_write_ndx(session->wire, NDX_DONE);
+		wire_flush(session->wire);
+		read_goodbye_ndx(sender);
+	}
+}
+
+/* --- --remove-source-files --- */
+
+static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
+{
+	struct sender *sender = context;
+
+	if (code != MSG_SUCCESS) {
+		server_message(sender->server, code, payload, length);
+	} else if (sender->options->remove_source_files) {
+		int32_t ndx = (int32_t)((uint32_t)payload[0] | (uint32_t)payload[1] << 8 | (uint32_t)payload[2] << 16
+					| (uint32_t)payload[3] << 24);
+		sender_remove_source(sender, ndx);
+	}
+}
+
+/* --- the whole run --- */
+
+static struct charset *make_charset(const struct server *server)
+{
+	const struct options *options = server->options;
+	const char *local = server->module ? server->module->charset : options->iconv;
+
+	if (!options->iconv)
+		return NULL;
+	struct charset *charset = charset_new(local);
+
+	if (!charset)
+		die(EXIT_UNSUPPORTED, "rsync: cannot convert between the charset \"%s\" and UTF-8", local);
+	return charset;
+}
+
+static void start_list(struct sender *sender)
+{
+	struct server *server = sender->server;
+	struct flist_send_setup setup = {
+		.ids = server->ids,
+		.no_names = server->module && server->module->numeric_ids,
+		.chmod = server->module ? server->module->outgoing_chmod : NULL,
+		.charset = make_charset(server),
+	};
+
+	flist_set_charset(sender->list, setup.charset);
+	sender->charset = setup.charset;
+	sender_read_names(sender);
+	flist_finish_arguments(sender->list);
+	sender->list_sender = flist_send_start(sender->list, sender->session, sender->options, &setup);
+}
+
+static void report_matches(const struct sender *sender)
+{
+	const struct match_stats *match = &sender->match;
+
+	if (sender->options->levels.debug[DEBUG_DELTASUM] > 0)
+		log_info("total: matches=%llu  hash_hits=%llu  false_alarms=%llu data=%llu", (unsigned long long)match->matches,
+			 (unsigned long long)match->hash_hits, (unsigned long long)match->false_alarms,
+			 (unsigned long long)match->literal_bytes);
+}
+
+void sender_run(struct server *server, struct flist *list, struct filter_list *user_rules)
+{
+	const struct options *options = server->options;
+	struct session *session = &server->session;
+	struct sender sender = {
+		.server = server, .session = session, .options = options, .list = list, .current_ndx = -1, .content_fd = -1,
+		/* Before protocol 30 there is only the verifying kind (protocol/03 3.4). */
+		.append = options->append && session->protocol < 30 ? 2 : options->append,
+		.xattr_items = options->xattrs > 0 && !options->dry_run,
+		.xattr_shortcut = session->protocol >= 31 && !session->avoid_xattr_optim,
+	};
+
+	log_set_role("sender");
+	wire_set_message_handler(session->wire, handle_message, &sender);
+	start_list(&sender);
+	sender.io_error_sent = session->io_error;
+	if (flist_send_is_empty(sender.list_sender)) {
+		wire_flush(session->wire);
+	} else {
+		sender.tokens = token_writer_new(session);
+		serve_requests(&sender);
+		report_matches(&sender);
+		say_goodbye(&sender);
+		token_writer_free(sender.tokens);
+	}
+	flist_sender_free(sender.list_sender);
+	charset_free(sender.charset);
+	filter_free(user_rules);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The sender's state, shared by sender.c, sender_names.c and sender_remove.c. */
+#ifndef SENDER_PRIVATE_H
+#define SENDER_PRIVATE_H
+
+#include "delta/match.h"
+#include "sender.h"
+
+struct sender {
+	struct server *server;
+	struct session *session;
+	const struct options *options;
+	struct flist *list;
+	struct flist_sender *list_sender;
+	struct token_writer *tokens;
+	struct charset *charset;       /* --iconv, or NULL */
+	struct match_stats match;
+	int phase;
+	int append;
+	int io_error_sent;             /* what the list has told the peer already */
+	int32_t current_ndx;           /* last index asked for, -1: none in the lists held */
+	int content_fd;
+	bool xattr_items;              /* item messages may carry xattr parts (protocol/05 5.3.1) */
+	bool xattr_shortcut;           /* ... but not for hard links (5.3.4) */
+	uint8_t attr_bytes[ATTR_FILE_SIZE];
+};
+
+/* All source arguments and --files-from names into the list (sender_names.c). */
+void sender_read_names(struct sender *sender);
+/* The peer has the file: --remove-source-files (sender_remove.c). */
+void sender_remove_source(struct sender *sender, int32_t ndx);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A server's session: set-up, messages, the names and rules that the client sends, the end. */
+#include "server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "sender.h"
+#include "wire/args.h"
+
+#define DRAIN_SECONDS 60          /* protocol/01 10.8 */
+#define REFUSAL_GRACE_US 400000   /* protocol/07 5.22 */
+
+/* --- messages --- */
+
+static enum message_code code_of(enum log_kind kind)
+{
+	switch (kind) {
+	case L_INFO:
+		return MSG_INFO;
+	case L_WARNING:
+		return MSG_WARNING;
+	case L_ERROR_XFER:
+		return MSG_ERROR_XFER;
+	default:
+		return MSG_ERROR;
+	}
+}
+
+/* Old peers take less in one message (protocol/01 9.6). */
+static size_t text_limit(int protocol)
+{
+	return protocol < 29 ? 1023 : protocol < 30 ? 4096 : 5119;
+}
+
+/* Does this class of text reach the client through the stream? */
+static bool goes_through_stream(const struct server *server, enum log_kind kind)
+{
+	if (server->finished || server->stream_broken || !wire_mux_out(server->session.wire))
+		return false;
+	if (kind == L_INFO)
+		return !server->options->quiet;
+	return kind != L_LOG && kind != L_CLIENT && server->session.log_through_stream;
+}
+
+static void emit(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	struct server *server = context;
+	bool streamed = goes_through_stream(server, kind);
+	size_t limit = text_limit(server->session.protocol);
+
+	if (server->module || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
+		server->below.emit(server->below.context, kind, text, length);
+	if (!streamed)
+		return;
+	wire_send_message(server->session.wire, code_of(kind), text, length < limit ? length : limit);
+}
+
+static void set_log(struct server *server)
+{
+	const struct options *options = server->options;
+
+	server->session.log_through_stream = server->session.is_daemon || options->stderr_mode == STDERR_CLIENT
+					     || (server->session.protocol <= 28 && !options->stderr_mode_given);
+	server->below = log_set_sink((struct log_sink){ emit, server });
+}
+
+/* --- the end --- */
+
+int session_exit_code(const struct session *session)
+{
+	if (log_saw_xfer_error() || (session->io_error & IOERR_GENERAL))
+		return EXIT_PARTIAL;
+	if (session->io_error & IOERR_VANISHED)
+		return EXIT_VANISHED;
+	return session->io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
+}
+
+static bool peer_is_gone(int code)
+{
+	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
+}
+
+/* Exit hook: say why the session ends, wait until the peer has read it. */
+static void say_goodbye(void *context, int code)
+{
+	struct server *server = context;
+	struct wire *wire = server->session.wire;
+
+	if (server->finished || code == EXIT_OK)
+		return;
+	if (peer_is_gone(code)) {
+		/* What stands in the stream already may still arrive; a reply is not expected. */
+		server->stream_broken = code != EXIT_STREAMIO && code != EXIT_TIMEOUT;
+		exit_report();
+		server->stream_broken = true;
+		return;
+	}
+	exit_report();
+	if (!wire_mux_out(wire))
+		return;
+	if (server->session.protocol >= 31)
+		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
+	wire_flush(wire);
+	if (server->session.protocol >= 31 && server->session.log_through_stream)
+		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+	server->finished = true;
+}
+
+/* The peer ends the session: acknowledge and follow, without a line of our own (protocol/01 10.8). */
+static void follow_exit(struct server *server, const uint8_t *payload, size_t length)
+{
+	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
+
+	if (length == 4)
+		wire_send_message(server->session.wire, MSG_ERROR_EXIT, "", 0);
+	wire_flush(server->session.wire);
+	server->finished = true;
+	if (!server->module)
+		exit_set_quiet(true);
+	exit_with(code ? code : EXIT_STREAMIO);
+}
+
+static int32_t message_int(const uint8_t *payload)
+{
+	return (int32_t)((uint32_t)payload[0] | (uint32_t)payload[1] << 8 | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24);
+}
+
+void server_message(struct server *server, enum message_code code, const uint8_t *payload, size_t length)
+{
+	if (code == MSG_ERROR_EXIT)
+		follow_exit(server, payload, length);
+	else if (code == MSG_IO_ERROR)
+		server->session.io_error |= message_int(payload) & 7;
+}
+
+static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
+{
+	server_message(context, code, payload, length);
+}
+
+/* --- set-up --- */
+
+static void refuse(struct server *server)
+{
+	struct wire *wire = server->session.wire;
+
+	log_error("rsync: %s", server->startup_error);
+	wire_flush(wire);
+	usleep(REFUSAL_GRACE_US);
+	exit_with(server->startup_code);
+}
+
+static void set_limits(struct server *server)
+{
+	const struct options *options = server->options;
+	struct wire *wire = server->session.wire;
+
+	wire_set_timeout(wire, options->timeout);
+	wire_set_bwlimit(wire, options->bwlimit);
+	wire_set_stop_at(wire, options->stop_at);
+	server->session.max_alloc = options->max_alloc;
+	if (server->session.is_daemon && options->timeout > 0 && server->session.protocol >= 31)
+		wire_send_message_int(wire, MSG_IO_TIMEOUT, options->timeout);
+}
+
+static void set_up(struct server *server)
+{
+	struct session *session = &server->session;
+	struct setup_request request;
+
+	session->is_server = true;
+	session->is_sender = true;
+	options_setup_request(server->options, &request);
+	if (!session->is_daemon)
+		setup_exchange_versions(session, &request);
+	wire_set_protocol(session->wire, session->protocol);
+	set_log(server);
+	exit_push_hook(say_goodbye, server);
+	setup_server(session, &request);
+	wire_reset_counts(session->wire);
+	wire_set_message_handler(session->wire, handle_message, server);
+	setup_start_mux(session, server->options->remove_source_files);
+	set_limits(server);
+}
+
+/* What cannot be done for this client, after the set-up so that it can be told. */
+static void check_role(const struct server *server)
+{
+	const struct options *options = server->options;
+
+	if (server->module && server->module->read_only && options->remove_source_files)
+		die(EXIT_SYNTAX, "ERROR: --remove-%s-files cannot be used with a read-only module",
+		    options->remove_sent_files ? "sent" : "source");
+	if (options->copy_devices)
+		die(EXIT_UNSUPPORTED, "rsync: --copy-devices is not supported by this build");
+}
+
+/* The list, still empty, with the client's and the module's rules. */
+static struct flist *make_list(struct server *server, struct filter_list *user)
+{
+	struct module_session *module = server->module;
+	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, user,
+				       module ? module->hidden : NULL);
+
+	if (module) {
+		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
+		flist_scan_options(list)->munge_symlinks = module->munge_symlinks;
+		module->source->open_noatime |= module->open_noatime;
+		server->options->ignore_errors |= module->ignore_errors;
+	}
+	return list;
+}
+
+static noreturn void finish(struct server *server, const struct flist *list)
+{
+	const struct wire *wire = server->session.wire;
+	int code = session_exit_code(&server->session);
+
+	server->finished = true;
+	if (server->module && server->module->log_end)
+		server->module->log_end(server->module->log_context, wire_bytes_written(wire), wire_bytes_read(wire),
+					flist_totals(list)->size, code);
+	if (!server->module)
+		exit_set_quiet(true);
+	exit_with(code);
+}
+
+noreturn void server_run(struct server *server)
+{
+	const struct options *options = server->options;
+	struct flist *list = NULL;
+	struct filter_setup setup = {
+		.side = FILTER_SENDER,
+		.delete_excluded = options->delete_excluded,
+		.from0 = options->from0,
+		.cvs_exclude = options->cvs_exclude,
+		.open_file = flist_open_rule_file,
+		.context = &list,
+		.hidden = server->module ? server->module->hidden : NULL,
+	};
+
+	set_up(server);
+	if (server->startup_error)
+		refuse(server);
+	struct filter_list *user = filter_new(&setup);
+
+	list = make_list(server, user);
+	filter_receive(user, &server->session);
+	check_role(server);
+	sender_run(server, list, user);
+	finish(server, list);
+}
+
+/* --- over a remote shell --- */
+
+static void parse_secluded(struct options *options, struct wire *wire)
+{
+	struct args words = { NULL, 0 };
+	struct args block = { NULL, 0 };
+	char *error;
+	int code;
+
+	args_append(&words, "rsync");
+	args_read_secluded(wire, &block);
+	for (size_t i = 0; i < block.count; i++)
+		args_append(&words, block.items[i]);
+	if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
+		die(code, "rsync: on remote machine: %s", error);
+	args_free(&block);
+	args_free(&words);
+}
+
+noreturn void server_main(struct options *options)
+{
+	struct server server = { .options = options };
+
+	log_set_role("server");
+	server.session.wire = wire_new(STDIN_FILENO, STDOUT_FILENO);
+	server.ids = fs_ids_new(NULL, NULL);
+	if (options->secluded_args)
+		parse_secluded(options, server.session.wire);
+	server_run(&server);
+}
