@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The daemon's ways to start: standalone, handed a socket, or over a remote shell; and the listener's loop. */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "daemon_children.h"
+#include "daemon_listen.h"
+#include "daemon_log.h"
+#include "daemon_serve.h"
+#include "fs/lock.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "loadparm.h"
+
+#ifndef HUAI_VERSION
+#define HUAI_VERSION "dev"
+#endif
+
+#define DEFAULT_PORT 873
+#define DESCRIPTORS_WANTED 4096
+
+struct listener {
+	const struct options *options;
+	struct config *config;        /* what stands before the first section */
+	struct daemon_log log;
+	listen_sockets sockets;
+	struct fs_pid_file pid_file;
+	struct children *children;
+	sigset_t outside_mask;        /* for server processes */
+	int signal_fd;
+	int starter_fd;               /* the process that was told to start us waits here; -1: nobody */
+};
+
+/* --- configuration --- */
+
+const char *daemon_config_path(const struct options *options)
+{
+	if (options->config_file)
+		return options->config_file;
+	return options->server && geteuid() != 0 ? "rsyncd.conf" : "/etc/rsyncd.conf";
+}
+
+void daemon_report_problems(const struct config_problems *problems, enum config_severity least)
+{
+	for (size_t i = 0; i < problems->list.count; i++) {
+		const struct config_problem *problem = &problems->list.items[i];
+		enum log_kind kind = problem->severity == CONFIG_NOTE ? L_WARNING : L_ERROR;
+
+		if (problem->severity < least)
+			continue;
+		if (problem->line)
+			log_msg(kind, "%s:%d: %s", problem->file, problem->line, problem->text);
+		else
+			log_msg(kind, "%s: %s", problem->file, problem->text);
+	}
+}
+
+/* Look at everything in the file. Returns the worst that was found, -1 for nothing. */
+static int check_configuration(const struct options *options, struct config_problems *problems)
+{
+	const char *path = daemon_config_path(options);
+	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
+
+	for (size_t i = 0; config && i < config->modules.count; i++)
+		if (!*config->modules.items[i].path)
+			config_problem_add(problems, path, 0, CONFIG_NOTE, "module \"%s\" has no path",
+					   config->modules.items[i].name);
+	config_free(config);
+	return config_problems_worst(problems);
+}
+
+static int check_and_report(const struct options *options)
+{
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	int worst = check_configuration(options, &problems);
+
+	daemon_report_problems(&problems, CONFIG_NOTE);
+	config_problems_free(&problems);
+	return worst;
+}
+
+static bool load_listener_configuration(struct listener *listener)
+{
+	const struct options *options = listener->options;
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+
+	listener->config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
+				       CONFIG_LISTENER, &problems);
+	config_problems_free(&problems);
+	return listener->config != NULL;
+}
+
+static char *expand(const char *value)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (!config_expand(value, &text))
+		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
+	strbuf_add(&text, "", 0);
+	return strbuf_detach(&text);
+}
+
+static void prepare_log(struct listener *listener)
+{
+	const struct module *defaults = &listener->config->defaults;
+	char *file = expand(listener->options->log_file ? listener->options->log_file : defaults->log_file);
+	char *tag = expand(defaults->syslog_tag);
+
+	daemon_log_init(&listener->log, file, tag, defaults->syslog_facility);
+	free(file);
+	free(tag);
+}
+
+/* --- start-up --- */
+
+static bool is_socket(int fd)
+{
+	int type;
+	socklen_t length = sizeof type;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0;
+}
+
+static bool is_listening(int fd)
+{
+	int listening = 0;
+	socklen_t length = sizeof listening;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening;
+}
+
+static int listener_port(const struct listener *listener)
+{
+	if (listener->options->port)
+		return listener->options->port;
+	return listener->config->globals.port ? listener->config->globals.port : DEFAULT_PORT;
+}
+
+/* Sockets that were handed over count before any that the configuration names. */
+static bool get_sockets(struct listener *listener)
+{
+	const struct options *options = listener->options;
+	const struct config_globals *globals = &listener->config->globals;
+	char *address = expand(options->address ? options->address : globals->address);
+	const struct listen_request request = {
+		.address = address, .port = listener_port(listener), .backlog = globals->listen_backlog,
+		.family = options->ip_family, .verbose = options->verbose > 1,
+		.socket_options = options->sockopts ? options->sockopts : globals->socket_options,
+	};
+	bool ok = true;
+
+	if (is_listening(0))
+		vec_push(&listener->sockets, fcntl(0, F_DUPFD_CLOEXEC, 3));
+	else if (!listen_from_systemd(&listener->sockets))
+		ok = listen_open(&request, &listener->sockets);
+	free(address);
+	return ok;
+}
+
+static void use_dev_null(void)
+{
+	int fd = fs_operator_open("/dev/null", O_RDWR, 0);
+
+	for (int i = 0; fd >= 0 && i < 3; i++)
+		dup2(fd, i);
+	if (fd > 2)
+		close(fd);
+}
+
+/* The starter stays until the daemon is ready or has failed, and ends with its code. */
+static void detach(struct listener *listener)
+{
+	unsigned char code = EXIT_IPC;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		die(EXIT_IPC, "cannot detach: %s", strerror(errno));
+	if (pid > 0) {
+		close(ends[1]);
+		if (read(ends[0], &code, 1) != 1)
+			code = EXIT_CRASHED;
+		_exit(code);
+	}
+	close(ends[0]);
+	listener->starter_fd = ends[1];
+	setsid();
+}
+
+static void tell_starter(struct listener *listener, int code)
+{
+	unsigned char byte = (unsigned char)code;
+
+	if (listener->starter_fd < 0)
+		return;
+	if (write(listener->starter_fd, &byte, 1) < 0)
+		log_errno(L_LOG, errno, "cannot tell the starting process");
+	close(listener->starter_fd);
+	listener->starter_fd = -1;
+}
+
+static int write_pid_file(struct listener *listener)
+{
+	char *path = expand(listener->config->globals.pid_file);
+	const char *what = "open";
+	int code = EXIT_OK;
+
+	if (*path && fs_pid_file_write(&listener->pid_file, path, &what) < 0) {
+		log_error("failed to %s pid file %s: %s", what, path, strerror(errno));
+		code = EXIT_FILEIO;
+	}
+	free(path);
+	return code;
+}
+
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* The listener takes its signals as input: nothing happens between two lines of code. */
+static void catch_signals(struct listener *listener)
+{
+	sigset_t caught;
+
+	sigemptyset(&caught);
+	sigaddset(&caught, SIGTERM);
+	sigaddset(&caught, SIGINT);
+	sigaddset(&caught, SIGHUP);
+	sigaddset(&caught, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &caught, &listener->outside_mask);
+	listener->signal_fd = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (listener->signal_fd < 0)
+		die(EXIT_IPC, "cannot receive signals: %s", strerror(errno));
+	signal(SIGUSR1, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* --- the loop --- */
+
+static noreturn void end_listener(struct listener *listener, int code)
+{
+	listen_notify("STOPPING=1");
+	if (code == EXIT_OK)
+		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
+	fs_pid_file_remove(&listener->pid_file);
+	exit_with(code);
+}
+
+static void take_signals(struct listener *listener)
+{
+	struct signalfd_siginfo info;
+
+	while (read(listener->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+		switch (info.ssi_signo) {
+		case SIGCHLD:
+			children_reap(listener->children);
+			break;
+		case SIGHUP:
+			/* Every connection reads the configuration anew: all there is to do is to say what is wrong with it. */
+			if (check_and_report(listener->options) < (int)CONFIG_ERROR)
+				log_msg(L_LOG, "the configuration has no errors");
+			break;
+		default:
+			end_listener(listener, info.ssi_signo == SIGTERM ? EXIT_OK : EXIT_SIGNAL);
+		}
+	}
+}
+
+struct served {
+	struct children *children;
+	int slot;
+};
+
+static void handshake_done(void *context)
+{
+	const struct served *served = context;
+
+	children_handshake_done(served->children, served->slot);
+}
+
+static noreturn void serve(struct listener *listener, int fd, int slot)
+{
+	struct served served = { listener->children, slot };
+	const struct session_start start = {
+		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
+		.handshake_done = handshake_done, .handshake_context = &served,
+	};
+	int one = 1;
+
+	for (size_t i = 0; i < listener->sockets.count; i++)
+		close(listener->sockets.items[i]);
+	close(listener->signal_fd);
+	fs_pid_file_close(&listener->pid_file);
+	unsetenv("NOTIFY_SOCKET");
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &listener->outside_mask, NULL);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	daemon_session_run(&start);
+}
+
+/* Too many of them: a line, if the socket takes it at once, and good-bye. */
+static void turn_away(int fd)
+{
+	static const char text[] = "@ERROR: the server is too busy -- try again later\n";
+	ssize_t sent = send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and the client could not be told" : "");
+}
+
+static void accept_one(struct listener *listener, int socket_fd)
+{
+	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+	socklen_t length = sizeof peer;
+	int fd = accept4(socket_fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC), slot;
+	pid_t pid;
+
+	if (fd < 0) {
+		/* A connection that went away is no news; out of descriptors, waiting is all that helps. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			log_errno(L_ERROR, errno, "cannot accept a connection");
+			sleep(1);
+		}
+		return;
+	}
+	children_reap(listener->children);
+	slot = children_admit(listener->children, (struct sockaddr *)&peer);
+	if (slot < 0) {
+		turn_away(fd);
+	} else if ((pid = fork()) == 0) {
+		serve(listener, fd, slot);
+	} else if (pid < 0) {
+		log_errno(L_ERROR, errno, "could not create child server process");
+		close(fd);
+		sleep(2);
+		return;
+	} else {
+		children_started(listener->children, slot, pid);
+	}
+	close(fd);
+}
+
+static noreturn void listen_for_ever(struct listener *listener)
+{
+	size_t count = listener->sockets.count;
+	struct pollfd *polls = xcalloc(count + 1, sizeof *polls);
+
+	for (size_t i = 0; i < count; i++) {
+		polls[i] = (struct pollfd){ .fd = listener->sockets.items[i], .events = POLLIN };
+		fcntl(polls[i].fd, F_SETFL, fcntl(polls[i].fd, F_GETFL) | O_NONBLOCK);
+	}
+	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
+	for (;;) {
+		daemon_log_close(&listener->log);
+		if (poll(polls, count + 1, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			log_errno(L_ERROR, errno, "poll failed");
+			end_listener(listener, EXIT_SOCKETIO);
+		}
+		if (polls[count].revents)
+			take_signals(listener);
+		for (size_t i = 0; i < count; i++)
+			if (polls[i].revents)
+				accept_one(listener, polls[i].fd);
+	}
+}
+
+/* --- modes --- */
+
+static int run_standalone(struct options *options)
+{
+	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .starter_fd = -1 };
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	int worst = check_configuration(options, &problems), code;
+
+	if (worst >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
+		daemon_report_problems(&problems, CONFIG_NOTE);
+		log_error("Failed to parse config file: %s", daemon_config_path(options));
+		return EXIT_SYNTAX;
+	}
+	prepare_log(&listener);
+	if (!get_sockets(&listener))
+		return EXIT_SOCKETIO;
+	raise_descriptor_limit();
+	if (options->detach)
+		detach(&listener);
+	code = write_pid_file(&listener);
+	if (code) {
+		tell_starter(&listener, code);
+		return code;
+	}
+	listener.children = children_new();
+	catch_signals(&listener);
+	if (options->detach)
+		use_dev_null();
+	log_set_role("Receiver");
+	log_set_sink(daemon_log_sink(&listener.log));
+	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
+	daemon_report_problems(&problems, CONFIG_NOTE);
+	config_problems_free(&problems);
+	tell_starter(&listener, EXIT_OK);
+	listen_notify("READY=1\nSTATUS=listening");
+	listen_for_ever(&listener);
+}
+
+/* inetd and systemd's Accept=yes: the connection is descriptor 0. */
+static noreturn void run_on_socket(struct options *options)
+{
+	struct session_start start = { .options = options };
+	struct daemon_log log;
+	int one = 1;
+
+	daemon_log_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
+	start.log = &log;
+	start.in_fd = start.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	use_dev_null();
+	setsockopt(start.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	daemon_session_run(&start);
+}
+
+int daemon_main(struct options *options)
+{
+	if (options->config_check)
+		return check_and_report(options) < 0 ? EXIT_OK : EXIT_SYNTAX;
+	if (is_socket(0) && !is_listening(0))
+		run_on_socket(options);
+	return run_standalone(options);
+}
+
+int daemon_over_shell(struct options *options)
+{
+	struct session_start start = { .options = options, .in_fd = 0, .out_fd = 1, .over_shell = true };
+	struct daemon_log log;
+
+	daemon_log_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
+	start.log = &log;
+	daemon_session_run(&start);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The server processes of a listener: how many there are, and how many of one address have not got past the handshake yet
+ * (protocol/08 section 3.5). The counts are taken before a process is forked, so that strangers who only connect can neither
+ * fill the machine nor keep others out.
+ */
+#ifndef DAEMON_CHILDREN_H
+#define DAEMON_CHILDREN_H
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define CHILDREN_MAX 1024       /* server processes at a time; a busy mirror has hundreds */
+#define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
+
+struct children;
+
+struct children *children_new(void);
+/* A free slot for a connection from this address; -1: there are too many of them. */
+int children_admit(struct children *children, const struct sockaddr *peer);
+void children_started(struct children *children, int slot, pid_t pid);
+/* Forget every process that has ended. */
+void children_reap(struct children *children);
+/* In the child: the client has asked for something and is served. */
+void children_handshake_done(struct children *children, int slot);
+
+#endif

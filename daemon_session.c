@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One connection of the daemon, from the first byte to the hand-over to the server (protocol/07 section 5.1). */
+#include "daemon_session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon_serve.h"
+#include "fs/lock.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "loadparm_hosts.h"
+
+#define HANDSHAKE_SECONDS 60
+#define LINE_SIZE 1023   /* with the NUL */
+#define EARLY_INPUT_MAX 5120
+#define FIRST_PROTOCOL_WITH_EXIT 25
+
+/* --- what every stage uses --- */
+
+/* The session is over before it became one; the client has been told, or must not be. */
+static noreturn void end_quietly(int code)
+{
+	exit_set_quiet(true);
+	exit_with(code);
+}
+
+static void say(struct daemon_session *session, const char *text)
+{
+	wire_write(session->wire, text, strlen(text));
+}
+
+void session_refuse(struct daemon_session *session, const char *fmt, ...)
+{
+	struct strbuf text = STRBUF_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	strbuf_add_string(&text, "@ERROR: ");
+	strbuf_vaddf(&text, fmt, args);
+	strbuf_add_char(&text, '\n');
+	va_end(args);
+	say(session, strbuf_text(&text));
+	wire_flush(session->wire);
+	end_quietly(EXIT_STARTCLIENT);
+}
+
+char *session_expand(struct daemon_session *session, const char *value)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	(void)session;
+	if (!config_expand(value, &text))
+		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
+	strbuf_add(&text, "", 0);
+	return strbuf_detach(&text);
+}
+
+char *session_request(const struct daemon_session *session)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < session->request.count && text.length <= 1024; i++) {
+		if (i)
+			strbuf_add_char(&text, ' ');
+		strbuf_add_string(&text, session->request.items[i]);
+	}
+	strbuf_add(&text, "", 0);
+	return strbuf_detach(&text);
+}
+
+/* --- the handshake deadline: a fixed moment, whatever trickles in (S-046, S-047) --- */
+
+static void deadline_passed(void *context)
+{
+	(void)context;
+	die(EXIT_TIMEOUT, "[Receiver] daemon handshake timeout -- exiting");
+}
+
+static void arm_deadline(struct daemon_session *session, int timeout)
+{
+	int seconds = timeout > 0 && timeout < HANDSHAKE_SECONDS ? timeout : HANDSHAKE_SECONDS;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	wire_set_deadline(session->wire, ((int64_t)now.tv_sec + seconds) * 1000000000 + now.tv_nsec, deadline_passed, NULL);
+}
+
+static void disarm_deadline(struct daemon_session *session)
+{
+	wire_set_deadline(session->wire, 0, NULL, NULL);
+}
+
+/* --- stages 1 to 6: configuration and peer --- */
+
+static void load_configuration(struct daemon_session *session)
+{
+	const struct options *options = session->daemon_options;
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	const char *path = daemon_config_path(options);
+
+	session->config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	if (session->config && !options->log_file) {
+		const struct module *defaults = &session->config->defaults;
+		char *file = session_expand(session, defaults->log_file), *tag = session_expand(session, defaults->syslog_tag);
+
+		daemon_log_switch(session->log, file, tag, defaults->syslog_facility);
+		free(file);
+		free(tag);
+	}
+	daemon_report_problems(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
+	config_problems_free(&problems);
+	if (!session->config)
+		die(EXIT_SYNTAX, "the configuration in %s cannot be used", path);
+}
+
+static void identify_peer(struct daemon_session *session, int fd)
+{
+	struct peer *peer = &session->peer;
+
+	if (session->over_shell)
+		peer_from_shell(peer);
+	else
+		peer_from_socket(peer, fd);
+	if (session->config->any_reverse_lookup)
+		peer_look_up_name(peer);
+	snprintf(peer->name, sizeof peer->name, "%s",
+		 session->config->defaults.reverse_lookup || !strcmp(peer->real_name, "UNKNOWN") ? peer->real_name
+												    : "UNDETERMINED");
+	log_msg(L_LOG, "connect from %s (%s)", peer->name, peer->address);
+}
+
+/* --- stages 7 and 8: greeting, command or module --- */
+
+static void read_line(struct daemon_session *session, char *line)
+{
+	char *from, *to;
+	bool bad;
+
+	if (!wire_read_line(session->wire, line, LINE_SIZE, '\n', '\n', &bad))
+		end_quietly(EXIT_STARTCLIENT);
+	for (from = to = line; *from; from++)
+		if (*from != '\r')
+			*to++ = *from;
+	*to = 0;
+}
+
+static void send_motd(struct daemon_session *session)
+{
+	char *path = session_expand(session, session->config->globals.motd_file);
+	struct strbuf text = STRBUF_INIT;
+
+	if (*path) {
+		if (fs_operator_read(path, 1 << 20, &text) < 0)
+			strbuf_reset(&text);
+		strbuf_add_char(&text, '\n');
+		wire_write(session->wire, text.data, text.length);
+	}
+	strbuf_free(&text);
+	free(path);
+}
+
+static void exchange_greetings(struct daemon_session *session, char *line)
+{
+	int version = session->daemon_options->max_protocol;
+
+	wire_write(session->wire, line, greeting_format(line, LINE_SIZE, version));
+	send_motd(session);
+	wire_flush(session->wire);
+	read_line(session, line);
+	switch (greeting_parse(&session->greeting, line)) {
+	case GREETING_OK:
+		break;
+	case GREETING_MALFORMED:
+		session_refuse(session, "protocol startup error");
+	case GREETING_NO_SUBPROTOCOL:
+		session_refuse(session, "your client omitted the subprotocol value: %s", line);
+	case GREETING_NO_DIGESTS:
+		session_refuse(session, "your client omitted the digest name list: %s", line);
+	}
+	session->protocol = greeting_negotiate(&session->greeting, version);
+}
+
+static noreturn void list_modules(struct daemon_session *session)
+{
+	const struct peer *peer = &session->peer;
+	struct strbuf text = STRBUF_INIT;
+
+	log_msg(L_LOG, "module-list request from %s (%s)", peer->name, peer->address);
+	for (size_t i = 0; i < session->config->modules.count; i++) {
+		const struct module *module = &session->config->modules.items[i];
+		char *comment = session_expand(session, module->comment);
+
+		if (module->list)
+			strbuf_addf(&text, "%-15s\t%s\n", module->name, comment);
+		free(comment);
+	}
+	if (session->greeting.version >= FIRST_PROTOCOL_WITH_EXIT)
+		strbuf_add_string(&text, "@RSYNCD: EXIT\n");
+	say(session, strbuf_text(&text));
+	wire_flush(session->wire);
+	end_quietly(EXIT_OK);
+}
+
+/* No command of this build takes early input: it is read, so that the next line can be, and dropped. */
+static void skip_early_input(struct daemon_session *session, const char *count)
+{
+	char bytes[EARLY_INPUT_MAX];
+	long length = strtol(count, NULL, 10);
+
+	if (length < 1 || length > EARLY_INPUT_MAX)
+		session_refuse(session, "invalid early_input length");
+	wire_read(session->wire, bytes, (size_t)length);
+}
+
+static noreturn void refuse_unknown(struct daemon_session *session, const char *name)
+{
+	log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", name, session->peer.name, session->peer.address);
+	session_refuse(session, "Unknown module '%s'", name);
+}
+
+static void choose_module(struct daemon_session *session, char *line)
+{
+	const char early[] = "#early_input=";
+
+	read_line(session, line);
+	if (!strncmp(line, early, strlen(early))) {
+		skip_early_input(session, line + strlen(early));
+		read_line(session, line);
+	}
+	if (!*line || !strcmp(line, "#list"))
+		list_modules(session);
+	if (*line == '#')
+		session_refuse(session, "Unknown command '%s'", line);
+	session->module = config_find_module(session->config, line);
+	if (!session->module)
+		refuse_unknown(session, line);
+}
+
+/* --- stages 9 and 10: may it come in? --- */
+
+static void export_peer(const struct daemon_session *session)
+{
+	setenv("RSYNC_MODULE_NAME", session->module->name, 1);
+	setenv("RSYNC_HOST_NAME", session->peer.name, 1);
+	setenv("RSYNC_HOST_ADDR", session->peer.address, 1);
+	setenv("RSYNC_USER_NAME", "", 1);
+}
+
+static bool is_allowed(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+	struct strbuf learned = STRBUF_INIT;
+	const struct host_peer host = {
+		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
+	};
+	char *allow = session_expand(session, module->hosts_allow), *deny = session_expand(session, module->hosts_deny);
+	bool allowed = hosts_allowed(allow, deny, &host);
+
+	if (learned.length && learned.length < sizeof peer->name)
+		memcpy(peer->name, learned.data, learned.length + 1);
+	strbuf_free(&learned);
+	free(allow);
+	free(deny);
+	return allowed;
+}
+
+/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
+static void check_access(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+
+	if (module->reverse_lookup)
+		memcpy(peer->name, peer->real_name, sizeof peer->name);
+	export_peer(session);
+	if (!is_allowed(session)) {
+		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
+	}
+	if (module->disabled) {
+		log_error("module %s is not served: its configuration has an error", module->name);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
+	if (!session->over_shell)
+		log_msg(L_LOG, "rsync allowed access on module %s from %s (%s)", module->name, peer->name, peer->address);
+}
+
+static void check_protocol(struct daemon_session *session)
+{
+	if (session->protocol)
+		return;
+	log_error("protocol %d of the client is not supported", session->greeting.version);
+	session_refuse(session, "protocol version %d is not supported", session->greeting.version);
+}
+
+static void claim_slot(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *lock_file;
+
+	session->slot_fd = -1;
+	if (!module->max_connections)
+		return;
+	lock_file = session_expand(session, module->lock_file);
+	session->slot_fd = fs_take_slot(lock_file, module->max_connections);
+	if (session->slot_fd < 0 && errno == EBUSY) {
+		log_error("max connections (%d) reached", module->max_connections);
+		session_refuse(session, "max connections (%d) reached -- try again later", module->max_connections);
+	}
+	if (session->slot_fd < 0) {
+		log_errno(L_ERROR, errno, "failed to open lock file %s", lock_file);
+		session_refuse(session, "failed to open lock file");
+	}
+	free(lock_file);
+}
+
+/* --- stages 12 to 19: from the daemon's rights to the module's --- */
+
+static void check_charset(struct daemon_session *session)
+{
+	/* Held open for the session: the conversion's tables could not be loaded from inside the module. */
+	if (*session->module->charset && !charset_new(session->module->charset))
+		die(EXIT_UNSUPPORTED, "module %s: charset \"%s\" is not known to this system", session->module->name,
+		    session->module->charset);
+}
+
+/* Files that the configuration names are the operator's; per-directory rule files lie in the module, on its real side. */
+static int open_rule_file(void *context, enum filter_place place, const char *path)
+{
+	const struct daemon_session *session = context;
+
+	if (place == FILTER_AT_OPERATOR)
+		return fs_operator_open(path, O_RDONLY, 0);
+	while (*path == '/')
+		path++;
+	return fs_open_follow(attr_source_real_root(&session->source), path, O_RDONLY, 0);
+}
+
+static void add_words(struct daemon_session *session, const char *value, enum filter_style style)
+{
+	char *words = session_expand(session, value);
+
+	if (*words)
+		filter_add_words(session->hidden, words, style);
+	free(words);
+}
+
+static void add_file(struct daemon_session *session, const char *value, enum filter_style style)
+{
+	char *path = session_expand(session, value);
+
+	if (*path)
+		filter_add_file(session->hidden, path, style);
+	free(path);
+}
+
+static void load_hidden_names(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	const struct filter_setup setup = { .side = FILTER_SENDER, .daemon_rules = true, .open_file = open_rule_file,
+					    .context = session };
+
+	session->hidden = filter_new(&setup);
+	add_words(session, module->filter, FILTER_NEW_STYLE);
+	add_file(session, module->include_from, FILTER_OLD_INCLUDE);
+	add_words(session, module->include, FILTER_OLD_INCLUDE);
+	add_file(session, module->exclude_from, FILTER_OLD_EXCLUDE);
+	add_words(session, module->exclude, FILTER_OLD_EXCLUDE);
+	if (!filter_is_empty(session->hidden))
+		return;
+	filter_free(session->hidden);
+	session->hidden = NULL;
+}
+
+static void switch_to_module_log(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	const char *override = session->daemon_options->log_file;
+	char *file = session_expand(session, module->log_file), *tag = session_expand(session, module->syslog_tag);
+
+	daemon_log_switch(session->log, override ? override : file, tag, module->syslog_facility);
+	daemon_log_open(session->log);
+	free(file);
+	free(tag);
+}
+
+static void start_converter(struct daemon_session *session)
+{
+	if (*session->module->name_converter && !getenv("RSYNC_NO_XFER_EXEC"))
+		session->converter = converter_start(session, session->module->name_converter);
+}
+
+/* --- stages 20 to 23: the request --- */
+
+static void receive_request(struct daemon_session *session)
+{
+	say(session, "@RSYNCD: OK\n");
+	wire_flush(session->wire);
+	arm_deadline(session, session->module->timeout);
+	arguments_receive(session);
+	disarm_deadline(session);
+	if (session->handshake_done)
+		session->handshake_done(session->handshake_context);
+	if (session->converter)
+		converter_deliver(session->converter, session);
+}
+
+static void log_request(struct daemon_session *session)
+{
+	char *request = session_request(session);
+
+	if (session->request.count)
+		log_msg(L_LOG, "rsync %s %s from %s (%s)", session->options.sender ? "on" : "to", request, session->peer.name,
+			session->peer.address);
+	free(request);
+}
+
+void daemon_session_run(const struct session_start *start)
+{
+	struct daemon_session *session = xcalloc(1, sizeof *session);
+	char line[LINE_SIZE];
+
+	session->daemon_options = start->options;
+	session->log = start->log;
+	session->over_shell = start->over_shell;
+	session->standalone = start->standalone;
+	session->handshake_done = start->handshake_done;
+	session->handshake_context = start->handshake_context;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	log_set_role("Receiver");
+	log_set_sink(daemon_log_sink(session->log));
+	session->wire = wire_new(start->in_fd, start->out_fd);
+
+	load_configuration(session);
+	identify_peer(session, start->in_fd);
+	if (!session->over_shell)
+		arm_deadline(session, session->config->defaults.timeout);
+	exchange_greetings(session, line);
+	choose_module(session, line);
+	disarm_deadline(session);
+	check_charset(session);
+	check_access(session);
+	check_protocol(session);
+	claim_slot(session);
+	identity_resolve(session);
+	place_resolve(session);
+	load_hidden_names(session);
+	switch_to_module_log(session);
+	start_converter(session);
+	roots_open(session);
+	roots_enter(session);
+	identity_assume(session);
+	receive_request(session);
+	log_request(session);
+	daemon_serve(session);
+}
