@@ -30,9 +30,9 @@ void fs_clean_path(char *out, const char *path)
 	bool slash = *path && path[strlen(path) - 1] == '/';
 
 	while ((length = next_component(&path)) > 0) {
-		bool is_dot = is_component(path, length, ".");
+		bool is_dot = is_component(path, length, "."), is_parent = is_component(path, length, "..");
 
-		if (is_component(path, length, "..")) {
+		if (is_parent) {
 			end = without_last(out, end);
 		} else if (!is_dot) {
 			if (end > 0)
@@ -41,7 +41,7 @@ void fs_clean_path(char *out, const char *path)
 			end += length;
 		}
 		path += length;
-		if (!*path && is_dot && end > 0)
+		if (!*path && ((is_dot && end > 0) || is_parent))
 			slash = true;
 	}
 	if (end == 0)

@@ -74,12 +74,13 @@ int fs_chown_at(int dir_fd, const char *name, uid_t uid, gid_t gid);
 int fs_chmod_at(int dir_fd, const char *name, mode_t mode); /* ELOOP on a symlink; fd-based, never follows */
 int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2]);
 
-/* Is a symlink target unsafe for --safe-links / --copy-unsafe-links? protocol/08 4.6. `depth`: number of directories
- * between the transfer root and the link's own directory. */
+/* Is a symlink target unsafe for --safe-links / --copy-unsafe-links? protocol/08 4.6. `link_path` is the link's name in the
+ * transfer: the directories in it are what leading ".."s of the target may climb. */
 bool fs_symlink_is_unsafe(const char *target, const char *link_path);
 
 /* Lexical clean-up of a peer's path: collapse "//", drop ".", resolve ".." without ever climbing above the start, drop
- * leading slashes. `out` needs strlen(path)+2 bytes; an empty result is ".". A trailing "/" or "/." is kept as "/". */
+ * leading slashes. `out` needs strlen(path)+2 bytes; an empty result is ".". A trailing "/" or "/." is kept as "/", and a trailing
+ * ".." leaves one ("a/b/.." is the contents of "a", protocol/06 section 9). */
 void fs_clean_path(char *out, const char *path);
 
 #endif

@@ -6,7 +6,9 @@
 #ifndef FS_TEMP_H
 #define FS_TEMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define FS_TEMP_NAME_SIZE 256
@@ -16,17 +18,31 @@ struct fs_temp {
 	int dir_fd;                   /* not owned; must stay open until commit or discard */
 	char name[FS_TEMP_NAME_SIZE]; /* ".NAME.XXXXXX", protocol/03 section 7.4 */
 	int slot;                     /* place in the registry */
+	bool is_link;                 /* may be another name of the file that it is to replace */
 };
 
-/* Create a temp file for `name` in dir_fd: O_EXCL|O_CREAT|O_NOFOLLOW, random suffix from getrandom. -1 with errno. */
+/*
+ * Create a temp file for `name` in dir_fd: O_EXCL|O_CREAT|O_NOFOLLOW, random suffix from getrandom. -1 with errno; ECANCELED
+ * says that the process is ending (temp files have been removed): a worker thread then stops without a message.
+ */
 int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name);
-/* Reserve just a unique name (for symlinks, devices, hard links made under it); fd is -1. */
+/* The same for an object without content that is to replace `name`; fd is -1. */
+int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target);
+int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor);
+int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name);
+/* Reserve just a unique name, for an object that the caller makes under it; fd is -1. */
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
-/* Rename over `name` in the same directory and close; on failure the temp file is removed, -1 with errno. */
+/*
+ * Close and rename over `name` in the same directory; on failure the temp file is removed, -1 with errno. A hard link to the
+ * file that already has that name is removed as well.
+ */
 int fs_temp_commit(struct fs_temp *temp, const char *name);
 void fs_temp_discard(struct fs_temp *temp);
 
-/* Unlink every registered temp file; async-signal-safe. Registered as exit hook by fs_temp_install. */
+/*
+ * Unlink every temp file that this process has registered (not those of its parent) and let no thread make another one.
+ * Async-signal-safe. Registered as exit hook by fs_temp_install, which also ends the ban.
+ */
 void fs_temp_remove_all(void);
 void fs_temp_install(void);
 

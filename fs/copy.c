@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* File content from descriptor to descriptor, the cheapest way that the two file systems have. */
+#include "fs/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "lib/alloc.h"
+
+#define SMALL_SIZE 16384        /* up to here read and write cost less than asking for something better */
+#define BUFFER_SIZE 262144
+#define KERNEL_CHUNK (64 << 20) /* bytes per copy_file_range: between two calls progress is shown */
+#define HOLE_SIZE 1024          /* protocol/03 section 7.7 */
+
+struct copy {
+	int from, to;
+	uint64_t size;  /* announced */
+	uint64_t done;  /* both files' position */
+	const struct fs_copy_options *options;
+	bool write_error;
+};
+
+static int fail_writing(struct copy *copy)
+{
+	copy->write_error = true;
+	return -1;
+}
+
+static void advance(struct copy *copy, uint64_t count)
+{
+	copy->done += count;
+	if (copy->options->progress)
+		copy->options->progress(copy->options->context, copy->done);
+}
+
+/* Share the blocks. Wanted holes, reserved or overwritten blocks are incompatible with that. */
+static bool clone_all(struct copy *copy)
+{
+	const struct fs_copy_options *options = copy->options;
+
+	if (options->sparse || options->preallocate || options->in_place || ioctl(copy->to, FICLONE, copy->from) < 0)
+		return false;
+	off_t end = lseek(copy->to, 0, SEEK_END);
+
+	if (end < 0)
+		return false;
+	advance(copy, (uint64_t)end);
+	return true;
+}
+
+/* Copy inside the kernel as far as that goes. What is left, if only to see the end of file, is for read and write. */
+static int copy_in_kernel(struct copy *copy)
+{
+	for (;;) {
+		ssize_t got = copy_file_range(copy->from, NULL, copy->to, NULL, KERNEL_CHUNK, 0);
+
+		if (got > 0) {
+			advance(copy, (uint64_t)got);
+			continue;
+		}
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+			return fail_writing(copy);
+		return 0;
+	}
+}
+
+static int write_at(struct copy *copy, const char *data, size_t length, uint64_t offset)
+{
+	while (length > 0) {
+		ssize_t written = pwrite(copy->to, data, length, (off_t)offset);
+
+		if (written < 0 && errno != EINTR)
+			return fail_writing(copy);
+		if (written > 0) {
+			data += written;
+			offset += (uint64_t)written;
+			length -= (size_t)written;
+		}
+	}
+	return 0;
+}
+
+/* Nothing was ever written beyond a new file's end; other targets have blocks there, to be given back or overwritten. */
+static int make_hole(struct copy *copy, const char *zeros, size_t length, uint64_t offset)
+{
+	if (!copy->options->in_place && !copy->options->preallocate)
+		return 0;
+	if (fallocate(copy->to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length) == 0)
+		return 0;
+	return write_at(copy, zeros, length, offset);
+}
+
+static size_t zero_run(const char *data, size_t length)
+{
+	size_t run = 0;
+
+	while (run < length && !data[run])
+		run++;
+	return run;
+}
+
+/* The length of the data before the next run of zeros that is worth a hole: a long one, or one that ends the write. */
+static size_t data_run(const char *data, size_t length)
+{
+	size_t at = 0;
+
+	while (at < length) {
+		const char *zero = memchr(data + at, 0, length - at);
+		if (!zero)
+			return length;
+		at = (size_t)(zero - data);
+		size_t run = zero_run(zero, length - at);
+		if (run >= HOLE_SIZE || at + run == length)
+			return at;
+		at += run;
+	}
+	return length;
+}
+
+static int write_sparse(struct copy *copy, const char *data, size_t length)
+{
+	size_t at = 0;
+
+	while (at < length) {
+		size_t zeros = zero_run(data + at, length - at);
+		bool worth_it = zeros >= HOLE_SIZE || at == 0 || at + zeros == length;
+
+		if (zeros && worth_it) {
+			if (make_hole(copy, data + at, zeros, copy->done + at) < 0)
+				return -1;
+			at += zeros;
+		}
+		size_t run = data_run(data + at, length - at);
+		if (write_at(copy, data + at, run, copy->done + at) < 0)
+			return -1;
+		at += run;
+	}
+	return 0;
+}
+
+/* A hole of the source need not be read; only where the target has no blocks of its own. */
+static int skip_source_hole(struct copy *copy)
+{
+	off_t data;
+
+	if (copy->options->in_place || copy->options->preallocate)
+		return 0;
+	data = lseek(copy->from, (off_t)copy->done, SEEK_DATA);
+	if (data < 0 && errno == ENXIO)
+		data = lseek(copy->from, 0, SEEK_END);
+	if (data > 0 && (uint64_t)data > copy->done)
+		advance(copy, (uint64_t)data - copy->done);
+	return lseek(copy->from, (off_t)copy->done, SEEK_SET) < 0 ? -1 : 0;
+}
+
+static int copy_by_reading(struct copy *copy, char *buffer, size_t size)
+{
+	for (;;) {
+		if (copy->options->sparse && copy->size >= BUFFER_SIZE && skip_source_hole(copy) < 0)
+			return -1;
+		ssize_t got = read(copy->from, buffer, size);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return (int)got;
+		int result = copy->options->sparse ? write_sparse(copy, buffer, (size_t)got)
+						   : write_at(copy, buffer, (size_t)got, copy->done);
+		if (result < 0)
+			return -1;
+		advance(copy, (uint64_t)got);
+	}
+}
+
+static int copy_small(struct copy *copy)
+{
+	char buffer[SMALL_SIZE];
+
+	return copy_by_reading(copy, buffer, sizeof buffer);
+}
+
+static int copy_large(struct copy *copy)
+{
+	if (!copy->options->sparse && copy_in_kernel(copy) < 0)
+		return -1;
+	char *buffer = xmalloc(BUFFER_SIZE);
+	int result = copy_by_reading(copy, buffer, BUFFER_SIZE);
+	int error = errno;
+
+	free(buffer);
+	errno = error;
+	return result;
+}
+
+static int copy_all(struct copy *copy)
+{
+	const struct fs_copy_options *options = copy->options;
+
+	if (options->preallocate && fs_preallocate(copy->to, copy->size) < 0)
+		return fail_writing(copy);
+	if (copy->size <= SMALL_SIZE) {
+		if (copy_small(copy) < 0)
+			return -1;
+	} else if (!clone_all(copy) && copy_large(copy) < 0) {
+		return -1;
+	}
+	/* Holes at the end, reserved blocks and old content beyond the end. */
+	if ((options->sparse || options->preallocate || options->in_place) && ftruncate(copy->to, (off_t)copy->done) < 0)
+		return fail_writing(copy);
+	return 0;
+}
+
+int fs_copy_content(int from, int to, uint64_t size, const struct fs_copy_options *options, uint64_t *copied,
+		    bool *write_error)
+{
+	struct copy copy = { .from = from, .to = to, .size = size, .options = options };
+	int result = copy_all(&copy);
+
+	*copied = copy.done;
+	*write_error = copy.write_error;
+	return result;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Names of ids and ids of names, each asked once. */
+#include "fs/ids.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+#include "lib/hashmap.h"
+#include "lib/vec.h"
+
+#define NAME_LIMIT 255
+#define RECORD_LIMIT (1 << 20) /* a group with very many members */
+
+enum kind { USER, GROUP };
+
+/* An answer about a name. */
+struct named {
+	char *name;
+	enum kind kind;
+	bool found;
+	uint32_t id;
+};
+
+struct fs_ids {
+	char *(*convert)(void *context, const char *kind, const char *text);
+	void *context;
+	struct hashmap names; /* (kind, id) -> char *, 0 for none */
+	struct hashmap ids;   /* (hash of the name, attempt) -> index into answers */
+	VEC(struct named) answers;
+};
+
+struct fs_ids *fs_ids_new(char *(*convert)(void *context, const char *kind, const char *text), void *context)
+{
+	struct fs_ids *ids = xcalloc(1, sizeof *ids);
+
+	ids->convert = convert;
+	ids->context = context;
+	return ids;
+}
+
+void fs_ids_free(struct fs_ids *ids)
+{
+	if (!ids)
+		return;
+	for (size_t i = 0; i < ids->names.capacity; i++)
+		if (ids->names.slots[i].used)
+			free((char *)(uintptr_t)ids->names.slots[i].value);
+	for (size_t i = 0; i < ids->answers.count; i++)
+		free(ids->answers.items[i].name);
+	vec_free(&ids->answers);
+	hashmap_free(&ids->names);
+	hashmap_free(&ids->ids);
+	free(ids);
+}
+
+/* A record of the system's tables. `name` NULL: look for `id`. */
+struct query {
+	enum kind kind;
+	const char *name;
+	uint32_t id;
+	char *found_name; /* malloc'ed */
+	uint32_t found_id;
+};
+
+static int ask_users(struct query *query, char *buffer, size_t size)
+{
+	struct passwd record, *found = NULL;
+	int error = query->name ? getpwnam_r(query->name, &record, buffer, size, &found)
+				: getpwuid_r(query->id, &record, buffer, size, &found);
+
+	if (found) {
+		query->found_name = xstrdup(found->pw_name);
+		query->found_id = found->pw_uid;
+	}
+	return error;
+}
+
+static int ask_groups(struct query *query, char *buffer, size_t size)
+{
+	struct group record, *found = NULL;
+	int error = query->name ? getgrnam_r(query->name, &record, buffer, size, &found)
+				: getgrgid_r(query->id, &record, buffer, size, &found);
+
+	if (found) {
+		query->found_name = xstrdup(found->gr_name);
+		query->found_id = found->gr_gid;
+	}
+	return error;
+}
+
+static bool ask_system(struct query *query)
+{
+	size_t size = 1024;
+	char *buffer = NULL;
+	int error;
+
+	do {
+		buffer = xrealloc_array(buffer, size, 1);
+		error = query->kind == USER ? ask_users(query, buffer, size) : ask_groups(query, buffer, size);
+		size *= 2;
+	} while (error == EINTR || (error == ERANGE && size <= RECORD_LIMIT));
+	free(buffer);
+	return query->found_name != NULL;
+}
+
+/* Fit for the wire: not empty, not too long, nothing that a terminal or a line protocol would act on. */
+static bool is_presentable(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+	return length > 0 && length <= NAME_LIMIT;
+}
+
+static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
+{
+	struct query query = { .kind = kind, .id = id };
+	char text[16], *name = NULL;
+
+	if (ids->convert) {
+		snprintf(text, sizeof text, "%u", id);
+		name = ids->convert(ids->context, kind == USER ? "uid" : "gid", text);
+	} else if (ask_system(&query)) {
+		name = query.found_name;
+	}
+	if (name && is_presentable(name))
+		return name;
+	free(name);
+	return NULL;
+}
+
+static const char *name_of(struct fs_ids *ids, enum kind kind, uint32_t id)
+{
+	const uint64_t *known = hashmap_get(&ids->names, kind, id);
+	char *name;
+	bool inserted;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
+	name = look_up_name(ids, kind, id);
+	hashmap_put(&ids->names, kind, id, (uint64_t)(uintptr_t)name, &inserted);
+	return name;
+}
+
+const char *fs_user_name(struct fs_ids *ids, uint32_t uid)
+{
+	return name_of(ids, USER, uid);
+}
+
+const char *fs_group_name(struct fs_ids *ids, uint32_t gid)
+{
+	return name_of(ids, GROUP, gid);
+}
+
+/* A converter's answer: decimal digits that fit an id, else nothing; "" must not become 0. */
+static bool parse_id(const char *text, uint32_t *id)
+{
+	uint64_t value = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		value = value * 10 + (uint64_t)(*text - '0');
+		if (value >= UINT32_MAX) /* the last one means "leave alone" to chown */
+			return false;
+	}
+	*id = (uint32_t)value;
+	return true;
+}
+
+static bool look_up_id(struct fs_ids *ids, enum kind kind, const char *name, uint32_t *id)
+{
+	struct query query = { .kind = kind, .name = name };
+	bool found;
+
+	if (!is_presentable(name))
+		return false;
+	if (ids->convert) {
+		char *answer = ids->convert(ids->context, kind == USER ? "usr" : "grp", name);
+		found = answer && parse_id(answer, id);
+		free(answer);
+		return found;
+	}
+	found = ask_system(&query);
+	free(query.found_name);
+	*id = query.found_id;
+	return found;
+}
+
+/* FNV-1a. Names with the same hash take the keys (hash, 0), (hash, 1), ... */
+static uint64_t hash_name(enum kind kind, const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325u + (uint64_t)kind;
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+	return hash;
+}
+
+static const struct named *find_named(struct fs_ids *ids, enum kind kind, const char *name)
+{
+	uint64_t hash = hash_name(kind, name), attempt;
+	const uint64_t *index;
+	bool inserted;
+
+	for (attempt = 0; (index = hashmap_get(&ids->ids, hash, attempt)); attempt++) {
+		const struct named *known = &ids->answers.items[*index];
+		if (known->kind == kind && !strcmp(known->name, name))
+			return known;
+	}
+	struct named answer = { .name = xstrdup(name), .kind = kind };
+
+	answer.found = look_up_id(ids, kind, name, &answer.id);
+	hashmap_put(&ids->ids, hash, attempt, ids->answers.count, &inserted);
+	vec_push(&ids->answers, answer);
+	return &ids->answers.items[ids->answers.count - 1];
+}
+
+static bool id_of(struct fs_ids *ids, enum kind kind, const char *name, uint32_t *id)
+{
+	const struct named *answer = find_named(ids, kind, name);
+
+	if (answer->found)
+		*id = answer->id;
+	return answer->found;
+}
+
+bool fs_user_id(struct fs_ids *ids, const char *name, uint32_t *uid)
+{
+	return id_of(ids, USER, name, uid);
+}
+
+bool fs_group_id(struct fs_ids *ids, const char *name, uint32_t *gid)
+{
+	return id_of(ids, GROUP, name, gid);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Record locks that mark living daemons and their connections. */
+#include "fs/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/operator.h"
+
+#define SLOT_BYTES 4
+#define PID_FILE_LIMIT 32 /* a file longer than this is not one of ours */
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static int lock_range(int fd, off_t start, off_t length)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+
+	return fcntl(fd, F_SETLK, &lock);
+}
+
+int fs_take_slot(const char *lock_file, int slots)
+{
+	int error = EBUSY;
+	int fd = fs_operator_open(lock_file, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+
+	if (fd < 0)
+		return -1;
+	for (int i = 0; i < slots; i++) {
+		if (lock_range(fd, (off_t)i * SLOT_BYTES, SLOT_BYTES) == 0)
+			return fd;
+		if (errno != EACCES && errno != EAGAIN) {
+			error = errno;
+			break;
+		}
+	}
+	close(fd);
+	return fail(error);
+}
+
+static bool is_same_file(const struct fs_stat *a, const struct fs_stat *b)
+{
+	return a->dev == b->dev && a->ino == b->ino;
+}
+
+/* Steps of writing the pid file: each returns 0 or -1 with errno, and is named in the message of its failure. */
+
+static int remove_other_kind(struct fs_pid_file *file)
+{
+	struct fs_stat st;
+
+	if (fs_lstat_at(file->dir_fd, file->name, &st) < 0)
+		return errno == ENOENT ? 0 : -1;
+	return S_ISREG(st.mode) ? 0 : fs_unlink_at(file->dir_fd, file->name);
+}
+
+static int open_file(struct fs_pid_file *file)
+{
+	file->fd = fs_open_at(file->dir_fd, file->name, O_RDWR | O_CREAT, 0664);
+	return file->fd < 0 ? -1 : 0;
+}
+
+static int lock_file(struct fs_pid_file *file)
+{
+	return lock_range(file->fd, 0, SLOT_BYTES);
+}
+
+static int check_small(struct fs_pid_file *file)
+{
+	struct fs_stat st;
+
+	if (fs_stat_at_fd(file->fd, &st) < 0)
+		return -1;
+	return st.size <= PID_FILE_LIMIT ? 0 : fail(EFBIG);
+}
+
+static int check_regular(struct fs_pid_file *file)
+{
+	struct fs_stat st;
+
+	if (fs_stat_at_fd(file->fd, &st) < 0)
+		return -1;
+	return S_ISREG(st.mode) ? 0 : fail(EINVAL);
+}
+
+static int check_not_replaced(struct fs_pid_file *file)
+{
+	struct fs_stat opened, named;
+
+	if (fs_stat_at_fd(file->fd, &opened) < 0 || fs_lstat_at(file->dir_fd, file->name, &named) < 0)
+		return -1;
+	return is_same_file(&opened, &named) ? 0 : fail(ESTALE);
+}
+
+static int truncate_file(struct fs_pid_file *file)
+{
+	return ftruncate(file->fd, 0);
+}
+
+static int write_pid(struct fs_pid_file *file)
+{
+	char text[32];
+	int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+
+	return fs_write_all(file->fd, text, (size_t)length);
+}
+
+static const struct {
+	int (*run)(struct fs_pid_file *file);
+	const char *what;
+} steps[] = {
+	{ remove_other_kind, "unlink" },
+	{ open_file, "open" },
+	{ lock_file, "lock" },
+	{ check_small, "find small" },
+	{ check_regular, "verify stat info for" },
+	{ check_not_replaced, "avoid file overwrite race for" },
+	{ truncate_file, "truncate" },
+	{ write_pid, "write" },
+};
+
+int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char **what)
+{
+	*pid_file = (struct fs_pid_file)FS_PID_FILE_INIT;
+	*what = "create";
+	pid_file->dir_fd = fs_operator_parent(path, pid_file->name);
+	if (pid_file->dir_fd < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		if (steps[i].run(pid_file) < 0) {
+			int error = errno;
+			*what = steps[i].what;
+			fs_pid_file_close(pid_file);
+			return fail(error);
+		}
+	}
+	pid_file->owner = getpid();
+	return 0;
+}
+
+void fs_pid_file_remove(struct fs_pid_file *pid_file)
+{
+	if (pid_file->fd >= 0 && pid_file->owner == getpid() && check_not_replaced(pid_file) == 0)
+		fs_unlink_at(pid_file->dir_fd, pid_file->name);
+	fs_pid_file_close(pid_file);
+}
+
+void fs_pid_file_close(struct fs_pid_file *pid_file)
+{
+	if (pid_file->fd >= 0)
+		close(pid_file->fd);
+	if (pid_file->dir_fd >= 0)
+		close(pid_file->dir_fd);
+	*pid_file = (struct fs_pid_file)FS_PID_FILE_INIT;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Temp files. The registry is static memory, so that a signal handler can walk it: a slot belongs to the thread that claimed
+ * it, and its state tells everybody else whether name and directory are valid.
+ *
+ * A thread that is about to make an object says OPENING and then looks whether the process is ending; whoever ends the process
+ * says so first and then looks at the slots. One of the two sees the other, so no file is left behind.
+ */
+#include "fs/temp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/root.h"
+#include "lib/exit.h"
+
+#define SLOTS 1024          /* temp files at one time: a few for each thread */
+#define SUFFIX_LENGTH 6
+#define BASENAME_LIMIT 246  /* protocol/03 section 7.4 */
+#define NAME_ATTEMPTS 100
+
+enum slot_state { FREE, CLAIMED, OPENING, LIVE };
+
+struct slot {
+	_Atomic int state;
+	int dir_fd;
+	pid_t process, thread;
+	char name[FS_TEMP_NAME_SIZE];
+};
+
+static struct {
+	struct slot slots[SLOTS];
+	_Atomic int used; /* slots from here on have never been claimed */
+	_Atomic bool ending, installed;
+} registry;
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static pid_t this_thread(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+/* ".NAME." for a file NAME; returns the length. */
+static size_t name_prefix(char *out, const char *name)
+{
+	size_t length;
+
+	name += *name == '.';
+	length = strlen(name);
+	if (length > BASENAME_LIMIT) {
+		bool in_character = (unsigned char)name[BASENAME_LIMIT] >= 0x80;
+		length = BASENAME_LIMIT;
+		while (in_character && length > 0 && (unsigned char)name[length - 1] >= 0x80)
+			length--;
+	}
+	out[0] = '.';
+	memcpy(out + 1, name, length);
+	length++;
+	if (out[length - 1] == '.')
+		length--;
+	out[length++] = '.';
+	return length;
+}
+
+static int add_random_suffix(char *out)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	uint64_t random;
+
+	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+		return -1;
+	for (int i = 0; i < SUFFIX_LENGTH; i++) {
+		out[i] = letters[random % (sizeof letters - 1)];
+		random /= sizeof letters - 1;
+	}
+	out[SUFFIX_LENGTH] = '\0';
+	return 0;
+}
+
+static void raise_used(int count)
+{
+	int used = atomic_load(&registry.used);
+
+	while (used < count && !atomic_compare_exchange_weak(&registry.used, &used, count))
+		;
+}
+
+static int claim_slot(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *slot = &registry.slots[i];
+		int expected = FREE;
+
+		if (!atomic_compare_exchange_strong(&slot->state, &expected, CLAIMED))
+			continue;
+		raise_used(i + 1);
+		slot->process = getpid();
+		slot->thread = this_thread();
+		return i;
+	}
+	return fail(EMFILE);
+}
+
+static void set_state(const struct fs_temp *temp, enum slot_state state)
+{
+	atomic_store(&registry.slots[temp->slot].state, state);
+}
+
+/* What is made under the temp name, and from what. */
+struct maker {
+	int (*make)(struct fs_temp *temp, const struct maker *maker);
+	const char *text; /* symlink target or old name */
+	int old_dir_fd;
+	mode_t mode;
+	uint32_t major, minor;
+};
+
+/* Try one name: 0, or -1 with EEXIST to try another. The slot is CLAIMED before and, on failure, after. */
+static int make_registered(struct fs_temp *temp, const struct maker *maker)
+{
+	struct slot *slot = &registry.slots[temp->slot];
+
+	slot->dir_fd = temp->dir_fd;
+	memcpy(slot->name, temp->name, sizeof slot->name);
+	atomic_store(&slot->state, OPENING);
+	int result = atomic_load(&registry.ending) ? fail(ECANCELED) : maker->make(temp, maker);
+
+	atomic_store(&slot->state, result < 0 ? CLAIMED : LIVE);
+	return result;
+}
+
+static int make_file(struct fs_temp *temp, const struct maker *maker)
+{
+	(void)maker;
+	temp->fd = openat(temp->dir_fd, temp->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return temp->fd < 0 ? -1 : 0;
+}
+
+static int make_symlink(struct fs_temp *temp, const struct maker *maker)
+{
+	return fs_symlink_at(maker->text, temp->dir_fd, temp->name);
+}
+
+static int make_node(struct fs_temp *temp, const struct maker *maker)
+{
+	return fs_mknod_at(temp->dir_fd, temp->name, maker->mode, maker->major, maker->minor);
+}
+
+static int make_link(struct fs_temp *temp, const struct maker *maker)
+{
+	return fs_link_at(maker->old_dir_fd, maker->text, temp->dir_fd, temp->name);
+}
+
+static int make_nothing(struct fs_temp *temp, const struct maker *maker)
+{
+	struct fs_stat st;
+
+	(void)maker;
+	if (fs_lstat_at(temp->dir_fd, temp->name, &st) == 0)
+		return fail(EEXIST);
+	return errno == ENOENT ? 0 : -1;
+}
+
+static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const struct maker *maker)
+{
+	int result = -1;
+
+	if (strlen(name) >= FS_TEMP_NAME_SIZE)
+		return fail(ENAMETOOLONG);
+	temp->fd = -1;
+	temp->is_link = maker->make == make_link || maker->make == make_nothing;
+	temp->dir_fd = dir_fd;
+	temp->slot = claim_slot();
+	if (temp->slot < 0)
+		return -1;
+	size_t prefix = name_prefix(temp->name, name);
+
+	for (int i = 0; i < NAME_ATTEMPTS && result < 0; i++) {
+		if (add_random_suffix(temp->name + prefix) < 0)
+			break;
+		result = make_registered(temp, maker);
+		if (result < 0 && errno != EEXIST)
+			break;
+	}
+	if (result < 0)
+		set_state(temp, FREE);
+	return result;
+}
+
+int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name)
+{
+	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_file });
+}
+
+int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target)
+{
+	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_symlink, .text = target });
+}
+
+int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor)
+{
+	return make_temp(temp, dir_fd, name,
+			 &(struct maker){ .make = make_node, .mode = mode, .major = major, .minor = minor });
+}
+
+int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name)
+{
+	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_link, .text = old_name, .old_dir_fd = old_dir_fd });
+}
+
+int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name)
+{
+	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_nothing });
+}
+
+static int close_file(struct fs_temp *temp)
+{
+	int result = temp->fd < 0 ? 0 : close(temp->fd);
+
+	temp->fd = -1;
+	return result;
+}
+
+/*
+ * Closed before it is renamed: some file systems report only then that the content did not fit. The slot stays LIVE until the
+ * rename is over, so that an ending process removes the file or finds it gone.
+ */
+int fs_temp_commit(struct fs_temp *temp, const char *name)
+{
+	if (close_file(temp) < 0 || fs_rename_at(temp->dir_fd, temp->name, temp->dir_fd, name) < 0) {
+		int error = errno;
+		fs_temp_discard(temp);
+		return fail(error);
+	}
+	/* Between two links of one file rename does nothing. */
+	if (temp->is_link)
+		fs_unlink_at(temp->dir_fd, temp->name);
+	set_state(temp, FREE);
+	return 0;
+}
+
+void fs_temp_discard(struct fs_temp *temp)
+{
+	close_file(temp);
+	fs_unlink_at(temp->dir_fd, temp->name);
+	set_state(temp, FREE);
+}
+
+/* Let another thread finish making its object, but not for ever: it may have been stopped. */
+static void await_opening(struct slot *slot)
+{
+	static const struct timespec millisecond = { 0, 1000000 };
+
+	for (int i = 0; i < 100 && atomic_load(&slot->state) == OPENING; i++)
+		nanosleep(&millisecond, NULL);
+}
+
+void fs_temp_remove_all(void)
+{
+	int error = errno, used;
+	pid_t process = getpid(), thread = this_thread();
+
+	atomic_store(&registry.ending, true);
+	used = atomic_load(&registry.used);
+	for (int i = 0; i < used; i++) {
+		struct slot *slot = &registry.slots[i];
+		int state = atomic_load(&slot->state);
+
+		if (state == OPENING && slot->process == process && slot->thread != thread)
+			await_opening(slot);
+		state = atomic_load(&slot->state);
+		if ((state == OPENING || state == LIVE) && slot->process == process)
+			unlinkat(slot->dir_fd, slot->name, 0);
+	}
+	errno = error;
+}
+
+static void remove_on_exit(void *context, int code)
+{
+	(void)context, (void)code;
+	atomic_store(&registry.installed, false); /* a hook leaves the stack when it runs */
+	fs_temp_remove_all();
+}
+
+void fs_temp_install(void)
+{
+	atomic_store(&registry.ending, false);
+	if (!atomic_exchange(&registry.installed, true))
+		exit_push_hook(remove_on_exit, NULL);
+}
