@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every system test shares: where the program is, a place to work in, and no process left behind."""
+import os
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import harness  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "core: also run under the sanitizers, which are several times slower")
+
+
+def pytest_report_header(config):
+    return f"program under test: {harness.HUAI}; compared with {harness.stock_version()}"
+
+
+@pytest.fixture(scope="session")
+def workspace():
+    """A directory that every user may enter (a module may be served as nobody), gone at the end."""
+    path = tempfile.mkdtemp(prefix="rsync-huai-test.")
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def place(workspace):
+    """The same for one test."""
+    path = tempfile.mkdtemp(dir=workspace)
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def tmpfs_place():
+    """A directory on tmpfs for one test, where this machine has one."""
+    if not os.access("/dev/shm", os.W_OK):
+        pytest.skip("no writable /dev/shm")
+    path = tempfile.mkdtemp(prefix="rsync-huai-test.", dir="/dev/shm")
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
