@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The --chmod language: parsed once into items, applied to each mode. */
+#include "fs/chmod.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fs/file.h"
+#include "lib/alloc.h"
+#include "lib/vec.h"
+
+enum scope { ANY, DIRECTORIES, FILES };
+enum classes { USER = 4, GROUP = 2, OTHER = 1, ALL = 7 };
+
+struct item {
+	enum scope scope;
+	char operator;       /* '+', '-', '='; '0' for an octal mode */
+	unsigned classes;    /* 0: none named, which is all of them under the umask */
+	mode_t bits;         /* rwx of one class, or the whole octal mode */
+	bool conditional_x;  /* X */
+	bool set_id, sticky; /* s, t */
+	char copy_from;      /* 'u', 'g', 'o' or 0 */
+};
+
+struct chmod_rules {
+	VEC(struct item) items;
+	mode_t mask; /* the umask at the time of parsing */
+};
+
+static bool parse_class(struct item *item, char letter)
+{
+	switch (letter) {
+	case 'D':
+	case 'F': {
+		enum scope scope = letter == 'D' ? DIRECTORIES : FILES;
+		if (item->scope != ANY && item->scope != scope)
+			return false;
+		item->scope = scope;
+		return true;
+	}
+	case 'u':
+		item->classes |= USER;
+		return true;
+	case 'g':
+		item->classes |= GROUP;
+		return true;
+	case 'o':
+		item->classes |= OTHER;
+		return true;
+	case 'a':
+		item->classes |= ALL;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_octal(struct item *item, const char *text, size_t length)
+{
+	item->operator = '0';
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '7')
+			return false;
+		item->bits = item->bits * 8 + (mode_t)(text[i] - '0');
+		if (item->bits > 07777)
+			return false;
+	}
+	return item->classes == 0;
+}
+
+static bool parse_permission(struct item *item, char letter)
+{
+	switch (letter) {
+	case 'r':
+		item->bits |= 4;
+		return true;
+	case 'w':
+		item->bits |= 2;
+		return true;
+	case 'x':
+		item->bits |= 1;
+		return true;
+	case 'X':
+		item->conditional_x = true;
+		return true;
+	case 's':
+		item->set_id = true;
+		return true;
+	case 't':
+		item->sticky = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_permissions(struct item *item, const char *text, size_t length)
+{
+	if (length == 1 && strchr("ugo", *text)) {
+		item->copy_from = *text;
+		return true;
+	}
+	for (size_t i = 0; i < length; i++)
+		if (!parse_permission(item, text[i]))
+			return false;
+	return true;
+}
+
+static bool parse_item(struct item *item, const char *text, size_t length)
+{
+	size_t i = 0;
+
+	*item = (struct item){ .scope = ANY };
+	while (i < length && parse_class(item, text[i]))
+		i++;
+	if (i == length)
+		return false;
+	if (text[i] >= '0' && text[i] <= '7')
+		return parse_octal(item, text + i, length - i);
+	if (!strchr("+-=", text[i]))
+		return false;
+	item->operator = text[i++];
+	return parse_permissions(item, text + i, length - i);
+}
+
+static struct chmod_rules *rules_new(void)
+{
+	struct chmod_rules *rules = xcalloc(1, sizeof *rules);
+
+	rules->mask = fs_umask();
+	return rules;
+}
+
+bool chmod_parse(struct chmod_rules **rules, const char *text)
+{
+	struct chmod_rules *list = *rules ? *rules : rules_new();
+	size_t before = list->items.count;
+
+	for (;;) {
+		struct item item;
+		size_t length = strcspn(text, ",");
+
+		if (!parse_item(&item, text, length)) {
+			list->items.count = before;
+			if (!*rules)
+				chmod_free(list);
+			return false;
+		}
+		vec_push(&list->items, item);
+		if (!text[length])
+			break;
+		text += length + 1;
+	}
+	*rules = list;
+	return true;
+}
+
+/* The rwx bits that the item names, for every class it concerns. */
+static mode_t named_bits(const struct item *item, mode_t mode, mode_t mask, bool may_execute)
+{
+	unsigned classes = item->classes ? item->classes : ALL;
+	mode_t bits = item->bits;
+
+	if (item->copy_from)
+		bits = mode >> (item->copy_from == 'u' ? 6 : item->copy_from == 'g' ? 3 : 0) & 7;
+	if (item->conditional_x)
+		bits = may_execute ? bits | 1 : bits & ~(mode_t)1;
+	mode_t all = (classes & USER ? bits << 6 : 0) | (classes & GROUP ? bits << 3 : 0) | (classes & OTHER ? bits : 0);
+
+	return item->classes ? all : all & ~mask;
+}
+
+/* Set-id bits of the item's classes; without u and g it is the user's. */
+static mode_t set_id_bits(unsigned classes)
+{
+	mode_t bits = (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0);
+
+	return bits ? bits : S_ISUID;
+}
+
+/* What "=" takes away before it adds. */
+static mode_t cleared_bits(const struct item *item)
+{
+	unsigned classes = item->classes ? item->classes : ALL;
+	mode_t bits = (classes & USER ? S_IRWXU : 0) | (classes & GROUP ? S_IRWXG : 0) | (classes & OTHER ? S_IRWXO : 0);
+
+	if (item->copy_from)
+		bits |= (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0) | (classes & OTHER ? S_ISVTX : 0);
+	if (item->set_id)
+		bits |= set_id_bits(item->classes);
+	return bits;
+}
+
+static mode_t apply_item(const struct item *item, mode_t mode, mode_t mask, bool may_execute)
+{
+	mode_t bits;
+
+	if (item->operator == '0')
+		return (mode & ~(mode_t)07777) | item->bits;
+	bits = named_bits(item, mode, mask, may_execute);
+	bits |= (item->set_id ? set_id_bits(item->classes) : 0) | (item->sticky ? S_ISVTX : 0);
+	if (item->operator == '-')
+		return mode & ~bits;
+	if (item->operator == '=')
+		mode &= ~cleared_bits(item);
+	return mode | bits;
+}
+
+mode_t chmod_apply(const struct chmod_rules *rules, mode_t mode)
+{
+	bool is_dir = S_ISDIR(mode);
+	bool may_execute = is_dir || mode & 0111;
+
+	if (!rules || S_ISLNK(mode))
+		return mode;
+	for (size_t i = 0; i < rules->items.count; i++) {
+		const struct item *item = &rules->items.items[i];
+		if (item->scope != (is_dir ? FILES : DIRECTORIES))
+			mode = apply_item(item, mode, rules->mask, may_execute);
+	}
+	return mode;
+}
+
+void chmod_free(struct chmod_rules *rules)
+{
+	if (!rules)
+		return;
+	vec_free(&rules->items);
+	free(rules);
+}
