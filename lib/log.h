@@ -34,7 +34,7 @@ const char *log_role(void);
 
 /* One message; a '\n' is added when fmt does not end in one. */
 void log_msg(enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void log_vmsg(enum log_kind kind, const char *fmt, va_list args);
+void log_vmsg(enum log_kind kind, const char *fmt, va_list args) __attribute__((format(printf, 2, 0), nonnull(2)));
 
 #define log_info(...) log_msg(L_INFO, __VA_ARGS__)
 #define log_warning(...) log_msg(L_WARNING, __VA_ARGS__)

@@ -27,7 +27,7 @@ void strbuf_add(struct strbuf *sb, const void *bytes, size_t length);
 void strbuf_add_char(struct strbuf *sb, char c);
 void strbuf_add_string(struct strbuf *sb, const char *text);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args);
+void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) __attribute__((format(printf, 2, 0), nonnull(2)));
 /* Add "/" (unless empty or already ending in one) and then `name`; "" and "." as current content count as empty. */
 void strbuf_add_path(struct strbuf *sb, const char *name);
 /* Give the bytes away (malloc'ed, NUL-terminated) and reset to STRBUF_INIT. */

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lib/: memory, strings, maps, vectors, escaping, the log and the end of the process. */
+#include "expect_die.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/alloc.h"
+#include "lib/checked.h"
+#include "lib/hashmap.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+
+static void test_allocation_refuses_products_that_wrap(void **state)
+{
+	(void)state;
+	expect_die(EXIT_MALLOC, "out of memory", (void)xcalloc(SIZE_MAX / 2, 3));
+	expect_die(EXIT_MALLOC, "out of memory", (void)xrealloc_array(NULL, SIZE_MAX / 8 + 1, 8));
+	free(xmalloc(0));
+}
+
+static void test_peer_allocation_has_a_ceiling(void **state)
+{
+	uint8_t *memory;
+
+	(void)state;
+	memory = peer_alloc(4, 256, 1024);
+	assert_non_null(memory);
+	for (size_t i = 0; i < 1024; i++)
+		assert_int_equal(memory[i], 0);
+	free(memory);
+	expect_die(EXIT_MALLOC, "exceeded --max-alloc=1024 setting", (void)peer_alloc(4, 257, 1024));
+	expect_die(EXIT_MALLOC, "exceeded --max-alloc=1073741824 setting", (void)peer_alloc(SIZE_MAX, 16, 1 << 30));
+}
+
+static void test_checked_arithmetic_sees_wrapping(void **state)
+{
+	int32_t sum;
+
+	(void)state;
+	assert_true(checked_add(INT32_MAX - 1, 1, &sum));
+	assert_int_equal(sum, INT32_MAX);
+	assert_false(checked_add(INT32_MAX, 1, &sum));
+	assert_false(checked_mul(1 << 30, 2, &sum));
+	assert_false(checked_sub(INT32_MIN, 1, &sum));
+}
+
+static void test_strbuf_grows_and_keeps_nuls(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	char *text;
+
+	(void)state;
+	assert_string_equal(strbuf_text(&sb), "");
+	strbuf_add(&sb, "a\0b", 3);
+	strbuf_addf(&sb, "%0200d", 7);
+	assert_int_equal(sb.length, 203);
+	assert_memory_equal(sb.data, "a\0b000", 6);
+	assert_int_equal(sb.data[203], '\0');
+	strbuf_truncate(&sb, 3);
+	assert_int_equal(sb.length, 3);
+	text = strbuf_detach(&sb);
+	assert_memory_equal(text, "a\0b", 4);
+	assert_null(sb.data);
+	free(text);
+	text = strbuf_detach(&sb);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+static void test_strbuf_joins_paths(void **state)
+{
+	static const struct { const char *base, *name, *joined; } cases[] = {
+		{ "", "x", "x" }, { ".", "x", "x" }, { "a", "x", "a/x" }, { "a/", "x", "a/x" }, { "/", "x", "/x" },
+		{ "..", "x", "../x" },
+	};
+	struct strbuf sb = STRBUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		strbuf_reset(&sb);
+		strbuf_add_string(&sb, cases[i].base);
+		strbuf_add_path(&sb, cases[i].name);
+		assert_string_equal(strbuf_text(&sb), cases[i].joined);
+	}
+	strbuf_free(&sb);
+}
+
+static void test_hashmap_keeps_what_was_put_first(void **state)
+{
+	struct hashmap map = HASHMAP_INIT;
+	bool inserted;
+
+	(void)state;
+	assert_null(hashmap_get(&map, 0, 0));
+	for (uint64_t i = 0; i < 20000; i++) {
+		assert_int_equal(*hashmap_put(&map, i % 7, i, i * 3, &inserted), i * 3);
+		assert_true(inserted);
+	}
+	assert_int_equal(*hashmap_put(&map, 5, 5, 99, &inserted), 15);
+	assert_false(inserted);
+	assert_int_equal(map.count, 20000);
+	for (uint64_t i = 0; i < 20000; i++)
+		assert_int_equal(*hashmap_get(&map, i % 7, i), i * 3);
+	assert_null(hashmap_get(&map, 6, 5));
+	hashmap_free(&map);
+}
+
+static void test_vector_grows(void **state)
+{
+	VEC(int) v = VEC_INIT;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		vec_push(&v, i);
+	assert_int_equal(v.count, 100);
+	assert_int_equal(v.items[99], 99);
+	vec_free(&v);
+	assert_null(v.items);
+}
+
+struct escape_case { const char *raw, *c, *utf8, *eight; };
+
+/* protocol/06 section 8.13, with DEL and C1 controls escaped as protocol/08 section 6 asks for. */
+static const struct escape_case escapes[] = {
+	{ "nl\nx", "nl\\#012x", "nl\\#012x", "nl\\#012x" },
+	{ "tab\there", "tab\there", "tab\there", "tab\there" },
+	{ "del\x7f", "del\\#177", "del\\#177", "del\\#177" },
+	{ "\xc3\xa9", "\\#303\\#251", "\xc3\xa9", "\xc3\xa9" },
+	{ "bad\xff", "bad\\#377", "bad\\#377", "bad\xff" },
+	{ "bad\xc3", "bad\\#303", "bad\\#303", "bad\xc3" },
+	{ "\xc2\x9b", "\\#302\\#233", "\\#302\\#233", "\xc2\x9b" },
+	{ "bs\\#012", "bs\\#134#012", "bs\\#134#012", "bs\\#134#012" },
+	{ "bs\\#0123", "bs\\#134#0123", "bs\\#134#0123", "bs\\#134#0123" },
+	{ "bs\\#01", "bs\\#01", "bs\\#01", "bs\\#01" },
+	{ "bs\\x", "bs\\x", "bs\\x", "bs\\x" },
+	{ "esc\x1b[0m", "esc\\#033[0m", "esc\\#033[0m", "esc\\#033[0m" },
+};
+
+static void check_escapes(size_t offset, int eight_bit)
+{
+	char out[64];
+	const char *wanted;
+
+	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+		memcpy(&wanted, (const char *)&escapes[i] + offset, sizeof wanted);
+		assert_int_equal(log_escape(out, sizeof out, escapes[i].raw, strlen(escapes[i].raw), eight_bit), strlen(wanted));
+		assert_string_equal(out, wanted);
+	}
+}
+
+static void test_escaping_follows_the_locale(void **state)
+{
+	(void)state;
+	setlocale(LC_ALL, "C");
+	check_escapes(offsetof(struct escape_case, c), 0);
+	check_escapes(offsetof(struct escape_case, eight), 1);
+	if (setlocale(LC_ALL, "C.UTF-8"))
+		check_escapes(offsetof(struct escape_case, utf8), 0);
+	setlocale(LC_ALL, "C");
+}
+
+static void test_escaping_cuts_between_characters(void **state)
+{
+	char out[8] = "unused";
+
+	(void)state;
+	assert_int_equal(log_escape(out, 6, "ab\ncd", 5, 0), 9);
+	assert_string_equal(out, "ab");
+	assert_int_equal(log_escape(NULL, 0, "ab\ncd", 5, 0), 9);
+}
+
+struct heard { int count; enum log_kind kind; char text[4096]; };
+
+static void hear(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	struct heard *heard = context;
+
+	heard->count++;
+	heard->kind = kind;
+	if (length < sizeof heard->text) {
+		memcpy(heard->text, text, length);
+		heard->text[length] = '\0';
+	}
+}
+
+static void test_log_lines_end_in_one_newline(void **state)
+{
+	struct heard heard = { 0 };
+	struct log_sink old = log_set_sink((struct log_sink){ hear, &heard });
+
+	(void)state;
+	log_set_role("sender");
+	log_warning("with %s\n", "one");
+	assert_string_equal(heard.text, "with one\n");
+	assert_int_equal(heard.kind, L_WARNING);
+	log_info("%03000d", 1);
+	assert_int_equal(strlen(heard.text), 3001);
+	assert_false(log_saw_xfer_error());
+	log_errno(L_ERROR_XFER, ENOENT, "open \"%s\" failed", "x");
+	assert_string_equal(heard.text, "rsync: [sender] open \"x\" failed: No such file or directory (2)\n");
+	assert_true(log_saw_xfer_error());
+	assert_int_equal(heard.count, 3);
+	log_set_sink(old);
+	log_set_role("client");
+}
+
+static void *log_much(void *argument)
+{
+	for (int i = 0; i < 500; i++)
+		log_info("%s", (const char *)argument);
+	return NULL;
+}
+
+static void test_log_serialises_threads(void **state)
+{
+	struct heard heard = { 0 };
+	struct log_sink old = log_set_sink((struct log_sink){ hear, &heard });
+	pthread_t threads[4];
+	char line[] = "a line of a worker";
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, log_much, line), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	log_set_sink(old);
+	assert_int_equal(heard.count, 2000);
+}
+
+static void test_exit_codes_have_the_meanings_of_rsync(void **state)
+{
+	(void)state;
+	assert_string_equal(exit_meaning(EXIT_STREAMIO), "error in rsync protocol data stream");
+	assert_string_equal(exit_meaning(EXIT_PARTIAL), "some files/attrs were not transferred (see previous errors)");
+	assert_string_equal(exit_meaning(127), "remote command not found");
+	assert_string_equal(exit_meaning(77), "unexplained error");
+}
+
+/* Runs `body` in a child whose stderr is collected; returns the exit status. */
+static int in_child(void (*body)(void), char *out, size_t size)
+{
+	int fds[2], status;
+	size_t length = 0;
+	ssize_t got;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], STDERR_FILENO);
+		body();
+		_exit(99);
+	}
+	close(fds[1]);
+	while ((got = read(fds[0], out + length, size - 1 - length)) > 0)
+		length += (size_t)got;
+	out[length] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void hook_first(void *context, int code)
+{
+	(void)context;
+	dprintf(STDERR_FILENO, "hook 1 code %d\n", code);
+}
+
+static void hook_second(void *context, int code)
+{
+	(void)context;
+	(void)code;
+	dprintf(STDERR_FILENO, "hook 2\n");
+	exit_report();
+	die(EXIT_SOCKETIO, "the hook failed");
+}
+
+static void die_with_hooks(void)
+{
+	exit_push_hook(hook_first, NULL);
+	exit_push_hook(hook_second, NULL);
+	die(EXIT_PROTOCOL, "why");
+}
+
+static void die_vanished(void)
+{
+	exit_with_at(EXIT_VANISHED, "/some/where/sender.c", 12);
+}
+
+static void die_quietly(void)
+{
+	exit_set_quiet(true);
+	die(EXIT_SYNTAX, "%s", "text");
+}
+
+static void test_the_end_runs_hooks_once_and_reports_once(void **state)
+{
+	char out[1024];
+
+	(void)state;
+	assert_int_equal(in_child(die_with_hooks, out, sizeof out), EXIT_SOCKETIO);
+	assert_non_null(strstr(out, "why\nhook 2\nrsync error: protocol incompatibility (code 2) at test_lib_ground.c("));
+	assert_non_null(strstr(out, "the hook failed\nhook 1 code 10\n"));
+	assert_null(strstr(strstr(out, "rsync error") + 1, "rsync error"));
+}
+
+static void test_the_final_line_is_a_warning_for_vanished_files(void **state)
+{
+	char out[1024];
+
+	(void)state;
+	assert_int_equal(in_child(die_vanished, out, sizeof out), EXIT_VANISHED);
+	assert_ptr_equal(strstr(out, "rsync warning: some files vanished before they could be transferred (code 24) at "
+				"sender.c(12) [client="), out);
+	assert_int_equal(in_child(die_quietly, out, sizeof out), EXIT_SYNTAX);
+	assert_string_equal(out, "text\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_allocation_refuses_products_that_wrap),
+		cmocka_unit_test(test_peer_allocation_has_a_ceiling),
+		cmocka_unit_test(test_checked_arithmetic_sees_wrapping),
+		cmocka_unit_test(test_strbuf_grows_and_keeps_nuls),
+		cmocka_unit_test(test_strbuf_joins_paths),
+		cmocka_unit_test(test_hashmap_keeps_what_was_put_first),
+		cmocka_unit_test(test_vector_grows),
+		cmocka_unit_test(test_escaping_follows_the_locale),
+		cmocka_unit_test(test_escaping_cuts_between_characters),
+		cmocka_unit_test(test_log_lines_end_in_one_newline),
+		cmocka_unit_test(test_log_serialises_threads),
+		cmocka_unit_test(test_exit_codes_have_the_meanings_of_rsync),
+		cmocka_unit_test(test_the_end_runs_hooks_once_and_reports_once),
+		cmocka_unit_test(test_the_final_line_is_a_warning_for_vanished_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
