@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The order of entries and the fate of equal names (protocol/02 section 5). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attrs/entry.h"
+
+static struct entry *add(struct entries *list, const char *name, bool is_dir)
+{
+	struct entry *entry = entries_add(list, name, strlen(name));
+
+	entry->mode = is_dir ? 040755 : 0100644;
+	return entry;
+}
+
+/* A trailing "/" marks a directory. */
+static void add_names(struct entries *list, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(names[i]);
+		bool is_dir = names[i][length - 1] == '/';
+		struct entry *entry = entries_add(list, names[i], is_dir ? length - 1 : length);
+		entry->mode = is_dir ? 040755 : 0100644;
+	}
+}
+
+/* The top level of the whole-tree vector of protocol/02 5.3, in order. */
+static const char *const vector[] = {
+	"./", "\x01", "..y", ".x", "A", "a\n", "a b", "a!", "a-b", "a.b", "a0", "ab", "~", "\xc3\xa9", "\xff",
+	"\x01" "d/", ".../", ".dot/", "B/", "a d/", "a-d/", "a.d/", "a/", "a0d/", "\xc3\xa9_d/", "\xfe" "d/",
+};
+#define VECTOR_COUNT (sizeof vector / sizeof *vector)
+
+static void assert_is_vector(const struct entries *list)
+{
+	assert_int_equal(list->count, VECTOR_COUNT);
+	for (size_t i = 0; i < VECTOR_COUNT; i++) {
+		size_t length = strlen(vector[i]);
+		if (vector[i][length - 1] == '/')
+			length--;
+		assert_int_equal(list->items[i].name_length, length);
+		assert_memory_equal(entry_name(list, &list->items[i]), vector[i], length);
+	}
+}
+
+static void test_sorting_gives_the_wire_order_from_any_arrival_order(void **state)
+{
+	(void)state;
+	srand(7);
+	for (int round = 0; round < 50; round++) {
+		const char *shuffled[VECTOR_COUNT];
+		struct entries list;
+
+		memcpy(shuffled, vector, sizeof vector);
+		for (size_t i = VECTOR_COUNT - 1; i > 0; i--) {
+			size_t j = (size_t)rand() % (i + 1);
+			const char *swap = shuffled[i];
+			shuffled[i] = shuffled[j];
+			shuffled[j] = swap;
+		}
+		entries_init(&list);
+		add_names(&list, shuffled, VECTOR_COUNT);
+		entries_sort(&list);
+		assert_is_vector(&list);
+		entries_free(&list);
+	}
+}
+
+static void test_long_equal_prefixes_are_ordered_by_what_follows(void **state)
+{
+	static const char *const names[] = { "prefix-long-z", "prefix-long-a", "prefix-long", "prefix-long/", "prefix-long-a/",
+					     "prefix-long.a/" };
+	static const char *const sorted[] = { "prefix-long", "prefix-long-a", "prefix-long-z", "prefix-long-a", "prefix-long.a",
+					      "prefix-long" };
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	add_names(&list, names, 6);
+	entries_sort(&list);
+	for (int i = 0; i < 6; i++)
+		assert_string_equal(entry_name(&list, &list.items[i]), sorted[i]);
+	entries_free(&list);
+}
+
+static void test_names_with_leading_slash_form_their_own_level(void **state)
+{
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	add(&list, "/srv", true);
+	add(&list, "/a-file", false);
+	add(&list, "zz", false);
+	add(&list, "!dir", true);
+	add(&list, "a", true);
+	entries_sort(&list);
+	assert_string_equal(entry_name(&list, &list.items[0]), "zz");
+	assert_string_equal(entry_name(&list, &list.items[1]), "!dir");
+	assert_string_equal(entry_name(&list, &list.items[2]), "/a-file");
+	assert_string_equal(entry_name(&list, &list.items[3]), "/srv");
+	assert_string_equal(entry_name(&list, &list.items[4]), "a");
+	entries_free(&list);
+}
+
+static void test_first_of_equal_names_stays_and_a_directory_wins(void **state)
+{
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	add(&list, "f", false)->size = 1;
+	add(&list, "n", false);
+	add(&list, "b", true)->flags = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+	add(&list, "f", false)->size = 2;
+	add(&list, "n", true);
+	add(&list, "b", true);
+	entries_sort(&list);
+	entries_mark_duplicates(&list);
+	/* f f n b b n */
+	assert_int_equal(list.items[0].size, 1);
+	assert_false(list.items[0].flags & ENTRY_DUPLICATE);
+	assert_true(list.items[1].flags & ENTRY_DUPLICATE);
+	assert_true(list.items[2].flags & ENTRY_DUPLICATE);
+	assert_int_equal(list.items[3].flags, ENTRY_TOP_DIR);
+	assert_true(list.items[4].flags & ENTRY_DUPLICATE);
+	assert_false(list.items[5].flags & ENTRY_DUPLICATE);
+	entries_free(&list);
+}
+
+static void test_find_tells_kinds_apart(void **state)
+{
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	add_names(&list, vector, VECTOR_COUNT);
+	entries_sort(&list);
+	for (size_t i = 0; i < VECTOR_COUNT; i++) {
+		bool is_dir = entry_is_dir(&list.items[i]);
+		assert_int_equal(entries_find(&list, entry_name(&list, &list.items[i]), is_dir), i);
+		assert_int_equal(entries_find(&list, entry_name(&list, &list.items[i]), !is_dir), -1);
+	}
+	assert_int_equal(entries_find(&list, "nothing", false), -1);
+	entries_free(&list);
+}
+
+static void test_side_records_follow_their_entry_through_a_sort(void **state)
+{
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	for (int i = 99; i >= 0; i--) {
+		char name[16];
+		snprintf(name, sizeof name, "n%02d", i);
+		struct entry *entry = entries_add(&list, name, strlen(name));
+		entry->mode = 0120777;
+		entries_set_target(&list, entry, name, strlen(name));
+		entries_side(&list, entry)->ino = (uint64_t)i;
+	}
+	entries_sort(&list);
+	for (int i = 0; i < 100; i++) {
+		assert_string_equal(entry_target(&list, &list.items[i]), entry_name(&list, &list.items[i]));
+		assert_int_equal(entry_side_of(&list, &list.items[i])->ino, i);
+	}
+	entries_free(&list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sorting_gives_the_wire_order_from_any_arrival_order),
+		cmocka_unit_test(test_long_equal_prefixes_are_ordered_by_what_follows),
+		cmocka_unit_test(test_names_with_leading_slash_form_their_own_level),
+		cmocka_unit_test(test_first_of_equal_names_stays_and_a_directory_wins),
+		cmocka_unit_test(test_find_tells_kinds_apart),
+		cmocka_unit_test(test_side_records_follow_their_entry_through_a_sort),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
