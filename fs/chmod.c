@@ -19,7 +19,7 @@ struct item {
 	unsigned classes;    /* 0: none named, which is all of them under the umask */
 	mode_t bits;         /* rwx of one class, or the whole octal mode */
 	bool conditional_x;  /* X */
-	bool set_id, sticky; /* s, t */
+	mode_t special;      /* what s and t stand for here */
 	char copy_from;      /* 'u', 'g', 'o' or 0 */
 };
 
@@ -69,6 +69,19 @@ static bool parse_octal(struct item *item, const char *text, size_t length)
 	return item->classes == 0;
 }
 
+/* s: the set-id bits of the classes named; without u and g the user's, which then stands alone, a "t" before it is lost. */
+static mode_t set_id_bits(unsigned classes)
+{
+	return (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0);
+}
+
+static void add_set_id(struct item *item)
+{
+	mode_t bits = set_id_bits(item->classes);
+
+	item->special = bits ? item->special | bits : S_ISUID;
+}
+
 static bool parse_permission(struct item *item, char letter)
 {
 	switch (letter) {
@@ -85,10 +98,10 @@ static bool parse_permission(struct item *item, char letter)
 		item->conditional_x = true;
 		return true;
 	case 's':
-		item->set_id = true;
+		add_set_id(item);
 		return true;
 	case 't':
-		item->sticky = true;
+		item->special |= S_ISVTX;
 		return true;
 	default:
 		return false;
@@ -156,7 +169,7 @@ bool chmod_parse(struct chmod_rules **rules, const char *text)
 	return true;
 }
 
-/* The rwx bits that the item names, for every class it concerns. */
+/* The rwx bits that the item names, for every class it concerns. An X that does not hold adds no x, but it takes x away. */
 static mode_t named_bits(const struct item *item, mode_t mode, mode_t mask, bool may_execute)
 {
 	unsigned classes = item->classes ? item->classes : ALL;
@@ -165,29 +178,21 @@ static mode_t named_bits(const struct item *item, mode_t mode, mode_t mask, bool
 	if (item->copy_from)
 		bits = mode >> (item->copy_from == 'u' ? 6 : item->copy_from == 'g' ? 3 : 0) & 7;
 	if (item->conditional_x)
-		bits = may_execute ? bits | 1 : bits & ~(mode_t)1;
+		bits = may_execute || item->operator == '-' ? bits | 1 : bits & ~(mode_t)1;
 	mode_t all = (classes & USER ? bits << 6 : 0) | (classes & GROUP ? bits << 3 : 0) | (classes & OTHER ? bits : 0);
 
 	return item->classes ? all : all & ~mask;
 }
 
-/* Set-id bits of the item's classes; without u and g it is the user's. */
-static mode_t set_id_bits(unsigned classes)
-{
-	mode_t bits = (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0);
-
-	return bits ? bits : S_ISUID;
-}
-
-/* What "=" takes away before it adds. */
+/* What "=" takes away before it adds: set-id bits only if it adds such bits or copies a class. */
 static mode_t cleared_bits(const struct item *item)
 {
 	unsigned classes = item->classes ? item->classes : ALL;
 	mode_t bits = (classes & USER ? S_IRWXU : 0) | (classes & GROUP ? S_IRWXG : 0) | (classes & OTHER ? S_IRWXO : 0);
 
 	if (item->copy_from)
-		bits |= (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0) | (classes & OTHER ? S_ISVTX : 0);
-	if (item->set_id)
+		bits |= set_id_bits(classes) | (classes & OTHER ? S_ISVTX : 0);
+	else if (item->special)
 		bits |= set_id_bits(item->classes);
 	return bits;
 }
@@ -198,8 +203,7 @@ static mode_t apply_item(const struct item *item, mode_t mode, mode_t mask, bool
 
 	if (item->operator == '0')
 		return (mode & ~(mode_t)07777) | item->bits;
-	bits = named_bits(item, mode, mask, may_execute);
-	bits |= (item->set_id ? set_id_bits(item->classes) : 0) | (item->sticky ? S_ISVTX : 0);
+	bits = named_bits(item, mode, mask, may_execute) | item->special;
 	if (item->operator == '-')
 		return mode & ~bits;
 	if (item->operator == '=')
