@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mechanical part of the code style, and of the architecture: layout, function length, who may include and call whom.
+
+Usage: format_check.py SOURCE_DIRECTORY; prints FILE:LINE: what, and exits 1 if there is anything to print.
+"""
+import os
+import re
+import sys
+
+COLUMNS = 128
+FUNCTION_LINES = 100
+
+# doc/architecture.md: a room includes only from itself and from those named here.
+ROOMS = {
+    "lib": set(),
+    "fs": {"lib"},
+    "wire": {"lib"},
+    "delta": {"lib", "fs", "wire"},
+    "filter": {"lib", "fs", "wire"},
+    "attrs": {"lib", "fs", "wire"},
+    "ui": {"lib"},
+}
+EXTRA_INCLUDES = {"ui": {"attrs/entry.h", "wire/request.h"}}
+
+# Calls that take a path; only fs/ makes them.
+PATH_CALLS = re.compile(
+    r"(?<![\w.>])(open|openat|creat|fopen|opendir|stat|lstat|fstatat|statx|access|faccessat|unlink|unlinkat|rename|renameat2?|"
+    r"link|linkat|symlink|symlinkat|readlink|readlinkat|mkdir|mkdirat|rmdir|mknod|mknodat|mkfifo|chmod|fchmodat|l?chown|"
+    r"fchownat|utimensat|truncate|mkstemp|realpath|chdir|chroot|[lf]?setxattr|l?getxattr|l?listxattr|acl_get_file|acl_set_file)\("
+)
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def sources(root):
+    for directory in ("", *ROOMS, "testsuite/unit", "testsuite/fuzz", "bench"):
+        for name in sorted(os.listdir(os.path.join(root, directory)) if os.path.isdir(os.path.join(root, directory)) else []):
+            if name.endswith((".c", ".h")):
+                yield os.path.join(directory, name)
+
+
+def layout(lines):
+    if not lines or not lines[0].startswith("/* SPDX-License-Identifier: GPL-3.0-or-later */"):
+        yield 1, "no SPDX line"
+    for number, line in enumerate(lines, 1):
+        if len(line.expandtabs(8)) > COLUMNS:
+            yield number, f"longer than {COLUMNS} columns"
+        if line != line.rstrip():
+            yield number, "blanks at the end of the line"
+        if line.startswith("        "):
+            yield number, "indented with blanks, not tabs"
+        if UNFINISHED.search(line):
+            yield number, "mark of unfinished work"
+        if re.match(r"\s*extern\s+[^(]*;", line):
+            yield number, "extern variable"
+
+
+def functions(lines):
+    """A function's body stands between a "{" and a "}" in the first column."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            if number - start > FUNCTION_LINES:
+                yield start, f"function of {number - start} lines, more than {FUNCTION_LINES}"
+            start = None
+
+
+def architecture(path, lines):
+    room = path.split("/")[0] if "/" in path else ""
+    if room not in ROOMS and room != "":
+        return
+    for number, line in enumerate(lines, 1):
+        include = re.match(r'#include "([^"]+)"', line)
+        if include and room:
+            target = include.group(1)
+            target_room = target.split("/")[0] if "/" in target else ""
+            if target_room != room and target_room not in ROOMS[room] and target not in EXTRA_INCLUDES.get(room, ()):
+                yield number, f"{room}/ does not stand on {target}"
+        code = re.sub(r'"(\\.|[^"\\])*"', '""', line).split("/*")[0]
+        if room != "fs" and not code.lstrip().startswith("*") and PATH_CALLS.search(code):
+            yield number, f"{PATH_CALLS.search(code).group(1)}() on a path outside fs/"
+
+
+def main(root):
+    found = 0
+    for path in sources(root):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text = file.read()
+        lines = text.split("\n")[:-1]
+        problems = [*layout(lines), *functions(lines), *architecture(path, lines)]
+        if not text.endswith("\n"):
+            problems.append((len(lines), "no newline at the end"))
+        for number, problem in sorted(problems):
+            print(f"{path}:{number}: {problem}")
+        found += len(problems)
+    print(f"{found} problems of style")
+    return found != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "."))
