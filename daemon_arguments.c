@@ -201,9 +201,8 @@ static void prepend(struct args *args, const char *word)
 
 static void set_refusal(struct daemon_session *session, char *error, int code)
 {
-	session->refusal = session->options.error_is_bare ? xstrdup(error) : xasprintf("rsync: %s", error);
+	session->refusal = error;
 	session->refusal_code = code;
-	free(error);
 }
 
 /* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the

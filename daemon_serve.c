@@ -15,16 +15,17 @@
 #include "ui/itemize.h"
 #include "ui/levels.h"
 
-/* --- transfer lines --- */
+/* --- the module's part of the log --- */
 
-struct transfer_log {
+struct session_log {
 	const struct daemon_session *session;
-	char *format;
+	char *format;       /* of transfer lines */
+	bool ended;         /* the closing lines have been written */
 };
 
 static void log_transfer(void *context, const char *path, const struct entry *entry, uint32_t item_flags, uint64_t literal)
 {
-	const struct transfer_log *log = context;
+	const struct session_log *log = context;
 	const struct daemon_session *session = log->session;
 	const bool named = session->module->reverse_lookup;
 	struct strbuf line = STRBUF_INIT;
@@ -42,31 +43,41 @@ static void log_transfer(void *context, const char *path, const struct entry *en
 	strbuf_free(&line);
 }
 
-/* NULL if the module's transfers are not logged. */
-static struct transfer_log *transfer_log_new(struct daemon_session *session)
+static void log_end(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code)
+{
+	struct session_log *log = context;
+	const struct attr_source *source = &log->session->source;
+
+	(void)code;
+	log->ended = true;
+	/* The module's attr tree no longer says what the real tree holds: its owner should hear of it. */
+	if (source->stale || source->missing)
+		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr tree needs a refresh",
+			log->session->module->name, source->stale, source->missing);
+	log_msg(L_LOG, "sent %" PRIu64 " bytes  received %" PRIu64 " bytes  total size %" PRIu64, written, read, total_size);
+}
+
+/* Exit hook: a session that broke off. */
+static void log_broken_end(void *context, int code)
+{
+	struct session_log *log = context;
+	const struct wire *wire = log->session->wire;
+
+	if (!log->ended && log->session->options.sender)
+		log_end(log, wire_bytes_written(wire), wire_bytes_read(wire), 0, code);
+}
+
+static struct session_log *session_log_new(struct daemon_session *session)
 {
 	const char *override = session->daemon_options->log_file_format;
-	struct transfer_log *log;
+	struct session_log *log = xcalloc(1, sizeof *log);
 
-	if (session->options.dry_run || (override ? !*override : !session->module->transfer_logging))
-		return NULL;
-	log = xcalloc(1, sizeof *log);
 	log->session = session;
+	if (session->options.dry_run || (override ? !*override : !session->module->transfer_logging))
+		return log;
 	log->format = override ? xstrdup(override) : session_expand(session, session->module->log_format);
 	session->options.log_format_has_i |= format_uses(log->format, 'i');
 	return log;
-}
-
-/* The module's attr tree no longer says what the real tree holds: its owner should hear of it. */
-static void log_staleness(void *context, int code)
-{
-	const struct daemon_session *session = context;
-	const struct attr_source *source = &session->source;
-
-	(void)code;
-	if (source->stale || source->missing)
-		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr tree needs a refresh",
-			session->module->name, source->stale, source->missing);
 }
 
 /* --- forced settings and clamps --- */
@@ -116,7 +127,7 @@ static struct chmod_rules *outgoing_chmod(struct daemon_session *session)
 	struct chmod_rules *rules = NULL;
 
 	if (*text && !chmod_parse(&rules, text))
-		session->refusal = xstrdup("rsync: the module is misconfigured"), session->refusal_code = EXIT_UNSUPPORTED;
+		session->refusal = xstrdup("the module is misconfigured"), session->refusal_code = EXIT_UNSUPPORTED;
 	free(text);
 	return rules;
 }
@@ -134,22 +145,21 @@ static struct skip_list *dont_compress(struct daemon_session *session)
 	return list;
 }
 
-/* May the client do this to the module (protocol/07 section 5.21)? */
-static void check_role(struct daemon_session *session)
+static bool is_read_only(const struct daemon_session *session)
 {
-	const struct module *module = session->module;
-	const struct options *options = &session->options;
-	bool read_only = module->read_only || session->source.kind == ATTRS_ATTR_TREE;
+	/* An attr tree holds attributes: there is no place for contents. */
+	return session->module->read_only || session->source.kind == ATTRS_ATTR_TREE;
+}
+
+/* May data flow in this direction (protocol/07 section 5.21)? */
+static void check_direction(struct daemon_session *session)
+{
 	const char *why = NULL;
 
-	if (!options->sender)
-		why = read_only ? "ERROR: module is read only" : "ERROR: this build of rsync-huai cannot receive files";
-	else if (module->write_only)
+	if (!session->options.sender)
+		why = is_read_only(session) ? "ERROR: module is read only" : "ERROR: this build of rsync-huai cannot receive files";
+	else if (session->module->write_only)
 		why = "ERROR: module is write only";
-	else if (read_only && options->remove_sent_files)
-		why = "ERROR: --remove-sent-files cannot be used with a read-only module";
-	else if (read_only && options->remove_source_files)
-		why = "ERROR: --remove-source-files cannot be used with a read-only module";
 	if (!why || session->refusal)
 		return;
 	session->refusal = xstrdup(why);
@@ -160,18 +170,18 @@ void daemon_serve(struct daemon_session *session)
 {
 	struct module_session *module = xcalloc(1, sizeof *module);
 	struct server *server = xcalloc(1, sizeof *server);
-	struct transfer_log *transfers;
+	struct session_log *log;
 
 	apply_module_settings(session);
-	check_role(session);
-	transfers = transfer_log_new(session);
+	check_direction(session);
+	log = session_log_new(session);
 	*module = (struct module_session){
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
 		.outgoing_chmod = outgoing_chmod(session), .dont_compress = dont_compress(session),
-		.numeric_ids = force_numeric_ids(session), .munge_symlinks = place_munges_symlinks(session),
+		.read_only = is_read_only(session), .numeric_ids = force_numeric_ids(session), .munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = transfers ? log_transfer : NULL, .log_context = transfers,
+		.log_transfer = log->format ? log_transfer : NULL, .log_end = log_end, .log_context = log,
 	};
 	session->source.open_noatime = session->options.open_noatime;
 	server->session = (struct session){
@@ -183,7 +193,6 @@ void daemon_serve(struct daemon_session *session)
 	server->ids = fs_ids_new(session->converter ? converter_ask : NULL, session->converter);
 	server->startup_error = session->refusal;
 	server->startup_code = session->refusal_code;
-	exit_push_hook(log_staleness, session);
+	exit_push_hook(log_broken_end, log);
 	server_run(server);
-	exit_with(EXIT_CRASHED); /* server_run does not return */
 }

@@ -141,15 +141,10 @@ static void identify_peer(struct daemon_session *session, int fd)
 
 static void read_line(struct daemon_session *session, char *line)
 {
-	char *from, *to;
 	bool bad;
 
 	if (!wire_read_line(session->wire, line, LINE_SIZE, '\n', '\n', &bad))
 		end_quietly(EXIT_STARTCLIENT);
-	for (from = to = line; *from; from++)
-		if (*from != '\r')
-			*to++ = *from;
-	*to = 0;
 }
 
 static void send_motd(struct daemon_session *session)
