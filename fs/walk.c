@@ -213,7 +213,7 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		if (!strcmp(name, ".."))
 			result = step_back(walk);
 		else if (strcmp(name, ".") && is_last)
-			return arrive(walk, name, walk->follow || slash);
+			return arrive(walk, name, walk->follow || walk->end->directory);
 		else if (strcmp(name, "."))
 			result = enter(walk, name);
 		if (result < 0)
