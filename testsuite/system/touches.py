@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How often a tree is touched, measured from outside the program: fanotify events, and block reads of a cold loop device."""
+import collections
+import ctypes
+import os
+import struct
+import subprocess
+
+FAN_CLOEXEC, FAN_NONBLOCK = 1, 2
+FAN_MARK_ADD, FAN_MARK_MOUNT = 1, 0x10
+FAN_ACCESS, FAN_OPEN, FAN_Q_OVERFLOW, FAN_ONDIR = 1, 0x20, 0x4000, 0x40000000
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+EVENT = struct.Struct("=IBBHQii")
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Unavailable(Exception):
+    """The kernel or the rights of this user do not allow the measurement."""
+
+
+def check(result, what):
+    if result < 0:
+        error = ctypes.get_errno()
+        raise Unavailable(f"{what}: {os.strerror(error)}")
+    return result
+
+
+class Watch:
+    """Counts opens and reads on the mount that `path` lies on, by path; use as `with Watch(path) as watch`."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self.touched = collections.Counter()
+
+    def __enter__(self):
+        self.fd = check(libc.fanotify_init(FAN_CLOEXEC | FAN_NONBLOCK | 0x10, os.O_RDONLY | os.O_CLOEXEC), "fanotify_init")
+        mask = ctypes.c_uint64(FAN_ACCESS | FAN_OPEN | FAN_ONDIR)
+        try:
+            check(libc.fanotify_mark(self.fd, FAN_MARK_ADD | FAN_MARK_MOUNT, mask, -100, os.fsencode(self.path)), "fanotify_mark")
+        except Unavailable:
+            os.close(self.fd)
+            raise
+        return self
+
+    def collect(self):
+        """Read what has been reported so far; returns {path: events}."""
+        while True:
+            try:
+                data = os.read(self.fd, 65536)
+            except BlockingIOError:
+                return self.touched
+            position = 0
+            while position < len(data):
+                length, _, _, _, mask, fd, _ = EVENT.unpack_from(data, position)
+                position += length
+                if mask & FAN_Q_OVERFLOW:
+                    self.touched["queue overflow"] += 1
+                    continue
+                self.touched[os.readlink(f"/proc/self/fd/{fd}")] += 1
+                os.close(fd)
+
+    def __exit__(self, *exception):
+        self.collect()
+        os.close(self.fd)
+
+
+def private_mounts():
+    """Give this process mounts of its own: what it mounts is gone with it, even if it is killed."""
+    if os.geteuid() != 0:
+        raise Unavailable("mounting needs root")
+    check(libc.unshare(CLONE_NEWNS), "unshare")
+    check(libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None), "mount --make-rprivate /")
+
+
+class LoopFileSystem:
+    """An ext4 image that can be mounted cold and whose block reads are counted by the kernel."""
+
+    def __init__(self, image, mount_point, megabytes, inodes):
+        self.image, self.mount_point, self.device = image, mount_point, None
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+        self._run("mkfs.ext4", "-q", "-F", "-b", "4096", "-N", str(inodes), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+        os.makedirs(mount_point, exist_ok=True)
+
+    @staticmethod
+    def _run(*words):
+        try:
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        except FileNotFoundError:
+            raise Unavailable(f"no {words[0]}") from None
+        except subprocess.CalledProcessError as error:
+            raise Unavailable(f"{words[0]}: {error.stderr.strip()}") from None
+
+    def mount(self):
+        # One block per read, so that a read is a block that somebody needed.
+        self._run("mount", "-o", "loop,noatime,inode_readahead_blks=1", self.image, self.mount_point)
+        with open("/proc/self/mounts") as mounts:
+            self.device = next(line.split()[0] for line in mounts if line.split()[1] == self.mount_point)
+
+    def unmount(self):
+        if self.device:
+            self._run("umount", self.mount_point)
+            self.device = None
+
+    def cold(self):
+        """Nothing of it cached any more but what mounting needs."""
+        self.unmount()
+        self.mount()
+
+    def blocks_read(self):
+        with open(f"/sys/block/{os.path.basename(self.device)}/stat") as file:
+            return int(file.read().split()[2]) // 8
