@@ -5,7 +5,7 @@
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options_parse.h"
+#include "options_set.h"
 
 struct refused_options {
 	size_t count;
@@ -53,13 +53,17 @@ static bool removes_sources(const struct option_spec *spec)
 	return spec->name && (strcmp(spec->name, "remove-source-files") == 0 || strcmp(spec->name, "remove-sent-files") == 0);
 }
 
-static bool set_same(struct refused_options *refused, const struct option_spec *spec, bool value)
+/* `spec` and what does the same; `by_pattern` still spares the exact-only ones. */
+static bool set_same(struct refused_options *refused, const struct option_spec *spec, bool value, bool by_pattern)
 {
 	const struct option_spec *table = option_table(MODE_SERVER);
 
-	for (size_t i = 0; i < refused->count; i++)
+	for (size_t i = 0; i < refused->count; i++) {
+		if (by_pattern && is_exact_only(&table[i]))
+			continue;
 		if (option_is_same(&table[i], spec) || (removes_sources(spec) && removes_sources(&table[i])))
 			refused->is_refused[i] = value;
+	}
 	return true;
 }
 
@@ -70,7 +74,7 @@ static bool set_exact(struct refused_options *refused, const char *token, bool v
 
 	for (size_t i = 0; i < refused->count; i++)
 		if (matches_exactly(&table[i], token))
-			found = set_same(refused, &table[i], value);
+			found = set_same(refused, &table[i], value, false);
 	return found;
 }
 
@@ -88,10 +92,8 @@ static bool set_token(struct refused_options *refused, const char *token, bool v
 	if (!strpbrk(token, "*?["))
 		return set_exact(refused, token, value);
 	for (size_t i = 0; i < refused->count; i++)
-		if (matches_pattern(&table[i], token)) {
-			refused->is_refused[i] = value;
-			found = true;
-		}
+		if (matches_pattern(&table[i], token))
+			found = set_same(refused, &table[i], value, true);
 	return found;
 }
 
@@ -171,6 +173,8 @@ bool refuse_option(struct option_parse *parse, const struct option_spec *spec)
 {
 	size_t index = (size_t)(spec - option_table(MODE_SERVER));
 
+	if (spec->set == become_daemon)
+		return true; /* which has its own answer */
 	if (parse->refused->is_refused[index])
 		return fail_refused(parse, spec);
 	if (spec->letter == 'a')

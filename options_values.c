@@ -90,6 +90,9 @@ bool stop_after_parse(const char *text, time_t now, time_t *when)
 {
 	int64_t minutes = 0;
 
+	while (isspace((unsigned char)*text))
+		text++;
+	text += *text == '+';
 	if (!isdigit((unsigned char)*text))
 		return false;
 	for (; isdigit((unsigned char)*text); text++) {

@@ -158,7 +158,7 @@ static void test_stop_after(void **state)
 	(void)state;
 	assert_true(stop_after_parse("5", 1000, &when));
 	assert_int_equal(when, 1300);
-	assert_true(stop_after_parse("2x", 1000, &when));
+	assert_true(stop_after_parse(" +2x", 1000, &when));
 	assert_int_equal(when, 1120);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		if (stop_after_parse(wrong[i], 1000, &when))

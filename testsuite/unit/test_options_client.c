@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The command line of a local run: what is understood, what is implied, what is refused. */
+#include "options_support.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/chmod.h"
+
+#include "options_parse.h"
+#include "ui/levels.h"
+
+static void test_archive_is_its_letters(void **state)
+{
+	struct parsed parsed;
+	struct options *o = &parsed.options;
+
+	(void)state;
+	assert_parses(&parsed, "-a a b");
+	assert_int_equal(o->recursive, 1);
+	assert_true(o->links && o->perms && o->times && o->group && o->owner && o->devices && o->specials);
+	assert_false(o->dirs || o->relative || o->checksum || o->hard_links || o->list_only);
+	assert_int_equal(o->operands.count, 2);
+	parsed_free(&parsed);
+}
+
+static void test_later_words_win(void **state)
+{
+	static const struct { const char *words; bool owner; } vectors[] = {
+		{ "-a --no-o", false }, { "--no-o -a", true }, { "-a --no-owner -o", true }, { "-o --no-o", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		assert_int_equal(parsed.options.owner, vectors[i].owner);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
+static void test_options_and_operands_may_alternate(void **state)
+{
+	struct parsed parsed;
+
+	(void)state;
+	assert_parses(&parsed, "-rv a b -t -- -x");
+	assert_true(parsed.options.times && parsed.options.recursive == 2 && parsed.options.one_file_system == 0);
+	assert_int_equal(parsed.options.operands.count, 3);
+	assert_string_equal(parsed.options.operands.items[2], "-x");
+	parsed_free(&parsed);
+}
+
+/* The whole list that the local engine is to have; none of these may be refused. */
+static void test_the_words_of_a_local_run(void **state)
+{
+	static const char *const words[] = {
+		"-r", "-l", "-p", "-t", "-g", "-o", "-D", "--devices", "--specials", "-a", "-H", "-n", "-v", "-q", "-i", "--stats",
+		"-P", "--progress", "--info=progress2", "--debug=flist2", "-h", "-x", "-xx", "--numeric-ids", "--filter=-_x", "-f +_x",
+		"--exclude=x", "--include x", "--exclude-from=x", "--include-from=x", "-F", "-FF", "-C", "-r --delete",
+		"-r --delete-before", "-d --delete-during", "-r --delete-after", "-r --delete-delay", "-r --delete-excluded",
+		"-r --del", "-r --del --max-delete=3", "--force", "--ignore-errors", "--size-only", "-I", "-c", "-u", "--existing",
+		"--ignore-non-existing", "--ignore-existing", "--chmod=u+x", "--files-from=x", "--files-from=- -0", "-R",
+		"--no-relative", "--implied-dirs", "--no-implied-dirs", "--mkpath", "-W", "--inplace", "--fsync", "--preallocate",
+		"-S", "--only-send-attrs", "-d", "-L", "-k", "--copy-unsafe-links", "--safe-links", "--max-size=1K", "--min-size=1",
+		"--out-format=%n", "--log-format=%n", "--list-only", "-8", "--stderr=all", "--msgs2stderr", "--partial",
+		"-avPH --delete-after --only-send-attrs", "--no-r --no-l --no-p --no-t --no-g --no-o --no-D --no-devices --no-H",
+		"--no-v --no-i --no-h --no-x --no-c --no-d --no-R --no-i-d --no-S --no-8 --no-force --no-inplace --no-progress",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		char *line = xasprintf("%s a b", words[i]);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
+static const char *value_for(const struct option_spec *spec)
+{
+	return spec->arg == NO_ARG ? "" : spec->arg == INT_ARG ? "=28" : "=1";
+}
+
+/* Nothing is accepted and then left undone: every row that says LATER is refused by its own name. */
+static void test_what_is_not_built_is_refused_by_name(void **state)
+{
+	int refused = 0;
+
+	(void)state;
+	for (const struct option_spec *spec = option_table(MODE_CLIENT); spec->set; spec++) {
+		char label[OPTION_LABEL_SIZE], *line, *error;
+
+		if (spec->client != LATER)
+			continue;
+		option_label(spec, label);
+		line = xasprintf("%s%s a b", label, value_for(spec));
+		error = xasprintf("%s is not supported by this build", label);
+		assert_fails(line, 4, error);
+		free(error);
+		free(line);
+		refused++;
+	}
+	assert_true(refused > 100);
+}
+
+static void test_negated_delta_is_refused(void **state)
+{
+	(void)state;
+	assert_fails("-a --no-W a b", 4, "--no-W is not supported by this build");
+	assert_fails("-az a b", 4, "--compress is not supported by this build");
+	assert_fails("-a -e ssh a b", 4, "--rsh is not supported by this build");
+}
+
+static void test_unknown_words(void **state)
+{
+	static const struct { const char *line, *error; } vectors[] = {
+		{ "--foo", "--foo: unknown option" },
+		{ "--verb a b", "--verb: unknown option" },
+		{ "--Verbose a b", "--Verbose: unknown option" },
+		{ "-Q a b", "-Q: unknown option" },
+		{ "-aQr a b", "-aQr: unknown option" },
+		{ "--verbose=3 a b", "--verbose=3: option does not take an argument" },
+		{ "-r=5 a b", "-r=5: option does not take an argument" },
+		{ "--max-size", "--max-size: missing argument" },
+		{ "a b -rf", "-rf: missing argument" },
+		{ "--no-a a b", "--no-a: unknown option" },
+		{ "--no-archive a b", "--no-archive: unknown option" },
+		{ "--no-delete a b", "--no-delete: unknown option" },
+		{ "--no-partial-dir a b", "--no-partial-dir: unknown option" },
+		{ "--only-send a b", "--only-send: unknown option" },
+		{ "--no-only-send-attrs a b", "--no-only-send-attrs: unknown option" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+		assert_fails(vectors[i].line, 1, vectors[i].error);
+}
+
+static void test_short_values(void **state)
+{
+	static const char *const lines[] = { "-f+_x a b", "-f +_x a b", "-f=+_x a b", "-rvf+_x a b" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct parsed parsed;
+
+		assert_parses(&parsed, lines[i]);
+		assert_int_equal(parsed.options.filters.count, 1);
+		assert_string_equal(parsed.options.filters.items[0].text, "+ x");
+		parsed_free(&parsed);
+	}
+}
+
+static void test_filters_keep_their_order(void **state)
+{
+	static const struct { int kind, style, times; const char *text; } expected[] = {
+		{ FOPT_RULE, FILTER_OLD_EXCLUDE, 1, "a" }, { FOPT_SHORTCUT_F, FILTER_NEW_STYLE, 1, "" },
+		{ FOPT_RULE, FILTER_NEW_STYLE, 1, "+ b" }, { FOPT_FILE, FILTER_OLD_INCLUDE, 1, "c" },
+		{ FOPT_SHORTCUT_F, FILTER_NEW_STYLE, 2, "" }, { FOPT_RULE, FILTER_OLD_INCLUDE, 1, "d" },
+		{ FOPT_FILE, FILTER_OLD_EXCLUDE, 1, "e" }, { FOPT_CVS, FILTER_NEW_STYLE, 1, NULL },
+	};
+	struct parsed parsed;
+
+	(void)state;
+	assert_parses(&parsed, "-C --exclude=a -F -f +_b --include-from=c -FF --include=d --exclude-from e x y");
+	assert_int_equal(parsed.options.filters.count, 8);
+	for (size_t i = 0; i < 8; i++) {
+		const struct filter_option *filter = &parsed.options.filters.items[i];
+
+		assert_int_equal(filter->kind, expected[i].kind);
+		assert_int_equal(filter->style, expected[i].style);
+		assert_int_equal(filter->times, expected[i].times);
+		if (expected[i].text)
+			assert_string_equal(filter->text, expected[i].text);
+	}
+	parsed_free(&parsed);
+}
+
+static void test_delete_words(void **state)
+{
+	static const struct { const char *words; enum delete_when when; } vectors[] = {
+		{ "-r", DELETE_NEVER }, { "-r --delete", DELETE_DEFAULT }, { "-r --delete-excluded", DELETE_DEFAULT },
+		{ "-r --del", DELETE_DURING }, { "-r --delete --delete-before", DELETE_BEFORE }, { "-r --delete-delay", DELETE_DELAY },
+		{ "-r --delete-during --delete-delay", DELETE_DELAY }, { "-d --delete-after", DELETE_AFTER },
+		{ "-r --delete-excluded --delete-after", DELETE_AFTER },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		if (parsed.options.delete_when != vectors[i].when)
+			fail_msg("%s: %d", line, parsed.options.delete_when);
+		parsed_free(&parsed);
+		free(line);
+	}
+	assert_fails("-r --delete-before --delete-after a b", 1, "You may not combine multiple --delete-WHEN options.");
+	assert_fails("-r --del --delete-after a b", 1, "You may not combine multiple --delete-WHEN options.");
+	assert_fails("--delete a b", 1, "--delete does not work without --recursive (-r) or --dirs (-d).");
+	assert_fails("--delete-excluded a b", 1, "--delete does not work without --recursive (-r) or --dirs (-d).");
+}
+
+static void test_max_delete(void **state)
+{
+	static const struct { const char *word; int value; } vectors[] = {
+		{ "--max-delete=7", 7 }, { "--max-delete=0", 0 }, { "--max-delete=-3", 0 }, { "--max-delete=-2147483648", -1 },
+		{ "-p", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].word);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		assert_int_equal(parsed.options.max_delete, vectors[i].value);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
+static void test_files_from_changes_the_defaults(void **state)
+{
+	static const struct { const char *words; int recursive; bool dirs, relative; } vectors[] = {
+		{ "--files-from=F", 0, true, true },           { "--files-from=F -a", 0, true, true },
+		{ "--files-from=F -r", 2, false, true },       { "-r --files-from=F -a", 2, false, true },
+		{ "-a -r --files-from=F", 2, false, true },    { "--files-from=F --no-R", 0, true, false },
+		{ "--no-R --files-from=F", 0, true, false },   { "--files-from=F --no-d", 0, false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		if (parsed.options.recursive != vectors[i].recursive || parsed.options.dirs != vectors[i].dirs ||
+		    parsed.options.relative != vectors[i].relative)
+			fail_msg("%s: r%d d%d R%d", line, parsed.options.recursive, parsed.options.dirs, parsed.options.relative);
+		parsed_free(&parsed);
+		free(line);
+	}
+	assert_fails("--files-from=:F a b", 1, "--files-from cannot be remote when the transfer is local");
+	assert_fails("--files-from=h:F a b", 1, "--files-from cannot be remote when the transfer is local");
+}
+
+static void test_one_argument_is_a_listing(void **state)
+{
+	struct parsed parsed;
+
+	(void)state;
+	assert_parses(&parsed, "a");
+	assert_true(parsed.options.list_only && parsed.options.dirs && !parsed.options.recursive);
+	parsed_free(&parsed);
+	assert_parses(&parsed, "-r a");
+	assert_true(parsed.options.list_only && !parsed.options.dirs && parsed.options.recursive);
+	parsed_free(&parsed);
+}
+
+struct level_vector {
+	const char *words;
+	int word, level;
+};
+
+static void test_options_that_are_levels(void **state)
+{
+	static const struct level_vector vectors[] = {
+		{ "-p", INFO_NAME, 0 },                          { "-v", INFO_NAME, 1 },
+		{ "-v --info=name0", INFO_NAME, 0 },             { "--info=name0 -v", INFO_NAME, 0 },
+		{ "--progress", INFO_NAME, 1 },                  { "--progress --info=name0", INFO_NAME, 0 },
+		{ "--progress --out-format=%n", INFO_NAME, 0 },  { "-P -i", INFO_NAME, 0 },
+		{ "--progress", INFO_FLIST, 2 },                 { "-P", INFO_PROGRESS, 1 },
+		{ "-P --no-progress", INFO_PROGRESS, 0 },        { "--info=progress2", INFO_PROGRESS, 2 },
+		{ "-P --info=progress2", INFO_PROGRESS, 2 },     { "--stats", INFO_STATS, 2 },
+		{ "--stats -v", INFO_STATS, 2 },                 { "--stats -vv", INFO_STATS, 3 },
+		{ "-v --stats --info=stats1", INFO_STATS, 1 },   { "-v --no-v", INFO_NAME, 0 },
+		{ "-p", INFO_NONREG, 1 },                        { "--info=none", INFO_NONREG, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		if (parsed.options.levels.info[vectors[i].word] != vectors[i].level)
+			fail_msg("%s: %d", line, parsed.options.levels.info[vectors[i].word]);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
+static void test_unknown_levels_are_told_without_the_program_name(void **state)
+{
+	struct parsed parsed;
+
+	(void)state;
+	assert_fails("--info=foo a b", 1, "Unknown --info item: \"foo\"");
+	assert_fails("--debug=2flist a b", 1, "Unknown --debug item: \"2flist\"");
+	parse_line(&parsed, "--info=foo a b");
+	assert_true(parsed.options.error_is_bare);
+	parsed_free(&parsed);
+	parse_line(&parsed, "--foo a b");
+	assert_false(parsed.options.error_is_bare);
+	parsed_free(&parsed);
+}
+
+static void test_out_formats(void **state)
+{
+	static const struct { const char *words, *format; bool has_i; } vectors[] = {
+		{ "-i", "%i %n%L", true }, { "-i --out-format=%n", "%n", false }, { "--out-format=%i_%f", "%i %f", true },
+		{ "-i --no-i", NULL, false }, { "-v", NULL, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		char *line = xasprintf("%s a b", vectors[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		assert_true(!vectors[i].format == !parsed.options.out_format);
+		if (vectors[i].format)
+			assert_string_equal(parsed.options.out_format, vectors[i].format);
+		assert_int_equal(parsed.options.log_format_has_i, vectors[i].has_i);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
+static void test_chmod_is_checked_and_adds_up(void **state)
+{
+	struct parsed parsed;
+
+	(void)state;
+	assert_parses(&parsed, "--chmod=u+x --chmod=F644 a b");
+	assert_non_null(parsed.options.chmod);
+	assert_int_equal(chmod_apply(parsed.options.chmod, S_IFREG | 0600), S_IFREG | 0644);
+	assert_int_equal(chmod_apply(parsed.options.chmod, S_IFDIR | 0600), S_IFDIR | 0700);
+	parsed_free(&parsed);
+	assert_fails("--chmod=u+z a b", 1, "Invalid argument passed to --chmod (u+z)");
+}
+
+/* Daemon mode */
+
+static void test_a_daemons_words(void **state)
+{
+	struct parsed parsed;
+	struct options *o = &parsed.options;
+
+	(void)state;
+	assert_parses(&parsed, "-v --config=/x --daemon --no-detach --port 8873 --address=::1 -M a=b --dparam=c=d --log-file=l -6");
+	assert_true(o->daemon && !o->detach && !o->server && !o->config_check);
+	assert_string_equal(o->config_file, "/x");
+	assert_string_equal(o->address, "::1");
+	assert_string_equal(o->log_file, "l");
+	assert_int_equal(o->port, 8873);
+	assert_int_equal(o->ip_family, 6);
+	assert_int_equal(o->verbose, 1);
+	assert_int_equal(o->dparams.count, 2);
+	assert_string_equal(o->dparams.items[1], "c=d");
+	parsed_free(&parsed);
+	assert_parses(&parsed, "--config-check --config=/x");
+	assert_true(o->config_check);
+	parsed_free(&parsed);
+	assert_parses(&parsed, "--daemon --config-check");
+	assert_true(o->daemon && o->config_check);
+	parsed_free(&parsed);
+	assert_parses(&parsed, "--server --daemon .");
+	assert_true(o->daemon && o->server);
+	parsed_free(&parsed);
+}
+
+#define HINT "\n(Type \"rsync --daemon --help\" for assistance with daemon mode.)"
+
+static void test_a_daemons_errors(void **state)
+{
+	(void)state;
+	assert_fails("--daemon -e x", 1, "-e: unknown option (in daemon mode)" HINT);
+	assert_fails("-a --daemon", 1, "-a: unknown option (in daemon mode)" HINT);
+	assert_fails("--server --daemon --sender .", 1, "--sender: unknown option (in daemon mode)" HINT);
+	assert_fails("--config=x -v", 1, "Daemon option(s) used without --daemon." HINT);
+	assert_fails("--no-detach", 1, "Daemon option(s) used without --daemon." HINT);
+	assert_fails("--daemon --dparam=x", 1, "--dparam value is missing an '=': x" HINT);
+	assert_fails("--daemon --port=99999", 1, "--port=99999 is not a port number");
+	assert_fails("--daemon -T x", 4, "--temp-dir is not supported by this build");
+}
+
+/* Aliases are the user's own, and none of a server's or daemon's. */
+static void test_aliases_of_the_user(void **state)
+{
+	char home[] = "/tmp/huai-options-XXXXXX";
+	struct parsed parsed;
+	char *file;
+	FILE *out;
+
+	(void)state;
+	assert_non_null(mkdtemp(home));
+	file = xasprintf("%s/.popt", home);
+	out = fopen(file, "w");
+	assert_non_null(out);
+	fputs("rsync alias --mirror -aH --delete\nrsync alias -q -v\nother alias -v -q\n", out);
+	fclose(out);
+	setenv("HOME", home, 1);
+	assert_parses(&parsed, "--mirror -q a b");
+	assert_true(parsed.options.hard_links == 1 && parsed.options.delete_when == DELETE_DEFAULT);
+	assert_true(parsed.options.verbose == 1 && parsed.options.quiet == 0);
+	parsed_free(&parsed);
+	assert_parses(&parsed, "--server --sender -q . x");
+	assert_true(parsed.options.verbose == 0 && parsed.options.quiet == 1);
+	parsed_free(&parsed);
+	assert_fails("--server --sender --mirror . x", 1, "on remote machine: --mirror: unknown option");
+	unlink(file);
+	rmdir(home);
+	free(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_archive_is_its_letters),
+		cmocka_unit_test(test_later_words_win),
+		cmocka_unit_test(test_options_and_operands_may_alternate),
+		cmocka_unit_test(test_the_words_of_a_local_run),
+		cmocka_unit_test(test_what_is_not_built_is_refused_by_name),
+		cmocka_unit_test(test_negated_delta_is_refused),
+		cmocka_unit_test(test_unknown_words),
+		cmocka_unit_test(test_short_values),
+		cmocka_unit_test(test_filters_keep_their_order),
+		cmocka_unit_test(test_delete_words),
+		cmocka_unit_test(test_max_delete),
+		cmocka_unit_test(test_files_from_changes_the_defaults),
+		cmocka_unit_test(test_one_argument_is_a_listing),
+		cmocka_unit_test(test_options_that_are_levels),
+		cmocka_unit_test(test_unknown_levels_are_told_without_the_program_name),
+		cmocka_unit_test(test_out_formats),
+		cmocka_unit_test(test_chmod_is_checked_and_adds_up),
+		cmocka_unit_test(test_a_daemons_words),
+		cmocka_unit_test(test_a_daemons_errors),
+		cmocka_unit_test(test_aliases_of_the_user),
+	};
+
+	/* Aliases of whoever runs the test must not take part. */
+	setenv("HOME", "/nonexistent", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
