@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Resolver R2: whose links are followed on paths that the operator names. S-076 */
+#include "fs/operator.h"
+
+#include "fs_tree.h"
+
+#define STRANGER 12345
+
+static char absolute[128];
+
+static int make_tree(void **state)
+{
+	if (tree_setup(state))
+		return -1;
+	tree_dir("conf");
+	tree_file("conf/file", "operator");
+	tree_dir("conf/sub");
+	tree_link("conf", "parent");
+	tree_link("conf/file", "leaf");
+	snprintf(absolute, sizeof absolute, "%s/conf", tree_path);
+	tree_link(absolute, "absolute");
+	tree_link("conf/new", "dangling");
+	tree_link("parent/../leaf", "chain");
+	tree_link("loop", "loop");
+	return 0;
+}
+
+static const char *const followed[] = { "conf/file", "parent/file", "leaf", "absolute/file", "conf/sub/../file", "chain",
+	"conf/../parent/sub/../file", "absolute/../leaf", "./conf/file" };
+
+static void test_own_links_are_followed(void **state)
+{
+	char path[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof followed / sizeof *followed; i++) {
+		int fd = fs_operator_open(followed[i], O_RDONLY, 0);
+		if (fd < 0)
+			fail_msg("%s: %s", followed[i], strerror(errno));
+		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		assert_string_equal(tree_content_of(fd), "operator");
+		snprintf(path, sizeof path, "%s/%s", tree_path, followed[i]);
+		fd = fs_operator_open(path, O_RDONLY, 0);
+		assert_return_code(fd, errno);
+		close(fd);
+	}
+}
+
+static void test_errors_are_those_of_open(void **state)
+{
+	static const struct {
+		const char *path;
+		int error;
+	} cases[] = { { "", ENOENT }, { "none", ENOENT }, { "none/file", ENOENT }, { "conf/file/x", ENOTDIR }, { "dangling", ENOENT },
+		      { "loop", ELOOP }, { "conf/file/", ENOTDIR }, { "parent/none", ENOENT } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		errno = 0;
+		assert_int_equal(fs_operator_open(cases[i].path, O_RDONLY, 0), -1);
+		assert_int_equal(errno, cases[i].error);
+	}
+}
+
+static void chown_link(const char *path, uid_t uid)
+{
+	assert_return_code(lchown(path, uid, uid), errno);
+}
+
+static void expect_refused(const char *path, int flags)
+{
+	errno = 0;
+	int fd = fs_operator_open(path, flags, 0600);
+
+	if (fd >= 0 || errno != ELOOP)
+		fail_msg("%s: %s", path, fd >= 0 ? "opened" : strerror(errno));
+}
+
+static void test_strangers_links_are_refused_at_leaf_and_parent(void **state)
+{
+	static const char *const links[] = { "parent", "leaf", "absolute", "dangling" };
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (int i = 0; i < 4; i++)
+		chown_link(links[i], STRANGER);
+	expect_refused("parent/file", O_RDONLY);
+	expect_refused("parent/new", O_WRONLY | O_CREAT);
+	expect_refused("leaf", O_RDONLY);
+	expect_refused("leaf", O_WRONLY | O_TRUNC);
+	expect_refused("absolute/file", O_RDONLY);
+	expect_refused("chain", O_RDONLY);
+	expect_refused("dangling", O_WRONLY | O_CREAT);
+	assert_false(tree_has("conf/new"));
+	assert_string_equal(tree_content("conf/file"), "operator");
+	/* The directory may belong to anybody, its links decide. */
+	chown_link("conf", STRANGER);
+	assert_string_equal(tree_content_of(fs_operator_open("conf/file", O_RDONLY, 0)), "operator");
+	chown_link("conf", 0);
+	for (int i = 0; i < 4; i++)
+		chown_link(links[i], 0);
+}
+
+static int open_as_stranger(void)
+{
+	int own = fs_operator_open("own/file", O_RDONLY, 0), roots = fs_operator_open("parent/file", O_RDONLY, 0);
+	int other = fs_operator_open("other/file", O_RDONLY, 0), error = errno;
+
+	return (own >= 0) + 2 * (roots >= 0) + 4 * (other < 0 && error == ELOOP);
+}
+
+static void test_links_of_root_and_of_oneself_are_trusted(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(".", 0755), 0);
+	tree_link("conf", "own");
+	chown_link("own", STRANGER);
+	tree_link("conf", "other");
+	chown_link("other", STRANGER + 1);
+	assert_int_equal(tree_as_user(STRANGER, open_as_stranger), 7);
+}
+
+static void test_creating_through_own_dangling_link(void **state)
+{
+	(void)state;
+	int fd = fs_operator_open("dangling", O_WRONLY | O_CREAT, 0600);
+
+	assert_return_code(fd, errno);
+	close(fd);
+	assert_true(tree_has("conf/new"));
+	assert_int_equal(fs_operator_open("dangling", O_WRONLY | O_CREAT | O_EXCL, 0600), -1);
+	assert_int_equal(fs_operator_open("leaf", O_RDONLY | O_NOFOLLOW, 0), -1);
+	assert_int_equal(errno, ELOOP);
+}
+
+static void test_descriptor_links_of_proc_are_followed(void **state)
+{
+	int ends[2];
+	char path[64];
+	struct strbuf text = STRBUF_INIT;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "piped", 5), 5);
+	close(ends[1]);
+	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+	if (!tree_has("/dev/fd"))
+		skip();
+	assert_return_code(fs_operator_read(path, 100, &text), errno);
+	assert_string_equal(strbuf_text(&text), "piped");
+	strbuf_free(&text);
+	close(ends[0]);
+	int fd = fs_operator_open("/proc/self/cwd/conf/file", O_RDONLY, 0);
+	assert_return_code(fd, errno);
+	close(fd);
+}
+
+static void test_read_has_a_limit(void **state)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	(void)state;
+	assert_int_equal(fs_operator_read("conf/file", 8, &text), 0);
+	assert_string_equal(strbuf_text(&text), "operator");
+	assert_int_equal(fs_operator_read("conf/file", 7, &text), -1);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(fs_operator_read("conf", 100, &text), -1);
+	assert_int_equal(errno, EISDIR);
+	strbuf_free(&text);
+}
+
+static void test_parent_and_leaf(void **state)
+{
+	char leaf[256];
+	struct stat conf, st;
+
+	(void)state;
+	assert_int_equal(stat("conf", &conf), 0);
+	int fd = fs_operator_parent("parent/missing", leaf);
+	assert_return_code(fd, errno);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_ino, conf.st_ino);
+	assert_string_equal(leaf, "missing");
+	close(fd);
+	fd = fs_operator_parent("leaf", leaf);
+	assert_return_code(fd, errno);
+	assert_string_equal(leaf, "leaf");
+	close(fd);
+	static const char *const without[] = { "/", "conf/", "conf/..", "." };
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(fs_operator_parent(without[i], leaf), -1);
+		assert_int_equal(errno, EISDIR);
+	}
+}
+
+static void test_is_inside(void **state)
+{
+	struct fs_root tree, conf, sub;
+
+	(void)state;
+	assert_int_equal(fs_operator_root(&tree, "."), 0);
+	assert_int_equal(fs_operator_root(&conf, "parent"), 0);
+	assert_int_equal(fs_operator_root(&sub, "conf/sub"), 0);
+	assert_true(fs_is_inside(sub.fd, conf.fd));
+	assert_true(fs_is_inside(sub.fd, tree.fd));
+	assert_true(fs_is_inside(conf.fd, conf.fd));
+	assert_false(fs_is_inside(conf.fd, sub.fd));
+	assert_false(fs_is_inside(tree.fd, sub.fd));
+	int slash = open("/", O_PATH | O_DIRECTORY);
+	assert_true(fs_is_inside(sub.fd, slash));
+	assert_false(fs_is_inside(slash, sub.fd));
+	close(slash);
+	fs_root_close(&tree);
+	fs_root_close(&conf);
+	fs_root_close(&sub);
+	assert_int_equal(fs_operator_root(&sub, "conf/file"), -1);
+	assert_int_equal(errno, ENOTDIR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_links_are_followed),
+		cmocka_unit_test(test_errors_are_those_of_open),
+		cmocka_unit_test(test_strangers_links_are_refused_at_leaf_and_parent),
+		cmocka_unit_test(test_links_of_root_and_of_oneself_are_trusted),
+		cmocka_unit_test(test_creating_through_own_dangling_link),
+		cmocka_unit_test(test_descriptor_links_of_proc_are_followed),
+		cmocka_unit_test(test_read_has_a_limit),
+		cmocka_unit_test(test_parent_and_leaf),
+		cmocka_unit_test(test_is_inside),
+	};
+
+	return cmocka_run_group_tests(tests, make_tree, tree_teardown);
+}
