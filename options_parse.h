@@ -36,7 +36,8 @@ struct option_parse;
 struct option_spec;
 
 /* Carry out one occurrence; `text`: the value of a TEXT_ARG, else NULL. False after parse_fail. */
-typedef bool option_setter(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text);
+typedef bool option_setter(struct option_parse *parse, struct options *options, const struct option_spec *spec,
+			   const char *text);
 
 struct option_spec {
 	const char *name; /* NULL: short only */

@@ -8,14 +8,26 @@
 /* General: into the field of the spec, a bool or an int. note_only: nothing to set, see the server column of the table. */
 option_setter set_flag, set_number, count_up, note_only;
 
+/* options_set.c */
 option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_partial_progress, set_out_format,
-	set_log_file, set_log_file_format, ask_version, ask_help, ask_daemon_help, set_archive, set_dirs, set_relative,
-	set_acls, set_atimes, refuse_crtimes, set_modify_window, set_devices_specials, set_write_devices, set_owner_map,
-	set_chmod, set_size, set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_checksum_choice, add_filter_rule,
-	add_filter_file, add_shortcut_f, set_files_from, set_delete, set_remove_sent, set_ignore_errors, set_max_delete, set_backup_dir,
-	add_alt_dest, set_partial_dir, set_compress, set_zlib_variant, set_compress_choice, set_compress_level,
-	set_skip_compress, set_timeout, clear_timeout, set_stop_after, set_stop_at, set_checksum_seed, set_iconv,
-	clear_iconv, set_protocol, set_rsh, set_secluded, check_remote_option, become_server, become_daemon, see_daemon,
-	set_address, set_config, add_dparam, set_port, set_sockopts;
+	set_log_file, set_log_file_format, ask_version, ask_help, ask_daemon_help, set_archive, set_dirs,
+	set_relative, set_acls, set_atimes, refuse_crtimes, set_modify_window, set_devices_specials,
+	set_write_devices, set_owner_map, set_chmod, set_size, set_checksum_choice, add_filter_rule, add_filter_file,
+	add_shortcut_f, set_files_from, set_remove_sent, set_delete, set_ignore_errors, set_max_delete,
+	set_backup_dir, add_alt_dest, set_partial_dir;
+
+/* options_set_session.c */
+option_setter set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_compress, set_zlib_variant,
+	set_compress_choice, set_compress_level, set_skip_compress, set_timeout, clear_timeout, set_stop_after,
+	set_stop_at, set_checksum_seed, set_iconv, clear_iconv, set_protocol, set_rsh, set_secluded,
+	check_remote_option, become_server, become_daemon, see_daemon, set_address, set_config, add_dparam, set_port,
+	set_sockopts;
+
+struct size_limits {
+	char default_unit;
+	int64_t min, max; /* max 0: none; a value of 0 is below no minimum, it means "no limit" */
+};
+bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
+		int64_t *value);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* main(): read the command line and become one role. */
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
 
 #include "daemon.h"
+#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
@@ -26,6 +28,35 @@ static void refuse_command_line(const struct options *options, char *error, int 
 	exit_with(code);
 }
 
+/*
+ * The sink of a run on a terminal: messages hold names, and names can hold anything, so what is not printable is shown as
+ * \#ooo; but carriage returns at the ends of a message are the progress line's (protocol/06 8.1 and 8.13).
+ */
+static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	const struct options *options = context;
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+	FILE *out = informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
+	size_t start = length && text[0] == '\r', end = length, escaped_length;
+	char *escaped;
+
+	if (kind == L_LOG || (informs && options->quiet))
+		return;
+	while (end > start && strchr("\r\n", text[end - 1]))
+		end--;
+	escaped_length = log_escape(NULL, 0, text + start, end - start, options->eight_bit_output);
+	escaped = xmalloc(escaped_length + 1);
+	log_escape(escaped, escaped_length + 1, text + start, end - start, options->eight_bit_output);
+	if (out == stderr)
+		fflush(stdout);
+	fwrite(text, 1, start, out);
+	fwrite(escaped, 1, escaped_length, out);
+	fwrite(text + end, 1, length - end, out);
+	if (out == stderr || (length && text[length - 1] != '\n'))
+		fflush(out);
+	free(escaped);
+}
+
 static noreturn void run_server(struct options *options)
 {
 	log_set_role(options->sender ? "sender" : "Receiver");
@@ -36,6 +67,7 @@ static noreturn void run_server(struct options *options)
 
 static int run_client(struct options *options)
 {
+	log_set_sink((struct log_sink){ emit_to_user, options });
 	for (size_t i = 0; i < options->operands.count; i++)
 		if (argument_is_remote(options->operands.items[i]))
 			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
@@ -70,6 +102,6 @@ int main(int argc, char **argv)
 		refuse_command_line(&options, error, code);
 	if (result == OPTIONS_OK)
 		code = run(&options);
-	options_free(&options);
+	/* The options live on: the sink that words the last line looks at them. */
 	exit_with(code);
 }

@@ -225,7 +225,6 @@ static const struct vector pulls[] = {
 	/* what -M adds, and what other releases send on a pull */
 	{ "-rEPI --only-send-attrs", "recursive=2 only_send_attrs" },
 	{ "-rEPI --no-i-r", "recursive=2 no_inc_recurse" },
-	{ "-rEPI --munge-links", "recursive=2 munge_links" },
 	{ "-rEPI --protocol=29", "recursive=2 max_protocol=29" },
 	{ "-rEPI --stderr=all --stats", "stderr=1 stats recursive=2" },
 	{ "-rEPI -e.LsfxC", "recursive=2" },
@@ -385,7 +384,7 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 	static const char *const words[] = {
 		"--log-file=x", "--log-file-format=x", "--fake-super", "--copy-as=root", "--confine-root=/x", "--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
-		"--compress-threads=2", "--zt=2", "--old-dirs",
+		"--compress-threads=2", "--zt=2", "--old-dirs", "--munge-links",
 	};
 
 	(void)state;
