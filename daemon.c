@@ -443,8 +443,10 @@ static noreturn void run_on_socket(struct options *options)
 
 int daemon_main(struct options *options)
 {
-	if (options->config_check)
+	if (options->config_check) {
+		exit_set_quiet(true);
 		return check_and_report(options) < 0 ? EXIT_OK : EXIT_SYNTAX;
+	}
 	if (is_socket(0) && !is_listening(0))
 		run_on_socket(options);
 	return run_standalone(options);
