@@ -36,12 +36,13 @@ def stock_version():
 
 @dataclasses.dataclass
 class Result:
-    """What a client did: its exit code and what it wrote, as bytes."""
+    """What a client did: its exit code and what it wrote, as bytes, and how long it took."""
 
     words: list
     code: int
     stdout: bytes
     stderr: bytes
+    seconds: float = 0.0
 
     @property
     def text(self):
@@ -51,6 +52,7 @@ class Result:
 
 def run(*words, timeout=None, environment=None, **options):
     """Run a command to its end. One that does not end in time is killed with its whole process group and fails the test."""
+    began = time.monotonic()
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL if "input" not in options else subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
                                env={**ENVIRONMENT, **(environment or {})}, cwd=options.get("cwd"))
@@ -60,7 +62,7 @@ def run(*words, timeout=None, environment=None, **options):
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         raise AssertionError("did not end in time: " + Result(list(words), -1, stdout, stderr).text) from None
-    return Result(list(words), process.returncode, stdout, stderr)
+    return Result(list(words), process.returncode, stdout, stderr, time.monotonic() - began)
 
 
 def free_port():

@@ -38,7 +38,7 @@ def disk(workspace):
     os.mkdir(top)
     try:
         touches.private_mounts()
-        disk = touches.LoopFileSystem(os.path.join(top, "image"), os.path.join(top, "mirror"), 128, 2 * DIRECTORIES * FILES)
+        disk = touches.LoopFileSystem(os.path.join(top, "image"), os.path.join(top, "mirror"), 256, 2 * DIRECTORIES * FILES)
         disk.mount()
     except touches.Unavailable as reason:
         pytest.skip(str(reason))

@@ -5,6 +5,7 @@ import ctypes
 import os
 import struct
 import subprocess
+import time
 
 FAN_CLOEXEC, FAN_NONBLOCK = 1, 2
 FAN_MARK_ADD, FAN_MARK_MOUNT = 1, 0x10
@@ -73,6 +74,15 @@ def private_mounts():
     check(libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None), "mount --make-rprivate /")
 
 
+def run_tool(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        raise Unavailable(f"no {words[0]}") from None
+    except subprocess.CalledProcessError as error:
+        raise Unavailable(f"{words[0]}: {error.stderr.strip()}") from None
+
+
 class LoopFileSystem:
     """An ext4 image that can be mounted cold and whose block reads are counted by the kernel."""
 
@@ -80,32 +90,30 @@ class LoopFileSystem:
         self.image, self.mount_point, self.device = image, mount_point, None
         with open(image, "wb") as file:
             file.truncate(megabytes << 20)
-        self._run("mkfs.ext4", "-q", "-F", "-b", "4096", "-N", str(inodes), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+        run_tool("mkfs.ext4", "-q", "-F", "-b", "4096", "-N", str(inodes), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
         os.makedirs(mount_point, exist_ok=True)
-
-    @staticmethod
-    def _run(*words):
-        try:
-            return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        except FileNotFoundError:
-            raise Unavailable(f"no {words[0]}") from None
-        except subprocess.CalledProcessError as error:
-            raise Unavailable(f"{words[0]}: {error.stderr.strip()}") from None
 
     def mount(self):
         # One block per read, so that a read is a block that somebody needed.
-        self._run("mount", "-o", "loop,noatime,inode_readahead_blks=1", self.image, self.mount_point)
+        run_tool("mount", "-o", "loop,noatime,inode_readahead_blks=1", self.image, self.mount_point)
         with open("/proc/self/mounts") as mounts:
             self.device = next(line.split()[0] for line in mounts if line.split()[1] == self.mount_point)
 
     def unmount(self):
         if self.device:
-            self._run("umount", self.mount_point)
+            run_tool("umount", self.mount_point)
             self.device = None
 
     def cold(self):
-        """Nothing of it cached any more but what mounting needs."""
-        self.unmount()
+        """Nothing of it cached any more but what mounting needs. A process that is about to end may still be in the way."""
+        for attempt in range(30):
+            try:
+                self.unmount()
+                break
+            except Unavailable:
+                if attempt == 29:
+                    raise
+                time.sleep(0.1)
         self.mount()
 
     def blocks_read(self):
