@@ -17,7 +17,7 @@ enum {
 void wire_write_ndx(struct wire *wire, int32_t ndx)
 {
 	int sign = ndx < 0 ? NEGATIVE : POSITIVE;
-	int32_t magnitude = ndx < 0 ? -ndx : ndx;
+	int32_t magnitude;
 	int64_t diff;
 	uint8_t bytes[6];
 	size_t length = 0;
@@ -30,6 +30,7 @@ void wire_write_ndx(struct wire *wire, int32_t ndx)
 		wire_write_byte(wire, MARK_DONE);
 		return;
 	}
+	magnitude = ndx < 0 ? -ndx : ndx;
 	diff = (int64_t)magnitude - wire->ndx_out[sign];
 	wire->ndx_out[sign] = magnitude;
 	if (sign == NEGATIVE)
