@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,12 +29,12 @@
 #define BASENAME_LIMIT 246  /* protocol/03 section 7.4 */
 #define NAME_ATTEMPTS 100
 
-enum slot_state { FREE, CLAIMED, OPENING, LIVE };
+enum slot_state { FREE, CLAIMED, OPENING, LIVE, BEING_REMOVED };
 
 struct slot {
 	_Atomic int state;
-	int dir_fd;
-	pid_t process, thread;
+	int dir_fd; /* this and the name are valid in the last three states, and then do not change */
+	_Atomic pid_t process, thread;
 	char name[FS_TEMP_NAME_SIZE];
 };
 
@@ -108,16 +109,26 @@ static int claim_slot(void)
 		if (!atomic_compare_exchange_strong(&slot->state, &expected, CLAIMED))
 			continue;
 		raise_used(i + 1);
-		slot->process = getpid();
-		slot->thread = this_thread();
+		atomic_store(&slot->process, getpid());
+		atomic_store(&slot->thread, this_thread());
 		return i;
 	}
 	return fail(EMFILE);
 }
 
-static void set_state(const struct fs_temp *temp, enum slot_state state)
+/*
+ * The owner moves on. Whoever is removing the file puts the state back when done: it is another thread, or a signal handler of
+ * this one, which is over by now.
+ */
+static void change_state(const struct fs_temp *temp, int from, enum slot_state to)
 {
-	atomic_store(&registry.slots[temp->slot].state, state);
+	_Atomic int *state = &registry.slots[temp->slot].state;
+	int expected = from;
+
+	while (!atomic_compare_exchange_weak(state, &expected, to)) {
+		expected = from;
+		sched_yield();
+	}
 }
 
 /* What is made under the temp name, and from what. */
@@ -136,10 +147,10 @@ static int make_registered(struct fs_temp *temp, const struct maker *maker)
 
 	slot->dir_fd = temp->dir_fd;
 	memcpy(slot->name, temp->name, sizeof slot->name);
-	atomic_store(&slot->state, OPENING);
+	change_state(temp, CLAIMED, OPENING);
 	int result = atomic_load(&registry.ending) ? fail(ECANCELED) : maker->make(temp, maker);
 
-	atomic_store(&slot->state, result < 0 ? CLAIMED : LIVE);
+	change_state(temp, OPENING, result < 0 ? CLAIMED : LIVE);
 	return result;
 }
 
@@ -197,7 +208,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 			break;
 	}
 	if (result < 0)
-		set_state(temp, FREE);
+		change_state(temp, CLAIMED, FREE);
 	return result;
 }
 
@@ -249,7 +260,7 @@ int fs_temp_commit(struct fs_temp *temp, const char *name)
 	/* Between two links of one file rename does nothing. */
 	if (temp->is_link)
 		fs_unlink_at(temp->dir_fd, temp->name);
-	set_state(temp, FREE);
+	change_state(temp, LIVE, FREE);
 	return 0;
 }
 
@@ -257,7 +268,7 @@ void fs_temp_discard(struct fs_temp *temp)
 {
 	close_file(temp);
 	fs_unlink_at(temp->dir_fd, temp->name);
-	set_state(temp, FREE);
+	change_state(temp, LIVE, FREE);
 }
 
 /* Let another thread finish making its object, but not for ever: it may have been stopped. */
@@ -269,6 +280,21 @@ static void await_opening(struct slot *slot)
 		nanosleep(&millisecond, NULL);
 }
 
+/* Take hold of the slot, so that its owner cannot change the name while it is used. */
+static void remove_slot(struct slot *slot, pid_t process)
+{
+	int state = atomic_load(&slot->state);
+
+	while (state == OPENING || state == LIVE) {
+		if (!atomic_compare_exchange_weak(&slot->state, &state, BEING_REMOVED))
+			continue;
+		if (atomic_load(&slot->process) == process)
+			unlinkat(slot->dir_fd, slot->name, 0);
+		atomic_store(&slot->state, state);
+		return;
+	}
+}
+
 void fs_temp_remove_all(void)
 {
 	int error = errno, used;
@@ -278,13 +304,10 @@ void fs_temp_remove_all(void)
 	used = atomic_load(&registry.used);
 	for (int i = 0; i < used; i++) {
 		struct slot *slot = &registry.slots[i];
-		int state = atomic_load(&slot->state);
 
-		if (state == OPENING && slot->process == process && slot->thread != thread)
+		if (atomic_load(&slot->process) == process && atomic_load(&slot->thread) != thread)
 			await_opening(slot);
-		state = atomic_load(&slot->state);
-		if ((state == OPENING || state == LIVE) && slot->process == process)
-			unlinkat(slot->dir_fd, slot->name, 0);
+		remove_slot(slot, process);
 	}
 	errno = error;
 }

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Temp files: names, modes, replacement, and that none is left behind. S-083 */
+#include "fs/temp.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "fs/file.h"
+#include "fs_tree.h"
+#include "lib/exit.h"
+
+static int entries_of(const char *path)
+{
+	DIR *dir = opendir(path);
+	int count = -2;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* A new directory for one test. */
+static int fresh_dir(const char *name)
+{
+	tree_dir(name);
+	int fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_return_code(fd, errno);
+	return fd;
+}
+
+static void test_names(void **state)
+{
+	static char xs[256], e_acute[256], cut_ascii[256], cut_dot[256];
+	int dir = fresh_dir("names");
+
+	(void)state;
+	memset(xs, 'x', 255);
+	for (int i = 0; i < 127; i++)
+		memcpy(e_acute + 2 * i, "\xc3\xa9", 2);
+	memset(cut_ascii, 'x', 255);
+	memcpy(cut_ascii + 243, "\xc3\xa9\xc3\xa9\xc3\xa9", 6); /* the cut at 246 falls inside a character */
+	memset(cut_dot, 'x', 255);
+	cut_dot[245] = '.';
+	const struct {
+		const char *name;
+		size_t shown; /* bytes of the name that are kept, after a leading dot */
+		size_t length; /* of the whole temp name */
+	} names[] = { { "foo", 3, 11 }, { ".foo", 3, 11 }, { "foo.", 3, 11 }, { xs, 246, 254 }, { e_acute, 0, 7 },
+		      { cut_ascii, 243, 251 }, { cut_dot, 245, 253 }, { "..x", 2, 10 } };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct fs_temp temp;
+		const char *name = names[i].name + (*names[i].name == '.');
+		assert_return_code(fs_temp_create(&temp, dir, names[i].name), errno);
+		assert_int_equal(strlen(temp.name), names[i].length);
+		assert_int_equal(temp.name[0], '.');
+		if (names[i].shown)
+			assert_memory_equal(temp.name + 1, name, names[i].shown);
+		assert_int_equal(temp.name[strlen(temp.name) - 7], '.');
+		assert_int_equal(strspn(temp.name + strlen(temp.name) - 6,
+					"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), 6);
+		fs_temp_discard(&temp);
+	}
+	assert_int_equal(entries_of("names"), 0);
+	close(dir);
+}
+
+static void test_file_is_private_and_replaces_atomically(void **state)
+{
+	struct fs_temp temp;
+	struct stat st, before;
+	int dir = fresh_dir("replace");
+	mode_t mask = umask(0);
+
+	(void)state;
+	tree_file("replace/f", "old");
+	assert_int_equal(stat("replace/f", &before), 0);
+	assert_int_equal(fs_temp_create(&temp, dir, "f"), 0);
+	assert_int_equal(fstat(temp.fd, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_true(fcntl(temp.fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(write(temp.fd, "new", 3), 3);
+	assert_string_equal(tree_content("replace/f"), "old");
+	assert_int_equal(entries_of("replace"), 2);
+	assert_int_equal(fs_temp_commit(&temp, "f"), 0);
+	assert_string_equal(tree_content("replace/f"), "new");
+	assert_int_equal(entries_of("replace"), 1);
+	assert_int_equal(stat("replace/f", &st), 0);
+	assert_int_not_equal(st.st_ino, before.st_ino);
+	umask(mask);
+	close(dir);
+}
+
+static void test_failed_commit_leaves_nothing(void **state)
+{
+	struct fs_temp temp;
+	int dir = fresh_dir("failed");
+
+	(void)state;
+	tree_dir("failed/d");
+	assert_int_equal(fs_temp_create(&temp, dir, "d"), 0);
+	assert_int_equal(fs_temp_commit(&temp, "d"), -1);
+	assert_int_equal(errno, EISDIR);
+	assert_int_equal(entries_of("failed"), 1);
+	close(dir);
+}
+
+static void test_symlinks_nodes_and_links(void **state)
+{
+	struct fs_temp temp;
+	char target[16] = "";
+	struct stat st, link_st;
+	int dir = fresh_dir("kinds");
+
+	(void)state;
+	tree_file("kinds/f", "f");
+	tree_file("kinds/l", "to be a link");
+	assert_int_equal(fs_temp_symlink(&temp, dir, "l", "target"), 0);
+	assert_int_equal(fs_temp_commit(&temp, "l"), 0);
+	assert_int_equal(readlink("kinds/l", target, sizeof target), 6);
+	assert_int_equal(fs_temp_mknod(&temp, dir, "l", S_IFIFO | 0600, 0, 0), 0);
+	assert_int_equal(fs_temp_commit(&temp, "l"), 0);
+	assert_int_equal(lstat("kinds/l", &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	/* Twice: the second time the name is a link of the same file already, and rename alone would leave the temp name. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fs_temp_link(&temp, dir, "l", dir, "f"), 0);
+		assert_int_equal(fs_temp_commit(&temp, "l"), 0);
+		assert_int_equal(lstat("kinds/l", &link_st), 0);
+		assert_int_equal(lstat("kinds/f", &st), 0);
+		assert_int_equal(st.st_ino, link_st.st_ino);
+		assert_int_equal(entries_of("kinds"), 2);
+	}
+	assert_int_equal(fs_temp_reserve(&temp, dir, "f"), 0);
+	assert_int_equal(temp.fd, -1);
+	assert_int_equal(entries_of("kinds"), 2);
+	fs_temp_discard(&temp);
+	close(dir);
+}
+
+static void test_names_are_unpredictable(void **state)
+{
+	enum { COUNT = 500 };
+	static struct fs_temp temps[COUNT];
+	int dir = fresh_dir("random"), same[6] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		assert_return_code(fs_temp_create(&temps[i], dir, "f"), errno);
+		for (int k = 0; k < 6; k++)
+			same[k] += temps[i].name[3 + k] == temps[0].name[3 + k];
+	}
+	for (int k = 0; k < 6; k++)
+		assert_true(same[k] < COUNT / 10);
+	for (int i = 0; i < COUNT; i++)
+		fs_temp_discard(&temps[i]);
+	assert_int_equal(entries_of("random"), 0);
+	close(dir);
+}
+
+static void test_remove_all_removes_and_stops(void **state)
+{
+	struct fs_temp file, link, done, late;
+	int dir = fresh_dir("all");
+
+	(void)state;
+	assert_int_equal(fs_temp_create(&file, dir, "a"), 0);
+	assert_int_equal(fs_temp_symlink(&link, dir, "b", "x"), 0);
+	assert_int_equal(fs_temp_create(&done, dir, "c"), 0);
+	assert_int_equal(fs_temp_commit(&done, "c"), 0);
+	assert_int_equal(entries_of("all"), 3);
+	errno = 77;
+	fs_temp_remove_all();
+	assert_int_equal(errno, 77);
+	assert_int_equal(entries_of("all"), 1);
+	assert_int_equal(fs_temp_create(&late, dir, "d"), -1);
+	assert_int_equal(errno, ECANCELED);
+	/* The owner may still try to finish. */
+	assert_int_equal(fs_temp_commit(&file, "a"), -1);
+	assert_int_equal(errno, ENOENT);
+	fs_temp_discard(&link);
+	assert_int_equal(entries_of("all"), 1);
+	fs_temp_install();
+	assert_int_equal(fs_temp_create(&late, dir, "d"), 0);
+	fs_temp_discard(&late);
+	close(dir);
+}
+
+static void test_child_leaves_its_parents_files(void **state)
+{
+	struct fs_temp temp;
+	int dir = fresh_dir("fork"), status;
+
+	(void)state;
+	assert_int_equal(fs_temp_create(&temp, dir, "f"), 0);
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct fs_temp own;
+		if (fs_temp_create(&own, dir, "own") < 0)
+			_exit(1);
+		fs_temp_remove_all();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(entries_of("fork"), 1);
+	assert_true(faccessat(dir, temp.name, F_OK, 0) == 0);
+	fs_temp_discard(&temp);
+	close(dir);
+}
+
+/* A process whose threads create, commit and discard as fast as they can is told to end. */
+static int busy_dir;
+
+static void *keep_busy(void *context)
+{
+	char name[32];
+
+	for (unsigned i = 0;; i++) {
+		struct fs_temp temp;
+		snprintf(name, sizeof name, "%s-%u", (const char *)context, i % 50);
+		int result = i % 3 ? fs_temp_create(&temp, busy_dir, name) : fs_temp_symlink(&temp, busy_dir, name, "12345678");
+		if (result < 0) {
+			if (errno == ECANCELED)
+				return NULL;
+			_exit(3);
+		}
+		if (temp.fd >= 0 && write(temp.fd, "12345678", 8) != 8)
+			_exit(4);
+		if (i % 5 == 0)
+			fs_temp_discard(&temp);
+		else
+			fs_temp_commit(&temp, name);
+	}
+}
+
+static void end_by_signal(int signal)
+{
+	(void)signal;
+	fs_temp_remove_all();
+	_exit(7);
+}
+
+static void run_busy_process(bool by_signal)
+{
+	pthread_t threads[4];
+	static const char *const names[] = { "a", "b", "c", "d" };
+
+	fs_temp_install();
+	signal(SIGTERM, end_by_signal);
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, keep_busy, (void *)names[i]) || pthread_detach(threads[i]))
+			_exit(5);
+	usleep(20000);
+	if (by_signal)
+		pause();
+	exit_set_quiet(true);
+	exit_with(7);
+}
+
+static void check_busy_process(const char *dir, bool by_signal)
+{
+	int status;
+
+	tree_dir(dir);
+	busy_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	pid_t child = fork();
+
+	if (child == 0)
+		run_busy_process(by_signal);
+	if (by_signal) {
+		usleep(30000);
+		kill(child, SIGTERM);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+	DIR *names = opendir(dir);
+
+	for (struct dirent *entry; (entry = readdir(names));)
+		if (entry->d_name[0] == '.' && strlen(entry->d_name) > 2)
+			fail_msg("%s/%s was left behind", dir, entry->d_name);
+	closedir(names);
+	close(busy_dir);
+}
+
+static void test_nothing_is_left_by_a_signal_or_an_exit(void **state)
+{
+	char dir[32];
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		snprintf(dir, sizeof dir, "busy%d", i);
+		check_busy_process(dir, i % 2);
+	}
+}
+
+static void test_replace_file_sets_the_mode_exactly(void **state)
+{
+	struct stat st;
+	int dir = fresh_dir("exact");
+	mode_t mask = umask(0777);
+
+	(void)state;
+	assert_int_equal(fs_replace_file(dir, "f", "text", 4, 0644), 0);
+	umask(mask);
+	assert_int_equal(stat("exact/f", &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0644);
+	assert_string_equal(tree_content("exact/f"), "text");
+	assert_int_equal(entries_of("exact"), 1);
+	close(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_file_is_private_and_replaces_atomically),
+		cmocka_unit_test(test_failed_commit_leaves_nothing),
+		cmocka_unit_test(test_symlinks_nodes_and_links),
+		cmocka_unit_test(test_names_are_unpredictable),
+		cmocka_unit_test(test_remove_all_removes_and_stops),
+		cmocka_unit_test(test_child_leaves_its_parents_files),
+		cmocka_unit_test(test_nothing_is_left_by_a_signal_or_an_exit),
+		cmocka_unit_test(test_replace_file_sets_the_mode_exactly),
+	};
+
+	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
+}
