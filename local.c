@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The local engine: from the operands to the exit code. Nothing travels, so "sent" is what the copies and the names in the
+ * list amount to, and "received" is 0.
+ */
+#include "local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/operator.h"
+#include "lib/exit.h"
+#include "local_private.h"
+
+#define RULE_FILE_LIMIT (64u << 20)
+#define FROM_FILE_LIMIT (1u << 30)
+#define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
+
+/* Owned by local_main; what only the outer frame needs. */
+struct run {
+	struct local local;
+	struct options *options;
+	int stdin_copy;          /* -: both sides read the same rules */
+	pthread_t signal_thread;
+	bool has_signal_thread;
+	struct timespec started;
+	int64_t list_started_ms, list_ms;
+};
+
+/* --- output --- */
+
+static FILE *stream_of(const struct options *options, enum log_kind kind)
+{
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+
+	return informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
+}
+
+static void emit(void *run_void, enum log_kind kind, const char *text, size_t length)
+{
+	struct run *run = run_void;
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+	size_t body = length && text[length - 1] == '\n' ? length - 1 : length, needed;
+	FILE *out = stream_of(run->options, kind);
+	char *line;
+
+	if (kind == L_LOG || (informs && run->options->quiet))
+		return;
+	if (run->local.report && report_progress(run->local.report))
+		progress_break_line(report_progress(run->local.report));
+	needed = log_escape(NULL, 0, text, body, run->options->eight_bit_output);
+	line = xmalloc(needed + 1);
+	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);
+	if (out == stderr)
+		fflush(stdout);
+	fwrite(line, 1, needed, out);
+	fputc('\n', out);
+	free(line);
+}
+
+/* --- signals --- */
+
+/* The threads are interrupted nowhere; this one hears the signal and tells them. */
+static void *await_signal(void *run_void)
+{
+	struct run *run = run_void;
+	struct timespec patience = { 2, 0 };
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigwait(&set, &number);
+	atomic_store(&run->local.stop, STOP_SIGNAL);
+	/* The main thread ends the process within moments, unless it waits for something that does not come. */
+	nanosleep(&patience, NULL);
+	fs_temp_remove_all();
+	_exit(EXIT_SIGNAL);
+}
+
+static void handle_signals(struct run *run)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	run->has_signal_thread = pthread_create(&run->signal_thread, NULL, await_signal, run) == 0;
+}
+
+static void stop_signal_thread(struct run *run)
+{
+	if (!run->has_signal_thread)
+		return;
+	pthread_cancel(run->signal_thread);
+	pthread_join(run->signal_thread, NULL);
+}
+
+/* Every task holds directories. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max && limit.rlim_cur < 65536) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* --- filters --- */
+
+/* Rules are read once for each side, standard input only once. */
+static int open_stdin_copy(struct run *run)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (run->stdin_copy < 0) {
+		run->stdin_copy = memfd_create("rules", MFD_CLOEXEC);
+		if (run->stdin_copy < 0 || fs_read_all(STDIN_FILENO, RULE_FILE_LIMIT, &text) < 0
+		    || fs_write_all(run->stdin_copy, strbuf_text(&text), text.length) < 0)
+			return -1;
+		strbuf_free(&text);
+	}
+	if (lseek(run->stdin_copy, 0, SEEK_SET) < 0)
+		return -1;
+	return fcntl(run->stdin_copy, F_DUPFD_CLOEXEC, 0);
+}
+
+static int open_sender_rules(void *run_void, enum filter_place place, const char *path)
+{
+	struct run *run = run_void;
+
+	if (place == FILTER_AT_OPERATOR && !strcmp(path, "-"))
+		return open_stdin_copy(run);
+	if (place == FILTER_AT_OPERATOR)
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	return flist_open_rule_file(&run->local.list, place, path);
+}
+
+static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
+{
+	struct run *run = run_void;
+
+	if (place != FILTER_AT_BASE)
+		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
+	if (run->local.top.fd < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	return fs_open_follow(&run->local.top, path, O_RDONLY, 0);
+}
+
+static void explain_sender(void *run_void, const char *text)
+{
+	(void)run_void;
+	log_info("[sender] %s", text);
+}
+
+static void explain_receiver(void *run_void, const char *text)
+{
+	(void)run_void;
+	log_info("[generator] %s", text);
+}
+
+static struct filter_list *make_rules(struct run *run, enum filter_side side)
+{
+	const struct options *options = run->options;
+	bool sends = side == FILTER_SENDER;
+	struct filter_setup setup = {
+		.side = side, .delete_excluded = options->delete_excluded, .from0 = options->from0,
+		.cvs_exclude = options->cvs_exclude, .protocol = PROTOCOL_MAX,
+		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
+	};
+	struct filter_list *rules;
+
+	if (options->levels.debug[DEBUG_FILTER])
+		setup.explain = sends ? explain_sender : explain_receiver;
+	rules = filter_new(&setup);
+	options_add_filters(options, rules);
+	return rules;
+}
+
+/* --- the list --- */
+
+static void say_header(struct run *run)
+{
+	const struct options *options = run->options;
+	int level = options->levels.info[INFO_FLIST];
+
+	if (!level || options->quiet || (!options->recursive && !options->dirs))
+		return;
+	if (run->local.session.inc_recurse)
+		log_msg(L_CLIENT, "sending incremental file list");
+	else if (level < 2)
+		log_msg(L_CLIENT, "building file list ... done");
+	else
+		log_msg(L_CLIENT, "building file list ... ");
+}
+
+/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case (protocol/06 section 13). */
+static void add_from_file(struct run *run, const char *text, size_t length)
+{
+	struct flist *list = run->local.list;
+	size_t at = 0;
+
+	while (at < length) {
+		size_t end = at;
+		char *name;
+
+		while (end < length && text[end] && (run->options->from0 || (text[end] != '\n' && text[end] != '\r')))
+			end++;
+		name = xstrndup(text + at, end - at);
+		if (*name && *name != '#' && *name != ';')
+			flist_add_argument(list, name, true);
+		free(name);
+		at = end + 1;
+	}
+}
+
+static void read_files_from(struct run *run)
+{
+	const struct options *options = run->options;
+	const char *base = options->operands.items[0];
+	struct strbuf text = STRBUF_INIT;
+	struct fs_root root;
+	int failed, error;
+
+	if (fs_root_open(&root, base) < 0) {
+		error = errno;
+		char *cwd = getcwd(NULL, 0);
+
+		log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd, *base == '/' ? "" : "/", base);
+		free(cwd);
+		exit_with(EXIT_FILESELECT);
+	}
+	fs_root_close(&root);
+	flist_set_files_from(run->local.list, base);
+	if (!strcmp(options->files_from, "-"))
+		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &text);
+	else
+		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, &text);
+	if (failed < 0) {
+		error = errno;
+		log_set_role("client");
+		log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
+		exit_with(EXIT_FILEIO);
+	}
+	add_from_file(run, strbuf_text(&text), text.length);
+	strbuf_free(&text);
+}
+
+static void add_arguments(struct run *run, size_t sources)
+{
+	if (run->options->files_from) {
+		read_files_from(run);
+		return;
+	}
+	for (size_t i = 0; i < sources; i++)
+		flist_add_argument(run->local.list, run->options->operands.items[i], false);
+}
+
+static bool is_incremental(const struct options *options)
+{
+	return options->recursive && options->allow_inc_recurse && !options->use_qsort && options->delete_when != DELETE_BEFORE
+	       && options->delete_when != DELETE_AFTER;
+}
+
+/* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
+static uint64_t count_first_entries(struct local *local)
+{
+	const struct entries *first = flist_dir(local->list, 0)->entries;
+	uint64_t count = first->count;
+
+	if (count == 1 && first->items[0].dir && !(first->items[0].flags & ENTRY_NO_CONTENT)) {
+		local->preloaded = flist_load_next(local->list);
+		if (local->preloaded >= 0)
+			count += flist_dir(local->list, local->preloaded)->entries->count;
+	}
+	return count;
+}
+
+/* --- the parts of a run --- */
+
+static int64_t ms_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)(now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
+}
+
+static void read_groups(struct local *local)
+{
+	int count = getgroups(0, NULL);
+	gid_t *groups;
+
+	if (local->rules.am_root || count < 0)
+		return;
+	groups = xcalloc((size_t)count + 1, sizeof *groups);
+	count = count ? getgroups(count, groups) : 0;
+	groups[count > 0 ? count : 0] = local->gid;
+	local->rules.groups = groups;
+	local->rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
+}
+
+static void set_up(struct run *run)
+{
+	struct local *local = &run->local;
+	const struct options *options = run->options;
+
+	local->options = options;
+	local->session.protocol = PROTOCOL_MAX;
+	local->session.is_sender = true;
+	local->session.inc_recurse = is_incremental(options);
+	local->uid = geteuid();
+	local->gid = getegid();
+	local->attrs_only = options->only_send_attrs;
+	local->dry_run = options->dry_run;
+	local->rules = (struct decide_rules){
+		.options = options, .am_root = local->uid == 0, .umask = umask(0), .check_content = local->attrs_only,
+	};
+	local->top.fd = -1;
+	local->preloaded = -1;
+	read_groups(local);
+	local->wants_items = report_wants_names(local);
+	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
+	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE)
+			   || (options->hard_links && (local->wants_items || !local->attrs_only))
+			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
+	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
+			       || (local->loads_all && options->hard_links);
+	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY);
+}
+
+static void make_list(struct run *run, size_t sources)
+{
+	struct local *local = &run->local;
+
+	local->sender_rules = make_rules(run, FILTER_SENDER);
+	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
+	local->list = flist_new(run->options, &local->session, NULL, local->sender_rules, NULL);
+	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
+	say_header(run);
+	add_arguments(run, sources);
+	flist_finish_arguments(local->list);
+}
+
+static void copy_tree(struct run *run, const char *destination)
+{
+	struct local *local = &run->local;
+	uint64_t entries = count_first_entries(local);
+
+	if (!entries)
+		return;
+	local_choose_destination(local, destination, entries);
+	if (local->single_name)
+		local->deletes = false;
+	local_guard(local);
+	filter_set_base(local->receiver_rules, local->top_path);
+	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
+		log_info("delta-transmission disabled for local transfer or --whole-file");
+	local->pool = pool_new(local, pool_threads(local->options, local->attrs_only));
+	local_run(local);
+	pool_free(local->pool);
+	local->pool = NULL;
+}
+
+static void fill_statistics(struct run *run)
+{
+	struct local *local = &run->local;
+	struct run_stats *stats = &local->stats;
+	const struct flist_totals *totals = flist_totals(local->list);
+
+	stats->files = (struct kind_counts){
+		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
+		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
+	};
+	stats->total_size = totals->size;
+	stats->list_build_ms = 1;
+	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
+	stats->elapsed_seconds = ms_since(&run->started) / 1000;
+}
+
+static void say_end(struct run *run)
+{
+	const struct options *options = run->options;
+	struct run_stats *stats = &run->local.stats;
+	int level = options->levels.info[INFO_STATS];
+
+	if (options->levels.debug[DEBUG_DELTASUM] && !options->quiet)
+		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
+	if (options->quiet || !level)
+		return;
+	fill_statistics(run);
+	stats_print(stats, options->human_readable, level > 1, true, options->dry_run);
+}
+
+static int exit_code(const struct run *run)
+{
+	int io_error = run->local.session.io_error;
+
+	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
+		return EXIT_PARTIAL;
+	if (io_error & IOERR_VANISHED)
+		return EXIT_VANISHED;
+	return io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
+}
+
+static void clean_up(struct run *run)
+{
+	struct local *local = &run->local;
+
+	report_free(local->report);
+	local->report = NULL;
+	local_links_free(local);
+	vec_free(&local->order);
+	vec_free(&local->open_stack);
+	vec_free(&local->done_stack);
+	flist_free(local->list);
+	filter_free(local->sender_rules);
+	filter_free(local->receiver_rules);
+	if (local->top.fd >= 0)
+		fs_root_close(&local->top);
+	free(local->top_path);
+	free(local->single_name);
+	free((void *)local->rules.groups);
+	if (run->stdin_copy >= 0)
+		close(run->stdin_copy);
+	fflush(stdout);
+}
+
+int local_main(struct options *options)
+{
+	struct run *run = xcalloc(1, sizeof *run);
+	struct local *local = &run->local;
+	size_t operands = options->operands.count;
+	bool lists = options->list_only || operands == 1;
+	struct log_sink old;
+	int code;
+
+	run->options = options;
+	run->stdin_copy = -1;
+	clock_gettime(CLOCK_MONOTONIC, &run->started);
+	old = log_set_sink((struct log_sink){ emit, run });
+	log_set_role("sender");
+	allow_descriptors();
+	fs_temp_install();
+	handle_signals(run);
+	set_up(run);
+	local->report = report_new(local);
+	make_list(run, operands > 1 ? operands - 1 : operands);
+	if (lists)
+		local_list_run(local);
+	else
+		copy_tree(run, options->operands.items[operands - 1]);
+	report_drain(local->report);
+	say_end(run);
+	code = exit_code(run);
+	stop_signal_thread(run);
+	clean_up(run);
+	log_set_sink(old);
+	free(run);
+	return code;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Deletions: what the sources do not have, what is in the way, what --delete-missing-args names. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/dir.h"
+#include "lib/exit.h"
+#include "local_private.h"
+
+enum outcome { GONE, STAYS, LIMITED };
+
+/* One deletion with everything below it. */
+struct deletion {
+	struct local *local;
+	struct strbuf path;    /* in the transfer */
+	bool make_room;        /* not for its own sake: the thing itself is not reported */
+	uint64_t dev;          /* file system that may not be left */
+};
+
+/* --- names of a directory --- */
+
+static bool is_directory(int dir_fd, const struct fs_dirent *name)
+{
+	struct fs_stat st;
+
+	if (name->type != DT_UNKNOWN)
+		return name->type == DT_DIR;
+	return fs_lstat_at(dir_fd, name->name, &st) == 0 && S_ISDIR(st.mode);
+}
+
+static void add_name(struct entries *names, const struct fs_dirent *name, bool is_dir)
+{
+	struct entry *entry = entries_add(names, name->name, name->name_length);
+
+	entry->mode = is_dir ? S_IFDIR : name->type == DT_REG ? S_IFREG : S_IFLNK;
+}
+
+/* All names, or those that `listed` has not. -1 with errno. */
+static int read_names(int dir_fd, const struct entries *listed, struct entries *names)
+{
+	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
+	struct fs_dirent name;
+	struct fs_dir dir;
+
+	if (fd < 0)
+		return -1;
+	fs_dir_start(&dir, fd);
+	while ((more = fs_dir_next(&dir, &name)) > 0)
+		if (!listed || (entries_find(listed, name.name, false) < 0 && entries_find(listed, name.name, true) < 0))
+			add_name(names, &name, is_directory(dir_fd, &name));
+	int error = errno;
+
+	fs_dir_finish(&dir);
+	entries_sort(names);
+	errno = error;
+	return more;
+}
+
+void local_find_surplus(struct task *task)
+{
+	if (!task->dir->fresh && task->dir->fd >= 0 && read_names(task->dir->fd, task->entries, &task->surplus) < 0)
+		task_complain(task, "generator", errno, "", "opendir ", " failed");
+}
+
+/* --- one item --- */
+
+static bool limit_reached(struct local *local)
+{
+	int limit = local->options->max_delete;
+
+	if (limit < 0 || local->delete_count < (uint64_t)limit)
+		return false;
+	local->delete_skipped++;
+	return true;
+}
+
+static void count_deleted(struct local *local, uint32_t mode)
+{
+	struct kind_counts *counts = &local->stats.deleted;
+
+	local->delete_count++;
+	counts->total++;
+	counts->dirs += S_ISDIR(mode);
+	counts->links += S_ISLNK(mode);
+	counts->devices += S_ISCHR(mode) || S_ISBLK(mode);
+	counts->specials += S_ISFIFO(mode) || S_ISSOCK(mode);
+}
+
+static void delete_failed(struct deletion *deletion, int error, const char *call)
+{
+	const char *old_role = log_role();
+
+	log_set_role("generator");
+	log_errno(L_ERROR_XFER, error, "delete_file: %s(%s) failed", call, strbuf_text(&deletion->path));
+	log_set_role(old_role);
+}
+
+/* An attr tree has no regular file of another size; a mirror that was named by mistake has. */
+static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
+{
+	struct local *local = deletion->local;
+
+	if (local->attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !local->options->force && !local->dry_run)
+		die(EXIT_FILESELECT, "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
+		    "--force overrides this", local->top_path, strbuf_text(&deletion->path));
+}
+
+static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported);
+
+/* Empty a directory, in reverse order. */
+static enum outcome delete_contents(struct deletion *deletion, int fd)
+{
+	struct local *local = deletion->local;
+	struct entries names;
+	enum outcome outcome = GONE;
+	size_t length = deletion->path.length;
+
+	entries_init(&names);
+	if (read_names(fd, NULL, &names) < 0)
+		delete_failed(deletion, errno, "opendir");
+	filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
+	for (uint32_t i = names.count; i-- > 0;) {
+		const struct entry *entry = &names.items[i];
+
+		strbuf_add_path(&deletion->path, entry_name(&names, entry));
+		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry)))
+			outcome = outcome == GONE ? STAYS : outcome;
+		else if (delete_item(deletion, fd, entry_name(&names, entry), true) != GONE)
+			outcome = STAYS;
+		strbuf_truncate(&deletion->path, length);
+		filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
+	}
+	entries_free(&names);
+	return outcome;
+}
+
+static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
+				     bool reported)
+{
+	struct local *local = deletion->local;
+	enum outcome outcome;
+	int fd;
+
+	if (st->dev != deletion->dev) {
+		if (local->options->levels.info[INFO_MOUNT])
+			log_info("cannot delete mount point: %s", strbuf_text(&deletion->path));
+		return STAYS;
+	}
+	if (!local->rules.am_root && (st->mode & 0700) != 0700 && !local->dry_run)
+		fs_chmod_at(dir_fd, name, (st->mode & 07777) | 0700);
+	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	outcome = fd < 0 ? GONE : delete_contents(deletion, fd);
+	if (fd >= 0)
+		close(fd);
+	if (outcome != GONE) {
+		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+		return outcome;
+	}
+	if (reported && limit_reached(local))
+		return LIMITED;
+	if (!local->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
+		delete_failed(deletion, errno, "rmdir");
+		return STAYS;
+	}
+	return GONE;
+}
+
+static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported)
+{
+	struct local *local = deletion->local;
+	enum outcome outcome = GONE;
+	struct fs_stat st;
+
+	if (fs_lstat_at(dir_fd, name, &st) < 0)
+		return GONE;
+	guard_attr_tree(deletion, &st);
+	if (S_ISDIR(st.mode)) {
+		outcome = delete_directory(deletion, dir_fd, name, &st, reported);
+	} else if (reported && limit_reached(local)) {
+		outcome = LIMITED;
+	} else if (!local->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
+		delete_failed(deletion, errno, "unlink");
+		outcome = STAYS;
+	}
+	if (outcome == GONE && reported) {
+		count_deleted(local, st.mode);
+		report_deletion(local->report, strbuf_text(&deletion->path), S_ISDIR(st.mode));
+	}
+	return outcome;
+}
+
+static void start_deletion(struct deletion *deletion, struct local *local, const char *dir_path, const char *name, int dir_fd)
+{
+	struct fs_stat st;
+
+	*deletion = (struct deletion){ .local = local, .path = STRBUF_INIT };
+	strbuf_add_string(&deletion->path, dir_path);
+	strbuf_add_path(&deletion->path, name);
+	if (fs_lstat_at(dir_fd, ".", &st) == 0)
+		deletion->dev = st.dev;
+}
+
+/* --- surplus names of a listed directory --- */
+
+bool local_may_delete(struct local *local)
+{
+	if (local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL))
+		return true;
+	if (!local->deletes_stopped)
+		log_info("IO error encountered -- skipping file deletion");
+	local->deletes_stopped = true;
+	return false;
+}
+
+static void delete_or_delay(struct local *local, struct local_dir *dir, const char *name, bool is_dir)
+{
+	struct deletion deletion;
+
+	start_deletion(&deletion, local, dir->path, name, dir->fd);
+	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), is_dir)) {
+		strbuf_free(&deletion.path);
+		return;
+	}
+	if (local->options->delete_when == DELETE_DELAY) {
+		struct delayed_delete delayed = { strbuf_detach(&deletion.path), is_dir };
+
+		vec_push(&local->delayed, delayed);
+		return;
+	}
+	delete_item(&deletion, dir->fd, name, true);
+	strbuf_free(&deletion.path);
+	filter_set_dir(local->receiver_rules, dir->path);
+}
+
+static void delete_names(struct local *local, struct local_dir *dir, const struct entries *names)
+{
+	filter_set_dir(local->receiver_rules, dir->path);
+	for (uint32_t i = names->count; i-- > 0;)
+		delete_or_delay(local, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
+}
+
+void local_delete_surplus(struct local *local, struct task *task)
+{
+	if (task->may_delete)
+		delete_names(local, task->dir, &task->surplus);
+	else if (!local->deletes_stopped) {
+		log_info("IO error encountered -- skipping file deletion");
+		local->deletes_stopped = true;
+	}
+}
+
+void local_delete_delayed(struct local *local)
+{
+	for (size_t i = 0; i < local->delayed.count; i++) {
+		char *path = local->delayed.items[i].path, *slash = strrchr(path, '/');
+		struct deletion deletion;
+		int fd;
+
+		if (slash)
+			*slash = '\0';
+		fd = local_open_dir(local, slash ? path : "");
+		if (fd >= 0 && local_may_delete(local)) {
+			start_deletion(&deletion, local, slash ? path : "", slash ? slash + 1 : path, fd);
+			delete_item(&deletion, fd, slash ? slash + 1 : path, true);
+			strbuf_free(&deletion.path);
+		}
+		if (fd >= 0)
+			close(fd);
+		free(path);
+	}
+	vec_free(&local->delayed);
+}
+
+/* Like the walk, but over the whole list at once: before the first or after the last file. */
+void local_delete_pass(struct local *local)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	for (size_t i = 0; i < local->order.count; i++) {
+		int32_t node = local->order.items[i];
+		const struct flist_dir *listed = flist_dir(local->list, node);
+		int32_t dot = node ? -1 : entries_find(listed->entries, ".", true);
+		uint16_t flags = node ? listed->flags : dot < 0 ? ENTRY_NO_CONTENT : listed->entries->items[dot].flags;
+		struct local_dir dir = { .fd = -1 };
+		struct entries names;
+
+		if (flags & ENTRY_NO_CONTENT)
+			continue;
+		flist_dir_path(local->list, node, &path);
+		dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
+		dir.fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir.path);
+		if (dir.fd < 0)
+			continue;
+		if (!local_may_delete(local)) {
+			close(dir.fd);
+			break;
+		}
+		entries_init(&names);
+		if (read_names(dir.fd, listed->entries, &names) >= 0)
+			delete_names(local, &dir, &names);
+		entries_free(&names);
+		close(dir.fd);
+	}
+	strbuf_free(&path);
+}
+
+/* --- in the way --- */
+
+static const char *kind_of(const struct entry *entry)
+{
+	if (entry_is_dir(entry))
+		return "directory";
+	if (entry_is_symlink(entry))
+		return "symlink";
+	if (entry_is_device(entry))
+		return "device file";
+	return entry_is_special(entry) ? "special file" : "regular file";
+}
+
+bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry)
+{
+	bool recursive = local->options->delete_when != DELETE_NEVER || local->options->force, gone;
+	struct deletion deletion;
+
+	start_deletion(&deletion, local, dir->path, name, dir->fd);
+	if (recursive) {
+		gone = delete_item(&deletion, dir->fd, name, false) == GONE;
+	} else {
+		gone = local->dry_run || fs_rmdir_at(dir->fd, name) == 0;
+		if (!gone)
+			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
+	}
+	if (!gone)
+		log_msg(L_ERROR_XFER, "could not make way for new %s: %s", kind_of(entry), strbuf_text(&deletion.path));
+	strbuf_free(&deletion.path);
+	return gone;
+}
+
+void local_delete_argument(struct local *local, struct task *task, uint32_t index)
+{
+	const char *name = task_name(task, &task->entries->items[index]);
+	struct deletion deletion;
+	struct fs_stat st;
+
+	if (task->dir->fd < 0 || fs_lstat_at(task->dir->fd, name, &st) < 0)
+		return;
+	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
+	filter_set_dir(local->receiver_rules, task->dir->path);
+	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+		delete_item(&deletion, task->dir->fd, name, true);
+	strbuf_free(&deletion.path);
+}
+
+void local_report_skipped_deletes(struct local *local)
+{
+	if (!local->delete_skipped)
+		return;
+	log_warning("Deletions stopped due to --max-delete limit (%llu skipped)", (unsigned long long)local->delete_skipped);
+	local->session.io_error |= IOERR_DEL_LIMIT;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the destination operand stands for: a directory to fill, or the one name to write (protocol/06 10.2). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "lib/exit.h"
+#include "local_private.h"
+
+/* The operand taken apart. */
+struct destination {
+	struct local *local;
+	const char *given;
+	char *path;       /* without slashes at the end, "." for none */
+	bool slash;       /* it had some */
+	struct fs_root operator; /* where the operator stands: follows all links */
+	uint64_t entries; /* in the first lists */
+};
+
+static char *absolute(const char *path)
+{
+	struct strbuf full = STRBUF_INIT;
+	char *cwd;
+
+	if (*path != '/' && (cwd = getcwd(NULL, 0))) {
+		strbuf_add_string(&full, cwd);
+		free(cwd);
+	}
+	if (strcmp(path, ".") != 0)
+		strbuf_add_path(&full, path);
+	return strbuf_detach(&full);
+}
+
+static noreturn void cannot_use(int code, const char *what, const char *path, const char *after)
+{
+	int error = errno;
+	char *shown = absolute(path);
+
+	log_set_role("Receiver");
+	log_errno(L_ERROR, error, "%s \"%s\"%s", what, shown, after);
+	free(shown);
+	exit_with(code);
+}
+
+static void open_top(struct destination *destination, const char *path)
+{
+	struct local *local = destination->local;
+
+	local->top_path = absolute(path);
+	if (fs_root_open(&local->top, path) < 0)
+		cannot_use(EXIT_FILESELECT, "change_dir#1", path, " failed");
+}
+
+/* --- one entry under the operand's own name --- */
+
+static const char *leaf_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static char *parent_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return xstrdup(".");
+	return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}
+
+static void use_single_name(struct destination *destination)
+{
+	struct local *local = destination->local;
+	char *parent = parent_of(destination->path);
+
+	local->single_name = xstrdup(leaf_of(destination->path));
+	if (!strcmp(local->single_name, ".") || !strcmp(local->single_name, "..")) {
+		errno = ENOENT;
+		cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
+	}
+	local->top_path = absolute(parent);
+	if (fs_root_open(&local->top, parent) < 0) {
+		if (!local->dry_run || errno != ENOENT)
+			cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		local->top.fd = -1;
+	}
+	free(parent);
+}
+
+/* --- a directory that is not there yet --- */
+
+static void make_top(struct destination *destination, bool announced)
+{
+	struct local *local = destination->local;
+	char *parent;
+	struct fs_root above;
+	bool made;
+
+	if (local->dry_run) {
+		local->top.fd = -1;
+		local->top_path = absolute(destination->path);
+	} else {
+		parent = parent_of(destination->path);
+		local_guard_new(local, parent);
+		made = fs_root_open(&above, parent) == 0;
+		if (made) {
+			made = fs_mkdir_at(above.fd, leaf_of(destination->path), 0777 & ~local->rules.umask) == 0;
+			int error = errno;
+			fs_root_close(&above);
+			errno = error;
+		}
+		if (!made)
+			cannot_use(EXIT_FILEIO, "mkdir", destination->path, " failed");
+		free(parent);
+		open_top(destination, destination->path);
+	}
+	local->top_is_new = true;
+	if (announced && report_names_directories(local))
+		log_info("created directory %s", destination->path);
+}
+
+static int count_missing(struct destination *destination, const char *path)
+{
+	struct fs_stat st;
+	char *parent;
+	int count = 0;
+
+	if (fs_stat_follow(&destination->operator, path, &st) == 0) {
+		local_guard_new(destination->local, path);
+		return 0;
+	}
+	parent = parent_of(path);
+	count = 1 + (strcmp(parent, ".") && strcmp(parent, "/") ? count_missing(destination, parent) : 0);
+	free(parent);
+	return count;
+}
+
+static void make_path(struct destination *destination)
+{
+	struct local *local = destination->local;
+	bool whole = destination->slash || destination->entries > 1;
+	char *path = whole ? xstrdup(destination->path) : parent_of(destination->path);
+	int made = count_missing(destination, path);
+
+	if (made && !local->dry_run && fs_make_path(&destination->operator, path, 0777 & ~local->rules.umask) < 0)
+		cannot_use(EXIT_FILEIO, "mkdir", path, " failed");
+	if (made && report_names_directories(local))
+		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", path);
+	free(path);
+}
+
+/* --- the decision --- */
+
+static const struct entry *only_entry(struct destination *destination)
+{
+	const struct entries *first = flist_dir(destination->local->list, 0)->entries;
+
+	return destination->entries == 1 && first->count ? &first->items[0] : NULL;
+}
+
+static void use_existing(struct destination *destination, const struct fs_stat *st)
+{
+	const struct entry *only = only_entry(destination);
+
+	if (S_ISDIR(st->mode)) {
+		open_top(destination, destination->path);
+		return;
+	}
+	log_set_role("Receiver");
+	if (destination->entries > 1)
+		die(EXIT_FILESELECT, "ERROR: destination must be a directory when copying more than 1 file");
+	if (only && entry_is_dir(only))
+		die(EXIT_FILESELECT, "ERROR: cannot overwrite non-directory with a directory");
+	log_set_role("sender");
+	use_single_name(destination);
+}
+
+static void use_missing(struct destination *destination)
+{
+	const struct entry *only = only_entry(destination);
+	const struct entries *first = flist_dir(destination->local->list, 0)->entries;
+
+	if (destination->entries > 1 || destination->slash)
+		make_top(destination, true);
+	else if (only && !strcmp(entry_name(first, only), "."))
+		make_top(destination, false);
+	else
+		use_single_name(destination);
+}
+
+static char *without_slashes(const char *given)
+{
+	size_t length = strlen(given);
+
+	while (length > 1 && given[length - 1] == '/')
+		length--;
+	return length ? xstrndup(given, length) : xstrdup(".");
+}
+
+void local_choose_destination(struct local *local, const char *given, uint64_t entries)
+{
+	struct destination destination = { .local = local, .given = given, .entries = entries };
+	size_t length = strlen(given);
+	struct fs_stat st;
+	bool exists;
+
+	if (fs_root_open(&destination.operator, ".") < 0)
+		cannot_use(EXIT_FILESELECT, "change_dir#1", ".", " failed");
+	destination.operator.trusting = true;
+	destination.path = without_slashes(given);
+	destination.slash = length > 0 && given[length - 1] == '/';
+	exists = fs_stat_follow(&destination.operator, length ? given : ".", &st) == 0;
+	if (!exists && errno == ENOENT && local->options->mkpath && (strchr(given, '/') || entries > 1)) {
+		make_path(&destination);
+		exists = fs_stat_follow(&destination.operator, given, &st) == 0;
+	}
+	if (!exists && errno != ENOENT)
+		cannot_use(EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
+	if (exists)
+		use_existing(&destination, &st);
+	else
+		use_missing(&destination);
+	fs_root_close(&destination.operator);
+	free(destination.path);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Destination directories: made or opened before their contents are looked at, given their final attributes after the last
+ * change inside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/operator.h"
+#include "fs/xattr.h"
+#include "lib/exit.h"
+#include "local_private.h"
+#include "wire/request.h"
+
+#define PERMISSION_BITS 07777u
+
+void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
+			 const char *after)
+{
+	const char *old_role = log_role();
+
+	log_set_role(role);
+	log_errno(L_ERROR_XFER, error, "%s\"%s%s%s\"%s", before, local->top_path, *path ? "/" : "", path, after);
+	log_set_role(old_role);
+}
+
+int local_open_dir(struct local *local, const char *path)
+{
+	return fs_opendir(&local->top, *path ? path : ".");
+}
+
+void local_dir_hold(struct local_dir *dir)
+{
+	dir->references++;
+}
+
+void local_dir_release(struct local_dir *dir)
+{
+	while (dir && --dir->references == 0) {
+		struct local_dir *parent = dir->parent;
+
+		if (dir->fd >= 0)
+			close(dir->fd);
+		free(dir->path);
+		free(dir);
+		dir = parent;
+	}
+}
+
+/* --- making and opening --- */
+
+static void learn_default_acl(struct local_dir *dir)
+{
+	struct fs_root here = { .fd = dir->fd };
+	struct fs_acl acl;
+	unsigned group;
+
+	if (dir->fd < 0 || fs_acl_read(&here, ".", 1, &acl) < 0)
+		return;
+	if (acl.user_obj != FS_ACL_ABSENT) {
+		group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
+		dir->default_acl = true;
+		dir->umask = ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777;
+	}
+	fs_acl_free(&acl);
+}
+
+static void refuse_source(struct local *local, int fd)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_entry_source(local->list, 0, &flist_dir(local->list, 0)->entries->items[0], &path);
+
+	if (fs_is_inside(fd, source->attr_root.fd))
+		die(EXIT_FILESELECT, "rsync: a symlink in the attr tree leads into the source: refusing to write there");
+	strbuf_free(&path);
+}
+
+/* --keep-dirlinks: a symlink to a directory is as good as one. */
+static bool is_kept_link(struct local *local, struct local_dir *parent, const char *name, struct fs_stat *st)
+{
+	struct fs_root root = { .fd = parent->fd, .trusting = true };
+
+	return local->options->keep_dirlinks && S_ISLNK(st->mode) && fs_stat_follow(&root, name, st) == 0 && S_ISDIR(st->mode);
+}
+
+static int open_directory(struct local *local, struct local_dir *parent, const char *name, const struct fs_stat *st)
+{
+	struct fs_root root = { .fd = parent->fd, .trusting = local->options->keep_dirlinks };
+	int fd = local->options->keep_dirlinks ? fs_open_follow(&root, name, O_RDONLY | O_DIRECTORY, 0)
+					       : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd >= 0 && local->options->keep_dirlinks && local->attrs_only)
+		refuse_source(local, fd);
+	if (fd >= 0 || errno != EACCES)
+		return fd;
+	if (!local->dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
+		return fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	return fs_open_at(parent->fd, name, O_PATH | O_DIRECTORY, 0);
+}
+
+static void skip_contents(struct local *local, struct local_dir *dir, int error, const char *before)
+{
+	local_complain_path(local, "generator", error, dir->path, before, " failed");
+	log_error("*** Skipping any contents from this failed directory ***");
+	dir->skipped = true;
+}
+
+/* Owner and mode of now; times and what would lock us out wait until the end. */
+static void dress_directory(struct local *local, struct local_dir *dir, const struct fs_stat *st)
+{
+	const struct decide_rules *rules = &local->rules;
+	uid_t uid = decide_keeps_owner(rules) && dir->entry.uid != st->uid ? dir->entry.uid : (uid_t)-1;
+	gid_t gid = decide_keeps_group(rules, &dir->entry) && dir->entry.gid != st->gid ? dir->entry.gid : (gid_t)-1;
+
+	if ((uid != (uid_t)-1 || gid != (gid_t)-1) && fs_chown_at(dir->fd, ".", uid, gid) < 0)
+		local_complain_path(local, "generator", errno, dir->path, "chown ", " failed");
+	if (!rules->am_root && (dir->mode & 0700) != 0700) {
+		dir->mode_pending = true;
+		if ((st->mode & 0700) != 0700)
+			fs_chmod_at(dir->fd, ".", (st->mode & PERMISSION_BITS) | 0700);
+	} else if (dir->mode != (st->mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0) {
+		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
+	}
+}
+
+static void make_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+			   const struct decide_dest *nothing)
+{
+	struct decide_rules rules = local->rules;
+	struct fs_stat st;
+
+	rules.umask = parent->umask;
+	dir->fresh = true;
+	dir->absent = local->dry_run;
+	dir->default_acl = parent->default_acl;
+	dir->umask = parent->umask;
+	dir->mode = decide_mode(&rules, &dir->entry, nothing);
+	if (local->dry_run)
+		return;
+	if (fs_mkdir_at(parent->fd, name, dir->mode & 0700) < 0) {
+		skip_contents(local, dir, errno, "recv_generator: mkdir ");
+		return;
+	}
+	dir->fd = fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (dir->fd < 0 && errno == EACCES && fs_chmod_at(parent->fd, name, 0700) == 0)
+		dir->fd = fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (dir->fd < 0 || fs_stat_at_fd(dir->fd, &st) < 0) {
+		skip_contents(local, dir, errno, "recv_generator: opendir ");
+		return;
+	}
+	if (!local->options->perms)
+		dir->mode |= st.mode & S_ISGID;
+	dir->has_entry = true;
+	dress_directory(local, dir, &st);
+}
+
+static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+			    const struct decide_dest *dest)
+{
+	dir->mode = decide_mode(&local->rules, &dir->entry, dest);
+	dir->old_mtime = dest->st.mtime;
+	dir->old_mtime_nsec = dest->st.mtime_nsec;
+	dir->fd = open_directory(local, parent, name, &dest->st);
+	if (dir->fd < 0) {
+		skip_contents(local, dir, errno, "recv_generator: opendir ");
+		return;
+	}
+	learn_default_acl(dir);
+	dir->has_entry = true;
+	if (!local->dry_run)
+		dress_directory(local, dir, &dest->st);
+}
+
+static void say_skipped(struct local *local, struct local_dir *dir, const struct decision *decision)
+{
+	if (local->options->levels.info[INFO_SKIP] == 0)
+		return;
+	if (decision->skip == SKIP_NOT_CREATING)
+		log_info("not creating new directory \"%s\"", dir->path);
+	else if (decision->skip == SKIP_EXISTS)
+		log_info("%s exists", dir->path);
+}
+
+static void count_directory(struct task *task, uint32_t flags)
+{
+	if (flags & ITEM_IS_NEW) {
+		task->counts.created.total++;
+		task->counts.created.dirs++;
+	}
+	if (task->local->wants_items)
+		task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags });
+}
+
+static void look(struct local *local, struct local_dir *parent, const char *name, struct decide_dest *dest)
+{
+	if (parent->fresh || parent->absent)
+		return;
+	dest->exists = fs_lstat_at(parent->fd, name, &dest->st) == 0;
+	if (dest->exists)
+		is_kept_link(local, parent, name, &dest->st);
+}
+
+/* --no-implied-dirs: a parent that the arguments only imply is made where it is missing and not looked at where it is not. */
+static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
+{
+	uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+
+	return !local->options->implied_dirs && (entry->flags & implied) == implied;
+}
+
+static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
+			  struct entries *entries)
+{
+	static const struct decide_dest nothing;
+	struct decide_dest dest = { .exists = false };
+	const char *name = entry_name(entries, &dir->entry);
+	struct decision decision;
+	bool quiet = is_unwanted_parent(local, &dir->entry);
+
+	if (local->single_name && !parent->node)
+		name = local->single_name;
+	while (*name == '/')
+		name++;
+	look(local, parent, name, &dest);
+	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
+	if (decision.action == ACTION_SKIP) {
+		say_skipped(local, dir, &decision);
+		dir->skipped = true;
+		return;
+	}
+	if (decision.make_room && !local->dry_run && fs_unlink_at(parent->fd, name) < 0) {
+		skip_contents(local, dir, errno, "delete_file: unlink ");
+		return;
+	}
+	if (quiet)
+		dir->entry.mode = S_IFDIR | 0777;
+	if (decision.action == ACTION_MAKE) {
+		make_directory(local, parent, dir, name, &nothing);
+		if (quiet && dir->fd >= 0 && local->options->perms)
+			fs_chmod_at(dir->fd, ".", 0777 & ~dir->umask);
+	} else {
+		enter_directory(local, parent, dir, name, &dest);
+	}
+	if (quiet)
+		dir->has_entry = false;
+	else if (!dir->skipped)
+		count_directory(task, decision.item_flags);
+}
+
+static void prepare_top(struct local *local, struct local_dir *dir, struct task *task)
+{
+	struct entries *entries = flist_dir(local->list, 0)->entries;
+	int32_t dot = entries_find(entries, ".", true);
+	struct decide_dest dest = { .exists = false };
+	struct decision decision;
+
+	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
+	dir->absent = dir->fd < 0;
+	dir->fresh = local->top_is_new;
+	if (dir->fd >= 0) {
+		learn_default_acl(dir);
+		fs_stat_at_fd(dir->fd, &dest.st);
+	}
+	if (dot < 0)
+		return;
+	dir->entry = entries->items[dot];
+	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
+	dest.exists = !local->top_is_new;
+	dir->old_mtime = dest.st.mtime;
+	dir->old_mtime_nsec = dest.st.mtime_nsec;
+	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
+	if (dir->fd >= 0) {
+		struct decide_rules rules = local->rules;
+
+		rules.umask = dir->umask;
+		dir->mode = decide_mode(&rules, &dir->entry, &dest);
+		dir->has_entry = true;
+		if (!local->dry_run)
+			dress_directory(local, dir, &dest.st);
+	}
+	count_directory(task, decision.item_flags);
+}
+
+static struct local_dir *new_dir(struct local *local, int32_t node, struct local_dir *parent)
+{
+	struct local_dir *dir = xcalloc(1, sizeof *dir);
+	struct strbuf path = STRBUF_INIT;
+
+	dir->references = 1;
+	dir->fd = -1;
+	dir->node = node;
+	dir->parent = parent;
+	dir->umask = local->rules.umask;
+	atomic_store(&dir->new_gid, -1);
+	if (parent)
+		local_dir_hold(parent);
+	flist_dir_path(local->list, node, &path);
+	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	strbuf_free(&path);
+	return dir;
+}
+
+struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task)
+{
+	const struct flist_dir *listed = flist_dir(local->list, node);
+	struct local_dir *parent = local->open_stack.count ? local->open_stack.items[local->open_stack.count - 1] : NULL;
+	struct local_dir *dir;
+
+	while (parent && parent->node != listed->parent) {
+		local_dir_release(parent);
+		local->open_stack.count--;
+		parent = local->open_stack.count ? local->open_stack.items[local->open_stack.count - 1] : NULL;
+	}
+	dir = new_dir(local, node, parent);
+	task->dir = dir;
+	if (!parent) {
+		prepare_top(local, dir, task);
+	} else {
+		struct entries *entries = flist_dir(local->list, listed->parent)->entries;
+
+		dir->entry = entries->items[listed->parent_entry];
+		dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
+		dir->skipped = parent->skipped;
+		if (!dir->skipped)
+			prepare_child(local, parent, dir, task, entries);
+	}
+	local_dir_hold(dir);
+	vec_push(&local->open_stack, dir);
+	return dir;
+}
+
+/* --- the end --- */
+
+static bool time_is_off(struct local *local, const struct local_dir *dir, const struct fs_stat *st)
+{
+	bool touched = dir->fresh || st->mtime != dir->old_mtime || st->mtime_nsec != dir->old_mtime_nsec;
+
+	if (!decide_keeps_time(local->options, &dir->entry))
+		return false;
+	if (touched)
+		return st->mtime != dir->entry.mtime || st->mtime_nsec != dir->entry.mtime_nsec;
+	return !decide_same_time(local->options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
+				 dir->entry.mtime_nsec);
+}
+
+static void finish_now(struct local *local, struct local_dir *dir)
+{
+	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
+	struct fs_stat st;
+
+	if (fs_lstat_at(dir->fd, ".", &st) < 0)
+		return;
+	if (time_is_off(local, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
+		local_complain_path(local, "generator", errno, dir->path, "failed to set times on ", "");
+	if (dir->mode_pending && dir->mode != (st.mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0)
+		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
+}
+
+void local_dir_finish(struct local *local, struct local_dir *dir)
+{
+	if (!dir->has_entry || dir->absent || dir->skipped || local->dry_run || dir->fd < 0)
+		return;
+	if (!local->late_dirs || local->single_name) {
+		finish_now(local, dir);
+		return;
+	}
+	/* There may be more of them than descriptors. */
+	close(dir->fd);
+	dir->fd = -1;
+	local_dir_hold(dir);
+	vec_push(&local->late, dir);
+}
+
+void local_dir_finish_late(struct local *local)
+{
+	for (size_t i = 0; i < local->late.count; i++) {
+		struct local_dir *dir = local->late.items[i];
+
+		dir->fd = local_open_dir(local, dir->path);
+		if (dir->fd >= 0)
+			finish_now(local, dir);
+		local_dir_release(dir);
+	}
+	vec_free(&local->late);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One file after the other: look at the destination, decide, carry out, note what was done. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "local_private.h"
+#include "wire/request.h"
+
+/* --- what there is to say --- */
+
+void task_event(struct task *task, struct event event)
+{
+	pool_add_event(task->local->pool, task, &event);
+}
+
+void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
+{
+	struct strbuf text = STRBUF_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	strbuf_vaddf(&text, fmt, args);
+	va_end(args);
+	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = kind, .text = strbuf_detach(&text) });
+}
+
+void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error };
+
+	/* The process is ending and has taken the temp file away. */
+	if (error == ECANCELED)
+		return;
+	strbuf_addf(&path, "%s\"%s", before, task->local->top_path);
+	if (*task->dir->path)
+		strbuf_addf(&path, "/%s", task->dir->path);
+	strbuf_addf(&path, "/%s\"%s", name, after);
+	event.text = strbuf_detach(&path);
+	task_event(task, event);
+}
+
+const char *task_name(const struct task *task, const struct entry *entry)
+{
+	const char *name = entry_name(task->entries, entry);
+
+	if (task->local->single_name && !task->node)
+		return task->local->single_name;
+	return *name == '/' ? name + 1 : name;
+}
+
+/* --- what is there --- */
+
+/* Attr files are compared by content, so they are opened right away: one look-up instead of two. */
+static bool look_through_descriptor(struct file_job *job)
+{
+	job->dest_fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	if (job->dest_fd < 0) {
+		if (errno != ENOENT)
+			return false;
+		job->dest.exists = false;
+		return true;
+	}
+	if (fs_stat_at_fd(job->dest_fd, &job->dest.st) == 0 && S_ISREG(job->dest.st.mode)) {
+		job->dest.exists = true;
+		return true;
+	}
+	close(job->dest_fd);
+	job->dest_fd = -1;
+	return false;
+}
+
+static bool look_at_destination(struct file_job *job)
+{
+	if (job->dir->fresh || job->dir->absent)
+		return true;
+	if (job->local->attrs_only && entry_is_regular(job->entry) && look_through_descriptor(job))
+		return true;
+	job->dest.exists = fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0;
+	if (job->dest.exists || errno == ENOENT)
+		return true;
+	task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
+	return false;
+}
+
+static bool same_attr(struct file_job *job)
+{
+	uint8_t old[ATTR_FILE_SIZE + 1];
+	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+
+	return job->dest_fd >= 0 && read(job->dest_fd, old, sizeof old) == ATTR_FILE_SIZE && side
+	       && attr_file_decode(old) == side->real_size;
+}
+
+static ssize_t read_full(int fd, char *buffer, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size) {
+		ssize_t got = read(fd, buffer + have, size - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (!got)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+/* --checksum between two local files: no digest says it better than the bytes. */
+static bool same_bytes(int a, int b)
+{
+	enum { CHUNK = 128 * 1024 };
+	char *buffers = malloc(2 * CHUNK);
+	ssize_t a_length = -1, b_length = -1;
+
+	if (!buffers)
+		return false;
+	do {
+		a_length = read_full(a, buffers, CHUNK);
+		b_length = read_full(b, buffers + CHUNK, CHUNK);
+	} while (a_length > 0 && a_length == b_length && !memcmp(buffers, buffers + CHUNK, (size_t)a_length));
+	free(buffers);
+	return a_length == 0 && b_length == 0;
+}
+
+static bool same_content(void *job_void)
+{
+	struct file_job *job = job_void;
+	uint64_t size;
+	bool same;
+	int source, dest;
+
+	if (job->local->attrs_only)
+		return same_attr(job);
+	source = job_open_source(job, &size);
+	dest = source < 0 ? -1 : fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	same = dest >= 0 && same_bytes(source, dest);
+	if (source >= 0)
+		close(source);
+	if (dest >= 0)
+		close(dest);
+	return same;
+}
+
+static bool same_target(void *job_void)
+{
+	struct file_job *job = job_void;
+	char target[PATH_MAX];
+	ssize_t length = fs_readlink_at(job->dir->fd, job->name, target, sizeof target);
+
+	return length >= 0 && !strcmp(target, entry_target(job->task->entries, job->entry));
+}
+
+/* --- what is to be done --- */
+
+static void say_skipped(struct file_job *job)
+{
+	const struct ui_levels *levels = &job->local->options->levels;
+	const char *path = job->dir->path, *name = entry_name(job->task->entries, job->entry), *slash = *path ? "/" : "";
+	static const char *const texts[] = {
+		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists",
+		[SKIP_NEWER] = "%s%s%s is newer", [SKIP_OVER_MAX] = "%s%s%s is over max-size",
+		[SKIP_UNDER_MIN] = "%s%s%s is under min-size", [SKIP_NOT_REGULAR] = "skipping non-regular file \"%s%s%s\"",
+	};
+	int level = job->decision.skip == SKIP_NOT_REGULAR ? levels->info[INFO_NONREG] : levels->info[INFO_SKIP];
+
+	if (level > 0) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		task_text(job->task, L_INFO, texts[job->decision.skip], path, slash, name);
+#pragma GCC diagnostic pop
+	}
+}
+
+static void count_created(struct run_stats *counts, const struct entry *entry)
+{
+	counts->created.total++;
+	counts->created.dirs += entry_is_dir(entry);
+	counts->created.links += entry_is_symlink(entry);
+	counts->created.devices += entry_is_device(entry);
+	counts->created.specials += entry_is_special(entry);
+}
+
+static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
+{
+	struct run_stats *counts = &job->task->counts;
+	uint32_t flags = job->decision.item_flags;
+
+	if (flags & ITEM_IS_NEW)
+		count_created(counts, job->entry);
+	if (flags & ITEM_TRANSFER) {
+		counts->transferred_files++;
+		counts->transferred_size += job->entry->size;
+		counts->literal += job->copied;
+	}
+	if (job->local->wants_items || job->task->marks)
+		task_event(job->task, (struct event){ .kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied,
+						      .touched = touched, .elapsed_ms = elapsed_ms });
+}
+
+static void show_live(struct file_job *job)
+{
+	struct task *task = job->task;
+
+	if (!job->local->options->levels.info[INFO_PROGRESS] || job->local->attrs_only)
+		return;
+	atomic_store(&task->live_done, 0);
+	atomic_store(&task->live_size, job->entry->size);
+	atomic_store(&task->live_flags, job->decision.item_flags);
+	atomic_store(&task->live_index, job->index + 1);
+}
+
+static void carry_out(struct file_job *job)
+{
+	bool done = true, touched = false;
+
+	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
+		task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
+		return;
+	}
+	if (job->local->dry_run) {
+		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
+		return;
+	}
+	if (job->decision.action == ACTION_COPY) {
+		show_live(job);
+		done = job_copy(job);
+		atomic_store(&job->task->live_index, 0);
+	} else if (job->decision.action == ACTION_MAKE) {
+		done = job_make(job);
+	} else {
+		touched = job_touch(job);
+	}
+	if (done)
+		note_item(job, touched, 0);
+}
+
+static void perform(struct file_job *job)
+{
+	struct decide_probe probe = { same_content, same_target, job };
+	const struct options *options = job->local->options;
+
+	if (entry_is_symlink(job->entry) && options->safe_links && options->links) {
+		struct strbuf path = STRBUF_INIT;
+		bool is_unsafe;
+
+		strbuf_add_string(&path, job->dir->path);
+		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+		is_unsafe = fs_symlink_is_unsafe(entry_target(job->task->entries, job->entry), strbuf_text(&path));
+		if (is_unsafe && options->levels.info[INFO_NAME])
+			task_text(job->task, L_INFO, "ignoring unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&path),
+				  entry_target(job->task->entries, job->entry));
+		strbuf_free(&path);
+		if (is_unsafe)
+			return;
+	}
+	decide(&job->rules, job->task->entries, job->entry, &job->dest, &probe, &job->decision);
+	if (job->decision.action == ACTION_SKIP)
+		say_skipped(job);
+	else if (job->decision.action == ACTION_DELETE)
+		task_event(job->task, (struct event){ .kind = EVENT_DELETE_ARGUMENT, .index = job->index });
+	else if (job->decision.action != ACTION_NONE)
+		carry_out(job);
+}
+
+static void start_job(struct file_job *job, struct task *task, uint32_t index)
+{
+	*job = (struct file_job){
+		.task = task, .local = task->local, .dir = task->dir, .entry = &task->entries->items[index], .index = index,
+		.rules = task->local->rules, .dest_fd = -1,
+	};
+	job->rules.umask = task->dir->umask;
+	job->name = task_name(task, job->entry);
+}
+
+static void end_job(struct file_job *job)
+{
+	if (job->dest_fd >= 0)
+		close(job->dest_fd);
+}
+
+void local_process_entry(struct task *task, uint32_t index, bool link_decided)
+{
+	const struct entry *entry = &task->entries->items[index];
+	struct file_job job;
+
+	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
+		return;
+	if (!link_decided && task->marks && task->marks[index - task->first] == MARK_LINK) {
+		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
+		return;
+	}
+	start_job(&job, task, index);
+	if (look_at_destination(&job))
+		perform(&job);
+	end_job(&job);
+}
+
+bool local_is_leader_candidate(struct task *task, uint32_t index)
+{
+	struct decide_probe probe = { same_content, same_target, NULL };
+	struct file_job job;
+	bool candidate;
+
+	start_job(&job, task, index);
+	probe.context = &job;
+	candidate = look_at_destination(&job) && job.dest.exists && (job.dest.st.mode & S_IFMT) == (job.entry->mode & S_IFMT);
+	if (candidate) {
+		decide(&job.rules, task->entries, job.entry, &job.dest, &probe, &job.decision);
+		candidate = job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY;
+	}
+	end_job(&job);
+	return candidate;
+}
+
+void local_task_run(struct task *task)
+{
+	struct local *local = task->local;
+
+	if (task->find_surplus && !atomic_load(&local->stop)) {
+		local_find_surplus(task);
+		if (task->surplus.count)
+			return;
+		task->find_surplus = false;
+	}
+	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
+		local_process_entry(task, i, false);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * An operator's typo must not replace a mirror by its attributes. Refused before anything is written:
+ *
+ * - an attr tree inside its source, or a source inside the attr tree it would go to (by device and inode of the real
+ *   directories, so symlinks and bind mounts of whole trees do not help);
+ * - without --force, a destination that has regular files which are not 8 bytes long. The first files of the tree are looked
+ *   at here; every later one is looked at again when it would be replaced or deleted.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/dir.h"
+#include "fs/operator.h"
+#include "lib/exit.h"
+#include "local_private.h"
+
+#define LOOKED_AT 20000
+#define DEPTH_MAX 256
+
+struct survey {
+	struct local *local;
+	struct strbuf path;
+	int left;
+	int depth;
+};
+
+static void survey_directory(struct survey *survey, int fd);
+
+static void survey_name(struct survey *survey, int fd, const struct fs_dirent *name)
+{
+	size_t length = survey->path.length;
+	struct fs_stat st;
+	int below;
+
+	if ((name->type != DT_REG && name->type != DT_DIR && name->type != DT_UNKNOWN) || fs_lstat_at(fd, name->name, &st) < 0)
+		return;
+	strbuf_add_path(&survey->path, name->name);
+	survey->left--;
+	if (S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE)
+		die(EXIT_FILESELECT, "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
+		    "long); --force overrides this", survey->local->top_path, strbuf_text(&survey->path));
+	below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name->name, O_RDONLY | O_DIRECTORY, 0) : -1;
+	if (below >= 0) {
+		survey->depth++;
+		survey_directory(survey, below);
+		survey->depth--;
+	}
+	strbuf_truncate(&survey->path, length);
+}
+
+static void survey_directory(struct survey *survey, int fd)
+{
+	struct fs_dirent name;
+	struct fs_dir dir;
+
+	fs_dir_start(&dir, fd);
+	while (survey->left > 0 && fs_dir_next(&dir, &name) > 0)
+		survey_name(survey, fd, &name);
+	fs_dir_finish(&dir);
+}
+
+/* --- source and destination --- */
+
+/* Below the destination, what the argument is written to: "." for its contents. */
+static const char *target_of(const struct local *local, const char *argument)
+{
+	const char *slash, *cut;
+
+	if (local->options->relative) {
+		cut = strstr(argument, "/./");
+		argument = cut ? cut + 3 : argument;
+		argument += strspn(argument, "/");
+		return *argument ? argument : ".";
+	}
+	slash = strrchr(argument, '/');
+	argument = slash ? slash + 1 : argument;
+	if (!*argument || !strcmp(argument, ".") || !strcmp(argument, ".."))
+		return ".";
+	return local->single_name ? local->single_name : argument;
+}
+
+static noreturn void refuse(struct local *local, const char *what, const char *argument)
+{
+	die(EXIT_FILESELECT, "rsync: refusing to write an attr tree: %s: source \"%s\", destination \"%s\"", what, argument,
+	    local->top_path ? local->top_path : "");
+}
+
+static void check_directory(struct local *local, const char *argument, int source, int target)
+{
+	int top = fs_opendir(&local->top, ".");
+
+	if (top >= 0 && fs_is_inside(top, source))
+		refuse(local, "it would lie inside its own source", argument);
+	if (target >= 0 && fs_is_inside(target, source))
+		refuse(local, "it would replace its own source", argument);
+	if (target >= 0 && fs_is_inside(source, target))
+		refuse(local, "the source lies inside it", argument);
+	if (top >= 0)
+		close(top);
+}
+
+static void check_file(struct local *local, const char *argument, const struct fs_stat *source, int target)
+{
+	struct fs_stat st;
+
+	if (target < 0 || fs_stat_at_fd(target, &st) < 0)
+		return;
+	if (st.dev == source->dev && st.ino == source->ino)
+		refuse(local, "it would replace its own source", argument);
+	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !local->options->force)
+		refuse(local, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
+}
+
+static void check_argument(struct local *local, const struct fs_root *operator, const char *argument)
+{
+	int source = fs_open_follow(operator, argument, O_PATH, 0);
+	int target = fs_open_follow(&local->top, target_of(local, argument), O_PATH, 0);
+	struct fs_stat st;
+
+	if (source >= 0 && fs_stat_at_fd(source, &st) == 0) {
+		if (S_ISDIR(st.mode))
+			check_directory(local, argument, source, target);
+		else
+			check_file(local, argument, &st, target);
+	}
+	if (source >= 0)
+		close(source);
+	if (target >= 0)
+		close(target);
+}
+
+/* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
+static size_t source_count(const struct local *local)
+{
+	return local->options->files_from ? 0 : local->options->operands.count - 1;
+}
+
+static bool open_operator(struct fs_root *operator)
+{
+	if (fs_root_open(operator, ".") < 0)
+		return false;
+	operator->trusting = true;
+	return true;
+}
+
+void local_guard_new(struct local *local, const char *parent)
+{
+	struct fs_root operator;
+	int above;
+
+	if (!local->attrs_only || !open_operator(&operator))
+		return;
+	above = fs_open_follow(&operator, parent, O_RDONLY | O_DIRECTORY, 0);
+	for (size_t i = 0; above >= 0 && i < source_count(local); i++) {
+		const char *argument = local->options->operands.items[i];
+		int source = fs_open_follow(&operator, argument, O_RDONLY | O_DIRECTORY, 0);
+
+		if (source >= 0 && fs_is_inside(above, source))
+			refuse(local, "it would lie inside its own source", argument);
+		if (source >= 0)
+			close(source);
+	}
+	if (above >= 0)
+		close(above);
+	fs_root_close(&operator);
+}
+
+void local_guard(struct local *local)
+{
+	struct survey survey = { .local = local, .left = LOOKED_AT };
+	struct fs_root operator;
+	int fd;
+
+	if (!local->attrs_only || local->top.fd < 0 || !open_operator(&operator))
+		return;
+	for (size_t i = 0; i < source_count(local); i++)
+		check_argument(local, &operator, local->options->operands.items[i]);
+	fs_root_close(&operator);
+	fd = local->options->force || local->single_name ? -1 : fs_opendir(&local->top, ".");
+	if (fd >= 0)
+		survey_directory(&survey, fd);
+	strbuf_free(&survey.path);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Hard links (-H). The members of a group are one file: one of them, the leader, is brought up to date like any other file,
+ * the others become links to it.
+ *
+ * With the whole list at hand the leader is the first member that the destination has, else the last one of the group; links
+ * to a leader that was up to date are made when the walk comes by, links to one that was written when everything else is
+ * done, last member first (protocol/03 11.1). Without it (attr trees that nobody watches) the first member leads.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "local_private.h"
+#include "wire/request.h"
+
+static bool is_member(const struct entry *entry)
+{
+	return entry->flags & ENTRY_HARD_LINKED && !(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)) && !entry_is_dir(entry);
+}
+
+static struct link_group *group_of(struct local *local, const struct entries *entries, const struct entry *entry)
+{
+	const struct entry_side *side = entry_side_of(entries, entry);
+	bool inserted;
+	uint64_t *value = hashmap_put(&local->link_map, side->dev, side->ino, local->groups.count + 1, &inserted);
+
+	if (inserted) {
+		struct link_group *group = xcalloc(1, sizeof *group);
+
+		group->leader = -1;
+		vec_push(&local->groups, group);
+	}
+	return local->groups.items[*value - 1];
+}
+
+void local_links_add(struct local *local, int32_t node)
+{
+	struct entries *entries = flist_dir(local->list, node)->entries;
+
+	for (uint32_t i = 0; local->options->hard_links && i < entries->count; i++) {
+		struct link_member member = { node, i };
+
+		if (is_member(&entries->items[i])) {
+			struct link_group *group = group_of(local, entries, &entries->items[i]);
+
+			vec_push(&group->members, member);
+		}
+	}
+}
+
+/* Does this member lead? Members come in list order. */
+static bool decide_member(struct local *local, struct task *task, struct link_group *group, uint32_t index)
+{
+	size_t place = group->visited++;
+
+	if (!local->loads_all) {
+		if (group->leader < 0)
+			group->leader = 0;
+		return place == 0;
+	}
+	if (group->members.count == 1)
+		return true;
+	if (group->leader >= 0)
+		return false;
+	if (place + 1 == group->members.count
+	    || (!task->dir->fresh && !task->dir->absent && local_is_leader_candidate(task, index))) {
+		group->leader = (int64_t)place;
+		return true;
+	}
+	return false;
+}
+
+void local_links_mark(struct local *local, struct task *task)
+{
+	if (!local->options->hard_links)
+		return;
+	for (uint32_t i = task->first; i < task->last; i++) {
+		const struct entry *entry = &task->entries->items[i];
+		struct link_group *group;
+
+		if (!is_member(entry))
+			continue;
+		if (!task->marks)
+			task->marks = xcalloc(task->last - task->first, 1);
+		group = group_of(local, task->entries, entry);
+		if (!decide_member(local, task, group, i))
+			task->marks[i - task->first] = MARK_LINK;
+	}
+}
+
+/* --- making links --- */
+
+/* One link to be made. */
+struct link_job {
+	struct local *local;
+	int32_t node;
+	const struct entry *entry;
+	uint32_t index;
+	int dir_fd;
+	const char *name;
+	struct link_group *group;
+};
+
+static const char *leaf_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int open_leader_dir(struct local *local, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
+	int fd = local_open_dir(local, parent);
+
+	free(parent);
+	return fd;
+}
+
+static int link_object(struct link_job *job, int leader_fd, bool replaces)
+{
+	const char *leaf = leaf_of(job->group->path);
+	struct fs_temp temp;
+
+	if (!replaces)
+		return fs_link_at(leader_fd, leaf, job->dir_fd, job->name);
+	if (fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
+		return -1;
+	return fs_temp_commit(&temp, job->name);
+}
+
+static void report_link(struct link_job *job, uint32_t flags, const char *target)
+{
+	struct event event = { .kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = false };
+
+	if (flags & ITEM_IS_NEW) {
+		struct kind_counts *created = &job->local->stats.created;
+
+		created->total++;
+		created->links += entry_is_symlink(job->entry);
+		created->devices += entry_is_device(job->entry);
+		created->specials += entry_is_special(job->entry);
+	}
+	report_item(job->local->report, job->node, job->entry, &event, target, 0);
+}
+
+static void make_link(struct link_job *job)
+{
+	struct local *local = job->local;
+	const struct entries *entries = flist_dir(local->list, job->node)->entries;
+	struct decide_dest dest = { .exists = false }, none = { .exists = false };
+	int leader_fd = local->dry_run ? -1 : open_leader_dir(local, job->group->path);
+	struct fs_stat leader;
+	struct strbuf path = STRBUF_INIT;
+	uint32_t flags;
+	bool same_kind;
+
+	dest.exists = job->dir_fd >= 0 && fs_lstat_at(job->dir_fd, job->name, &dest.st) == 0;
+	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
+	flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
+				  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS);
+	if (leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0 && dest.exists
+	    && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
+		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
+	} else if (local->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
+		report_link(job, flags, job->group->path);
+	} else {
+		int error = errno;
+		struct strbuf after = STRBUF_INIT;
+
+		flist_entry_path(local->list, job->node, job->entry, &path);
+		strbuf_addf(&after, " => %s failed", job->group->path);
+		local_complain_path(local, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
+		strbuf_free(&after);
+	}
+	if (leader_fd >= 0)
+		close(leader_fd);
+	strbuf_free(&path);
+}
+
+/* A member whose directory still holds a task. */
+static void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group)
+{
+	const struct entry *entry = &task->entries->items[index];
+	const char *name = task_name(task, entry);
+	struct link_job job = { local, task->node, entry, index, task->dir->fd, name, group };
+	struct fs_stat st;
+
+	if (job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &st) == 0 && S_ISDIR(st.mode)
+	    && !local_make_room(local, task->dir, name, entry))
+		return;
+	make_link(&job);
+}
+
+/* Nobody leads any more: this member is brought up to date like a single file. */
+static void lead_instead(struct local *local, struct task *task, uint32_t index)
+{
+	local_process_entry(task, index, true);
+	local_handle_events(local, task);
+}
+
+/* In the late phase directories are looked up again. */
+static void with_late_task(struct local *local, const struct link_member *member, struct link_group *group)
+{
+	struct flist_dir *listed = flist_dir(local->list, member->node);
+	struct local_dir *dir = xcalloc(1, sizeof *dir);
+	struct strbuf path = STRBUF_INIT;
+	struct task *task;
+
+	flist_dir_path(local->list, member->node, &path);
+	dir->references = 1;
+	dir->node = member->node;
+	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	dir->umask = local->rules.umask;
+	atomic_store(&dir->new_gid, -1);
+	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path);
+	dir->absent = dir->fd < 0;
+	strbuf_free(&path);
+	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
+	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
+		if (group->done)
+			link_in_task(local, task, member->index, group);
+		else
+			lead_instead(local, task, member->index);
+	}
+	local_task_free(task);
+	local_dir_release(dir);
+}
+
+void local_link_event(struct local *local, struct task *task, uint32_t index)
+{
+	struct link_group *group = group_of(local, task->entries, &task->entries->items[index]);
+
+	if (group->done && (group->was_current || !local->loads_all)) {
+		link_in_task(local, task, index, group);
+	} else if (!local->loads_all) {
+		/* The leader came to nothing. */
+		lead_instead(local, task, index);
+	}
+}
+
+static void leader_succeeded(struct local *local, struct task *task, struct link_group *group, const struct entry *entry)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(local->list, task->node, entry, &path);
+	group->done = true;
+	free(group->path);
+	if (local->single_name && !task->node)
+		group->path = xstrdup(local->single_name);
+	else
+		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	strbuf_free(&path);
+}
+
+/* The members before the leader had to wait for it. */
+static void link_earlier_members(struct local *local, struct link_group *group)
+{
+	for (int64_t i = group->leader; i-- > 0;)
+		with_late_task(local, &group->members.items[i], group);
+}
+
+void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed)
+{
+	const struct entry *entry = &task->entries->items[index];
+	struct link_group *group;
+
+	if (!local->options->hard_links || !is_member(entry))
+		return;
+	group = group_of(local, task->entries, entry);
+	if (group->done)
+		return;
+	if (!failed)
+		leader_succeeded(local, task, group, entry);
+	/* A group that is waiting for the end already is not put there twice. */
+	if (!local->loads_all || group->members.count < 2 || group->failed)
+		return;
+	group->was_current = !failed && !(flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE));
+	group->failed = failed;
+	if (group->was_current)
+		link_earlier_members(local, group);
+	else
+		vec_push(&local->late_groups, group);
+}
+
+/* A group whose leader was never heard of again failed as well. */
+static void add_silent_groups(struct local *local)
+{
+	for (size_t i = 0; i < local->groups.count; i++) {
+		struct link_group *group = local->groups.items[i];
+
+		if (group->members.count > 1 && !group->done && !group->failed) {
+			group->failed = true;
+			vec_push(&local->late_groups, group);
+		}
+	}
+}
+
+void local_links_finish(struct local *local)
+{
+	if (!local->loads_all || !local->options->hard_links)
+		return;
+	add_silent_groups(local);
+	for (size_t i = 0; i < local->late_groups.count; i++) {
+		struct link_group *group = local->late_groups.items[i];
+
+		for (size_t m = group->members.count; m-- > 0;)
+			if ((int64_t)m != group->leader)
+				with_late_task(local, &group->members.items[m], group);
+	}
+	local->late_groups.count = 0;
+}
+
+void local_links_free(struct local *local)
+{
+	for (size_t i = 0; i < local->groups.count; i++) {
+		vec_free(&local->groups.items[i]->members);
+		free(local->groups.items[i]->path);
+		free(local->groups.items[i]);
+	}
+	vec_free(&local->groups);
+	vec_free(&local->late_groups);
+	hashmap_free(&local->link_map);
+}

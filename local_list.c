@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --list-only, or one operand: the file list itself. */
+#include <string.h>
+
+#include "local_private.h"
+#include "ui/listing.h"
+
+static void print_entry(struct local *local, int32_t node, const struct entry *entry)
+{
+	const struct options *options = local->options;
+	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
+
+	flist_entry_path(local->list, node, entry, &path);
+	listing_line(&line, flist_dir(local->list, node)->entries, entry, strbuf_text(&path), options->human_readable,
+		     options->atimes > 0, options->links);
+	log_info("%s", strbuf_text(&line));
+	strbuf_free(&path);
+	strbuf_free(&line);
+}
+
+/* Directories are printed when the walk enters them, so that their contents follow. */
+static void print_node(struct local *local, int32_t node)
+{
+	const struct flist_dir *listed = flist_dir(local->list, node);
+	struct entries *entries = listed->entries;
+
+	if (node)
+		print_entry(local, listed->parent, &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry]);
+	for (uint32_t i = 0; i < entries->count; i++) {
+		const struct entry *entry = &entries->items[i];
+
+		if (!(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)) && (!entry_is_dir(entry) || !strcmp(entry_name(entries, entry), ".")))
+			print_entry(local, node, entry);
+	}
+}
+
+void local_list_run(struct local *local)
+{
+	int32_t node = 0;
+
+	while (node >= 0) {
+		local->loaded_entries += flist_dir(local->list, node)->entries->count;
+		print_node(local, node);
+		node = flist_load_next(local->list);
+	}
+}

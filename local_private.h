@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the files of the local engine share.
+ *
+ * The main thread walks the file list, prepares the destination directories in its order, and hands each directory's files
+ * as tasks to worker threads. Workers look at the destination, decide and carry out, and note what they did as events. The
+ * main thread takes the finished tasks in list order and does all that has an order: messages, items, statistics, deletions,
+ * hard links across directories, final attributes of directories. So results and output do not depend on the threads.
+ *
+ *   local.c          main, options, exit code          local_run.c     the walk, the tasks, directories' end
+ *   local_dest.c     which directory is written to     local_pool.c    worker threads and their queue
+ *   local_guard.c    refusals of attr trees            local_file.c    one file, by a worker
+ *   local_dir.c      destination directories           local_write.c   contents and attributes of one file
+ *   local_delete.c   deletions                         local_link.c    hard links
+ *   local_report.c   what is printed                   local_list.c    listings
+ */
+#ifndef LOCAL_PRIVATE_H
+#define LOCAL_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "attrs/source.h"
+#include "decide.h"
+#include "flist.h"
+#include "fs/root.h"
+#include "fs/temp.h"
+#include "lib/hashmap.h"
+#include "lib/log.h"
+#include "lib/vec.h"
+#include "options.h"
+#include "ui/progress.h"
+#include "ui/stats.h"
+
+struct local;
+
+/* --- destination directories (main thread, except where a worker holds a task) --- */
+
+struct local_dir {
+	struct local_dir *parent;
+	int references;          /* tasks and stacks that hold it */
+	int fd;                  /* -1: not there (dry run, failed) */
+	int32_t node;
+	char *path;              /* in the transfer, "" for the top */
+	bool fresh;              /* made by this run: nothing in it but what we put there */
+	bool absent;             /* dry run: it would have been made */
+	bool skipped;            /* its contents are left alone */
+	bool default_acl;        /* new objects get their mode from it */
+	mode_t umask;            /* for new objects without --perms */
+	_Atomic int64_t new_gid; /* group of new objects, -1: not known yet */
+	bool has_entry;          /* attributes are to be set at the end */
+	struct entry entry;
+	mode_t mode;             /* final permission bits */
+	bool mode_pending;       /* they are not those of now */
+	int64_t old_mtime;       /* before this run; fresh: of no interest */
+	uint32_t old_mtime_nsec;
+	bool may_delete;         /* surplus names are deleted here */
+};
+
+/* --- what a worker has to say --- */
+
+enum event_kind {
+	EVENT_ITEM,           /* looked at or changed: flags, bytes */
+	EVENT_DIR,            /* the directory itself */
+	EVENT_TEXT,           /* message */
+	EVENT_SOURCE_FAILED,  /* content could not be opened or read: error; bytes: 1 if reading failed */
+	EVENT_LINK,           /* hard link to another member of its group: main thread */
+	EVENT_REDO,           /* a directory is in the way: main thread */
+	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
+};
+
+struct event {
+	enum event_kind kind;
+	enum log_kind log;
+	uint32_t index;
+	uint32_t flags;
+	uint32_t elapsed_ms;
+	int error;
+	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
+	uint64_t bytes;    /* EVENT_ITEM: content written */
+	const char *role;  /* EVENT_TEXT: whose message, static */
+	char *text;        /* owned */
+};
+
+struct events {
+	VEC(struct event) list;
+};
+
+/* Where the contents of entries with this root index come from. */
+struct task_source {
+	uint16_t base;
+	struct fs_root root; /* the source directory, held */
+};
+
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_WAITS, TASK_DONE };
+
+/* Some or all files of one directory. */
+struct task {
+	struct task *next;
+	struct local *local;
+	int32_t node;
+	struct entries *entries;
+	uint32_t first, last;         /* [first, last) */
+	bool is_first, is_last;       /* slice of the directory */
+	struct local_dir *dir;
+	VEC(struct task_source) sources;
+	uint8_t *marks;               /* MARK_* of each entry from `first` on; NULL: all plain */
+	bool find_surplus;
+	bool may_delete;              /* no I/O error so far when it was prepared */
+	struct entries surplus;       /* names that the sources do not have, sorted */
+	enum task_state state;        /* under the pool's lock */
+	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
+	uint64_t first_position;      /* of the directory's first entry in the whole list */
+	_Atomic uint64_t live_done;   /* progress of the file being copied now */
+	_Atomic uint64_t live_size;
+	_Atomic uint32_t live_flags;  /* its item flags */
+	_Atomic uint32_t live_index;  /* + 1; 0: none */
+	struct run_stats counts;
+};
+
+enum { MARK_PLAIN, MARK_LINK };
+
+/* --- hard link groups --- */
+
+struct link_member { int32_t node; uint32_t index; };
+struct link_group {
+	VEC(struct link_member) members;  /* in list order; only when the whole list is loaded first */
+	int64_t leader;                   /* index into members, -1: not decided; pipelined: 0 */
+	bool done, failed;                /* leader's outcome */
+	bool was_current;                 /* leader was up to date */
+	char *path;                       /* leader's transfer path, once done */
+	size_t visited;                   /* members prepared so far */
+};
+
+/* --- the engine --- */
+
+struct delayed_delete { char *path; bool is_dir; };
+
+enum { STOP_NONE, STOP_SIGNAL, STOP_WRITE, STOP_REFUSED };
+
+struct local {
+	const struct options *options;
+	struct session session;
+	struct decide_rules rules;
+	struct filter_list *sender_rules, *receiver_rules;
+	struct flist *list;
+	struct fs_root top;          /* destination directory; fd -1: would be made (dry run) */
+	char *top_path;              /* absolute, for messages and rules */
+	char *single_name;           /* the one entry is written under this name; NULL: its own */
+	bool top_is_new;
+	uid_t uid;
+	gid_t gid;
+	bool attrs_only, dry_run;
+	bool wants_items;            /* somebody wants to hear of single items */
+	bool loads_all;              /* the whole list before the first file */
+	bool keeps_entries;          /* entries are needed again at the end */
+	bool late_dirs;              /* directories get their attributes at the very end */
+	bool deletes;
+	bool deletes_stopped;        /* because of an I/O error: said so */
+	uint64_t delete_skipped, delete_count;
+
+	struct pool *pool;
+	struct report *report;
+	struct run_stats stats;
+	uint64_t loaded_entries, prepared_entries;
+	int32_t preloaded;           /* node that was loaded to count the entries, -1: none */
+
+	VEC(int32_t) order;                 /* nodes as loaded, when loads_all */
+	VEC(struct local_dir *) open_stack; /* preparing: ancestors of the last prepared node */
+	VEC(struct local_dir *) done_stack; /* finishing: ancestors of the last finished node */
+	VEC(struct local_dir *) late;       /* to be finished at the end */
+	VEC(struct delayed_delete) delayed;
+	struct hashmap link_map;            /* dev, ino -> group + 1 */
+	VEC(struct link_group *) groups;
+	VEC(struct link_group *) late_groups;
+
+	atomic_int stop;                    /* STOP_*: no new work */
+	atomic_bool no_unnamed;             /* the file system has no O_TMPFILE */
+};
+
+/* --- local_pool.c --- */
+
+struct pool;
+struct pool *pool_new(struct local *local, int threads);
+void pool_free(struct pool *pool);       /* waits for the workers */
+void pool_submit(struct pool *pool, struct task *task, bool urgent);
+/* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed (-1: forever). */
+enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
+enum task_state pool_state(struct pool *pool, struct task *task);
+/* Take the events that are there. */
+void pool_take_events(struct pool *pool, struct task *task, struct events *events);
+void pool_add_event(struct pool *pool, struct task *task, const struct event *event);
+/* A worker asks before it makes a temp file; when the process is ending it does not return. */
+void pool_enter(struct pool *pool);
+void pool_leave(struct pool *pool);
+void pool_close_gate(struct pool *pool);
+int pool_threads(const struct options *options, bool attrs_only);
+
+/* --- local_file.c (any thread that holds the task) --- */
+
+void local_task_run(struct task *task);                  /* a worker's whole work on a task */
+void local_process_entry(struct task *task, uint32_t index, bool link_decided);
+void task_event(struct task *task, struct event event);  /* takes over event.text */
+/* A message about a destination object: BEFORE "PATH" AFTER: reason. */
+void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
+void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+const char *task_name(const struct task *task, const struct entry *entry);
+/* How a hard link member would fare: false if it is to be skipped or is no candidate to lead. */
+bool local_is_leader_candidate(struct task *task, uint32_t index);
+
+/* --- local_write.c --- */
+
+struct file_job {
+	struct task *task;
+	struct local *local;
+	struct local_dir *dir;
+	const struct entry *entry;
+	uint32_t index;
+	const char *name;
+	struct decide_rules rules; /* with the directory's umask */
+	struct decide_dest dest;
+	int dest_fd;               /* -1: not open */
+	struct decision decision;
+	uint64_t copied;
+};
+
+bool job_copy(struct file_job *job);  /* regular content; false: failed, said so */
+bool job_make(struct file_job *job);  /* symlink, device, special */
+/* Attributes of an up-to-date file; true if any was set. */
+bool job_touch(struct file_job *job);
+int job_open_source(struct file_job *job, uint64_t *size);
+/* Give the object `name` (already made) owner, times and mode. */
+void job_dress(struct file_job *job, const char *name, mode_t made_mode);
+
+/* --- local_dir.c (main thread) --- */
+
+/* The destination directory of a node (0: the top), made or opened; events of the directory itself go to `events`. */
+struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
+void local_dir_hold(struct local_dir *dir);
+void local_dir_release(struct local_dir *dir);
+void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
+void local_dir_finish_late(struct local *local);
+/* Descriptor of a directory by its transfer path, to be closed by the caller. */
+int local_open_dir(struct local *local, const char *path);
+void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
+			 const char *after);
+
+/* --- local_delete.c (main thread, except surplus) --- */
+
+void local_find_surplus(struct task *task);                   /* worker */
+void local_delete_surplus(struct local *local, struct task *task);
+void local_delete_delayed(struct local *local);
+void local_delete_pass(struct local *local);                  /* --delete-before, --delete-after */
+bool local_may_delete(struct local *local);                   /* no I/O error, or told to ignore them */
+/* Remove what stands in the way of entry `name`; false: it stays, said so. */
+bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry);
+void local_delete_argument(struct local *local, struct task *task, uint32_t index);
+void local_report_skipped_deletes(struct local *local);
+
+/* --- local_link.c (main thread) --- */
+
+void local_links_add(struct local *local, int32_t node);      /* loads_all: collect groups */
+/* Decide which members of the task are links; before it is submitted. */
+void local_links_mark(struct local *local, struct task *task);
+void local_link_event(struct local *local, struct task *task, uint32_t index);
+/* The leader at `index` has been processed: flags as reported, or failed. */
+void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed);
+void local_links_finish(struct local *local);
+void local_links_free(struct local *local);
+
+/* --- local_run.c (main thread) --- */
+
+void local_run(struct local *local);
+struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
+void local_task_free(struct task *task);
+/* Print and count the events of a task that the main thread processed itself. */
+void local_handle_events(struct local *local, struct task *task);
+void local_stop_check(struct local *local);                   /* ends the process if it is to end */
+
+/* --- local_report.c (main thread) --- */
+
+struct report *report_new(struct local *local);
+void report_free(struct report *report);
+void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
+		 uint64_t position);
+void report_deletion(struct report *report, const char *path, bool is_dir);
+void report_live(struct report *report, struct task *task);
+void report_section_end(struct report *report, uint64_t position);
+void report_drain(struct report *report);
+void report_drain_if_old(struct report *report);
+void report_list_count(struct report *report);
+struct progress *report_progress(struct report *report);
+bool report_wants_names(const struct local *local);
+/* "created directory D" and the like are said when names are. */
+bool report_names_directories(const struct local *local);
+
+/* --- local_dest.c, local_guard.c, local_list.c --- */
+
+/* Decide what the destination operand stands for, make it where that is due, and open it (protocol/06 10.2). `entries`: how
+ * many the first lists have. */
+void local_choose_destination(struct local *local, const char *given, uint64_t entries);
+/* Before anything is written: would an attr tree replace its own source, or something that is no attr tree? */
+void local_guard(struct local *local);
+/* The same before a directory is made in `parent`. */
+void local_guard_new(struct local *local, const char *parent);
+void local_list_run(struct local *local);
+
+#endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The walk: nodes become directories and tasks, tasks are finished in list order, directories when all below them is done. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/chmod.h"
+#include "lib/exit.h"
+#include "local_private.h"
+#include "wire/request.h"
+
+#define WINDOW 128      /* tasks between preparing and finishing; each holds two descriptors */
+#define SLICE 1024      /* files of one task */
+#define POLL_MS 50      /* how often a waiting main thread looks up */
+
+/* The tasks that are not finished yet, oldest first. */
+struct queue {
+	struct task *items[WINDOW];
+	size_t head, count;
+};
+
+/* --- tasks --- */
+
+struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last)
+{
+	struct task *task = xcalloc(1, sizeof *task);
+
+	task->local = local;
+	task->node = node;
+	task->entries = flist_dir(local->list, node)->entries;
+	task->first = first;
+	task->last = last;
+	task->dir = dir;
+	task->state = TASK_DONE;
+	entries_init(&task->surplus);
+	if (dir)
+		local_dir_hold(dir);
+	return task;
+}
+
+void local_task_free(struct task *task)
+{
+	for (size_t i = 0; i < task->sources.count; i++)
+		if (task->sources.items[i].root.fd >= 0)
+			close(task->sources.items[i].root.fd);
+	vec_free(&task->sources);
+	for (size_t i = 0; i < task->events.list.count; i++)
+		free(task->events.list.items[i].text);
+	vec_free(&task->events.list);
+	entries_free(&task->surplus);
+	free(task->marks);
+	if (task->dir)
+		local_dir_release(task->dir);
+	free(task);
+}
+
+static bool has_source(const struct task *task, uint16_t base)
+{
+	for (size_t i = 0; i < task->sources.count; i++)
+		if (task->sources.items[i].base == base)
+			return true;
+	return false;
+}
+
+/* Hold the source directories that contents will be read from. */
+static void open_sources(struct local *local, struct task *task)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	if (local->attrs_only || (local->dry_run && !local->options->checksum))
+		return;
+	for (uint32_t i = task->first; i < task->last; i++) {
+		const struct entry *entry = &task->entries->items[i];
+		struct task_source source = { .base = entry->root };
+		struct attr_source *from;
+		size_t name_length = entry->name_length;
+
+		if (!entry_is_regular(entry) || has_source(task, entry->root))
+			continue;
+		name_length -= entry_name(task->entries, entry)[0] == '/';
+		from = flist_entry_source(local->list, task->node, entry, &path);
+		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
+		source.root.trusting = from->attr_root.trusting;
+		source.root.no_openat2 = from->attr_root.no_openat2;
+		source.root.fd = fs_open_follow(&from->attr_root, path.length ? strbuf_text(&path) : ".", O_PATH | O_DIRECTORY, 0);
+		vec_push(&task->sources, source);
+	}
+	strbuf_free(&path);
+}
+
+/* --- events --- */
+
+static void log_text(const struct event *event)
+{
+	const char *old_role = log_role();
+
+	if (event->role)
+		log_set_role(event->role);
+	if (event->error)
+		log_errno(event->log, event->error, "%s", event->text);
+	else
+		log_msg(event->log, "%s%s", event->role ? "rsync: " : "", event->text);
+	log_set_role(old_role);
+}
+
+static void log_source_failure(struct local *local, struct task *task, const struct event *event)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(local->list, task->node, &task->entries->items[event->index], &quoted);
+	if (event->error == ENOENT) {
+		log_warning("file has vanished: %s", strbuf_text(&quoted));
+		local->session.io_error |= IOERR_VANISHED;
+	} else {
+		log_errno(L_ERROR_XFER, event->error, event->bytes ? "read errors mapping %s" : "send_files failed to open %s",
+			  strbuf_text(&quoted));
+		local->session.io_error |= IOERR_GENERAL;
+	}
+	strbuf_free(&quoted);
+}
+
+static void report_directory(struct local *local, struct task *task, const struct event *event)
+{
+	const struct flist_dir *listed = flist_dir(local->list, task->node);
+	const struct entries *entries = task->entries;
+	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
+
+	if (task->node)
+		report_item(local->report, listed->parent,
+			    &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
+	else if (index >= 0)
+		report_item(local->report, 0, &entries->items[index], event, NULL, 0);
+}
+
+/* A directory was in the way of a file. */
+static void redo_entry(struct local *local, struct task *task, uint32_t index)
+{
+	const struct entry *entry = &task->entries->items[index];
+	const char *name = task_name(task, entry);
+
+	if (!local_make_room(local, task->dir, name, entry)) {
+		local_links_leader_done(local, task, index, 0, true);
+		return;
+	}
+	if (local->dry_run) {
+		struct event event = { .kind = EVENT_ITEM, .index = index };
+
+		event.flags = ITEM_IS_NEW | (entry_is_regular(entry) ? ITEM_TRANSFER : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
+		report_item(local->report, task->node, entry, &event, NULL, task->first_position + index);
+		return;
+	}
+	local_process_entry(task, index, true);
+	local_handle_events(local, task);
+}
+
+static void handle_event(struct local *local, struct task *task, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_ITEM:
+		report_item(local->report, task->node, &task->entries->items[event->index], event, NULL,
+			    task->first_position + event->index);
+		local_links_leader_done(local, task, event->index, event->flags, false);
+		break;
+	case EVENT_DIR:
+		report_directory(local, task, event);
+		break;
+	case EVENT_TEXT:
+		log_text(event);
+		break;
+	case EVENT_SOURCE_FAILED:
+		log_source_failure(local, task, event);
+		local_links_leader_done(local, task, event->index, 0, true);
+		break;
+	case EVENT_LINK:
+		local_link_event(local, task, event->index);
+		break;
+	case EVENT_REDO:
+		redo_entry(local, task, event->index);
+		break;
+	case EVENT_DELETE_ARGUMENT:
+		local_delete_argument(local, task, event->index);
+		break;
+	}
+}
+
+void local_handle_events(struct local *local, struct task *task)
+{
+	struct events events;
+
+	pool_take_events(local->pool, task, &events);
+	for (size_t i = 0; i < events.list.count; i++) {
+		handle_event(local, task, &events.list.items[i]);
+		free(events.list.items[i].text);
+	}
+	vec_free(&events.list);
+}
+
+/* --- the premature end --- */
+
+void local_stop_check(struct local *local)
+{
+	static const int codes[] = {
+		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_WRITE] = EXIT_FILEIO, [STOP_REFUSED] = EXIT_FILESELECT,
+	};
+	int stop = atomic_load(&local->stop);
+
+	if (stop == STOP_NONE)
+		return;
+	report_drain(local->report);
+	if (report_progress(local->report))
+		progress_break_line(report_progress(local->report));
+	pool_close_gate(local->pool);
+	exit_with(codes[stop]);
+}
+
+/* A worker gave up: say why, in list order, then end. */
+static void end_after_failure(struct local *local, struct queue *queue)
+{
+	for (size_t i = 0; i < queue->count; i++) {
+		struct task *task = queue->items[(queue->head + i) % WINDOW];
+		struct events events;
+
+		if (i == 0 || pool_state(local->pool, task) == TASK_RUNNING)
+			pool_wait(local->pool, task, 1000);
+		pool_take_events(local->pool, task, &events);
+		for (size_t e = 0; e < events.list.count; e++)
+			if (events.list.items[e].kind == EVENT_TEXT)
+				log_text(&events.list.items[e]);
+	}
+	local_stop_check(local);
+}
+
+static void look_up(struct local *local, struct queue *queue)
+{
+	int stop = atomic_load(&local->stop);
+
+	if (stop == STOP_SIGNAL)
+		local_stop_check(local);
+	else if (stop != STOP_NONE)
+		end_after_failure(local, queue);
+	report_drain_if_old(local->report);
+}
+
+/* --- preparing --- */
+
+static void apply_chmod(struct local *local, struct entries *entries)
+{
+	for (uint32_t i = 0; local->options->chmod && i < entries->count; i++)
+		if (entries->items[i].mode && !entry_is_symlink(&entries->items[i]))
+			entries->items[i].mode = (uint16_t)chmod_apply(local->options->chmod, entries->items[i].mode);
+}
+
+static void submit(struct local *local, struct queue *queue, struct task *task)
+{
+	local_links_mark(local, task);
+	open_sources(local, task);
+	queue->items[(queue->head + queue->count++) % WINDOW] = task;
+	if (task->dir->skipped) {
+		task->last = task->first;
+		task->find_surplus = false;
+	}
+	pool_submit(local->pool, task, false);
+}
+
+static void set_up_deletion(struct local *local, struct task *task)
+{
+	enum delete_when when = local->options->delete_when;
+
+	if (!task->dir->may_delete || when == DELETE_BEFORE || when == DELETE_AFTER)
+		return;
+	task->find_surplus = true;
+	task->may_delete = local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL);
+}
+
+/* The directory of a loaded node and its files. Needs room for all slices, so big directories come one at a time. */
+static void finish_front(struct local *local, struct queue *queue);
+
+static void prepare_node(struct local *local, struct queue *queue, int32_t node)
+{
+	struct flist_dir *listed = flist_dir(local->list, node);
+	uint32_t count = listed->entries->count, slice = count < 2 * SLICE ? count : SLICE, first = 0;
+	struct task *task = local_task_new(local, node, NULL, 0, slice);
+	struct local_dir *dir = local_dir_prepare(local, node, task);
+	uint64_t position = local->prepared_entries;
+
+	local->prepared_entries += count;
+	task->first_position = position;
+	task->is_first = true;
+	set_up_deletion(local, task);
+	for (;;) {
+		first += slice;
+		task->is_last = first >= count;
+		if (queue->count == WINDOW)
+			finish_front(local, queue);
+		submit(local, queue, task);
+		if (first >= count)
+			return;
+		task = local_task_new(local, node, dir, first, count - first < slice ? count : first + slice);
+		task->first_position = position;
+	}
+}
+
+static void note_loaded(struct local *local, int32_t node)
+{
+	struct entries *entries = flist_dir(local->list, node)->entries;
+
+	apply_chmod(local, entries);
+	local->loaded_entries += entries->count;
+	if (local->loads_all || local->keeps_entries)
+		vec_push(&local->order, node);
+	if (local->loads_all)
+		local_links_add(local, node);
+}
+
+/* --- finishing --- */
+
+static void add_kinds(struct kind_counts *to, const struct kind_counts *from)
+{
+	to->total += from->total;
+	to->dirs += from->dirs;
+	to->links += from->links;
+	to->devices += from->devices;
+	to->specials += from->specials;
+}
+
+static void add_counts(struct run_stats *to, const struct run_stats *from)
+{
+	add_kinds(&to->created, &from->created);
+	to->transferred_files += from->transferred_files;
+	to->transferred_size += from->transferred_size;
+	to->literal += from->literal;
+}
+
+static void close_directory(struct local *local, struct local_dir *dir)
+{
+	int32_t node = dir->node;
+
+	local_dir_finish(local, dir);
+	if (!local->keeps_entries)
+		flist_drop_entries(local->list, node);
+	local_dir_release(dir);
+}
+
+/* All files of a directory are done; so are the directories that are not above it. */
+static void directory_done(struct local *local, struct local_dir *dir)
+{
+	while (local->done_stack.count && local->done_stack.items[local->done_stack.count - 1] != dir->parent)
+		close_directory(local, local->done_stack.items[--local->done_stack.count]);
+	local_dir_hold(dir);
+	vec_push(&local->done_stack, dir);
+}
+
+static void close_all_directories(struct local *local)
+{
+	while (local->open_stack.count)
+		local_dir_release(local->open_stack.items[--local->open_stack.count]);
+	while (local->done_stack.count)
+		close_directory(local, local->done_stack.items[--local->done_stack.count]);
+}
+
+static enum task_state await(struct local *local, struct queue *queue, struct task *task)
+{
+	enum task_state state;
+
+	while ((state = pool_wait(local->pool, task, POLL_MS)) == TASK_QUEUED || state == TASK_RUNNING) {
+		look_up(local, queue);
+		if (report_progress(local->report)) {
+			local_handle_events(local, task);
+			report_live(local->report, task);
+		}
+	}
+	look_up(local, queue);
+	return state;
+}
+
+static void finish_front(struct local *local, struct queue *queue)
+{
+	struct task *task = queue->items[queue->head];
+
+	while (await(local, queue, task) == TASK_WAITS) {
+		local_delete_surplus(local, task);
+		entries_free(&task->surplus);
+		entries_init(&task->surplus);
+		task->find_surplus = false;
+		pool_submit(local->pool, task, true);
+	}
+	local_handle_events(local, task);
+	add_counts(&local->stats, &task->counts);
+	queue->head = (queue->head + 1) % WINDOW;
+	queue->count--;
+	if (task->is_last) {
+		directory_done(local, task->dir);
+		report_section_end(local->report, task->first_position + task->entries->count - (task->entries->count > 0));
+	}
+	local_task_free(task);
+}
+
+/* --- the walk --- */
+
+static void load_everything(struct local *local)
+{
+	int32_t node;
+
+	note_loaded(local, 0);
+	if (local->preloaded >= 0)
+		note_loaded(local, local->preloaded);
+	while ((node = flist_load_next(local->list)) >= 0) {
+		note_loaded(local, node);
+		local_stop_check(local);
+	}
+}
+
+/* The next node to prepare, or -1. */
+static int32_t next_node(struct local *local, size_t *place)
+{
+	int32_t node;
+
+	if (local->loads_all)
+		return *place < local->order.count ? local->order.items[(*place)++] : -1;
+	if ((*place)++ == 0)
+		node = 0;
+	else if (local->preloaded >= 0)
+		node = local->preloaded;
+	else
+		node = flist_load_next(local->list);
+	if (node == local->preloaded)
+		local->preloaded = -1;
+	if (node >= 0)
+		note_loaded(local, node);
+	return node;
+}
+
+static void walk(struct local *local)
+{
+	struct queue queue = { .count = 0 };
+	size_t place = 0;
+	int32_t node;
+
+	while ((node = next_node(local, &place)) >= 0) {
+		prepare_node(local, &queue, node);
+		look_up(local, &queue);
+		while (queue.count && (queue.count == WINDOW || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
+			finish_front(local, &queue);
+	}
+	while (queue.count)
+		finish_front(local, &queue);
+	close_all_directories(local);
+}
+
+void local_run(struct local *local)
+{
+	enum delete_when when = local->deletes ? local->options->delete_when : DELETE_NEVER;
+
+	if (local->loads_all)
+		load_everything(local);
+	report_list_count(local->report);
+	if (when == DELETE_BEFORE)
+		local_delete_pass(local);
+	walk(local);
+	report_drain(local->report);
+	local_links_finish(local);
+	report_drain(local->report);
+	if (when == DELETE_DELAY)
+		local_delete_delayed(local);
+	else if (when == DELETE_AFTER)
+		local_delete_pass(local);
+	local_dir_finish_late(local);
+	local_report_skipped_deletes(local);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Contents and attributes of one destination file. What replaces something does so by a rename. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/copy.h"
+#include "fs/unnamed.h"
+#include "lib/exit.h"
+#include "local_private.h"
+#include "wire/request.h"
+
+#define PERMISSION_BITS 07777u
+#define SETID_BITS (S_ISUID | S_ISGID)
+
+/* --- attributes --- */
+
+/* What a new object of ours is given by the system. */
+static gid_t group_of_new(struct file_job *job, int fd)
+{
+	int64_t known = atomic_load(&job->dir->new_gid);
+	struct fs_stat st;
+
+	if (known >= 0)
+		return (gid_t)known;
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
+		return (gid_t)-1;
+	atomic_store(&job->dir->new_gid, (int64_t)st.gid);
+	return st.gid;
+}
+
+static void times_of(const struct file_job *job, struct timespec times[2])
+{
+	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+	bool keeps_atime = job->local->options->atimes && side && !entry_is_symlink(job->entry);
+
+	times[0] = (struct timespec){ keeps_atime ? (time_t)side->atime : 0, keeps_atime ? 0 : UTIME_OMIT };
+	times[1] = (struct timespec){ (time_t)job->entry->mtime, (long)job->entry->mtime_nsec };
+	if (!decide_keeps_time(job->local->options, job->entry))
+		times[1].tv_nsec = UTIME_OMIT;
+}
+
+/* Owner, times and mode of an open file that this run has just made. False: something failed, said so. */
+static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
+{
+	gid_t made_gid = group_of_new(job, fd);
+	uid_t uid = decide_keeps_owner(&job->rules) && job->entry->uid != job->local->uid ? job->entry->uid : (uid_t)-1;
+	gid_t gid = decide_keeps_group(&job->rules, job->entry) && job->entry->gid != made_gid ? job->entry->gid : (gid_t)-1;
+	bool gives = uid != (uid_t)-1 || gid != (gid_t)-1;
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	struct timespec times[2];
+	bool good = true;
+
+	if (gives && fchown(fd, uid, gid) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "chown ", " failed");
+		good = false;
+	}
+	times_of(job, times);
+	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+		good = false;
+	}
+	if ((mode != made_mode || job->dir->default_acl || (gives && mode & SETID_BITS)) && fchmod(fd, mode) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
+		good = false;
+	}
+	return good;
+}
+
+static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, uint32_t old_gid)
+{
+	uid_t uid = decide_keeps_owner(&job->rules) && job->entry->uid != old_uid ? job->entry->uid : (uid_t)-1;
+	gid_t gid = decide_keeps_group(&job->rules, job->entry) && job->entry->gid != old_gid ? job->entry->gid : (gid_t)-1;
+
+	if (uid == (uid_t)-1 && gid == (gid_t)-1)
+		return 0;
+	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
+		return 1;
+	task_complain(job->task, "receiver", errno, job->name, gid != (gid_t)-1 && uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+	return 0;
+}
+
+static int set_times(struct file_job *job, const char *name)
+{
+	struct timespec times[2];
+
+	times_of(job, times);
+	if (times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT)
+		return 0;
+	if (fs_utimens_at(job->dir->fd, name, times) == 0)
+		return 1;
+	task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+	return 0;
+}
+
+static int set_mode(struct file_job *job, const char *name, mode_t mode)
+{
+	if (fs_chmod_at(job->dir->fd, name, mode) == 0)
+		return 1;
+	task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
+	return 0;
+}
+
+/* Symlinks, devices and specials: by name, in the order that keeps set-id bits. */
+void job_dress(struct file_job *job, const char *name, mode_t made_mode)
+{
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	struct fs_stat st;
+	int given;
+
+	if (fs_lstat_at(job->dir->fd, name, &st) < 0)
+		return;
+	given = set_owner(job, name, st.uid, st.gid);
+	set_times(job, name);
+	if (!entry_is_symlink(job->entry) && (mode != made_mode || job->dir->default_acl || given))
+		set_mode(job, name, mode);
+}
+
+/* Whole seconds decide whether a file is up to date; after a comparison of contents the rest is put right as well. */
+static bool times_need_setting(const struct file_job *job)
+{
+	const struct entry *entry = job->entry;
+
+	if (job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME))
+		return true;
+	return job->local->options->checksum && decide_keeps_time(job->local->options, entry)
+	       && (entry->mtime != job->dest.st.mtime || entry->mtime_nsec != job->dest.st.mtime_nsec);
+}
+
+bool job_touch(struct file_job *job)
+{
+	mode_t old = job->dest.st.mode & PERMISSION_BITS, mode = decide_mode(&job->rules, job->entry, &job->dest);
+	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
+
+	if (times_need_setting(job))
+		changes += set_times(job, job->name);
+	if (!entry_is_symlink(job->entry) && (mode != old || (given && mode & SETID_BITS)))
+		changes += set_mode(job, job->name, mode);
+	return changes > 0;
+}
+
+/* --- attr files --- */
+
+static void write_failed(struct file_job *job, int error)
+{
+	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
+	atomic_store(&job->local->stop, STOP_WRITE);
+}
+
+static bool fill_attr_file(struct file_job *job, int fd)
+{
+	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+	uint8_t content[ATTR_FILE_SIZE];
+	ssize_t written;
+
+	attr_file_encode(content, side ? side->real_size : job->entry->size);
+	written = write(fd, content, sizeof content);
+	if (written != ATTR_FILE_SIZE || (job->local->options->fsync && fsync(fd) < 0)) {
+		write_failed(job, written < 0 ? errno : ENOSPC);
+		return false;
+	}
+	job->copied = ATTR_FILE_SIZE;
+	return true;
+}
+
+/* A file that is complete gets its name, or a temp name first if it is to replace something. */
+static bool publish(struct file_job *job, int fd)
+{
+	struct fs_temp temp;
+	int error;
+
+	if (!job->dest.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
+		return true;
+	error = errno;
+	if (!job->dest.exists && error != EEXIST) {
+		task_complain(job->task, "receiver", error, job->name, "link ", " failed");
+		return false;
+	}
+	pool_enter(job->local->pool);
+	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
+		error = errno;
+	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
+		error = errno;
+		fs_temp_discard(&temp);
+	} else {
+		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
+	}
+	pool_leave(job->local->pool);
+	if (error)
+		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
+	return !error;
+}
+
+/* The mode that the file is made with: nobody can open it before it has its name, so the final one will do. */
+static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
+{
+	bool good = fill_attr_file(job, fd);
+
+	if (good) {
+		dress_descriptor(job, fd, made_mode);
+		good = publish(job, fd);
+	}
+	close(fd);
+	return good;
+}
+
+static bool commit_temp(struct file_job *job, struct fs_temp *temp)
+{
+	if (fs_temp_commit(temp, job->name) == 0)
+		return true;
+	task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
+	return false;
+}
+
+static bool create_temp(struct file_job *job, struct fs_temp *temp)
+{
+	if (fs_temp_create(temp, job->dir->fd, job->name) == 0)
+		return true;
+	task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
+	return false;
+}
+
+/* Is what stands there an attr file, or did the operator say that it may go? */
+static bool may_replace(struct file_job *job)
+{
+	if (!job->dest.exists || !S_ISREG(job->dest.st.mode) || job->dest.st.size == ATTR_FILE_SIZE || job->local->options->force)
+		return true;
+	task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
+		      ", which is not an attr file (it is not 8 bytes long); --force overrides this");
+	atomic_store(&job->local->stop, STOP_REFUSED);
+	return false;
+}
+
+static bool copy_attr(struct file_job *job)
+{
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest) & 0777;
+	struct fs_temp temp;
+	int fd = -1;
+
+	if (!may_replace(job))
+		return false;
+	if (!atomic_load(&job->local->no_unnamed))
+		fd = fs_unnamed_create(job->dir->fd, mode);
+	if (fd >= 0)
+		return copy_attr_unnamed(job, fd, mode);
+	if (!atomic_load(&job->local->no_unnamed) && errno != EOPNOTSUPP) {
+		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
+		return false;
+	}
+	atomic_store(&job->local->no_unnamed, true);
+	if (!create_temp(job, &temp))
+		return false;
+	if (!fill_attr_file(job, temp.fd)) {
+		fs_temp_discard(&temp);
+		return false;
+	}
+	dress_descriptor(job, temp.fd, 0600);
+	return commit_temp(job, &temp);
+}
+
+/* --- contents --- */
+
+int job_open_source(struct file_job *job, uint64_t *size)
+{
+	const struct task *task = job->task;
+	const struct options *options = job->local->options;
+	bool follow = options->copy_links || options->copy_unsafe_links;
+	const char *name = entry_name(task->entries, job->entry);
+	int flags = O_RDONLY | (options->open_noatime ? O_NOATIME : 0), fd = -1;
+	struct fs_stat st;
+
+	while (*name == '/')
+		name++;
+	for (size_t i = 0; i < task->sources.count; i++) {
+		const struct task_source *source = &task->sources.items[i];
+
+		if (source->base != job->entry->root)
+			continue;
+		errno = ENOENT;
+		fd = source->root.fd < 0 ? -1 : (follow ? fs_open_follow : fs_open)(&source->root, name, flags, 0);
+		if (fd < 0 && errno == EPERM)
+			fd = (follow ? fs_open_follow : fs_open)(&source->root, name, O_RDONLY, 0);
+		break;
+	}
+	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
+		close(fd);
+		errno = ENOENT;
+		return -1;
+	}
+	if (fd >= 0)
+		*size = st.size;
+	return fd;
+}
+
+static void source_failed(struct file_job *job, int error, bool reading)
+{
+	task_event(job->task, (struct event){ .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = reading });
+}
+
+static void show_progress(void *job_void, uint64_t done)
+{
+	struct file_job *job = job_void;
+
+	atomic_store(&job->task->live_done, done);
+}
+
+static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
+{
+	const struct options *options = job->local->options;
+	struct fs_copy_options how = {
+		.sparse = options->sparse, .preallocate = options->preallocate, .in_place = in_place,
+		.progress = show_progress, .context = job,
+	};
+	bool write_error = false;
+
+	if (fs_copy_content(from, to, size, &how, &job->copied, &write_error) < 0) {
+		if (write_error)
+			write_failed(job, errno);
+		else
+			source_failed(job, errno, true);
+		return false;
+	}
+	if (job->copied < size) {
+		source_failed(job, ENODATA, true);
+		return false;
+	}
+	if (options->fsync && fsync(to) < 0) {
+		write_failed(job, errno);
+		return false;
+	}
+	return true;
+}
+
+static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
+{
+	struct fs_temp temp;
+
+	if (!create_temp(job, &temp))
+		return false;
+	if (!move_content(job, from, temp.fd, size, false)) {
+		fs_temp_discard(&temp);
+		return false;
+	}
+	dress_descriptor(job, temp.fd, 0600);
+	return commit_temp(job, &temp);
+}
+
+/* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
+static int open_in_place(struct file_job *job, bool *is_new)
+{
+	int fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
+
+	*is_new = false;
+	if (fd < 0 && errno == EACCES && fs_chmod_at(job->dir->fd, job->name, (job->dest.st.mode & PERMISSION_BITS) | S_IWUSR) == 0) {
+		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
+		fs_chmod_at(job->dir->fd, job->name, job->dest.st.mode & PERMISSION_BITS);
+	}
+	if (fd < 0 && errno == ENOENT) {
+		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		*is_new = fd >= 0;
+	}
+	return fd;
+}
+
+static bool copy_in_place(struct file_job *job, int from, uint64_t size)
+{
+	bool is_new, good;
+	int fd = open_in_place(job, &is_new);
+
+	if (fd < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
+		return false;
+	}
+	good = move_content(job, from, fd, size, true);
+	if (good && is_new)
+		dress_descriptor(job, fd, 0600);
+	else if (good)
+		set_times(job, job->name);
+	close(fd);
+	if (good && !is_new) {
+		mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+		int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
+
+		if (mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
+			set_mode(job, job->name, mode);
+	}
+	return good;
+}
+
+static bool copy_content(struct file_job *job)
+{
+	uint64_t size;
+	bool in_place = job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode)), good;
+	int from = job_open_source(job, &size);
+
+	if (from < 0) {
+		source_failed(job, errno, false);
+		return false;
+	}
+	good = in_place ? copy_in_place(job, from, size) : copy_to_temp(job, from, size);
+	close(from);
+	return good;
+}
+
+bool job_copy(struct file_job *job)
+{
+	return job->local->attrs_only ? copy_attr(job) : copy_content(job);
+}
+
+/* --- symlinks, devices, specials --- */
+
+static int make_temp_object(struct file_job *job, struct fs_temp *temp, mode_t mode)
+{
+	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+
+	if (entry_is_symlink(job->entry))
+		return fs_temp_symlink(temp, job->dir->fd, job->name, entry_target(job->task->entries, job->entry));
+	return fs_temp_mknod(temp, job->dir->fd, job->name, (job->entry->mode & S_IFMT) | mode, side ? side->rdev_major : 0,
+			     side ? side->rdev_minor : 0);
+}
+
+static int make_new_object(struct file_job *job, mode_t mode)
+{
+	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+
+	if (entry_is_symlink(job->entry))
+		return fs_symlink_at(entry_target(job->task->entries, job->entry), job->dir->fd, job->name);
+	return fs_mknod_at(job->dir->fd, job->name, (job->entry->mode & S_IFMT) | mode, side ? side->rdev_major : 0,
+			   side ? side->rdev_minor : 0);
+}
+
+static void make_failed(struct file_job *job, int error)
+{
+	if (entry_is_symlink(job->entry)) {
+		struct strbuf after = STRBUF_INIT;
+
+		strbuf_addf(&after, " -> \"%s\" failed", entry_target(job->task->entries, job->entry));
+		task_complain(job->task, "generator", error, job->name, "symlink ", strbuf_text(&after));
+		strbuf_free(&after);
+	} else {
+		task_complain(job->task, "generator", error, job->name, "mknod ", " failed");
+	}
+}
+
+bool job_make(struct file_job *job)
+{
+	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->dest) & 0700;
+	struct fs_temp temp;
+
+	if (!job->dest.exists) {
+		if (make_new_object(job, made_mode) < 0) {
+			make_failed(job, errno);
+			return false;
+		}
+		job_dress(job, job->name, made_mode);
+		return true;
+	}
+	if (make_temp_object(job, &temp, made_mode) < 0) {
+		make_failed(job, errno);
+		return false;
+	}
+	job_dress(job, temp.name, made_mode);
+	return commit_temp(job, &temp);
+}
