@@ -59,6 +59,7 @@ struct filter_setup {
 	void *context;
 	/* A module's own rules: rule files they hide (by full path, FILTER_AT_BASE and FILTER_AT_ROOT) look absent. Or NULL. */
 	struct filter_list *hidden;
+	const char *cvs_home; /* the user's .cvsignore lies here ("/" in a chrooted module); NULL: $HOME */
 	/* Told of every decision, without role or newline ("hiding file NAME because of pattern PAT": -vv), or NULL. */
 	void (*explain)(void *context, const char *text);
 };
@@ -109,8 +110,8 @@ void filter_set_base(struct filter_list *list, const char *base);
  * directory is entered.
  */
 void filter_set_dir(struct filter_list *list, const char *dir);
-/* The same before a source argument itself is tested: with --relative the merge files of the parents it names are in force,
- * never those of the base directory. `name`: the transfer name of the argument. */
+/* The same before a source argument itself is tested, whose transfer name is `name`: the merge files of the parents that the
+ * name has (--relative) are in force; for a name without parents none are. */
 void filter_set_argument(struct filter_list *list, const char *name);
 
 /* Is `name` (a transfer name) excluded for the list's side? The names of one directory after filter_set_dir. */

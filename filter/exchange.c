@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The list on the wire (protocol/04 section 4.6): a client sends, a server receives. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/private.h"
+#include "lib/exit.h"
+
+/* --- receiving --- */
+
+static size_t receive_rule(const struct reader *reader, struct wire *wire)
+{
+	char text[RULE_TEXT_MAX];
+	uint32_t length = (uint32_t)wire_read_int(wire);
+
+	if (length > RULE_TEXT_MAX)
+		die(EXIT_MALLOC, "buffer overflow: recv_rules");
+	wire_read(wire, text, length);
+	if (memchr(text, '\0', length))
+		die(EXIT_PROTOCOL, "filter rule from the peer contains a NUL byte");
+	reader_add(reader, text, length);
+	return length;
+}
+
+void filter_receive(struct filter_list *list, struct session *session)
+{
+	struct reader reader = {
+		.list = list, .out = &list->rules, .from_wire = true,
+		.style = session->protocol >= 29 ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE,
+	};
+	size_t bytes = 0, count = 0;
+
+	list->setup.protocol = session->protocol;
+	list->from_peer = true;
+	for (size_t length; (length = receive_rule(&reader, session->wire)) > 0;) {
+		bytes += length;
+		/* Counted apart from the rules in force: a clear rule does not make room for more. */
+		if (++count > PEER_RULES_MAX || bytes > PEER_BYTES_MAX)
+			die(EXIT_MALLOC, "too many filter rules (limits: %d rules, %u bytes)", PEER_RULES_MAX, PEER_BYTES_MAX);
+	}
+	if (!list->setup.cvs_exclude)
+		return;
+	if (session->is_sender)
+		filter_add_cvs(list);
+	else if (session->protocol < 29)
+		filter_add(list, ":C", FILTER_NEW_STYLE);
+}
+
+/* --- sending --- */
+
+struct sending {
+	struct wire *wire; /* NULL: only check */
+	int protocol;
+	bool is_sender, delete_excluded;
+};
+
+static _Noreturn void refuse_modern(void)
+{
+	die(EXIT_PROTOCOL, "filter rules are too modern for remote rsync.");
+}
+
+static void send_text(const struct sending *sending, const char *text, size_t length)
+{
+	if (!sending->wire)
+		return;
+	wire_write_int(sending->wire, (int32_t)length);
+	wire_write(sending->wire, text, length);
+}
+
+/* The letters behind the action, in the order of 4.6.2. NOT: left out if any of those flags is set. */
+static const struct wire_modifier {
+	uint16_t flag, not;
+	char letter;
+} wire_modifiers[] = {
+	{ RULE_ABSOLUTE, 0, '/' },
+	{ RULE_NEGATE, 0, '!' },
+	{ RULE_CVS, 0, 'C' },
+	{ RULE_NO_INHERIT, RULE_CVS, 'n' },
+	{ RULE_WORDS, RULE_CVS, 'w' },
+	{ RULE_FIXED_EXCLUDE, RULE_CVS, '-' },
+	{ RULE_FIXED_INCLUDE, RULE_CVS, '+' },
+	{ RULE_XATTR, 0, 'x' },
+	{ RULE_SENDER, 0, 's' },
+	{ RULE_RECEIVER, 0, 'r' },
+	{ RULE_PERISHABLE, 0, 'p' },
+};
+
+static void send_modern(const struct sending *sending, const struct rule *rule, uint16_t flags)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_add_char(&text, "-+:"[rule->action]);
+	for (size_t i = 0; i < sizeof wire_modifiers / sizeof wire_modifiers[0]; i++)
+		if ((flags & wire_modifiers[i].flag) && !(flags & wire_modifiers[i].not))
+			strbuf_add_char(&text, wire_modifiers[i].letter);
+	strbuf_add_char(&text, ' ');
+	strbuf_add_string(&text, rule->pattern);
+	if (flags & RULE_DIR_ONLY)
+		strbuf_add_char(&text, '/');
+	send_text(sending, text.data, text.length);
+	strbuf_free(&text);
+}
+
+/* Below protocol 29: a pattern, with a prefix only where one is needed. */
+static void send_classic(const struct sending *sending, const struct rule *rule, uint16_t flags)
+{
+	const char *pattern = rule->pattern;
+	bool looks_prefixed = (pattern[0] == '-' || pattern[0] == '+') && pattern[1] == ' ';
+	struct strbuf text = STRBUF_INIT;
+
+	if (rule->action == ACTION_DIR_MERGE || (flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR)))
+		refuse_modern();
+	if (sending->is_sender && sending->delete_excluded && (flags & RULE_RECEIVER))
+		refuse_modern();
+	/* The old peer takes this for "clear" (4.18 no. 8). */
+	if (rule->action == ACTION_EXCLUDE && !strcmp(pattern, "!") && !(flags & RULE_DIR_ONLY))
+		refuse_modern();
+	if (rule->action == ACTION_INCLUDE)
+		strbuf_add_string(&text, "+ ");
+	else if (looks_prefixed)
+		strbuf_add_string(&text, "- ");
+	strbuf_add_string(&text, pattern);
+	if (flags & RULE_DIR_ONLY)
+		strbuf_add_char(&text, '/');
+	send_text(sending, text.data, text.length);
+	strbuf_free(&text);
+}
+
+static void send_rule(const struct sending *sending, const struct rule *rule)
+{
+	uint16_t flags = rule->flags, sides = flags & RULE_SIDES;
+
+	if (sides == (sending->is_sender ? RULE_SENDER : RULE_RECEIVER))
+		return;
+	if ((flags & RULE_PERISHABLE) && sending->protocol < 30) {
+		if (sending->is_sender)
+			refuse_modern();
+		flags &= (uint16_t)~RULE_PERISHABLE;
+	}
+	if (sending->protocol >= 29)
+		send_modern(sending, rule, flags);
+	else
+		send_classic(sending, rule, flags);
+}
+
+static void send_segment(const struct sending *sending, const struct segment *segment)
+{
+	for (size_t i = 0; i < segment->rules.count; i++) {
+		const struct rule *rule = &segment->rules.items[i];
+		bool is_cvs = rule->action != ACTION_DIR_MERGE && rule->cvs;
+		if (is_cvs && (sending->is_sender || sending->protocol < 29))
+			send_segment(sending, rule->cvs);
+		else
+			send_rule(sending, rule);
+	}
+}
+
+void filter_send(struct filter_list *list, struct session *session, bool wanted)
+{
+	struct sending sending = {
+		.wire = wanted ? session->wire : NULL, .protocol = session->protocol,
+		.is_sender = session->is_sender, .delete_excluded = list->setup.delete_excluded,
+	};
+	bool cvs = list->setup.cvs_exclude;
+	bool merge_before = session->is_sender && session->protocol >= 29;
+
+	list->setup.protocol = session->protocol;
+	if (cvs && merge_before)
+		filter_add(list, ":C", FILTER_NEW_STYLE);
+	if (cvs && session->is_sender)
+		filter_add(list, "-C", FILTER_NEW_STYLE);
+	send_segment(&sending, &list->rules);
+	if (wanted)
+		wire_write_int(session->wire, 0);
+	if (cvs && !merge_before)
+		filter_add(list, ":C", FILTER_NEW_STYLE);
+	if (cvs && !session->is_sender)
+		filter_add(list, "-C", FILTER_NEW_STYLE);
+}

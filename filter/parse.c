@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The text grammar of filter rules (protocol/04 section 4.2), from text to struct parsed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/private.h"
+#include "lib/exit.h"
+
+static bool is_white(char c)
+{
+	return c && strchr(" \t\n\v\f\r", c);
+}
+
+/* --- names and modifiers --- */
+
+#define MAY_EXCLUDE (1u << ACTION_EXCLUDE)
+#define MAY_INCLUDE (1u << ACTION_INCLUDE)
+#define MAY_MERGE (1u << ACTION_MERGE | 1u << ACTION_DIR_MERGE)
+#define MAY_ALL (MAY_EXCLUDE | MAY_INCLUDE | MAY_MERGE)
+
+static const struct rule_name {
+	char letter;
+	const char *word;
+	enum rule_action action;
+	uint16_t side;
+} rule_names[] = {
+	{ '-', "exclude", ACTION_EXCLUDE, 0 },
+	{ '+', "include", ACTION_INCLUDE, 0 },
+	{ '.', "merge", ACTION_MERGE, 0 },
+	{ ':', "dir-merge", ACTION_DIR_MERGE, 0 },
+	{ 'H', "hide", ACTION_EXCLUDE, RULE_SENDER },
+	{ 'S', "show", ACTION_INCLUDE, RULE_SENDER },
+	{ 'P', "protect", ACTION_EXCLUDE, RULE_RECEIVER },
+	{ 'R', "risk", ACTION_INCLUDE, RULE_RECEIVER },
+	{ '!', "clear", ACTION_CLEAR, 0 },
+};
+
+static const struct rule_modifier {
+	char letter;
+	bool with_sided_name; /* allowed on hide, show, protect, risk */
+	uint16_t flags, excludes;
+	unsigned actions;
+} rule_modifiers[] = {
+	{ '/', true, RULE_ABSOLUTE, 0, MAY_ALL },
+	{ '!', true, RULE_NEGATE, 0, MAY_EXCLUDE | MAY_INCLUDE },
+	{ 'C', false, RULE_CVS, RULE_FIXED, MAY_ALL },
+	{ 's', false, RULE_SENDER, 0, MAY_ALL },
+	{ 'r', false, RULE_RECEIVER, 0, MAY_ALL },
+	{ 'p', true, RULE_PERISHABLE, 0, MAY_ALL },
+	{ 'x', true, RULE_XATTR, 0, MAY_ALL },
+	{ 'e', true, RULE_EXCLUDE_SELF, 0, MAY_MERGE },
+	{ 'n', true, RULE_NO_INHERIT, 0, MAY_MERGE },
+	{ 'w', true, RULE_WORDS, 0, MAY_MERGE },
+	{ '-', true, RULE_FIXED_EXCLUDE, RULE_FIXED_INCLUDE | RULE_CVS, MAY_MERGE },
+	{ '+', true, RULE_FIXED_INCLUDE, RULE_FIXED_EXCLUDE | RULE_CVS, MAY_MERGE },
+};
+
+/* --- errors --- */
+
+char *rule_label(const struct origin *origin, const char *text, size_t length)
+{
+	if (!origin)
+		return xstrndup(text, length);
+	if (origin->is_secret)
+		return xstrdup(origin->label);
+	if (origin->line)
+		return xasprintf("<rule from %s line %d>", origin->label, origin->line);
+	return xasprintf("<rule from %s>", origin->label);
+}
+
+static _Noreturn void refuse_rule(const struct reader *reader, const char *text, size_t length, const char *problem)
+{
+	char *label = rule_label(reader->origin, text, length);
+	char shown[RULE_TEXT_MAX + 1];
+
+	snprintf(shown, sizeof shown, "%s", label);
+	free(label);
+	die(EXIT_SYNTAX, "%s: %s", problem, shown);
+}
+
+/* Which modifier and where it stands is part of the text, so it is said only where the text may be shown. */
+static _Noreturn void refuse_modifier(const struct reader *reader, const char *text, size_t length, size_t position)
+{
+	char problem[80] = "invalid modifier in filter rule";
+
+	if (!reader->origin)
+		snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule", text[position], position);
+	refuse_rule(reader, text, length, problem);
+}
+
+/* --- new style --- */
+
+/* The rule's name at the start of the text, and how many bytes it has; NULL if there is none. */
+static const struct rule_name *find_name(const char *text, size_t length, size_t *used)
+{
+	bool long_name = strchr("cdehimprs", text[0]) != NULL;
+
+	for (size_t i = 0; i < sizeof rule_names / sizeof rule_names[0]; i++) {
+		const struct rule_name *name = &rule_names[i];
+		*used = long_name ? strlen(name->word) : 1;
+		if (!long_name && name->letter == text[0])
+			return name;
+		if (!long_name || length < *used || memcmp(text, name->word, *used))
+			continue;
+		if (length == *used || is_white(text[*used]) || text[*used] == '_' || text[*used] == ',')
+			return name;
+	}
+	return NULL;
+}
+
+static const struct rule_modifier *find_modifier(char letter, const struct rule_name *name, uint16_t flags)
+{
+	for (size_t i = 0; i < sizeof rule_modifiers / sizeof rule_modifiers[0]; i++) {
+		const struct rule_modifier *modifier = &rule_modifiers[i];
+		if (modifier->letter != letter)
+			continue;
+		if (!(modifier->actions & 1u << name->action) || (modifier->excludes & flags))
+			return NULL;
+		return name->side && !modifier->with_sided_name ? NULL : modifier;
+	}
+	return NULL;
+}
+
+static size_t parse_modifiers(const struct reader *reader, const char *text, size_t length, size_t at,
+			      const struct rule_name *name, uint16_t *flags)
+{
+	for (; at < length && text[at] != ' ' && text[at] != '_'; at++) {
+		if (reader->words && is_white(text[at]))
+			break;
+		const struct rule_modifier *modifier = find_modifier(text[at], name, *flags);
+		if (!modifier)
+			refuse_modifier(reader, text, length, at);
+		*flags |= modifier->flags;
+	}
+	return at;
+}
+
+/* Where the rule that starts at `text` ends as far as it is known before its prefix is parsed. */
+static size_t word_length(const char *text, size_t length)
+{
+	size_t end = 0;
+
+	while (end < length && !is_white(text[end]))
+		end++;
+	return end;
+}
+
+static size_t parse_clear(const struct reader *reader, const char *text, size_t length, size_t used)
+{
+	size_t end = reader->words ? word_length(text, length) : length;
+
+	if (used != end)
+		refuse_rule(reader, text, length, "'!' rule has trailing characters");
+	return end;
+}
+
+/* The pattern behind a prefix that ends at `at`. */
+static size_t parse_pattern(const struct reader *reader, const char *text, size_t length, size_t at, struct parsed *parsed)
+{
+	size_t end = length;
+
+	if (reader->words)
+		end = at + word_length(text + at, length - at);
+	parsed->pattern = text + at;
+	parsed->length = end - at;
+	return end;
+}
+
+static size_t parse_new_style(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+{
+	size_t used;
+	const struct rule_name *name = find_name(text, length, &used);
+
+	if (!name)
+		refuse_rule(reader, text, length, "Unknown filter rule");
+	parsed->action = name->action;
+	if (name->action == ACTION_CLEAR)
+		return parse_clear(reader, text, length, used);
+	parsed->flags |= name->side;
+	if (used < length && text[used] == ',')
+		used++;
+	size_t at = parse_modifiers(reader, text, length, used, name, &parsed->flags);
+	size_t end = parse_pattern(reader, text, length, at < length ? at + 1 : at, parsed);
+	bool is_merge = MAY_MERGE & 1u << parsed->action;
+
+	if ((parsed->flags & RULE_CVS) && is_merge) {
+		parsed->flags |= RULE_NO_INHERIT | RULE_WORDS | RULE_FIXED_EXCLUDE;
+		if (!parsed->length) {
+			parsed->pattern = ".cvsignore";
+			parsed->length = strlen(parsed->pattern);
+		}
+	}
+	if (!parsed->length && !(parsed->flags & RULE_CVS))
+		refuse_rule(reader, text, length, "unexpected end of filter rule");
+	return end;
+}
+
+/* --- old style, and texts that are nothing but a pattern --- */
+
+static size_t parse_old_style(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+{
+	size_t at = 0, whole = reader->words ? word_length(text, length) : length;
+
+	if (whole == 1 && text[0] == '!') {
+		parsed->action = ACTION_CLEAR;
+		return whole;
+	}
+	parsed->action = reader->style == FILTER_OLD_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
+	if (length >= 2 && (text[0] == '-' || text[0] == '+') && text[1] == ' ') {
+		parsed->action = text[0] == '+' ? ACTION_INCLUDE : ACTION_EXCLUDE;
+		at = 2;
+	}
+	size_t end = parse_pattern(reader, text, length, at, parsed);
+	if (!parsed->length)
+		refuse_rule(reader, text, length, "unexpected end of filter rule");
+	return end;
+}
+
+static size_t parse_fixed(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+{
+	size_t end = parse_pattern(reader, text, length, 0, parsed);
+
+	parsed->action = reader->defaults & RULE_FIXED_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
+	if ((reader->defaults & RULE_CVS) && end == 1 && text[0] == '!')
+		parsed->action = ACTION_CLEAR;
+	return end;
+}
+
+size_t parse_rule(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+{
+	size_t skip = 0, used;
+
+	if (reader->words)
+		while (skip < length && is_white(text[skip]))
+			skip++;
+	if (skip == length)
+		return 0;
+	text += skip;
+	length -= skip;
+	*parsed = (struct parsed){ .flags = 0 };
+	if (reader->defaults & RULE_FIXED)
+		used = parse_fixed(reader, text, length, parsed);
+	else if (reader->style == FILTER_NEW_STYLE)
+		used = parse_new_style(reader, text, length, parsed);
+	else
+		used = parse_old_style(reader, text, length, parsed);
+	if ((parsed->flags & RULE_SIDES) && (reader->defaults & RULE_SIDES))
+		refuse_rule(reader, text, length, "specified-side merge file contains specified-side filter");
+	parsed->flags |= reader->defaults & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_PERISHABLE | RULE_SIDES);
+	return skip + used;
+}
+
+void reader_add(const struct reader *reader, const char *text, size_t length)
+{
+	struct parsed parsed;
+
+	if (length && parse_rule(reader, text, length, &parsed))
+		list_add_parsed(reader, &parsed);
+}
+
+void reader_add_words(const struct reader *reader, const char *text, size_t length)
+{
+	struct parsed parsed;
+
+	for (size_t used; (used = parse_rule(reader, text, length, &parsed)) > 0; text += used, length -= used)
+		list_add_parsed(reader, &parsed);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The wildcard matcher (protocol/04 section 4.8), without recursion and in time O(pattern * text).
+ *
+ * A star is tried with nothing first and then takes one byte more whenever the rest does not fit. Only the last star
+ * matters: what stands between two stars is found at its earliest place, and the later star can take everything in between.
+ * The last "**" is kept as well, for when the last "*" would have to cross a slash. It can then be moved past that slash at
+ * once: every earlier place for it leads to the same obstacle. A "*" that has come to the end of the text has failed for
+ * good, since any later place for an earlier star leaves it less text.
+ */
+#include <string.h>
+
+#include "filter/private.h"
+
+struct span {
+	const char *at, *end;
+};
+
+/* Where to go on after a mismatch: pattern behind the star, and the first text byte that the star has not taken. */
+struct retry {
+	const char *pattern, *text;
+};
+
+bool has_wildcards(const char *pattern)
+{
+	return strpbrk(pattern, "*?[") != NULL;
+}
+
+static bool is_upper(unsigned char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_lower(unsigned char c) { return c >= 'a' && c <= 'z'; }
+static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+static bool is_alpha(unsigned char c) { return is_upper(c) || is_lower(c); }
+static bool is_alnum(unsigned char c) { return is_alpha(c) || is_digit(c); }
+static bool is_blank(unsigned char c) { return c == ' ' || c == '\t'; }
+static bool is_cntrl(unsigned char c) { return c < 32 || c == 127; }
+static bool is_graph(unsigned char c) { return c > 32 && c < 127; }
+static bool is_print(unsigned char c) { return c >= 32 && c < 127; }
+static bool is_punct(unsigned char c) { return is_graph(c) && !is_alnum(c); }
+static bool is_space(unsigned char c) { return c == ' ' || (c >= 9 && c <= 13); }
+static bool is_xdigit(unsigned char c) { return is_digit(c) || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f'); }
+
+/* ASCII whatever the locale, so that both sides of a transfer agree. */
+static const struct {
+	const char *name;
+	bool (*has)(unsigned char c);
+} named_classes[] = {
+	{ "alnum", is_alnum }, { "alpha", is_alpha }, { "blank", is_blank }, { "cntrl", is_cntrl },
+	{ "digit", is_digit }, { "graph", is_graph }, { "lower", is_lower }, { "print", is_print },
+	{ "punct", is_punct }, { "space", is_space }, { "upper", is_upper }, { "xdigit", is_xdigit },
+};
+
+/* 1 or 0: is c in the class of this name; -1: there is no such class. */
+static int named_class_has(const char *name, size_t length, unsigned char c)
+{
+	for (size_t i = 0; i < sizeof named_classes / sizeof named_classes[0]; i++)
+		if (strlen(named_classes[i].name) == length && !memcmp(named_classes[i].name, name, length))
+			return named_classes[i].has(c);
+	return -1;
+}
+
+enum item { ITEM_MALFORMED, ITEM_OTHER, ITEM_MEMBER };
+
+/* pattern->at is behind "[:"; the byte before the next "]" decides whether this is a named class at all. */
+static enum item match_named_class(struct span *pattern, unsigned char c, bool *is_named)
+{
+	const char *close = memchr(pattern->at, ']', (size_t)(pattern->end - pattern->at));
+
+	if (!close)
+		return ITEM_MALFORMED;
+	*is_named = close > pattern->at && close[-1] == ':';
+	if (!*is_named)
+		return c == '[' ? ITEM_MEMBER : ITEM_OTHER;
+	int has = named_class_has(pattern->at, (size_t)(close - 1 - pattern->at), c);
+	if (has < 0)
+		return ITEM_MALFORMED;
+	pattern->at = close + 1;
+	return has ? ITEM_MEMBER : ITEM_OTHER;
+}
+
+/* One byte of a class, escaped or not. */
+static bool take_byte(struct span *pattern, unsigned char *byte)
+{
+	if (pattern->at < pattern->end && *pattern->at == '\\')
+		pattern->at++;
+	if (pattern->at == pattern->end)
+		return false;
+	*byte = (unsigned char)*pattern->at++;
+	return true;
+}
+
+/* A single byte or a range of a class. */
+static enum item match_range(struct span *pattern, unsigned char c)
+{
+	unsigned char low, high;
+
+	if (!take_byte(pattern, &low))
+		return ITEM_MALFORMED;
+	bool member = c == low;
+	if (pattern->end - pattern->at >= 2 && pattern->at[0] == '-' && pattern->at[1] != ']') {
+		pattern->at++;
+		if (!take_byte(pattern, &high))
+			return ITEM_MALFORMED;
+		member = member || (low <= c && c <= high);
+	}
+	return member ? ITEM_MEMBER : ITEM_OTHER;
+}
+
+static enum item match_item(struct span *pattern, unsigned char c)
+{
+	if (pattern->end - pattern->at >= 2 && pattern->at[0] == '[' && pattern->at[1] == ':') {
+		struct span inside = { pattern->at + 2, pattern->end };
+		bool is_named = false;
+		enum item item = match_named_class(&inside, c, &is_named);
+		if (item == ITEM_MALFORMED)
+			return item;
+		if (is_named) {
+			pattern->at = inside.at;
+			return item;
+		}
+	}
+	return match_range(pattern, c);
+}
+
+/* pattern->at is behind "["; leaves it behind the closing "]" when the class matches. */
+static bool match_class(struct span *pattern, unsigned char c)
+{
+	bool inverted = false, member = false, first = true;
+
+	if (pattern->at < pattern->end && (*pattern->at == '!' || *pattern->at == '^')) {
+		inverted = true;
+		pattern->at++;
+	}
+	for (;; first = false) {
+		if (pattern->at == pattern->end)
+			return false;
+		if (*pattern->at == ']' && !first)
+			break;
+		enum item item = match_item(pattern, c);
+		if (item == ITEM_MALFORMED)
+			return false;
+		member = member || item == ITEM_MEMBER;
+	}
+	pattern->at++;
+	return member != inverted && c != '/';
+}
+
+/* One element that is no star against one byte; moves pattern->at behind the element on success. */
+static bool match_element(struct span *pattern, unsigned char c)
+{
+	unsigned char element = (unsigned char)*pattern->at++;
+
+	switch (element) {
+	case '?':
+		return c != '/';
+	case '[':
+		return match_class(pattern, c);
+	case '\\':
+		return pattern->at < pattern->end && (unsigned char)*pattern->at++ == c;
+	default:
+		return element == c;
+	}
+}
+
+/* Move a "**" (or the start of a floating match) past the next slash. */
+static bool skip_slash(struct retry *retry, const char *end)
+{
+	const char *slash = memchr(retry->text, '/', (size_t)(end - retry->text));
+
+	if (!slash)
+		return false;
+	retry->text = slash + 1;
+	return true;
+}
+
+/* The state of one match: where it is, and the last star of each kind. A NULL text means there is none. */
+struct match {
+	struct span pattern, text;
+	struct retry star, double_star;
+	bool floating; /* double_star is the floating start, which only goes to starts of components */
+};
+
+/* Note a run of stars, which first takes nothing. */
+static void take_stars(struct match *m)
+{
+	const char *start = m->pattern.at;
+
+	while (m->pattern.at < m->pattern.end && *m->pattern.at == '*')
+		m->pattern.at++;
+	struct retry retry = { m->pattern.at, m->text.at };
+	if (m->pattern.at - start == 1) {
+		m->star = retry;
+	} else {
+		m->star.text = NULL;
+		m->double_star = retry;
+		m->floating = false;
+	}
+}
+
+/* After a mismatch: let the last star take one byte more. False if no star can. */
+static bool backtrack(struct match *m)
+{
+	const char *end = m->text.end;
+
+	if (m->star.text) {
+		if (m->star.text == end)
+			return false;
+		if (*m->star.text != '/') {
+			m->text.at = ++m->star.text;
+			m->pattern.at = m->star.pattern;
+			return true;
+		}
+		m->star.text = NULL;
+		if (!m->double_star.text || !skip_slash(&m->double_star, end))
+			return false;
+	} else if (!m->double_star.text) {
+		return false;
+	} else if (m->floating) {
+		if (!skip_slash(&m->double_star, end))
+			return false;
+	} else if (m->double_star.text++ == end) {
+		return false;
+	}
+	m->text.at = m->double_star.text;
+	m->pattern.at = m->double_star.pattern;
+	return true;
+}
+
+bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating)
+{
+	struct match m = {
+		.pattern = { pattern, pattern + pattern_length },
+		.text = { text, text + text_length },
+		.double_star = { pattern, floating ? text : NULL },
+		.floating = floating,
+	};
+
+	for (;;) {
+		if (m.pattern.at < m.pattern.end && *m.pattern.at == '*') {
+			take_stars(&m);
+			if (m.pattern.at == m.pattern.end && !m.star.text)
+				return true; /* "**" takes all that is left */
+			continue;
+		}
+		if (m.pattern.at == m.pattern.end && m.text.at == m.text.end)
+			return true;
+		if (m.pattern.at < m.pattern.end && m.text.at < m.text.end
+		    && match_element(&m.pattern, (unsigned char)*m.text.at)) {
+			m.text.at++;
+			continue;
+		}
+		if (!backtrack(&m))
+			return false;
+	}
+}
+
+bool wildmatch(const char *pattern, const char *text)
+{
+	return wild_match(pattern, strlen(pattern), text, strlen(text), false);
+}
