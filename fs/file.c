@@ -151,8 +151,8 @@ static int make_prefix(const struct fs_root *root, const char *path, size_t leng
 		close_quietly(parent.fd);
 		*slash = '/';
 	}
-	if (result < 0 && errno == EEXIST && fs_is_dir(root, prefix))
-		return 0;
+	if (result < 0 && errno == EEXIST)
+		return fs_is_dir(root, prefix) ? 0 : fail(path[length] ? ENOTDIR : EEXIST);
 	return result < 0 ? -1 : 1;
 }
 
