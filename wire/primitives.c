@@ -219,8 +219,8 @@ int64_t wire_read_vlong30(struct wire *wire, int min_bytes)
 static int32_t in_range(int32_t value, int32_t low, int32_t high, const char *field)
 {
 	if (value < low || value > high)
-		die(EXIT_PROTOCOL, "wire value %s out of range: %" PRId32 " not in [%" PRId32 ",%" PRId32 "] [%s]", field, value,
-		    low, high, log_role());
+		die(EXIT_PROTOCOL, "wire value %s out of range: %" PRId32 " not in [%" PRId32 ",%" PRId32 "] [%s]", field,
+		    value, low, high, log_role());
 	return value;
 }
 

@@ -179,7 +179,8 @@ static void check_against_list(const struct session *session, enum choice choice
 			      sum_algorithm_name((enum sum_algorithm)value) :
 			      compress_algorithm_name((enum compress_algorithm)value));
 	if (!good)
-		die(EXIT_UNSUPPORTED, "Your --%s-choice value (%s) was refused by the server.", choice_name(choice), option_value);
+		die(EXIT_UNSUPPORTED, "Your --%s-choice value (%s) was refused by the server.", choice_name(choice),
+		    option_value);
 	strbuf_free(&list);
 }
 
@@ -347,6 +348,4 @@ void setup_start_mux(struct session *session, bool remove_source)
 	wire_set_mux_out(session->wire, session->is_server ? to_client_framed : to_server_framed);
 	wire_set_mux_in(session->wire, session->is_server ? to_server_framed : to_client_framed);
 	wire_reset_counts(session->wire);
-	if (session->is_server && session->is_daemon && wire_timeout(session->wire))
-		wire_send_message_int(session->wire, MSG_IO_TIMEOUT, wire_timeout(session->wire));
 }

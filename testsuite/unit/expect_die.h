@@ -55,8 +55,8 @@ static inline void dying_hook(void *context, int code)
 		} \
 		log_set_sink(sink_); \
 		if (dying_.code != (wanted) || !strstr(dying_.text, (words))) \
-			fail_msg("%s: ended with %d and \"%s\", not with %d and \"%s\"", #__VA_ARGS__, dying_.code, dying_.text, \
-				 (wanted), (words)); \
+			fail_msg("%s: ended with %d and \"%s\", not with %d and \"%s\"", #__VA_ARGS__, dying_.code, \
+				 dying_.text, (wanted), (words)); \
 	} while (0)
 
 #endif

@@ -148,7 +148,8 @@ static void check_escapes(size_t offset, int eight_bit)
 
 	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
 		memcpy(&wanted, (const char *)&escapes[i] + offset, sizeof wanted);
-		assert_int_equal(log_escape(out, sizeof out, escapes[i].raw, strlen(escapes[i].raw), eight_bit), strlen(wanted));
+		assert_int_equal(log_escape(out, sizeof out, escapes[i].raw, strlen(escapes[i].raw), eight_bit),
+				 strlen(wanted));
 		assert_string_equal(out, wanted);
 	}
 }

@@ -334,7 +334,8 @@ struct send_case { int protocol; enum message_code code; int tag; };
 static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
 {
 	static const struct send_case cases[] = {
-		{ 27, MSG_ERROR, 8 }, { 29, MSG_ERROR, 8 }, { 30, MSG_ERROR, 10 }, { 29, MSG_WARNING, 9 }, { 30, MSG_WARNING, 11 },
+		{ 27, MSG_ERROR, 8 }, { 29, MSG_ERROR, 8 }, { 30, MSG_ERROR, 10 }, { 29, MSG_WARNING, 9 },
+		{ 30, MSG_WARNING, 11 },
 		{ 27, MSG_ERROR_XFER, 8 }, { 27, MSG_INFO, 9 }, { 29, MSG_IO_ERROR, 0 }, { 30, MSG_IO_ERROR, 29 },
 		{ 30, MSG_IO_TIMEOUT, 0 }, { 31, MSG_IO_TIMEOUT, 40 }, { 30, MSG_ERROR_EXIT, 0 }, { 31, MSG_ERROR_EXIT, 93 },
 		{ 28, MSG_SUCCESS, 0 }, { 29, MSG_SUCCESS, 107 }, { 29, MSG_NO_SEND, 0 }, { 30, MSG_NO_SEND, 109 },
@@ -405,7 +406,8 @@ static void check_read_back(struct wire *wire, const uint8_t *wanted, size_t wan
 
 static void test_large_writes_keep_the_stream(void **state)
 {
-	static const size_t sizes[] = { 1, 16383, 16384, 40000, 65528, 65531, 65532, 65533, 65536, 131072, 700000, 3, 0, 20000 };
+	static const size_t sizes[] = { 1, 16383, 16384, 40000, 65528, 65531, 65532, 65533, 65536, 131072,
+					700000, 3, 0, 20000 };
 	uint8_t *data = malloc(3000000);
 	struct wire *wire = writer(32);
 	size_t at = 0;

@@ -184,7 +184,8 @@ static void test_a_closed_peer_is_an_orderly_end(void **state)
 	log_set_role("sender");
 	assert_int_equal(write(peer, "abc", 3), 3);
 	close(peer);
-	expect_die(EXIT_STREAMIO, "rsync: connection unexpectedly closed (3 bytes received so far) [sender]", wire_read_int(wire));
+	expect_die(EXIT_STREAMIO, "rsync: connection unexpectedly closed (3 bytes received so far) [sender]",
+		   wire_read_int(wire));
 	assert_true(wire_input_ready(wire));
 	wire_write_int(wire, 5);
 	expect_die(EXIT_SOCKETIO, "rsync: [sender] write error: Broken pipe (32)", wire_flush(wire));

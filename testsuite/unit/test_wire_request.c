@@ -74,7 +74,8 @@ static void read_xname(struct item_attrs *item, uint8_t basis, const char *name)
 static void test_fuzzy_names_cannot_climb(void **state)
 {
 	static const struct { const char *sent, *kept; } cases[] = {
-		{ "../../a//b/", "a/b/" }, { "../../x", "x" }, { "/etc/passwd", "etc/passwd" }, { "a/../b", "b" }, { "a/./b", "a/b" },
+		{ "../../a//b/", "a/b/" }, { "../../x", "x" }, { "/etc/passwd", "etc/passwd" }, { "a/../b", "b" },
+		{ "a/./b", "a/b" },
 		{ "..", "." }, { "", "." }, { "/", "." }, { "a/b/../../../c", "c" }, { "...", "..." }, { "a/..", "." },
 		{ "plain", "plain" }, { "a/b/..", "a/" }, { "..a/.b", "..a/.b" },
 	};
@@ -118,15 +119,20 @@ static const struct head_case heads[] = {
 	{ 29, 16, { 1, 1 << 29, 2, 0 }, NULL }, { 32, 16, { INT32_MAX, 700, 2, 0 }, NULL },
 	{ 32, 16, { -1, 700, 2, 0 }, "Invalid checksum count -1 [" },
 	{ 32, 16, { INT32_MIN, 0, 0, 0 }, "Invalid checksum count -2147" },
-	{ 32, 16, { 1, -1, 2, 0 }, "Invalid block length -1 [" }, { 32, 16, { 1, 131073, 2, 0 }, "Invalid block length 131073 [" },
+	{ 32, 16, { 1, -1, 2, 0 }, "Invalid block length -1 [" },
+	{ 32, 16, { 1, 131073, 2, 0 }, "Invalid block length 131073 [" },
 	{ 29, 16, { 1, (1 << 29) + 1, 2, 0 }, "Invalid block length 536870913" },
 	{ 32, 16, { 1, INT32_MIN, 2, 0 }, "Invalid block length -2147483648" },
 	{ 32, 16, { 1, 0, 2, 0 }, "Invalid zero block length [" },
-	{ 32, 16, { 1, 700, 17, 0 }, "Invalid checksum length 17 [" }, { 32, 8, { 1, 700, 9, 0 }, "Invalid checksum length 9 [" },
-	{ 32, 20, { 1, 700, 21, 0 }, "Invalid checksum length 21 [" }, { 32, 16, { 1, 700, -1, 0 }, "Invalid checksum length -1 [" },
+	{ 32, 16, { 1, 700, 17, 0 }, "Invalid checksum length 17 [" },
+	{ 32, 8, { 1, 700, 9, 0 }, "Invalid checksum length 9 [" },
+	{ 32, 20, { 1, 700, 21, 0 }, "Invalid checksum length 21 [" },
+	{ 32, 16, { 1, 700, -1, 0 }, "Invalid checksum length -1 [" },
 	{ 32, 16, { 1, 700, INT32_MIN, 0 }, "Invalid checksum length -2147483648" },
-	{ 32, 16, { 1, 700, 0, 0 }, "Invalid checksum length 0 [" }, { 32, 16, { 1, 700, 2, 701 }, "Invalid remainder length 701 [" },
-	{ 32, 16, { 1, 700, 2, -1 }, "Invalid remainder length -1 [" }, { 32, 16, { 0, 0, 0, 1 }, "Invalid remainder length 1 [" },
+	{ 32, 16, { 1, 700, 0, 0 }, "Invalid checksum length 0 [" },
+	{ 32, 16, { 1, 700, 2, 701 }, "Invalid remainder length 701 [" },
+	{ 32, 16, { 1, 700, 2, -1 }, "Invalid remainder length -1 [" },
+	{ 32, 16, { 0, 0, 0, 1 }, "Invalid remainder length 1 [" },
 	{ 32, 16, { 1, 700, 2, INT32_MIN }, "Invalid remainder length -2147483648" },
 };
 

@@ -197,7 +197,8 @@ struct version_case { const char *info; uint8_t theirs[4]; int announced, used; 
 static void test_versions(void **state)
 {
 	static const struct version_case cases[] = {
-		{ ".iLsfxCIvu", { 32 }, 32, 32 }, { "", { 27 }, 32, 27 }, { ".iL", { 40 }, 32, 32 }, { "31.7iL", { 31 }, 30, 30 },
+		{ ".iLsfxCIvu", { 32 }, 32, 32 }, { "", { 27 }, 32, 27 }, { ".iL", { 40 }, 32, 32 },
+		{ "31.7iL", { 31 }, 30, 30 },
 		{ "32.7iL", { 32 }, 31, 31 }, { "33.7iL", { 33 }, 32, 32 }, { "31.0iL", { 31 }, 32, 31 },
 	};
 	struct setup_request request;
@@ -319,7 +320,8 @@ static void test_compat_flags_by_letters(void **state)
 		assert_int_equal(length, cases[i].length + 4);
 		assert_memory_equal(bytes, cases[i].bytes, cases[i].length);
 		assert_int_equal(session.xfer_sum, cases[i].protocol < 30 ? SUM_MD4_OLD : SUM_MD5);
-		assert_int_equal(session.safe_flist, cases[i].protocol >= 31 || (cases[i].protocol == 30 && strchr(cases[i].info, 'f')));
+		assert_int_equal(session.safe_flist, cases[i].protocol >= 31 ||
+				 (cases[i].protocol == 30 && strchr(cases[i].info, 'f')));
 		wire_free(session.wire);
 	}
 }
@@ -410,7 +412,8 @@ static void test_environment_list_is_announced(void **state)
 	assert_memory_equal(bytes, "\x80\x86\x08sha1 md5", 11);
 	wire_free(session.wire);
 	setenv("RSYNC_CHECKSUM_LIST", "bogus", 1);
-	session = (struct session){ .wire = wire_new_memory("\4sha1", 5), .protocol = 31, .is_server = true, .is_sender = true };
+	session = (struct session){ .wire = wire_new_memory("\4sha1", 5), .protocol = 31, .is_server = true,
+				    .is_sender = true };
 	expect_die(EXIT_UNSUPPORTED, "Server list: INVALID", setup_server(&session, &request));
 	bytes = wire_test_output(session.wire, &length);
 	assert_memory_equal(bytes + 2, "\7INVALID", 8);
@@ -466,10 +469,13 @@ struct level_case { const char *choice; bool set; int level; enum compress_algor
 static void test_compression_levels(void **state)
 {
 	static const struct level_case cases[] = {
-		{ "zlib", false, 0, COMPRESS_ZLIB, 6 }, { "zlibx", true, 9, COMPRESS_ZLIBX, 9 }, { "zlib", true, 99, COMPRESS_ZLIB, 9 },
-		{ "zlib", true, -1, COMPRESS_ZLIB, 6 }, { "zlib", true, 0, COMPRESS_NONE, 0 }, { "zstd", true, 0, COMPRESS_ZSTD, 3 },
+		{ "zlib", false, 0, COMPRESS_ZLIB, 6 }, { "zlibx", true, 9, COMPRESS_ZLIBX, 9 },
+		{ "zlib", true, 99, COMPRESS_ZLIB, 9 },
+		{ "zlib", true, -1, COMPRESS_ZLIB, 6 }, { "zlib", true, 0, COMPRESS_NONE, 0 },
+		{ "zstd", true, 0, COMPRESS_ZSTD, 3 },
 		{ "zstd", true, 99, COMPRESS_ZSTD, 22 }, { "zstd", true, -999999, COMPRESS_ZSTD, -131072 },
-		{ "lz4", true, 5, COMPRESS_LZ4, 0 }, { "none", false, 0, COMPRESS_NONE, 0 }, { NULL, false, 0, COMPRESS_ZLIB, 6 },
+		{ "lz4", true, 5, COMPRESS_LZ4, 0 }, { "none", false, 0, COMPRESS_NONE, 0 },
+		{ NULL, false, 0, COMPRESS_ZLIB, 6 },
 	};
 	struct setup_request request = plain_request("");
 	struct session session;
@@ -534,9 +540,12 @@ struct mux_case { int protocol; bool server, sender, remove; bool out, in; };
 static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 {
 	static const struct mux_case cases[] = {
-		{ 30, true, true, false, true, true }, { 29, true, true, false, true, false }, { 29, true, true, true, true, true },
-		{ 29, true, false, true, true, false }, { 30, true, false, false, true, true }, { 27, false, false, false, false, true },
-		{ 29, false, false, true, true, true }, { 29, false, true, true, false, true }, { 32, false, true, false, true, true },
+		{ 30, true, true, false, true, true }, { 29, true, true, false, true, false },
+		{ 29, true, true, true, true, true },
+		{ 29, true, false, true, true, false }, { 30, true, false, false, true, true },
+		{ 27, false, false, false, false, true },
+		{ 29, false, false, true, true, true }, { 29, false, true, true, false, true },
+		{ 32, false, true, false, true, true },
 	};
 	struct session session;
 	uint8_t byte;
@@ -552,23 +561,6 @@ static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 		assert_int_equal(byte, cases[i].in ? 'Z' : 1);
 		wire_free(session.wire);
 	}
-}
-
-static void test_a_daemon_announces_its_timeout(void **state)
-{
-	struct session session = { .protocol = 31, .is_server = true, .is_daemon = true, .is_sender = true,
-				   .wire = wire_new_memory("", 0) };
-	const uint8_t *bytes;
-	size_t length;
-
-	(void)state;
-	wire_set_protocol(session.wire, 31);
-	wire_set_timeout(session.wire, 300);
-	setup_start_mux(&session, false);
-	bytes = wire_test_output(session.wire, &length);
-	assert_int_equal(length, 8);
-	assert_memory_equal(bytes, "\4\0\0\x28\x2c\1\0\0", 8);
-	wire_free(session.wire);
 }
 
 int main(void)
@@ -596,7 +588,6 @@ int main(void)
 		cmocka_unit_test(test_options_that_the_protocol_cannot_carry),
 		cmocka_unit_test(test_long_negotiation_strings_are_refused),
 		cmocka_unit_test(test_each_direction_is_framed_when_the_protocol_says),
-		cmocka_unit_test(test_a_daemon_announces_its_timeout),
 	};
 
 	unsetenv("RSYNC_CHECKSUM_LIST");
