@@ -58,12 +58,12 @@ static bool set_same(struct refused_options *refused, const struct option_spec *
 {
 	const struct option_spec *table = option_table(MODE_SERVER);
 
-	for (size_t i = 0; i < refused->count; i++) {
-		if (by_pattern && is_exact_only(&table[i]))
-			continue;
-		if (option_is_same(&table[i], spec) || (removes_sources(spec) && removes_sources(&table[i])))
-			refused->is_refused[i] = value;
-	}
+	bool removes = removes_sources(spec);
+
+	for (size_t i = 0; i < refused->count; i++)
+		if (option_is_same(&table[i], spec) || (removes && removes_sources(&table[i])))
+			if (!by_pattern || !is_exact_only(&table[i]))
+				refused->is_refused[i] = value;
 	return true;
 }
 

@@ -2,7 +2,6 @@
 /* The grammars of option values: sizes, points in time, host specifications (protocol/06 sections 1.4, 1.5 and 6). */
 #include <ctype.h>
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -41,7 +40,7 @@ static double parse_unit(const char **text, char default_unit)
 	static const char letters[] = "bkmgtp";
 	const char *p = *text;
 	const char *letter;
-	double base = 1024;
+	double base = 1024, unit = 1;
 
 	if (!*p || *p == '+' || *p == '-') {
 		letter = strchr(letters, default_unit);
@@ -57,7 +56,9 @@ static double parse_unit(const char **text, char default_unit)
 		}
 	}
 	*text = p;
-	return pow(base, (double)(letter - letters));
+	for (; letter > letters; letter--)
+		unit *= base;
+	return unit;
 }
 
 enum size_result size_parse(const char *text, char default_unit, int64_t *value)
@@ -79,7 +80,7 @@ enum size_result size_parse(const char *text, char default_unit, int64_t *value)
 	}
 	if (*p)
 		return SIZE_INVALID;
-	amount = trunc(amount * unit);
+	amount *= unit;
 	if (!(amount < SIZE_CEILING))
 		return SIZE_TOO_LARGE;
 	*value = (int64_t)amount + step;

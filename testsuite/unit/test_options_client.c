@@ -109,6 +109,33 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 	assert_true(refused > 100);
 }
 
+/* The help names exactly the rows that work, each once as a heading or among the further spellings. */
+static void test_the_help_is_the_table(void **state)
+{
+	static const enum parse_mode modes[] = { MODE_CLIENT, MODE_DAEMON };
+
+	(void)state;
+	for (size_t m = 0; m < 2; m++) {
+		struct strbuf help = STRBUF_INIT;
+
+		if (modes[m] == MODE_DAEMON)
+			options_add_daemon_help(&help);
+		else
+			options_add_help(&help);
+		for (const struct option_spec *spec = option_table(modes[m]); spec->set; spec++) {
+			char label[OPTION_LABEL_SIZE];
+			size_t length = strlen(option_label(spec, label));
+			bool listed = false;
+
+			for (const char *p = strstr(help.data, "\nOptions\n"); (p = strstr(p, label)); p += length)
+				listed |= (p[-1] == ' ' || p[-1] == '\n') && strchr("=, \n", p[length]);
+			if (listed != (spec->client == WORKS))
+				fail_msg("%s is %slisted", label, listed ? "" : "not ");
+		}
+		strbuf_free(&help);
+	}
+}
+
 static void test_negated_delta_is_refused(void **state)
 {
 	(void)state;
@@ -430,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_options_and_operands_may_alternate),
 		cmocka_unit_test(test_the_words_of_a_local_run),
 		cmocka_unit_test(test_what_is_not_built_is_refused_by_name),
+		cmocka_unit_test(test_the_help_is_the_table),
 		cmocka_unit_test(test_negated_delta_is_refused),
 		cmocka_unit_test(test_unknown_words),
 		cmocka_unit_test(test_short_values),
