@@ -30,10 +30,10 @@ static char *clean_path(const char *path)
 	clean = xmalloc(strlen(path) + 3);
 	clean[0] = '/';
 	fs_clean_path(clean + 1, path);
-	if (!strcmp(clean, "/."))
-		clean[1] = 0;
 	for (length = strlen(clean); length > 1 && clean[length - 1] == '/';)
 		clean[--length] = 0;
+	if (!strcmp(clean, "/."))
+		clean[1] = 0;
 	return clean;
 }
 

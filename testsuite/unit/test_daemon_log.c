@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* S-117: what a peer says cannot forge a log line; and where the lines go (protocol/07 section 4.8). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_log.h"
+#include "lib/alloc.h"
+
+static void check(const char *text, const char *expected)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	daemon_log_escape(&out, text, strlen(text));
+	assert_string_equal(strbuf_text(&out), expected);
+	strbuf_free(&out);
+}
+
+static void test_control_bytes_are_written_in_octal(void **state)
+{
+	(void)state;
+	check("plain\ttext\n", "plain\ttext");
+	check("x\ny\033[31m\n", "x\\#012y\\#033[31m");
+	check("\x7f\x80\x9f\xa0\xc3\xa9", "\\#177\\#200\\#237\xa0\xc3\xa9");
+	check("\\#012 \\#01 \\#01x", "\\#134#012 \\#01 \\#01x");
+	check("\r\n\n", "\\#015\\#012");
+}
+
+static void test_long_messages_are_cut(void **state)
+{
+	struct strbuf out = STRBUF_INIT;
+	char text[4000];
+
+	(void)state;
+	memset(text, 'x', sizeof text);
+	daemon_log_escape(&out, text, sizeof text);
+	assert_int_equal(out.length, 2047);
+	strbuf_free(&out);
+}
+
+static char *read_file(const char *path)
+{
+	char *text = xcalloc(1, 4096);
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	assert_true(fread(text, 1, 4095, file) > 0);
+	fclose(file);
+	return text;
+}
+
+static void test_lines_carry_time_and_process_and_survive_a_rotation(void **state)
+{
+	char directory[] = "/tmp/test_daemon_log.XXXXXX", expected[64], *text;
+	struct daemon_log log;
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	char *path = xasprintf("%s/log", directory), *old = xasprintf("%s/log.1", directory);
+
+	daemon_log_init(&log, path, "rsyncd", LOG_DAEMON);
+	struct log_sink before = log_set_sink(daemon_log_sink(&log));
+
+	log_msg(L_LOG, "first");
+	log_msg(L_CLIENT, "not for the log");
+	daemon_log_close(&log);
+	assert_int_equal(rename(path, old), 0);
+	log_msg(L_ERROR, "second");
+	log_set_sink(before);
+	daemon_log_close(&log);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777 & ~0644, 0);
+
+	snprintf(expected, sizeof expected, " [%d] first\n", (int)getpid());
+	text = read_file(old);
+	assert_int_equal(strspn(text, "0123456789/: "), 20);
+	assert_string_equal(text + 19, expected);
+	free(text);
+	text = read_file(path);
+	assert_non_null(strstr(text, "] second\n"));
+	free(text);
+	unlink(path);
+	unlink(old);
+	rmdir(directory);
+	free(path);
+	free(old);
+	strbuf_free(&log.file);
+	strbuf_free(&log.tag);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_control_bytes_are_written_in_octal),
+		cmocka_unit_test(test_long_messages_are_cut),
+		cmocka_unit_test(test_lines_carry_time_and_process_and_survive_a_rotation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Where a module lies, and what a client's path words mean inside it (protocol/07 sections 5.12 and 5.18). */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_session.h"
+#include "lib/alloc.h"
+
+static void check_place(const char *path, bool chroot, const char *outer, const char *inner, const char *whole)
+{
+	struct module_place place;
+
+	place_split(&place, path, chroot);
+	assert_string_equal(place.outer, outer);
+	assert_string_equal(place.inner, inner);
+	assert_string_equal(place.path, whole);
+	free(place.outer);
+	free(place.inner);
+	free(place.path);
+}
+
+static void test_the_dot_divides_a_path_only_under_chroot(void **state)
+{
+	(void)state;
+	check_place("/storage/./mirror-attrs/foo", true, "/storage", "mirror-attrs/foo", "/storage/mirror-attrs/foo");
+	check_place("/storage/./mirror-attrs/foo", false, "/storage/mirror-attrs/foo", "", "/storage/mirror-attrs/foo");
+	check_place("/storage/mirror", true, "/storage/mirror", "", "/storage/mirror");
+	check_place("/a/./b/./c", true, "/a", "b/c", "/a/b/c");
+	check_place("/./srv", true, "/", "srv", "/srv");
+	check_place("/a/x/../b//c/", true, "/a/b/c", "", "/a/b/c");
+	check_place("/a/./b/../../../etc", true, "/a", "etc", "/etc");
+	check_place("/", true, "/", "", "/");
+	check_place("../relative", false, "../relative", "", "../relative");
+}
+
+static void check_word(const char *word, const char *expected)
+{
+	char *clean = argument_clean(word, "mod");
+
+	assert_string_equal(clean, expected);
+	free(clean);
+}
+
+static void test_path_words_become_relative_to_the_module(void **state)
+{
+	(void)state;
+	check_word("mod/f", "f");
+	check_word("mod", "");
+	check_word("mod/", ".");
+	check_word("f", "f");
+	check_word("modx/f", "x/f");
+	check_word("other/f", "other/f");
+	check_word("mod/../../etc", "etc");
+	check_word("mod/../..", ".");
+	check_word("/../../etc/passwd", "etc/passwd");
+	check_word("mod//abs", "abs");
+	check_word("mod/sub/../f", "f");
+	check_word("mod/sub/./../f", "f");
+	check_word("mod/./sub", "./sub");
+	check_word("mod/a/./b/", "a/./b/");
+	check_word("mod/sub/", "sub/");
+	check_word("mod/sub/.", "sub/.");
+	check_word("mod/...", "...");
+	check_word("mod/..x/.y", "..x/.y");
+}
+
+static void check_split(const char *word, const char *expected)
+{
+	struct args pieces = { NULL, 0 };
+	struct strbuf got = STRBUF_INIT;
+
+	argument_split(&pieces, word, "mod");
+	for (size_t i = 0; i < pieces.count; i++)
+		strbuf_addf(&got, "%s|", pieces.items[i]);
+	assert_string_equal(strbuf_text(&got), expected);
+	strbuf_free(&got);
+	args_free(&pieces);
+}
+
+static void test_words_are_split_at_the_modules_name(void **state)
+{
+	(void)state;
+	check_split("mod/f mod/sub", "f|sub|");
+	check_split("mod/f ok/sub", "f ok/sub|");
+	check_split("mod/a b mod/c d", "a b|c d|");
+	check_split("mod", "");
+	check_split("mod/f mod/", "f|.|");
+	check_split("mod/f[ ]mod/x", "f[ ]mod/x|");
+}
+
+/* --- wildcards --- */
+
+struct fixture {
+	char directory[64];
+	struct daemon_session session;
+};
+
+static void make(const struct fixture *fixture, const char *name)
+{
+	char *path = xasprintf("%s/%s", fixture->directory, name);
+	size_t length = strlen(path);
+
+	if (path[length - 1] == '/')
+		assert_int_equal(mkdir(path, 0755), 0);
+	else
+		close(open(path, O_CREAT | O_WRONLY, 0644));
+	free(path);
+}
+
+static int set_up(void **state)
+{
+	static const char *const names[] = {
+		"d1/", "d1/b", "d1/c", "d2/", "d2/b", "dfile", "star*", "starx", ".dot", "b[1]", "b1", "secret/", "secret/x",
+	};
+	static const struct filter_setup setup = { .side = FILTER_SENDER, .daemon_rules = true };
+	struct fixture *fixture = xcalloc(1, sizeof *fixture);
+
+	strcpy(fixture->directory, "/tmp/test_daemon.XXXXXX");
+	if (!mkdtemp(fixture->directory))
+		return -1;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		make(fixture, names[i]);
+	fixture->session.hidden = filter_new(&setup);
+	filter_add(fixture->session.hidden, "- /secret/", FILTER_NEW_STYLE);
+	*state = fixture;
+	return fs_root_open(&fixture->session.source.attr_root, fixture->directory);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	char *command = xasprintf("rm -rf '%s'", fixture->directory);
+	int failed = system(command);
+
+	fs_root_close(&fixture->session.source.attr_root);
+	filter_free(fixture->session.hidden);
+	free(command);
+	free(fixture);
+	return failed;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void check_expansion(struct fixture *fixture, const char *pattern, const char *expected)
+{
+	struct args found = { NULL, 0 };
+	struct strbuf got = STRBUF_INIT;
+
+	argument_expand(&fixture->session, &found, pattern);
+	qsort(found.items, found.count, sizeof *found.items, compare);
+	for (size_t i = 0; i < found.count; i++)
+		strbuf_addf(&got, "%s|", found.items[i]);
+	assert_string_equal(strbuf_text(&got), expected);
+	strbuf_free(&got);
+	args_free(&found);
+}
+
+static void test_wildcards_match_what_is_there(void **state)
+{
+	check_expansion(*state, "star*", "star*|starx|");
+	check_expansion(*state, "star\\*", "star*|");
+	check_expansion(*state, "b[1]", "b1|");
+	check_expansion(*state, "b\\[1]", "b[1]|");
+	check_expansion(*state, ".d*", ".dot|");
+	check_expansion(*state, "d?", "d1|d2|");
+	check_expansion(*state, "d*", "d1|d2|dfile|");
+	check_expansion(*state, "*/b", "d1/b|d2/b|");
+	check_expansion(*state, "d*/c", "d1/c|d2/c|");
+	check_expansion(*state, "d*/[bc]", "d1/b|d1/c|d2/b|");
+	check_expansion(*state, "d*/", "d1/|d2/|");
+	check_expansion(*state, "./d1/*", "./d1/b|./d1/c|");
+}
+
+static void test_what_matches_nothing_stays_as_it_is(void **state)
+{
+	check_expansion(*state, "nope*", "nope*|");
+	check_expansion(*state, "nope\\*", "nope\\*|");
+	check_expansion(*state, "no\\pe", "no\\pe|");
+}
+
+static void test_hidden_names_do_not_match(void **state)
+{
+	check_expansion(*state, "sec*", "sec*|");
+	check_expansion(*state, "secret/*", "secret/*|");
+	check_expansion(*state, "*/x", "d1/x|d2/x|");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_dot_divides_a_path_only_under_chroot),
+		cmocka_unit_test(test_path_words_become_relative_to_the_module),
+		cmocka_unit_test(test_words_are_split_at_the_modules_name),
+		cmocka_unit_test_setup_teardown(test_wildcards_match_what_is_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_matches_nothing_stays_as_it_is, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hidden_names_do_not_match, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
