@@ -9,6 +9,7 @@
 #include "fs/chmod.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 #include "options_parse.h"
 
 static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
@@ -278,8 +279,12 @@ enum options_result options_parse_secluded(struct options *options, int argc, ch
 	return result(options, good, error, code);
 }
 
+/* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10). */
 void options_add_filters(const struct options *options, struct filter_list *list)
 {
+	const char *role = log_role();
+
+	log_set_role("client");
 	for (size_t i = 0; i < options->filters.count; i++) {
 		const struct filter_option *filter = &options->filters.items[i];
 
@@ -298,6 +303,7 @@ void options_add_filters(const struct options *options, struct filter_list *list
 			break;
 		}
 	}
+	log_set_role(role);
 }
 
 void options_setup_request(const struct options *options, struct setup_request *request)

@@ -229,7 +229,7 @@ static const struct option_spec options[] = {
 	COUNT("append", 0, append, LATER, ACTS, NULL),
 	NUMBER("append-verify", 0, append, 2, LATER, ACTS, NULL),
 	NUMBER("no-append", 0, append, 0, LATER, ACTS, NULL),
-	ON("partial", 0, partial, WORKS, RECEIVES, "keep a file whose copy was interrupted"),
+	ON("partial", 0, partial, WORKS, RECEIVES, "part of -P; a local run starts an interrupted file again"),
 	OFF("no-partial", 0, partial, WORKS, RECEIVES),
 	TEXT("partial-dir", 0, set_partial_dir, 0, LATER, RECEIVES, NULL, NULL),
 	ON("delay-updates", 0, delay_updates, LATER, RECEIVES, NULL),
