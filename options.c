@@ -99,7 +99,9 @@ void options_free(struct options *options)
 /* The specs of a mode as popt wants them; `val` is the index plus one. Ended by a zeroed entry. */
 static struct poptOption *popt_table(const struct option_spec *specs, int *number)
 {
-	static const unsigned int arg_info[] = { [NO_ARG] = POPT_ARG_NONE, [INT_ARG] = POPT_ARG_INT, [TEXT_ARG] = POPT_ARG_STRING };
+	static const unsigned int arg_info[] = {
+		[NO_ARG] = POPT_ARG_NONE, [INT_ARG] = POPT_ARG_INT, [TEXT_ARG] = POPT_ARG_STRING,
+	};
 	size_t count = option_table_count(specs);
 	struct poptOption *table = xcalloc(count + 1, sizeof *table);
 
@@ -118,10 +120,11 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 {
 	const char *word = poptBadOption(context, 0);
 	const char *reason = poptStrerror(error);
+	const char *whose = parse->mode == MODE_SERVER ? "on remote machine: " : "";
 
 	if (parse->mode == MODE_DAEMON)
 		return parse_fail(parse, EXIT_SYNTAX, "%s: %s (in daemon mode)\n%s", word, reason, OPTIONS_DAEMON_HINT);
-	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", parse->mode == MODE_SERVER ? "on remote machine: " : "", word, reason);
+	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
 /* Refusals come before the deed. Of a server it is only known at the end whether it is one that sends. */

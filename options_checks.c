@@ -60,26 +60,31 @@ static void finish_output(struct options *options)
 						    : options->out_format && strstr(options->out_format, "%i") != NULL;
 }
 
+static bool check_checksum_name(struct option_parse *parse, const char *name)
+{
+	enum sum_algorithm algorithm;
+
+	if (strcasecmp(name, "auto") == 0 || sum_algorithm_parse(name, &algorithm))
+		return true;
+	return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", name);
+}
+
 /* NAME or TRANSFER,PRE-TRANSFER; "auto" is what happens anyway. */
 static bool finish_checksum_choice(struct option_parse *parse, struct options *options)
 {
 	const char *choice = options->checksum_choice;
 	size_t length;
 	char *first;
-	enum sum_algorithm algorithm;
-	bool known = true;
+	bool known;
 
 	if (!choice)
 		return true;
 	length = strcspn(choice, ",");
 	first = xstrndup(choice, length);
-	if (strcasecmp(first, "auto") != 0 && !sum_algorithm_parse(first, &algorithm))
-		known = parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", first);
+	known = check_checksum_name(parse, first);
 	free(first);
-	if (!known)
+	if (!known || (choice[length] && !check_checksum_name(parse, choice + length + 1)))
 		return false;
-	if (choice[length] && strcasecmp(choice + length + 1, "auto") != 0 && !sum_algorithm_parse(choice + length + 1, &algorithm))
-		return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", choice + length + 1);
 	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
 		options->checksum_choice = NULL;
 	return true;

@@ -55,7 +55,7 @@ static void add_options(struct strbuf *out, const struct option_spec *table)
 void options_add_help(struct strbuf *out)
 {
 	strbuf_addf(out, "rsync-huai  version %s  protocol version %d\n\n", HUAI_VERSION, PROTOCOL_MAX);
-	strbuf_add_string(out, "Makes the destination equal to the sources, and keeps attributes apart from contents on request.\n\n"
+	strbuf_add_string(out, "Makes the destination equal to the sources; can keep attributes apart from contents.\n\n"
 			       "Usage: rsync-huai [OPTION]... SRC... DEST      copy\n"
 			       "       rsync-huai [OPTION]... SRC              list\n"
 			       "       rsync-huai --daemon [OPTION]...         serve (--daemon --help tells more)\n"
@@ -78,7 +78,8 @@ static const struct {
 	const char *name;
 	bool has;
 } capabilities[] = {
-	{ "socketpairs", true }, { "symlinks", true }, { "symtimes", true }, { "hardlinks", true }, { "hardlink-specials", true },
+	{ "socketpairs", true }, { "symlinks", true }, { "symtimes", true }, { "hardlinks", true },
+	{ "hardlink-specials", true },
 	{ "hardlink-symlinks", true }, { "IPv6", true }, { "atimes", true }, { "batchfiles", false }, { "inplace", true },
 	{ "append", true }, { "ACLs", false }, { "xattrs", false }, { "secluded-args", true }, { "iconv", true },
 	{ "prealloc", true }, { "stop-at", true }, { "crtimes", false }, { "only-send-attrs", true },

@@ -353,7 +353,8 @@ bool add_alt_dest(struct option_parse *parse, struct options *options, const str
 		return parse_fail(parse, EXIT_SYNTAX, "ERROR: the --%s option conflicts with the --%s option", spec->name,
 				  parse->alt_dest_kind);
 	if (options->alt_dests == ALT_DESTS_MAX)
-		return parse_fail(parse, EXIT_SYNTAX, "ERROR: at most %d --%s args may be specified", ALT_DESTS_MAX, spec->name);
+		return parse_fail(parse, EXIT_SYNTAX, "ERROR: at most %d --%s args may be specified", ALT_DESTS_MAX,
+				  spec->name);
 	parse->alt_dest_kind = spec->name;
 	options->alt_dests++;
 	return true;

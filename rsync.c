@@ -61,7 +61,7 @@ static noreturn void run_server(struct options *options)
 {
 	log_set_role(options->sender ? "sender" : "Receiver");
 	if (!options->sender)
-		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet: this build can only send");
+		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet, only the sending one");
 	server_main(options);
 }
 

@@ -58,16 +58,22 @@ static void test_options_and_operands_may_alternate(void **state)
 static void test_the_words_of_a_local_run(void **state)
 {
 	static const char *const words[] = {
-		"-r", "-l", "-p", "-t", "-g", "-o", "-D", "--devices", "--specials", "-a", "-H", "-n", "-v", "-q", "-i", "--stats",
-		"-P", "--progress", "--info=progress2", "--debug=flist2", "-h", "-x", "-xx", "--numeric-ids", "--filter=-_x", "-f +_x",
+		"-r", "-l", "-p", "-t", "-g", "-o", "-D", "--devices", "--specials", "-a", "-H", "-n", "-v", "-q", "-i",
+		"--stats",
+		"-P", "--progress", "--info=progress2", "--debug=flist2", "-h", "-x", "-xx", "--numeric-ids",
+		"--filter=-_x", "-f +_x",
 		"--exclude=x", "--include x", "--exclude-from=x", "--include-from=x", "-F", "-FF", "-C", "-r --delete",
 		"-r --delete-before", "-d --delete-during", "-r --delete-after", "-r --delete-delay", "-r --delete-excluded",
-		"-r --del", "-r --del --max-delete=3", "--force", "--ignore-errors", "--size-only", "-I", "-c", "-u", "--existing",
+		"-r --del", "-r --del --max-delete=3", "--force", "--ignore-errors", "--size-only", "-I", "-c", "-u",
+		"--existing",
 		"--ignore-non-existing", "--ignore-existing", "--chmod=u+x", "--files-from=x", "--files-from=- -0", "-R",
-		"--no-relative", "--implied-dirs", "--no-implied-dirs", "--mkpath", "-W", "--inplace", "--fsync", "--preallocate",
-		"-S", "--only-send-attrs", "-d", "-L", "-k", "--copy-unsafe-links", "--safe-links", "--max-size=1K", "--min-size=1",
+		"--no-relative", "--implied-dirs", "--no-implied-dirs", "--mkpath", "-W", "--inplace", "--fsync",
+		"--preallocate",
+		"-S", "--only-send-attrs", "-d", "-L", "-k", "--copy-unsafe-links", "--safe-links", "--max-size=1K",
+		"--min-size=1",
 		"--out-format=%n", "--log-format=%n", "--list-only", "-8", "--stderr=all", "--msgs2stderr", "--partial",
-		"-avPH --delete-after --only-send-attrs", "--no-r --no-l --no-p --no-t --no-g --no-o --no-D --no-devices --no-H",
+		"-avPH --delete-after --only-send-attrs",
+		"--no-r --no-l --no-p --no-t --no-g --no-o --no-D --no-devices --no-H",
 		"--no-v --no-i --no-h --no-x --no-c --no-d --no-R --no-i-d --no-S --no-8 --no-force --no-inplace --no-progress",
 	};
 
@@ -213,7 +219,8 @@ static void test_delete_words(void **state)
 {
 	static const struct { const char *words; enum delete_when when; } vectors[] = {
 		{ "-r", DELETE_NEVER }, { "-r --delete", DELETE_DEFAULT }, { "-r --delete-excluded", DELETE_DEFAULT },
-		{ "-r --del", DELETE_DURING }, { "-r --delete --delete-before", DELETE_BEFORE }, { "-r --delete-delay", DELETE_DELAY },
+		{ "-r --del", DELETE_DURING }, { "-r --delete --delete-before", DELETE_BEFORE },
+		{ "-r --delete-delay", DELETE_DELAY },
 		{ "-r --delete-during --delete-delay", DELETE_DELAY }, { "-d --delete-after", DELETE_AFTER },
 		{ "-r --delete-excluded --delete-after", DELETE_AFTER },
 	};
@@ -271,7 +278,8 @@ static void test_files_from_changes_the_defaults(void **state)
 		assert_parses(&parsed, line);
 		if (parsed.options.recursive != vectors[i].recursive || parsed.options.dirs != vectors[i].dirs ||
 		    parsed.options.relative != vectors[i].relative)
-			fail_msg("%s: r%d d%d R%d", line, parsed.options.recursive, parsed.options.dirs, parsed.options.relative);
+			fail_msg("%s: r%d d%d R%d", line, parsed.options.recursive, parsed.options.dirs,
+				 parsed.options.relative);
 		parsed_free(&parsed);
 		free(line);
 	}
@@ -383,7 +391,8 @@ static void test_a_daemons_words(void **state)
 	struct options *o = &parsed.options;
 
 	(void)state;
-	assert_parses(&parsed, "-v --config=/x --daemon --no-detach --port 8873 --address=::1 -M a=b --dparam=c=d --log-file=l -6");
+	assert_parses(&parsed,
+		      "-v --config=/x --daemon --no-detach --port 8873 --address=::1 -M a=b --dparam=c=d --log-file=l -6");
 	assert_true(o->daemon && !o->detach && !o->server && !o->config_check);
 	assert_string_equal(o->config_file, "/x");
 	assert_string_equal(o->address, "::1");

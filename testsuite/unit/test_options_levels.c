@@ -42,9 +42,12 @@ static void test_each_v_adds_its_words(void **state)
 static void test_words_and_their_levels(void **state)
 {
 	static const struct { const char *words; enum info_word word; int level; } vectors[] = {
-		{ "name", INFO_NAME, 1 }, { "NAME2", INFO_NAME, 2 }, { "Name9", INFO_NAME, 4 }, { "name99999999999", INFO_NAME, 4 },
-		{ "name2,name0", INFO_NAME, 0 }, { ",,name3,,", INFO_NAME, 3 }, { "all2", INFO_SYMSAFE, 2 }, { "all", INFO_DEL, 1 },
-		{ "all9", INFO_DEL, 4 }, { "all,none", INFO_NAME, 0 }, { "none,name", INFO_NAME, 1 }, { "none", INFO_NONREG, 0 },
+		{ "name", INFO_NAME, 1 }, { "NAME2", INFO_NAME, 2 }, { "Name9", INFO_NAME, 4 },
+		{ "name99999999999", INFO_NAME, 4 },
+		{ "name2,name0", INFO_NAME, 0 }, { ",,name3,,", INFO_NAME, 3 }, { "all2", INFO_SYMSAFE, 2 },
+		{ "all", INFO_DEL, 1 },
+		{ "all9", INFO_DEL, 4 }, { "all,none", INFO_NAME, 0 }, { "none,name", INFO_NAME, 1 },
+		{ "none", INFO_NONREG, 0 },
 		{ "all0,stats1", INFO_STATS, 1 },
 	};
 
@@ -118,7 +121,8 @@ static void test_help_lists_every_word_and_verbosity(void **state)
 	strbuf_reset(&text);
 	ui_levels_add_debug_help(&text);
 	assert_non_null(strstr(text.data, "\n2) BIND,CONNECT,CMD,DEL,DELTASUM,DUP,FILTER,FLIST,ICONV\n"
-					  "3) ACL,BACKUP,CONNECT2,DEL2,DELTASUM2,EXIT,FILTER2,FLIST2,FUZZY,GENR,OWN,RECV,SEND,TIME\n"
+					  "3) ACL,BACKUP,CONNECT2,DEL2,DELTASUM2,EXIT,FILTER2,FLIST2,FUZZY,"
+					  "GENR,OWN,RECV,SEND,TIME\n"
 					  "4) CMD2,DEL3,DELTASUM3,EXIT2,FLIST3,ICONV2,OWN2,PROTO,TIME2\n"
 					  "5) CHDIR,DELTASUM4,FLIST4,FUZZY2,HASH,HLINK\n"));
 	strbuf_free(&text);

@@ -361,7 +361,7 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 {
 	static const char *const pushes[] = {
 		"-svvqbunlKmJyWHHogDtUUpAXXrcCIRxxSze.iLsfxCIvu",
-		"-rze.iLsfxCIvu --log-format=%i%I --max-delete=-1 --delete-during --delete-excluded --force --super --size-only",
+		"-rze.iLsfxCIvu --log-format=%i%I --max-delete=-1 --delete-during --force --super --size-only",
 		"-re.iLsfxCIvu --log-format=X --partial --stats --fake-super --log-file=x --filter=-_x --chmod=u+x",
 		"-de.LsfxCIvu --no-r --delete --backup-dir b --suffix=.o --temp-dir t --link-dest a --usermap=\\*:u --mkpath",
 		"-re.iLsfxCIvu --only-write-batch=X --existing --ignore-existing --write-devices --append --append",
@@ -382,7 +382,8 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **state)
 {
 	static const char *const words[] = {
-		"--log-file=x", "--log-file-format=x", "--fake-super", "--copy-as=root", "--confine-root=/x", "--insecure-links",
+		"--log-file=x", "--log-file-format=x", "--fake-super", "--copy-as=root", "--confine-root=/x",
+		"--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
 		"--compress-threads=2", "--zt=2", "--old-dirs", "--munge-links",
 	};
