@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Strong checksums through nettle and xxhash (protocol/03 section 4). */
+#include "delta/digest.h"
+
+#include <nettle/md4.h>
+#include <nettle/md5.h>
+#include <nettle/sha1.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "lib/alloc.h"
+
+struct file_digest {
+	enum sum_algorithm algorithm;
+	union {
+		struct md4_ctx md4;
+		struct md5_ctx md5;
+		struct sha1_ctx sha1;
+	} state;
+	XXH64_state_t *xxh64; /* made when first needed, kept */
+	XXH3_state_t *xxh3;
+};
+
+int digest_length(enum sum_algorithm algorithm)
+{
+	static const int lengths[] = {
+		[SUM_NONE] = 1, [SUM_MD4_OLD] = 16, [SUM_MD4] = 16, [SUM_MD5] = 16, [SUM_SHA1] = 20,
+		[SUM_XXH64] = 8, [SUM_XXH3] = 8, [SUM_XXH128] = 16,
+	};
+
+	return lengths[algorithm];
+}
+
+static void put_le64(uint8_t *out, uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void put_le32(uint8_t *out, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void put_xxh128(uint8_t *out, XXH128_hash_t hash)
+{
+	put_le64(out, hash.low64);
+	put_le64(out + 8, hash.high64);
+}
+
+/* --- blocks --- */
+
+static void md4_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
+{
+	struct md4_ctx ctx;
+
+	md4_init(&ctx);
+	md4_update(&ctx, length, data);
+	if (how->seed)
+		md4_update(&ctx, 4, seed);
+	md4_digest(&ctx, MD4_DIGEST_SIZE, out);
+}
+
+static void md5_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
+{
+	struct md5_ctx ctx;
+
+	md5_init(&ctx);
+	if (how->seed && how->seed_first)
+		md5_update(&ctx, 4, seed);
+	md5_update(&ctx, length, data);
+	if (how->seed && !how->seed_first)
+		md5_update(&ctx, 4, seed);
+	md5_digest(&ctx, MD5_DIGEST_SIZE, out);
+}
+
+static void sha1_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
+{
+	struct sha1_ctx ctx;
+
+	sha1_init(&ctx);
+	if (how->seed)
+		sha1_update(&ctx, 4, seed);
+	sha1_update(&ctx, length, data);
+	sha1_digest(&ctx, SHA1_DIGEST_SIZE, out);
+}
+
+void block_digest_compute(const struct block_digest *how, const void *data, size_t length, uint8_t *out)
+{
+	uint64_t wide_seed = (uint64_t)(int64_t)how->seed;
+	uint8_t seed[4];
+
+	put_le32(seed, (uint32_t)how->seed);
+	switch (how->algorithm) {
+	case SUM_MD4_OLD:
+	case SUM_MD4:
+		md4_block(how, seed, data, length, out);
+		break;
+	case SUM_MD5:
+		md5_block(how, seed, data, length, out);
+		break;
+	case SUM_SHA1:
+		sha1_block(how, seed, data, length, out);
+		break;
+	case SUM_XXH64:
+		put_le64(out, XXH64(data, length, wide_seed));
+		break;
+	case SUM_XXH3:
+		put_le64(out, XXH3_64bits_withSeed(data, length, wide_seed));
+		break;
+	case SUM_XXH128:
+		put_xxh128(out, XXH3_128bits_withSeed(data, length, wide_seed));
+		break;
+	case SUM_NONE:
+		out[0] = 0;
+		break;
+	}
+}
+
+/* --- whole files --- */
+
+struct file_digest *file_digest_new(void)
+{
+	return xcalloc(1, sizeof(struct file_digest));
+}
+
+void file_digest_free(struct file_digest *digest)
+{
+	if (!digest)
+		return;
+	XXH64_freeState(digest->xxh64);
+	XXH3_freeState(digest->xxh3);
+	free(digest);
+}
+
+void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algorithm)
+{
+	digest->algorithm = algorithm;
+	switch (algorithm) {
+	case SUM_MD4_OLD:
+	case SUM_MD4:
+		md4_init(&digest->state.md4);
+		break;
+	case SUM_MD5:
+		md5_init(&digest->state.md5);
+		break;
+	case SUM_SHA1:
+		sha1_init(&digest->state.sha1);
+		break;
+	case SUM_XXH64:
+		if (!digest->xxh64)
+			digest->xxh64 = XXH64_createState();
+		XXH64_reset(digest->xxh64, 0);
+		break;
+	case SUM_XXH3:
+		if (!digest->xxh3)
+			digest->xxh3 = XXH3_createState();
+		XXH3_64bits_reset(digest->xxh3);
+		break;
+	case SUM_XXH128:
+		if (!digest->xxh3)
+			digest->xxh3 = XXH3_createState();
+		XXH3_128bits_reset(digest->xxh3);
+		break;
+	case SUM_NONE:
+		break;
+	}
+}
+
+void file_digest_start(struct file_digest *digest, enum sum_algorithm algorithm, int32_t seed)
+{
+	uint8_t bytes[4];
+
+	file_digest_start_plain(digest, algorithm);
+	if (algorithm != SUM_MD4_OLD)
+		return;
+	put_le32(bytes, (uint32_t)seed);
+	file_digest_update(digest, bytes, sizeof bytes);
+}
+
+void file_digest_update(struct file_digest *digest, const void *data, size_t length)
+{
+	switch (digest->algorithm) {
+	case SUM_MD4_OLD:
+	case SUM_MD4:
+		md4_update(&digest->state.md4, length, data);
+		break;
+	case SUM_MD5:
+		md5_update(&digest->state.md5, length, data);
+		break;
+	case SUM_SHA1:
+		sha1_update(&digest->state.sha1, length, data);
+		break;
+	case SUM_XXH64:
+		XXH64_update(digest->xxh64, data, length);
+		break;
+	case SUM_XXH3:
+		XXH3_64bits_update(digest->xxh3, data, length);
+		break;
+	case SUM_XXH128:
+		XXH3_128bits_update(digest->xxh3, data, length);
+		break;
+	case SUM_NONE:
+		break;
+	}
+}
+
+int file_digest_finish(struct file_digest *digest, uint8_t out[DIGEST_MAX_LENGTH])
+{
+	switch (digest->algorithm) {
+	case SUM_MD4_OLD:
+	case SUM_MD4:
+		md4_digest(&digest->state.md4, MD4_DIGEST_SIZE, out);
+		break;
+	case SUM_MD5:
+		md5_digest(&digest->state.md5, MD5_DIGEST_SIZE, out);
+		break;
+	case SUM_SHA1:
+		sha1_digest(&digest->state.sha1, SHA1_DIGEST_SIZE, out);
+		break;
+	case SUM_XXH64:
+		put_le64(out, XXH64_digest(digest->xxh64));
+		break;
+	case SUM_XXH3:
+		put_le64(out, XXH3_64bits_digest(digest->xxh3));
+		break;
+	case SUM_XXH128:
+		put_xxh128(out, XXH3_128bits_digest(digest->xxh3));
+		break;
+	case SUM_NONE:
+		out[0] = 0;
+		break;
+	}
+	return digest_length(digest->algorithm);
+}
