@@ -3,7 +3,8 @@
 """Seeds for the fuzzing harnesses from captured sessions: make_corpus.py --captures DIR --output DIR HARNESS...
 
 Every harness gets, from the sessions of ten releases, the client's bytes as they are, without greeting and arguments, and with
-the multiplexing taken off; and the same cut at a few places, since a harness usually starts in the middle of a session.
+the multiplexing taken off; and the same cut at a few places, since a harness usually starts in the middle of a session. The first
+byte of a harness's input chooses protocol, role or form, so each seed gets two arbitrary ones in front.
 """
 import argparse
 import hashlib
@@ -69,12 +70,16 @@ def main():
     parser.add_argument("--output", required=True)
     parser.add_argument("harness", nargs="+")
     options = parser.parse_args()
-    unique = {hashlib.sha1(seed).hexdigest(): seed for seed in seeds(options.captures)}
+    unique = {}
+    for seed in seeds(options.captures):
+        digest = hashlib.sha1(seed).digest()
+        for choice in digest[:2]:
+            unique[f"{choice:02x}-{digest.hex()}"] = bytes([choice]) + seed
     for harness in options.harness:
         directory = os.path.join(options.output, os.path.basename(harness).removeprefix("fuzz_"))
         os.makedirs(directory, exist_ok=True)
-        for digest, seed in unique.items():
-            with open(os.path.join(directory, digest), "wb") as file:
+        for name, seed in unique.items():
+            with open(os.path.join(directory, name), "wb") as file:
                 file.write(seed)
     print(f"{len(unique)} seeds for {len(options.harness)} harnesses")
 
