@@ -104,21 +104,11 @@ static bool load_listener_configuration(struct listener *listener)
 	return listener->config != NULL;
 }
 
-static char *expand(const char *value)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	if (!config_expand(value, &text))
-		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
-	strbuf_add(&text, "", 0);
-	return strbuf_detach(&text);
-}
-
 static void prepare_log(struct listener *listener)
 {
 	const struct module *defaults = &listener->config->defaults;
-	char *file = expand(listener->options->log_file ? listener->options->log_file : defaults->log_file);
-	char *tag = expand(defaults->syslog_tag);
+	char *file = config_text(listener->options->log_file ? listener->options->log_file : defaults->log_file);
+	char *tag = config_text(defaults->syslog_tag);
 
 	daemon_log_init(&listener->log, file, tag, defaults->syslog_facility);
 	free(file);
@@ -155,7 +145,7 @@ static bool get_sockets(struct listener *listener)
 {
 	const struct options *options = listener->options;
 	const struct config_globals *globals = &listener->config->globals;
-	char *address = expand(options->address ? options->address : globals->address);
+	char *address = config_text(options->address ? options->address : globals->address);
 	const struct listen_request request = {
 		.address = address, .port = listener_port(listener), .backlog = globals->listen_backlog,
 		.family = options->ip_family, .verbose = options->verbose > 1,
@@ -215,7 +205,7 @@ static void tell_starter(struct listener *listener, int code)
 
 static int write_pid_file(struct listener *listener)
 {
-	char *path = expand(listener->config->globals.pid_file);
+	char *path = config_text(listener->config->globals.pid_file);
 	const char *what = "open";
 	int code = EXIT_OK;
 

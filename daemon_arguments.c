@@ -279,7 +279,7 @@ static void check_option_paths(struct daemon_session *session)
 void arguments_receive(struct daemon_session *session)
 {
 	const struct module *module = session->module;
-	char *refuse = session_expand(session, module->refuse_options);
+	char *refuse = config_text(module->refuse_options);
 	struct refused_options *refused = refused_options_new(refuse, *module->charset != 0);
 
 	read_and_parse(session, refused);

@@ -32,7 +32,8 @@ struct children {
 struct children *children_new(void)
 {
 	struct children *children = xcalloc(1, sizeof *children);
-	void *shared = mmap(NULL, CHILDREN_MAX * sizeof(atomic_bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t size = CHILDREN_MAX * sizeof(atomic_bool);
+	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (shared == MAP_FAILED)
 		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));

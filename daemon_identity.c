@@ -128,8 +128,8 @@ static void add_groups(struct daemon_session *session, char *list)
 void identity_resolve(struct daemon_session *session)
 {
 	struct identity *identity = &session->identity;
-	char *uid = session_expand(session, session->module->uid);
-	char *gid = session_expand(session, session->module->gid);
+	char *uid = config_text(session->module->uid);
+	char *gid = config_text(session->module->gid);
 	const char *user = *uid ? uid : "nobody";
 	bool root = geteuid() == 0;
 

@@ -134,7 +134,8 @@ static struct addrinfo *resolve(const struct listen_request *request)
 	error = getaddrinfo(*request->address ? request->address : NULL, port, &hints, &found);
 	if (!error)
 		return found;
-	log_error("rsync: getaddrinfo: %s %s: %s", *request->address ? request->address : "(default)", port, gai_strerror(error));
+	log_error("rsync: getaddrinfo: %s %s: %s", *request->address ? request->address : "(default)", port,
+		  gai_strerror(error));
 	return NULL;
 }
 

@@ -87,7 +87,7 @@ void place_resolve(struct daemon_session *session)
 		log_error("the path of module %s needs a user name", module->name);
 		session_refuse(session, "no path setting.");
 	}
-	path = session_expand(session, module->path);
+	path = config_text(module->path);
 	if (!*path) {
 		log_error("No path specified for module %s", module->name);
 		session_refuse(session, "no path setting.");
@@ -110,7 +110,7 @@ static noreturn void refuse_place(struct daemon_session *session, bool chroot, c
 
 static void open_content_root(struct daemon_session *session)
 {
-	char *prefix = session_expand(session, session->module->real_file_prefix);
+	char *prefix = config_text(session->module->real_file_prefix);
 
 	if (*prefix) {
 		session->source.kind = ATTRS_ATTR_TREE;

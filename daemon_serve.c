@@ -75,7 +75,7 @@ static struct session_log *session_log_new(struct daemon_session *session)
 	log->session = session;
 	if (session->options.dry_run || (override ? !*override : !session->module->transfer_logging))
 		return log;
-	log->format = override ? xstrdup(override) : session_expand(session, session->module->log_format);
+	log->format = override ? xstrdup(override) : config_text(session->module->log_format);
 	session->options.log_format_has_i |= format_uses(log->format, 'i');
 	return log;
 }
@@ -123,7 +123,7 @@ static void apply_module_settings(struct daemon_session *session)
 
 static struct chmod_rules *outgoing_chmod(struct daemon_session *session)
 {
-	char *text = session_expand(session, session->module->outgoing_chmod);
+	char *text = config_text(session->module->outgoing_chmod);
 	struct chmod_rules *rules = NULL;
 
 	if (*text && !chmod_parse(&rules, text))
@@ -134,7 +134,7 @@ static struct chmod_rules *outgoing_chmod(struct daemon_session *session)
 
 static struct skip_list *dont_compress(struct daemon_session *session)
 {
-	char *patterns = session_expand(session, session->module->dont_compress);
+	char *patterns = config_text(session->module->dont_compress);
 	struct skip_list *list = NULL;
 
 	if (*patterns) {
@@ -157,7 +157,7 @@ static void check_direction(struct daemon_session *session)
 	const char *why = NULL;
 
 	if (!session->options.sender)
-		why = is_read_only(session) ? "ERROR: module is read only" : "ERROR: this build of rsync-huai cannot receive files";
+		why = is_read_only(session) ? "ERROR: module is read only" : "ERROR: this build cannot receive files";
 	else if (session->module->write_only)
 		why = "ERROR: module is write only";
 	if (!why || session->refusal)
@@ -178,7 +178,8 @@ void daemon_serve(struct daemon_session *session)
 	*module = (struct module_session){
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
 		.outgoing_chmod = outgoing_chmod(session), .dont_compress = dont_compress(session),
-		.read_only = is_read_only(session), .numeric_ids = force_numeric_ids(session), .munge_symlinks = place_munges_symlinks(session),
+		.read_only = is_read_only(session), .numeric_ids = force_numeric_ids(session),
+		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
 		.log_transfer = log->format ? log_transfer : NULL, .log_end = log_end, .log_context = log,

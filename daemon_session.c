@@ -52,17 +52,6 @@ void session_refuse(struct daemon_session *session, const char *fmt, ...)
 	end_quietly(EXIT_STARTCLIENT);
 }
 
-char *session_expand(struct daemon_session *session, const char *value)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	(void)session;
-	if (!config_expand(value, &text))
-		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
-	strbuf_add(&text, "", 0);
-	return strbuf_detach(&text);
-}
-
 char *session_request(const struct daemon_session *session)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -72,7 +61,6 @@ char *session_request(const struct daemon_session *session)
 			strbuf_add_char(&text, ' ');
 		strbuf_add_string(&text, session->request.items[i]);
 	}
-	strbuf_add(&text, "", 0);
 	return strbuf_detach(&text);
 }
 
@@ -98,6 +86,39 @@ static void disarm_deadline(struct daemon_session *session)
 	wire_set_deadline(session->wire, 0, NULL, NULL);
 }
 
+/* --- signals: taken where the session waits, so that the client can be told in good order --- */
+
+static sigset_t ending_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+static void notice_signals(void *context)
+{
+	const struct timespec now = { 0, 0 };
+	sigset_t set = ending_signals();
+
+	(void)context;
+	if (sigtimedwait(&set, NULL, &now) > 0)
+		exit_with(EXIT_SIGNAL);
+}
+
+static void prepare_signals(struct daemon_session *session)
+{
+	sigset_t set = ending_signals();
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	wire_set_wait_hook(session->wire, notice_signals, NULL);
+}
+
 /* --- stages 1 to 6: configuration and peer --- */
 
 static void load_configuration(struct daemon_session *session)
@@ -109,7 +130,7 @@ static void load_configuration(struct daemon_session *session)
 	session->config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
 	if (session->config && !options->log_file) {
 		const struct module *defaults = &session->config->defaults;
-		char *file = session_expand(session, defaults->log_file), *tag = session_expand(session, defaults->syslog_tag);
+		char *file = config_text(defaults->log_file), *tag = config_text(defaults->syslog_tag);
 
 		daemon_log_switch(session->log, file, tag, defaults->syslog_facility);
 		free(file);
@@ -149,7 +170,7 @@ static void read_line(struct daemon_session *session, char *line)
 
 static void send_motd(struct daemon_session *session)
 {
-	char *path = session_expand(session, session->config->globals.motd_file);
+	char *path = config_text(session->config->globals.motd_file);
 	struct strbuf text = STRBUF_INIT;
 
 	if (*path) {
@@ -191,7 +212,7 @@ static noreturn void list_modules(struct daemon_session *session)
 	log_msg(L_LOG, "module-list request from %s (%s)", peer->name, peer->address);
 	for (size_t i = 0; i < session->config->modules.count; i++) {
 		const struct module *module = &session->config->modules.items[i];
-		char *comment = session_expand(session, module->comment);
+		char *comment = config_text(module->comment);
 
 		if (module->list)
 			strbuf_addf(&text, "%-15s\t%s\n", module->name, comment);
@@ -257,7 +278,7 @@ static bool is_allowed(struct daemon_session *session)
 	const struct host_peer host = {
 		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
 	};
-	char *allow = session_expand(session, module->hosts_allow), *deny = session_expand(session, module->hosts_deny);
+	char *allow = config_text(module->hosts_allow), *deny = config_text(module->hosts_deny);
 	bool allowed = hosts_allowed(allow, deny, &host);
 
 	if (learned.length && learned.length < sizeof peer->name)
@@ -309,7 +330,7 @@ static void claim_slot(struct daemon_session *session)
 	session->slot_fd = -1;
 	if (!module->max_connections)
 		return;
-	lock_file = session_expand(session, module->lock_file);
+	lock_file = config_text(module->lock_file);
 	session->slot_fd = fs_take_slot(lock_file, module->max_connections);
 	if (session->slot_fd < 0 && errno == EBUSY) {
 		log_error("max connections (%d) reached", module->max_connections);
@@ -346,7 +367,7 @@ static int open_rule_file(void *context, enum filter_place place, const char *pa
 
 static void add_words(struct daemon_session *session, const char *value, enum filter_style style)
 {
-	char *words = session_expand(session, value);
+	char *words = config_text(value);
 
 	if (*words)
 		filter_add_words(session->hidden, words, style);
@@ -355,7 +376,7 @@ static void add_words(struct daemon_session *session, const char *value, enum fi
 
 static void add_file(struct daemon_session *session, const char *value, enum filter_style style)
 {
-	char *path = session_expand(session, value);
+	char *path = config_text(value);
 
 	if (*path)
 		filter_add_file(session->hidden, path, style);
@@ -384,7 +405,7 @@ static void switch_to_module_log(struct daemon_session *session)
 {
 	const struct module *module = session->module;
 	const char *override = session->daemon_options->log_file;
-	char *file = session_expand(session, module->log_file), *tag = session_expand(session, module->syslog_tag);
+	char *file = config_text(module->log_file), *tag = config_text(module->syslog_tag);
 
 	daemon_log_switch(session->log, override ? override : file, tag, module->syslog_facility);
 	daemon_log_open(session->log);
@@ -434,11 +455,10 @@ void daemon_session_run(const struct session_start *start)
 	session->standalone = start->standalone;
 	session->handshake_done = start->handshake_done;
 	session->handshake_context = start->handshake_context;
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
 	log_set_role("Receiver");
 	log_set_sink(daemon_log_sink(session->log));
 	session->wire = wire_new(start->in_fd, start->out_fd);
+	prepare_signals(session);
 
 	load_configuration(session);
 	identify_peer(session, start->in_fd);

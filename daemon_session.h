@@ -77,8 +77,6 @@ struct daemon_session {
 
 /* Answer "@ERROR: TEXT" and end. */
 noreturn void session_refuse(struct daemon_session *session, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A parameter's value with its references replaced; malloc'ed. */
-char *session_expand(struct daemon_session *session, const char *value);
 
 /* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
 char *session_request(const struct daemon_session *session);

@@ -379,7 +379,6 @@ void config_problem_add(struct config_problems *problems, const char *file, int 
 	va_start(args, fmt);
 	strbuf_vaddf(&text, fmt, args);
 	va_end(args);
-	strbuf_add(&text, "", 0);
 	item.text = strbuf_detach(&text);
 	vec_push(&problems->list, item);
 }

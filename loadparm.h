@@ -95,6 +95,8 @@ const struct module *config_find_module(const struct config *config, const char 
  * text. false if the references add more than 2048 bytes.
  */
 bool config_expand(const char *value, struct strbuf *out);
+/* The expanded value, malloc'ed; one that grows too long ends the process with EXIT_MALLOC. */
+char *config_text(const char *value);
 
 /*
  * The same for a shell command: RSYNC_* values are quoted for the place where they stand. false with *bad (malloc'ed) naming

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/alloc.h"
+#include "lib/exit.h"
 
 #define GROWTH_MAX 2048
 
@@ -50,6 +51,15 @@ bool config_expand(const char *value, struct strbuf *out)
 		}
 	}
 	return true;
+}
+
+char *config_text(const char *value)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (!config_expand(value, &text))
+		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
+	return strbuf_detach(&text);
 }
 
 /* No byte that could end a word, open a quote or start anything in a shell. */

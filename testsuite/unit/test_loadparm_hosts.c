@@ -111,7 +111,8 @@ static void test_an_undetermined_peer_learns_its_name_from_the_list(void **state
 {
 	struct strbuf learned = STRBUF_INIT;
 	const struct host_peer peer = {
-		.address = "192.0.2.7", .name = "UNDETERMINED", .forward_lookup = true, .resolves = resolves, .learned = &learned,
+		.address = "192.0.2.7", .name = "UNDETERMINED", .forward_lookup = true, .resolves = resolves,
+		.learned = &learned,
 	};
 
 	(void)state;
@@ -123,7 +124,8 @@ static void test_an_undetermined_peer_learns_its_name_from_the_list(void **state
 static void test_malformed_tokens_are_reported(void **state)
 {
 	static const char *const good[] = { "", "*", "host.example, @group", "10.1/8", "::1/128", "10.0.0.0/255.255.0.0" };
-	static const char *const bad[] = { "10.0.0.0/33", "10.0.0.0/x", "10.0.0.0/", "1.2.3.4.5", "::1/129", "::1/10.0.0.0", "h/8" };
+	static const char *const bad[] = { "10.0.0.0/33", "10.0.0.0/x", "10.0.0.0/", "1.2.3.4.5", "::1/129",
+					   "::1/10.0.0.0", "h/8" };
 	struct strbuf why = STRBUF_INIT;
 
 	(void)state;

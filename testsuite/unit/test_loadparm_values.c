@@ -47,7 +47,8 @@ static void forget(struct fixture *fixture)
 	fixture->config = NULL;
 }
 
-static struct config *load_as(struct fixture *fixture, enum config_mode mode, char *const *dparams, size_t count, const char *text)
+static struct config *load_as(struct fixture *fixture, enum config_mode mode, char *const *dparams, size_t count,
+			      const char *text)
 {
 	forget(fixture);
 	write_file(fixture->file, text);
@@ -232,8 +233,8 @@ static void test_a_file_that_includes_itself_ends(void **state)
 static void test_prefixes_must_be_directories_when_checked(void **state)
 {
 	struct fixture *fixture = *state;
-	char *text = xasprintf("[m]\nreal file prefix = %s\n[n]\nreal file prefix = %s\n[o]\nreal file prefix = /nonexistent/huai\n",
-			       fixture->directory, fixture->file);
+	char *text = xasprintf("[m]\nreal file prefix = %s\n[n]\nreal file prefix = %s\n"
+			       "[o]\nreal file prefix = /nonexistent/huai\n", fixture->directory, fixture->file);
 
 	assert_non_null(load(*state, text));
 	assert_int_equal(fixture->problems.list.count, 2);
@@ -249,7 +250,8 @@ static void test_prefixes_must_be_directories_when_checked(void **state)
 static void test_include_keeps_its_defaults_to_itself(void **state)
 {
 	struct fixture *fixture = *state;
-	char *text = xasprintf("comment = outer\n[c]\ncomment = x\n&include %s/d\ncomment = after include\n[d]\n", fixture->directory);
+	char *text = xasprintf("comment = outer\n[c]\ncomment = x\n&include %s/d\ncomment = after include\n[d]\n",
+			       fixture->directory);
 	char *path = xasprintf("%s/d", fixture->directory);
 
 	mkdir(path, 0700);
@@ -284,7 +286,8 @@ static void test_merge_is_part_of_the_text(void **state)
 
 static void test_the_listener_reads_up_to_the_first_section(void **state)
 {
-	struct config *config = load_as(*state, CONFIG_LISTENER, NULL, 0, "port = 8730\npid file = /p\n[m]\n[global]\nport = 1\n[b/c]\n");
+	struct config *config = load_as(*state, CONFIG_LISTENER, NULL, 0,
+					"port = 8730\npid file = /p\n[m]\n[global]\nport = 1\n[b/c]\n");
 
 	assert_non_null(config);
 	assert_int_equal(config->globals.port, 8730);
@@ -322,7 +325,8 @@ static void test_references_come_from_the_environment(void **state)
 	(void)state;
 	setenv("HUAI_HOME", "/root", 1);
 	unsetenv("HUAI_NOSUCH");
-	check_expansion("%HUAI_HOME% %%% %HUAI_NOSUCH% %lower% 100% %HUAI_HOME", "/root %%% %HUAI_NOSUCH% %lower% 100% %HUAI_HOME");
+	check_expansion("%HUAI_HOME% %%% %HUAI_NOSUCH% %lower% 100% %HUAI_HOME",
+			"/root %%% %HUAI_NOSUCH% %lower% 100% %HUAI_HOME");
 	memset(huge, 'x', 4000);
 	setenv("HUAI_HUGE", huge, 1);
 	assert_false(config_expand("%HUAI_HUGE%", &out));
@@ -339,7 +343,8 @@ static void test_shell_commands_quote_what_comes_from_outside(void **state)
 	(void)state;
 	setenv("RSYNC_USER_NAME", "joe", 1);
 	setenv("HUAI_HOME", "/root", 1);
-	assert_true(config_expand_command("x %RSYNC_USER_NAME% '%RSYNC_USER_NAME%' \"%RSYNC_USER_NAME%\" %HUAI_HOME% %NOPE%", &out, &bad));
+	assert_true(config_expand_command("x %RSYNC_USER_NAME% '%RSYNC_USER_NAME%' \"%RSYNC_USER_NAME%\" %HUAI_HOME% %NOPE%",
+					  &out, &bad));
 	assert_string_equal(strbuf_text(&out), "x 'joe' 'joe' \"'joe'\" /root %NOPE%");
 	for (int c = 1; c < 256; c++) {
 		const char value[] = { 'a', (char)c, 'b', 0 };
