@@ -265,6 +265,16 @@ static mode_t executable_mode(mode_t source, mode_t old)
 	return old;
 }
 
+/* Does what is there lend its permission bits? A regular file takes them only from another one. */
+static bool is_basis_of_mode(const struct entry *entry, const struct decide_dest *dest)
+{
+	if (!dest->exists)
+		return false;
+	if (entry_is_regular(entry))
+		return S_ISREG(dest->st.mode);
+	return S_ISDIR(dest->st.mode) == entry_is_dir(entry);
+}
+
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
 {
 	const struct options *options = rules->options;
@@ -272,7 +282,7 @@ mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, 
 
 	if (options->perms)
 		return entry->mode & PERMISSION_BITS;
-	if (!dest->exists || S_ISDIR(dest->st.mode) != entry_is_dir(entry))
+	if (!is_basis_of_mode(entry, dest))
 		return entry->mode & 0777 & ~rules->umask;
 	old = dest->st.mode & PERMISSION_BITS;
 	if (options->executability && entry_is_regular(entry))

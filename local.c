@@ -31,6 +31,8 @@ struct run {
 	struct local local;
 	struct options *options;
 	int stdin_copy;          /* -: both sides read the same rules */
+	bool header_is_open;     /* "building file list ... " waits for its "done" */
+	bool header_was_broken;
 	pthread_t signal_thread;
 	bool has_signal_thread;
 	struct timespec started;
@@ -63,6 +65,11 @@ static void emit(void *run_void, enum log_kind kind, const char *text, size_t le
 	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);
 	if (out == stderr)
 		fflush(stdout);
+	if (run->header_is_open) {
+		fputc('\n', out);
+		run->header_is_open = false;
+		run->header_was_broken = true;
+	}
 	fwrite(line, 1, needed, out);
 	fputc('\n', out);
 	free(line);
@@ -207,10 +214,17 @@ static void say_header(struct run *run)
 		return;
 	if (run->local.session.inc_recurse)
 		log_msg(L_CLIENT, "sending incremental file list");
-	else if (level < 2)
-		log_msg(L_CLIENT, "building file list ... done");
-	else
+	else if (level > 1)
 		log_msg(L_CLIENT, "building file list ... ");
+	else
+		run->header_is_open = fputs("building file list ... ", stream_of(options, L_CLIENT)) >= 0;
+}
+
+static void close_header(struct run *run)
+{
+	if (run->header_is_open || run->header_was_broken)
+		fputs("done\n", stream_of(run->options, L_CLIENT));
+	run->header_is_open = false;
 }
 
 /* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case (protocol/06 section 13). */
@@ -359,16 +373,25 @@ static void make_list(struct run *run, size_t sources)
 	say_header(run);
 	add_arguments(run, sources);
 	flist_finish_arguments(local->list);
+	close_header(run);
 }
 
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
-	uint64_t entries = count_first_entries(local);
+	uint64_t entries;
 
+	if (local->loads_all) {
+		local_load_everything(local);
+		report_list_count(local->report);
+		entries = local->loaded_entries;
+	} else {
+		entries = count_first_entries(local);
+	}
+
+	local_choose_destination(local, destination, entries);
 	if (!entries)
 		return;
-	local_choose_destination(local, destination, entries);
 	if (local->single_name)
 		local->deletes = false;
 	local_guard(local);

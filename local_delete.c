@@ -110,7 +110,7 @@ static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
 		    "--force overrides this", local->top_path, strbuf_text(&deletion->path));
 }
 
-static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported);
+static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
 
 /* Empty a directory, in reverse order. */
 static enum outcome delete_contents(struct deletion *deletion, int fd)
@@ -130,7 +130,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 		strbuf_add_path(&deletion->path, entry_name(&names, entry));
 		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry)))
 			outcome = outcome == GONE ? STAYS : outcome;
-		else if (delete_item(deletion, fd, entry_name(&names, entry), true) != GONE)
+		else if (delete_item(deletion, fd, entry_name(&names, entry), true, true) != GONE)
 			outcome = STAYS;
 		strbuf_truncate(&deletion->path, length);
 		filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
@@ -140,7 +140,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 }
 
 static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
-				     bool reported)
+				     bool reported, bool nested)
 {
 	struct local *local = deletion->local;
 	enum outcome outcome;
@@ -159,6 +159,9 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		close(fd);
 	if (outcome != GONE) {
 		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+		/* What lies deeper is tried all the same, and so counts against the limit. */
+		if (nested)
+			limit_reached(local);
 		return outcome;
 	}
 	if (reported && limit_reached(local))
@@ -170,7 +173,7 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	return GONE;
 }
 
-static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported)
+static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
 {
 	struct local *local = deletion->local;
 	enum outcome outcome = GONE;
@@ -180,7 +183,7 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		return GONE;
 	guard_attr_tree(deletion, &st);
 	if (S_ISDIR(st.mode)) {
-		outcome = delete_directory(deletion, dir_fd, name, &st, reported);
+		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
 	} else if (reported && limit_reached(local)) {
 		outcome = LIMITED;
 	} else if (!local->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
@@ -232,7 +235,7 @@ static void delete_or_delay(struct local *local, struct local_dir *dir, const ch
 		vec_push(&local->delayed, delayed);
 		return;
 	}
-	delete_item(&deletion, dir->fd, name, true);
+	delete_item(&deletion, dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
 	filter_set_dir(local->receiver_rules, dir->path);
 }
@@ -266,7 +269,7 @@ void local_delete_delayed(struct local *local)
 		fd = local_open_dir(local, slash ? path : "");
 		if (fd >= 0 && local_may_delete(local)) {
 			start_deletion(&deletion, local, slash ? path : "", slash ? slash + 1 : path, fd);
-			delete_item(&deletion, fd, slash ? slash + 1 : path, true);
+			delete_item(&deletion, fd, slash ? slash + 1 : path, true, false);
 			strbuf_free(&deletion.path);
 		}
 		if (fd >= 0)
@@ -329,7 +332,7 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
 	if (recursive) {
-		gone = delete_item(&deletion, dir->fd, name, false) == GONE;
+		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
 		gone = local->dry_run || fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
@@ -352,7 +355,7 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
 	filter_set_dir(local->receiver_rules, task->dir->path);
 	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
-		delete_item(&deletion, task->dir->fd, name, true);
+		delete_item(&deletion, task->dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
 }
 

@@ -289,18 +289,25 @@ static void end_job(struct file_job *job)
 		close(job->dest_fd);
 }
 
-void local_process_entry(struct task *task, uint32_t index, bool link_decided)
+void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 {
 	const struct entry *entry = &task->entries->items[index];
+	struct options relaxed;
 	struct file_job job;
 
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;
-	if (!link_decided && task->marks && task->marks[index - task->first] == MARK_LINK) {
+	if (turn == TURN_FIRST && task->marks && task->marks[index - task->first] == MARK_LINK) {
 		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
 		return;
 	}
 	start_job(&job, task, index);
+	if (turn == TURN_HAS_ROOM) {
+		/* What was there counts as there for --existing, although it is gone. */
+		relaxed = *job.rules.options;
+		relaxed.existing = false;
+		job.rules.options = &relaxed;
+	}
 	if (look_at_destination(&job))
 		perform(&job);
 	end_job(&job);
@@ -334,5 +341,5 @@ void local_task_run(struct task *task)
 		task->find_surplus = false;
 	}
 	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
-		local_process_entry(task, i, false);
+		local_process_entry(task, i, TURN_FIRST);
 }

@@ -198,7 +198,7 @@ static void link_in_task(struct local *local, struct task *task, uint32_t index,
 /* Nobody leads any more: this member is brought up to date like a single file. */
 static void lead_instead(struct local *local, struct task *task, uint32_t index)
 {
-	local_process_entry(task, index, true);
+	local_process_entry(task, index, TURN_LEADS);
 	local_handle_events(local, task);
 }
 

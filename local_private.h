@@ -199,7 +199,9 @@ int pool_threads(const struct options *options, bool attrs_only);
 /* --- local_file.c (any thread that holds the task) --- */
 
 void local_task_run(struct task *task);                  /* a worker's whole work on a task */
-void local_process_entry(struct task *task, uint32_t index, bool link_decided);
+/* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
+enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };
+void local_process_entry(struct task *task, uint32_t index, enum turn turn);
 void task_event(struct task *task, struct event event);  /* takes over event.text */
 /* A message about a destination object: BEFORE "PATH" AFTER: reason. */
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
@@ -270,6 +272,7 @@ void local_links_free(struct local *local);
 
 /* --- local_run.c (main thread) --- */
 
+void local_load_everything(struct local *local); /* loads_all: before local_run */
 void local_run(struct local *local);
 struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
 void local_task_free(struct task *task);

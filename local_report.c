@@ -19,6 +19,7 @@
 
 #define HELD_MAX 4096
 #define HELD_MS 200
+#define FIRST_UPDATE 32768 /* bytes that a file has when it is first seen to progress */
 
 struct held {
 	char *line;        /* NULL: nothing to print, progress only */
@@ -133,7 +134,7 @@ static void show_held(struct report *report, struct held *held)
 		if (!held->announced)
 			progress_file_start(report->progress, held->size);
 		if (!held->announced && held->size)
-			progress_update(report->progress, held->size);
+			progress_update(report->progress, held->size < FIRST_UPDATE ? held->size : FIRST_UPDATE);
 		progress_file_end(report->progress, held->size, held->position);
 	}
 	free(held->line);
@@ -226,14 +227,17 @@ static bool is_shown(const struct report *report, const struct entry *entry, con
 }
 
 /* -vv without %i: one line by the half that looks, for what is not transferred. */
-static void name_unchanged(struct report *report, int32_t node, const struct entry *entry, const struct event *event)
+static void name_unchanged(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
+			   const char *link)
 {
 	const struct options *options = report->local->options;
 	struct strbuf path = STRBUF_INIT;
 
 	if (options->quiet || options->levels.info[INFO_NAME] < 2 || options->itemize || options->out_format)
 		return;
-	if (event->flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE) || entry_is_dir(entry))
+	bool is_link = event->flags & ITEM_XNAME_FOLLOWS;
+
+	if (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link))
 		return;
 	flist_entry_path(report->local->list, node, entry, &path);
 	log_info("%s%s", strbuf_text(&path), event->touched ? "" : " is uptodate");
@@ -249,7 +253,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		.position = position,
 	};
 
-	name_unchanged(report, node, entry, event);
+	name_unchanged(report, node, entry, event, link);
 	if (is_shown(report, entry, event, link))
 		held.line = format_line(report, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {

@@ -151,7 +151,7 @@ static void redo_entry(struct local *local, struct task *task, uint32_t index)
 		report_item(local->report, task->node, entry, &event, NULL, task->first_position + index);
 		return;
 	}
-	local_process_entry(task, index, true);
+	local_process_entry(task, index, TURN_HAS_ROOM);
 	local_handle_events(local, task);
 }
 
@@ -399,13 +399,11 @@ static void finish_front(struct local *local, struct queue *queue)
 
 /* --- the walk --- */
 
-static void load_everything(struct local *local)
+void local_load_everything(struct local *local)
 {
 	int32_t node;
 
 	note_loaded(local, 0);
-	if (local->preloaded >= 0)
-		note_loaded(local, local->preloaded);
 	while ((node = flist_load_next(local->list)) >= 0) {
 		note_loaded(local, node);
 		local_stop_check(local);
@@ -453,9 +451,6 @@ void local_run(struct local *local)
 {
 	enum delete_when when = local->deletes ? local->options->delete_when : DELETE_NEVER;
 
-	if (local->loads_all)
-		load_everything(local);
-	report_list_count(local->report);
 	if (when == DELETE_BEFORE)
 		local_delete_pass(local);
 	walk(local);
