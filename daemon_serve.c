@@ -33,7 +33,8 @@ static void log_transfer(void *context, const char *path, const struct entry *en
 		.look = { .flags = item_flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
 			  .unknown = session->protocol < 29 },
 		.name = path, .shown = path, .length = entry->size, .transferred = literal, .mtime = entry->mtime,
-		.uid = entry->uid, .gid = entry->gid, .address = session->peer.address,
+		.uid = session->options.owner ? entry->uid : 0, .gid = entry->gid, .group_not_kept = !session->options.group,
+		.address = session->peer.address,
 		.host = named ? session->peer.name : "UNDETERMINED", .module = session->module->name,
 		.module_path = session->place.path, .user = "", .pid = (int)getpid(), .operation = "send",
 	};
