@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Finding blocks by their weak sum at every offset of the source, confirming them by the strong one (protocol/03 section 5). */
+#include "delta/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "delta/rolling.h"
+#include "delta/source_file.h"
+#include "lib/alloc.h"
+
+#define LITERAL_STEP (128 * 1024)  /* literals are handed on in pieces of this size */
+#define CANDIDATES_MAX 1024        /* blocks looked at for one offset */
+#define NONE UINT32_MAX
+/* Blocks longer than this (below protocol 30 a peer may ask for 2^29) would need a window of their size: sent literally. */
+#define BLOCK_MAX (32 << 20)
+
+/*
+ * Work that leads to nothing, in bytes hashed or their equivalent, may cost as much as hashing the source this many times.
+ * When it is used up the rest of the file is sent literally (protocol/08 S-056).
+ */
+#define WASTE_FACTOR 16
+#define WASTE_BASE (16 << 20)
+#define CANDIDATE_COST 16
+#define DIGEST_COST 64
+
+struct matcher {
+	const struct match_request *request;
+	struct token_writer *tokens;
+	struct match_stats *stats;
+	struct file_digest *digest;
+
+	const struct block_sums *sums;
+	size_t block_length;
+	int strong_length;
+	uint32_t *heads, *nexts; /* chains of blocks by weak sum */
+	int shift;               /* 32 less the bits of a bucket number */
+	uint8_t *kept_place;     /* in place: blocks known to stand unchanged, a bit each */
+
+	uint64_t pending;        /* where the literal not yet written starts */
+	uint64_t waste_left;
+	int32_t expected;        /* the block after the last match */
+};
+
+/* --- the table of blocks --- */
+
+static uint32_t bucket_of(const struct matcher *matcher, uint32_t weak)
+{
+	return (weak * 0x9e3779b1u) >> matcher->shift;
+}
+
+static const uint8_t *strong_of(const struct matcher *matcher, uint32_t block)
+{
+	return matcher->sums->strong + (size_t)block * (size_t)matcher->strong_length;
+}
+
+static size_t length_of(const struct matcher *matcher, uint32_t block)
+{
+	const struct sum_head *head = &matcher->sums->head;
+
+	return block == (uint32_t)head->count - 1 && head->remainder ? (size_t)head->remainder : matcher->block_length;
+}
+
+/* Is an equal block in the chain already? In place every copy counts, since each is readable at other times. */
+static bool is_repeated(const struct matcher *matcher, uint32_t head, uint32_t block, uint64_t *looks)
+{
+	uint64_t stop = *looks + CANDIDATES_MAX;
+
+	if (matcher->request->in_place)
+		return false;
+	for (uint32_t other = head; other != NONE && *looks < stop; other = matcher->nexts[other], ++*looks)
+		if (matcher->sums->weak[other] == matcher->sums->weak[block]
+		    && !memcmp(strong_of(matcher, other), strong_of(matcher, block), (size_t)matcher->strong_length))
+			return true;
+	return false;
+}
+
+static void build_table(struct matcher *matcher)
+{
+	uint32_t count = (uint32_t)matcher->sums->head.count;
+	/* A peer may forge one long chain: then looking for repetitions stops. */
+	uint64_t looks = 0, looks_max = 64ull * count;
+	int bits = 10;
+
+	while (bits < 30 && 1u << bits < count * 2ull)
+		bits++;
+	matcher->shift = 32 - bits;
+	matcher->heads = xrealloc_array(NULL, (size_t)1 << bits, sizeof *matcher->heads);
+	memset(matcher->heads, 0xff, ((size_t)1 << bits) * sizeof *matcher->heads);
+	matcher->nexts = xrealloc_array(NULL, count, sizeof *matcher->nexts);
+	/* Backwards, so that a chain starts with the earliest block. Only blocks of full length are looked for by rolling. */
+	for (uint32_t block = count; block-- > 0;) {
+		uint32_t *head = &matcher->heads[bucket_of(matcher, matcher->sums->weak[block])];
+		if (length_of(matcher, block) != matcher->block_length)
+			continue;
+		if (looks < looks_max && is_repeated(matcher, *head, block, &looks))
+			continue;
+		matcher->nexts[block] = *head;
+		*head = block;
+	}
+}
+
+/* --- in place: which blocks can the receiver still read? (5.3) --- */
+
+static bool stands_unchanged(const struct matcher *matcher, uint32_t block)
+{
+	return matcher->kept_place[block / 8] & (1 << block % 8);
+}
+
+static bool is_readable(const struct matcher *matcher, uint32_t block, uint64_t offset)
+{
+	if (!matcher->request->in_place)
+		return true;
+	return (uint64_t)block * matcher->block_length >= offset || stands_unchanged(matcher, block);
+}
+
+static void note_use(struct matcher *matcher, uint32_t block, uint64_t offset)
+{
+	if (matcher->request->in_place && (uint64_t)block * matcher->block_length == offset)
+		matcher->kept_place[block / 8] |= (uint8_t)(1 << block % 8);
+}
+
+/* --- one offset --- */
+
+/* The window at an offset, its strong sum computed at most once. */
+struct window {
+	const uint8_t *data;
+	size_t length;
+	uint64_t offset;
+	uint32_t weak;
+	bool hashed;
+	uint8_t strong[DIGEST_MAX_LENGTH];
+};
+
+static void waste(struct matcher *matcher, uint64_t cost)
+{
+	matcher->waste_left = matcher->waste_left > cost ? matcher->waste_left - cost : 0;
+}
+
+static bool block_matches(struct matcher *matcher, struct window *window, uint32_t block)
+{
+	if (matcher->sums->weak[block] != window->weak || length_of(matcher, block) != window->length
+	    || !is_readable(matcher, block, window->offset))
+		return false;
+	if (!window->hashed) {
+		block_digest_compute(&matcher->request->block, window->data, window->length, window->strong);
+		window->hashed = true;
+		matcher->stats->hash_hits++;
+	}
+	return !memcmp(window->strong, strong_of(matcher, block), (size_t)matcher->strong_length);
+}
+
+/* In place the block at the output's own position is best: the receiver only seeks. */
+static bool own_place_matches(struct matcher *matcher, struct window *window, uint32_t *block)
+{
+	uint64_t own = window->offset / matcher->block_length;
+
+	if (!matcher->request->in_place || window->offset % matcher->block_length || own >= (uint64_t)matcher->sums->head.count)
+		return false;
+	*block = (uint32_t)own;
+	return block_matches(matcher, window, *block);
+}
+
+static bool expected_matches(struct matcher *matcher, struct window *window, uint32_t *block)
+{
+	if (matcher->expected < 0 || matcher->expected >= matcher->sums->head.count)
+		return false;
+	*block = (uint32_t)matcher->expected;
+	return block_matches(matcher, window, *block);
+}
+
+/* Look for a block that equals the window. */
+static bool find_block(struct matcher *matcher, struct window *window, uint32_t *block)
+{
+	uint32_t candidate = matcher->heads[bucket_of(matcher, window->weak)];
+	int looked = 0;
+
+	if (own_place_matches(matcher, window, block) || expected_matches(matcher, window, block))
+		return true;
+	for (; candidate != NONE && looked < CANDIDATES_MAX; candidate = matcher->nexts[candidate], looked++) {
+		if (!block_matches(matcher, window, candidate))
+			continue;
+		*block = candidate;
+		return true;
+	}
+	if (window->hashed)
+		matcher->stats->false_alarms++;
+	waste(matcher, (uint64_t)looked * CANDIDATE_COST + (window->hashed ? window->length + DIGEST_COST : 0));
+	return false;
+}
+
+/* --- output --- */
+
+/* Write the literal bytes pending .. up_to. */
+static void write_literal(struct matcher *matcher, uint64_t up_to)
+{
+	while (matcher->pending < up_to) {
+		size_t available;
+		uint64_t rest = up_to - matcher->pending;
+		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
+		const uint8_t *data = source_file_look(matcher->request->source, matcher->pending, matcher->pending, step, &available);
+
+		token_literal(matcher->tokens, data, step);
+		matcher->stats->literal_bytes += step;
+		matcher->pending += step;
+	}
+}
+
+static void write_match(struct matcher *matcher, const struct window *window, uint32_t block)
+{
+	note_use(matcher, block, window->offset);
+	token_block(matcher->tokens, (int32_t)block, window->data, window->length);
+	matcher->stats->matched_bytes += window->length;
+	matcher->stats->matches++;
+	matcher->expected = (int32_t)block + 1;
+	matcher->pending = window->offset + window->length;
+}
+
+/* A match at the window: the literal before it, then the block. The window's data is found again behind the literal. */
+static void take_match(struct matcher *matcher, struct window *window, uint32_t block)
+{
+	size_t available;
+
+	write_literal(matcher, window->offset);
+	window->data = source_file_look(matcher->request->source, window->offset, window->offset, window->length, &available);
+	write_match(matcher, window, block);
+}
+
+/* --- the scan --- */
+
+/*
+ * Roll the window from `offset` on until a bucket is not empty or `steps` are done; data holds steps + block_length bytes.
+ * Returns the number of steps.
+ */
+static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t steps, uint32_t *weak)
+{
+	uint32_t s1 = *weak & 0xffff, s2 = *weak >> 16;
+	uint32_t length = (uint32_t)matcher->block_length;
+	const int8_t *out = (const int8_t *)data, *in = out + length;
+	size_t step;
+
+	for (step = 0; step < steps; step++) {
+		uint32_t sum = (s1 & 0xffff) | s2 << 16;
+		if (matcher->heads[bucket_of(matcher, sum)] != NONE)
+			break;
+		s1 += (uint32_t)(in[step] - out[step]);
+		s2 += s1 - length * (uint32_t)(int32_t)out[step];
+	}
+	*weak = (s1 & 0xffff) | s2 << 16;
+	return step;
+}
+
+static uint32_t roll_once(uint32_t weak, uint32_t length, const uint8_t *data)
+{
+	uint32_t s1 = weak & 0xffff, s2 = weak >> 16;
+	int32_t out = (int8_t)data[0], in = (int8_t)data[length];
+
+	s1 += (uint32_t)(in - out);
+	s2 += s1 - length * (uint32_t)out;
+	return (s1 & 0xffff) | s2 << 16;
+}
+
+/* All windows of full length. */
+static void scan_full_windows(struct matcher *matcher)
+{
+	struct source_file *source = matcher->request->source;
+	uint64_t size = matcher->request->size;
+	size_t length = matcher->block_length, available;
+	uint64_t offset = 0;
+	bool fresh = true;
+	struct window window = { .length = length };
+
+	while (length <= size - offset && matcher->waste_left) {
+		if (offset - matcher->pending >= LITERAL_STEP)
+			write_literal(matcher, offset);
+		window.data = source_file_look(source, matcher->pending, offset, length + 1, &available);
+		if (fresh)
+			window.weak = rolling_compute(window.data, length);
+		fresh = false;
+		/* Not farther than what pends may grow, and than the bytes that are there. */
+		size_t steps = available > length ? available - length : 0;
+		if (steps > LITERAL_STEP)
+			steps = LITERAL_STEP;
+		size_t rolled = roll(matcher, window.data, steps, &window.weak);
+		uint32_t block;
+
+		offset += rolled;
+		window.data += rolled;
+		window.offset = offset;
+		window.hashed = false;
+		if (rolled == steps && steps)
+			continue;
+		if (find_block(matcher, &window, &block)) {
+			take_match(matcher, &window, block);
+			offset = matcher->pending;
+			fresh = true;
+		} else if (available - rolled > length) {
+			window.weak = roll_once(window.weak, (uint32_t)length, window.data);
+			offset++;
+		} else {
+			break;
+		}
+	}
+}
+
+/* The short last block can only stand at the very end of the source. */
+static void match_last_block(struct matcher *matcher)
+{
+	const struct sum_head *head = &matcher->sums->head;
+	uint64_t size = matcher->request->size;
+	size_t length = (size_t)head->remainder, available;
+	struct window window = { .length = length, .offset = size - length };
+	uint32_t block = (uint32_t)head->count - 1;
+
+	if (!length || length >= matcher->block_length || size - matcher->pending < length)
+		return;
+	/* What pends may be longer than the window holds. */
+	if (window.offset - matcher->pending >= LITERAL_STEP)
+		write_literal(matcher, window.offset);
+	window.data = source_file_look(matcher->request->source, matcher->pending, window.offset, length, &available);
+	window.weak = rolling_compute(window.data, length);
+	if (block_matches(matcher, &window, block))
+		take_match(matcher, &window, block);
+}
+
+static void digest_seen(void *context, const void *data, size_t length)
+{
+	struct matcher *matcher = context;
+
+	file_digest_update(matcher->digest, data, length);
+	wire_keep_alive(token_session(matcher->tokens)->wire);
+}
+
+/* --append: skip what the peer has; the verifying form hashes it. */
+static void skip_prefix(struct matcher *matcher, uint64_t from)
+{
+	struct source_file *source = matcher->request->source;
+	size_t available;
+
+	source_file_open_window(source, matcher->request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, matcher);
+	for (uint64_t at = 0; matcher->request->append_verify && at < from;) {
+		uint64_t rest = from - at;
+		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
+		source_file_look(source, at, at, step, &available);
+		at += step;
+	}
+	matcher->pending = from;
+}
+
+static bool can_match(const struct match_request *request)
+{
+	const struct sum_head *head = &request->sums->head;
+
+	return head->count > 0 && head->strong_length > 0 && head->block_length <= BLOCK_MAX && !request->append_from
+	       && request->sums->weak;
+}
+
+static void match_blocks(struct matcher *matcher)
+{
+	const struct match_request *request = matcher->request;
+
+	matcher->sums = request->sums;
+	matcher->block_length = (size_t)request->sums->head.block_length;
+	matcher->strong_length = request->sums->head.strong_length;
+	matcher->expected = 0;
+	matcher->waste_left = WASTE_BASE + WASTE_FACTOR * (request->size + (uint64_t)request->sums->head.count);
+	if (request->in_place)
+		matcher->kept_place = xcalloc((size_t)request->sums->head.count / 8 + 1, 1);
+	build_table(matcher);
+	source_file_open_window(request->source, 0, matcher->block_length * 2 + 2 * LITERAL_STEP, digest_seen, matcher);
+	scan_full_windows(matcher);
+	match_last_block(matcher);
+	free(matcher->heads);
+	free(matcher->nexts);
+	free(matcher->kept_place);
+}
+
+/* A digest that cannot be right, for content that could not be read (protocol/03 section 7.8). */
+static void spoil(uint8_t digest[DIGEST_MAX_LENGTH], int length)
+{
+	static const uint8_t zeros[DIGEST_MAX_LENGTH];
+	bool is_zero = !memcmp(digest, zeros, (size_t)length);
+
+	memset(digest, 0, DIGEST_MAX_LENGTH);
+	if (is_zero)
+		digest[length - 1] = 1;
+}
+
+int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
+	       uint8_t digest[DIGEST_MAX_LENGTH])
+{
+	struct matcher matcher = { .request = request, .tokens = tokens, .stats = stats, .digest = file_digest_new() };
+	int error, length;
+
+	file_digest_start(matcher.digest, request->file_sum, request->seed);
+	if (can_match(request))
+		match_blocks(&matcher);
+	else
+		skip_prefix(&matcher, request->append_from < request->size ? request->append_from : request->size);
+	write_literal(&matcher, request->size);
+	token_end_file(tokens);
+	length = file_digest_finish(matcher.digest, digest);
+	if (source_file_failed(request->source, &error))
+		spoil(digest, length);
+	file_digest_free(matcher.digest);
+	return length;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The token stream: plain, and the framing that all compressors share (protocol/03 sections 6.1 and 6.2). */
+#include "delta/token.h"
+
+#include <stdlib.h>
+
+#include "delta/token_private.h"
+#include "lib/alloc.h"
+
+#define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
+#define RUN_MAX 65536       /* blocks in one run */
+#define REL_MAX 63
+
+enum token_flag {
+	END_FLAG = 0x00,
+	TOKEN_LONG = 0x20,
+	TOKENRUN_LONG = 0x21,
+	DEFLATED_DATA = 0x40,
+	TOKEN_REL = 0x80,
+	TOKENRUN_REL = 0xc0,
+};
+
+struct token_writer {
+	struct session *session;
+	const struct token_codec *codec; /* NULL: plain */
+	void *state;
+	int32_t base;       /* last block written in this file */
+	int32_t run_start;  /* blocks not yet written */
+	int32_t run_length;
+	bool unsynced;      /* literals since the last block */
+};
+
+static const struct token_codec *codec_of(enum compress_algorithm algorithm)
+{
+	switch (algorithm) {
+	case COMPRESS_ZLIB:
+		return token_codec_zlib();
+	case COMPRESS_ZLIBX:
+		return token_codec_zlibx();
+	case COMPRESS_ZSTD:
+		return token_codec_zstd();
+	case COMPRESS_LZ4:
+		return token_codec_lz4();
+	case COMPRESS_NONE:
+		break;
+	}
+	return NULL;
+}
+
+struct token_writer *token_writer_new(struct session *session)
+{
+	struct token_writer *writer = xcalloc(1, sizeof *writer);
+
+	writer->session = session;
+	writer->codec = codec_of(session->compress);
+	if (writer->codec)
+		writer->state = writer->codec->new(writer);
+	return writer;
+}
+
+void token_writer_free(struct token_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->codec)
+		writer->codec->free(writer->state);
+	free(writer);
+}
+
+struct session *token_session(struct token_writer *writer)
+{
+	return writer->session;
+}
+
+int token_wants_block_data(const struct token_writer *writer)
+{
+	return writer->codec && writer->codec->block;
+}
+
+void token_start_file(struct token_writer *writer, int level_off)
+{
+	writer->base = writer->run_length = 0;
+	writer->unsynced = false;
+	if (writer->codec)
+		writer->codec->start_file(writer->state, level_off);
+}
+
+/* --- plain --- */
+
+static void plain_literal(struct wire *wire, const char *data, size_t length)
+{
+	while (length) {
+		size_t run = length < PLAIN_RUN_MAX ? length : PLAIN_RUN_MAX;
+		wire_write_int(wire, (int32_t)run);
+		wire_write(wire, data, run);
+		data += run;
+		length -= run;
+	}
+}
+
+/* --- compressed --- */
+
+void token_write_chunk(struct token_writer *writer, const void *data, size_t length)
+{
+	struct wire *wire = writer->session->wire;
+
+	wire_write_byte(wire, (uint8_t)(DEFLATED_DATA | length >> 8));
+	wire_write_byte(wire, (uint8_t)length);
+	wire_write(wire, data, length);
+}
+
+static void write_run(struct token_writer *writer)
+{
+	struct wire *wire = writer->session->wire;
+	int32_t step = writer->run_start - writer->base, more = writer->run_length - 1;
+
+	if (!writer->run_length)
+		return;
+	if (step >= 0 && step <= REL_MAX) {
+		wire_write_byte(wire, (uint8_t)((more ? TOKENRUN_REL : TOKEN_REL) | step));
+	} else {
+		wire_write_byte(wire, more ? TOKENRUN_LONG : TOKEN_LONG);
+		wire_write_int(wire, writer->run_start);
+	}
+	if (more)
+		wire_write_short(wire, (uint16_t)more);
+	writer->base = writer->run_start + more;
+	writer->run_length = 0;
+}
+
+static void sync(struct token_writer *writer)
+{
+	if (writer->unsynced)
+		writer->codec->sync(writer->state);
+	writer->unsynced = false;
+}
+
+void token_literal(struct token_writer *writer, const void *data, size_t length)
+{
+	if (!length)
+		return;
+	if (!writer->codec) {
+		plain_literal(writer->session->wire, data, length);
+		return;
+	}
+	write_run(writer);
+	writer->codec->literal(writer->state, data, length);
+	writer->unsynced = true;
+}
+
+void token_block(struct token_writer *writer, int32_t block, const void *data, size_t length)
+{
+	if (!writer->codec) {
+		wire_write_int(writer->session->wire, -1 - block);
+		return;
+	}
+	sync(writer);
+	if (writer->run_length && (block != writer->run_start + writer->run_length || writer->run_length == RUN_MAX))
+		write_run(writer);
+	if (!writer->run_length)
+		writer->run_start = block;
+	writer->run_length++;
+	if (writer->codec->block)
+		writer->codec->block(writer->state, data, length);
+}
+
+void token_end_file(struct token_writer *writer)
+{
+	if (!writer->codec) {
+		wire_write_int(writer->session->wire, 0);
+		return;
+	}
+	sync(writer);
+	write_run(writer);
+	wire_write_byte(writer->session->wire, END_FLAG);
+}
