@@ -103,6 +103,7 @@ static void append_rule(const struct reader *reader, const struct parsed *parsed
 	struct filter_list *list = reader->list;
 	struct rule rule = { .action = (uint8_t)parsed->action, .flags = parsed->flags, .home = reader->out };
 
+	count_rule(list, reader->out, parsed->length);
 	rule.pattern = copy_pattern(list, parsed);
 	if (reader->origin)
 		rule.flags |= RULE_FROM_FILE;
@@ -120,7 +121,6 @@ static void append_rule(const struct reader *reader, const struct parsed *parsed
 		rule.cvs = cvs_segment(reader, rule.flags);
 	else
 		rule_prepare(&rule);
-	count_rule(list, reader->out, parsed->length);
 	vec_push(&reader->out->rules, rule);
 }
 

@@ -92,15 +92,13 @@ static inline void jump_back(void *context, int code)
 
 /* --- the list on the wire --- */
 
-/* What filter_send writes, rule after rule with "|" between; "(none)" if not even an end marker was sent. Free it. */
-static inline char *sent_rules(struct filter_list *list, int protocol, bool is_sender, bool wanted)
+/* What a wire has collected, rule after rule with "|" between; "(none)" if not even an end marker was sent. Free it. */
+static inline char *written_rules(struct wire *wire)
 {
-	struct session session = { .wire = wire_new_memory("", 0), .protocol = protocol, .is_sender = is_sender };
 	struct strbuf text = STRBUF_INIT;
 	size_t length;
+	const uint8_t *at = wire_test_output(wire, &length);
 
-	filter_send(list, &session, wanted);
-	const uint8_t *at = wire_test_output(session.wire, &length);
 	if (!length)
 		strbuf_add_string(&text, "(none)");
 	for (uint32_t size; length >= 4; at += size, length -= size) {
@@ -114,8 +112,18 @@ static inline char *sent_rules(struct filter_list *list, int protocol, bool is_s
 		assert_true(size <= length);
 		strbuf_addf(&text, "%s%.*s", text.length ? "|" : "", (int)size, (const char *)at);
 	}
-	wire_free(session.wire);
 	return text.data ? strbuf_detach(&text) : strdup("");
+}
+
+/* What filter_send writes. */
+static inline char *sent_rules(struct filter_list *list, int protocol, bool is_sender, bool wanted)
+{
+	struct session session = { .wire = wire_new_memory("", 0), .protocol = protocol, .is_sender = is_sender };
+
+	filter_send(list, &session, wanted);
+	char *text = written_rules(session.wire);
+	wire_free(session.wire);
+	return text;
 }
 
 #endif

@@ -28,18 +28,22 @@ static void check(const struct exchange *exchange)
 {
 	struct filter_list *list =
 		build(exchange->rules, exchange->delete_excluded, exchange->is_sender, exchange->protocol, false);
+	struct session session = {
+		.wire = wire_new_memory("", 0), .protocol = exchange->protocol, .is_sender = exchange->is_sender,
+	};
 	struct ending ending;
-	char *volatile sent = NULL;
 
-	RUN(&ending, sent = sent_rules(list, exchange->protocol, exchange->is_sender, exchange->wanted));
+	RUN(&ending, filter_send(list, &session, exchange->wanted));
 	if (exchange->sent) {
+		char *sent = written_rules(session.wire);
 		assert_int_equal(ending.code, -1);
 		assert_string_equal(sent, exchange->sent);
+		free(sent);
 	} else {
 		assert_int_equal(ending.code, EXIT_PROTOCOL);
 		assert_string_equal(ending.text, "filter rules are too modern for remote rsync.\n");
 	}
-	free(sent);
+	wire_free(session.wire);
 	filter_free(list);
 }
 
