@@ -196,5 +196,7 @@ void daemon_serve(struct daemon_session *session)
 	server->startup_error = session->refusal;
 	server->startup_code = session->refusal_code;
 	exit_push_hook(log_broken_end, log);
+	if (!session->refusal && !(module->read_only && session->options.remove_source_files))
+		log_msg(L_LOG, "building file list");
 	server_run(server);
 }

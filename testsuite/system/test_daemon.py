@@ -642,6 +642,21 @@ path = {tree}
         assert push.code != 0 and b"ERROR: module is read only" in push.stderr, push.text
 
 
+def test_what_the_attr_tree_missed_is_counted(place):
+    os.mkdir(f"{place}/real")
+    for name in ("same", "grown", "gone"):
+        trees.write(f"{place}/real/{name}", b"content")
+    attr_tree(f"{place}/real", f"{place}/attrs")
+    trees.write(f"{place}/real/grown", b"more content than before")
+    os.unlink(f"{place}/real/gone")
+    config = f"use chroot = no\n{IDENTITY}[mod]\npath = {place}/attrs\nreal file prefix = {place}/real\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        result = harness.run(harness.STOCK, "-a", daemon.url("mod/"), f"{place}/out/")
+        assert result.code == 24, result.text
+        assert contents(f"{place}/out") == contents(f"{place}/real")
+        wait_for(lambda: "module mod: 1 stale and 1 missing files" in daemon.log())
+
+
 def test_a_prefix_that_vanishes_is_an_error_without_its_cause(place, tree):
     os.mkdir(f"{place}/real")
     config = f"use chroot = no\n{IDENTITY}[mod]\npath = {tree}\nreal file prefix = {place}/real\n"
