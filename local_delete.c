@@ -242,6 +242,7 @@ static void delete_or_delay(struct local *local, struct local_dir *dir, const ch
 
 static void delete_names(struct local *local, struct local_dir *dir, const struct entries *names)
 {
+	atomic_store(&dir->touched, true);
 	filter_set_dir(local->receiver_rules, dir->path);
 	for (uint32_t i = names->count; i-- > 0;)
 		delete_or_delay(local, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
@@ -330,6 +331,7 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 	bool recursive = local->options->delete_when != DELETE_NEVER || local->options->force, gone;
 	struct deletion deletion;
 
+	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
 	if (recursive) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
@@ -352,6 +354,7 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 
 	if (task->dir->fd < 0 || fs_lstat_at(task->dir->fd, name, &st) < 0)
 		return;
+	atomic_store(&task->dir->touched, true);
 	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
 	filter_set_dir(local->receiver_rules, task->dir->path);
 	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode)))

@@ -56,17 +56,32 @@ void local_dir_release(struct local_dir *dir)
 static void learn_default_acl(struct local_dir *dir)
 {
 	struct fs_root here = { .fd = dir->fd };
+	int state = ACL_NONE;
 	struct fs_acl acl;
 	unsigned group;
 
-	if (dir->fd < 0 || fs_acl_read(&here, ".", 1, &acl) < 0)
-		return;
-	if (acl.user_obj != FS_ACL_ABSENT) {
-		group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
-		dir->default_acl = true;
-		dir->umask = ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777;
+	if (dir->fd >= 0 && fs_acl_read(&here, ".", 1, &acl) == 0) {
+		if (acl.user_obj != FS_ACL_ABSENT) {
+			group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
+			atomic_store(&dir->acl_umask, ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777);
+			state = ACL_DEFAULT;
+		}
+		fs_acl_free(&acl);
 	}
-	fs_acl_free(&acl);
+	/* Two threads may both look; they see the same. */
+	atomic_store(&dir->acl_state, state);
+}
+
+mode_t local_dir_umask(struct local *local, struct local_dir *dir)
+{
+	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
+		learn_default_acl(dir);
+	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : local->rules.umask;
+}
+
+bool local_dir_has_default_acl(struct local_dir *dir)
+{
+	return atomic_load(&dir->acl_state) == ACL_DEFAULT;
 }
 
 static void refuse_source(struct local *local, int fd)
@@ -133,11 +148,14 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	struct decide_rules rules = local->rules;
 	struct fs_stat st;
 
-	rules.umask = parent->umask;
+	rules.umask = local_dir_umask(local, parent);
+	atomic_store(&parent->touched, true);
+	atomic_store(&dir->touched, true);
+	/* A default ACL is inherited. */
+	atomic_store(&dir->acl_umask, atomic_load(&parent->acl_umask));
+	atomic_store(&dir->acl_state, atomic_load(&parent->acl_state));
 	dir->fresh = true;
 	dir->absent = local->dry_run;
-	dir->default_acl = parent->default_acl;
-	dir->umask = parent->umask;
 	dir->mode = decide_mode(&rules, &dir->entry, nothing);
 	if (local->dry_run)
 		return;
@@ -158,18 +176,25 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	dress_directory(local, dir, &st);
 }
 
+static void note_time(struct local *local, struct local_dir *dir, const struct decide_dest *dest)
+{
+	dir->old_mtime = dest->st.mtime;
+	dir->old_mtime_nsec = dest->st.mtime_nsec;
+	dir->time_agrees = !decide_keeps_time(local->options, &dir->entry)
+			   || decide_same_time(local->options->modify_window, dir->old_mtime, dir->old_mtime_nsec, dir->entry.mtime,
+					       dir->entry.mtime_nsec);
+}
+
 static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
 			    const struct decide_dest *dest)
 {
 	dir->mode = decide_mode(&local->rules, &dir->entry, dest);
-	dir->old_mtime = dest->st.mtime;
-	dir->old_mtime_nsec = dest->st.mtime_nsec;
+	note_time(local, dir, dest);
 	dir->fd = open_directory(local, parent, name, &dest->st);
 	if (dir->fd < 0) {
 		skip_contents(local, dir, errno, "recv_generator: opendir ");
 		return;
 	}
-	learn_default_acl(dir);
 	dir->has_entry = true;
 	if (!local->dry_run)
 		dress_directory(local, dir, &dest->st);
@@ -232,6 +257,8 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		dir->skipped = true;
 		return;
 	}
+	if (decision.make_room)
+		atomic_store(&parent->touched, true);
 	if (decision.make_room && !local->dry_run && fs_unlink_at(parent->fd, name) < 0) {
 		skip_contents(local, dir, errno, "delete_file: unlink ");
 		return;
@@ -241,7 +268,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	if (decision.action == ACTION_MAKE) {
 		make_directory(local, parent, dir, name, &nothing);
 		if (quiet && dir->fd >= 0 && local->options->perms)
-			fs_chmod_at(dir->fd, ".", 0777 & ~dir->umask);
+			fs_chmod_at(dir->fd, ".", 0777 & ~local_dir_umask(local, dir));
 	} else {
 		enter_directory(local, parent, dir, name, &dest);
 	}
@@ -261,22 +288,20 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
 	dir->absent = dir->fd < 0;
 	dir->fresh = local->top_is_new;
-	if (dir->fd >= 0) {
-		learn_default_acl(dir);
+	atomic_store(&dir->touched, local->top_is_new);
+	if (dir->fd >= 0)
 		fs_stat_at_fd(dir->fd, &dest.st);
-	}
 	if (dot < 0)
 		return;
 	dir->entry = entries->items[dot];
 	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
 	dest.exists = !local->top_is_new;
-	dir->old_mtime = dest.st.mtime;
-	dir->old_mtime_nsec = dest.st.mtime_nsec;
+	note_time(local, dir, &dest);
 	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (dir->fd >= 0) {
 		struct decide_rules rules = local->rules;
 
-		rules.umask = dir->umask;
+		rules.umask = local_dir_umask(local, dir);
 		dir->mode = decide_mode(&rules, &dir->entry, &dest);
 		dir->has_entry = true;
 		if (!local->dry_run)
@@ -294,7 +319,6 @@ static struct local_dir *new_dir(struct local *local, int32_t node, struct local
 	dir->fd = -1;
 	dir->node = node;
 	dir->parent = parent;
-	dir->umask = local->rules.umask;
 	atomic_store(&dir->new_gid, -1);
 	if (parent)
 		local_dir_hold(parent);
@@ -352,6 +376,9 @@ static void finish_now(struct local *local, struct local_dir *dir)
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
 	struct fs_stat st;
 
+	/* What nobody has touched is as it was seen before, and its time was compared then. */
+	if (!atomic_load(&dir->touched) && !dir->mode_pending && dir->time_agrees)
+		return;
 	if (fs_lstat_at(dir->fd, ".", &st) < 0)
 		return;
 	if (time_is_off(local, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
@@ -381,6 +408,7 @@ void local_dir_finish_late(struct local *local)
 		struct local_dir *dir = local->late.items[i];
 
 		dir->fd = local_open_dir(local, dir->path);
+		atomic_store(&dir->touched, true);
 		if (dir->fd >= 0)
 			finish_now(local, dir);
 		local_dir_release(dir);

@@ -265,6 +265,10 @@ static void perform(struct file_job *job)
 			return;
 	}
 	decide(&job->rules, job->task->entries, job->entry, &job->dest, &probe, &job->decision);
+	if ((job->decision.action == ACTION_COPY || job->decision.action == ACTION_MAKE) && !job->local->dry_run) {
+		atomic_store(&job->dir->touched, true);
+		job->rules.umask = local_dir_umask(job->local, job->dir);
+	}
 	if (job->decision.action == ACTION_SKIP)
 		say_skipped(job);
 	else if (job->decision.action == ACTION_DELETE)
@@ -279,7 +283,6 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 		.task = task, .local = task->local, .dir = task->dir, .entry = &task->entries->items[index], .index = index,
 		.rules = task->local->rules, .dest_fd = -1,
 	};
-	job->rules.umask = task->dir->umask;
 	job->name = task_name(task, job->entry);
 }
 

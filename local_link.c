@@ -192,6 +192,7 @@ static void link_in_task(struct local *local, struct task *task, uint32_t index,
 	if (job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &st) == 0 && S_ISDIR(st.mode)
 	    && !local_make_room(local, task->dir, name, entry))
 		return;
+	atomic_store(&task->dir->touched, true);
 	make_link(&job);
 }
 
@@ -214,7 +215,6 @@ static void with_late_task(struct local *local, const struct link_member *member
 	dir->references = 1;
 	dir->node = member->node;
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	dir->umask = local->rules.umask;
 	atomic_store(&dir->new_gid, -1);
 	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path);
 	dir->absent = dir->fd < 0;

@@ -36,6 +36,8 @@ struct local;
 
 /* --- destination directories (main thread, except where a worker holds a task) --- */
 
+enum { ACL_UNKNOWN, ACL_NONE, ACL_DEFAULT };
+
 struct local_dir {
 	struct local_dir *parent;
 	int references;          /* tasks and stacks that hold it */
@@ -45,8 +47,9 @@ struct local_dir {
 	bool fresh;              /* made by this run: nothing in it but what we put there */
 	bool absent;             /* dry run: it would have been made */
 	bool skipped;            /* its contents are left alone */
-	bool default_acl;        /* new objects get their mode from it */
-	mode_t umask;            /* for new objects without --perms */
+	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
+	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
+	atomic_bool touched;     /* something was made, replaced or removed in it */
 	_Atomic int64_t new_gid; /* group of new objects, -1: not known yet */
 	bool has_entry;          /* attributes are to be set at the end */
 	struct entry entry;
@@ -54,6 +57,7 @@ struct local_dir {
 	bool mode_pending;       /* they are not those of now */
 	int64_t old_mtime;       /* before this run; fresh: of no interest */
 	uint32_t old_mtime_nsec;
+	bool time_agrees;        /* with the entry's, before this run */
 	bool may_delete;         /* surplus names are deleted here */
 };
 
@@ -239,6 +243,9 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode);
 /* The destination directory of a node (0: the top), made or opened; events of the directory itself go to `events`. */
 struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
 void local_dir_hold(struct local_dir *dir);
+/* The umask for new objects in the directory: the process's, or its default ACL's (any thread). */
+mode_t local_dir_umask(struct local *local, struct local_dir *dir);
+bool local_dir_has_default_acl(struct local_dir *dir); /* after local_dir_umask */
 void local_dir_release(struct local_dir *dir);
 void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
 void local_dir_finish_late(struct local *local);

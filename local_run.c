@@ -283,7 +283,8 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	uint32_t count = listed->entries->count, slice = count < 2 * SLICE ? count : SLICE, first = 0;
 	struct task *task = local_task_new(local, node, NULL, 0, slice);
 	struct local_dir *dir = local_dir_prepare(local, node, task);
-	uint64_t position = local->prepared_entries;
+	/* The place in the list of an entry: sub-lists one after the other, or the depth-first order of one list. */
+	uint64_t position = local->session.inc_recurse ? local->prepared_entries : (uint64_t)listed->first_ndx;
 
 	local->prepared_entries += count;
 	task->first_position = position;

@@ -61,7 +61,7 @@ static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
 		good = false;
 	}
-	if ((mode != made_mode || job->dir->default_acl || (gives && mode & SETID_BITS)) && fchmod(fd, mode) < 0) {
+	if ((mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS)) && fchmod(fd, mode) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
 		good = false;
 	}
@@ -113,7 +113,7 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 		return;
 	given = set_owner(job, name, st.uid, st.gid);
 	set_times(job, name);
-	if (!entry_is_symlink(job->entry) && (mode != made_mode || job->dir->default_acl || given))
+	if (!entry_is_symlink(job->entry) && (mode != made_mode || local_dir_has_default_acl(job->dir) || given))
 		set_mode(job, name, mode);
 }
 
