@@ -130,6 +130,7 @@ void roots_open(struct daemon_session *session)
 
 	*source = (struct attr_source){
 		.kind = ATTRS_LIVE, .attr_root.fd = -1, .content_root.fd = -1, .module = session->module->name,
+		.below_root = (!place->chroot && strcmp(place->outer, "/") != 0) || *place->inner,
 	};
 	if (fs_operator_root(&session->outer, place->outer) < 0)
 		refuse_place(session, place->chroot, place->outer);

@@ -100,6 +100,7 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 		strbuf_add_string(path, base->path);
 		if (*transfer)
 			strbuf_add_path(path, transfer);
+		list->module_source->quotes_bare = list->module_source->below_root && !*base->path;
 		return list->module_source;
 	}
 	if (!base->open)

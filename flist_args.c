@@ -134,9 +134,10 @@ static bool base_is_missing(struct flist *list, struct attr_source *source, uint
 			return false;
 		error = list->bases.items[base].open_error;
 	} else {
-		if (!*path || (fs_stat_follow(&source->attr_root, path, &st) == 0 && S_ISDIR(st.mode)))
+		bool hidden = list->hidden && *path && filter_hides_path(list->hidden, path, true);
+		if (!*path || (!hidden && fs_stat_follow(&source->attr_root, path, &st) == 0 && S_ISDIR(st.mode)))
 			return false;
-		error = errno == ENOENT || errno == ELOOP ? errno : ENOTDIR;
+		error = hidden ? ENOENT : errno == ENOENT || errno == ELOOP ? errno : ENOTDIR;
 	}
 	change_dir_failed(list, source, list->module_source ? path : "", error);
 	return true;

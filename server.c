@@ -30,12 +30,6 @@ static enum message_code code_of(enum log_kind kind)
 	}
 }
 
-/* Old peers take less in one message (protocol/01 9.6). */
-static size_t text_limit(int protocol)
-{
-	return protocol < 29 ? 1023 : protocol < 30 ? 4096 : 5119;
-}
-
 /* Does this class of text reach the client through the stream? */
 static bool goes_through_stream(const struct server *server, enum log_kind kind)
 {
@@ -50,13 +44,11 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 {
 	struct server *server = context;
 	bool streamed = goes_through_stream(server, kind);
-	size_t limit = text_limit(server->session.protocol);
 
 	if (server->module || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
 		server->below.emit(server->below.context, kind, text, length);
-	if (!streamed)
-		return;
-	wire_send_message(server->session.wire, code_of(kind), text, length < limit ? length : limit);
+	if (streamed)
+		wire_send_message(server->session.wire, code_of(kind), text, length);
 }
 
 static void set_log(struct server *server)
@@ -148,7 +140,7 @@ static void refuse(struct server *server)
 {
 	struct wire *wire = server->session.wire;
 
-	log_error("rsync: %s", server->startup_error);
+	log_error("%s%s", strncmp(server->startup_error, "ERROR: ", 7) ? "rsync: " : "", server->startup_error);
 	wire_flush(wire);
 	usleep(REFUSAL_GRACE_US);
 	exit_with(server->startup_code);
@@ -159,7 +151,6 @@ static void set_limits(struct server *server)
 	const struct options *options = server->options;
 	struct wire *wire = server->session.wire;
 
-	wire_set_timeout(wire, options->timeout);
 	wire_set_bwlimit(wire, options->bwlimit);
 	wire_set_stop_at(wire, options->stop_at);
 	server->session.max_alloc = options->max_alloc;
@@ -178,10 +169,11 @@ static void set_up(struct server *server)
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
 	wire_set_protocol(session->wire, session->protocol);
+	/* A client that stalls inside the negotiation is timed out, too. */
+	wire_set_timeout(session->wire, server->options->timeout);
 	set_log(server);
 	exit_push_hook(say_goodbye, server);
 	setup_server(session, &request);
-	wire_reset_counts(session->wire);
 	wire_set_message_handler(session->wire, handle_message, server);
 	setup_start_mux(session, server->options->remove_source_files);
 	set_limits(server);
@@ -248,8 +240,8 @@ noreturn void server_run(struct server *server)
 		refuse(server);
 	struct filter_list *user = filter_new(&setup);
 
-	list = make_list(server, user);
 	filter_receive(user, &server->session);
+	list = make_list(server, user);
 	check_role(server);
 	sender_run(server, list, user);
 	finish(server, list);

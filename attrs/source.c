@@ -38,7 +38,7 @@ void attr_source_quote(const struct attr_source *source, const char *path, struc
 	strbuf_add_char(out, '"');
 	if (!source->module)
 		strbuf_add_string(out, source->shown_prefix ? source->shown_prefix : "");
-	if ((source->module || source->shown_prefix) && (!out->length || out->data[out->length - 1] != '/'))
+	if ((source->module ? !source->quotes_bare : source->shown_prefix != NULL) && out->data[out->length - 1] != '/')
 		strbuf_add_char(out, '/');
 	strbuf_add_string(out, !strcmp(path, ".") ? "" : path);
 	if (out->data[out->length - 1] == '/' && out->length > 2 && out->data[out->length - 2] != '"')

@@ -24,6 +24,8 @@ struct attr_source {
 	struct fs_root attr_root;    /* what is listed */
 	struct fs_root content_root; /* ATTR_TREE: what is read; LIVE: unused */
 	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
+	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
+	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
 	const char *shown_prefix;    /* for messages outside daemons: the directory that attr_root is, "" if cwd-relative */
 	bool only_attrs;             /* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
