@@ -118,6 +118,7 @@ static void collect_matches(const struct daemon_session *session, const char *di
 	int fd = fs_opendir(&session->source.attr_root, directory);
 	struct fs_dirent entry;
 	struct fs_dir dir;
+	struct fs_stat st;
 
 	if (fd < 0)
 		return;
@@ -129,6 +130,11 @@ static void collect_matches(const struct daemon_session *session, const char *di
 		if (!wildmatch(pattern, entry.name))
 			continue;
 		path = join(directory, entry.name);
+		if (entry.type == DT_LNK && fs_stat_follow(&session->source.attr_root, path, &st) < 0) {
+			/* A link that leads nowhere (in the module) is not matched: stock does the same. */
+			free(path);
+			continue;
+		}
 		directory_entry = is_directory(session, path, &entry);
 		if ((directory_entry || !only_directories) &&
 		    !(session->hidden && filter_hides_path(session->hidden, path, directory_entry)))

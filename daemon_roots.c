@@ -137,6 +137,8 @@ void roots_open(struct daemon_session *session)
 	if (fs_root_open_below(&source->attr_root, &session->outer, place->inner) < 0)
 		refuse_place(session, false, place->path);
 	open_content_root(session);
+	/* Where the module is what the process will be rooted in, links lead nowhere else, not even absolute ones. */
+	source->attr_root.trusting = place->chroot && !*place->inner && source->kind == ATTRS_LIVE;
 }
 
 /* What the C library reads lazily would be looked for inside the module. */

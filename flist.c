@@ -144,8 +144,6 @@ static void set_scan_options(struct flist *list)
 	scan->log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0;
 	scan->log_mounts = options->levels.info[INFO_MOUNT] > 0;
 	scan->context = list;
-	if ((list->user && !filter_is_empty(list->user)) || (list->hidden && !filter_is_empty(list->hidden)))
-		scan->excluded = is_excluded;
 }
 
 struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
@@ -345,6 +343,8 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 
 	flist_set_rule_base(list, base);
+	/* Rules may have been added since the list was made; without any, names are not even put together. */
+	list->scan.excluded = list->hidden || (list->user && !filter_is_empty(list->user)) ? is_excluded : NULL;
 	if (list->user && list->scan.excluded)
 		filter_set_dir(list->user, strbuf_text(&transfer));
 	if (list->hidden)

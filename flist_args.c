@@ -92,7 +92,7 @@ static void put_base_below(struct argument *argument, const char *directory)
 	struct strbuf joined = STRBUF_INIT;
 	const char *below = argument->base;
 
-	strbuf_add_string(&joined, directory);
+	strbuf_add_string(&joined, strcmp(directory, ".") && strcmp(directory, "./") ? directory : "");
 	while (*below == '/')
 		below++;
 	if (*below)
@@ -366,7 +366,10 @@ void flist_add_argument(struct flist *list, const char *text, bool from_file)
 		split_plain(text, &argument);
 	if (from_file)
 		put_base_below(&argument, list->from_base ? list->from_base : "");
-	add_parsed(list, &argument, relative && !strncmp(text, "./", 2) && text[2]);
+	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
+	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file;
+
+	add_parsed(list, &argument, relative && !was_absolute && !strncmp(text, "./", 2) && text[2]);
 	free(argument.path);
 	free(clean);
 }

@@ -429,7 +429,6 @@ void sender_run(struct server *server, struct flist *list, struct filter_list *u
 		.xattr_shortcut = session->protocol >= 31 && !session->avoid_xattr_optim,
 	};
 
-	log_set_role("sender");
 	wire_set_message_handler(session->wire, handle_message, &sender);
 	start_list(&sender);
 	sender.io_error_sent = session->io_error;

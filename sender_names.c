@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/operator.h"
+#include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -65,10 +66,10 @@ static void read_streamed_names(struct sender *sender)
 	strbuf_free(&name);
 }
 
-static int open_names(struct sender *sender)
+static int open_names(const struct server *server)
 {
-	const struct module_session *module = sender->server->module;
-	const char *path = sender->options->files_from;
+	const struct module_session *module = server->module;
+	const char *path = server->options->files_from;
 
 	if (!module)
 		return fs_operator_open(path, O_RDONLY, 0);
@@ -79,6 +80,23 @@ static int open_names(struct sender *sender)
 		return -1;
 	}
 	return fs_open_follow(attr_source_real_root(module->source), path, O_RDONLY, 0);
+}
+
+void sender_open_names(struct server *server)
+{
+	const char *path = server->options->files_from;
+
+	if (!path || !strcmp(path, "-") || server->startup_error)
+		return;
+	server->names_fd = open_names(server);
+	if (server->names_fd >= 0)
+		return;
+	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));
+
+	if (!server->module)
+		die(EXIT_SYNTAX, "rsync: %s", problem);
+	server->startup_error = problem;
+	server->startup_code = EXIT_UNSUPPORTED;
 }
 
 static void add_line(struct sender *sender, const char *line)
@@ -93,17 +111,12 @@ static void add_line(struct sender *sender, const char *line)
 
 static void read_names_of_file(struct sender *sender)
 {
-	int fd = open_names(sender);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	FILE *file = fdopen(sender->server->names_fd, "r");
 	struct strbuf line = STRBUF_INIT;
 	int byte;
 
-	if (!file) {
-		const char *shown = strrchr(sender->options->files_from, '/');
-		bool hide = sender->server->module && shown;
-		log_errno(L_ERROR, errno, "failed to open files-from file %s", hide ? shown + 1 : sender->options->files_from);
-		exit_with(EXIT_FILEIO);
-	}
+	if (!file)
+		die(EXIT_MALLOC, "rsync: [sender] cannot read the files-from file: %s", strerror(errno));
 	while ((byte = getc(file)) != EOF) {
 		bool ends = byte == '\0' || (!sender->options->from0 && (byte == '\n' || byte == '\r'));
 		if (!ends) {

@@ -165,6 +165,7 @@ static void set_up(struct server *server)
 
 	session->is_server = true;
 	session->is_sender = true;
+	log_set_role("sender");
 	options_setup_request(server->options, &request);
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
@@ -235,13 +236,14 @@ noreturn void server_run(struct server *server)
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
 
+	sender_open_names(server);
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
 	struct filter_list *user = filter_new(&setup);
 
-	filter_receive(user, &server->session);
 	list = make_list(server, user);
+	filter_receive(user, &server->session);
 	check_role(server);
 	sender_run(server, list, user);
 	finish(server, list);

@@ -43,7 +43,8 @@ struct server {
 	const char *startup_error;       /* daemon: complete the set-up, then send this and end with startup_code */
 	int startup_code;
 
-	/* private to server.c and sender.c */
+	/* private to server.c and sender*.c */
+	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
 	bool stream_broken;              /* the peer cannot be told anything any more */
 	bool finished;                   /* the goodbye has been said: nothing more goes to the client */

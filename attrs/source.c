@@ -194,7 +194,8 @@ static enum scan_result stat_name(struct scan *scan, const char *name, struct fs
 	if (scan_excluded(scan, true) || scan_excluded(scan, false))
 		return SCAN_MISSING;
 	*scan->io_error |= IOERR_GENERAL;
-	if (error == ENOENT)
+	/* To a module's client what lies outside does not exist. */
+	if (error == ENOENT || (error == ELOOP && scan->source->module))
 		scan_complain(scan, L_ERROR_XFER, "symlink has no referent: ", "", 0);
 	else
 		scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);

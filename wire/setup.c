@@ -300,7 +300,7 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 			check_against_list(session, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
 	}
 	if (request->always_checksum && session->file_sum == SUM_NONE)
-		die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none");
+		die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none (0)");
 	choose_level(session, request);
 }
 

@@ -287,7 +287,8 @@ class Site:
         layout2 = self.attrs if real else self.mirror
         prefix = self.mirror if real else None
         root = ["uid = 0", "gid = 0"] if trees.IS_ROOT else []
-        return "".join((
+        # Ours has a time-out by default, and tells clients; so that outputs agree, stock gets the same.
+        return "timeout = 600\n" + "".join((
             module("plain", self.mirror, None, chroot, "comment = the live tree", *root),
             module("layout1", layout1, prefix, chroot, "comment = attr tree, chroot", *self.nobody),
             module("layout2", layout2, prefix, "use chroot = no", *self.nobody),

@@ -458,7 +458,7 @@ static void test_checksum_option_replaces_negotiation(void **state)
 	session = (struct session){ .protocol = 31, .is_server = true, .is_sender = true, .wire = wire_new_memory("", 0) };
 	request.checksum_choice = "md5,none";
 	request.always_checksum = true;
-	expect_die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none", setup_server(&session, &request));
+	expect_die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none (0)", setup_server(&session, &request));
 	request.checksum_choice = "crc32";
 	expect_die(EXIT_UNSUPPORTED, "unknown checksum name: crc32", setup_server(&session, &request));
 	wire_free(session.wire);
