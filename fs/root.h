@@ -79,8 +79,8 @@ int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2]);
 bool fs_symlink_is_unsafe(const char *target, const char *link_path);
 
 /* Lexical clean-up of a peer's path: collapse "//", drop ".", resolve ".." without ever climbing above the start, drop
- * leading slashes. `out` needs strlen(path)+2 bytes; an empty result is ".". A trailing "/" or "/." is kept as "/", and a trailing
- * ".." leaves one ("a/b/.." is the contents of "a", protocol/06 section 9). */
+ * leading slashes. `out` needs strlen(path)+2 bytes; an empty result is ".". A trailing "/" or "/." is kept as "/",
+ * and a trailing ".." leaves one: "a/b/.." is the contents of "a". */
 void fs_clean_path(char *out, const char *path);
 
 #endif

@@ -204,7 +204,9 @@ void fs_xattr_list_free(struct fs_xattr_list *list)
 #define ACL_VERSION 2
 #define ACL_HEADER_SIZE 4
 #define ACL_ENTRY_SIZE 8
-enum acl_tag { TAG_USER_OBJ = 0x01, TAG_USER = 0x02, TAG_GROUP_OBJ = 0x04, TAG_GROUP = 0x08, TAG_MASK = 0x10, TAG_OTHER = 0x20 };
+enum acl_tag {
+	TAG_USER_OBJ = 0x01, TAG_USER = 0x02, TAG_GROUP_OBJ = 0x04, TAG_GROUP = 0x08, TAG_MASK = 0x10, TAG_OTHER = 0x20,
+};
 
 static uint32_t little_endian(const uint8_t *bytes, int count)
 {
@@ -244,6 +246,7 @@ static uint8_t *acl_part(struct fs_acl *acl, unsigned tag)
 static bool add_acl_entry(struct fs_acl *acl, const uint8_t *bytes)
 {
 	unsigned tag = little_endian(bytes, 2), bits = little_endian(bytes + 2, 2);
+	uint32_t id = little_endian(bytes + 4, 4);
 	uint8_t *part = acl_part(acl, tag);
 
 	if (bits > 7 || (!part && tag != TAG_USER && tag != TAG_GROUP))
@@ -251,7 +254,7 @@ static bool add_acl_entry(struct fs_acl *acl, const uint8_t *bytes)
 	if (part)
 		*part = (uint8_t)bits;
 	else
-		acl->named[acl->named_count++] = (struct fs_acl_entry){ little_endian(bytes + 4, 4), (uint8_t)bits, tag == TAG_USER };
+		acl->named[acl->named_count++] = (struct fs_acl_entry){ id, (uint8_t)bits, tag == TAG_USER };
 	return true;
 }
 

@@ -111,9 +111,9 @@ static void test_vectors_under_a_strict_umask(void **state)
 
 static void test_invalid_lists_are_refused(void **state)
 {
-	static const char *const invalid[] = { "", "X", "D", "F", "u", "ux", "DF+x", "u+x,", ",u+x", "u+x,,g+x", "u+z", "u+x+w", "u=x=w",
-		"go=u-w", "u+xg", "u+rg", "u+gr", "g+ug", "8", "10000", "644x", "u644", "a644", "D644F755", "+4", "u+x\n", " u+x",
-		"77777777777777777777", "FD+x" };
+	static const char *const invalid[] = { "", "X", "D", "F", "u", "ux", "DF+x", "u+x,", ",u+x", "u+x,,g+x", "u+z", "u+x+w",
+		"u=x=w", "go=u-w", "u+xg", "u+rg", "u+gr", "g+ug", "8", "10000", "644x", "u644", "a644", "D644F755", "+4",
+		"u+x\n", " u+x", "77777777777777777777", "FD+x" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {

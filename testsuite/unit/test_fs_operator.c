@@ -51,8 +51,8 @@ static void test_errors_are_those_of_open(void **state)
 	static const struct {
 		const char *path;
 		int error;
-	} cases[] = { { "", ENOENT }, { "none", ENOENT }, { "none/file", ENOENT }, { "conf/file/x", ENOTDIR }, { "dangling", ENOENT },
-		      { "loop", ELOOP }, { "conf/file/", ENOTDIR }, { "parent/none", ENOENT } };
+	} cases[] = { { "", ENOENT }, { "none", ENOENT }, { "none/file", ENOENT }, { "conf/file/x", ENOTDIR },
+		      { "dangling", ENOENT }, { "loop", ELOOP }, { "conf/file/", ENOTDIR }, { "parent/none", ENOENT } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -295,9 +295,9 @@ static const struct {
 	const char *name;
 	int (*run)(const struct fs_root *confined);
 } races[] = {
-	{ "open", race_open }, { "open_follow", race_open_follow }, { "read_file", race_read_file }, { "opendir", race_opendir },
-	{ "stat", race_stat }, { "readlink", race_readlink }, { "xattr", race_xattr }, { "create", race_create },
-	{ "make_path", race_make_path },
+	{ "open", race_open }, { "open_follow", race_open_follow }, { "read_file", race_read_file },
+	{ "opendir", race_opendir }, { "stat", race_stat }, { "readlink", race_readlink }, { "xattr", race_xattr },
+	{ "create", race_create }, { "make_path", race_make_path },
 };
 
 #define ROUNDS 400

@@ -120,8 +120,8 @@ static void test_object_kinds_without_attributes(void **state)
 
 static void test_extended_acl(void **state)
 {
-	static const unsigned char access[] = { 2, 0, 0, 0, ENTRY(1, 6, NO_ID), ENTRY(2, 4, 33u), ENTRY(2, 7, 1000u), ENTRY(4, 4, NO_ID),
-		ENTRY(8, 6, 20u), ENTRY(16, 7, NO_ID), ENTRY(32, 0, NO_ID) };
+	static const unsigned char access[] = { 2, 0, 0, 0, ENTRY(1, 6, NO_ID), ENTRY(2, 4, 33u), ENTRY(2, 7, 1000u),
+		ENTRY(4, 4, NO_ID), ENTRY(8, 6, 20u), ENTRY(16, 7, NO_ID), ENTRY(32, 0, NO_ID) };
 	struct fs_acl acl;
 
 	(void)state;
