@@ -12,6 +12,8 @@
 #define LITERAL_STEP (128 * 1024)  /* literals are handed on in pieces of this size */
 #define CANDIDATES_MAX 1024        /* blocks looked at for one offset */
 #define NONE UINT32_MAX
+#define BUCKET_BITS_MAX 28
+#define FILTER_BITS 3              /* more bits of the hash than a bucket's number has */
 /* Blocks longer than this (below protocol 30 a peer may ask for 2^29) would need a window of their size: sent literally. */
 #define BLOCK_MAX (32 << 20)
 
@@ -34,6 +36,7 @@ struct matcher {
 	size_t block_length;
 	int strong_length;
 	uint32_t *heads, *nexts; /* chains of blocks by weak sum */
+	uint8_t *filter;         /* a bit for each value of the hash: is there a block? */
 	int shift;               /* 32 less the bits of a bucket number */
 	uint8_t *kept_place;     /* in place: blocks known to stand unchanged, a bit each */
 
@@ -44,9 +47,14 @@ struct matcher {
 
 /* --- the table of blocks --- */
 
-static uint32_t bucket_of(const struct matcher *matcher, uint32_t weak)
+static uint32_t hash_of(const struct matcher *matcher, uint32_t weak)
 {
-	return (weak * 0x9e3779b1u) >> matcher->shift;
+	return (weak * 0x9e3779b1u) >> (matcher->shift - FILTER_BITS);
+}
+
+static uint32_t *bucket_of(const struct matcher *matcher, uint32_t weak)
+{
+	return &matcher->heads[hash_of(matcher, weak) >> FILTER_BITS];
 }
 
 static const uint8_t *strong_of(const struct matcher *matcher, uint32_t block)
@@ -82,21 +90,24 @@ static void build_table(struct matcher *matcher)
 	uint64_t looks = 0, looks_max = 64ull * count;
 	int bits = 10;
 
-	while (bits < 30 && 1u << bits < count * 2ull)
+	while (bits < BUCKET_BITS_MAX && 1u << bits < count * 2ull)
 		bits++;
 	matcher->shift = 32 - bits;
 	matcher->heads = xrealloc_array(NULL, (size_t)1 << bits, sizeof *matcher->heads);
 	memset(matcher->heads, 0xff, ((size_t)1 << bits) * sizeof *matcher->heads);
+	matcher->filter = xcalloc(((size_t)1 << bits << FILTER_BITS) / 8, 1);
 	matcher->nexts = xrealloc_array(NULL, count, sizeof *matcher->nexts);
 	/* Backwards, so that a chain starts with the earliest block. Only blocks of full length are looked for by rolling. */
 	for (uint32_t block = count; block-- > 0;) {
-		uint32_t *head = &matcher->heads[bucket_of(matcher, matcher->sums->weak[block])];
+		uint32_t weak = matcher->sums->weak[block], hash = hash_of(matcher, weak);
+		uint32_t *head = bucket_of(matcher, weak);
 		if (length_of(matcher, block) != matcher->block_length)
 			continue;
 		if (looks < looks_max && is_repeated(matcher, *head, block, &looks))
 			continue;
 		matcher->nexts[block] = *head;
 		*head = block;
+		matcher->filter[hash / 8] |= (uint8_t)(1 << hash % 8);
 	}
 }
 
@@ -169,24 +180,40 @@ static bool expected_matches(struct matcher *matcher, struct window *window, uin
 	return block_matches(matcher, window, *block);
 }
 
+/* Walk the window's chain; *looked: candidates on the way. What has been overwritten in place leaves the chain for good. */
+static bool candidate_matches(struct matcher *matcher, struct window *window, uint32_t *block, uint32_t *looked)
+{
+	uint32_t *link = bucket_of(matcher, window->weak);
+
+	while (*link != NONE && *looked < CANDIDATES_MAX) {
+		*block = *link;
+		if (!is_readable(matcher, *block, window->offset)) {
+			*link = matcher->nexts[*block];
+			continue;
+		}
+		++*looked;
+		if (block_matches(matcher, window, *block))
+			return true;
+		link = &matcher->nexts[*block];
+	}
+	return false;
+}
+
 /* Look for a block that equals the window. */
 static bool find_block(struct matcher *matcher, struct window *window, uint32_t *block)
 {
-	uint32_t candidate = matcher->heads[bucket_of(matcher, window->weak)];
-	int looked = 0;
+	uint32_t looked = 0;
+	bool found = own_place_matches(matcher, window, block) || expected_matches(matcher, window, block)
+		     || candidate_matches(matcher, window, block, &looked);
 
-	if (own_place_matches(matcher, window, block) || expected_matches(matcher, window, block))
-		return true;
-	for (; candidate != NONE && looked < CANDIDATES_MAX; candidate = matcher->nexts[candidate], looked++) {
-		if (!block_matches(matcher, window, candidate))
-			continue;
-		*block = candidate;
-		return true;
-	}
-	if (window->hashed)
+	matcher->stats->candidates += looked;
+	/* A long way to a match is waste too. */
+	waste(matcher, (uint64_t)looked * CANDIDATE_COST);
+	if (!found && window->hashed) {
 		matcher->stats->false_alarms++;
-	waste(matcher, (uint64_t)looked * CANDIDATE_COST + (window->hashed ? window->length + DIGEST_COST : 0));
-	return false;
+		waste(matcher, window->length + DIGEST_COST);
+	}
+	return found;
 }
 
 /* --- output --- */
@@ -229,7 +256,7 @@ static void take_match(struct matcher *matcher, struct window *window, uint32_t 
 /* --- the scan --- */
 
 /*
- * Roll the window from `offset` on until a bucket is not empty or `steps` are done; data holds steps + block_length bytes.
+ * Roll the window until the filter lets its sum pass or `steps` are done; data holds steps + block_length bytes.
  * Returns the number of steps.
  */
 static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t steps, uint32_t *weak)
@@ -240,8 +267,8 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 	size_t step;
 
 	for (step = 0; step < steps; step++) {
-		uint32_t sum = (s1 & 0xffff) | s2 << 16;
-		if (matcher->heads[bucket_of(matcher, sum)] != NONE)
+		uint32_t hash = hash_of(matcher, (s1 & 0xffff) | s2 << 16);
+		if (matcher->filter[hash / 8] & 1 << hash % 8)
 			break;
 		s1 += (uint32_t)(in[step] - out[step]);
 		s2 += s1 - length * (uint32_t)(int32_t)out[step];
@@ -372,6 +399,7 @@ static void match_blocks(struct matcher *matcher)
 	match_last_block(matcher);
 	free(matcher->heads);
 	free(matcher->nexts);
+	free(matcher->filter);
 	free(matcher->kept_place);
 }
 

@@ -22,6 +22,7 @@ bool source_file_failed(const struct source_file *file, int *error); /* error: e
 struct match_stats {
 	uint64_t literal_bytes, matched_bytes;
 	uint64_t hash_hits, false_alarms, matches;
+	uint64_t candidates; /* blocks compared in search of a match: the work that is bounded */
 };
 
 struct match_request {
