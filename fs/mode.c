@@ -19,7 +19,11 @@ static int fail(int error)
 	return -1;
 }
 
-/* fchmodat2, Linux 6.6. */
+/* Linux 6.6; headers are often older than the kernel. New system calls have one number on all architectures but alpha. */
+#if !defined(SYS_fchmodat2) && !defined(__alpha__)
+#define SYS_fchmodat2 452
+#endif
+
 static int chmod_nofollow(int dir_fd, const char *name, mode_t mode)
 {
 #ifdef SYS_fchmodat2

@@ -200,8 +200,9 @@ static void test_both_forms_agree_on_all_calls(void **state)
 {
 	static const char *const paths[] = { "", ".", "./", "..", "../", "real", "real/", "real/.", "rin", "rin/", "rin/.",
 		"rin/..", "rin/../", "x/jump", "x/jump/", "x/jump/..", "x/..", "x/../..", "lf", "lf/", "rout", "rout/",
-		"rout/..", "ain", "ain/", "loop/", "dangling/", "file/.", "hop40", "hop40/", "hop41/", "through", "through/deep/../f",
-		"real/deep/../../x/y", "x/y/far", "x/y/far/", "transit/", "none/..", "real/none/..", "/", "//", "/real" };
+		"rout/..", "ain", "ain/", "loop/", "dangling/", "file/.", "hop40", "hop40/", "hop41/", "through",
+		"through/deep/../f", "real/deep/../../x/y", "x/y/far", "x/y/far/", "transit/", "none/..", "real/none/..",
+		"/", "//", "/real" };
 	struct fs_root kernel = open_module(false), walk = open_module(true);
 	struct fs_stat st, other_st;
 
