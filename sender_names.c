@@ -93,8 +93,10 @@ void sender_open_names(struct server *server)
 		return;
 	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));
 
-	if (!server->module)
+	if (!server->module) {
+		log_set_role("server");
 		die(EXIT_SYNTAX, "rsync: %s", problem);
+	}
 	server->startup_error = problem;
 	server->startup_code = EXIT_UNSUPPORTED;
 }

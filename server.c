@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "lib/charset.h"
@@ -140,7 +141,8 @@ static void refuse(struct server *server)
 {
 	struct wire *wire = server->session.wire;
 
-	log_error("%s%s", strncmp(server->startup_error, "ERROR: ", 7) ? "rsync: " : "", server->startup_error);
+	log_error("%s%s", server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7) ? "" : "rsync: ",
+		  server->startup_error);
 	wire_flush(wire);
 	usleep(REFUSAL_GRACE_US);
 	exit_with(server->startup_code);
@@ -165,8 +167,9 @@ static void set_up(struct server *server)
 
 	session->is_server = true;
 	session->is_sender = true;
-	log_set_role("sender");
 	options_setup_request(server->options, &request);
+	/* A session that will be refused must get so far that it can be told. */
+	request.always_checksum &= !server->startup_error;
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
 	wire_set_protocol(session->wire, session->protocol);
@@ -222,6 +225,22 @@ static noreturn void finish(struct server *server, const struct flist *list)
 	exit_with(code);
 }
 
+/* -c needs a digest for the list (protocol/02 2.11). */
+static void check_checksum_choice(struct server *server)
+{
+	static const char problem[] = "Invalid checksum-choice for --checksum: none (0)";
+	const char *choice = server->options->checksum_choice;
+	const char *comma = choice ? strchr(choice, ',') : NULL;
+
+	if (!server->options->checksum || !choice || server->startup_error || strcasecmp(comma ? comma + 1 : choice, "none") != 0)
+		return;
+	if (!server->module)
+		die(EXIT_UNSUPPORTED, problem);
+	server->startup_error = problem;
+	server->startup_error_is_bare = true;
+	server->startup_code = EXIT_UNSUPPORTED;
+}
+
 noreturn void server_run(struct server *server)
 {
 	const struct options *options = server->options;
@@ -236,6 +255,8 @@ noreturn void server_run(struct server *server)
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
 
+	log_set_role("sender");
+	check_checksum_choice(server);
 	sender_open_names(server);
 	set_up(server);
 	if (server->startup_error)

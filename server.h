@@ -41,6 +41,7 @@ struct server {
 	struct module_session *module;   /* NULL: remote shell */
 	struct fs_ids *ids;
 	const char *startup_error;       /* daemon: complete the set-up, then send this and end with startup_code */
+	bool startup_error_is_bare;      /* no "rsync: " in front of it */
 	int startup_code;
 
 	/* private to server.c and sender*.c */

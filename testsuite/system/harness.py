@@ -164,6 +164,10 @@ NORMALISATIONS = [(re.compile(pattern, re.M), replacement) for pattern, replacem
     (rb"^(File list (?:generation|transfer) time): [\d.]+", rb"\1: N"),
     (rb"[\d,.]+[kMG]?B/s +\d+:\d\d:\d\d", b"RATE TIME"),
     (rb"^(opening tcp connection to 127.0.0.1 port) \d+", rb"\1 PORT"),
+    # Which of a stock client's processes is told first that the run is over is a race.
+    (rb"\(code 19\) at (.*) \[[Rr]eceiver=", rb"(code 19) at \1 [receiver="),
+    # Ours names the list file as the client did, never by its place on the server.
+    (rb"(failed to open files-from file )\S*(/lists/none\.txt)", rb"\1\2"),
     (rb"\(\d+ bytes received so far\)", b"(N bytes received so far)"),
     # Whether the last words of a server arrive before the end of the connection or are lost to a reset is a race.
     (rb"^rsync: \[\w+\] read error: Connection reset by peer \(104\)\n", b""),
