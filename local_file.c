@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attrs/hint.h"
 #include "local_private.h"
 #include "wire/request.h"
 
@@ -57,30 +58,9 @@ const char *task_name(const struct task *task, const struct entry *entry)
 
 /* --- what is there --- */
 
-/* Attr files are compared by content, so they are opened right away: one look-up instead of two. */
-static bool look_through_descriptor(struct file_job *job)
-{
-	job->dest_fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
-	if (job->dest_fd < 0) {
-		if (errno != ENOENT)
-			return false;
-		job->dest.exists = false;
-		return true;
-	}
-	if (fs_stat_at_fd(job->dest_fd, &job->dest.st) == 0 && S_ISREG(job->dest.st.mode)) {
-		job->dest.exists = true;
-		return true;
-	}
-	close(job->dest_fd);
-	job->dest_fd = -1;
-	return false;
-}
-
 static bool look_at_destination(struct file_job *job)
 {
 	if (job->dir->fresh || job->dir->absent)
-		return true;
-	if (job->local->attrs_only && entry_is_regular(job->entry) && look_through_descriptor(job))
 		return true;
 	job->dest.exists = fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0;
 	if (job->dest.exists || errno == ENOENT)
@@ -89,13 +69,23 @@ static bool look_at_destination(struct file_job *job)
 	return false;
 }
 
+/* Does the attr file say the size that the source has? --checksum wants to have read it. */
 static bool same_attr(struct file_job *job)
 {
-	uint8_t old[ATTR_FILE_SIZE + 1];
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+	uint8_t old[ATTR_FILE_SIZE + 1];
+	uint64_t size;
+	bool same;
+	int fd;
 
-	return job->dest_fd >= 0 && read(job->dest_fd, old, sizeof old) == ATTR_FILE_SIZE && side
-	       && attr_file_decode(old) == side->real_size;
+	if (!job->local->options->checksum && attr_hint_read(&job->dest.st, &size))
+		return side && side->real_size == size;
+	fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	if (fd < 0)
+		return false;
+	same = read(fd, old, sizeof old) == ATTR_FILE_SIZE && side && attr_file_decode(old) == side->real_size;
+	close(fd);
+	return same;
 }
 
 static ssize_t read_full(int fd, char *buffer, size_t size)
@@ -281,15 +271,9 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 {
 	*job = (struct file_job){
 		.task = task, .local = task->local, .dir = task->dir, .entry = &task->entries->items[index], .index = index,
-		.rules = task->local->rules, .dest_fd = -1,
+		.rules = task->local->rules,
 	};
 	job->name = task_name(task, job->entry);
-}
-
-static void end_job(struct file_job *job)
-{
-	if (job->dest_fd >= 0)
-		close(job->dest_fd);
 }
 
 void local_process_entry(struct task *task, uint32_t index, enum turn turn)
@@ -313,7 +297,6 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	}
 	if (look_at_destination(&job))
 		perform(&job);
-	end_job(&job);
 }
 
 bool local_is_leader_candidate(struct task *task, uint32_t index)
@@ -329,7 +312,6 @@ bool local_is_leader_candidate(struct task *task, uint32_t index)
 		decide(&job.rules, task->entries, job.entry, &job.dest, &probe, &job.decision);
 		candidate = job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY;
 	}
-	end_job(&job);
 	return candidate;
 }
 

@@ -225,7 +225,6 @@ struct file_job {
 	const char *name;
 	struct decide_rules rules; /* with the directory's umask */
 	struct decide_dest dest;
-	int dest_fd;               /* -1: not open */
 	struct decision decision;
 	uint64_t copied;
 };

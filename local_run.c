@@ -225,9 +225,12 @@ static void end_after_failure(struct local *local, struct queue *queue)
 		if (i == 0 || pool_state(local->pool, task) == TASK_RUNNING)
 			pool_wait(local->pool, task, 1000);
 		pool_take_events(local->pool, task, &events);
-		for (size_t e = 0; e < events.list.count; e++)
+		for (size_t e = 0; e < events.list.count; e++) {
 			if (events.list.items[e].kind == EVENT_TEXT)
 				log_text(&events.list.items[e]);
+			free(events.list.items[e].text);
+		}
+		vec_free(&events.list);
 	}
 	local_stop_check(local);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attrs/hint.h"
 #include "fs/copy.h"
 #include "fs/unnamed.h"
 #include "lib/exit.h"
@@ -36,6 +37,8 @@ static void times_of(const struct file_job *job, struct timespec times[2])
 	bool keeps_atime = job->local->options->atimes && side && !entry_is_symlink(job->entry);
 
 	times[0] = (struct timespec){ keeps_atime ? (time_t)side->atime : 0, keeps_atime ? 0 : UTIME_OMIT };
+	if (!keeps_atime && side && job->local->attrs_only && entry_is_regular(job->entry))
+		times[0] = attr_hint_time(side->real_size);
 	times[1] = (struct timespec){ (time_t)job->entry->mtime, (long)job->entry->mtime_nsec };
 	if (!decide_keeps_time(job->local->options, job->entry))
 		times[1].tv_nsec = UTIME_OMIT;

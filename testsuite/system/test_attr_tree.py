@@ -133,6 +133,53 @@ def test_size_change_with_equal_time_is_noticed(mirror, place, options):
     assert_attr_tree_of(mirror, target, place)
 
 
+@pytest.mark.parametrize("hinted", [False, True])
+def test_attr_file_with_a_wrong_size_is_noticed(mirror, place, hinted):
+    """In a tree of another writer, and in our own where somebody has meddled (then --checksum looks into every file)."""
+    target = os.path.join(place, "attrs")
+    if hinted:
+        assert write_attrs(mirror, target).code == 0
+    else:
+        trees.make_attr_tree(mirror, target)
+    path = os.path.join(target, "README")
+    info = os.stat(path)
+    with open(path, "r+b") as file:
+        file.write(struct.pack("<Q", 4711))
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    result = write_attrs(mirror, target, "-i", *(["-c"] if hinted else []))
+    assert result.code == 0 and result.stdout.count(b"\n") == 1, result.text
+    assert_attr_tree_of(mirror, target, place)
+
+
+def test_attr_tree_of_another_writer_is_left_alone(mirror, place):
+    target = os.path.join(place, "attrs")
+    trees.make_attr_tree(mirror, target)
+    before = inodes(target)
+    result = write_attrs(mirror, target, "-i", "--delete")
+    assert (result.code, result.stdout) == (0, b""), result.text
+    assert inodes(target) == before
+
+
+def test_reading_the_tree_does_not_cost_the_next_refresh(mirror, place):
+    """An up-to-date attr file is recognised without being opened, also after a daemon has served it."""
+    target = os.path.join(place, "attrs")
+    assert write_attrs(mirror, target).code == 0
+    for directory, _, names in os.walk(target):
+        for name in names:
+            path = os.path.join(directory, name)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                with open(path, "rb") as file:
+                    file.read()
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    trace = os.path.join(place, "trace")
+    traced = subprocess.run(["strace", "-f", "-e", "trace=read,openat", "-o", trace, harness.HUAI, "-aH", "--only-send-attrs",
+                             mirror + "/", target + "/"], capture_output=True)
+    assert traced.returncode == 0
+    with open(trace, "rb") as file:
+        assert b"README" not in file.read()
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("when", ["--delete", "--delete-before", "--delete-during", "--delete-delay", "--delete-after"])
 def test_refresh_after_changes_equals_a_new_attr_tree(mirror, place, when):
