@@ -226,7 +226,8 @@ static void decide_regular(const struct decide_rules *rules, const struct entrie
 	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
 }
 
-static enum skip_reason general_skip(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+static enum skip_reason general_skip(const struct decide_rules *rules, const struct entry *entry,
+				     const struct decide_dest *dest)
 {
 	const struct options *options = rules->options;
 	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
@@ -238,8 +239,8 @@ static enum skip_reason general_skip(const struct decide_rules *rules, const str
 	return is_kept_kind(rules, entry) ? SKIP_NOTHING : SKIP_NOT_REGULAR;
 }
 
-void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
-	    const struct decide_probe *probe, struct decision *decision)
+void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
 	*decision = (struct decision){ ACTION_NONE, SKIP_NOTHING, 0, false };
 	if (!entry->mode) {

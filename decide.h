@@ -53,8 +53,8 @@ struct decide_rules {
 	size_t group_count;
 };
 
-void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
-	    const struct decide_probe *probe, struct decision *decision);
+void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision);
 /* Final permission bits of the destination (protocol/03 8.1 step 8, 06 11.1 and 11.2). */
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest);
 

@@ -28,8 +28,9 @@ static void print_node(struct local *local, int32_t node)
 		print_entry(local, listed->parent, &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry]);
 	for (uint32_t i = 0; i < entries->count; i++) {
 		const struct entry *entry = &entries->items[i];
+		bool has_node = entry_is_dir(entry) && strcmp(entry_name(entries, entry), ".") != 0;
 
-		if (!(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)) && (!entry_is_dir(entry) || !strcmp(entry_name(entries, entry), ".")))
+		if (!has_node && !(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
 			print_entry(local, node, entry);
 	}
 }

@@ -227,6 +227,7 @@ struct file_job {
 	struct decide_dest dest;
 	struct decision decision;
 	uint64_t copied;
+	struct fs_temp *temp;      /* being filled; NULL: none */
 };
 
 bool job_copy(struct file_job *job);  /* regular content; false: failed, said so */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/chmod.h"
@@ -204,6 +205,7 @@ void local_stop_check(struct local *local)
 	static const int codes[] = {
 		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_WRITE] = EXIT_FILEIO, [STOP_REFUSED] = EXIT_FILESELECT,
 	};
+	const struct timespec moment = { 0, 400000000 };
 	int stop = atomic_load(&local->stop);
 
 	if (stop == STOP_NONE)
@@ -211,6 +213,9 @@ void local_stop_check(struct local *local)
 	report_drain(local->report);
 	if (report_progress(local->report))
 		progress_break_line(report_progress(local->report));
+	/* The workers look at the flag now and then; they may have a file to keep. */
+	if (stop == STOP_SIGNAL && local->options->partial)
+		nanosleep(&moment, NULL);
 	pool_close_gate(local->pool);
 	exit_with(codes[stop]);
 }

@@ -53,7 +53,7 @@ static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 	bool gives = uid != (uid_t)-1 || gid != (gid_t)-1;
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	struct timespec times[2];
-	bool good = true;
+	bool good = true, mode_is_off;
 
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "chown ", " failed");
@@ -64,7 +64,8 @@ static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
 		good = false;
 	}
-	if ((mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS)) && fchmod(fd, mode) < 0) {
+	mode_is_off = mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
+	if (mode_is_off && fchmod(fd, mode) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
 		good = false;
 	}
@@ -80,7 +81,7 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 		return 0;
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
-	task_complain(job->task, "receiver", errno, job->name, gid != (gid_t)-1 && uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+	task_complain(job->task, "receiver", errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 	return 0;
 }
 
@@ -227,7 +228,9 @@ static bool create_temp(struct file_job *job, struct fs_temp *temp)
 /* Is what stands there an attr file, or did the operator say that it may go? */
 static bool may_replace(struct file_job *job)
 {
-	if (!job->dest.exists || !S_ISREG(job->dest.st.mode) || job->dest.st.size == ATTR_FILE_SIZE || job->local->options->force)
+	if (!job->dest.exists || !S_ISREG(job->dest.st.mode) || job->dest.st.size == ATTR_FILE_SIZE)
+		return true;
+	if (job->local->options->force)
 		return true;
 	task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
 		      ", which is not an attr file (it is not 8 bytes long); --force overrides this");
@@ -298,7 +301,22 @@ int job_open_source(struct file_job *job, uint64_t *size)
 
 static void source_failed(struct file_job *job, int error, bool reading)
 {
-	task_event(job->task, (struct event){ .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = reading });
+	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = reading };
+
+	task_event(job->task, event);
+}
+
+/* --partial: what has been copied of an interrupted file stays, older than anything (protocol/03 7.5). */
+static noreturn void keep_partial(struct file_job *job)
+{
+	const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, 0 } };
+
+	dress_descriptor(job, job->temp->fd, 0600);
+	futimens(job->temp->fd, times);
+	fs_temp_commit(job->temp, job->name);
+	/* The process is about to end. */
+	for (;;)
+		pause();
 }
 
 static void show_progress(void *job_void, uint64_t done)
@@ -306,6 +324,8 @@ static void show_progress(void *job_void, uint64_t done)
 	struct file_job *job = job_void;
 
 	atomic_store(&job->task->live_done, done);
+	if (done && job->temp && job->local->options->partial && atomic_load(&job->local->stop) == STOP_SIGNAL)
+		keep_partial(job);
 }
 
 static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
@@ -341,6 +361,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 
 	if (!create_temp(job, &temp))
 		return false;
+	job->temp = &temp;
 	if (!move_content(job, from, temp.fd, size, false)) {
 		fs_temp_discard(&temp);
 		return false;
@@ -352,12 +373,13 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 /* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
 static int open_in_place(struct file_job *job, bool *is_new)
 {
+	mode_t old = job->dest.st.mode & PERMISSION_BITS;
 	int fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
 
 	*is_new = false;
-	if (fd < 0 && errno == EACCES && fs_chmod_at(job->dir->fd, job->name, (job->dest.st.mode & PERMISSION_BITS) | S_IWUSR) == 0) {
+	if (fd < 0 && errno == EACCES && fs_chmod_at(job->dir->fd, job->name, old | S_IWUSR) == 0) {
 		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
-		fs_chmod_at(job->dir->fd, job->name, job->dest.st.mode & PERMISSION_BITS);
+		fs_chmod_at(job->dir->fd, job->name, old);
 	}
 	if (fd < 0 && errno == ENOENT) {
 		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY | O_CREAT | O_EXCL, 0600);

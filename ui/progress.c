@@ -126,8 +126,8 @@ static void format_tail(const struct progress *progress, char *buf, size_t size)
 	uint64_t looked_at = progress->last_index + 1;
 	uint64_t rest = progress->total_entries > looked_at ? progress->total_entries - looked_at : 0;
 
-	snprintf(buf, size, " (xfr#%lu, %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files, progress->complete ? "to" : "ir", rest,
-		 progress->total_entries);
+	snprintf(buf, size, " (xfr#%lu, %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files, progress->complete ? "to" : "ir",
+		 rest, progress->total_entries);
 }
 
 void progress_file_start(struct progress *progress, uint64_t size)
@@ -165,9 +165,10 @@ void progress_update(struct progress *progress, uint64_t done)
 	progress->shown = true;
 	if (!may_update())
 		return;
-	left = rate > 0 && total >= now.done ? (double)(total - now.done) / rate / 1024.0 : rate > 0 ? 0 : now.done == total ? 0 : -1;
-	if (rate <= 0 && now.ms == progress->start.ms)
-		left = 0;
+	if (rate > 0)
+		left = total > now.done ? (double)(total - now.done) / rate / 1024.0 : 0;
+	else
+		left = now.done == total || now.ms == progress->start.ms ? 0 : -1;
 	print_line(progress, now.done, total, rate, left, "  ");
 }
 

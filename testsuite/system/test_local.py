@@ -2,16 +2,14 @@
 """The local engine beside stock rsync: the same job done twice, from the same sources to equal destinations.
 
 Result tree, exit code, stdout and stderr have to agree; lines are compared in order where stock's own order does not depend
-on how far one of its processes is ahead of the other. To look at one case: pytest testsuite/system/test_local.py -k delete-after
+on how far one of its processes is ahead of the other. To look at one case:
+    pytest testsuite/system/test_local.py -k delete-after
 """
-import collections
 import dataclasses
 import difflib
 import os
 import re
 import shutil
-import signal
-import stat
 import subprocess
 import time
 
@@ -241,7 +239,8 @@ def lines_of(output, place):
 
 
 # What only several processes say, and a remark of 3.5.0 about links that the case does not have.
-NOT_OURS = (b"rsync error: received SIGUSR1", b"rsync: [sender] write error: Broken pipe", b"refusing to follow a symlink owned")
+NOT_OURS = (b"rsync error: received SIGUSR1", b"rsync: [sender] write error: Broken pipe",
+            b"refusing to follow a symlink owned")
 
 
 def compare_lines(kind, case, stock, huai, complaints):
