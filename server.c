@@ -13,7 +13,7 @@
 #include "wire/args.h"
 
 #define DRAIN_SECONDS 60          /* protocol/01 10.8 */
-#define REFUSAL_GRACE_US 400000   /* protocol/07 5.22 */
+#define REFUSAL_GRACE_SECONDS 1   /* protocol/07 5.22 */
 
 /* --- messages --- */
 
@@ -144,7 +144,8 @@ static void refuse(struct server *server)
 	log_error("%s%s", server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7) ? "" : "rsync: ",
 		  server->startup_error);
 	wire_flush(wire);
-	usleep(REFUSAL_GRACE_US);
+	/* Closing with unread input would reset the connection, and the text with it. */
+	wire_drain(wire, REFUSAL_GRACE_SECONDS);
 	exit_with(server->startup_code);
 }
 
