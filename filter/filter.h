@@ -107,11 +107,13 @@ void filter_set_base(struct filter_list *list, const char *base);
  *
  * The merge files of the base directory itself count only once "" has been entered for that base, that is if it is
  * scanned ("src/" as argument, not "src"). A name with a directory part gets its parent scan (4.10.4) the first time any
- * directory is entered.
+ * directory is entered; as in stock rsync, what the scan found is forgotten when that directory is left.
  */
 void filter_set_dir(struct filter_list *list, const char *dir);
 /* The same before a source argument itself is tested, whose transfer name is `name`: the merge files of the parents that the
- * name has (--relative) are in force; for a name without parents none are. */
+ * name has (--relative) are in force; for a name without parents, and for "", none are. Stock tests an argument with parents
+ * twice: like this when the parents are listed already, and before, with none in force; if that excludes it, the parents are
+ * not listed either. */
 void filter_set_argument(struct filter_list *list, const char *name);
 
 /* Is `name` (a transfer name) excluded for the list's side? The names of one directory after filter_set_dir. */

@@ -144,7 +144,7 @@ static void settle_sides(const struct filter_list *list, struct parsed *parsed)
 		parsed->flags |= RULE_SENDER;
 }
 
-/* Modifier "e": the merge file itself is excluded, on both sides. */
+/* Modifier "e": the merge file itself is excluded, whatever the sides of the merge. */
 static void exclude_self(const struct reader *reader, const struct parsed *merge)
 {
 	char *name = xstrndup(merge->pattern, merge->length);
@@ -155,6 +155,7 @@ static void exclude_self(const struct reader *reader, const struct parsed *merge
 		free(name);
 		die(EXIT_SYNTAX, "unexpected end of filter rule: - ");
 	}
+	settle_sides(reader->list, &parsed);
 	append_rule(reader, &parsed, NULL);
 	free(name);
 }

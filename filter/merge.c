@@ -39,7 +39,6 @@ struct merge *merge_activate(const struct reader *reader, const struct parsed *p
 		merge->directory = base_name > name ? xstrndup(name, (size_t)(base_name - name)) : NULL;
 		merge->label = reader->origin ? name_label(reader->origin, name) : NULL;
 		merge->flags = parsed->flags;
-		merge->idle = is_other_side(list, parsed->flags);
 		merge->owner = reader->out;
 		vec_push(&list->merges, merge);
 	}
@@ -109,7 +108,7 @@ static struct segment *read_merge(struct filter_list *list, struct merge *merge,
 {
 	struct strbuf full = STRBUF_INIT;
 	struct segment *inherited = merge->flags & RULE_NO_INHERIT ? NULL : merge->current;
-	int fd = merge->idle ? -1 : open_merge(list, merge, place, &full);
+	int fd = open_merge(list, merge, place, &full);
 
 	merge->current = inherited;
 	if (fd < 0) {
@@ -135,7 +134,7 @@ static struct segment *read_merge(struct filter_list *list, struct merge *merge,
 	return segment;
 }
 
-/* Read a file whose rules stay as long as the merge is active. */
+/* Read a file whose rules are kept as long as the merge is active, though they may be in force for less. */
 static void read_to_keep(struct filter_list *list, struct merge *merge, const struct place *place)
 {
 	struct segment *segment = read_merge(list, merge, place);
@@ -163,7 +162,7 @@ static bool is_ancestor(const char *dir, size_t length, const char *path)
 }
 
 /* Every directory from DIR down to the parent of `first` is read as if the scan had entered it. Merges that these files
- * activate join in, from their directory on. */
+ * activate join in, from their directory on. All this is in force until `first` is left, and does not come back. */
 static void scan_parents(struct filter_list *list, struct merge *merge, const char *first)
 {
 	char *dir = resolve_directory(merge->directory, first);
@@ -206,10 +205,6 @@ static void enter(struct filter_list *list, const char *transfer)
 	char *full = full_path(list, transfer);
 	struct place place = { .full = full, .transfer = transfer };
 
-	/* Rules of a parent scan of a merge that does not go away with a directory stay in force for good. */
-	for (size_t i = 0; i < list->merges.count; i++)
-		if (list->merges.items[i]->directory)
-			scan_parents(list, list->merges.items[i], full);
 	size_t merges = list->merges.count;
 	struct level level = {
 		.dir_length = strlen(transfer),
@@ -220,14 +215,14 @@ static void enter(struct filter_list *list, const char *transfer)
 	vec_push(&list->levels, level);
 	for (size_t i = 0; i < list->merges.count; i++) {
 		struct merge *merge = list->merges.items[i];
+		if (i < merges)
+			level.saved[i] = merge->current;
 		if (merge->directory)
 			scan_parents(list, merge, full);
-		if (i >= merges) {
+		if (i < merges)
+			level.created[i] = read_merge(list, merge, &place);
+		else
 			read_to_keep(list, merge, &place);
-			continue;
-		}
-		level.saved[i] = merge->current;
-		level.created[i] = read_merge(list, merge, &place);
 	}
 	free(full);
 }

@@ -112,10 +112,9 @@ struct merge {
 	char *base_name;
 	char *label;              /* if the rule came from a file: what to call files of that name */
 	uint16_t flags;
-	bool idle;                /* counts only on the other side: its files are not read */
 	struct segment *owner;    /* the segment with its rule */
 	struct segment *current;  /* rules in force, NULL if none */
-	VEC(struct segment *) scanned; /* owned: rules of the parent scan */
+	VEC(struct segment *) scanned; /* owned: what was read outside of `created` below */
 };
 
 /* One directory entered. */

@@ -255,30 +255,43 @@ static void test_absolute_transfer_names_need_no_base(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_parent_scan_happens_once(void **state)
+/* Stock forgets what the scan found when it leaves the first directory, and never scans again. */
+static void test_parent_scan_counts_for_the_first_directory_only(void **state)
 {
-	static const struct memory_file items[] = { { "root:/a/.f", "- x\n" }, { "root:/b/.f", "- y\n" }, { NULL, NULL } };
+	static const struct memory_file items[] = { { "root:/a/.f", "- x\n: .g\n" }, { "base:.g", "- z\n" }, { NULL, NULL } };
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, items, FILTER_SENDER);
 
 	(void)state;
-	filter_add_shortcut_F(list, 1);
-	filter_add_shortcut_F(list, 2);
-	filter_add_shortcut_F(list, 3);
-	filter_free(list);
-	list = new_list(&files, items, FILTER_SENDER);
 	filter_add(list, ": /.f", FILTER_NEW_STYLE);
 	filter_set_base(list, "/a/one");
 	filter_set_dir(list, "");
-	expect_opened(&files, "root:/.f root:/a/.f base:.f ");
-	assert_true(filter_excludes(list, "x", false));
-	filter_set_base(list, "/b/two");
+	expect_opened(&files, "root:/.f root:/a/.f root:/a/.g base:.f base:.g ");
+	filter_set_dir(list, "d");
+	expect_opened(&files, "base:d/.f base:d/.g ");
+	assert_true(filter_excludes(list, "d/x", false));
+	assert_true(filter_excludes(list, "d/z", false));
+	filter_set_base(list, "/a/two");
 	filter_set_dir(list, "");
 	expect_opened(&files, "base:.f ");
-	assert_true(filter_excludes(list, "x", false));
-	assert_false(filter_excludes(list, "y", false));
+	assert_false(filter_excludes(list, "x", false));
+	assert_false(filter_excludes(list, "z", false));
 	filter_free(list);
 	strbuf_free(&files.opened);
+}
+
+static void test_option_F_is_a_merge_and_then_an_exclusion(void **state)
+{
+	struct filter_setup setup = { .side = FILTER_RECEIVER };
+	struct filter_list *list = filter_new(&setup);
+
+	(void)state;
+	for (int times = 1; times <= 3; times++)
+		filter_add_shortcut_F(list, times);
+	char *sent = sent_rules(list, 32, false, true);
+	assert_string_equal(sent, ": /.rsync-filter|- .rsync-filter");
+	free(sent);
+	filter_free(list);
 }
 
 static void test_second_merge_of_a_base_name_is_dropped(void **state)
@@ -583,7 +596,8 @@ int main(void)
 		cmocka_unit_test(test_base_directory_counts_only_when_it_is_scanned),
 		cmocka_unit_test(test_parents_of_an_argument_count_but_not_its_base),
 		cmocka_unit_test(test_absolute_transfer_names_need_no_base),
-		cmocka_unit_test(test_parent_scan_happens_once),
+		cmocka_unit_test(test_parent_scan_counts_for_the_first_directory_only),
+		cmocka_unit_test(test_option_F_is_a_merge_and_then_an_exclusion),
 		cmocka_unit_test(test_second_merge_of_a_base_name_is_dropped),
 		cmocka_unit_test(test_errors_in_a_directory_show_file_and_line_only),
 		cmocka_unit_test(test_merge_files_that_a_module_hides_look_absent),
