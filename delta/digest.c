@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+/* Only a library that chooses its code by processor comes with this header, which puts that code behind the usual names. */
+#if __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
 
 #include "lib/alloc.h"
 
