@@ -9,8 +9,9 @@
 
 enum {
 	DIRECT_MIN = 16 * 1024,                /* data of this length is sent from where it is */
-	DIRECT_FRAMES = 8,                     /* frames of one such write */
 	FRAME_MAX = OUT_SIZE - FRAME_HEADER,   /* payload of a DATA frame that we send */
+	DIRECT_FRAMES = WIRE_PIECES_LENGTH / FRAME_MAX + 2, /* frames of one such write: one may hold little more than the buffer */
+	DIRECT_IOV = 1 + WIRE_PIECES + 2 * DIRECT_FRAMES,   /* the buffer; pieces, some cut by a frame's end; headers */
 	IO_TIMEOUT_MAX = 86400,
 };
 
@@ -312,56 +313,75 @@ uint8_t *wire_room_slow(struct wire *wire, size_t length)
 	return room;
 }
 
-/*
- * Long data is not copied: the first frame holds what is buffered in the open frame and goes on in `from`; further frames
- * have their headers in an array of their own. Returns the number of bytes sent.
- */
-static size_t write_direct(struct wire *wire, uint8_t *from, size_t length)
+static size_t length_of(const struct iovec *pieces, int count)
 {
-	uint8_t headers[DIRECT_FRAMES][FRAME_HEADER];
-	struct iovec iov[1 + 2 * DIRECT_FRAMES];
-	size_t done = 0, room, take;
-	int count = 1;
+	size_t length = 0;
+
+	for (int i = 0; i < count; i++)
+		length += pieces[i].iov_len;
+	return length;
+}
+
+/*
+ * Long data is not copied: the first frame holds what is buffered in the open frame and goes on in the pieces; further
+ * frames have their headers in an array of their own.
+ */
+static void send_framed(struct wire *wire, struct iovec *pieces, int count)
+{
+	uint8_t headers[DIRECT_FRAMES][FRAME_HEADER], *header;
+	struct iovec iov[DIRECT_IOV];
+	size_t left = length_of(pieces, count), buffered, room, take;
+	int used = 1;
 
 	wire_room(wire, 0);
-	room = FRAME_MAX - (wire->out_used - wire->frame - FRAME_HEADER);
-	for (int i = 0; i < DIRECT_FRAMES && done < length; i++) {
-		take = length - done < room ? length - done : room;
-		if (i == 0) {
-			put_le32(wire->out + wire->frame, (uint32_t)(wire->out_used - wire->frame - FRAME_HEADER + take) |
-				 (uint32_t)TAG_BASE << 24);
-		} else {
-			put_le32(headers[i], (uint32_t)take | (uint32_t)TAG_BASE << 24);
-			iov[count++] = (struct iovec){ headers[i], FRAME_HEADER };
+	header = wire->out + wire->frame;
+	buffered = wire->out_used - wire->frame - FRAME_HEADER;
+	for (int frame = 0; left; frame++) {
+		room = FRAME_MAX - buffered < left ? FRAME_MAX - buffered : left;
+		put_le32(header, (uint32_t)(buffered + room) | (uint32_t)TAG_BASE << 24);
+		for (left -= room; room; room -= take) {
+			take = pieces->iov_len < room ? pieces->iov_len : room;
+			iov[used++] = (struct iovec){ pieces->iov_base, take };
+			pieces->iov_base = (uint8_t *)pieces->iov_base + take;
+			pieces->iov_len -= take;
+			pieces += !pieces->iov_len;
 		}
-		iov[count++] = (struct iovec){ from + done, take };
-		done += take;
-		room = FRAME_MAX;
+		if (!left)
+			break;
+		buffered = 0;
+		header = headers[frame];
+		iov[used++] = (struct iovec){ header, FRAME_HEADER };
 	}
-	send_buffer(wire, iov, count);
-	return done;
+	send_buffer(wire, iov, used);
+}
+
+void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count)
+{
+	struct iovec iov[1 + WIRE_PIECES];
+
+	if (wire->mux_out) {
+		send_framed(wire, pieces, count);
+		return;
+	}
+	memcpy(iov + 1, pieces, (size_t)count * sizeof *pieces);
+	send_buffer(wire, iov, count + 1);
 }
 
 void wire_write(struct wire *wire, const void *bytes, size_t length)
 {
 	/* struct iovec has no const; the bytes are not changed. */
 	uint8_t *from = (uint8_t *)(uintptr_t)bytes;
-	struct iovec iov[2];
+	struct iovec piece;
 	size_t step;
 
-	while (length) {
-		if (length < DIRECT_MIN) {
-			step = length;
+	for (; length; from += step, length -= step) {
+		step = length < WIRE_PIECES_LENGTH ? length : WIRE_PIECES_LENGTH;
+		if (step < DIRECT_MIN) {
 			memcpy(wire_room(wire, step), from, step);
-		} else if (wire->mux_out) {
-			step = write_direct(wire, from, length);
-		} else {
-			step = length;
-			iov[1] = (struct iovec){ from, length };
-			send_buffer(wire, iov, 2);
+			continue;
 		}
-		from += step;
-		length -= step;
+		piece = (struct iovec){ from, step };
+		wire_write_pieces(wire, &piece, 1);
 	}
 }
 

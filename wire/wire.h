@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include <time.h>
 
 struct wire;
@@ -87,6 +88,10 @@ void wire_reset_counts(struct wire *wire);
 
 /* --- writing --- */
 void wire_write(struct wire *wire, const void *bytes, size_t length);
+/* The same as writing one piece after the other, but sent at once from where they are: for long data with small headers in
+ * between. At most WIRE_PIECES pieces, together at most WIRE_PIECES_LENGTH bytes; changes the array. */
+enum { WIRE_PIECES = 16, WIRE_PIECES_LENGTH = 256 * 1024 };
+void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count);
 void wire_write_byte(struct wire *wire, uint8_t value);
 void wire_write_short(struct wire *wire, uint16_t value);
 void wire_write_int(struct wire *wire, int32_t value);
