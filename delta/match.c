@@ -12,8 +12,8 @@
 #define LITERAL_STEP (128 * 1024)  /* literals are handed on in pieces of this size */
 #define CANDIDATES_MAX 1024        /* blocks looked at for one offset */
 #define NONE UINT32_MAX
-#define BUCKET_BITS_MAX 28
-#define FILTER_BITS 3              /* more bits of the hash than a bucket's number has */
+#define FILTER_BITS 5              /* the filter has as many more bits of the hash than a bucket's number */
+#define BUCKET_BITS_MAX (32 - FILTER_BITS)
 /* Blocks longer than this (below protocol 30 a peer may ask for 2^29) would need a window of their size: sent literally. */
 #define BLOCK_MAX (32 << 20)
 
@@ -90,7 +90,7 @@ static void build_table(struct matcher *matcher)
 	uint64_t looks = 0, looks_max = 64ull * count;
 	int bits = 10;
 
-	while (bits < BUCKET_BITS_MAX && 1u << bits < count * 2ull)
+	while (bits < BUCKET_BITS_MAX && 1u << bits < count)
 		bits++;
 	matcher->shift = 32 - bits;
 	matcher->heads = xrealloc_array(NULL, (size_t)1 << bits, sizeof *matcher->heads);
@@ -255,9 +255,16 @@ static void take_match(struct matcher *matcher, struct window *window, uint32_t 
 
 /* --- the scan --- */
 
+/* Worth stopping for: a block with this very sum, or a chain that has to be walked to know. */
+static bool may_match(const struct matcher *matcher, uint32_t weak)
+{
+	uint32_t first = *bucket_of(matcher, weak);
+
+	return first != NONE && (matcher->sums->weak[first] == weak || matcher->nexts[first] != NONE);
+}
+
 /*
- * Roll the window until the filter lets its sum pass or `steps` are done; data holds steps + block_length bytes.
- * Returns the number of steps.
+ * Roll the window until it may match or `steps` are done; data holds steps + block_length bytes. Returns the number of steps.
  */
 static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t steps, uint32_t *weak)
 {
@@ -267,8 +274,8 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 	size_t step;
 
 	for (step = 0; step < steps; step++) {
-		uint32_t hash = hash_of(matcher, (s1 & 0xffff) | s2 << 16);
-		if (matcher->filter[hash / 8] & 1 << hash % 8)
+		uint32_t sum = (s1 & 0xffff) | s2 << 16, hash = hash_of(matcher, sum);
+		if ((matcher->filter[hash / 8] & 1 << hash % 8) && may_match(matcher, sum))
 			break;
 		s1 += (uint32_t)(in[step] - out[step]);
 		s2 += s1 - length * (uint32_t)(int32_t)out[step];
