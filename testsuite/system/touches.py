@@ -94,8 +94,12 @@ class LoopFileSystem:
         os.makedirs(mount_point, exist_ok=True)
 
     def mount(self):
-        # One block per read, so that a read is a block that somebody needed.
-        run_tool("mount", "-o", "loop,noatime,inode_readahead_blks=1", self.image, self.mount_point)
+        # One block per read, and none by the file system's own thread, so that a read is a block that somebody needed.
+        options = "loop,noatime,inode_readahead_blks=1,noinit_itable"
+        try:
+            run_tool("mount", "-o", options + ",no_prefetch_block_bitmaps", self.image, self.mount_point)
+        except Unavailable:  # older kernels neither prefetch nor know the option
+            run_tool("mount", "-o", options, self.image, self.mount_point)
         with open("/proc/self/mounts") as mounts:
             self.device = next(line.split()[0] for line in mounts if line.split()[1] == self.mount_point)
 
