@@ -82,9 +82,18 @@ static void open_base(struct flist *list, struct flist_base *base)
 		base->open_error = errno;
 		base->source.attr_root.fd = -1;
 	}
-	base->source.attr_root.trusting = options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+	base->source.attr_root.trusting = base->trusting || options->copy_links || options->copy_dirlinks
+					  || options->copy_unsafe_links;
 	base->open = true;
 	list->open_bases++;
+}
+
+void flist_trust_base(struct flist *list, uint16_t base_index)
+{
+	struct flist_base *base = &list->bases.items[base_index];
+
+	base->trusting = true;
+	base->source.attr_root.trusting = true;
 }
 
 struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
@@ -111,19 +120,13 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 
 /* --- a new list --- */
 
-/* The filter callback of a scan: the daemon's rules see module-relative names, the user's see transfer names. */
+/* The filter callback of a scan. */
 static bool is_excluded(void *context, const char *path, bool is_dir)
 {
 	struct flist *list = context;
 
-	if (list->hidden) {
-		struct strbuf full = STRBUF_INIT;
-		flist_base_source(list, list->scan_base, path, &full);
-		bool hides = filter_excludes(list->hidden, strbuf_text(&full), is_dir);
-		strbuf_free(&full);
-		if (hides)
-			return true;
-	}
+	if (list->hidden && filter_excludes(list->hidden, path, is_dir))
+		return true;
 	return list->user && filter_excludes(list->user, path, is_dir);
 }
 
@@ -302,6 +305,8 @@ struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos 
 void flist_set_rule_base(struct flist *list, uint16_t base)
 {
 	list->scan_base = base;
+	if (list->hidden)
+		filter_set_base(list->hidden, list->bases.items[base].path);
 	if (list->user)
 		filter_set_base(list->user, list->module_source ? list->bases.items[base].path : list->bases.items[base].shown);
 }
@@ -348,7 +353,7 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	if (list->user && list->scan.excluded)
 		filter_set_dir(list->user, strbuf_text(&transfer));
 	if (list->hidden)
-		filter_set_dir(list->hidden, strbuf_text(&path));
+		filter_set_dir(list->hidden, strbuf_text(&transfer));
 	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);
 	for (uint32_t i = first; i < entries->count; i++) {
 		entries->items[i].root = base;

@@ -143,20 +143,21 @@ static bool base_is_missing(struct flist *list, struct attr_source *source, uint
 	return true;
 }
 
-static void add_missing(struct flist *list, int32_t node, const char *name, uint16_t base, struct attr_source *source,
-			const char *path, int error)
+/* An argument that cannot be looked at: say so as the options want. True if it is to be listed as missing. */
+static bool report_missing(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
 {
 	if (base_is_missing(list, source, base))
-		return;
+		return false;
 	if (error != ENOENT && error != ENOTDIR) {
 		link_stat_failed(source, path, error);
 		list->session->io_error |= IOERR_GENERAL;
-	} else if (list->options->delete_missing_args) {
-		struct entry *entry = entries_add(list->dirs.items[node].entries, name, strlen(name));
-		entry->root = base;
-	} else if (!list->options->ignore_missing_args) {
-		link_stat_failed(source, path, error);
+		return false;
 	}
+	if (list->options->delete_missing_args)
+		return true;
+	if (!list->options->ignore_missing_args)
+		link_stat_failed(source, path, error);
+	return false;
 }
 
 static struct entry *last_entry(struct entries *entries)
@@ -164,9 +165,10 @@ static struct entry *last_entry(struct entries *entries)
 	return &entries->items[entries->count - 1];
 }
 
-/* Is the argument left out by rules? The daemon's own make it look absent. */
+/* Is the argument left out by rules? The daemon's own make it look absent. merged_for: the name whose parents' merge files are
+ * in force, "" for none. */
 static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source *source, const char *path, const char *transfer,
-			  bool is_dir)
+			  bool is_dir, const char *merged_for)
 {
 	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
 		link_stat_failed(source, path, ENOENT);
@@ -175,7 +177,7 @@ static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source 
 	if (!list->user)
 		return false;
 	flist_set_rule_base(list, base);
-	filter_set_argument(list->user, transfer);
+	filter_set_argument(list->user, merged_for);
 	return filter_excludes(list->user, transfer, is_dir);
 }
 
@@ -194,6 +196,27 @@ static bool classify_directory(struct flist *list, struct entry *entry, const ch
 	return false;
 }
 
+/* A symlink that the local operator has named as a directory on the way is followed wherever it leads. */
+static void trust_named_link(struct flist *list, uint16_t base, const struct attr_source *source, const char *path)
+{
+	struct fs_stat st;
+
+	if (!list->module_source && fs_lstat(&source->attr_root, path, &st) == 0 && S_ISLNK(st.mode))
+		flist_trust_base(list, base);
+}
+
+static void trust_named_parents(struct flist *list, uint16_t base, const struct attr_source *source, const char *transfer)
+{
+	char *path = xstrdup(transfer + strspn(transfer, "/"));
+
+	for (char *slash = strchr(path, '/'); slash && !list->module_source; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		trust_named_link(list, base, source, path);
+		*slash = '/';
+	}
+	free(path);
+}
+
 static void add_leaf(struct flist *list, int32_t node, const struct flist_part *part)
 {
 	struct entries *entries = list->dirs.items[node].entries;
@@ -203,19 +226,24 @@ static void add_leaf(struct flist *list, int32_t node, const struct flist_part *
 	flist_dir_path(list, node, &transfer);
 	strbuf_add_path(&transfer, part->path);
 	struct attr_source *source = flist_base_source(list, part->base, strbuf_text(&transfer), &path);
+
+	if (part->content)
+		trust_named_link(list, part->base, source, strbuf_text(&path));
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), part->path,
 						    part->content, entries, &list->session->io_error);
 	int error = errno;
 
 	if (result == SCAN_MISSING) {
 		bool hidden = list->hidden && filter_hides_path(list->hidden, strbuf_text(&path), false);
-		add_missing(list, node, part->path, part->base, source, strbuf_text(&path), hidden ? ENOENT : error);
+		if (report_missing(list, part->base, source, strbuf_text(&path), hidden ? ENOENT : error))
+			entries_add(entries, part->path, strlen(part->path))->root = part->base;
 	} else if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
 		bool is_dir = entry_is_dir(entry);
 
 		entry->root = part->base;
-		if (rules_exclude(list, part->base, source, strbuf_text(&path), strbuf_text(&transfer), is_dir)
+		if (rules_exclude(list, part->base, source, strbuf_text(&path), strbuf_text(&transfer), is_dir,
+				  strbuf_text(&transfer))
 		    || (is_dir && !classify_directory(list, entry, strbuf_text(&transfer), part->content)))
 			entries_remove_last(entries);
 	}
@@ -238,6 +266,8 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 	strbuf_add_path(&transfer, name);
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 	uint32_t before = entries->count;
+
+	trust_named_link(list, base, source, strbuf_text(&path));
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
 						    entries, &list->session->io_error);
 
@@ -269,6 +299,36 @@ void flist_add_named(struct flist *list, int32_t node, const struct flist_part *
 }
 
 /* --- arguments --- */
+
+/*
+ * Is the object that a path of several components names there and wanted? Its implied parents are listed only then, and what
+ * is wrong with it is said now. Of the rules only those count that are known before any of its directories is entered.
+ */
+static bool is_wanted(struct flist *list, uint16_t base, const struct argument *argument)
+{
+	struct entries found;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base, argument->path, &path);
+	bool wanted = false;
+
+	entries_init(&found);
+	trust_named_parents(list, base, source, argument->path);
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), argument->path, argument->path,
+						    argument->content, &found, &list->session->io_error);
+	int error = errno;
+
+	if (result == SCAN_MISSING) {
+		bool hidden = list->hidden && filter_hides_path(list->hidden, strbuf_text(&path), false);
+		wanted = report_missing(list, base, source, strbuf_text(&path), hidden ? ENOENT : error);
+	} else if (result == SCAN_OK && found.count) {
+		bool is_dir = entry_is_dir(&found.items[0]);
+		wanted = !rules_exclude(list, base, source, strbuf_text(&path), argument->path, is_dir, "")
+			 && (!is_dir || classify_directory(list, &found.items[0], argument->path, argument->content));
+	}
+	entries_free(&found);
+	strbuf_free(&path);
+	return wanted;
+}
 
 /* The "." entry of a base directory; 0, or why there is none. */
 static int add_dot_entry(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
@@ -325,9 +385,9 @@ static void add_parsed(struct flist *list, struct argument *argument, bool leadi
 		list->implied_dot_sent = true;
 	}
 	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
-	struct flist_parts *deeper = list->dirs.items[0].parts;
 
-	flist_add_named(list, 0, &part, deeper);
+	if (!strchr(argument->path + 1, '/') || is_wanted(list, base, argument))
+		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
 }
 
 /* A --files-from name: leading slashes go, ".." never climbs above the start, "." components keep their meaning. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attrs/hint.h"
 #include "fs/access.h"
 #include "fs/dir.h"
 #include "lib/log.h"
@@ -234,8 +235,12 @@ static void add_side(struct scan *scan, struct entry *entry, const struct fs_sta
 		side->ino = st->ino;
 		entry->flags |= ENTRY_HARD_LINKED;
 	}
-	if (options->atimes && !S_ISDIR(st->mode))
-		entries_side(scan->list, entry)->atime = st->atime;
+	if (options->atimes && !S_ISDIR(st->mode)) {
+		uint64_t size;
+		/* The access time of an attr file may stand for its size: the file's own is not known. */
+		bool is_hint = scan->source->kind == ATTRS_ATTR_TREE && attr_hint_read(st, &size);
+		entries_side(scan->list, entry)->atime = is_hint ? st->mtime : st->atime;
+	}
 	if (entry_is_device(entry)) {
 		struct entry_side *side = entries_side(scan->list, entry);
 		side->rdev_major = st->rdev_major;
