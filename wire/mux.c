@@ -333,6 +333,8 @@ static void send_framed(struct wire *wire, struct iovec *pieces, int count)
 	size_t left = length_of(pieces, count), buffered, room, take;
 	int used = 1;
 
+	if (!left)
+		return;
 	wire_room(wire, 0);
 	header = wire->out + wire->frame;
 	buffered = wire->out_used - wire->frame - FRAME_HEADER;

@@ -449,6 +449,44 @@ static void test_large_raw_writes_are_verbatim(void **state)
 	free(data);
 }
 
+/* As many and as long pieces as there may be, after every amount of buffered bytes that matters, framed and not. */
+static void test_pieces_follow_each_other(void **state)
+{
+	static const size_t before[] = { 0, 1, 65527, 65528, 65529, 65531, 65532, 65533, 65536 };
+	static const size_t lengths[][WIRE_PIECES] = {
+		{ 4, 32768, 4, 32768, 4, 32768, 4, 32768, 4, 32768, 4, 32768, 4, 32768 },
+		{ WIRE_PIECES_LENGTH }, { 0, 5, 0, 65532, 0, 65532, 65532, 0 }, { 65531, 1, 65532, 0 }, { 1 }, { 0 },
+		{ WIRE_PIECES_LENGTH - 15, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
+	};
+	uint8_t *data = malloc(WIRE_PIECES_LENGTH + 70000);
+
+	(void)state;
+	for (size_t i = 0; i < WIRE_PIECES_LENGTH + 70000; i++)
+		data[i] = (uint8_t)(i * i >> 9);
+	for (size_t i = 0; i < 2 * (sizeof before / sizeof *before) * (sizeof lengths / sizeof *lengths); i++) {
+		const size_t *wanted = lengths[i / 2 % (sizeof lengths / sizeof *lengths)];
+		size_t at = 0, length, first = before[i / 2 / (sizeof lengths / sizeof *lengths)];
+		struct wire *wire = i % 2 ? writer(32) : wire_new_memory("", 0);
+		struct iovec pieces[WIRE_PIECES];
+
+		for (; at < first; at++)
+			wire_write_byte(wire, data[at]);
+		for (int piece = 0; piece < WIRE_PIECES; at += wanted[piece++])
+			pieces[piece] = (struct iovec){ data + at, wanted[piece] };
+		wire_write_pieces(wire, pieces, WIRE_PIECES);
+		wire_write_byte(wire, data[at++]);
+		if (i % 2) {
+			check_read_back(wire, data, at);
+		} else {
+			const uint8_t *bytes = wire_test_output(wire, &length);
+			assert_int_equal(length, at);
+			assert_memory_equal(bytes, data, at);
+		}
+		wire_free(wire);
+	}
+	free(data);
+}
+
 static void test_counts_start_where_they_are_reset(void **state)
 {
 	struct wire *wire = wire_new_memory("setup\4\0\0\7\0\0\0\0", 13);
@@ -549,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_long_text_goes_in_pieces_the_peer_takes),
 		cmocka_unit_test(test_large_writes_keep_the_stream),
 		cmocka_unit_test(test_large_raw_writes_are_verbatim),
+		cmocka_unit_test(test_pieces_follow_each_other),
 		cmocka_unit_test(test_counts_start_where_they_are_reset),
 		cmocka_unit_test(test_messages_of_other_threads_stay_whole),
 		cmocka_unit_test(test_lines_end_at_their_stop_bytes),
