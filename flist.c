@@ -740,7 +740,8 @@ static void permute_for_old_protocols(struct flist *list)
 			vec_push(&keys, key);
 		}
 	}
-	qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
+	if (keys.count)
+		qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
 	for (size_t i = 0; i < keys.count; i++) {
 		vec_push(&list->permutation, keys.items[i].pos);
 		free(keys.items[i].path);
