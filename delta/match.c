@@ -9,7 +9,9 @@
 #include "delta/source_file.h"
 #include "lib/alloc.h"
 
-#define LITERAL_STEP (128 * 1024)  /* literals are handed on in pieces of this size */
+#define LITERAL_STEP (256 * 1024)  /* literals are handed on in pieces of this size; whole files are read in such */
+#define PENDING_MAX (128 * 1024)   /* literal that a match may still follow */
+#define READ_AHEAD (256 * 1024)    /* room for more than the search looks at, so that reads are long */
 #define CANDIDATES_MAX 1024        /* blocks looked at for one offset */
 #define NONE UINT32_MAX
 #define FILTER_BITS 5              /* the filter has as many more bits of the hash than a bucket's number */
@@ -225,7 +227,8 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 		size_t available;
 		uint64_t rest = up_to - matcher->pending;
 		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
-		const uint8_t *data = source_file_look(matcher->request->source, matcher->pending, matcher->pending, step, &available);
+		const uint8_t *data = source_file_look(matcher->request->source, matcher->pending, matcher->pending, step,
+				&available);
 
 		token_literal(matcher->tokens, data, step);
 		matcher->stats->literal_bytes += step;
@@ -305,7 +308,7 @@ static void scan_full_windows(struct matcher *matcher)
 	struct window window = { .length = length };
 
 	while (length <= size - offset && matcher->waste_left) {
-		if (offset - matcher->pending >= LITERAL_STEP)
+		if (offset - matcher->pending >= PENDING_MAX)
 			write_literal(matcher, offset);
 		window.data = source_file_look(source, matcher->pending, offset, length + 1, &available);
 		if (fresh)
@@ -313,8 +316,8 @@ static void scan_full_windows(struct matcher *matcher)
 		fresh = false;
 		/* Not farther than what pends may grow, and than the bytes that are there. */
 		size_t steps = available > length ? available - length : 0;
-		if (steps > LITERAL_STEP)
-			steps = LITERAL_STEP;
+		if (steps > PENDING_MAX)
+			steps = PENDING_MAX;
 		size_t rolled = roll(matcher, window.data, steps, &window.weak);
 		uint32_t block;
 
@@ -349,7 +352,7 @@ static void match_last_block(struct matcher *matcher)
 	if (!length || length >= matcher->block_length || size - matcher->pending < length)
 		return;
 	/* What pends may be longer than the window holds. */
-	if (window.offset - matcher->pending >= LITERAL_STEP)
+	if (window.offset - matcher->pending >= PENDING_MAX)
 		write_literal(matcher, window.offset);
 	window.data = source_file_look(matcher->request->source, matcher->pending, window.offset, length, &available);
 	window.weak = rolling_compute(window.data, length);
@@ -401,7 +404,8 @@ static void match_blocks(struct matcher *matcher)
 	if (request->in_place)
 		matcher->kept_place = xcalloc((size_t)request->sums->head.count / 8 + 1, 1);
 	build_table(matcher);
-	source_file_open_window(request->source, 0, matcher->block_length * 2 + 2 * LITERAL_STEP, digest_seen, matcher);
+	source_file_open_window(request->source, 0, matcher->block_length * 2 + 2 * PENDING_MAX + READ_AHEAD, digest_seen,
+				matcher);
 	scan_full_windows(matcher);
 	match_last_block(matcher);
 	free(matcher->heads);

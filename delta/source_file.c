@@ -9,8 +9,6 @@
 
 #include "lib/alloc.h"
 
-#define READ_SIZE (256 * 1024)
-
 struct source_file {
 	int fd;                  /* -1: memory */
 	const uint8_t *memory;
@@ -58,8 +56,11 @@ bool source_file_failed(const struct source_file *file, int *error)
 void source_file_open_window(struct source_file *file, uint64_t start, size_t window,
 			     void (*seen)(void *context, const void *data, size_t length), void *context)
 {
+	uint64_t rest = file->size - start;
+
 	free(file->buffer);
-	file->capacity = window + READ_SIZE;
+	/* Most files are small. */
+	file->capacity = rest < window ? (size_t)rest : window;
 	file->buffer = xmalloc(file->capacity);
 	file->length = 0;
 	file->start = start;
