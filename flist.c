@@ -731,7 +731,8 @@ static void permute_for_old_protocols(struct flist *list)
 		struct entries *entries = list->dirs.items[node].entries;
 
 		for (uint32_t i = 0; i < entries->count; i++) {
-			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i], .gap = -1 } };
+			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i],
+					.gap = -1 } };
 			if (entries->items[i].flags & ENTRY_HIDDEN)
 				continue;
 			flist_entry_path(list, node, &entries->items[i], &path);

@@ -110,7 +110,8 @@ struct flist_totals {
 };
 const struct flist_totals *flist_totals(const struct flist *list);
 
-/* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *, which
+/* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *,
+ * which
  * may be set after the rules have been made (protocol/04 4.11.4). */
 int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path);
 

@@ -83,7 +83,8 @@ static void split_relative(const char *text, struct argument *argument)
 
 	while (cut && *path == '/')
 		path++;
-	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/' ? "/" : "");
+	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/'
+			? "/" : "");
 	argument->path = clean_relative(*path ? path : ".", &argument->content);
 }
 

@@ -651,10 +651,11 @@ static int64_t entries_ahead(const struct flist_sender *sender, int32_t current_
 		current = sender->oldest < last ? sender->oldest : last;
 	const struct flist_dir *current_dir = &list->dirs.items[list->load_order.items[current]];
 	const struct flist_dir *last_dir = &list->dirs.items[list->load_order.items[last]];
-	int64_t distance = ((int64_t)last_dir->first_ndx + last_dir->count) - ((int64_t)current_dir->first_ndx + current_dir->count);
+	int64_t last_end = (int64_t)last_dir->first_ndx + last_dir->count;
+	int64_t current_end = (int64_t)current_dir->first_ndx + current_dir->count;
 
 	/* Every list in between has a gap index. */
-	return distance - (int64_t)(last - current);
+	return last_end - current_end - (int64_t)(last - current);
 }
 
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx)

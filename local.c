@@ -259,7 +259,8 @@ static void read_files_from(struct run *run)
 		error = errno;
 		char *cwd = getcwd(NULL, 0);
 
-		log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd, *base == '/' ? "" : "/",
+		log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd, *base == '/'
+				? "" : "/",
 			  base);
 		free(cwd);
 		exit_with(EXIT_FILESELECT);

@@ -181,7 +181,8 @@ static void note_time(struct local *local, struct local_dir *dir, const struct d
 	dir->old_mtime = dest->st.mtime;
 	dir->old_mtime_nsec = dest->st.mtime_nsec;
 	dir->time_agrees = !decide_keeps_time(local->options, &dir->entry)
-			   || decide_same_time(local->options->modify_window, dir->old_mtime, dir->old_mtime_nsec, dir->entry.mtime,
+			   || decide_same_time(local->options->modify_window, dir->old_mtime, dir->old_mtime_nsec,
+			   		dir->entry.mtime,
 					       dir->entry.mtime_nsec);
 }
 

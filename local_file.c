@@ -194,7 +194,8 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 		counts->literal += job->copied;
 	}
 	if (job->local->wants_items || job->task->marks)
-		task_event(job->task, (struct event){ .kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied,
+		task_event(job->task, (struct event){ .kind = EVENT_ITEM, .index = job->index, .flags = flags,
+				.bytes = job->copied,
 						      .touched = touched, .elapsed_ms = elapsed_ms });
 }
 

@@ -43,7 +43,8 @@ static void survey_name(struct survey *survey, int fd, const struct fs_dirent *n
 	strbuf_add_path(&survey->path, name->name);
 	survey->left--;
 	if (S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE)
-		die(EXIT_FILESELECT, "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
+		die(EXIT_FILESELECT,
+				"rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
 		    "long); --force overrides this", survey->local->top_path, strbuf_text(&survey->path));
 	below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name->name, O_RDONLY | O_DIRECTORY, 0) : -1;
 	if (below >= 0) {

@@ -25,7 +25,8 @@ static void print_node(struct local *local, int32_t node)
 	struct entries *entries = listed->entries;
 
 	if (node)
-		print_entry(local, listed->parent, &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry]);
+		print_entry(local, listed->parent, &flist_dir(local->list,
+				listed->parent)->entries->items[listed->parent_entry]);
 	for (uint32_t i = 0; i < entries->count; i++) {
 		const struct entry *entry = &entries->items[i];
 		bool has_node = entry_is_dir(entry) && strcmp(entry_name(entries, entry), ".") != 0;

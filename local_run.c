@@ -85,7 +85,8 @@ static void open_sources(struct local *local, struct task *task)
 		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
 		source.root.trusting = from->attr_root.trusting;
 		source.root.no_openat2 = from->attr_root.no_openat2;
-		source.root.fd = fs_open_follow(&from->attr_root, path.length ? strbuf_text(&path) : ".", O_PATH | O_DIRECTORY, 0);
+		source.root.fd = fs_open_follow(&from->attr_root, path.length ? strbuf_text(&path) : ".",
+				O_PATH | O_DIRECTORY, 0);
 		vec_push(&task->sources, source);
 	}
 	strbuf_free(&path);

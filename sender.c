@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The sender's loop: requests in, file data out, phases, statistics, goodbye (protocol/03 section 1, protocol/01 section 10). */
+/* The sender's loop: requests in, file data out, phases, statistics, goodbye (protocol/03 section 1, protocol/01 section 10).
+ * */
 #include "sender.h"
 
 #include <errno.h>
@@ -29,19 +30,26 @@ struct request {
 	int append;   /* options->append, off in a redo */
 };
 
+/* Do xattr parts follow the item (protocol/05 5.3.1)? */
+static bool has_xattr_part(const struct sender *sender, const struct item_attrs *item)
+{
+	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+
+	return sender->xattr_items && (item->flags & ITEM_REPORT_XATTR)
+	       && !(sender->xattr_shortcut && (item->flags & link) == link);
+}
+
 static void write_item(struct sender *sender, struct request *request)
 {
 	request_write_attrs(sender->session, request->ndx, &request->item);
-	if (sender->xattr_items && (request->item.flags & ITEM_REPORT_XATTR) && !(sender->xattr_shortcut
-	    && (request->item.flags & ITEM_XNAME_FOLLOWS) && (request->item.flags & ITEM_LOCAL_CHANGE)))
+	if (has_xattr_part(sender, &request->item))
 		flist_send_write_xattr_answer(sender->list_sender, &request->pos);
 }
 
 static void read_item(struct sender *sender, struct request *request)
 {
 	request_read_attrs(sender->session, &request->item);
-	if (sender->xattr_items && (request->item.flags & ITEM_REPORT_XATTR) && !(sender->xattr_shortcut
-	    && (request->item.flags & ITEM_XNAME_FOLLOWS) && (request->item.flags & ITEM_LOCAL_CHANGE)))
+	if (has_xattr_part(sender, &request->item))
 		flist_send_read_xattr_request(sender->list_sender, &request->pos);
 }
 
@@ -257,7 +265,8 @@ static bool is_old_keep_alive(struct sender *sender, int32_t ndx)
 	struct flist_pos pos;
 	struct item_attrs item;
 
-	if (sender->session->protocol != 29 || flist_locate(sender->list, ndx, &pos) || !flist_locate(sender->list, ndx - 1, &pos))
+	if (sender->session->protocol != 29 || flist_locate(sender->list, ndx, &pos) || !flist_locate(sender->list, ndx - 1,
+			&pos))
 		return false;
 	request_read_attrs(sender->session, &item);
 	if (item.flags != ITEM_IS_NEW)
@@ -368,9 +377,7 @@ static void handle_message(void *context, enum message_code code, const uint8_t 
 	if (code != MSG_SUCCESS) {
 		server_message(sender->server, code, payload, length);
 	} else if (sender->options->remove_source_files) {
-		int32_t ndx = (int32_t)((uint32_t)payload[0] | (uint32_t)payload[1] << 8 | (uint32_t)payload[2] << 16
-					| (uint32_t)payload[3] << 24);
-		sender_remove_source(sender, ndx);
+		sender_remove_source(sender, wire_message_int(payload));
 	}
 }
 

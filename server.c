@@ -117,17 +117,12 @@ static void follow_exit(struct server *server, const uint8_t *payload, size_t le
 	exit_with(code ? code : EXIT_STREAMIO);
 }
 
-static int32_t message_int(const uint8_t *payload)
-{
-	return (int32_t)((uint32_t)payload[0] | (uint32_t)payload[1] << 8 | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24);
-}
-
 void server_message(struct server *server, enum message_code code, const uint8_t *payload, size_t length)
 {
 	if (code == MSG_ERROR_EXIT)
 		follow_exit(server, payload, length);
 	else if (code == MSG_IO_ERROR)
-		server->session.io_error |= message_int(payload) & 7;
+		server->session.io_error |= wire_message_int(payload) & 7;
 }
 
 static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
@@ -233,7 +228,8 @@ static void check_checksum_choice(struct server *server)
 	const char *choice = server->options->checksum_choice;
 	const char *comma = choice ? strchr(choice, ',') : NULL;
 
-	if (!server->options->checksum || !choice || server->startup_error || strcasecmp(comma ? comma + 1 : choice, "none") != 0)
+	if (!server->options->checksum || !choice || server->startup_error || strcasecmp(comma ? comma + 1 : choice,
+			"none") != 0)
 		return;
 	if (!server->module)
 		die(EXIT_UNSUPPORTED, problem);

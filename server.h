@@ -36,7 +36,8 @@ struct module_session {
 };
 
 struct server {
-	struct session session;          /* wire, is_daemon and, in a daemon, protocol are set by the caller; the rest by server_run */
+	/* wire, is_daemon and, in a daemon, protocol are set by the caller; the rest by server_run */
+	struct session session;
 	struct options *options;
 	struct module_session *module;   /* NULL: remote shell */
 	struct fs_ids *ids;

@@ -236,7 +236,8 @@ int32_t entries_find(const struct entries *list, const char *name, bool is_dir)
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		const struct entry *entry = &list->items[middle];
-		int order = compare_names(name, length, is_dir, entry_name(list, entry), entry->name_length, entry_is_dir(entry));
+		int order = compare_names(name, length, is_dir, entry_name(list, entry), entry->name_length,
+				entry_is_dir(entry));
 
 		if (order <= 0)
 			high = middle;

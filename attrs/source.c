@@ -140,7 +140,8 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 	close(fd);
 	if (!problem)
 		return SCAN_OK;
-	scan_complain(scan, L_ERROR_XFER, "rsync: attr file ", problem[0] == 'i' ? " is not 8 bytes long" : " holds a size over 2^63-1",
+	scan_complain(scan, L_ERROR_XFER, "rsync: attr file ", problem[0] == 'i' ? " is not 8 bytes long"
+			: " holds a size over 2^63-1",
 		      0);
 	*scan->io_error |= IOERR_GENERAL;
 	return SCAN_ERROR;

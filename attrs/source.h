@@ -27,7 +27,8 @@ struct attr_source {
 	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
 	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
 	const char *shown_prefix;    /* for messages outside daemons: the directory that attr_root is, "" if cwd-relative */
-	bool only_attrs;             /* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
+	/* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
+	bool only_attrs;
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
 	uint64_t stale;              /* ATTR_TREE: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */

@@ -14,7 +14,8 @@ static void explain(const struct filter_list *list, const struct rule *rule, con
 	const char *kind = subject->is_xattr ? "xattr" : subject->is_dir ? "directory" : "file";
 	struct strbuf text = STRBUF_INIT;
 
-	strbuf_addf(&text, "%s %s %s%.*s because of pattern ", verb, kind, subject->is_absolute ? "/" : "", (int)subject->length,
+	strbuf_addf(&text, "%s %s %s%.*s because of pattern ", verb, kind, subject->is_absolute ? "/" : "",
+			(int)subject->length,
 		    subject->name);
 	if (rule->flags & RULE_FROM_FILE)
 		strbuf_add_string(&text, "<rule from a file read earlier>");

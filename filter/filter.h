@@ -36,7 +36,8 @@ enum filter_place {
 	FILTER_AT_OPERATOR,
 	/* Below the current base directory: relative, without ".." and without slashes at the ends. */
 	FILTER_AT_BASE,
-	/* Starts with "/", which is the module root in a daemon. Comes from a parent scan (4.10.4), from an absolute or climbing
+	/* Starts with "/", which is the module root in a daemon. Comes from a parent scan (4.10.4), from an absolute or
+	 * climbing
 	 * name in a merge rule, and from absolute transfer names. */
 	FILTER_AT_ROOT,
 };

@@ -85,7 +85,8 @@ static _Noreturn void refuse_modifier(const struct reader *reader, const char *t
 	char problem[80] = "invalid modifier in filter rule";
 
 	if (!reader->origin)
-		snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule", text[position], position);
+		snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule", text[position],
+				position);
 	refuse_rule(reader, text, length, problem);
 }
 

@@ -10,7 +10,8 @@
 enum {
 	DIRECT_MIN = 16 * 1024,                /* data of this length is sent from where it is */
 	FRAME_MAX = OUT_SIZE - FRAME_HEADER,   /* payload of a DATA frame that we send */
-	DIRECT_FRAMES = WIRE_PIECES_LENGTH / FRAME_MAX + 2, /* frames of one such write: one may hold little more than the buffer */
+	/* frames of one such write: one may hold little more than the buffer */
+	DIRECT_FRAMES = WIRE_PIECES_LENGTH / FRAME_MAX + 2,
 	DIRECT_IOV = 1 + WIRE_PIECES + 2 * DIRECT_FRAMES,   /* the buffer; pieces, some cut by a frame's end; headers */
 	IO_TIMEOUT_MAX = 86400,
 };

@@ -17,6 +17,7 @@ enum {
 	READ_ROOM = 16 * 1024,  /* less room than this behind `end`: move the bytes to the front first */
 	BW_WRITE_MIN = 512,
 	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
+	SILENCE_FACTOR = 10,    /* time-outs that a peer may only take keep-alives for */
 };
 
 /* --- time --- */
@@ -45,16 +46,30 @@ static int64_t idle_start(const struct wire *wire)
 	return wire->last_io > wire->wait_start ? wire->last_io : wire->wait_start;
 }
 
-static void check_idle(struct wire *wire, int64_t now)
+static void time_out(struct wire *wire, int64_t seconds)
 {
-	int seconds = wire->timeout;
-
-	if (!seconds || now - idle_start(wire) < seconds * NANOSECONDS)
-		return;
 	/* The peer does not read either: whatever is still to be said goes nowhere. */
 	wire->timeout = 0;
 	wire->failed = true;
-	die(EXIT_TIMEOUT, "[%s] io timeout after %d seconds -- exiting", log_role(), seconds);
+	die(EXIT_TIMEOUT, "[%s] io timeout after %" PRId64 " seconds -- exiting", log_role(), seconds);
+}
+
+static void check_idle(struct wire *wire, int64_t now)
+{
+	if (wire->timeout && now - idle_start(wire) >= wire->timeout * NANOSECONDS)
+		time_out(wire, wire->timeout);
+}
+
+/*
+ * Our own keep-alives count as traffic, so that a peer may be busy with its disk for longer than the time-out, as with every
+ * other server. But one that only ever takes them would hold its slot for good (protocol/08 section 3.1).
+ */
+static void check_silence(struct wire *wire, int64_t since)
+{
+	int64_t most = (int64_t)wire->timeout * SILENCE_FACTOR;
+
+	if (wire->timeout && monotonic_now() - since >= most * NANOSECONDS)
+		time_out(wire, most);
 }
 
 static void lower(int64_t *least, int64_t value)
@@ -179,13 +194,15 @@ void wire_die_closed(struct wire *wire)
 void wire_receive_or_close(struct wire *wire)
 {
 	uint64_t before = wire->received;
+	int64_t since = wire->wait_start = monotonic_now();
 
-	wire->wait_start = monotonic_now();
 	while (wire_try_receive(wire, IN_SIZE) == WOULD_BLOCK) {
 		/* The peer may be waiting for what we hold back; sending it may have drained input. */
 		if (wire_output_pending(wire)) {
 			wire_flush(wire);
+			since = monotonic_now();
 		} else {
+			check_silence(wire, since);
 			wire_keep_alive(wire);
 			if (wire->received == before)
 				wait_for(wire, wire->in_fd, -1);

@@ -299,7 +299,8 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 		if (auto_compress)
 			check_against_list(session, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
 	}
-	/* A negotiation may end with "none", too; the choice itself has been checked by the caller where the peer can be told. */
+	/* A negotiation may end with "none", too; the choice itself has been checked by the caller where the peer can be
+	 * told. */
 	if (request->always_checksum && session->file_sum == SUM_NONE)
 		die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none (0)");
 	choose_level(session, request);

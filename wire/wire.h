@@ -90,7 +90,7 @@ void wire_reset_counts(struct wire *wire);
 void wire_write(struct wire *wire, const void *bytes, size_t length);
 /* The same as writing one piece after the other, but sent at once from where they are: for long data with small headers in
  * between. At most WIRE_PIECES pieces, together at most WIRE_PIECES_LENGTH bytes; changes the array. */
-enum { WIRE_PIECES = 16, WIRE_PIECES_LENGTH = 256 * 1024 };
+enum { WIRE_PIECES = 16, WIRE_PIECES_LENGTH = 256 * 1024 + 4 * WIRE_PIECES };
 void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count);
 void wire_write_byte(struct wire *wire, uint8_t value);
 void wire_write_short(struct wire *wire, uint16_t value);
@@ -140,6 +140,14 @@ void wire_drain(struct wire *wire, int seconds);
 
 /* The peer has closed where more is needed: "connection unexpectedly closed", EXIT_STREAMIO. For callers of wire_read_line. */
 _Noreturn void wire_die_closed(struct wire *wire);
+
+/* The int32 that a 4-byte message carries. */
+static inline int32_t wire_message_int(const uint8_t *payload)
+{
+	uint32_t low = payload[0] | (uint32_t)payload[1] << 8;
+
+	return (int32_t)(low | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24);
+}
 
 #define NDX_DONE (-1)
 #define NDX_FLIST_EOF (-2)

@@ -70,7 +70,8 @@ static size_t list_size(const uint8_t *data, size_t size)
 	size_t at = 0;
 
 	while (size - at >= 4) {
-		uint32_t length = data[at] | (uint32_t)data[at + 1] << 8 | (uint32_t)data[at + 2] << 16 | (uint32_t)data[at + 3] << 24;
+		uint32_t length = data[at] | (uint32_t)data[at + 1] << 8 |
+				  (uint32_t)data[at + 2] << 16 | (uint32_t)data[at + 3] << 24;
 		at += 4;
 		if (!length || length > size - at)
 			return at;
@@ -91,7 +92,8 @@ static void receive_and_walk(void *context)
 	struct input *input = context;
 	uint8_t settings = input->data[0];
 	struct session session = {
-		.wire = input->wire, .is_server = true, .is_sender = !(settings & 1), .protocol = settings & 2 ? 28 : 27 + settings % 6,
+		.wire = input->wire, .is_server = true, .is_sender = !(settings & 1), .protocol = settings & 2 ? 28
+				: 27 + settings % 6,
 	};
 	size_t length;
 
@@ -122,7 +124,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	struct filter_setup setup = {
-		.side = data[0] & 1 ? FILTER_RECEIVER : FILTER_SENDER, .delete_excluded = data[0] & 4, .cvs_exclude = data[0] & 8,
+		.side = data[0] & 1 ? FILTER_RECEIVER : FILTER_SENDER, .delete_excluded = data[0] & 4,
+				.cvs_exclude = data[0] & 8,
 		.from0 = data[0] & 64, .open_file = open_text, .context = &input, .cvs_home = "/home",
 	};
 	size_t list = list_size(data + 1, size - 1);

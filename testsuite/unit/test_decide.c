@@ -183,7 +183,8 @@ static void test_attr_files_are_compared_by_what_they_say(void **state)
 static void test_update_vectors(void **state)
 {
 	static const struct { int window; int64_t newer_by; bool skips; } vectors[] = {
-		{ 0, 1, true }, { 0, 0, false }, { 1, 0, true }, { 2, -1, true }, { 2, -2, false }, { -1, 1, false }, { -1, 2, true },
+		{ 0, 1, true }, { 0, 0, false }, { 1, 0, true }, { 2, -1, true }, { 2, -2, false }, { -1, 1, false }, { -1,
+				2, true },
 	};
 	struct scene *scene = *state;
 

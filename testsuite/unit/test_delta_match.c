@@ -251,6 +251,30 @@ static void test_forged_weak_sums_are_not_matched(void **state)
 	free(source.data);
 }
 
+/* Weak sums alone prove nothing: without strong ones, true as the weak ones may be, everything is literal (S-032). */
+static void test_without_strong_sums_nothing_matches(void **state)
+{
+	struct bytes source = random_bytes(70000, 16);
+
+	(void)state;
+	for (int in_place = 0; in_place < 2; in_place++) {
+		struct setting setting = { .block_length = 100, .in_place = in_place };
+		struct transfer transfer;
+
+		transfer_start(&transfer, &setting);
+		make_sums(&transfer, source);
+		transfer.sums.head.strong_length = 0;
+		free(transfer.sums.strong);
+		transfer.sums.strong = NULL;
+		send_bytes(&transfer, source);
+		receive(&transfer, source);
+		expect_file(&transfer, source);
+		assert_int_equal(transfer.decoder.blocks, 0);
+		transfer_end(&transfer);
+	}
+	free(source.data);
+}
+
 /* Equal weak sums whose blocks would reach over the end of the source (protocol/08 S-032): the memory checker watches. */
 static void test_no_look_outside_of_the_source(void **state)
 {
@@ -374,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_remainder_of_a_whole_block),
 		cmocka_unit_test(test_short_last_block_stands_only_at_the_end),
 		cmocka_unit_test(test_forged_weak_sums_are_not_matched),
+		cmocka_unit_test(test_without_strong_sums_nothing_matches),
 		cmocka_unit_test(test_no_look_outside_of_the_source),
 		cmocka_unit_test(test_long_chains_cost_linear_work),
 		cmocka_unit_test(test_zeros_are_matched_with_few_looks),

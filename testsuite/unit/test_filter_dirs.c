@@ -348,7 +348,8 @@ static void test_merge_files_that_a_module_hides_look_absent(void **state)
 	struct memory_files files = { .items = items };
 	struct filter_setup module_setup = { .side = FILTER_BOTH, .daemon_rules = true };
 	struct filter_list *hidden = filter_new(&module_setup);
-	struct filter_setup setup = { .side = FILTER_SENDER, .open_file = open_memory_file, .context = &files, .hidden = hidden };
+	struct filter_setup setup = { .side = FILTER_SENDER, .open_file = open_memory_file, .context = &files,
+			.hidden = hidden };
 	struct filter_list *list = filter_new(&setup);
 
 	(void)state;

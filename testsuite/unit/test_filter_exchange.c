@@ -127,8 +127,10 @@ static void test_pull_sends_the_bytes_of_the_dump(void **state)
 /* --- CVS --- */
 
 static const char cvs_before_30[] =
-	"- RCS|- SCCS|- CVS|- CVS.adm|- RCSLOG|- cvslog.*|- tags|- TAGS|- .make.state|- .nse_depinfo|- *~|- #*|- .#*|- ,*|- _$*|"
-	"- *$|- *.old|- *.bak|- *.BAK|- *.orig|- *.rej|- .del-*|- *.a|- *.olb|- *.o|- *.obj|- *.so|- *.exe|- *.Z|- *.elc|- *.ln|"
+	"- RCS|- SCCS|- CVS|- CVS.adm|- RCSLOG|- cvslog.*|"
+	"- tags|- TAGS|- .make.state|- .nse_depinfo|- *~|- #*|- .#*|- ,*|- _$*|"
+	"- *$|- *.old|- *.bak|- *.BAK|- *.orig|- *.rej|- .del-*|- *.a|- *.olb|- *.o|"
+	"- *.obj|- *.so|- *.exe|- *.Z|- *.elc|- *.ln|"
 	"- core|- .svn/|- .git/|- .hg/|- .bzr/";
 
 static char *sent_with_cvs(bool is_sender, int protocol, const char *ignored)

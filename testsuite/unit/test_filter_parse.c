@@ -294,7 +294,8 @@ static void test_errors_never_show_text_from_a_file(void **state)
 	expect_death(". /x/outer", EXIT_SYNTAX, "Unknown filter rule: <rule from a file named at /x/outer line 2>");
 	expect_death(".w /x/inner", EXIT_SYNTAX, "<rule from /x/inner>");
 	expect_death(". missing-inner", EXIT_FILEIO, "failed to open exclude file <rule from missing-inner line 2>");
-	expect_death(".s sided", EXIT_SYNTAX, "specified-side merge file contains specified-side filter: <rule from sided line 2>");
+	expect_death(".s sided", EXIT_SYNTAX,
+			"specified-side merge file contains specified-side filter: <rule from sided line 2>");
 }
 
 static void test_file_that_merges_itself_hits_the_depth_limit(void **state)

@@ -120,7 +120,8 @@ static const char *const two_trees[] = { "dupA/", "dupB/", NULL };
 
 static void test_incremental_numbers_have_gaps_and_keep_holes(void **state)
 {
-	static const char *const expected[] = { "(gap .)", "./", "-./", "f", "-f", "-n", "b/", "-b/", "n/", "(gap b)", "b/x", "-b/x",
+	static const char *const expected[] = { "(gap .)", "./", "-./", "f", "-f", "-n", "b/", "-b/", "n/", "(gap b)",
+			"b/x", "-b/x",
 						"b/y", "(gap n)", "n/z", NULL };
 	struct run run;
 
@@ -132,7 +133,8 @@ static void test_incremental_numbers_have_gaps_and_keep_holes(void **state)
 
 static void test_one_list_is_numbered_depth_first(void **state)
 {
-	static const char *const expected[] = { "./", "-./", "f", "-f", "-n", "b/", "-b/", "b/x", "-b/x", "b/y", "n/", "n/z", NULL };
+	static const char *const expected[] = { "./", "-./", "f", "-f", "-n", "b/", "-b/", "b/x", "-b/x", "b/y", "n/",
+			"n/z", NULL };
 	struct run run;
 
 	(void)state;
@@ -143,7 +145,8 @@ static void test_one_list_is_numbered_depth_first(void **state)
 
 static void test_old_protocols_number_by_full_path(void **state)
 {
-	static const char *const expected[] = { "./", "-./", "b/", "-b/", "b/x", "-b/x", "b/y", "f", "-f", "-n", "n/", "n/z", NULL };
+	static const char *const expected[] = { "./", "-./", "b/", "-b/", "b/x", "-b/x", "b/y", "f", "-f", "-n", "n/",
+			"n/z", NULL };
 	struct run run;
 
 	(void)state;

@@ -39,7 +39,8 @@ static void test_number_styles(void **state)
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		for (int level = 0; level < 4; level++)
 			if (vectors[i].text[level])
-				assert_string_equal(number_format(buf, sizeof buf, vectors[i].value, level), vectors[i].text[level]);
+				assert_string_equal(number_format(buf, sizeof buf, vectors[i].value, level),
+						vectors[i].text[level]);
 }
 
 static void test_fractions(void **state)
