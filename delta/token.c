@@ -8,7 +8,7 @@
 #include "lib/alloc.h"
 
 #define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
-#define PLAIN_RUNS 7        /* written together: as many as wire_write_pieces takes */
+#define PLAIN_RUNS 8        /* written together: as many as wire_write_pieces takes */
 #define RUN_MAX 65536       /* blocks in one run */
 #define REL_MAX 63
 
