@@ -110,7 +110,8 @@ static void zlib_sync(void *state)
 	deflater->stream.avail_in = 0;
 	make_room_for_marker(deflater);
 	run(deflater, Z_SYNC_FLUSH);
-	if (deflater->used < MARKER_LENGTH || memcmp(deflater->out + deflater->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
+	if (deflater->used < MARKER_LENGTH
+	    || memcmp(deflater->out + deflater->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
 		die(EXIT_STREAMIO, "[sender] the zlib compressor did not end its flush as expected");
 	deflater->used -= MARKER_LENGTH;
 	if (deflater->used > TOKEN_CHUNK_MAX)

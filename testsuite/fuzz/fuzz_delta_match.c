@@ -126,8 +126,8 @@ static void make_sums(struct round *round, struct block_sums *sums, const struct
 			block_digest_compute(how, data, here, strong);
 		memcpy(sums->strong + i * STRONG_LENGTH, strong, STRONG_LENGTH);
 		if (forged && i % (forged % 7u + 2) == 1)
-			sums->weak[i] = rolling_compute(round->source, round->source_size < length ? round->source_size
-					: length);
+			sums->weak[i] = rolling_compute(round->source,
+							round->source_size < length ? round->source_size : length);
 	}
 }
 

@@ -91,8 +91,7 @@ static inline void make_sums(struct transfer *transfer, struct bytes basis)
 
 	block_sums_free(&transfer->sums);
 	*head = (struct sum_head){ (int32_t)((basis.length + length - 1) / length), setting->block_length,
-				   setting->strong_length,
-				   (int32_t)(basis.length % length) };
+				   setting->strong_length, (int32_t)(basis.length % length) };
 	transfer->sums.weak = malloc(sizeof(uint32_t) * (size_t)head->count + 1);
 	transfer->sums.strong = malloc((size_t)setting->strong_length * (size_t)head->count + 1);
 	for (size_t i = 0; i < (size_t)head->count; i++) {

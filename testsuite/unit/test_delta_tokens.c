@@ -165,14 +165,14 @@ static void test_two_files_in_one_session(void **state)
 					0x40, 0x09, 0x30, 0, 0, 'a', 'b', 'c', 'd', 'e', 'f', 0 };
 	static const uint8_t lz4[] = { 0x40, 4, 0x30, 'a', 'b', 'c', 0, 0x40, 7, 0x60, 'a', 'b', 'c', 'd', 'e', 'f', 0 };
 	static const uint8_t zlibx[] = { 0x40, 5, 0x4a, 0x4c, 0x4a, 0x06, 0, 0, 0x40, 8, 0x4a, 0x4c, 0x4a, 0x4e, 0x49, 0x4d,
-			3, 0, 0 };
+					 3, 0, 0 };
 	static const struct {
 		enum compress_algorithm method;
 		const uint8_t *stream;
 		size_t length;
 	} vectors[] = {
-		{ COMPRESS_ZSTD, zstd, sizeof zstd }, { COMPRESS_LZ4, lz4, sizeof lz4 }, { COMPRESS_ZLIBX, zlibx,
-				sizeof zlibx },
+		{ COMPRESS_ZSTD, zstd, sizeof zstd }, { COMPRESS_LZ4, lz4, sizeof lz4 },
+		{ COMPRESS_ZLIBX, zlibx, sizeof zlibx },
 		{ COMPRESS_ZLIB, zlibx, sizeof zlibx },
 	};
 	struct transfer transfer;
