@@ -275,6 +275,36 @@ static void test_without_strong_sums_nothing_matches(void **state)
 	free(source.data);
 }
 
+/* The short last block is forged to have the sums of a window of full length, right where it is expected. */
+static void test_short_last_block_is_not_taken_for_a_full_one(void **state)
+{
+	struct bytes basis = random_bytes(1000, 22), source = random_bytes(1500, 23);
+	uint8_t strong[DIGEST_MAX_LENGTH];
+
+	(void)state;
+	memcpy(source.data, basis.data, 700);
+	for (int in_place = 0; in_place < 2; in_place++) {
+		struct setting setting = { .in_place = in_place };
+		struct transfer transfer;
+
+		transfer_start(&transfer, &setting);
+		struct block_digest how = block_digest_of(&transfer.setting);
+
+		make_sums(&transfer, basis);
+		transfer.sums.weak[1] = rolling_compute(source.data + 700, 700);
+		block_digest_compute(&how, source.data + 700, 700, strong);
+		memcpy(transfer.sums.strong + transfer.setting.strong_length, strong, (size_t)transfer.setting.strong_length);
+		/* A full block with that weak sum makes the search look there at all. */
+		transfer.sums.weak[0] = transfer.sums.weak[1];
+		send_bytes(&transfer, source);
+		receive(&transfer, basis);
+		expect_file(&transfer, source);
+		transfer_end(&transfer);
+	}
+	free(basis.data);
+	free(source.data);
+}
+
 /* Equal weak sums whose blocks would reach over the end of the source (protocol/08 S-032): the memory checker watches. */
 static void test_no_look_outside_of_the_source(void **state)
 {
@@ -309,7 +339,7 @@ static void test_no_look_outside_of_the_source(void **state)
  */
 enum { CANDIDATES_PER_BYTE = 2, CANDIDATES_FREE = 2 << 20 };
 
-static void forge_chain(int32_t block_length, size_t size, int32_t count, int32_t true_at, bool in_place)
+static uint64_t forge_chain(int32_t block_length, size_t size, int32_t count, int32_t true_at, bool in_place)
 {
 	struct setting setting = { .block_length = block_length, .strong_length = 16, .in_place = in_place };
 	struct bytes source = filled(size, 7);
@@ -337,6 +367,7 @@ static void forge_chain(int32_t block_length, size_t size, int32_t count, int32_
 		assert_in_range(transfer.stats.hash_hits * (uint64_t)block_length, 0, 20 * (size + (size_t)count) + (20 << 20));
 	transfer_end(&transfer);
 	free(source.data);
+	return transfer.stats.candidates;
 }
 
 static void test_long_chains_cost_linear_work(void **state)
@@ -349,6 +380,8 @@ static void test_long_chains_cost_linear_work(void **state)
 	/* Matches do not make the search before them free. */
 	forge_chain(1, 3000000, 20000, 1000, false);
 	forge_chain(1, 3000000, 20000, 19000, true);
+	/* And no single offset takes more than 1024. */
+	assert_in_range(forge_chain(1000, 1000, 20000, -1, false), 1, 1024);
 }
 
 /* A sparse image is an honest long chain. */
@@ -399,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_short_last_block_stands_only_at_the_end),
 		cmocka_unit_test(test_forged_weak_sums_are_not_matched),
 		cmocka_unit_test(test_without_strong_sums_nothing_matches),
+		cmocka_unit_test(test_short_last_block_is_not_taken_for_a_full_one),
 		cmocka_unit_test(test_no_look_outside_of_the_source),
 		cmocka_unit_test(test_long_chains_cost_linear_work),
 		cmocka_unit_test(test_zeros_are_matched_with_few_looks),
