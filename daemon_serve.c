@@ -23,20 +23,22 @@ struct session_log {
 	bool ended;         /* the closing lines have been written */
 };
 
-static void log_transfer(void *context, const char *path, const struct entry *entry, uint32_t item_flags, uint64_t literal)
+static void log_transfer(void *context, const struct transfer_record *record)
 {
 	const struct session_log *log = context;
 	const struct daemon_session *session = log->session;
-	const bool named = session->module->reverse_lookup;
+	const struct entry *entry = record->entry;
 	struct strbuf line = STRBUF_INIT;
 	const struct format_values values = {
-		.look = { .flags = item_flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
+		.look = { .flags = record->flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
 			  .unknown = session->protocol < 29 },
-		.name = path, .shown = path, .length = entry->size, .transferred = literal, .mtime = entry->mtime,
+		.name = record->name, .shown = record->shown, .link = record->link, .link_is_hard = record->link_is_hard,
+		.length = entry->size, .transferred = record->written, .checksum_bytes = record->sums, .mtime = entry->mtime,
 		.uid = session->options.owner ? entry->uid : 0, .gid = entry->gid, .group_not_kept = !session->options.group,
-		.address = session->peer.address,
-		.host = named ? session->peer.name : "UNDETERMINED", .module = session->module->name,
-		.module_path = session->place.path, .user = "", .pid = (int)getpid(), .operation = "send",
+		.digest = record->digest, .digest_length = record->digest_length, .address = session->peer.address,
+		.host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED",
+		.module = session->module->name, .module_path = session->place.path, .user = "", .pid = (int)getpid(),
+		.operation = "send",
 	};
 
 	format_expand(log->format, &values, &line);
@@ -183,7 +185,8 @@ void daemon_serve(struct daemon_session *session)
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = log->format ? log_transfer : NULL, .log_end = log_end, .log_context = log,
+		.log_transfer = log->format ? log_transfer : NULL,
+		.log_items = log->format && format_uses(log->format, 'i'), .log_end = log_end, .log_context = log,
 	};
 	session->source.open_noatime = session->options.open_noatime;
 	server->session = (struct session){

@@ -172,7 +172,8 @@ static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source 
 			  bool is_dir, const char *merged_for)
 {
 	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
-		link_stat_failed(source, path, ENOENT);
+		if (!base_is_missing(list, source, base))
+			link_stat_failed(source, path, ENOENT);
 		return true;
 	}
 	if (!list->user)

@@ -167,16 +167,44 @@ static void report_read_error(struct sender *sender, const struct request *reque
 	strbuf_free(&quoted);
 }
 
-static void log_sent(struct sender *sender, const struct request *request, uint64_t literal)
+/* The module's log line for an item, if it wants one. */
+static void log_item(struct sender *sender, const struct request *request, struct transfer_record *record)
 {
 	const struct module_session *module = sender->server->module;
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 
-	if (!module || !module->log_transfer || !request->pos.entry || request->pos.gap >= 0)
+	if (!module || !module->log_transfer || sender->options->dry_run || !request->pos.entry)
 		return;
-	flist_shown_name(sender->list, request->pos.dir, request->pos.entry, &path);
-	module->log_transfer(module->log_context, strbuf_text(&path), request->pos.entry, request->item.flags, literal);
-	strbuf_free(&path);
+	flist_pos_path(sender->list, &request->pos, &name);
+	flist_shown_name(sender->list, request->pos.dir, request->pos.entry, &shown);
+	record->entry = request->pos.entry;
+	record->flags = request->item.flags;
+	record->name = strbuf_text(&name);
+	record->shown = strbuf_text(&shown);
+	record->link_is_hard = request->item.xname_length > 0;
+	record->link = record->link_is_hard ? request->item.xname : entry_is_symlink(record->entry)
+		       ? entry_target(request->pos.entries, record->entry) : NULL;
+	module->log_transfer(module->log_context, record);
+	strbuf_free(&name);
+	strbuf_free(&shown);
+}
+
+/* Bytes of a request's checksum header and sums. */
+static uint64_t sums_length(const struct request *request)
+{
+	const struct sum_head *head = &request->sums.head;
+
+	return 16 + (request->append ? 0 : (uint64_t)head->count * (4 + (uint64_t)head->strong_length));
+}
+
+/* Sums of the xxh family travel with their low bytes first and are shown the other way round. */
+static void reverse(uint8_t *digest, int length)
+{
+	for (int i = 0; i < length / 2; i++) {
+		uint8_t swapped = digest[i];
+		digest[i] = digest[length - 1 - i];
+		digest[length - 1 - i] = swapped;
+	}
 }
 
 /* Header, tokens and digest of one file. */
@@ -195,7 +223,8 @@ static void send_content(struct sender *sender, struct request *request, struct 
 		.append_from = request->append ? basis_size(&request->sums.head) : 0,
 		.append_verify = request->append > 1,
 	};
-	uint64_t literal = sender->match.literal_bytes;
+	struct transfer_record record = { .sums = sums_length(request), .digest = digest };
+	uint64_t before = wire_bytes_written(session->wire);
 
 	write_item(sender, request);
 	sum_head_write(session, &request->sums.head);
@@ -205,7 +234,11 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	wire_write(session->wire, digest, (size_t)length);
 	report_read_error(sender, request, source);
 	request->pos.entry->flags |= ENTRY_SENT;
-	log_sent(sender, request, sender->match.literal_bytes - literal);
+	record.written = wire_bytes_written(session->wire) - before;
+	record.digest_length = length;
+	if (session->xfer_sum >= SUM_XXH64)
+		reverse(digest, length);
+	log_item(sender, request, &record);
 }
 
 /* --append: the source may not have become shorter than it was listed (protocol/03 3.4). */
@@ -225,7 +258,6 @@ static void transfer(struct sender *sender, struct request *request)
 	check_transfer(sender, request);
 	if (sender->options->dry_run) {
 		write_item(sender, request);
-		log_sent(sender, request, 0);
 		return;
 	}
 	request->redo = request->pos.entry->flags & ENTRY_SENT;
@@ -255,6 +287,14 @@ static void serve(struct sender *sender, int32_t ndx)
 		return;
 	}
 	write_item(sender, &request);
+	/* Only changes are worth a line (protocol/03 2.7). */
+	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+
+	if (sender->server->module && sender->server->module->log_items
+	    && ((request.item.flags & ~insignificant) || request.item.xname_length)) {
+		struct transfer_record record = { 0 };
+		log_item(sender, &request, &record);
+	}
 }
 
 /* --- phases --- */

@@ -17,6 +17,18 @@
 #include "options.h"
 #include "wire/session.h"
 
+/* What a log line may tell of one item. */
+struct transfer_record {
+	const struct entry *entry;
+	const char *name, *shown;   /* in the transfer, and below the module */
+	const char *link;           /* symlink target or hard-link name, NULL if none */
+	bool link_is_hard;
+	uint32_t flags;             /* ITEM_* */
+	uint64_t written, sums;     /* bytes of file data sent, of checksums received */
+	const uint8_t *digest;      /* of the whole file, NULL if it was not sent */
+	int digest_length;
+};
+
 /* What a daemon module adds to a session. */
 struct module_session {
 	const char *name;
@@ -28,8 +40,10 @@ struct module_session {
 	bool numeric_ids;                /* forced: framing stays, names are empty */
 	bool munge_symlinks, ignore_nonreadable, ignore_errors, open_noatime;
 	const char *charset;             /* "" if none */
-	/* One line for each file sent (protocol/07 8.3). NULL: no logging. */
-	void (*log_transfer)(void *context, const char *path, const struct entry *entry, uint32_t item_flags, uint64_t literal);
+	/* One line for each file sent, and with log_items for each item that changes otherwise; never in dry runs
+	 * (protocol/07 8.3). NULL: no logging. */
+	void (*log_transfer)(void *context, const struct transfer_record *record);
+	bool log_items;
 	void *log_context;
 	/* The end of a session that came to its end: byte counts and exit code, before the process exits. NULL: nothing. */
 	void (*log_end)(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code);

@@ -334,3 +334,26 @@ def test_captured_session_is_answered_to_its_end(captured_daemon, name):
             expected = file.read()
         assert demultiplexed(answer) is not None
         assert abs(demultiplexed(answer)[0] - demultiplexed(expected)[0]) <= 16, "statistics may differ by some bytes, no more"
+
+
+# --- the log of a daemon ---
+
+def test_transfer_lines_are_stocks(place):
+    """Every escape that does not name a process, a moment or a peer; %b counts frame headers, which fall as they may."""
+    for name in ("a", "d/b"):
+        write(f"{place}/mirror/{name}", name.encode() * 1000)
+    os.link(f"{place}/mirror/a", f"{place}/mirror/hard")
+    os.symlink("a", f"{place}/mirror/link")
+    lines = {}
+    for name, program in (("stock", harness.STOCK), ("ours", harness.HUAI)):
+        os.mkdir(f"{place}/{name}")
+        config = (f"use chroot = no\ntimeout = 600\n{NOBODY}transfer logging = yes\n"
+                  f"log format = %o|%f|%l|%n|%L|%i|%c|%U|%G|%C|%M|%B|%m\n[mod]\npath = {place}/mirror\n")
+        with harness.Daemon(program, config, f"{place}/{name}") as daemon:
+            for options in ("-rltH", "-rltHn", "-rltHI", "-rltpH"):
+                assert harness.run(harness.STOCK, *options.split(), daemon.url("mod/"), f"{place}/{name}/dest/").code == 0
+            assert harness.run(harness.STOCK, "-r", daemon.url("mod/d"), f"{place}/{name}/dest/").code == 0
+            log = daemon.log()
+        lines[name] = [line.split("] ", 1)[1] for line in log.splitlines() if line.endswith("|mod")]
+    assert len(lines["stock"]) > 5
+    assert lines["ours"] == lines["stock"]
