@@ -216,7 +216,7 @@ class Client:
 
     def read(self, length):
         while len(self.stream) < length:
-            if self.closed:
+            if self.closed or self.code is not None:
                 raise Closed(self.words())
             self.receive()
         taken = bytes(self.stream[:length])
