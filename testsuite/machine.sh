@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by ./try and ./check: installs what a fresh Debian or Ubuntu lacks, and says so; elsewhere it only tells.
 
-BUILD_PACKAGES="gcc make autoconf pkg-config libc6-dev libpopt-dev zlib1g-dev liblz4-dev libzstd-dev libxxhash-dev nettle-dev \
-libacl1-dev libattr1-dev libsystemd-dev"
+BUILD_PACKAGES="gcc make autoconf pkg-config libc6-dev libpopt-dev zlib1g-dev liblz4-dev libzstd-dev libxxhash-dev nettle-dev"
 TRY_PACKAGES="rsync python3"
 CHECK_PACKAGES="$TRY_PACKAGES python3-pytest clang llvm libcmocka-dev acl attr e2fsprogs mount git"
 
