@@ -119,6 +119,15 @@ static const char *read_attr_size(int fd, const struct fs_stat *st, uint64_t *si
 	return *size > INT64_MAX ? "holds a size over 2^63-1" : NULL;
 }
 
+/* A file that this process may not read, and so not its attr file either: it is listed all the same if its size is known. */
+static bool hinted_size(struct scan *scan, const char *name, bool follow, struct fs_stat *st)
+{
+	int result = follow ? fs_stat_follow(&scan->source->attr_root, strbuf_text(&scan->path), st)
+			    : fs_lstat_at(scan->dir_fd, name, st);
+
+	return result == 0 && S_ISREG(st->mode) && st->size == ATTR_FILE_SIZE && attr_hint_read(st, &st->size);
+}
+
 /* An attr tree's regular file: metadata and size through one descriptor. */
 static enum scan_result read_attr_file(struct scan *scan, const char *name, bool follow, struct fs_stat *st)
 {
@@ -131,6 +140,8 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 			close(fd);
 		if (error == ENOENT)
 			return scan_failed(scan, error);
+		if (error == EACCES && hinted_size(scan, name, follow, st))
+			return SCAN_OK;
 		scan_complain(scan, L_ERROR_XFER, "send_files failed to open ", "", error);
 		*scan->io_error |= IOERR_GENERAL;
 		return SCAN_ERROR;
@@ -271,12 +282,11 @@ static struct entry *add_entry(struct scan *scan, const char *name, size_t name_
 	return scan->list->count == before ? entry : NULL;
 }
 
+/* An attr file has the mode and owner of the real one, so it is asked in its place. */
 static bool is_readable(struct scan *scan, const char *name, const struct fs_stat *st)
 {
 	if (S_ISLNK(st->mode) || !scan->options->ignore_nonreadable)
 		return true;
-	if (scan->source->kind == ATTRS_ATTR_TREE && S_ISREG(st->mode))
-		return fs_is_readable(attr_source_real_root(scan->source), strbuf_text(&scan->path));
 	return scan->dir_fd >= 0 ? fs_is_readable_at(scan->dir_fd, name)
 				 : fs_is_readable(&scan->source->attr_root, strbuf_text(&scan->path));
 }

@@ -210,6 +210,28 @@ def test_bad_attr_file_is_logged_and_left_out_and_nothing_is_deleted(place, kind
     assert sorted(os.listdir(f"{place}/dest/d")) == ["bad", "good", "surplus"]
 
 
+@root_only
+@pytest.mark.parametrize("extra", ("", "ignore nonreadable = yes"))
+def test_files_nobody_may_read_are_listed_as_from_the_live_tree(place, extra):
+    for name in ("open", "closed", "d/closed"):
+        write(f"{place}/mirror/{name}", name.encode() * 100)
+        if "closed" in name:
+            os.chmod(f"{place}/mirror/{name}", 0o600)
+    trees.set_directory_times(f"{place}/mirror")
+    config = attr_module(place, extra)
+    said = []
+    for program, text in ((harness.STOCK, f"use chroot = no\ntimeout = 600\n{NOBODY}{extra}\n[mod]\npath = {place}/mirror\n"),
+                          (harness.HUAI, config)):
+        with harness.Daemon(program, text, place) as daemon:
+            listed = harness.run(harness.STOCK, "-r", daemon.url("mod/"))
+            write(f"{place}/dest/surplus", b"surplus")
+            pulled = harness.run(harness.STOCK, "-rti", "--delete", daemon.url("mod/"), f"{place}/dest/")
+        said.append((listed.code, listed.stdout, pulled.code, sorted(pulled.stdout.splitlines()), harness.normalise(pulled.stderr),
+                     contents(f"{place}/dest")))
+        shutil.rmtree(f"{place}/dest")
+    assert said[1] == said[0]
+
+
 def test_rules_lists_and_digests_are_read_from_the_real_side(place):
     write(f"{place}/mirror/.rules", b"- *.junk\n")
     write(f"{place}/mirror/a.junk", b"junk")
