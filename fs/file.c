@@ -12,21 +12,8 @@
 #include <unistd.h>
 
 #include "fs/dir.h"
+#include "fs/error.h"
 #include "fs/temp.h"
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
-static void close_quietly(int fd)
-{
-	int error = errno;
-
-	close(fd);
-	errno = error;
-}
 
 int fs_write_all(int fd, const void *data, size_t length)
 {
@@ -59,7 +46,7 @@ int fs_read_all(int fd, size_t limit, struct strbuf *out)
 			return (int)got;
 		total += (size_t)got;
 		if (total > limit)
-			return fail(EFBIG);
+			return fs_fail(EFBIG);
 		strbuf_add(out, buffer, (size_t)got);
 	}
 }
@@ -74,8 +61,8 @@ int fs_read_file(const struct fs_root *root, const char *path, size_t limit, str
 	int result = fs_stat_at_fd(fd, &st);
 
 	if (result == 0)
-		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
-	close_quietly(fd);
+		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fs_fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
+	fs_close_quietly(fd);
 	return result;
 }
 
@@ -90,7 +77,7 @@ int fs_replace_file(int dir_fd, const char *name, const void *data, size_t lengt
 	int error = errno;
 
 	fs_temp_discard(&temp);
-	return fail(error);
+	return fs_fail(error);
 }
 
 int fs_preallocate(int fd, uint64_t size)
@@ -98,7 +85,7 @@ int fs_preallocate(int fd, uint64_t size)
 	if (size == 0)
 		return 0;
 	if (size > INT64_MAX)
-		return fail(EFBIG);
+		return fs_fail(EFBIG);
 	while (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) < 0)
 		if (errno != EINTR)
 			return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -1;
@@ -148,11 +135,11 @@ static int make_prefix(const struct fs_root *root, const char *path, size_t leng
 	int result = fs_mkdir_at(parent.fd, slash ? slash + 1 : prefix, mode);
 
 	if (slash) {
-		close_quietly(parent.fd);
+		fs_close_quietly(parent.fd);
 		*slash = '/';
 	}
 	if (result < 0 && errno == EEXIST)
-		return fs_is_dir(root, prefix) ? 0 : fail(path[length] ? ENOTDIR : EEXIST);
+		return fs_is_dir(root, prefix) ? 0 : fs_fail(path[length] ? ENOTDIR : EEXIST);
 	return result < 0 ? -1 : 1;
 }
 
@@ -162,7 +149,7 @@ int fs_make_path(const struct fs_root *root, const char *path, mode_t mode)
 	size_t length = 0;
 
 	if (strlen(path) >= PATH_MAX)
-		return fail(ENAMETOOLONG);
+		return fs_fail(ENAMETOOLONG);
 	while (path[length]) {
 		length += strspn(path + length, "/");
 		size_t name = strcspn(path + length, "/");

@@ -9,17 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 
 #define SLOT_BYTES 4
 #define PID_FILE_LIMIT 32 /* a file longer than this is not one of ours */
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 static int lock_range(int fd, off_t start, off_t length)
 {
@@ -44,7 +39,7 @@ int fs_take_slot(const char *lock_file, int slots)
 		}
 	}
 	close(fd);
-	return fail(error);
+	return fs_fail(error);
 }
 
 static bool is_same_file(const struct fs_stat *a, const struct fs_stat *b)
@@ -80,7 +75,7 @@ static int check_small(struct fs_pid_file *file)
 
 	if (fs_stat_at_fd(file->fd, &st) < 0)
 		return -1;
-	return st.size <= PID_FILE_LIMIT ? 0 : fail(EFBIG);
+	return st.size <= PID_FILE_LIMIT ? 0 : fs_fail(EFBIG);
 }
 
 static int check_regular(struct fs_pid_file *file)
@@ -89,7 +84,7 @@ static int check_regular(struct fs_pid_file *file)
 
 	if (fs_stat_at_fd(file->fd, &st) < 0)
 		return -1;
-	return S_ISREG(st.mode) ? 0 : fail(EINVAL);
+	return S_ISREG(st.mode) ? 0 : fs_fail(EINVAL);
 }
 
 static int check_not_replaced(struct fs_pid_file *file)
@@ -98,7 +93,7 @@ static int check_not_replaced(struct fs_pid_file *file)
 
 	if (fs_stat_at_fd(file->fd, &opened) < 0 || fs_lstat_at(file->dir_fd, file->name, &named) < 0)
 		return -1;
-	return is_same_file(&opened, &named) ? 0 : fail(ESTALE);
+	return is_same_file(&opened, &named) ? 0 : fs_fail(ESTALE);
 }
 
 static int truncate_file(struct fs_pid_file *file)
@@ -140,7 +135,7 @@ int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char
 			int error = errno;
 			*what = steps[i].what;
 			fs_pid_file_close(pid_file);
-			return fail(error);
+			return fs_fail(error);
 		}
 	}
 	pid_file->owner = getpid();

@@ -9,15 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/file.h"
 #include "fs/proc.h"
 #include "fs/root.h"
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 /* Linux 6.6; headers are often older than the kernel. New system calls have one number on all architectures but alpha. */
 #if !defined(SYS_fchmodat2) && !defined(__alpha__)
@@ -30,7 +25,7 @@ static int chmod_nofollow(int dir_fd, const char *name, mode_t mode)
 	return (int)syscall(SYS_fchmodat2, dir_fd, name, mode, AT_SYMLINK_NOFOLLOW);
 #else
 	(void)dir_fd, (void)name, (void)mode;
-	return fail(ENOSYS);
+	return fs_fail(ENOSYS);
 #endif
 }
 
@@ -46,17 +41,17 @@ static int chmod_held(int held, int dir_fd, const char *name, mode_t mode)
 	if (fs_stat_at_fd(held, &st) < 0)
 		return -1;
 	if (S_ISLNK(st.mode))
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	if (fs_proc_path(held, path))
 		return chmod(path, mode);
 	if (!S_ISREG(st.mode) && !S_ISDIR(st.mode))
-		return fail(EOPNOTSUPP);
+		return fs_fail(EOPNOTSUPP);
 	int fd = fs_open_at(dir_fd, name, O_RDONLY, 0);
 
 	if (fd < 0)
 		return -1;
 	int result = fs_stat_at_fd(fd, &opened) < 0 ? -1
-		     : opened.ino != st.ino || opened.dev != st.dev ? fail(ELOOP) : fchmod(fd, mode);
+		     : opened.ino != st.ino || opened.dev != st.dev ? fs_fail(ELOOP) : fchmod(fd, mode);
 	int error = errno;
 
 	close(fd);
@@ -69,7 +64,7 @@ int fs_chmod_at(int dir_fd, const char *name, mode_t mode)
 	if (chmod_nofollow(dir_fd, name, mode & 07777) == 0)
 		return 0;
 	if (errno == EOPNOTSUPP)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	if (errno != ENOSYS && errno != EPERM)
 		return -1;
 	/* EPERM is also what container sandboxes answer to system calls that they do not know. */

@@ -8,21 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/file.h"
 #include "fs/walk.h"
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 int fs_operator_open(const char *path, int flags, mode_t mode)
 {
 	struct fs_walk_end end;
 
 	if (!*path)
-		return fail(ENOENT);
+		return fs_fail(ENOENT);
 	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
 		return -1;
 	return fs_walk_open(&end, flags, mode);
@@ -33,12 +28,12 @@ int fs_operator_parent(const char *path, char leaf[256])
 	struct fs_walk_end end;
 
 	if (!*path)
-		return fail(ENOENT);
+		return fs_fail(ENOENT);
 	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, false, &end) < 0)
 		return -1;
 	if (end.directory || !strcmp(end.leaf, ".")) {
 		close(end.dir_fd);
-		return fail(EISDIR);
+		return fs_fail(EISDIR);
 	}
 	strcpy(leaf, end.leaf);
 	return end.dir_fd;

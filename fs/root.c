@@ -12,23 +12,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/walk.h"
 
 #define RACE_RETRIES 16
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
-static void close_quietly(int fd)
-{
-	int error = errno;
-
-	close(fd);
-	errno = error;
-}
 
 static int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode)
 {
@@ -42,7 +29,7 @@ static int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode)
 	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
 #else
 	(void)dir_fd, (void)path, (void)flags, (void)mode;
-	return fail(ENOSYS);
+	return fs_fail(ENOSYS);
 #endif
 }
 
@@ -79,7 +66,7 @@ static int open_by_kernel(const struct fs_root *root, const char *path, int flag
 		if (fd >= 0)
 			return fd;
 		if (errno == EXDEV)
-			return fail(ELOOP);
+			return fs_fail(ELOOP);
 		if (errno == ENOSYS)
 			break;
 		if (errno != EAGAIN)
@@ -198,7 +185,7 @@ static int stat_below(const struct fs_root *root, const char *path, bool follow,
 		return -1;
 	int result = fs_stat_at_fd(fd, st);
 
-	close_quietly(fd);
+	fs_close_quietly(fd);
 	return result;
 }
 
@@ -218,9 +205,9 @@ static ssize_t read_target(int fd, const char *name, char *target, size_t size)
 	ssize_t length = readlinkat(fd, name, target, size);
 
 	if (length < 0)
-		return !*name && errno == ENOENT ? fail(EINVAL) : -1;
+		return !*name && errno == ENOENT ? fs_fail(EINVAL) : -1;
 	if ((size_t)length >= size)
-		return fail(ENAMETOOLONG);
+		return fs_fail(ENAMETOOLONG);
 	target[length] = '\0';
 	return length;
 }
@@ -235,7 +222,7 @@ ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, 
 		return -1;
 	ssize_t length = read_target(fd, "", target, size);
 
-	close_quietly(fd);
+	fs_close_quietly(fd);
 	return length;
 }
 

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/root.h"
 #include "lib/exit.h"
 
@@ -43,12 +44,6 @@ static struct {
 	_Atomic int used; /* slots from here on have never been claimed */
 	_Atomic bool ending, installed;
 } registry;
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 static pid_t this_thread(void)
 {
@@ -113,7 +108,7 @@ static int claim_slot(void)
 		atomic_store(&slot->thread, this_thread());
 		return i;
 	}
-	return fail(EMFILE);
+	return fs_fail(EMFILE);
 }
 
 /*
@@ -148,7 +143,7 @@ static int make_registered(struct fs_temp *temp, const struct maker *maker)
 	slot->dir_fd = temp->dir_fd;
 	memcpy(slot->name, temp->name, sizeof slot->name);
 	change_state(temp, CLAIMED, OPENING);
-	int result = atomic_load(&registry.ending) ? fail(ECANCELED) : maker->make(temp, maker);
+	int result = atomic_load(&registry.ending) ? fs_fail(ECANCELED) : maker->make(temp, maker);
 
 	change_state(temp, OPENING, result < 0 ? CLAIMED : LIVE);
 	return result;
@@ -182,7 +177,7 @@ static int make_nothing(struct fs_temp *temp, const struct maker *maker)
 
 	(void)maker;
 	if (fs_lstat_at(temp->dir_fd, temp->name, &st) == 0)
-		return fail(EEXIST);
+		return fs_fail(EEXIST);
 	return errno == ENOENT ? 0 : -1;
 }
 
@@ -191,7 +186,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 	int result = -1;
 
 	if (strlen(name) >= FS_TEMP_NAME_SIZE)
-		return fail(ENAMETOOLONG);
+		return fs_fail(ENAMETOOLONG);
 	temp->fd = -1;
 	temp->is_link = maker->make == make_link || maker->make == make_nothing;
 	temp->dir_fd = dir_fd;
@@ -255,7 +250,7 @@ int fs_temp_commit(struct fs_temp *temp, const char *name)
 	if (close_file(temp) < 0 || fs_rename_at(temp->dir_fd, temp->name, temp->dir_fd, name) < 0) {
 		int error = errno;
 		fs_temp_discard(temp);
-		return fail(error);
+		return fs_fail(error);
 	}
 	/* Between two links of one file rename does nothing. */
 	if (temp->is_link)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One component at a time. */
 #include "fs/walk.h"
+#include "fs/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,26 +28,12 @@ struct walk {
 	struct fs_walk_end *end;
 };
 
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
-
-static void close_quietly(int fd)
-{
-	int error = errno;
-
-	close(fd);
-	errno = error;
-}
-
 /* Make `fd` the directory reached; takes it over. */
 static int step_into(struct walk *walk, int fd)
 {
 	if (walk->hold && walk->depth == MAX_DEPTH) {
 		close(fd);
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	}
 	if (walk->hold)
 		walk->held[walk->depth] = walk->top;
@@ -74,10 +61,10 @@ static int step_back(struct walk *walk)
 	}
 	close(parent);
 	if (walk->depth == 0)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	if (!walk->hold) {
 		walk->must_hold = true;
-		return fail(EAGAIN);
+		return fs_fail(EAGAIN);
 	}
 	close(walk->top);
 	walk->top = walk->held[--walk->depth];
@@ -112,10 +99,10 @@ static int follow_link(struct walk *walk, int link_fd, const struct stat *st, co
 	char target[PATH_MAX];
 
 	if (++walk->hops > MAX_HOPS)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	if (walk->rule == FS_WALK_OWNER) {
 		if (st->st_uid != 0 && st->st_uid != geteuid())
-			return fail(ELOOP);
+			return fs_fail(ELOOP);
 		if (is_on_proc(link_fd))
 			return follow_proc_link(walk, name, last);
 	}
@@ -124,7 +111,7 @@ static int follow_link(struct walk *walk, int link_fd, const struct stat *st, co
 	if (length < 0)
 		return -1;
 	if (length == 0 || length == sizeof target)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	target[length] = '\0';
 	return walk_text(walk, target, last);
 }
@@ -144,9 +131,9 @@ static int enter(struct walk *walk, const char *name)
 		return -1;
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
 		return step_into(walk, fd);
-	int result = S_ISLNK(st.st_mode) ? follow_link(walk, fd, &st, name, false) : fail(ENOTDIR);
+	int result = S_ISLNK(st.st_mode) ? follow_link(walk, fd, &st, name, false) : fs_fail(ENOTDIR);
 
-	close_quietly(fd);
+	fs_close_quietly(fd);
 	return result;
 }
 
@@ -160,7 +147,7 @@ static int arrive(struct walk *walk, const char *name, bool follow)
 
 		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
 			int result = follow_link(walk, fd, &st, name, true);
-			close_quietly(fd);
+			fs_close_quietly(fd);
 			return result;
 		}
 		if (fd >= 0)
@@ -176,7 +163,7 @@ static int start_at_root(struct walk *walk)
 	int fd;
 
 	if (walk->rule == FS_WALK_BENEATH)
-		return fail(ELOOP);
+		return fs_fail(ELOOP);
 	fd = open("/", DIRECTORY_FLAGS);
 	if (fd < 0)
 		return -1;
@@ -199,7 +186,7 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		if (length == 0)
 			return 0;
 		if (length >= sizeof name)
-			return fail(ENAMETOOLONG);
+			return fs_fail(ENAMETOOLONG);
 		memcpy(name, text, length);
 		name[length] = '\0';
 		text += length;
@@ -240,9 +227,9 @@ static int walk_once(struct walk *walk, int start_fd, const char *path)
 	int result = walk_text(walk, path, true);
 
 	for (int i = 0; walk->hold && i < walk->depth; i++)
-		close_quietly(walk->held[i]);
+		fs_close_quietly(walk->held[i]);
 	if (result < 0)
-		close_quietly(walk->top);
+		fs_close_quietly(walk->top);
 	else
 		walk->end->dir_fd = walk->top;
 	return result;
@@ -261,7 +248,7 @@ int fs_walk(int start_fd, const char *path, enum fs_walk_rule rule, bool follow,
 	walk.end = end;
 	walk.hold = false;
 	if (strlen(path) >= PATH_MAX)
-		return fail(ENAMETOOLONG);
+		return fs_fail(ENAMETOOLONG);
 	int result = walk_once(&walk, start_fd, path);
 
 	if (result < 0 && walk.must_hold) {
@@ -277,11 +264,11 @@ int fs_walk_open(struct fs_walk_end *end, int flags, mode_t mode)
 
 	if (end->directory && flags & O_CREAT) {
 		close(end->dir_fd);
-		return fail(EISDIR);
+		return fs_fail(EISDIR);
 	}
 	if (end->directory)
 		flags |= O_DIRECTORY;
 	fd = openat(end->dir_fd, end->leaf, flags | O_CLOEXEC | (end->kernel_link ? 0 : O_NOFOLLOW), mode);
-	close_quietly(end->dir_fd);
+	fs_close_quietly(end->dir_fd);
 	return fd;
 }

@@ -11,18 +11,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/proc.h"
 #include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/vec.h"
 
 #define RACE_ATTEMPTS 8 /* an attribute may grow between asking for its length and reading it */
-
-static int fail(int error)
-{
-	errno = error;
-	return -1;
-}
 
 /*
  * A held object. The f* calls refuse O_PATH descriptors, and nothing but O_PATH may hold symlinks and devices: then the object
@@ -41,13 +36,13 @@ static int hold_opened(struct held *held, const struct fs_root *root, const char
 	int fd;
 
 	if (!S_ISREG(held->st.mode) && !S_ISDIR(held->st.mode))
-		return fail(ENOTSUP);
+		return fs_fail(ENOTSUP);
 	fd = fs_open(root, path, O_RDONLY, 0);
 	if (fd < 0)
 		return -1;
 	if (fs_stat_at_fd(fd, &opened) < 0 || opened.ino != held->st.ino || opened.dev != held->st.dev) {
 		close(fd);
-		return fail(ENOENT); /* replaced meanwhile: what was looked at is gone */
+		return fs_fail(ENOENT); /* replaced meanwhile: what was looked at is gone */
 	}
 	close(held->fd);
 	held->fd = fd;
@@ -66,7 +61,7 @@ static int hold(struct held *held, const struct fs_root *root, const char *path)
 		return 0;
 	error = errno;
 	close(held->fd);
-	return fail(error);
+	return fs_fail(error);
 }
 
 static void release(struct held *held)
@@ -104,7 +99,7 @@ static int read_names(const struct held *held, char **names, size_t *length)
 		if (errno != ERANGE)
 			return -1;
 	}
-	return fail(EBUSY);
+	return fs_fail(EBUSY);
 }
 
 static int read_value(const struct held *held, const char *name, void **value, size_t *length)
@@ -123,7 +118,7 @@ static int read_value(const struct held *held, const char *name, void **value, s
 		if (errno != ERANGE)
 			return -1;
 	}
-	return fail(EBUSY);
+	return fs_fail(EBUSY);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -273,14 +268,14 @@ static int parse_acl(struct fs_acl *acl, const uint8_t *bytes, size_t length)
 
 	if (length < ACL_HEADER_SIZE || (length - ACL_HEADER_SIZE) % ACL_ENTRY_SIZE
 	    || little_endian(bytes, ACL_HEADER_SIZE) != ACL_VERSION)
-		return fail(EINVAL);
+		return fs_fail(EINVAL);
 	count = (length - ACL_HEADER_SIZE) / ACL_ENTRY_SIZE;
 	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
 	acl->named = xcalloc(count, sizeof *acl->named);
 	for (size_t i = 0; i < count; i++) {
 		if (!add_acl_entry(acl, bytes + ACL_HEADER_SIZE + i * ACL_ENTRY_SIZE)) {
 			fs_acl_free(acl);
-			return fail(EINVAL);
+			return fs_fail(EINVAL);
 		}
 	}
 	if (acl->named_count > 1)
