@@ -515,9 +515,8 @@ static void drop_unconvertible(struct flist *list, int32_t node)
 			entries->items[kept++] = entries->items[i];
 			continue;
 		}
-		strbuf_reset(&scratch);
-		flist_quote(list, node, &entries->items[i], &scratch);
-		log_msg(L_ERROR_XFER, "rsync: [sender] cannot convert filename: %s", strbuf_text(&scratch));
+		flist_entry_path(list, node, &entries->items[i], &scratch);
+		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(EILSEQ));
 		list->session->io_error |= IOERR_GENERAL;
 	}
 	entries->count = kept;
