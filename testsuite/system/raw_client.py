@@ -464,8 +464,9 @@ def over_tcp(port, module, options=(), paths=None, protocol=32, letters=LETTERS,
     client.protocol = protocol
     client.links = any(word.startswith("-") and not word.startswith("--") and "l" in word for word in options)
     client.xattrs = "-X" in options
+    paths = [f"{module}/"] if paths is None else paths
     try:
-        client.greet(module, server_words(options, letters if protocol >= 30 else "", [f"{module}/"] if paths is None else paths))
+        client.greet(module, server_words(options, letters if protocol >= 30 else "", paths))
         if set_up:
             client.set_up()
     except BaseException:

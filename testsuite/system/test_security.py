@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a hostile client may send, and what a sending server makes of it. Each test is named by its item of protocol/08
 section 10; doc/security.md has the whole list."""
+import contextlib
 import hashlib
+import itertools
 import os
 import re
-import resource
+import shutil
 import signal
 import socket
 import struct
@@ -30,10 +32,12 @@ def tree(workspace):
     path = os.path.join(workspace, "security-tree")
     for directory in ("", "d", "e", "hidden", "deep"):
         os.mkdir(os.path.join(path, directory))
-    for name, content in (("f", b"hello, world\n"), ("empty", b""), ("big", b"a" * BIG_SIZE), ("d/x", b"x in d"), ("e/x", b"x in e"),
-                          ("d/only", b"only"), ("hidden/rules", b"- f\n"), ("hidden/names", b"f\n"),
+    for name, content in (("f", b"hello, world\n"), ("empty", b""), ("big", b"a" * BIG_SIZE),
+                          ("d/x", b"x in d"), ("e/x", b"x in e"),
+                          ("d/only", b"only"), ("hidden/rules", b"- f\n"), ("hiderules", b"- f\n"), ("hidden/names", b"f\n"),
                           ("secretive", b"frobnicate the-secret-word\n"), ("names", b"f\n"),
-                          ("loop", b". loop\n"), ("slashloop", b". /slashloop\n"),
+                          ("loop", b". loop\n"), ("circle", b"- f\n. d/half\n"),
+                          ("d/half", b". circle\n"), ("e/.inner", b"- x\n. the-secret-name\n"),
                           ("a" * 250, b"long name"), ("deep/" + "a" * 200, b"long name")):
         trees.write(os.path.join(path, name), content)
     trees.symlink("f", os.path.join(path, "link"))
@@ -50,7 +54,7 @@ def daemon(workspace, tree):
 path = {tree}
 [hide]
 path = {tree}
-exclude = /hidden
+exclude = /hidden /phantom /hiderules
 [hasty]
 path = {tree}
 timeout = 1
@@ -87,17 +91,17 @@ def opened(request, daemon, tree):
 
 
 def end_in_log(daemon, start):
-    """How a session ended that is the first in this part of the log: a broken stream is told nobody but the log, as by stock."""
+    """How the first session in this part of the log ended: of a broken stream, as by stock, nobody is told but the log."""
     deadline = time.monotonic() + 5
-    while True:
+    while time.monotonic() < deadline:
         text = daemon.log()[start:]
         began = re.search(r"\[(\d+)\] connect from", text)
-        text = "\n".join(line for line in text.splitlines() if began and f"[{began[1]}]" in line)
-        end = re.search(r"\(code (\d+)\)|sent \d+ bytes", text)
-        if end:
-            return int(end[1] or 0), text
-        assert time.monotonic() < deadline, "the server left no word in the log: " + text
-        time.sleep(0.01)
+        if began and not os.path.exists(f"/proc/{began[1]}"):
+            text = "\n".join(line for line in daemon.log()[start:].splitlines() if f"[{began[1]}]" in line)
+            end = re.search(r"\(code (\d+)\)", text)
+            return int(end[1]) if end else 0, text
+        time.sleep(0.005)
+    raise AssertionError("the server has not ended: " + text)
 
 
 def server_process(client, daemon):
@@ -128,7 +132,7 @@ def refused(outcome, code, words=""):
 def test_a_well_behaved_raw_client_gets_its_files(opened, protocol, letters):
     client, entries = opened.listed("-rlD", protocol=protocol, letters=letters, names=["d/"])
     with client:
-        assert set(entries) == {".", "x", "only"}
+        assert set(entries) == {".", "x", "only", "half"}
         if client.compat & 1:
             assert client.ndx() == raw_client.NDX_FLIST_EOF
         for name, content in (("x", b"x in d"), ("only", b"only")):
@@ -162,22 +166,16 @@ def test_s001_s019_bounds_of_the_checksum_header(opened, head, words):
         refused(client.end(), PROTOCOL_ERROR, words)
 
 
-@pytest.mark.parametrize("length, code", [(2**29, None), (2**29 + 1, PROTOCOL_ERROR)])
-def test_s019_old_protocols_have_longer_blocks(opened, length, code):
-    """At protocol 29 the requests are neither framed nor is there a code in the stream: the words tell."""
-    with opened("-d", protocol=29) as client:
-        client.send_rules()
-        while client.stream[-4:] != b"\0\0\0\0":  # the list ends with the I/O error word
-            client.receive()
-        client.stream.clear()
-        number = len(os.listdir(opened.tree)) + 1  # past the last: whatever the header is, the index is looked at first
-        client.request(number)
-        assert "File-list index" in client.end().text
+@pytest.mark.parametrize("length, good", [(131073, True), (2**29, True), (2**29 + 1, False)])
+def test_s019_old_protocols_have_longer_blocks(opened, length, good):
+    """At protocol 29 there is no code in the stream: the words tell."""
     with opened("-d", protocol=29, names=["f"]) as client:
         client.send_rules()
         client.request(0, head=(1, length, 2, 0), sums=b"\0" * 6)
+        while good and b"hello, world" not in client.stream:
+            client.receive()
         outcome = client.abandon()
-        assert ("Invalid block length" in outcome.text) == (code is not None), outcome
+        assert ("Invalid block length" in outcome.text) != good, outcome
 
 
 @pytest.mark.core
@@ -494,7 +492,7 @@ def check_frame(opened, tag, length):
         assert outcome.code not in (0, 139, 134, -11, -6), (tag, length, outcome)
         if code != raw_client.MSG_ERROR_EXIT or not good:
             refused(outcome, STREAM_ERROR, f" {code}" if code in ACCEPTED else "")
-            assert re.search(r"unexpected tag|invalid multi-message|multiplexing overflow", outcome.text), (tag, length, outcome)
+            assert re.search("unexpected tag|invalid multi-message|multiplexing overflow", outcome.text), (tag, length, outcome)
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -584,10 +582,12 @@ def test_s037_expansions_that_fill_the_vector(daemon, tree, count):
         client.abandon()
 
 
-ABSURD = ["--max-size=" + "9" * 300, "--min-size=" + "9" * 300, "--max-size=" + "9" * 300 + "T", "--max-size=-1", "--block-size=" + "9" * 40,
-          "-B" + "9" * 40, "-B2147483648", "--info=NAME9999999999", "--info=" + "9" * 200, "--debug=ALL99999999999999", "-" + "v" * 60,
-          "-" + "v" * 5000, "--timeout=99999999999", "--compress-level=99999999999", "--bwlimit=" + "9" * 60, "--modify-window=" + "9" * 40,
-          "--checksum-seed=" + "9" * 40, "--max-size=" + "9" * 5000, "--skip-compress=" + "[" * 5000, "--stop-at=" + "9" * 60]
+NINES = "9" * 40
+ABSURD = [f"--max-size={NINES * 8}", f"--min-size={NINES * 8}", f"--max-size={NINES * 8}T", "--max-size=-1",
+          f"--block-size={NINES}", f"-B{NINES}", "-B2147483648", "--info=NAME9999999999", f"--info={NINES * 5}",
+          "--debug=ALL99999999999999", "-" + "v" * 60, "-" + "v" * 5000, "--timeout=99999999999",
+          "--compress-level=99999999999", f"--bwlimit={NINES}", f"--modify-window={NINES}", f"--checksum-seed={NINES}",
+          f"--max-size={NINES * 125}", "--skip-compress=" + "[" * 5000, f"--stop-at={NINES}"]
 
 
 @pytest.mark.core
@@ -608,22 +608,25 @@ def test_s038_absurd_values(opened, option):
 
 # --- exhaustion ---
 
-@pytest.mark.parametrize("option", ["timeout = 0", "timeout = 500", "timeout = -5"])
-def test_s046_s048_the_handshake_ends_after_a_minute_whatever_is_configured(place, tree, option):
+def test_s046_s047_s048_the_handshake_ends_after_a_minute_whatever_is_configured(place, tree):
     """A silent client and one that sends a byte a second, in every phase, all at the same time."""
-    config = f"{option}\nuse chroot = no\n{IDENTITY}[mod]\npath = {tree}\n{option}\n"
     greeting = b"@RSYNCD: 32.0 md5\n"
     beginnings = [b"", greeting, greeting + b"mod\n", greeting + b"mod\n--server\0--sender\0-s\0\0rsync\0"]
-    with harness.Daemon(harness.HUAI, config, place) as daemon:
-        seconds = [time_until_closed(daemon, beginnings)] if option == "timeout = 0" else [time_until_closed(daemon, beginnings[:3:2])]
-    for times in seconds:
-        assert all(58 <= value <= 62 for value in times), times
+    with contextlib.ExitStack() as stack:
+        daemons = []
+        for number, option in enumerate(("timeout = 0", "timeout = 500", "timeout = -5")):
+            directory = os.path.join(place, str(number))
+            os.mkdir(directory)
+            config = f"{option}\nuse chroot = no\n{IDENTITY}[mod]\npath = {tree}\n{option}\n"
+            daemons.append(stack.enter_context(harness.Daemon(harness.HUAI, config, directory)))
+        times = time_until_closed(daemons, beginnings)
+    assert all(58 <= value <= 62 for value in times), times
 
 
-def time_until_closed(daemon, beginnings):
+def time_until_closed(daemons, beginnings):
     times = []
 
-    def run(data, drip):
+    def run(daemon, data, drip):
         began = time.monotonic()
         with raw_client.connect(daemon.port) as connection:
             connection.sendall(data)
@@ -640,7 +643,7 @@ def time_until_closed(daemon, beginnings):
                     break
         times.append(time.monotonic() - began)
 
-    threads = [threading.Thread(target=run, args=(data, drip)) for data in beginnings for drip in (False, True)]
+    threads = [threading.Thread(target=run, args=words) for words in itertools.product(daemons, beginnings, (False, True))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -746,12 +749,11 @@ def test_s057_compression_threads_are_few(opened, option):
             if opened.kind == "shell":
                 client.exchange_versions()
             client.set_up()
+            client.send_rules()
+            entries = client.read_list()
         except raw_client.Closed:
-            return  # refusing the option is good as well
-        client.send_rules()
-        if client.closed or "unknown option" in client.words():
+            assert "not supported" in client.end().text  # as good
             return
-        entries = client.read_list()
         pid = server_process(client, opened.daemon)
         client.request(entries["big"])
         client.read_reply()
@@ -796,24 +798,22 @@ def test_s058_queues_do_not_grow_without_bound(opened):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("name", ["loop", "slashloop"])
+@pytest.mark.parametrize("name", ["loop", "circle"])
 def test_s059_a_merge_file_that_includes_itself(opened, name):
-    rule = f". /{name}" if opened.kind == "daemon" else f". {opened.tree}/{name}"
-    if opened.kind == "shell" and name == "slashloop":
-        pytest.skip("names a file of the root directory")
     with opened("-r") as client:
-        client.send_rules(os.fsencode(rule))
+        client.send_rules(b": " + name.encode())
         outcome = client.end()
     assert outcome.code == 11 and "32" in outcome.text, outcome
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("pattern", [b"*a" * 60 + b"b", b"**a" * 60 + b"b", b"*" * 2000 + b"b", b"a" + b"*?" * 120 + b"b", b"[[:alpha:]]*" * 60 + b"1",
-                                     b"**/" * 300 + b"b", b"/**" + b"*a" * 500 + b"/b", b"a*[!a]" * 300])
+@pytest.mark.parametrize("pattern", [b"*a" * 60 + b"b", b"**a" * 60 + b"b", b"*" * 2000 + b"b", b"a" + b"*?" * 120 + b"b",
+                                     b"[[:alpha:]]*" * 60 + b"1", b"**/" * 300 + b"b", b"/**" + b"*a" * 500 + b"/b",
+                                     b"a*[!a]" * 300])
 def test_s061_pathological_wildcards(opened, pattern):
     with opened("-r") as client:
         began = time.monotonic()
-        client.send_rules(b"- " + pattern, b"-! " + pattern if False else b"+ " + pattern)
+        client.send_rules(b"- " + pattern, b"+ " + pattern)
         client.read_list()
         assert time.monotonic() - began < 2
         client.abandon()
@@ -828,17 +828,26 @@ def test_s061_pathological_wildcards_in_path_arguments(daemon, tree):
         assert time.monotonic() - began < 3
 
 
+STRANGER = "setpriv --reuid=41234 --regid=41234 --clear-groups"
+
+
+def limit_processes(pid, most):
+    """Only its own user may set the limits of a process without further capabilities."""
+    result = harness.run(*STRANGER.split(), "prlimit", f"--pid={pid}", f"--nproc={most}:")
+    assert result.code == 0, result.text
+
+
 @root_only
 def test_s065_a_listener_that_cannot_fork_goes_on(place, tree):
     wrapper = os.path.join(place, "unprivileged")
     with open(wrapper, "w") as file:
-        file.write(f"#!/bin/sh\nexec setpriv --reuid=41234 --regid=41234 --clear-groups {harness.HUAI} \"$@\"\n")
+        file.write(f"#!/bin/sh\nexec {STRANGER} {place}/program \"$@\"\n")
     os.chmod(wrapper, 0o755)
     os.chmod(place, 0o777)
+    shutil.copy(harness.HUAI, f"{place}/program")
     with harness.Daemon(wrapper, f"use chroot = no\n[mod]\npath = {tree}\n", place) as daemon:
         pid = daemon.process.pid
-        before = resource.prlimit(pid, resource.RLIMIT_NPROC)
-        resource.prlimit(pid, resource.RLIMIT_NPROC, (0, before[1]))
+        limit_processes(pid, 0)
         cpu = cpu_seconds(pid)
         for _ in range(5):
             with raw_client.connect(daemon.port) as connection:
@@ -849,7 +858,7 @@ def test_s065_a_listener_that_cannot_fork_goes_on(place, tree):
                     pass
         assert daemon.process.poll() is None
         assert cpu_seconds(pid) - cpu < 0.5
-        resource.prlimit(pid, resource.RLIMIT_NPROC, before)
+        limit_processes(pid, 1000)
         deadline = time.monotonic() + 15
         while True:
             try:
@@ -926,7 +935,7 @@ def test_s085_success_for_what_cannot_be_removed(opened, place):
         for name in ("a", "b", "sub", "."):
             client.message(raw_client.MSG_SUCCESS, struct.pack("<i", entries[name].ndx))
         outcome = client.say_done()
-        assert "Skipping sender remove for changed file: b" in client.words(), outcome
+    assert "Skipping sender remove for changed file: b" in outcome.text, outcome
     assert sorted(os.listdir(f"{place}/src")) == ["b", "link", "sub"]
     for ndx in (99, -1, INT_MIN, INT_MAX):
         client, _ = opened.listed("-rl", "--remove-source-files")
@@ -955,7 +964,8 @@ def test_s088_munging_is_not_the_clients_choice(place, word):
     trees.symlink("/rsyncd-munged//etc/passwd", f"{place}/m/once")
     trees.symlink("/rsyncd-munged//rsyncd-munged/x", f"{place}/m/twice")
     trees.symlink("plain", f"{place}/m/plain")
-    config = f"use chroot = no\n{IDENTITY}[on]\npath = {place}/m\nmunge symlinks = yes\n[off]\npath = {place}/m\nmunge symlinks = no\n"
+    config = f"use chroot = no\n{IDENTITY}[on]\npath = {place}/m\nmunge symlinks = yes\n"
+    config += f"[off]\npath = {place}/m\nmunge symlinks = no\n"
     with harness.Daemon(harness.HUAI, config, place) as daemon:
         expected = {"on": [b"/etc/passwd", b"/rsyncd-munged/x", b"plain"],
                     "off": [b"/rsyncd-munged//etc/passwd", b"/rsyncd-munged//rsyncd-munged/x", b"plain"]}
@@ -976,26 +986,26 @@ def test_s088_munging_is_not_the_clients_choice(place, word):
                     pass
 
 
-@pytest.mark.parametrize("word", ["--insecure-links", "--log-file=/tmp/never-made", "--log-file-format=x", "--daemon", "--config=/etc/passwd",
-                                  "--detach", "--no-detach", "--dparam=path=/", "-M--x", "--copy-as=root", "--password-file=/etc/shadow",
-                                  "--write-batch=/tmp/never-made", "--only-write-batch=/tmp/never-made", "--read-batch=/etc/passwd",
-                                  "--version", "--help", "-h", "--iconv=utf-8", "--confine-root=/"])
-def test_s091_s108_words_that_no_client_may_say(daemon, word):
-    with raw_client.over_tcp(daemon.port, "mod", ["-r", word], set_up=False) as client:
+FORBIDDEN = ["--insecure-links", "--log-file={made}", "--log-file-format=x", "--daemon", "--config=/etc/passwd", "--detach",
+             "--no-detach", "--dparam=path=/", "--copy-as=root", "--version", "--help", "--iconv=utf-8", "--confine-root=/"]
+# Without meaning to a server: taken or refused, but not acted upon.
+MEANINGLESS = ["-h", "--only-write-batch={made}", "--write-batch={made}", "--read-batch=/etc/passwd", "-M--log-file={made}",
+               "--password-file=/etc/shadow"]
+
+
+@pytest.mark.parametrize("word", FORBIDDEN + MEANINGLESS)
+def test_s091_s108_words_that_no_client_may_say(daemon, place, word):
+    os.chmod(place, 0o777)
+    with raw_client.over_tcp(daemon.port, "mod", ["-r", word.format(made=f"{place}/made")], set_up=False) as client:
         try:
             client.set_up()
             client.send_rules()
             names = client.read_list()
         except raw_client.Closed:
             names = {}
-        outcome = client.end() if not names else client.abandon()
-    if word in ("-h", "--only-write-batch=/tmp/never-made", "--write-batch=/tmp/never-made", "--read-batch=/etc/passwd", "-M--x"):
-        return  # without meaning to a server: taken or refused, but not acted upon (below)
-    assert not names, outcome
-
-
-def test_s091_s108_nothing_was_made_of_them():
-    assert not os.path.exists("/tmp/never-made")
+        client.abandon()
+    assert word in MEANINGLESS or not names
+    assert not os.listdir(place)
 
 
 # --- access ---
@@ -1028,7 +1038,8 @@ hosts allow = other.invalid
                 raw_client.over_tcp(daemon.port, module, ["-r"])
 
 
-@pytest.mark.parametrize("token", ["nosuch.invalid", "10.0.0.0/99", "127.0.0.1/x", "[::1", "127.0.0.0/255.255.256.0", "127.0.0.1/"])
+@pytest.mark.parametrize("token", ["nosuch.invalid", "10.0.0.0/99", "127.0.0.1/x", "[::1",
+                                   "127.0.0.0/255.255.256.0", "127.0.0.1/"])
 def test_s097_deny_tokens_that_mean_nothing_deny(place, tree, token):
     config = f"use chroot = no\n{IDENTITY}[ok]\npath = {tree}\n"
     with harness.Daemon(harness.HUAI, config, place) as daemon:
@@ -1059,9 +1070,11 @@ def test_s106_a_push_is_refused(daemon, tree):
     assert outcome.code not in (0, None) and "read only" in outcome.text, outcome
 
 
-REFUSED_WORDS = {"checksum": ["-c", "--checksum", "-rc"], "compress": ["-z", "--compress", "--compress-choice=zstd", "--zc=lz4"],
-                 "remove-source-files": ["--remove-source-files", "--remove-sent-files"], "delete": ["--delete", "--del", "--delete-during"],
-                 "links": ["-l", "--links"], "compress-threads": ["--compress-threads=2", "--zt=2"], "copy-links": ["-L", "--copy-links"]}
+REFUSED_WORDS = {"checksum": ["-c", "--checksum", "-rc"],
+                 "compress": ["-z", "--compress", "--compress-choice=zstd", "--zc=lz4"],
+                 "remove-source-files": ["--remove-source-files", "--remove-sent-files"], "links": ["-l", "--links"],
+                 "delete": ["--delete", "--del", "--delete-during"], "compress-threads": ["--compress-threads=2", "--zt=2"],
+                 "copy-links": ["-L", "--copy-links"]}
 
 
 @pytest.mark.parametrize("secluded", [False, True])
@@ -1128,7 +1141,8 @@ def test_s112_a_converter_that_answers_badly_maps_nobody_to_root(place):
         assert b"rrrr" not in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("option", ["--files-from=/hidden/names", "--files-from=hidden/names", "--files-from=d/../hidden/names"])
+@pytest.mark.parametrize("option", ["--files-from=/hidden/names", "--files-from=hidden/names",
+                                    "--files-from=d/../hidden/names"])
 def test_s113_option_paths_that_the_module_hides(daemon, option):
     with raw_client.over_tcp(daemon.port, "hide", ["-r", option, "--no-relative"], set_up=False) as client:
         try:
@@ -1141,23 +1155,31 @@ def test_s113_option_paths_that_the_module_hides(daemon, option):
     assert "f" not in names and outcome.code != 0, outcome
 
 
-@pytest.mark.parametrize("rule", [b". /hidden/rules", b". hidden/rules", b": hidden/rules", b". d/../hidden/rules"])
+@pytest.mark.parametrize("rule", [b": hiderules", b": /hiderules", b":n hiderules"])
 def test_s113_merge_files_that_the_module_hides(daemon, rule):
-    for module, name in (("hide", "hidden/rules"), ("hide", "absent/rules")):
-        with raw_client.over_tcp(daemon.port, module, ["-r"]) as client:
-            client.send_rules(rule.replace(b"hidden/rules", name.encode()))
-            try:
-                names = client.read_list()
-            except raw_client.Closed:
-                names = {"f": None}
-            client.abandon()
-            assert "f" in names, "the rules of a hidden file are not in force"
+    with raw_client.over_tcp(daemon.port, "mod", ["-r"]) as client:
+        client.send_rules(rule)
+        assert "f" not in client.read_list(), "where nothing is hidden the rules are in force"
+        client.abandon()
+    with raw_client.over_tcp(daemon.port, "hide", ["-r"]) as client:
+        client.send_rules(rule)
+        assert "f" in client.read_list(), "the rules of a hidden file are not in force"
+        client.abandon()
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("rule", [b". /hidden/rules", b". hidden/rules", b"merge d/../hidden/rules", b".e /etc/passwd"])
+def test_s113_merge_rules_are_for_the_client_to_read(opened, rule):
+    with opened("-r") as client:
+        client.send_rules(rule)
+        refused(client.end(), 1)
 
 
 # --- leaks ---
 
 @pytest.mark.core
-@pytest.mark.parametrize("rule", [b". /secretive", b": secretive", b". secretive", b":C secretive", b".e /secretive", b".- secretive"])
+@pytest.mark.parametrize("rule", [b". /secretive", b": secretive", b". secretive", b":C secretive", b".e /secretive",
+                                  b".- secretive"])
 def test_s121_text_of_files_is_not_told(opened, rule):
     if opened.kind == "shell":
         rule = rule.replace(b"/secretive", os.fsencode(f"{opened.tree}/secretive"))
@@ -1167,21 +1189,17 @@ def test_s121_text_of_files_is_not_told(opened, rule):
     assert "frobnicate" not in outcome.text and "the-secret-word" not in outcome.text, outcome
 
 
-def test_s121_names_read_from_a_file_are_not_told(daemon):
-    """A list of names is a file of the server like any other: what it holds is no name of anything."""
-    with raw_client.over_tcp(daemon.port, "mod", ["-r", "--files-from=secretive"], set_up=False) as client:
-        try:
-            client.set_up()
-            client.send_rules()
-        except raw_client.Closed:
-            pass
+def test_s121_names_of_merge_files_in_merge_files_are_not_told(opened):
+    with opened("-r") as client:
+        client.send_rules(b": .inner")
         outcome = client.abandon()
-    assert "the-secret-word" not in outcome.text, outcome
+    assert "the-secret-name" not in outcome.text, outcome
 
 
 LEAKY = [(["-r"], ["absent"], [b". /absent"]), (["-r"], ["fifo/x"], [b". absent"]), (["-r", "--files-from=absent"], [""], []),
          (["-r", "--files-from=d"], [""], []), (["-r"], ["d/x/y"], [b": d"]), (["-r", "--temp-dir=absent"], [""], []),
-         (["-r", "--partial-dir=/absent"], [""], []), (["-r", "--link-dest=absent"], [""], []), (["-r"], ["link/x"], [b". link/x"]),
+         (["-r", "--partial-dir=/absent"], [""], []), (["-r", "--link-dest=absent"], [""], []),
+         (["-r"], ["link/x"], [b". link/x"]),
          (["-r"], ["a" * 300], [b". " + b"a" * 300])]
 
 
@@ -1197,10 +1215,11 @@ def test_s122_no_word_shows_where_the_module_is(daemon, tree, options, names, ru
     assert tree not in outcome.text and os.path.dirname(tree) not in outcome.text, outcome
 
 
-@pytest.mark.parametrize("options, path", [(["-r"], "{}"), (["-r", "--files-from={}/names"], ""), (["-r"], "{}/rules"), (["-d"], "{}/r*")])
+@pytest.mark.parametrize("options, path", [(["-r"], "{}"), (["-r", "--files-from={}/names"], ""), (["-r"], "{}/rules"),
+                                           (["-d"], "{}/r*")])
 def test_s123_hidden_is_absent(daemon, options, path):
     outcomes = []
-    for name in ("hidden", "absent"):
+    for name in ("hidden", "phantom" if "{}" in options[-1] else "absent"):  # option paths: refused by their name alone
         words = [option.format(name) for option in options]
         with raw_client.over_tcp(daemon.port, "hide", words, [f"hide/{path.format(name)}"], set_up=False) as client:
             try:
@@ -1246,8 +1265,8 @@ def test_s129_an_empty_module_has_the_defaults(place, tree, chroot):
     os.mkdir(f"{place}/m")
     trees.write(f"{place}/m/f", b"x")
     trees.symlink("/rsyncd-munged/target", f"{place}/m/link")
-    first = "" if IS_ROOT else "use chroot = no\n"
-    with harness.Daemon(harness.HUAI, f"{first}[mod]\npath = {place}/m\n" + ("use chroot = no\n" if chroot == "no" else ""), place) as daemon:
+    config = f"[mod]\npath = {place}/m\n" + ("use chroot = no\n" if chroot == "no" else "")
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
         with raw_client.connect(daemon.port) as connection:  # listed
             connection.sendall(b"@RSYNCD: 32.0 md5\n#list\n")
             answer = b""
@@ -1279,7 +1298,8 @@ def test_s129_an_empty_module_has_the_defaults(place, tree, chroot):
 def test_s130_a_listener_lives_through_hostile_connections(daemon):
     """Connections that end in every phase, with a reset: the listener serves the next one."""
     greeting = b"@RSYNCD: 32.0 md5\n"
-    for data in (b"", b"\0" * 2000, greeting, greeting + b"mod\n", greeting + b"mod\n--server\0--sender\0-r\0.\0mod/\0\0", os.urandom(5000)):
+    for data in (b"", b"\0" * 2000, greeting, greeting + b"mod\n", greeting + b"mod\n--server\0--sender\0-r\0.\0mod/\0\0",
+                 os.urandom(5000)):
         connection = raw_client.connect(daemon.port)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.sendall(data)
