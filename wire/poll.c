@@ -68,7 +68,7 @@ static void check_silence(struct wire *wire, int64_t since)
 {
 	int64_t most = (int64_t)wire->timeout * SILENCE_FACTOR;
 
-	if (wire->timeout && monotonic_now() - since >= most * NANOSECONDS)
+	if (wire->timeout && (monotonic_now() - since) / NANOSECONDS >= most)
 		time_out(wire, most);
 }
 
