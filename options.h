@@ -95,7 +95,6 @@ struct options {
 	time_t stop_at;             /* 0: none */
 	const char *iconv;          /* NULL: none; the local charset spec */
 	size_t max_alloc;           /* 0: the built-in ceiling; a server's client can only lower it (S-005) */
-	bool ignore_errors_given;
 
 	/* ours */
 	bool only_send_attrs;

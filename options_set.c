@@ -324,14 +324,6 @@ bool set_delete(struct option_parse *parse, struct options *options, const struc
 	return true;
 }
 
-bool set_ignore_errors(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
-{
-	(void)parse, (void)text;
-	options->ignore_errors = spec->value;
-	options->ignore_errors_given = true;
-	return true;
-}
-
 bool set_max_delete(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec, (void)text;

@@ -13,7 +13,7 @@ option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_parti
 	set_log_file, set_log_file_format, ask_version, ask_help, ask_daemon_help, set_archive, set_dirs,
 	set_relative, set_acls, set_atimes, refuse_crtimes, set_modify_window, set_devices_specials,
 	set_write_devices, set_owner_map, set_chmod, set_size, set_checksum_choice, add_filter_rule, add_filter_file,
-	add_shortcut_f, set_files_from, set_remove_sent, set_delete, set_ignore_errors, set_max_delete,
+	add_shortcut_f, set_files_from, set_remove_sent, set_delete, set_max_delete,
 	set_backup_dir, add_alt_dest, set_partial_dir;
 
 /* options_set_session.c */
