@@ -94,9 +94,13 @@ def test_size_of_a_huge_file_is_kept(place):
 def test_contents_are_not_read(mirror, place):
     """A file that nobody may read still has attributes."""
     target = os.path.join(place, "attrs")
-    os.chmod(os.path.join(mirror, "README"), 0)
+    closed = [os.path.join(top, "README") for top in (mirror, target)]
+    os.chmod(closed[0], 0)
     result = write_attrs(mirror, target)
     assert result.code == 0, result.text
+    assert os.stat(closed[1]).st_mode & 0o7777 == 0
+    for path in closed:
+        os.chmod(path, 0o644)
     assert_attr_tree_of(mirror, target, place)
 
 
