@@ -15,6 +15,10 @@ void entries_init(struct entries *list)
 
 void entries_free(struct entries *list)
 {
+	if (list->snapshot) {
+		entries_init(list);
+		return;
+	}
 	free(list->items);
 	free(list->pool);
 	free(list->sides);

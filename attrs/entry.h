@@ -49,7 +49,12 @@ struct entry_side {
 	uint32_t target_length;
 	uint32_t xattrs;         /* -X, sender: the list of attributes as sent, see flist_xattr.c */
 	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
+	int64_t ctime;           /* scan_options.origins: with dev and ino, what tells one content from another */
+	uint32_t ctime_nsec;
+	uint32_t digest;         /* images: index + 1 of the content digests (attrs/image.h), 0: none */
 };
+
+struct attr_snapshot;
 
 struct entries {
 	struct entry *items;
@@ -58,6 +63,11 @@ struct entries {
 	uint32_t pool_used, pool_capacity;
 	struct entry_side *sides;
 	uint32_t side_count, side_capacity;
+	/* A view of one directory of a snapshot (attrs/snapshot.h): items and pool lie in its read-only mapping, nothing of them
+	 * is ever written to, side records are expanded on demand, and `root` stands for that of every entry. */
+	const struct attr_snapshot *snapshot; /* NULL: built here, all of it writable */
+	uint32_t snapshot_dir;
+	uint16_t root;
 };
 
 void entries_init(struct entries *list);
@@ -77,14 +87,32 @@ static inline const char *entry_name(const struct entries *list, const struct en
 	return list->pool + entry->name;
 }
 
+/* The side record of an entry that was built here. */
 static inline const struct entry_side *entry_side_of(const struct entries *list, const struct entry *entry)
 {
 	return entry->side ? &list->sides[entry->side - 1] : NULL;
 }
 
+/* The same for any entry: a view's record is expanded into *expanded (attrs/snapshot.c), so the pointer lives as long as both. */
+const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry, struct entry_side *expanded);
+static inline const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry,
+						      struct entry_side *expanded)
+{
+	return list->snapshot ? snapshot_expand_side(list, entry, expanded) : entry_side_of(list, entry);
+}
+
+/* Of a symlink: its target, NUL-terminated. */
 static inline const char *entry_target(const struct entries *list, const struct entry *entry)
 {
-	return entry->side ? list->pool + list->sides[entry->side - 1].target : "";
+	struct entry_side expanded;
+	const struct entry_side *side = entry_any_side(list, entry, &expanded);
+
+	return side ? list->pool + side->target : "";
+}
+
+static inline uint16_t entry_root(const struct entries *list, const struct entry *entry)
+{
+	return list->snapshot ? list->root : entry->root;
 }
 
 static inline bool entry_is_dir(const struct entry *entry) { return S_ISDIR(entry->mode); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Where a file list comes from: a live tree, an attr tree (its regular files hold sizes, contents lie below another root),
- * or (later) a snapshot. flist.c asks for the entries of one directory or one object; sender.c and local.c ask for content.
+ * or a snapshot (attrs/snapshot.h). flist.c asks for the entries of one directory or one object; sender.c and local.c ask for content.
  * Neither can tell which kind it is.
  */
 #ifndef ATTRS_SOURCE_H
@@ -11,18 +11,22 @@
 #include <stdint.h>
 
 #include "attrs/entry.h"
+#include "attrs/snapshot.h"
+#include "fs/dir.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
 
 enum attr_source_kind {
 	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
 	ATTRS_ATTR_TREE, /* attributes from attr_root, sizes from its 8-byte files, contents from content_root */
+	ATTRS_SNAPSHOT,  /* attributes from `snapshot`, contents, xattrs and ACLs from attr_root */
 };
 
 struct attr_source {
 	enum attr_source_kind kind;
 	struct fs_root attr_root;    /* what is listed */
-	struct fs_root content_root; /* ATTR_TREE: what is read; LIVE: unused */
+	struct fs_root content_root; /* ATTR_TREE: what is read; else unused */
+	const struct attr_snapshot *snapshot; /* SNAPSHOT; not owned */
 	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
 	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
 	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
@@ -39,6 +43,7 @@ struct scan_options {
 	bool links;              /* -l: read symlink targets */
 	bool devices, specials;
 	bool hard_links;         /* -H: note dev and ino */
+	bool origins;            /* note dev, ino and ctime of every regular file (images) */
 	bool atimes;             /* -U */
 	bool copy_links;         /* -L */
 	bool copy_dirlinks;      /* -k */
@@ -72,6 +77,32 @@ enum scan_result attr_source_scan(struct attr_source *source, const struct scan_
  * implied parents. */
 enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
 				   const char *transfer, const char *name, bool follow, struct entries *list, int *io_error);
+
+/*
+ * What a path below attr_root is, for arguments and their wildcards: from the snapshot where there is one, and then with
+ * size, times, owner, mode and nothing else. follow: a symlink stands for its target. 0, or -1 with errno.
+ */
+int attr_source_stat(struct attr_source *source, const char *path, bool follow, struct fs_stat *st);
+
+/* Names of one directory, for wildcards. */
+struct attr_names {
+	struct fs_dir live;      /* not a snapshot */
+	struct entries view;
+	uint32_t next;
+	bool is_view;
+};
+int attr_source_names(struct attr_source *source, const char *path, struct attr_names *names); /* 0, or -1 with errno */
+/* As fs_dir_next. */
+int attr_names_next(struct attr_names *names, struct fs_dirent *name);
+void attr_names_finish(struct attr_names *names);
+
+/*
+ * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false: attr_source_scan
+ * does it. *result as that one's. dir: its number in the snapshot if the caller knows it, else SNAPSHOT_DIR_UNKNOWN.
+ */
+#define SNAPSHOT_DIR_UNKNOWN UINT32_MAX
+bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
+		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result);
 
 /* Content of a regular file, opened for reading; *size as of now. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);

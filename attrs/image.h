@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A whole tree in memory, on its way into a snapshot: made by a scan (image_scan.h), by a refresh of an older snapshot
+ * (image_refresh.h), from an attr tree, or by a local run that has seen every file anyway; written by attr_snapshot_write.
+ *
+ * Directories are made in any order; the writer brings them into the order of the file. A directory's entries are built
+ * (sorted by image_dir_finish) or a view of an older snapshot.
+ */
+#ifndef ATTRS_IMAGE_H
+#define ATTRS_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "attrs/entry.h"
+#include "attrs/snapshot.h"
+#include "fs/ids.h"
+#include "fs/root.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+
+struct image_dir {
+	struct entries entries;  /* ENTRY_HARD_LINKED entries have dev and ino in their side records, symlinks their targets */
+	uint32_t *children;      /* numbers of the directory entries' image_dirs, in order; filled by image_add_children */
+	uint32_t child_count;
+	uint32_t parent, parent_entry;
+	int error;               /* errno if its entries could not be read */
+	uint64_t dev, ino;
+	int64_t ctime;
+	uint32_t ctime_nsec;
+};
+
+struct image_digest { uint8_t xxh128[16], md5[16]; };
+
+struct image {
+	VEC(struct image_dir *) dirs;   /* 0: the root */
+	struct entries root;            /* its "." entry */
+	struct timespec made;           /* when the scan began */
+	uint64_t root_dev, root_ino;    /* both 0: not bound to a root */
+	char *root_path, *options;      /* for the facts; owned; NULL: "" */
+	int io_error;
+	bool followed_links;
+	bool has_atimes;                /* store them; a view without atimes counts as 0 */
+	unsigned digests;               /* enum attr_digest: which to store */
+	VEC(struct image_digest) digest_list; /* of built entries, by side->digest - 1; views bring their own */
+};
+
+/* An image with an empty root directory. */
+struct image *image_new(void);
+void image_free(struct image *image); /* not the snapshots that its views are of */
+
+/* Fill one directory from what a stat says of it (also its "." entry for the root). */
+void image_set_root(struct image *image, const struct fs_stat *st);
+void image_dir_stat(struct image_dir *dir, const struct fs_stat *st);
+
+/*
+ * The entries of directory `dir` are complete: sort what was built, and make a directory for each directory entry
+ * (dirs.items[dir]->children, consecutive numbers). A hard-linked entry whose device is not the directory's loses its flag: bind
+ * mounts of single files have no group. Not thread-safe: callers lock.
+ */
+void image_add_children(struct image *image, uint32_t dir);
+/* Path below the root, "" for it, after a reset. */
+void image_dir_path(const struct image *image, uint32_t dir, struct strbuf *out);
+
+/* Totals for messages. */
+struct image_totals { uint64_t entries, bytes; uint32_t dirs; };
+void image_count(const struct image *image, struct image_totals *totals);
+
+/*
+ * Write the snapshot over `path`: a temp file in its directory, fsync, rename, fsync of the directory; mode 0644 less the
+ * umask. `generation`: 0 takes the next one of the file that it replaces (1 if there is none that can be read). ids: names of owners are
+ * looked up and stored; NULL: none are. 0, or -1 with errno and, in `why`, what could not be done ("cannot write", ...); the old
+ * file then still stands. *size: of the new file.
+ */
+int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,
+			struct strbuf *why);
+/* The same bytes in memory, aligned to 64; free() them. For tests. */
+void *attr_snapshot_write_memory(const struct image *image, uint64_t generation, struct fs_ids *ids, size_t *length);
+
+#endif

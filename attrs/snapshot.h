@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Reading an attr snapshot: one mapped file that holds the attributes of a whole tree (attr-snapshot(5)).
+ *
+ * Opening checks everything once: sums, bounds, order, names, the tree's shape. What has been opened needs no further check,
+ * whatever made the file. Nothing but the pages of the mapping is used by it, and forked processes share them.
+ */
+#ifndef ATTRS_SNAPSHOT_H
+#define ATTRS_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attrs/entry.h"
+#include "lib/strbuf.h"
+
+struct attr_snapshot;
+
+/* Content digests that a snapshot may hold; bits. */
+enum attr_digest { ATTR_DIGEST_XXH128 = 1, ATTR_DIGEST_MD5 = 2 };
+
+/* Which file it was: changes whenever the file is replaced. */
+struct snapshot_identity {
+	uint64_t dev, ino, size;
+	int64_t mtime, ctime;
+	uint32_t mtime_nsec, ctime_nsec;
+};
+
+/*
+ * Open the operator's file (resolver R2) and check it. It must be a regular file that belongs to root or to the effective
+ * user and that nobody else can write. NULL: errno (EINVAL for what is wrong inside) and in `why` a sentence without the
+ * file's name, "chunk names: entry 17 of directory 3 has a slash in its name". The result is immutable: threads may share it.
+ */
+struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why);
+/* The same from memory, for tests and fuzzing; the bytes must be aligned to 64 and stay. No identity. */
+struct attr_snapshot *attr_snapshot_from_memory(const void *bytes, size_t length, struct strbuf *why);
+void attr_snapshot_close(struct attr_snapshot *snapshot); /* NULL is allowed; views become invalid */
+
+/* The identity of the file that `path` names now: 0, or -1 with errno. */
+int snapshot_identity_read(const char *path, struct snapshot_identity *identity);
+bool snapshot_identity_equal(const struct snapshot_identity *a, const struct snapshot_identity *b);
+
+/* What the header says; texts live as long as the snapshot. */
+struct attr_snapshot_facts {
+	struct snapshot_identity identity;
+	uint64_t generation;
+	int64_t made;
+	uint32_t made_nsec;
+	uint64_t root_dev, root_ino; /* both 0: not bound to a root */
+	uint64_t entry_count, content_bytes, file_size;
+	uint32_t dir_count;
+	int io_error;                /* IOERR_* of the scan */
+	bool followed_links;         /* contents are opened through symlinks */
+	bool has_atimes;
+	unsigned digests;            /* enum attr_digest: which chunks are there */
+	const char *root_path, *version, *options;
+};
+const struct attr_snapshot_facts *attr_snapshot_facts(const struct attr_snapshot *snapshot);
+
+/* --- directories: 0 is the root, a parent's number is smaller than its children's --- */
+
+struct snapshot_dir_facts {
+	uint32_t parent, parent_entry; /* its entry is parent_entry of the parent's; both 0 for the root */
+	uint32_t leading;              /* so many entries come before the first directory */
+	uint32_t subtree_end;          /* directories dir + 1 .. subtree_end - 1 lie below it */
+	int error;                     /* errno of the scan if its entries could not be read, else 0 */
+	uint64_t dev, ino;
+	int64_t ctime;
+	uint32_t ctime_nsec;
+};
+
+/* Make *view the entries of a directory, as mapped, in wire order. entry.dir of a directory is its number. Nothing to free
+ * (entries_free does nothing to a view). */
+void attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir, struct entries *view);
+void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_dir_facts *facts);
+/* The "." entry of the root as a list of one. */
+void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *view);
+/* Path below the root, "" for it, after a reset of `out`. */
+void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out);
+
+/* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `view` is of this snapshot. */
+const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which);
+/* What tells the file whose digests these were: false without any. */
+bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
+			  uint32_t *ctime_nsec);
+
+/* Stored names of owners; NULL if there is none. */
+const char *attr_snapshot_user(const struct attr_snapshot *snapshot, uint32_t uid);
+const char *attr_snapshot_group(const struct attr_snapshot *snapshot, uint32_t gid);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The bytes of an attr snapshot, as attr-snapshot(5) documents them. Everything is little-endian and naturally aligned, so a
+ * mapping is used as it is. Only the reader (snapshot*.c) and the writer (snapshot_write.c) include this.
+ *
+ *	header | table of contents (one record per chunk) | chunks, each at a multiple of 64, zero bytes between
+ *
+ * Directories stand in the order of a depth-first walk, parents before children; directory 0 is the root. Entries of one
+ * directory lie together in wire order (attrs/entry.h), directories in the order of their own records; so do the names and
+ * the side records. Each of the three chunks is covered by the directories without gap or overlap, which is what makes the
+ * check simple: entry 0 is "." itself, directory 0's entries begin at 1.
+ */
+#ifndef ATTRS_SNAPSHOT_FORMAT_H
+#define ATTRS_SNAPSHOT_FORMAT_H
+
+#include <stdint.h>
+
+#include "attrs/entry.h"
+
+#define SNAPSHOT_MAGIC "attrsnap"
+#define SNAPSHOT_VERSION 1
+#define SNAPSHOT_ALIGNMENT 64
+#define SNAPSHOT_CHUNKS_MAX 64
+
+struct snapshot_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t chunk_count;    /* 1..SNAPSHOT_CHUNKS_MAX */
+	uint64_t file_size;
+	uint64_t sum;            /* XXH3 (64 bits, seed 0) of header and table of contents with this field zero */
+};
+
+enum { SNAPSHOT_REQUIRED = 1 }; /* a reader that does not know the chunk must refuse the file */
+
+struct snapshot_chunk {
+	char tag[8];             /* ASCII, padded with zero bytes */
+	uint64_t offset, length; /* of the content, from the start of the file */
+	uint64_t sum;            /* XXH3 (64 bits, seed 0) of the content */
+	uint32_t flags;          /* SNAPSHOT_REQUIRED */
+	uint32_t reserved;       /* 0 */
+};
+
+/* The chunks. Those without a star are required in the file; a starred one may be absent. */
+#define SNAPSHOT_TAG_FACTS "facts"        /* struct snapshot_facts and its texts */
+#define SNAPSHOT_TAG_DIRS "dirs"          /* struct snapshot_dir[] */
+#define SNAPSHOT_TAG_ENTRIES "entries"    /* struct entry[]: root and reserved flags 0, `dir` the directory's record */
+#define SNAPSHOT_TAG_SIDES "sides"        /* struct snapshot_side[] */
+#define SNAPSHOT_TAG_NAMES "names"        /* per directory: entry names in order, then symlink targets in order, each with a NUL */
+#define SNAPSHOT_TAG_DEVICES "devices"    /* uint64_t[]: st_dev values that directories refer to */
+#define SNAPSHOT_TAG_OWNERS "owners"      /* * names of users and groups: struct snapshot_owner, name bytes, NUL, padding to 4 */
+#define SNAPSHOT_TAG_ATIMES "atimes"      /* * int64_t[]: one for each entry, 0 for directories */
+#define SNAPSHOT_TAG_ORIGINS "origins"    /* * struct snapshot_origin[]: one for each entry, with digests */
+#define SNAPSHOT_TAG_XXH128 "xxh128"      /* * 16 bytes for each entry, as the wire carries the digest */
+#define SNAPSHOT_TAG_MD5 "md5"            /* * 16 bytes for each entry */
+
+struct snapshot_facts {
+	uint64_t generation;     /* 1 for the first, one more than the file it replaced */
+	int64_t made;            /* seconds since the epoch: when the scan began */
+	uint32_t made_nsec;
+	uint32_t flags;          /* enum snapshot_fact */
+	uint64_t root_dev, root_ino; /* of the tree's root; both 0: unknown, fits any module */
+	uint64_t entry_count;    /* as long as the entries chunk, "." included */
+	uint64_t content_bytes;  /* sum of the sizes of regular files */
+	uint32_t dir_count;
+	uint32_t io_error;       /* IOERR_* that the scan met: the list may lack something */
+	uint16_t root_length, version_length, options_length; /* of the texts that follow, each with a NUL: root path, version of the
+								 writer, its options */
+	uint16_t reserved;       /* 0 */
+};
+
+enum snapshot_fact {
+	SNAPSHOT_FOLLOWED_LINKS = 0x01, /* -L and the like: an entry may stand for what a symlink points to */
+};
+
+struct snapshot_dir {
+	uint64_t first_entry;    /* index of its first entry */
+	uint64_t names;          /* where its names begin; entry.name and a symlink's target count from here */
+	uint64_t ino;
+	int64_t ctime;
+	uint32_t ctime_nsec;
+	uint32_t count;          /* entries */
+	uint32_t leading;        /* of these, the first so many are not directories */
+	uint32_t parent;         /* 0 for the root */
+	uint32_t parent_entry;   /* index in the parent's entries; 0 for the root */
+	uint32_t subtree_end;    /* the first directory after it that does not lie in it */
+	uint32_t first_side;     /* entry.side counts from here, from 1 */
+	uint16_t device;         /* index into the devices chunk */
+	uint16_t error;          /* errno of the scan if it could not be read, 0: all is well */
+};
+
+struct snapshot_side {
+	uint32_t a, b;           /* symlink: offset and length of the target; device: major and minor; else 0 */
+	uint64_t ino;            /* ENTRY_HARD_LINKED: with the directory's device, the key of the group; else 0 */
+};
+
+struct snapshot_owner {
+	uint32_t id;
+	uint16_t is_group;
+	uint16_t length;         /* 1..255 */
+};
+
+struct snapshot_origin {
+	uint64_t ino;
+	int64_t ctime;
+	uint32_t ctime_nsec;
+	uint32_t digests;        /* enum attr_digest: which digests below are valid; regular files only */
+};
+
+_Static_assert(sizeof(struct entry) == 48, "entries are part of the format");
+_Static_assert(sizeof(struct snapshot_header) == 32 && sizeof(struct snapshot_chunk) == 40, "the format has no padding");
+_Static_assert(sizeof(struct snapshot_dir) == 64 && sizeof(struct snapshot_side) == 16, "the format has no padding");
+_Static_assert(sizeof(struct snapshot_facts) == 72 && sizeof(struct snapshot_origin) == 24, "the format has no padding");
+
+#endif
