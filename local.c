@@ -479,6 +479,8 @@ int local_main(struct options *options)
 	struct log_sink old;
 	int code;
 
+	if (options->attr_snapshot)
+		die(EXIT_UNSUPPORTED, "rsync: --attr-snapshot with a destination is not built yet");
 	run->options = options;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "attrs/snapshot.h"
 #include "delta/token.h"
 #include "filter/filter.h"
 #include "lib/vec.h"
@@ -15,6 +16,8 @@
 #include "wire/session.h"
 
 enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, DELETE_DELAY, DELETE_AFTER };
+/* What is done with attr snapshots, instead of a transfer. */
+enum attr_mode { ATTR_MODE_NONE, ATTR_MODE_LIST, ATTR_MODE_VERIFY, ATTR_MODE_DIFF, ATTR_MODE_FROM_TREE, ATTR_MODE_TO_TREE };
 enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
 /* One filter option, in command-line order; turned into rules by options_add_filters once the protocol is known. */
@@ -98,6 +101,10 @@ struct options {
 
 	/* ours */
 	bool only_send_attrs;
+	const char *attr_snapshot;  /* made of SRC (one operand) or of DEST (two); or converted (FROM_TREE, TO_TREE) */
+	const char *attr_refresh;   /* "dirs", or the file with the list of paths, "-": standard input; NULL: a full scan */
+	unsigned attr_digests;      /* enum attr_digest: which to store */
+	enum attr_mode attr_mode;   /* operands are then the mode's own, none of them remote */
 
 	/* daemon mode */
 	bool detach;                /* default true */

@@ -166,6 +166,8 @@ static bool check_client(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
 
+	if (options->attr_snapshot || options->attr_refresh || options->attr_digests || options->attr_mode != ATTR_MODE_NONE)
+		return attr_options_check(parse, options);
 	if (options->sender || !count || (options->files_from && count != 2)) {
 		options_print(parse, stderr, EXIT_SYNTAX, options_add_help);
 		return true;
@@ -198,7 +200,7 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		return false;
 	if (options->server && !check_server(parse, options))
 		return false;
-	if (!options->server && options->operands.count == 1)
+	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
 	if (!finish_delete(parse, options) || !check_conflicts(parse, options))

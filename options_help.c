@@ -58,6 +58,7 @@ void options_add_help(struct strbuf *out)
 	strbuf_add_string(out, "Makes the destination equal to the sources; can keep attributes apart from contents.\n\n"
 			       "Usage: rsync-huai [OPTION]... SRC... DEST      copy\n"
 			       "       rsync-huai [OPTION]... SRC              list\n"
+			       "       rsync-huai -a --attr-snapshot=FILE [OPTION]... SRC/   keep the attributes in a file\n"
 			       "       rsync-huai --daemon [OPTION]...         serve (--daemon --help tells more)\n"
 			       "A stock rsync reaches it with --rsync-path=rsync-huai or through rsync://.\n\n"
 			       "Options\n");

@@ -101,6 +101,10 @@ char *parse_keep(struct option_parse *parse, const char *text);
 /* The checks and consequences that need the whole line (protocol/06 section 3). False after parse_fail. */
 bool options_finish(struct option_parse *parse, struct options *options);
 
+/* The attr snapshot's part of that: does the line ask for something other than a listing; one that has such options. */
+bool attr_options_list_nothing(const struct options *options);
+bool attr_options_check(struct option_parse *parse, struct options *options);
+
 /* protocol/07 5.19: at each option, and what a refusal implies at the end. False after parse_fail. */
 bool refuse_option(struct option_parse *parse, const struct option_spec *spec);
 bool refuse_implied(struct option_parse *parse, const struct options *options);

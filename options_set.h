@@ -16,6 +16,9 @@ option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_parti
 	add_shortcut_f, set_files_from, set_remove_sent, set_delete, set_max_delete,
 	set_backup_dir, add_alt_dest, set_partial_dir;
 
+/* options_attr.c */
+option_setter set_attr_file, set_attr_digests, set_attr_mode;
+
 /* options_set_session.c */
 option_setter set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_compress, set_zlib_variant,
 	set_compress_choice, set_compress_level, set_skip_compress, set_timeout, clear_timeout, set_stop_after,

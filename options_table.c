@@ -296,6 +296,16 @@ static const struct option_spec options[] = {
 
 	/* ours */
 	ON("only-send-attrs", 0, only_send_attrs, WORKS, ACTS, "take each regular file's size, as 8 bytes, for its content"),
+	{ "attr-snapshot", 0, TEXT_ARG, set_attr_file, F(attr_snapshot), 0, WORKS, NOT_BUILT, "FILE",
+			"write the attributes of SRC/ (or of DEST) to FILE" },
+	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, WORKS, NOT_BUILT, "HOW",
+			"... after looking again only at changed dirs, or at the names in a file" },
+	TEXT("attr-digests", 0, set_attr_digests, 0, WORKS, NOT_BUILT, "NAMES", "... with digests of contents: xxh128,md5"),
+	PLAIN("attr-list", 0, set_attr_mode, ATTR_MODE_LIST, WORKS, NOT_BUILT, "FILE [PATH]: list a snapshot"),
+	PLAIN("attr-verify", 0, set_attr_mode, ATTR_MODE_VERIFY, WORKS, NOT_BUILT, "FILE [SRC/]: check one"),
+	PLAIN("attr-diff", 0, set_attr_mode, ATTR_MODE_DIFF, WORKS, NOT_BUILT, "OLD NEW: list what differs between two"),
+	PLAIN("attr-from-tree", 0, set_attr_mode, ATTR_MODE_FROM_TREE, WORKS, NOT_BUILT, "TREE [REAL/]: from an attr tree"),
+	PLAIN("attr-to-tree", 0, set_attr_mode, ATTR_MODE_TO_TREE, WORKS, NOT_BUILT, "TREE: to an attr tree"),
 
 	/* a daemon's own: they change to the other table */
 	PLAIN("daemon", 0, become_daemon, 0, HIDDEN, ACTS, NULL),

@@ -68,10 +68,14 @@ static noreturn void run_server(struct options *options)
 static int run_client(struct options *options)
 {
 	log_set_sink((struct log_sink){ emit_to_user, options });
+	if (options->attr_mode != ATTR_MODE_NONE)
+		die(EXIT_UNSUPPORTED, "rsync: this use of attr snapshots is not built yet");
 	for (size_t i = 0; i < options->operands.count; i++)
 		if (argument_is_remote(options->operands.items[i]))
 			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
 			    "only local runs are", options->operands.items[i]);
+	if (options->attr_snapshot && options->operands.count == 1)
+		die(EXIT_UNSUPPORTED, "rsync: --attr-snapshot is not built yet");
 	return local_main(options);
 }
 

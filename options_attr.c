@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The options of the attr snapshot: their values, and which of them make sense together. */
+#include <string.h>
+
+#include "lib/exit.h"
+#include "options_set.h"
+
+/* What names a file of the operator is never taken from a peer, whichever side its server is on. */
+static bool is_for_users(struct option_parse *parse, const struct option_spec *spec)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	if (parse->mode != MODE_SERVER)
+		return true;
+	return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
+			  option_label(spec, label));
+}
+
+bool set_attr_file(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	if (!is_for_users(parse, spec))
+		return false;
+	if (!*text)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s needs the name of a file", spec->name);
+	*(const char **)((char *)options + spec->field) = parse_keep(parse, text);
+	return true;
+}
+
+static unsigned digest_named(const char *name, size_t length)
+{
+	static const struct { const char *name; enum attr_digest digest; } names[] = {
+		{ "xxh128", ATTR_DIGEST_XXH128 }, { "md5", ATTR_DIGEST_MD5 },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (length == strlen(names[i].name) && strncmp(name, names[i].name, length) == 0)
+			return names[i].digest;
+	return 0;
+}
+
+bool set_attr_digests(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	unsigned digests = 0;
+
+	if (!is_for_users(parse, spec))
+		return false;
+	for (const char *p = text;; p++) {
+		size_t length = strcspn(p, ",");
+		unsigned digest = digest_named(p, length);
+
+		if (!digest)
+			return parse_fail(parse, EXIT_SYNTAX, "--attr-digests: \"%.*s\" is not one of xxh128 and md5",
+					  (int)length, p);
+		digests |= digest;
+		p += length;
+		if (!*p)
+			break;
+	}
+	options->attr_digests = digests;
+	return true;
+}
+
+static const char *mode_name(enum attr_mode mode)
+{
+	static const char *const names[] = {
+		[ATTR_MODE_LIST] = "list", [ATTR_MODE_VERIFY] = "verify", [ATTR_MODE_DIFF] = "diff",
+		[ATTR_MODE_FROM_TREE] = "from-tree", [ATTR_MODE_TO_TREE] = "to-tree",
+	};
+
+	return names[mode];
+}
+
+bool set_attr_mode(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	enum attr_mode mode = (enum attr_mode)spec->value;
+
+	(void)text;
+	if (!is_for_users(parse, spec))
+		return false;
+	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != mode)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s and --attr-%s cannot be used together",
+				  mode_name(options->attr_mode), mode_name(mode));
+	options->attr_mode = mode;
+	return true;
+}
+
+/* --- the whole line --- */
+
+bool attr_options_list_nothing(const struct options *options)
+{
+	return options->attr_mode != ATTR_MODE_NONE || options->attr_snapshot != NULL;
+}
+
+static bool fail_pair(struct option_parse *parse, const char *name, const char *with)
+{
+	return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", name, with);
+}
+
+static bool check_mode(struct option_parse *parse, const struct options *options)
+{
+	static const struct { size_t least, most; bool wants_snapshot; const char *words; } shapes[] = {
+		[ATTR_MODE_LIST] = { 1, 2, false, "FILE [PATH]" },
+		[ATTR_MODE_VERIFY] = { 1, 2, false, "FILE [SRC/]" },
+		[ATTR_MODE_DIFF] = { 2, 2, false, "OLD NEW" },
+		[ATTR_MODE_FROM_TREE] = { 1, 2, true, "TREE [REAL/]" },
+		[ATTR_MODE_TO_TREE] = { 1, 1, true, "TREE" },
+	};
+	const char *name = mode_name(options->attr_mode);
+	size_t count = options->operands.count;
+
+	if (options->attr_refresh || options->attr_digests)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s cannot be used with --attr-%s",
+				  options->attr_refresh ? "refresh" : "digests", name);
+	if (shapes[options->attr_mode].wants_snapshot && !options->attr_snapshot)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s needs --attr-snapshot=FILE", name);
+	if (!shapes[options->attr_mode].wants_snapshot && options->attr_snapshot)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot cannot be used with --attr-%s", name);
+	if (count < shapes[options->attr_mode].least || count > shapes[options->attr_mode].most)
+		return parse_fail(parse, EXIT_SYNTAX, "usage: rsync-huai --attr-%s%s %s", name,
+				  options->attr_snapshot ? " --attr-snapshot=FILE" : "", shapes[options->attr_mode].words);
+	if (options->files_from || options->list_only)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --attr-%s",
+				  options->files_from ? "files-from" : "list-only", name);
+	return true;
+}
+
+/* What has a meaning for a destination only, or would make the snapshot one of less than a directory. */
+static const char *useless_for_making(const struct options *options)
+{
+	const struct { bool used; const char *name; } useless[] = {
+		{ options->delete_when != DELETE_NEVER, "delete" },
+		{ options->checksum, "checksum" },
+		{ options->max_size >= 0, "max-size" },
+		{ options->min_size >= 0, "min-size" },
+		{ options->out_format != NULL, "out-format (or -i)" },
+		{ options->dirs, "dirs" },
+	};
+
+	for (size_t i = 0; i < sizeof useless / sizeof *useless; i++)
+		if (useless[i].used)
+			return useless[i].name;
+	return NULL;
+}
+
+static bool stdin_is_wanted_twice(const struct options *options)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < options->filters.count; i++)
+		wanted |= options->filters.items[i].kind == FOPT_FILE && strcmp(options->filters.items[i].text, "-") == 0;
+	return wanted && options->attr_refresh && strcmp(options->attr_refresh, "-") == 0;
+}
+
+static bool check_making(struct option_parse *parse, struct options *options)
+{
+	const char *useless = useless_for_making(options);
+
+	if (useless)
+		return fail_pair(parse, useless, "attr-snapshot without a destination");
+	if (stdin_is_wanted_twice(options))
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh=- and rules cannot both be read from standard input");
+	/* What is refreshed was made of a whole tree. */
+	if (options->attr_refresh && !options->recursive)
+		options->recursive = 1;
+	if (!options->recursive)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot is of a whole tree: it needs --recursive (-r or -a)");
+	return true;
+}
+
+static bool check_snapshot(struct option_parse *parse, struct options *options)
+{
+	size_t count = options->operands.count;
+
+	if (options->files_from || options->relative || options->list_only)
+		return fail_pair(parse, "attr-snapshot", options->files_from ? "files-from" : options->list_only ? "list-only"
+				 : "relative");
+	if (!count || count > 2)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot is of one directory: SRC/, or DEST of one SRC");
+	if (count == 1)
+		return check_making(parse, options);
+	if (options->attr_refresh)
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh is for runs without a destination");
+	return true;
+}
+
+bool attr_options_check(struct option_parse *parse, struct options *options)
+{
+	if (options->attr_mode != ATTR_MODE_NONE)
+		return check_mode(parse, options);
+	if (options->attr_snapshot)
+		return check_snapshot(parse, options);
+	return parse_fail(parse, EXIT_SYNTAX, "--attr-%s needs --attr-snapshot=FILE",
+			  options->attr_refresh ? "refresh" : "digests");
+}
