@@ -247,6 +247,13 @@ static void add_side(struct scan *scan, struct entry *entry, const struct fs_sta
 		side->ino = st->ino;
 		entry->flags |= ENTRY_HARD_LINKED;
 	}
+	if (options->origins && S_ISREG(st->mode)) {
+		struct entry_side *side = entries_side(scan->list, entry);
+		side->dev = st->dev;
+		side->ino = st->ino;
+		side->ctime = st->ctime;
+		side->ctime_nsec = st->ctime_nsec;
+	}
 	if (options->atimes && !S_ISDIR(st->mode)) {
 		uint64_t size;
 		/* The access time of an attr file may stand for its size: the file's own is not known. */
@@ -352,7 +359,7 @@ static enum scan_result opendir_failed(struct scan *scan, int error)
 	return SCAN_ERROR;
 }
 
-static enum scan_result read_directory(struct scan *scan)
+static enum scan_result read_directory(struct scan *scan, int *error)
 {
 	struct fs_dir dir;
 	struct fs_dirent name;
@@ -372,13 +379,12 @@ static enum scan_result read_directory(struct scan *scan)
 		}
 		scan_name(scan, &name);
 	}
-	int error = errno;
-
+	*error = errno;
 	fs_dir_finish(&dir);
 	if (more == 0)
 		return SCAN_OK;
 	strbuf_truncate(&scan->path, scan->path_length);
-	scan_complain(scan, L_ERROR_XFER, "readdir(", ")", error);
+	scan_complain(scan, L_ERROR_XFER, "readdir(", ")", *error);
 	*scan->io_error |= IOERR_GENERAL;
 	return SCAN_ERROR;
 }
@@ -389,20 +395,27 @@ static void scan_free(struct scan *scan)
 	strbuf_free(&scan->transfer);
 }
 
-enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
-				  const char *transfer_dir, struct entries *list, int *io_error)
+enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd, const char *path,
+				     const char *transfer_dir, struct entries *list, int *io_error)
 {
-	struct scan scan = { .source = source, .options = options, .list = list, .io_error = io_error };
-	enum scan_result result;
+	struct scan scan = { .source = source, .options = options, .dir_fd = dir_fd, .list = list, .io_error = io_error };
+	int error = errno;
 
 	strbuf_add_string(&scan.path, path);
 	strbuf_add_string(&scan.transfer, transfer_dir);
 	scan.path_length = scan.path.length;
 	scan.transfer_length = scan.transfer.length;
-	scan.dir_fd = fs_opendir(&source->attr_root, path);
-	result = scan.dir_fd < 0 ? opendir_failed(&scan, errno) : read_directory(&scan);
+	enum scan_result result = dir_fd < 0 ? opendir_failed(&scan, error) : read_directory(&scan, &error);
+
 	scan_free(&scan);
+	errno = error;
 	return result;
+}
+
+enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
+				  const char *transfer_dir, struct entries *list, int *io_error)
+{
+	return attr_source_scan_at(source, options, fs_opendir(&source->attr_root, path), path, transfer_dir, list, io_error);
 }
 
 /* Attributes of a named object. Following is for dot arguments and implied parents: a symlink there stands for its target. */

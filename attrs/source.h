@@ -73,6 +73,11 @@ enum scan_result {
 enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
 				  const char *transfer_dir, struct entries *list, int *io_error);
 
+/* The same of a directory that the caller has opened, and which is closed; dir_fd < 0: errno says why it could not be opened. With
+ * SCAN_ERROR and SCAN_VANISHED errno says why. */
+enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd, const char *path,
+				     const char *transfer_dir, struct entries *list, int *io_error);
+
 /* One object named `name` (entry name) at `path`; `transfer`: its name in the transfer. follow: as for dot arguments and
  * implied parents. */
 enum scan_result attr_source_entry(struct attr_source *source, const struct scan_options *options, const char *path,
