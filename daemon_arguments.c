@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "daemon_session.h"
-#include "fs/dir.h"
-#include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -105,43 +103,40 @@ static char *join(const char *directory, const char *name)
 	return xasprintf("%s%s%s", directory, length && directory[length - 1] != '/' ? "/" : "", name);
 }
 
-static bool is_directory(const struct daemon_session *session, const char *path, const struct fs_dirent *entry)
+/* Does the pattern's match count, and is it a directory? A link that leads nowhere (in the module) does not: stock does the
+ * same. */
+static bool is_there(struct attr_source *source, const char *path, unsigned char type, bool *is_dir)
 {
-	return entry->type == DT_DIR ||
-	       ((entry->type == DT_LNK || entry->type == DT_UNKNOWN) && fs_is_dir(&session->source.attr_root, path));
+	bool must_look = type == DT_LNK || type == DT_UNKNOWN;
+	struct fs_stat st;
+	int result = must_look ? attr_source_stat(source, path, true, &st) : 0;
+
+	*is_dir = must_look ? result == 0 && S_ISDIR(st.mode) : type == DT_DIR;
+	return result == 0 || type == DT_UNKNOWN;
 }
 
 /* The names in `directory` that the pattern selects: as if the hidden ones were not there. */
-static void collect_matches(const struct daemon_session *session, const char *directory, const char *pattern,
-			    bool only_directories, struct args *names)
+static void collect_matches(struct daemon_session *session, const char *directory, const char *pattern, bool only_directories,
+			    struct args *names)
 {
-	int fd = fs_opendir(&session->source.attr_root, directory);
+	struct attr_names entries;
 	struct fs_dirent entry;
-	struct fs_dir dir;
-	struct fs_stat st;
 
-	if (fd < 0)
+	if (attr_source_names(&session->source, directory, &entries) < 0)
 		return;
-	fs_dir_start(&dir, fd);
-	while (fs_dir_next(&dir, &entry) > 0) {
+	while (attr_names_next(&entries, &entry) > 0) {
+		bool is_dir;
 		char *path;
-		bool directory_entry;
 
 		if (!wildmatch(pattern, entry.name))
 			continue;
 		path = join(directory, entry.name);
-		if (entry.type == DT_LNK && fs_stat_follow(&session->source.attr_root, path, &st) < 0) {
-			/* A link that leads nowhere (in the module) is not matched: stock does the same. */
-			free(path);
-			continue;
-		}
-		directory_entry = is_directory(session, path, &entry);
-		if ((directory_entry || !only_directories) &&
-		    !(session->hidden && filter_hides_path(session->hidden, path, directory_entry)))
+		if (is_there(&session->source, path, entry.type, &is_dir) && (is_dir || !only_directories)
+		    && !(session->hidden && filter_hides_path(session->hidden, path, is_dir)))
 			args_append(names, path);
 		free(path);
 	}
-	fs_dir_finish(&dir);
+	attr_names_finish(&entries);
 }
 
 static void expand_component(struct expansion *expansion, const char *done, const char *pattern, const char *rest)

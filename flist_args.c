@@ -136,7 +136,7 @@ static bool base_is_missing(struct flist *list, struct attr_source *source, uint
 		error = list->bases.items[base].open_error;
 	} else {
 		bool hidden = list->hidden && *path && filter_hides_path(list->hidden, path, true);
-		if (!*path || (!hidden && fs_stat_follow(&source->attr_root, path, &st) == 0 && S_ISDIR(st.mode)))
+		if (!*path || (!hidden && attr_source_stat(source, path, true, &st) == 0 && S_ISDIR(st.mode)))
 			return false;
 		error = hidden ? ENOENT : errno == ENOENT || errno == ELOOP ? errno : ENOTDIR;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading attributes from a live tree or an attr tree, and opening contents. */
+/* Entries from a live tree, an attr tree or (with snapshot_source.c) a snapshot, and opening contents. */
 #include "attrs/source.h"
 
 #include <dirent.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "attrs/source_private.h"
 #include "fs/access.h"
 #include "fs/dir.h"
 #include "lib/log.h"
@@ -54,18 +55,44 @@ const struct fs_root *attr_source_real_root(const struct attr_source *source)
 	return source->kind == ATTRS_ATTR_TREE ? &source->content_root : &source->attr_root;
 }
 
-/* One directory being read. */
-struct scan {
-	struct attr_source *source;
-	const struct scan_options *options;
-	int dir_fd;
-	struct strbuf path;     /* directory below the root, then each name in turn */
-	struct strbuf transfer; /* the same as the transfer names it */
-	size_t path_length, transfer_length; /* of the directories alone */
-	uint64_t parent_dev;
-	struct entries *list;
-	int *io_error;
-};
+/* --- single objects, wherever their attributes are --- */
+
+int attr_source_stat(struct attr_source *source, const char *path, bool follow, struct fs_stat *st)
+{
+	if (source->kind == ATTRS_SNAPSHOT)
+		return snapshot_source_stat(source, path, follow, st);
+	return follow ? fs_stat_follow(&source->attr_root, path, st) : fs_lstat(&source->attr_root, path, st);
+}
+
+/* The current name of a scan, not followed. */
+static int scan_lstat(const struct scan *scan, const char *name, struct fs_stat *st)
+{
+	if (scan->source->kind == ATTRS_SNAPSHOT)
+		return snapshot_scan_lstat(scan, st);
+	return scan->dir_fd >= 0 ? fs_lstat_at(scan->dir_fd, name, st)
+				 : fs_lstat(&scan->source->attr_root, strbuf_text(&scan->path), st);
+}
+
+static ssize_t read_target(struct scan *scan, const char *name, char *target, size_t size)
+{
+	if (scan->source->kind == ATTRS_SNAPSHOT)
+		return snapshot_scan_readlink(scan, target, size);
+	return scan->dir_fd >= 0 ? fs_readlink_at(scan->dir_fd, name, target, size)
+				 : fs_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
+}
+
+/* An attr file has the mode and owner of the real one, so it is asked in its place. */
+static bool is_readable(struct scan *scan, const char *name, const struct fs_stat *st)
+{
+	if (S_ISLNK(st->mode) || !scan->options->ignore_nonreadable)
+		return true;
+	if (scan->source->kind == ATTRS_SNAPSHOT)
+		return snapshot_scan_is_readable(scan);
+	return scan->dir_fd >= 0 ? fs_is_readable_at(scan->dir_fd, name)
+				 : fs_is_readable(&scan->source->attr_root, strbuf_text(&scan->path));
+}
+
+/* --- one directory, one name after the other --- */
 
 static void scan_set_name(struct scan *scan, const char *name)
 {
@@ -158,12 +185,6 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 	return SCAN_ERROR;
 }
 
-static ssize_t read_target(struct scan *scan, const char *name, char *target, size_t size)
-{
-	return scan->dir_fd >= 0 ? fs_readlink_at(scan->dir_fd, name, target, size)
-				 : fs_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
-}
-
 /* -L, -k and --copy-unsafe-links: is this symlink to be replaced by what it points to? */
 static bool wants_referent(struct scan *scan, const char *name, struct fs_stat *referent)
 {
@@ -180,18 +201,15 @@ static bool wants_referent(struct scan *scan, const char *name, struct fs_stat *
 			return true;
 		}
 	}
-	return options->copy_dirlinks && fs_stat_follow(&scan->source->attr_root, strbuf_text(&scan->path), referent) == 0
+	return options->copy_dirlinks && attr_source_stat(scan->source, strbuf_text(&scan->path), true, referent) == 0
 	       && S_ISDIR(referent->mode);
 }
 
 /* Attributes of the current name, links replaced as the options want. *followed: st is that of a symlink's referent. */
 static enum scan_result stat_name(struct scan *scan, const char *name, struct fs_stat *st, bool *followed)
 {
-	const struct fs_root *root = &scan->source->attr_root;
-	int result = scan->dir_fd >= 0 ? fs_lstat_at(scan->dir_fd, name, st) : fs_lstat(root, strbuf_text(&scan->path), st);
-
 	*followed = false;
-	if (result < 0)
+	if (scan_lstat(scan, name, st) < 0)
 		return scan_failed(scan, errno);
 	if (!S_ISLNK(st->mode))
 		return SCAN_OK;
@@ -200,7 +218,7 @@ static enum scan_result stat_name(struct scan *scan, const char *name, struct fs
 	if (!wants_referent(scan, name, &referent))
 		return SCAN_OK;
 	*followed = true;
-	if (fs_stat_follow(root, strbuf_text(&scan->path), st) == 0)
+	if (attr_source_stat(scan->source, strbuf_text(&scan->path), true, st) == 0)
 		return SCAN_OK;
 	int error = errno;
 
@@ -289,19 +307,12 @@ static struct entry *add_entry(struct scan *scan, const char *name, size_t name_
 	return scan->list->count == before ? entry : NULL;
 }
 
-/* An attr file has the mode and owner of the real one, so it is asked in its place. */
-static bool is_readable(struct scan *scan, const char *name, const struct fs_stat *st)
-{
-	if (S_ISLNK(st->mode) || !scan->options->ignore_nonreadable)
-		return true;
-	return scan->dir_fd >= 0 ? fs_is_readable_at(scan->dir_fd, name)
-				 : fs_is_readable(&scan->source->attr_root, strbuf_text(&scan->path));
-}
-
 /* Mount points under -x: false if the directory is left out altogether. */
 static bool admit_mount_point(struct scan *scan, const struct fs_stat *st, uint16_t *flags)
 {
-	if (!scan->options->one_file_system || !S_ISDIR(st->mode) || st->dev == scan->parent_dev)
+	bool is_noted = scan->place.entry && scan->place.entry->flags & ENTRY_MOUNT;
+
+	if (!scan->options->one_file_system || !S_ISDIR(st->mode) || (st->dev == scan->parent_dev && !is_noted))
 		return true;
 	if (scan->options->one_file_system > 1) {
 		if (scan->options->log_mounts)
@@ -359,6 +370,18 @@ static enum scan_result opendir_failed(struct scan *scan, int error)
 	return SCAN_ERROR;
 }
 
+static void scan_next(struct scan *scan, const struct fs_dirent *name)
+{
+	if (scan->transfer_length + name->name_length + 2 <= PATH_MAX) {
+		scan_name(scan, name);
+		return;
+	}
+	scan_set_name(scan, name->name);
+	log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
+		strbuf_text(&scan->transfer));
+	*scan->io_error |= IOERR_GENERAL;
+}
+
 static enum scan_result read_directory(struct scan *scan, int *error)
 {
 	struct fs_dir dir;
@@ -369,16 +392,8 @@ static enum scan_result read_directory(struct scan *scan, int *error)
 	if (scan->options->one_file_system && fs_stat_at_fd(scan->dir_fd, &st) == 0)
 		scan->parent_dev = st.dev;
 	fs_dir_start(&dir, scan->dir_fd);
-	while ((more = fs_dir_next(&dir, &name)) > 0) {
-		if (scan->transfer_length + name.name_length + 2 > PATH_MAX) {
-			scan_set_name(scan, name.name);
-			log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
-				strbuf_text(&scan->transfer));
-			*scan->io_error |= IOERR_GENERAL;
-			continue;
-		}
-		scan_name(scan, &name);
-	}
+	while ((more = fs_dir_next(&dir, &name)) > 0)
+		scan_next(scan, &name);
 	*error = errno;
 	fs_dir_finish(&dir);
 	if (more == 0)
@@ -389,10 +404,36 @@ static enum scan_result read_directory(struct scan *scan, int *error)
 	return SCAN_ERROR;
 }
 
+static enum scan_result read_mapped(struct scan *scan)
+{
+	const struct entries *view = &scan->place.view;
+	uint32_t dir;
+
+	if (snapshot_source_opendir(scan->source, strbuf_text(&scan->path), &dir) < 0)
+		return opendir_failed(scan, errno);
+	snapshot_scan_start(scan, dir);
+	for (uint32_t i = 0; i < view->count; i++) {
+		const struct entry *entry = &view->items[i];
+		struct fs_dirent name = { entry_name(view, entry), entry->name_length, IFTODT(entry->mode) };
+
+		scan->place.entry = entry;
+		scan_next(scan, &name);
+	}
+	return SCAN_OK;
+}
+
 static void scan_free(struct scan *scan)
 {
 	strbuf_free(&scan->path);
 	strbuf_free(&scan->transfer);
+}
+
+static void scan_start(struct scan *scan, const char *path, const char *transfer_dir)
+{
+	strbuf_add_string(&scan->path, path);
+	strbuf_add_string(&scan->transfer, transfer_dir);
+	scan->path_length = scan->path.length;
+	scan->transfer_length = scan->transfer.length;
 }
 
 enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd, const char *path,
@@ -401,10 +442,7 @@ enum scan_result attr_source_scan_at(struct attr_source *source, const struct sc
 	struct scan scan = { .source = source, .options = options, .dir_fd = dir_fd, .list = list, .io_error = io_error };
 	int error = errno;
 
-	strbuf_add_string(&scan.path, path);
-	strbuf_add_string(&scan.transfer, transfer_dir);
-	scan.path_length = scan.path.length;
-	scan.transfer_length = scan.transfer.length;
+	scan_start(&scan, path, transfer_dir);
 	enum scan_result result = dir_fd < 0 ? opendir_failed(&scan, error) : read_directory(&scan, &error);
 
 	scan_free(&scan);
@@ -412,24 +450,37 @@ enum scan_result attr_source_scan_at(struct attr_source *source, const struct sc
 	return result;
 }
 
+static enum scan_result scan_mapped(struct attr_source *source, const struct scan_options *options, const char *path,
+				    const char *transfer_dir, struct entries *list, int *io_error)
+{
+	struct scan scan = { .source = source, .options = options, .dir_fd = -1, .list = list, .io_error = io_error };
+
+	scan_start(&scan, path, transfer_dir);
+	enum scan_result result = read_mapped(&scan);
+
+	scan_free(&scan);
+	return result;
+}
+
 enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
 				  const char *transfer_dir, struct entries *list, int *io_error)
 {
+	if (source->kind == ATTRS_SNAPSHOT)
+		return scan_mapped(source, options, path, transfer_dir, list, io_error);
 	return attr_source_scan_at(source, options, fs_opendir(&source->attr_root, path), path, transfer_dir, list, io_error);
 }
 
 /* Attributes of a named object. Following is for dot arguments and implied parents: a symlink there stands for its target. */
 static enum scan_result stat_named(struct scan *scan, bool follow, struct fs_stat *st, bool *followed)
 {
-	const struct fs_root *root = &scan->source->attr_root;
 	const char *path = strbuf_text(&scan->path);
 
-	if (fs_lstat(root, path, st) < 0)
+	if (attr_source_stat(scan->source, path, false, st) < 0)
 		return SCAN_MISSING;
 	*followed = false;
 	if (S_ISLNK(st->mode) && follow) {
 		*followed = true;
-		if (fs_stat_follow(root, path, st) < 0)
+		if (attr_source_stat(scan->source, path, true, st) < 0)
 			return SCAN_MISSING;
 	} else if (S_ISLNK(st->mode) && follows_links(scan->options)) {
 		return stat_name(scan, NULL, st, followed);
@@ -444,8 +495,7 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 	struct fs_stat st;
 	bool followed;
 
-	strbuf_add_string(&scan.path, path);
-	strbuf_add_string(&scan.transfer, transfer);
+	scan_start(&scan, path, transfer);
 	enum scan_result result = stat_named(&scan, follow, &st, &followed);
 
 	if (result == SCAN_OK && source->kind == ATTRS_ATTR_TREE && S_ISREG(st.mode))
@@ -475,8 +525,9 @@ static int open_content(const struct attr_source *source, const char *path, bool
 
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
 {
+	bool is_mapped = source->kind == ATTRS_SNAPSHOT;
 	struct fs_stat st;
-	int fd = open_content(source, path, follow);
+	int fd = open_content(source, path, follow || (is_mapped && attr_snapshot_facts(source->snapshot)->followed_links));
 
 	if (fd < 0) {
 		if (errno == ENOENT)
@@ -489,7 +540,7 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 		errno = error;
 		return -1;
 	}
-	if (source->kind == ATTRS_ATTR_TREE && (st.size != entry->size || st.mtime != entry->mtime))
+	if (source->kind != ATTRS_LIVE && (st.size != entry->size || st.mtime != entry->mtime))
 		source->stale++;
 	*size = st.size;
 	return fd;

@@ -12,6 +12,7 @@
 
 #include "attrs/entry.h"
 #include "attrs/snapshot.h"
+#include "fs/access.h"
 #include "fs/dir.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
@@ -27,6 +28,7 @@ struct attr_source {
 	struct fs_root attr_root;    /* what is listed */
 	struct fs_root content_root; /* ATTR_TREE: what is read; else unused */
 	const struct attr_snapshot *snapshot; /* SNAPSHOT; not owned */
+	struct fs_credentials who;   /* SNAPSHOT: whose permissions count; read when first needed, as the process then is */
 	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
 	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
 	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
@@ -34,7 +36,7 @@ struct attr_source {
 	/* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
 	bool only_attrs;
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
-	uint64_t stale;              /* ATTR_TREE: contents sent whose size or mtime was not the listed one */
+	uint64_t stale;              /* ATTR_TREE and SNAPSHOT: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */
 };
 
@@ -97,7 +99,7 @@ struct attr_names {
 	bool is_view;
 };
 int attr_source_names(struct attr_source *source, const char *path, struct attr_names *names); /* 0, or -1 with errno */
-/* As fs_dir_next. */
+/* As fs_dir_next; of a snapshot in wire order. */
 int attr_names_next(struct attr_names *names, struct fs_dirent *name);
 void attr_names_finish(struct attr_names *names);
 
@@ -109,8 +111,12 @@ void attr_names_finish(struct attr_names *names);
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
 		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result);
 
-/* Content of a regular file, opened for reading; *size as of now. -1 with errno. Never for only_attrs. */
+/* Content of a regular file, opened for reading; *size as of now. follow: also through a symlink, as a snapshot whose scan
+ * has followed links always does. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
+
+/* Free what the source owns: not its roots, not its snapshot. */
+void attr_source_finish(struct attr_source *source);
 
 /* Append the path as messages quote it: "/x/y" in double quotes, and (in MODULE) on a daemon. */
 void attr_source_quote(const struct attr_source *source, const char *path, struct strbuf *out);
