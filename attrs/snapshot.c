@@ -1,13 +1,329 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading an attr snapshot. */
+/* An attr snapshot: opening the file, and what its readers ask for. Nothing here checks what snapshot_check.c has checked. */
 #include "attrs/snapshot.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "attrs/snapshot_format.h"
+#include "attrs/snapshot_private.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
 
-const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry, struct entry_side *expanded)
+/* --- opening --- */
+
+static void fill_identity(struct snapshot_identity *identity, const struct stat *st)
 {
-	(void)view, (void)entry, (void)expanded;
+	*identity = (struct snapshot_identity){
+		.dev = st->st_dev, .ino = st->st_ino, .size = (uint64_t)st->st_size,
+		.mtime = st->st_mtim.tv_sec, .mtime_nsec = (uint32_t)st->st_mtim.tv_nsec,
+		.ctime = st->st_ctim.tv_sec, .ctime_nsec = (uint32_t)st->st_ctim.tv_nsec,
+	};
+}
+
+int snapshot_identity_read(const char *path, struct snapshot_identity *identity)
+{
+	int fd = fs_operator_open(path, O_PATH, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	int result = fstat(fd, &st);
+	int error = errno;
+
+	close(fd);
+	errno = error;
+	if (!result)
+		fill_identity(identity, &st);
+	return result;
+}
+
+bool snapshot_identity_equal(const struct snapshot_identity *a, const struct snapshot_identity *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime &&
+	       a->mtime_nsec == b->mtime_nsec && a->ctime_nsec == b->ctime_nsec;
+}
+
+static bool refuse(struct strbuf *why, int error, const char *text)
+{
+	strbuf_add_string(why, text);
+	errno = error;
+	return false;
+}
+
+/* May what is in this file be believed as if the operator had written it? */
+static bool is_acceptable(const struct stat *st, struct strbuf *why)
+{
+	if (!S_ISREG(st->st_mode))
+		return refuse(why, EINVAL, "it is not a regular file");
+	if (st->st_uid != 0 && st->st_uid != geteuid()) {
+		strbuf_addf(why, "it belongs to uid %u, neither to root nor to uid %u", st->st_uid, geteuid());
+		return refuse(why, EPERM, "");
+	}
+	if (st->st_mode & (S_IWGRP | S_IWOTH)) {
+		strbuf_addf(why, "its mode %03o lets others than its owner write it", st->st_mode & 0777);
+		return refuse(why, EPERM, "");
+	}
+	if (st->st_size < (off_t)sizeof(struct snapshot_header))
+		return refuse(why, EINVAL, "header: the file is too short to have one");
+	if ((uint64_t)st->st_size > PTRDIFF_MAX)
+		return refuse(why, EFBIG, "it is too large for the address space of this machine");
+	return true;
+}
+
+/* All of a file, whose pages are wanted soon. The check reads them once, front to back. */
+static const void *map_file(int fd, size_t length, struct strbuf *why)
+{
+	void *bytes = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (bytes == MAP_FAILED) {
+		strbuf_addf(why, "it cannot be mapped: %s", strerror(errno));
+		return NULL;
+	}
+	madvise(bytes, length, MADV_WILLNEED);
+	madvise(bytes, length, MADV_DONTDUMP);
+	return bytes;
+}
+
+static struct attr_snapshot *open_checked(const struct attr_snapshot *what, struct strbuf *why)
+{
+	struct attr_snapshot *snapshot;
+
+	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
+		refuse(why, ENOTSUP, "attr snapshots are used as they are, which only little-endian machines can");
+		return NULL;
+	}
+	snapshot = xmalloc(sizeof *snapshot);
+	*snapshot = *what;
+	if (attr_snapshot_check(snapshot, why))
+		return snapshot;
+	hashmap_free(&snapshot->owners);
+	free(snapshot);
+	errno = EINVAL;
 	return NULL;
+}
+
+static struct attr_snapshot *open_descriptor(int fd, struct strbuf *why)
+{
+	struct attr_snapshot what = { .is_mapped = true };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0) {
+		strbuf_addf(why, "its attributes cannot be read: %s", strerror(errno));
+		return NULL;
+	}
+	if (!is_acceptable(&st, why))
+		return NULL;
+	what.length = (size_t)st.st_size;
+	what.bytes = map_file(fd, what.length, why);
+	if (!what.bytes)
+		return NULL;
+	fill_identity(&what.facts.identity, &st);
+	struct attr_snapshot *snapshot = open_checked(&what, why);
+
+	if (!snapshot) {
+		int error = errno;
+		munmap((void *)what.bytes, what.length);
+		errno = error;
+	}
+	return snapshot;
+}
+
+struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why)
+{
+	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+
+	if (fd < 0) {
+		int error = errno;
+		strbuf_addf(why, "it cannot be opened: %s", strerror(error));
+		errno = error;
+		return NULL;
+	}
+	struct attr_snapshot *snapshot = open_descriptor(fd, why);
+	int error = errno;
+
+	close(fd);
+	errno = error;
+	return snapshot;
+}
+
+struct attr_snapshot *attr_snapshot_from_memory(const void *bytes, size_t length, struct strbuf *why)
+{
+	struct attr_snapshot what = { .bytes = bytes, .length = length };
+
+	return open_checked(&what, why);
+}
+
+void attr_snapshot_close(struct attr_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	if (snapshot->is_mapped)
+		munmap((void *)snapshot->bytes, snapshot->length);
+	hashmap_free(&snapshot->owners);
+	free(snapshot);
+}
+
+/* --- reading --- */
+
+const struct attr_snapshot_facts *attr_snapshot_facts(const struct attr_snapshot *snapshot)
+{
+	return &snapshot->facts;
+}
+
+/* Where the names of a directory end. */
+static uint64_t names_end(const struct attr_snapshot *snapshot, uint32_t dir)
+{
+	return dir + 1 < snapshot->facts.dir_count ? snapshot->dirs[dir + 1].names : snapshot->names_length;
+}
+
+/* The mapping is not to be written: callers of views are told so in attrs/entry.h. */
+static void set_view(const struct attr_snapshot *snapshot, struct entries *view, uint64_t first, uint32_t count, uint64_t names,
+		     uint64_t end)
+{
+	entries_init(view);
+	view->items = (struct entry *)(snapshot->entries + first);
+	view->count = view->capacity = count;
+	view->pool = (char *)(snapshot->names + names);
+	view->pool_used = view->pool_capacity = (uint32_t)(end - names);
+	view->snapshot = snapshot;
+}
+
+void attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir, struct entries *view)
+{
+	const struct snapshot_dir *record = &snapshot->dirs[dir];
+
+	set_view(snapshot, view, record->first_entry, record->count, record->names, names_end(snapshot, dir));
+	view->snapshot_dir = dir;
+}
+
+void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *view)
+{
+	set_view(snapshot, view, 0, 1, 0, snapshot->dirs[0].names);
+}
+
+void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_dir_facts *facts)
+{
+	const struct snapshot_dir *record = &snapshot->dirs[dir];
+
+	*facts = (struct snapshot_dir_facts){
+		.parent = record->parent, .parent_entry = record->parent_entry,
+		.leading = record->leading, .subtree_end = record->subtree_end, .error = record->error,
+		.dev = snapshot->devices[record->device], .ino = record->ino,
+		.ctime = record->ctime, .ctime_nsec = record->ctime_nsec,
+	};
+}
+
+void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out)
+{
+	uint32_t chain[PATH_MAX / 2]; /* no path of a snapshot is longer */
+	size_t depth = 0;
+
+	strbuf_reset(out);
+	for (; dir; dir = snapshot->dirs[dir].parent)
+		chain[depth++] = dir;
+	while (depth > 0) {
+		const struct snapshot_dir *record = &snapshot->dirs[chain[--depth]];
+		const struct snapshot_dir *parent = &snapshot->dirs[record->parent];
+		const struct entry *entry = &snapshot->entries[parent->first_entry + record->parent_entry];
+
+		if (out->length)
+			strbuf_add_char(out, '/');
+		strbuf_add(out, snapshot->names + parent->names + entry->name, entry->name_length);
+	}
+}
+
+/* --- what only some entries have --- */
+
+static uint64_t index_of(const struct attr_snapshot *snapshot, const struct entry *entry)
+{
+	return (uint64_t)(entry - snapshot->entries);
+}
+
+/* What is known of the file whose digests are stored; NULL: there are none. */
+static const struct snapshot_origin *origin_of(const struct attr_snapshot *snapshot, const struct entry *entry)
+{
+	const struct snapshot_origin *origin = snapshot->origins ? &snapshot->origins[index_of(snapshot, entry)] : NULL;
+
+	return origin && origin->digests ? origin : NULL;
+}
+
+static void expand_side_record(const struct snapshot_side *side, const struct entry *entry, struct entry_side *expanded)
+{
+	if (entry_is_symlink(entry)) {
+		expanded->target = side->a;
+		expanded->target_length = side->b;
+	} else {
+		expanded->rdev_major = side->a;
+		expanded->rdev_minor = side->b;
+	}
+	expanded->ino = side->ino;
+}
+
+const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
+					      struct entry_side *expanded)
+{
+	const struct attr_snapshot *snapshot = view->snapshot;
+	const struct snapshot_dir *dir = &snapshot->dirs[view->snapshot_dir];
+	const struct snapshot_origin *origin = origin_of(snapshot, entry);
+
+	if (!entry->side && !snapshot->atimes && !origin)
+		return NULL;
+	memset(expanded, 0, sizeof *expanded);
+	if (entry->side)
+		expand_side_record(&snapshot->sides[dir->first_side + entry->side - 1], entry, expanded);
+	expanded->dev = snapshot->devices[dir->device];
+	expanded->real_size = entry->size;
+	if (snapshot->atimes)
+		expanded->atime = snapshot->atimes[index_of(snapshot, entry)];
+	if (origin) {
+		expanded->ino = origin->ino;
+		expanded->ctime = origin->ctime;
+		expanded->ctime_nsec = origin->ctime_nsec;
+	}
+	return expanded;
+}
+
+const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which)
+{
+	const struct attr_snapshot *snapshot = view->snapshot;
+	const struct snapshot_origin *origin = origin_of(snapshot, entry);
+
+	if (!origin || !(origin->digests & which))
+		return NULL;
+	return (which == ATTR_DIGEST_MD5 ? snapshot->md5 : snapshot->xxh128) + index_of(snapshot, entry) * 16;
+}
+
+bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
+			  uint32_t *ctime_nsec)
+{
+	const struct snapshot_origin *origin = origin_of(view->snapshot, entry);
+
+	if (!origin)
+		return false;
+	*ino = origin->ino;
+	*ctime = origin->ctime;
+	*ctime_nsec = origin->ctime_nsec;
+	return true;
+}
+
+static const char *owner_name(const struct attr_snapshot *snapshot, bool is_group, uint32_t id)
+{
+	const uint64_t *offset = hashmap_get(&snapshot->owners, is_group, id);
+
+	return offset ? (const char *)snapshot->bytes + *offset : NULL;
+}
+
+const char *attr_snapshot_user(const struct attr_snapshot *snapshot, uint32_t uid)
+{
+	return owner_name(snapshot, false, uid);
+}
+
+const char *attr_snapshot_group(const struct attr_snapshot *snapshot, uint32_t gid)
+{
+	return owner_name(snapshot, true, gid);
 }

@@ -8,7 +8,11 @@
  * Directories stand in the order of a depth-first walk, parents before children; directory 0 is the root. Entries of one
  * directory lie together in wire order (attrs/entry.h), directories in the order of their own records; so do the names and
  * the side records. Each of the three chunks is covered by the directories without gap or overlap, which is what makes the
- * check simple: entry 0 is "." itself, directory 0's entries begin at 1.
+ * check simple: entry 0 is "." itself, the names begin with ".\0" for it, and directory 0's entries and names follow.
+ *
+ * Chunks stand in the order of the table of contents; an empty one has any legal offset. The directories of a directory's
+ * entries stand in the order of the entries: the first is dir + 1, the next the subtree_end of the one before. Side records
+ * are in the order of the entries that have one: entry.side counts up from 1 without a gap.
  */
 #ifndef ATTRS_SNAPSHOT_FORMAT_H
 #define ATTRS_SNAPSHOT_FORMAT_H
@@ -41,13 +45,13 @@ struct snapshot_chunk {
 };
 
 /* The chunks. Those without a star are required in the file; a starred one may be absent. */
-#define SNAPSHOT_TAG_FACTS "facts"        /* struct snapshot_facts and its texts */
+#define SNAPSHOT_TAG_FACTS "facts"        /* struct snapshot_facts and its texts, no padding */
 #define SNAPSHOT_TAG_DIRS "dirs"          /* struct snapshot_dir[] */
 #define SNAPSHOT_TAG_ENTRIES "entries"    /* struct entry[]: root and reserved flags 0, `dir` the directory's record */
 #define SNAPSHOT_TAG_SIDES "sides"        /* struct snapshot_side[] */
-#define SNAPSHOT_TAG_NAMES "names"        /* per directory: entry names in order, then symlink targets in order, each with a NUL */
+#define SNAPSHOT_TAG_NAMES "names"        /* per directory: names in order, then symlink targets in order, each with a NUL */
 #define SNAPSHOT_TAG_DEVICES "devices"    /* uint64_t[]: st_dev values that directories refer to */
-#define SNAPSHOT_TAG_OWNERS "owners"      /* * names of users and groups: struct snapshot_owner, name bytes, NUL, padding to 4 */
+#define SNAPSHOT_TAG_OWNERS "owners"      /* * names of users and groups: struct snapshot_owner, name, NUL, padding to 4 */
 #define SNAPSHOT_TAG_ATIMES "atimes"      /* * int64_t[]: one for each entry, 0 for directories */
 #define SNAPSHOT_TAG_ORIGINS "origins"    /* * struct snapshot_origin[]: one for each entry, with digests */
 #define SNAPSHOT_TAG_XXH128 "xxh128"      /* * 16 bytes for each entry, as the wire carries the digest */
@@ -60,11 +64,11 @@ struct snapshot_facts {
 	uint32_t flags;          /* enum snapshot_fact */
 	uint64_t root_dev, root_ino; /* of the tree's root; both 0: unknown, fits any module */
 	uint64_t entry_count;    /* as long as the entries chunk, "." included */
-	uint64_t content_bytes;  /* sum of the sizes of regular files */
+	uint64_t content_bytes;  /* sum of the sizes of regular files, modulo 2^64 */
 	uint32_t dir_count;
 	uint32_t io_error;       /* IOERR_* that the scan met: the list may lack something */
-	uint16_t root_length, version_length, options_length; /* of the texts that follow, each with a NUL: root path, version of the
-								 writer, its options */
+	/* Of the texts that follow, each with a NUL: root path, version of the writer, its options. */
+	uint16_t root_length, version_length, options_length;
 	uint16_t reserved;       /* 0 */
 };
 
