@@ -19,6 +19,7 @@
 #include "daemon_listen.h"
 #include "daemon_log.h"
 #include "daemon_serve.h"
+#include "daemon_snapshots.h"
 #include "fs/lock.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
@@ -40,6 +41,7 @@ struct listener {
 	listen_sockets sockets;
 	struct fs_pid_file pid_file;
 	struct children *children;
+	struct snapshots *snapshots;
 	sigset_t outside_mask;        /* for server processes */
 	int signal_fd;
 	int starter_fd;               /* the process that was told to start us waits here; -1: nobody */
@@ -58,7 +60,7 @@ void daemon_report_problems(const struct config_problems *problems, enum config_
 {
 	for (size_t i = 0; i < problems->list.count; i++) {
 		const struct config_problem *problem = &problems->list.items[i];
-		enum log_kind kind = problem->severity == CONFIG_NOTE ? L_WARNING : L_ERROR;
+		enum log_kind kind = problem->severity <= CONFIG_NOTE ? L_WARNING : L_ERROR;
 
 		if (problem->severity < least)
 			continue;
@@ -69,8 +71,8 @@ void daemon_report_problems(const struct config_problems *problems, enum config_
 	}
 }
 
-/* Look at everything in the file. Returns the worst that was found, -1 for nothing. */
-static int check_configuration(const struct options *options, struct config_problems *problems)
+/* Look at everything in the file and at the snapshots that it names. Returns the worst that was found, -1 for nothing. */
+static int check_configuration(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
 {
 	const char *path = daemon_config_path(options);
 	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
@@ -79,16 +81,19 @@ static int check_configuration(const struct options *options, struct config_prob
 		if (!*config->modules.items[i].path)
 			config_problem_add(problems, path, 0, CONFIG_NOTE, "module \"%s\" has no path",
 					   config->modules.items[i].name);
+	snapshots_refresh(snapshots);
+	if (config)
+		snapshots_report(snapshots, config, path, problems);
 	config_free(config);
 	return config_problems_worst(problems);
 }
 
-static int check_and_report(const struct options *options)
+static int check_and_report(const struct options *options, struct snapshots *snapshots)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	int worst = check_configuration(options, &problems);
+	int worst = check_configuration(options, snapshots, &problems);
 
-	daemon_report_problems(&problems, CONFIG_NOTE);
+	daemon_report_problems(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
 	return worst;
 }
@@ -269,7 +274,7 @@ static void take_signals(struct listener *listener)
 			break;
 		case SIGHUP:
 			/* Every connection reads the configuration anew: all there is to do is to say what is wrong with it. */
-			if (check_and_report(listener->options) < (int)CONFIG_ERROR)
+			if (check_and_report(listener->options, listener->snapshots) < (int)CONFIG_ERROR)
 				log_msg(L_LOG, "the configuration has no errors");
 			break;
 		default:
@@ -295,6 +300,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot)
 	struct served served = { listener->children, slot };
 	const struct session_start start = {
 		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
+		.snapshots = listener->snapshots,
 		.handshake_done = handshake_done, .handshake_context = &served,
 	};
 	int one = 1;
@@ -337,6 +343,8 @@ static void accept_one(struct listener *listener, int socket_fd)
 	}
 	children_reap(listener->children);
 	slot = children_admit(listener->children, (struct sockaddr *)&peer);
+	if (slot >= 0)
+		snapshots_refresh(listener->snapshots);
 	if (slot < 0) {
 		turn_away(fd);
 	} else if ((pid = fork()) == 0) {
@@ -384,10 +392,12 @@ static int run_standalone(struct options *options)
 {
 	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	int worst = check_configuration(options, &problems), code;
+	int worst, code;
 
+	listener.snapshots = snapshots_new(options);
+	worst = check_configuration(options, listener.snapshots, &problems);
 	if (worst >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
-		daemon_report_problems(&problems, CONFIG_NOTE);
+		daemon_report_problems(&problems, CONFIG_REMARK);
 		log_error("Failed to parse config file: %s", daemon_config_path(options));
 		return EXIT_SYNTAX;
 	}
@@ -409,7 +419,7 @@ static int run_standalone(struct options *options)
 	log_set_role("Receiver");
 	log_set_sink(daemon_log_sink(&listener.log));
 	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
-	daemon_report_problems(&problems, CONFIG_NOTE);
+	daemon_report_problems(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
 	tell_starter(&listener, EXIT_OK);
 	listen_notify("READY=1\nSTATUS=listening");
@@ -435,7 +445,7 @@ int daemon_main(struct options *options)
 {
 	if (options->config_check) {
 		exit_set_quiet(true);
-		return check_and_report(options) < 0 ? EXIT_OK : EXIT_SYNTAX;
+		return check_and_report(options, snapshots_new(options)) < (int)CONFIG_NOTE ? EXIT_OK : EXIT_SYNTAX;
 	}
 	if (is_socket(0) && !is_listening(0))
 		run_on_socket(options);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon_session.h"
+#include "daemon_snapshots.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
@@ -137,8 +138,9 @@ void roots_open(struct daemon_session *session)
 	if (fs_root_open_below(&source->attr_root, &session->outer, place->inner) < 0)
 		refuse_place(session, false, place->path);
 	open_content_root(session);
+	snapshot_choose(session);
 	/* Where the module is what the process will be rooted in, links lead nowhere else, not even absolute ones. */
-	source->attr_root.trusting = place->chroot && !*place->inner && source->kind == ATTRS_LIVE;
+	source->attr_root.trusting = place->chroot && !*place->inner && source->kind != ATTRS_ATTR_TREE;
 }
 
 /* What the C library reads lazily would be looked for inside the module. */

@@ -53,10 +53,11 @@ static void log_end(void *context, uint64_t written, uint64_t read, uint64_t tot
 
 	(void)code;
 	log->ended = true;
-	/* The module's attr tree no longer says what the real tree holds: its owner should hear of it. */
+	/* What is listed is no longer what the real tree holds: its owner should hear of it. */
 	if (source->stale || source->missing)
-		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr tree needs a refresh",
-			log->session->module->name, source->stale, source->missing);
+		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr %s needs a refresh",
+			log->session->module->name, source->stale, source->missing,
+			source->kind == ATTRS_SNAPSHOT ? "snapshot" : "tree");
 	log_msg(L_LOG, "sent %" PRIu64 " bytes  received %" PRIu64 " bytes  total size %" PRIu64, written, read, total_size);
 }
 
@@ -150,8 +151,9 @@ static struct skip_list *dont_compress(struct daemon_session *session)
 
 static bool is_read_only(const struct daemon_session *session)
 {
-	/* An attr tree holds attributes: there is no place for contents. */
-	return session->module->read_only || session->source.kind == ATTRS_ATTR_TREE;
+	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
+	 * it cannot be used, clients may not do more than otherwise. */
+	return session->module->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
 }
 
 /* May data flow in this direction (protocol/07 section 5.21)? */
@@ -167,6 +169,28 @@ static void check_direction(struct daemon_session *session)
 		return;
 	session->refusal = xstrdup(why);
 	session->refusal_code = EXIT_SYNTAX;
+}
+
+/* Where the scan could not look, a live walk could not either, and the client must not take the list for all there is. What
+ * vanished meanwhile is gone and missing from the list as it should be. */
+static int errors_of_list(const struct attr_source *source)
+{
+	return source->kind == ATTRS_SNAPSHOT ? attr_snapshot_facts(source->snapshot)->io_error & IOERR_GENERAL : 0;
+}
+
+static const char *stored_name(const void *context, bool group, uint32_t id)
+{
+	return group ? attr_snapshot_group(context, id) : attr_snapshot_user(context, id);
+}
+
+/* Where this process finds no name for an id, the one that the snapshot's maker found is better than none. */
+static struct fs_ids *names_of_ids(struct daemon_session *session)
+{
+	struct fs_ids *ids = fs_ids_new(session->converter ? converter_ask : NULL, session->converter);
+
+	if (session->source.kind == ATTRS_SNAPSHOT && !session->converter)
+		fs_ids_set_fallback(ids, stored_name, session->source.snapshot);
+	return ids;
 }
 
 void daemon_serve(struct daemon_session *session)
@@ -191,11 +215,11 @@ void daemon_serve(struct daemon_session *session)
 	session->source.open_noatime = session->options.open_noatime;
 	server->session = (struct session){
 		.wire = session->wire, .protocol = session->protocol, .is_server = true, .is_daemon = true,
-		.is_sender = session->options.sender,
+		.is_sender = session->options.sender, .io_error = errors_of_list(&session->source),
 	};
 	server->options = &session->options;
 	server->module = module;
-	server->ids = fs_ids_new(session->converter ? converter_ask : NULL, session->converter);
+	server->ids = names_of_ids(session);
 	server->startup_error = session->refusal;
 	server->startup_code = session->refusal_code;
 	exit_push_hook(log_broken_end, log);

@@ -453,6 +453,7 @@ void daemon_session_run(const struct session_start *start)
 	session->log = start->log;
 	session->over_shell = start->over_shell;
 	session->standalone = start->standalone;
+	session->snapshots = start->snapshots;
 	session->handshake_done = start->handshake_done;
 	session->handshake_context = start->handshake_context;
 	log_set_role("Receiver");

@@ -44,6 +44,7 @@ struct module_place {
 };
 
 struct converter;
+struct snapshots;
 
 struct daemon_session {
 	const struct options *daemon_options; /* of the daemon's own command line */
@@ -52,6 +53,7 @@ struct daemon_session {
 	struct wire *wire;
 	bool over_shell;
 	bool standalone;      /* a listener has reported the configuration's notes already */
+	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
 	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
 	void *handshake_context;
 
@@ -121,6 +123,7 @@ struct session_start {
 	struct daemon_log *log;
 	int in_fd, out_fd;
 	bool over_shell, standalone;
+	struct snapshots *snapshots;
 	void (*handshake_done)(void *context);
 	void *handshake_context;
 };

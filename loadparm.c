@@ -156,6 +156,11 @@ static void open_section(struct loader *loader, const char *name)
 	loader->section = (long)config->modules.count - 1;
 }
 
+static void note_file(struct loader *loader, const char *path)
+{
+	vec_push(&loader->config->files, config_keep(loader->config, path));
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -227,6 +232,7 @@ static bool load_directory(struct loader *loader, const char *path, int fd, bool
 	name_list names = VEC_INIT;
 	bool ok = list_directory(fd, isolate ? ".conf" : ".inc", &names);
 
+	note_file(loader, path);
 	if (!ok)
 		problem(loader, CONFIG_FATAL, "cannot read directory \"%s\": %s", path, strerror(errno));
 	for (size_t i = 0; i < names.count; i++) {
@@ -314,6 +320,7 @@ static bool load_file(struct loader *loader, const char *path)
 	struct strbuf text = STRBUF_INIT;
 	bool ok = false;
 
+	note_file(loader, path);
 	if (loader->depth >= INCLUDE_DEPTH_MAX)
 		problem(loader, CONFIG_FATAL, "more than %d files include each other", INCLUDE_DEPTH_MAX);
 	else if (fs_operator_read(path, FILE_SIZE_MAX, &text) < 0)
@@ -325,6 +332,25 @@ static bool load_file(struct loader *loader, const char *path)
 	}
 	strbuf_free(&text);
 	return ok;
+}
+
+/* What the parameters of one module make of each other, once all of them are known. */
+static void check_modules(struct loader *loader)
+{
+	loader->line = 0;
+	for (size_t i = 0; i < loader->config->modules.count; i++) {
+		struct module *module = &loader->config->modules.items[i];
+
+		if (!*module->attr_snapshot)
+			continue;
+		if (*module->real_file_prefix) {
+			problem(loader, CONFIG_ERROR, "module \"%s\" has both an attr snapshot and a real file prefix", module->name);
+			module->disabled = true;
+		} else if (!module->read_only && loader->mode == CONFIG_CHECK) {
+			problem(loader, CONFIG_NOTE, "module \"%s\" has an attr snapshot: \"read only = no\" is ignored",
+				module->name);
+		}
+	}
 }
 
 struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, enum config_mode mode,
@@ -341,6 +367,7 @@ struct config *config_load(const char *path, char *const *dparams, size_t dparam
 	ok = load_file(&loader, path);
 	if (mode == CONFIG_LISTENER)
 		apply_dparams(&loader);
+	check_modules(&loader);
 	config->any_reverse_lookup = config->defaults.reverse_lookup;
 	for (size_t i = 0; i < config->modules.count; i++)
 		config->any_reverse_lookup |= config->modules.items[i].reverse_lookup;
@@ -357,6 +384,7 @@ void config_free(struct config *config)
 	for (size_t i = 0; i < config->strings.count; i++)
 		free(config->strings.items[i]);
 	vec_free(&config->strings);
+	vec_free(&config->files);
 	vec_free(&config->modules);
 	free(config);
 }

@@ -19,11 +19,17 @@
 
 enum tristate { UNSET = -1, NO = 0, YES = 1 };
 
+/* What a client gets while its module's attr snapshot cannot be used. */
+enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
+
 /* One module with all defaults filled in; strings are owned by the configuration, "" where the default is empty. */
 struct module {
 	char *name;
 	char *path, *comment;
 	char *real_file_prefix;     /* ours: "" or an absolute path; then `path` is an attr tree */
+	char *attr_snapshot;        /* ours: "" or an absolute path: the file that `path` is listed from */
+	int attr_snapshot_max_age;  /* seconds, 0: none */
+	enum snapshot_fallback attr_snapshot_fallback;
 	enum tristate use_chroot, munge_symlinks, numeric_ids;
 	bool list, read_only, write_only, ignore_errors, ignore_nonreadable, transfer_logging, reverse_lookup, forward_lookup;
 	enum tristate open_noatime;
@@ -48,10 +54,12 @@ struct config {
 	struct module defaults;     /* the global section's values of module parameters */
 	VEC(struct module) modules; /* in the order of their first header */
 	bool any_reverse_lookup;    /* on somewhere: look the peer up before any chroot */
+	VEC(char *) files;          /* every file and directory that was read, owned by `strings` */
 	VEC(char *) strings;        /* owns every string above */
 };
 
 enum config_severity {
+	CONFIG_REMARK,  /* all is well with the file; something that it names is not there yet */
 	CONFIG_NOTE,    /* the line has no effect; stock logs and goes on, so do we */
 	CONFIG_ERROR,   /* a start-up error; in a running daemon it disables the module it stands in */
 	CONFIG_FATAL,   /* the file cannot be understood: nothing is served */

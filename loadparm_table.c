@@ -26,6 +26,9 @@ static const struct parameter parameters[] = {
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
 	{ "socket options", P_STRING, .listener = true, G(socket_options) },
 
+	{ "attr snapshot", P_PATH, M(attr_snapshot) },
+	{ "attr snapshot fallback", P_FALLBACK, M(attr_snapshot_fallback) },
+	{ "attr snapshot max age", P_INTEGER, M(attr_snapshot_max_age), .low = 0, .high = INT_MAX },
 	{ "charset", P_STRING, M(charset) },
 	{ "comment", P_STRING, M(comment) },
 	{ "dont compress", P_STRING, M(dont_compress) },
@@ -195,6 +198,19 @@ static bool set_bool(void *base, const struct parameter *parameter, const char *
 	return ok;
 }
 
+static bool set_fallback(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	enum snapshot_fallback *field = (enum snapshot_fallback *)(void *)((char *)base + parameter->offset);
+	bool walk = grammar_same_name(text, "walk");
+
+	if (!walk && !grammar_same_name(text, "refuse")) {
+		strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
+		return false;
+	}
+	*field = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
+	return true;
+}
+
 static bool set_number(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
 	int *field = (int *)((char *)base + parameter->offset);
@@ -221,8 +237,9 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 		return true;
 	if (hosts)
 		return hosts_list_check(text, why);
-	if (parameter->offset == offsetof(struct module, real_file_prefix) && *text && *text != '/') {
-		strbuf_addf(why, "real file prefix \"%s\" is not an absolute path", text);
+	if ((parameter->offset == offsetof(struct module, real_file_prefix) ||
+	     parameter->offset == offsetof(struct module, attr_snapshot)) && *text && *text != '/') {
+		strbuf_addf(why, "%s \"%s\" is not an absolute path", parameter->name, text);
 		return false;
 	}
 	if (parameter->offset == offsetof(struct module, outgoing_chmod) && *text) {
@@ -265,6 +282,8 @@ bool parameter_set(struct config *config, void *base, const struct parameter *pa
 		ok = false;
 	} else if (parameter->type == P_BOOL || parameter->type == P_TRISTATE) {
 		ok = set_bool(base, parameter, strbuf_text(&expanded), why);
+	} else if (parameter->type == P_FALLBACK) {
+		ok = set_fallback(base, parameter, strbuf_text(&expanded), why);
 	} else {
 		ok = set_number(base, parameter, strbuf_text(&expanded), why);
 	}

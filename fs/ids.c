@@ -29,6 +29,8 @@ struct named {
 struct fs_ids {
 	char *(*convert)(void *context, const char *kind, const char *text);
 	void *context;
+	const char *(*fallback)(const void *context, bool group, uint32_t id);
+	const void *fallback_context;
 	struct hashmap names; /* (kind, id) -> char *, 0 for none */
 	struct hashmap ids;   /* (hash of the name, attempt) -> index into answers */
 	VEC(struct named) answers;
@@ -41,6 +43,13 @@ struct fs_ids *fs_ids_new(char *(*convert)(void *context, const char *kind, cons
 	ids->convert = convert;
 	ids->context = context;
 	return ids;
+}
+
+void fs_ids_set_fallback(struct fs_ids *ids, const char *(*name)(const void *context, bool group, uint32_t id),
+			 const void *context)
+{
+	ids->fallback = name;
+	ids->fallback_context = context;
 }
 
 void fs_ids_free(struct fs_ids *ids)
@@ -119,6 +128,13 @@ static bool is_presentable(const char *name)
 	return length > 0 && length <= NAME_LIMIT;
 }
 
+static char *fallback_name(const struct fs_ids *ids, enum kind kind, uint32_t id)
+{
+	const char *name = ids->fallback ? ids->fallback(ids->fallback_context, kind == GROUP, id) : NULL;
+
+	return name && is_presentable(name) ? xstrdup(name) : NULL;
+}
+
 static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
 {
 	struct query query = { .kind = kind, .id = id };
@@ -133,7 +149,7 @@ static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
 	if (name && is_presentable(name))
 		return name;
 	free(name);
-	return NULL;
+	return fallback_name(ids, kind, id);
 }
 
 static const char *name_of(struct fs_ids *ids, enum kind kind, uint32_t id)

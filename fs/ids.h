@@ -13,6 +13,9 @@ struct fs_ids; /* a cache for one session */
  * NULL when unknown (protocol/07 section 9). */
 struct fs_ids *fs_ids_new(char *(*convert)(void *context, const char *kind, const char *text), void *context);
 void fs_ids_free(struct fs_ids *ids);
+/* Names for ids that have none otherwise: NULL or a text that lives as long as the cache. Before the first question. */
+void fs_ids_set_fallback(struct fs_ids *ids, const char *(*name)(const void *context, bool group, uint32_t id),
+			 const void *context);
 
 /* NULL if the id has no name, or the name is longer than 255 bytes or has control bytes. Owned by the cache. */
 const char *fs_user_name(struct fs_ids *ids, uint32_t uid);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The listener's snapshots: which files the configuration names, and a checked mapping of each. */
+#include "daemon_snapshots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon_serve.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/vec.h"
+
+#define MODULE_NAME_VARIABLE "RSYNC_MODULE_NAME"
+#define NEWS_BITS 8       /* of a word of `told`; the rest is the serial that they belong to */
+#define SETTLED_SECONDS 2 /* a file that changed within the last clock tick could change again without a trace */
+
+/* A part of the configuration. */
+struct watched {
+	char *path;
+	bool there, settled;
+	struct snapshot_identity identity;
+};
+
+/* A path that modules name. */
+struct snapshot_file {
+	char *path;
+	struct attr_snapshot *snapshot; /* the last good one */
+	struct snapshot_identity seen;  /* what was checked last */
+	bool checked, missing;
+	struct strbuf why;
+	uint64_t serial;
+	bool wanted;                    /* while the configuration is read */
+};
+
+struct snapshot_module {
+	char *name;
+	size_t file;                    /* index */
+};
+
+struct snapshots {
+	const struct options *options;
+	VEC(struct watched) watched;
+	VEC(struct snapshot_file *) files;
+	VEC(struct snapshot_module) modules;
+	_Atomic uint64_t *told;         /* one for each module, shared with server processes */
+	size_t told_count;
+	uint64_t serial;
+};
+
+struct snapshots *snapshots_new(const struct options *options)
+{
+	struct snapshots *snapshots = xcalloc(1, sizeof *snapshots);
+
+	snapshots->options = options;
+	return snapshots;
+}
+
+/* --- one file --- */
+
+/* The process is short of something; the file may be all right. */
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
+}
+
+static void drop_mapping(struct snapshot_file *file)
+{
+	attr_snapshot_close(file->snapshot);
+	file->snapshot = NULL;
+}
+
+static void note_trouble(struct snapshots *snapshots, struct snapshot_file *file, const char *why)
+{
+	strbuf_reset(&file->why);
+	strbuf_add_string(&file->why, why);
+	file->serial = ++snapshots->serial;
+}
+
+static void note_missing(struct snapshots *snapshots, struct snapshot_file *file, int error)
+{
+	char *why;
+
+	if (is_shortage(error) && file->serial)
+		return;
+	why = xasprintf("it cannot be opened: %s", strerror(error));
+	file->checked = false;
+	file->missing = error == ENOENT;
+	if (file->snapshot || strcmp(strbuf_text(&file->why), why) != 0) {
+		drop_mapping(file);
+		note_trouble(snapshots, file, why);
+	}
+	free(why);
+}
+
+static bool is_same_generation(const struct snapshot_file *file, const struct attr_snapshot_facts *next)
+{
+	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL;
+
+	return last && !file->why.length && last->generation == next->generation && last->made == next->made &&
+	       last->made_nsec == next->made_nsec;
+}
+
+static void take(struct snapshots *snapshots, struct snapshot_file *file, struct attr_snapshot *next)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(next);
+
+	if (!is_same_generation(file, facts))
+		file->serial = ++snapshots->serial;
+	drop_mapping(file);
+	file->snapshot = next;
+	file->seen = facts->identity;
+	file->checked = true;
+	file->missing = false;
+	strbuf_reset(&file->why);
+}
+
+/* A mapped file that was written to in place is no longer what was checked. */
+static void drop_if_overwritten(struct snapshot_file *file, const struct snapshot_identity *now)
+{
+	const struct snapshot_identity *mapped = file->snapshot ? &attr_snapshot_facts(file->snapshot)->identity : NULL;
+
+	if (mapped && mapped->dev == now->dev && mapped->ino == now->ino)
+		drop_mapping(file);
+}
+
+static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
+{
+	struct strbuf why = STRBUF_INIT;
+	struct attr_snapshot *next = attr_snapshot_open(file->path, &why);
+	int error = errno;
+
+	if (next) {
+		take(snapshots, file, next);
+	} else {
+		const char *text = why.length ? strbuf_text(&why) : strerror(error);
+
+		drop_if_overwritten(file, now);
+		file->seen = *now;
+		file->checked = !is_shortage(error);
+		file->missing = false;
+		if (strcmp(strbuf_text(&file->why), text) != 0 || file->checked)
+			note_trouble(snapshots, file, text);
+	}
+	strbuf_free(&why);
+}
+
+static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
+{
+	struct snapshot_identity now;
+
+	if (snapshot_identity_read(file->path, &now) < 0)
+		note_missing(snapshots, file, errno);
+	else if (!file->checked || !snapshot_identity_equal(&now, &file->seen))
+		check_file(snapshots, file, &now);
+}
+
+/* --- the configuration --- */
+
+/*
+ * The file that a module names, malloc'ed; NULL if that cannot be known before a client is there. The module's own name is
+ * the only one of the variables of a connection that can be: "attr snapshot = /srv/%RSYNC_MODULE_NAME%.snap".
+ */
+static char *path_of(const struct module *module, const char *value)
+{
+	const char *before = getenv(MODULE_NAME_VARIABLE), *at = value;
+	char *saved = before ? xstrdup(before) : NULL;
+	struct strbuf path = STRBUF_INIT;
+	bool ok;
+
+	for (; (at = strstr(at, "%RSYNC_")); at++)
+		if (strncmp(at + 1, MODULE_NAME_VARIABLE "%", sizeof MODULE_NAME_VARIABLE) != 0)
+			break;
+	if (at || !*value) {
+		free(saved);
+		return NULL;
+	}
+	setenv(MODULE_NAME_VARIABLE, module->name, 1);
+	ok = config_expand(value, &path);
+	if (saved)
+		setenv(MODULE_NAME_VARIABLE, saved, 1);
+	else
+		unsetenv(MODULE_NAME_VARIABLE);
+	free(saved);
+	if (ok && *strbuf_text(&path) == '/')
+		return strbuf_detach(&path);
+	strbuf_free(&path);
+	return NULL;
+}
+
+static struct snapshot_file *find_file(const struct snapshots *snapshots, const char *path, size_t *index)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (!strcmp(snapshots->files.items[i]->path, path)) {
+			*index = i;
+			return snapshots->files.items[i];
+		}
+	return NULL;
+}
+
+static _Atomic uint64_t *find_told(const struct snapshots *snapshots, const char *module, const char *path)
+{
+	for (size_t i = 0; i < snapshots->modules.count && i < snapshots->told_count; i++) {
+		const struct snapshot_module *known = &snapshots->modules.items[i];
+
+		if (!strcmp(known->name, module) && !strcmp(snapshots->files.items[known->file]->path, path))
+			return &snapshots->told[i];
+	}
+	return NULL;
+}
+
+/* Memory for what has been logged. Without it every process logs for itself. */
+static void share(struct snapshots *snapshots)
+{
+	size_t size = snapshots->modules.count * sizeof *snapshots->told;
+	void *shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+
+	snapshots->told = shared == MAP_FAILED ? NULL : shared;
+	snapshots->told_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
+}
+
+/* The old list of modules, with what has been logged of them, makes room for the new one. */
+static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
+{
+	share(snapshots);
+	for (size_t i = 0; i < snapshots->told_count; i++) {
+		const struct snapshot_module *module = &snapshots->modules.items[i];
+		_Atomic uint64_t *before = find_told(old, module->name, snapshots->files.items[module->file]->path);
+
+		atomic_store(&snapshots->told[i], before ? atomic_load(before) : 0);
+	}
+	for (size_t i = 0; i < old->modules.count; i++)
+		free(old->modules.items[i].name);
+	free(old->modules.items);
+	if (old->told)
+		munmap((void *)old->told, old->told_count * sizeof *old->told);
+}
+
+static size_t want_file(struct snapshots *snapshots, char *path)
+{
+	size_t index;
+	struct snapshot_file *file = find_file(snapshots, path, &index);
+
+	if (!file) {
+		file = xcalloc(1, sizeof *file);
+		file->path = xstrdup(path);
+		index = snapshots->files.count;
+		vec_push(&snapshots->files, file);
+	}
+	file->wanted = true;
+	return index;
+}
+
+/* Files keep their indices while modules refer to them; what nobody names any more only loses its mapping. */
+static void drop_unwanted(struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++) {
+		struct snapshot_file *file = snapshots->files.items[i];
+
+		if (file->wanted)
+			continue;
+		drop_mapping(file);
+		strbuf_reset(&file->why);
+		file->checked = false;
+		file->serial = 0;
+	}
+}
+
+static void take_modules(struct snapshots *snapshots, const struct config *config)
+{
+	const struct snapshots old = *snapshots;
+
+	memset(&snapshots->modules, 0, sizeof snapshots->modules);
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		snapshots->files.items[i]->wanted = false;
+	for (size_t i = 0; i < config->modules.count; i++) {
+		const struct module *module = &config->modules.items[i];
+		char *path = module->disabled ? NULL : path_of(module, module->attr_snapshot);
+
+		if (path) {
+			struct snapshot_module item = { xstrdup(module->name), want_file(snapshots, path) };
+
+			vec_push(&snapshots->modules, item);
+		}
+		free(path);
+	}
+	drop_unwanted(snapshots);
+	carry_over(snapshots, &old);
+}
+
+static void forget_watched(struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->watched.count; i++)
+		free(snapshots->watched.items[i].path);
+	snapshots->watched.count = 0;
+}
+
+static void watch(struct snapshots *snapshots, const struct config *config)
+{
+	int64_t now = time(NULL);
+
+	forget_watched(snapshots);
+	for (size_t i = 0; i < config->files.count; i++) {
+		struct watched item = { .path = xstrdup(config->files.items[i]) };
+
+		item.there = snapshot_identity_read(item.path, &item.identity) == 0;
+		item.settled = item.there && item.identity.ctime < now - SETTLED_SECONDS;
+		vec_push(&snapshots->watched, item);
+	}
+}
+
+static bool has_changed(const struct watched *item)
+{
+	struct snapshot_identity now;
+
+	return !item->settled || snapshot_identity_read(item->path, &now) < 0 ||
+	       !snapshot_identity_equal(&now, &item->identity);
+}
+
+static bool configuration_has_changed(const struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->watched.count; i++)
+		if (has_changed(&snapshots->watched.items[i]))
+			return true;
+	return snapshots->watched.count == 0;
+}
+
+/* Reading anything else could take for ever. */
+static bool is_regular(const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH, 0);
+	struct fs_stat st;
+	bool regular = fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode);
+
+	if (fd >= 0)
+		close(fd);
+	return regular;
+}
+
+static void refresh_modules(struct snapshots *snapshots)
+{
+	const struct options *options = snapshots->options;
+	const char *path = daemon_config_path(options);
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct config *config;
+
+	if (!is_regular(path))
+		return;
+	config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	if (config) {
+		watch(snapshots, config);
+		take_modules(snapshots, config);
+	}
+	config_free(config);
+	config_problems_free(&problems);
+}
+
+void snapshots_refresh(struct snapshots *snapshots)
+{
+	if (configuration_has_changed(snapshots))
+		refresh_modules(snapshots);
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (snapshots->files.items[i]->wanted)
+			refresh_file(snapshots, snapshots->files.items[i]);
+}
+
+/* --- what is known --- */
+
+bool snapshots_find(const struct snapshots *snapshots, const char *module, const char *path, struct snapshot_finding *finding)
+{
+	size_t index;
+	const struct snapshot_file *file = find_file(snapshots, path, &index);
+
+	if (!file || !file->serial)
+		return false;
+	*finding = (struct snapshot_finding){
+		.snapshot = file->snapshot, .why = strbuf_text(&file->why), .missing = file->missing, .serial = file->serial,
+		.told = find_told(snapshots, module, path),
+	};
+	return true;
+}
+
+bool snapshot_is_news(const struct snapshot_finding *finding, enum snapshot_news news)
+{
+	uint64_t before, after;
+
+	if (!finding->told)
+		return true;
+	before = atomic_load(finding->told);
+	do {
+		if (before >> NEWS_BITS > finding->serial)
+			return false; /* somebody has told of a later state already */
+		after = (before >> NEWS_BITS == finding->serial ? before : finding->serial << NEWS_BITS) | (uint64_t)news;
+		if (after == before)
+			return false;
+	} while (!atomic_compare_exchange_weak(finding->told, &before, after));
+	return true;
+}
+
+void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (snapshots->files.items[i]->snapshot != used)
+			drop_mapping(snapshots->files.items[i]);
+}
+
+static void report_module(const struct snapshot_finding *finding, const struct module *module, const char *file,
+			  struct config_problems *problems)
+{
+	enum config_severity severity = finding->missing ? CONFIG_REMARK : CONFIG_NOTE;
+	struct strbuf why = STRBUF_INIT;
+	char *path;
+	int root_fd;
+
+	if (*finding->why)
+		config_problem_add(problems, file, 0, severity, "attr snapshot of module \"%s\": %s", module->name, finding->why);
+	if (!finding->snapshot)
+		return;
+	path = path_of(module, module->path);
+	root_fd = path ? fs_operator_open(path, O_PATH | O_DIRECTORY, 0) : -1;
+	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
+		config_problem_add(problems, file, 0, CONFIG_REMARK, "attr snapshot of module \"%s\": %s", module->name,
+				   strbuf_text(&why));
+	if (root_fd >= 0)
+		close(root_fd);
+	strbuf_free(&why);
+	free(path);
+}
+
+void snapshots_report(const struct snapshots *snapshots, const struct config *config, const char *file,
+		      struct config_problems *problems)
+{
+	struct snapshot_finding finding;
+
+	for (size_t i = 0; i < config->modules.count; i++) {
+		const struct module *module = &config->modules.items[i];
+		char *path = path_of(module, module->attr_snapshot);
+
+		if (path && snapshots_find(snapshots, module->name, path, &finding))
+			report_module(&finding, module, file, problems);
+		free(path);
+	}
+}
