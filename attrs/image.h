@@ -4,7 +4,7 @@
  * (image_refresh.h), from an attr tree, or by a local run that has seen every file anyway; written by attr_snapshot_write.
  *
  * Directories are made in any order; the writer brings them into the order of the file. A directory's entries are built
- * (sorted by image_dir_finish) or a view of an older snapshot.
+ * (sorted by image_add_children) or a view of an older snapshot, as attr_snapshot_view gives it.
  */
 #ifndef ATTRS_IMAGE_H
 #define ATTRS_IMAGE_H
@@ -50,7 +50,7 @@ struct image {
 struct image *image_new(void);
 void image_free(struct image *image); /* not the snapshots that its views are of */
 
-/* Fill one directory from what a stat says of it (also its "." entry for the root). */
+/* Fill one directory from what a stat says of it; for the root also its "." entry and what the image is bound to. */
 void image_set_root(struct image *image, const struct fs_stat *st);
 void image_dir_stat(struct image_dir *dir, const struct fs_stat *st);
 
@@ -70,8 +70,9 @@ void image_count(const struct image *image, struct image_totals *totals);
 /*
  * Write the snapshot over `path`: a temp file in its directory, fsync, rename, fsync of the directory; mode 0644 less the
  * umask. `generation`: 0 takes the next one of the file that it replaces (1 if there is none that can be read). ids: names of owners are
- * looked up and stored; NULL: none are. 0, or -1 with errno and, in `why`, what could not be done ("cannot write", ...); the old
- * file then still stands. *size: of the new file.
+ * looked up and stored; NULL: none are. 0, or -1 with errno and, in `why`, what could not be done, to be followed by the file's
+ * name ("cannot write"); the old file then still stands (only if the directory could not be synced the new one does). *size: of
+ * the new file. EFBIG: more than 2^32 - 2 entries or side records or 65535 devices. Temp files are those of fs/temp.h.
  */
 int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,
 			struct strbuf *why);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A whole tree in memory: its directories, and how they hang together. */
+#include "attrs/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+#include "lib/exit.h"
+
+static struct image_dir *add_dir(struct image *image, uint32_t parent, uint32_t parent_entry)
+{
+	struct image_dir *dir = xcalloc(1, sizeof *dir);
+
+	if (image->dirs.count == UINT32_MAX)
+		die(EXIT_MALLOC, "rsync: too many directories for an attr snapshot");
+	dir->parent = parent;
+	dir->parent_entry = parent_entry;
+	vec_push(&image->dirs, dir);
+	return dir;
+}
+
+struct image *image_new(void)
+{
+	struct image *image = xcalloc(1, sizeof *image);
+
+	entries_add(&image->root, ".", 1)->mode = S_IFDIR | 0755;
+	add_dir(image, 0, 0);
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	for (size_t i = 0; i < image->dirs.count; i++) {
+		entries_free(&image->dirs.items[i]->entries);
+		free(image->dirs.items[i]->children);
+		free(image->dirs.items[i]);
+	}
+	vec_free(&image->dirs);
+	vec_free(&image->digest_list);
+	entries_free(&image->root);
+	free(image->root_path);
+	free(image->options);
+	free(image);
+}
+
+void image_dir_stat(struct image_dir *dir, const struct fs_stat *st)
+{
+	dir->dev = st->dev;
+	dir->ino = st->ino;
+	dir->ctime = st->ctime;
+	dir->ctime_nsec = st->ctime_nsec;
+}
+
+void image_set_root(struct image *image, const struct fs_stat *st)
+{
+	struct entry *root = image->root.items;
+
+	root->mode = (uint16_t)st->mode;
+	root->uid = st->uid;
+	root->gid = st->gid;
+	root->mtime = st->mtime;
+	root->mtime_nsec = st->mtime_nsec;
+	image->root_dev = st->dev;
+	image->root_ino = st->ino;
+	image_dir_stat(image->dirs.items[0], st);
+}
+
+static void shrink(struct entries *list)
+{
+	if (list->pool_used < list->pool_capacity) {
+		list->pool = xrealloc_array(list->pool, list->pool_used, 1);
+		list->pool_capacity = list->pool_used;
+	}
+	if (list->side_count < list->side_capacity) {
+		list->sides = xrealloc_array(list->sides, list->side_count, sizeof *list->sides);
+		list->side_capacity = list->side_count;
+	}
+}
+
+static void drop_foreign_links(struct entries *list, uint64_t dev)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct entry *entry = &list->items[i];
+		const struct entry_side *side = entry_side_of(list, entry);
+
+		if (entry->flags & ENTRY_HARD_LINKED && (!side || side->dev != dev))
+			entry->flags &= (uint16_t)~ENTRY_HARD_LINKED;
+	}
+}
+
+void image_add_children(struct image *image, uint32_t dir_number)
+{
+	struct image_dir *dir = image->dirs.items[dir_number];
+	const struct entries *list = &dir->entries;
+	uint32_t next = 0;
+
+	if (!list->snapshot) {
+		entries_sort(&dir->entries);
+		shrink(&dir->entries);
+		drop_foreign_links(&dir->entries, dir->dev);
+	}
+	for (uint32_t i = 0; i < list->count; i++)
+		dir->child_count += entry_is_dir(&list->items[i]);
+	if (dir->child_count)
+		dir->children = xcalloc(dir->child_count, sizeof *dir->children);
+	for (uint32_t i = list->count - dir->child_count; i < list->count; i++) {
+		dir->children[next++] = (uint32_t)image->dirs.count;
+		add_dir(image, dir_number, i);
+	}
+}
+
+static const struct entry *entry_of(const struct image *image, const struct image_dir *dir, const char **name)
+{
+	const struct entries *list = &image->dirs.items[dir->parent]->entries;
+	const struct entry *entry = &list->items[dir->parent_entry];
+
+	*name = entry_name(list, entry);
+	return entry;
+}
+
+void image_dir_path(const struct image *image, uint32_t dir_number, struct strbuf *out)
+{
+	const char *name;
+	size_t length = 0;
+
+	strbuf_reset(out);
+	for (uint32_t i = dir_number; i; i = image->dirs.items[i]->parent)
+		length += entry_of(image, image->dirs.items[i], &name)->name_length + 1U;
+	if (!length)
+		return;
+	strbuf_reserve(out, length);
+	/* Filled from its end, where the walk upwards begins. */
+	out->length = --length;
+	out->data[length] = '\0';
+	for (uint32_t i = dir_number; i; i = image->dirs.items[i]->parent) {
+		const struct entry *entry = entry_of(image, image->dirs.items[i], &name);
+
+		length -= entry->name_length;
+		memcpy(out->data + length, name, entry->name_length);
+		if (length)
+			out->data[--length] = '/';
+	}
+}
+
+void image_count(const struct image *image, struct image_totals *totals)
+{
+	*totals = (struct image_totals){ .entries = 1, .dirs = (uint32_t)image->dirs.count };
+	for (size_t i = 0; i < image->dirs.count; i++) {
+		const struct entries *list = &image->dirs.items[i]->entries;
+
+		totals->entries += list->count;
+		for (uint32_t j = 0; j < list->count; j++)
+			if (entry_is_regular(&list->items[j]))
+				totals->bytes += list->items[j].size;
+	}
+}

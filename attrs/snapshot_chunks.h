@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The chunks of a snapshot, one after the other, from a layout. Only the writer includes this. */
+#ifndef ATTRS_SNAPSHOT_CHUNKS_H
+#define ATTRS_SNAPSHOT_CHUNKS_H
+
+#include "attrs/snapshot_layout.h"
+#include "attrs/snapshot_output.h"
+
+enum { SNAPSHOT_CHUNK_KINDS = 11 };
+
+/* What stands at the start of the file, once everything else is known. */
+struct snapshot_front {
+	struct snapshot_header header;
+	struct snapshot_chunk chunks[SNAPSHOT_CHUNK_KINDS]; /* as many as the header says */
+};
+
+static inline size_t snapshot_front_length(const struct snapshot_front *front)
+{
+	return sizeof front->header + front->header.chunk_count * sizeof *front->chunks;
+}
+
+/* Places and sizes, as yet without sums. */
+void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_layout *layout);
+/* Write zeros for the front, then every chunk in its place; then the front is complete. */
+void snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout, struct snapshot_output *output);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Counting and ordering an image for its snapshot. */
+#include "attrs/snapshot_layout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/alloc.h"
+#include "lib/hashmap.h"
+
+#ifndef HUAI_VERSION
+#define HUAI_VERSION "dev"
+#endif
+
+#define COUNT_LIMIT (UINT32_MAX - 1) /* of entries and of side records: they are referred to with 32 bits */
+#define DEVICE_LIMIT UINT16_MAX
+#define TEXT_LIMIT UINT16_MAX
+
+/* Ids of users or of groups that entries have. Neighbours mostly have the same. */
+struct id_set {
+	struct hashmap map;
+	VEC(uint32_t) ids;
+	uint32_t last;
+};
+
+static void note_id(struct id_set *set, uint32_t id)
+{
+	bool inserted;
+
+	if (set->ids.count && id == set->last)
+		return;
+	set->last = id;
+	hashmap_put(&set->map, id, 0, 0, &inserted);
+	if (inserted)
+		vec_push(&set->ids, id);
+}
+
+static void id_set_free(struct id_set *set)
+{
+	hashmap_free(&set->map);
+	vec_free(&set->ids);
+}
+
+struct counting {
+	struct snapshot_layout *layout;
+	struct id_set users, groups;
+	struct hashmap devices; /* st_dev -> index */
+};
+
+/* Number the directories depth first: those of one directory in order, each with everything below it before the next. */
+static void order_dirs(struct snapshot_layout *layout)
+{
+	const struct image *image = layout->image;
+	uint32_t *numbers = xcalloc(image->dirs.count, sizeof *numbers);
+	VEC(uint32_t) stack = VEC_INIT;
+
+	vec_push(&stack, 0);
+	while (stack.count) {
+		uint32_t at = stack.items[--stack.count], number = layout->dir_count++;
+		const struct image_dir *dir = image->dirs.items[at];
+
+		numbers[at] = number;
+		layout->order[number] = dir;
+		layout->dirs[number].parent = numbers[dir->parent];
+		layout->dirs[number].parent_entry = dir->parent_entry;
+		layout->dirs[number].subtree_end = number + 1;
+		for (uint32_t i = dir->child_count; i--;)
+			vec_push(&stack, dir->children[i]);
+	}
+	vec_free(&stack);
+	free(numbers);
+	for (uint32_t i = layout->dir_count; i-- > 1;) {
+		struct snapshot_dir *parent = &layout->dirs[layout->dirs[i].parent];
+
+		if (layout->dirs[i].subtree_end > parent->subtree_end)
+			parent->subtree_end = layout->dirs[i].subtree_end;
+	}
+}
+
+static uint16_t device_index(struct counting *counting, uint64_t device)
+{
+	bool inserted;
+	uint64_t *index = hashmap_put(&counting->devices, device, 0, counting->layout->devices.count, &inserted);
+
+	if (inserted)
+		vec_push(&counting->layout->devices, device);
+	return (uint16_t)*index;
+}
+
+static uint32_t target_length(const struct entries *list, const struct entry *entry)
+{
+	const struct entry_side *side = entry_side_of(list, entry);
+
+	return side ? side->target_length : 0;
+}
+
+static void count_entry(struct counting *counting, const struct entry *entry)
+{
+	note_id(&counting->users, entry->uid);
+	note_id(&counting->groups, entry->gid);
+	if (entry_is_regular(entry))
+		counting->layout->content_bytes += entry->size;
+}
+
+/* Names and side records of a view lie as they will. */
+static void count_parts(struct snapshot_layout *layout, const struct entries *list)
+{
+	if (list->snapshot) {
+		layout->name_bytes += list->pool_used;
+		layout->side_count += snapshot_old_sides(list).count;
+		return;
+	}
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct entry *entry = &list->items[i];
+
+		layout->name_bytes += entry->name_length + 1U;
+		layout->side_count += snapshot_has_side(entry);
+		if (entry_is_symlink(entry))
+			layout->name_bytes += target_length(list, entry) + 1U;
+	}
+}
+
+static void count_dir(struct counting *counting, uint32_t number)
+{
+	struct snapshot_layout *layout = counting->layout;
+	const struct image_dir *dir = layout->order[number];
+	const struct entries *list = &dir->entries;
+	struct snapshot_dir *record = &layout->dirs[number];
+
+	record->first_entry = layout->entry_count;
+	record->names = layout->name_bytes;
+	record->first_side = (uint32_t)layout->side_count;
+	record->ino = dir->ino;
+	record->ctime = dir->ctime;
+	record->ctime_nsec = dir->ctime_nsec;
+	record->count = list->count;
+	record->leading = list->count - dir->child_count;
+	record->device = device_index(counting, dir->dev);
+	record->error = (uint16_t)dir->error;
+	layout->entry_count += list->count;
+	for (uint32_t i = 0; i < list->count; i++)
+		count_entry(counting, &list->items[i]);
+	count_parts(layout, list);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool is_group, struct fs_ids *ids)
+{
+	static const char zeros[4];
+
+	qsort(set->ids.items, set->ids.count, sizeof *set->ids.items, compare_ids);
+	for (size_t i = 0; i < set->ids.count; i++) {
+		uint32_t id = set->ids.items[i];
+		const char *name = is_group ? fs_group_name(ids, id) : fs_user_name(ids, id);
+
+		if (!name || !*name)
+			continue;
+		struct snapshot_owner owner = { .id = id, .is_group = is_group, .length = (uint16_t)strlen(name) };
+
+		strbuf_add(&layout->owners, &owner, sizeof owner);
+		strbuf_add(&layout->owners, name, owner.length);
+		strbuf_add(&layout->owners, zeros, 4 - owner.length % 4U);
+	}
+}
+
+static uint16_t text_length(const char *text)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	return (uint16_t)(length < TEXT_LIMIT ? length : TEXT_LIMIT);
+}
+
+static void add_facts(struct snapshot_layout *layout, uint64_t generation)
+{
+	static const char version[] = "rsync-huai " HUAI_VERSION;
+	const struct image *image = layout->image;
+	struct snapshot_facts facts = {
+		.generation = generation,
+		.made = image->made.tv_sec,
+		.made_nsec = (uint32_t)image->made.tv_nsec,
+		.flags = image->followed_links ? SNAPSHOT_FOLLOWED_LINKS : 0,
+		.root_dev = image->root_dev,
+		.root_ino = image->root_ino,
+		.entry_count = layout->entry_count,
+		.content_bytes = layout->content_bytes,
+		.dir_count = layout->dir_count,
+		.io_error = (uint32_t)image->io_error,
+		.root_length = text_length(image->root_path),
+		.version_length = text_length(version),
+		.options_length = text_length(image->options),
+	};
+
+	strbuf_add(&layout->facts, &facts, sizeof facts);
+	strbuf_add(&layout->facts, image->root_path, facts.root_length);
+	strbuf_add_char(&layout->facts, '\0');
+	strbuf_add(&layout->facts, version, facts.version_length);
+	strbuf_add_char(&layout->facts, '\0');
+	strbuf_add(&layout->facts, image->options, facts.options_length);
+	strbuf_add_char(&layout->facts, '\0');
+}
+
+static int check_limits(const struct snapshot_layout *layout, struct strbuf *why)
+{
+	strbuf_reset(why);
+	if (layout->entry_count > COUNT_LIMIT)
+		strbuf_add_string(why, "too many files for the attr snapshot");
+	else if (layout->side_count > COUNT_LIMIT)
+		strbuf_add_string(why, "too many symlinks, devices and hard links for the attr snapshot");
+	else if (layout->devices.count > DEVICE_LIMIT)
+		strbuf_add_string(why, "too many mounted file systems for the attr snapshot");
+	else
+		return 0;
+	errno = EFBIG;
+	return -1;
+}
+
+int snapshot_layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
+			 struct strbuf *why)
+{
+	struct counting counting = { .layout = layout };
+
+	*layout = (struct snapshot_layout){ .image = image, .entry_count = 1, .name_bytes = sizeof "." };
+	layout->order = xcalloc(image->dirs.count, sizeof *layout->order);
+	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
+	order_dirs(layout);
+	count_entry(&counting, image->root.items);
+	for (uint32_t i = 0; i < layout->dir_count; i++)
+		count_dir(&counting, i);
+	if (ids) {
+		add_owners(layout, &counting.users, false, ids);
+		add_owners(layout, &counting.groups, true, ids);
+	}
+	id_set_free(&counting.users);
+	id_set_free(&counting.groups);
+	hashmap_free(&counting.devices);
+	add_facts(layout, generation);
+	return check_limits(layout, why);
+}
+
+void snapshot_layout_free(struct snapshot_layout *layout)
+{
+	free(layout->order);
+	free(layout->dirs);
+	vec_free(&layout->devices);
+	strbuf_free(&layout->facts);
+	strbuf_free(&layout->owners);
+}
