@@ -153,7 +153,8 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 			struct filter_list *user, struct filter_list *hidden)
 {
 	struct flist *list = xcalloc(1, sizeof *list);
-	struct flist_dir first = { .parent = -1, .number = -1, .own_ndx = -1, .first_child = -1, .loaded = true };
+	struct flist_dir first = { .parent = -1, .number = -1, .own_ndx = -1, .first_child = -1, .loaded = true,
+				   .snapshot_dir = SNAPSHOT_DIR_UNKNOWN };
 
 	list->options = options;
 	list->session = session;
@@ -168,6 +169,8 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	if (module_source && options->only_send_attrs)
 		module_source->only_attrs = true;
 	set_scan_options(list);
+	/* Views are not written to: no other flags, no attributes noted, no names left out. */
+	list->can_view = module_source && module_source->snapshot && flist_recursive(list) && !options->xattrs;
 	return list;
 }
 
@@ -217,6 +220,19 @@ void flist_free(struct flist *list)
 
 /* --- paths --- */
 
+/* What came from a snapshot has its name there. */
+static const char *dir_name(const struct flist *list, const struct flist_dir *dir)
+{
+	struct snapshot_dir_facts facts;
+	struct entries siblings;
+
+	if (dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN)
+		return list->names.data + dir->name;
+	attr_snapshot_dir(list->module_source->snapshot, dir->snapshot_dir, &facts);
+	attr_snapshot_view(list->module_source->snapshot, facts.parent, &siblings);
+	return entry_name(&siblings, &siblings.items[facts.parent_entry]);
+}
+
 static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
@@ -224,7 +240,7 @@ static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *
 	if (node <= 0)
 		return;
 	add_dir_path(list, dir->parent, out);
-	strbuf_add_path(out, list->names.data + dir->name);
+	strbuf_add_path(out, dir_name(list, dir));
 }
 
 void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
@@ -246,7 +262,7 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	struct flist *opener = (struct flist *)list;
 
 	flist_entry_path(list, node, entry, &transfer);
-	struct attr_source *source = flist_base_source(opener, entry->root, strbuf_text(&transfer), &path);
+	struct attr_source *source = flist_base_source(opener, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), &path);
 
 	attr_source_quote(source, strbuf_text(&path), out);
 	strbuf_free(&transfer);
@@ -256,7 +272,7 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
 {
 	struct strbuf transfer = STRBUF_INIT;
-	const char *base = list->bases.items[entry->root].path;
+	const char *base = list->bases.items[entry_root(list->dirs.items[node].entries, entry)].path;
 
 	flist_entry_path(list, node, entry, &transfer);
 	strbuf_reset(out);
@@ -274,7 +290,7 @@ struct attr_source *flist_entry_source(struct flist *list, int32_t node, const s
 	struct strbuf transfer = STRBUF_INIT;
 
 	flist_entry_path(list, node, entry, &transfer);
-	struct attr_source *source = flist_base_source(list, entry->root, strbuf_text(&transfer), path);
+	struct attr_source *source = flist_base_source(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), path);
 
 	strbuf_free(&transfer);
 	return source;
@@ -291,7 +307,7 @@ void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struc
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)
 {
 	struct strbuf transfer = STRBUF_INIT;
-	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : pos->entry->root;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
 
 	flist_pos_path(list, pos, &transfer);
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
@@ -338,6 +354,22 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 
 /* --- filling and numbering one node --- */
 
+/* Which rules hold for the names of a directory? Rules may have been added since the list was made. */
+static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
+{
+	flist_set_rule_base(list, base);
+	if (list->user && list->scan.excluded)
+		filter_set_dir(list->user, transfer);
+	if (list->hidden)
+		filter_set_dir(list->hidden, transfer);
+}
+
+/* Without any rule, names are not even put together. */
+static bool has_rules(const struct flist *list)
+{
+	return list->hidden || (list->user && !filter_is_empty(list->user));
+}
+
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 {
 	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
@@ -347,13 +379,8 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	flist_dir_path(list, node, &transfer);
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 
-	flist_set_rule_base(list, base);
-	/* Rules may have been added since the list was made; without any, names are not even put together. */
-	list->scan.excluded = list->hidden || (list->user && !filter_is_empty(list->user)) ? is_excluded : NULL;
-	if (list->user && list->scan.excluded)
-		filter_set_dir(list->user, strbuf_text(&transfer));
-	if (list->hidden)
-		filter_set_dir(list->hidden, strbuf_text(&transfer));
+	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
+	enter_rules(list, base, strbuf_text(&transfer));
 	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);
 	for (uint32_t i = first; i < entries->count; i++) {
 		entries->items[i].root = base;
@@ -362,6 +389,34 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	}
 	strbuf_free(&transfer);
 	strbuf_free(&path);
+}
+
+/*
+ * A snapshot's directory as it stands: nothing about its entries may have to be changed. Its rules are then those of the scan, and
+ * where there are none, not even its path is needed.
+ */
+static bool view_directory(struct flist *list, int32_t node)
+{
+	struct flist_dir *dir = &list->dirs.items[node];
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	struct attr_source *source = list->module_source;
+	enum scan_result result;
+
+	if (!list->can_view)
+		return false;
+	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
+	if (list->scan.excluded || dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN) {
+		flist_dir_path(list, node, &transfer);
+		flist_base_source(list, dir->base, strbuf_text(&transfer), &path);
+		enter_rules(list, dir->base, strbuf_text(&transfer));
+	}
+	bool viewed = attr_source_view(source, &list->scan, dir->snapshot_dir, strbuf_text(&path), strbuf_text(&transfer), dir->entries,
+				       &list->session->io_error, &result);
+
+	dir->entries->root = dir->base;
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+	return viewed;
 }
 
 static void count_entry(struct flist_totals *totals, const struct entry *entry)
@@ -394,15 +449,19 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 		.parent = parent, .parent_entry = index, .first_child = -1, .own_ndx = -1,
 		.name_length = entry->name_length, .flags = entry->flags, .base = entry->root,
 		.group = (uint16_t)(entry->flags & ENTRY_HIDDEN ? 0 : group > UINT16_MAX ? UINT16_MAX : group),
-		.number = list->next_number,
+		.number = list->next_number, .snapshot_dir = SNAPSHOT_DIR_UNKNOWN,
 	};
 
-	child.name = (uint32_t)list->names.length;
-	strbuf_add(&list->names, entry_name(entries, entry), (size_t)entry->name_length + 1);
+	if (entries->snapshot) {
+		child.snapshot_dir = entry->dir;
+	} else {
+		child.name = (uint32_t)list->names.length;
+		strbuf_add(&list->names, entry_name(entries, entry), (size_t)entry->name_length + 1);
+		entry->dir = (uint32_t)list->dirs.count;
+	}
 	if (list->dirs.items[parent].first_child < 0)
 		list->dirs.items[parent].first_child = (int32_t)list->dirs.count;
 	list->dirs.items[parent].child_count++;
-	entry->dir = (uint32_t)list->dirs.count;
 	/* Equal directories of several bases are scanned one after the other. */
 	for (uint32_t i = 0; group > 1 && i < group; i++) {
 		struct flist_part part = { .base = entries->items[index + i].root };
@@ -413,6 +472,20 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 		vec_push(&child.parts->parts, part);
 	}
 	vec_push(&list->dirs, child);
+}
+
+/* The same where nothing is repeated: directories come last. */
+static void make_children_of_view(struct flist *list, int32_t node)
+{
+	const struct entries *entries = list->dirs.items[node].entries;
+	uint32_t first = entries->count;
+
+	while (first && entry_is_dir(&entries->items[first - 1]))
+		first--;
+	for (uint32_t i = first; i < entries->count; i++) {
+		make_child(list, node, i, 1);
+		list->next_number++;
+	}
 }
 
 /* Nodes for the directories of a sorted node; every directory entry takes a directory number (protocol/02 6.3). */
@@ -489,6 +562,7 @@ static void number_entries(struct flist *list, int32_t node)
 void flist_set_charset(struct flist *list, struct charset *charset)
 {
 	list->charset = charset;
+	list->can_view &= !charset;
 }
 
 static bool is_convertible(struct flist *list, const struct entries *entries, const struct entry *entry, struct strbuf *scratch)
@@ -521,6 +595,19 @@ static void drop_unconvertible(struct flist *list, int32_t node)
 	}
 	entries->count = kept;
 	strbuf_free(&scratch);
+}
+
+/* Entries that are in order as they came. */
+static void finish_view(struct flist *list, int32_t node)
+{
+	const struct entries *entries = list->dirs.items[node].entries;
+
+	for (uint32_t i = 0; i < entries->count; i++)
+		count_entry(&list->totals, &entries->items[i]);
+	list->dirs.items[node].count = entries->count;
+	list->dirs.items[node].loaded = true;
+	make_children_of_view(list, node);
+	number_entries(list, node);
 }
 
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
@@ -589,6 +676,10 @@ static void load(struct flist *list, int32_t node)
 
 	dir->entries = xcalloc(1, sizeof *dir->entries);
 	entries_init(dir->entries);
+	if (!merged && !(dir->flags & ENTRY_NO_CONTENT) && view_directory(list, node)) {
+		finish_view(list, node);
+		return;
+	}
 	if (merged)
 		load_parts(list, node, &deeper);
 	else if (!(dir->flags & ENTRY_NO_CONTENT))

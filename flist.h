@@ -45,7 +45,8 @@ struct flist_dir {
 	int32_t own_ndx;         /* index under which the directory itself is reported (see above) */
 	int32_t first_ndx;       /* index of entries->items[0] */
 	uint32_t count;          /* number of entries, holes included; stays when the entries are dropped */
-	uint32_t name;           /* offset in the list's pool of directory names */
+	uint32_t name;           /* offset in the list's pool of directory names, if snapshot_dir is unknown */
+	uint32_t snapshot_dir;   /* number in the module's snapshot, SNAPSHOT_DIR_UNKNOWN if not known */
 	uint16_t name_length;
 	uint16_t flags;          /* ENTRY_* of the directory's entry */
 	uint16_t base;           /* private to flist.c */

@@ -54,6 +54,7 @@ struct flist {
 	struct flist_totals totals;
 	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
 	bool implied_dot_sent;
+	bool can_view;               /* a snapshot's directories need not be copied */
 };
 
 /* Index into bases of `path` (taken over). */

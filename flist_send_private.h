@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files that put the list on the wire share: flist_send.c, flist_names.c, flist_xattr.c. */
+/* What the files that put the list on the wire share: flist_send.c, flist_encode.c, flist_names.c, flist_xattr.c. */
 #ifndef FLIST_SEND_PRIVATE_H
 #define FLIST_SEND_PRIVATE_H
 
@@ -39,7 +39,31 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name);
 void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path);
 
-/* --- the list (flist_send.c) --- */
+/* --- the list (flist_send.c, flist_encode.c) --- */
+
+/* Flag bits of an entry, protocol/02 section 2.2. */
+enum xmit_flag {
+	XMIT_TOP_DIR = 0x0001,
+	XMIT_SAME_MODE = 0x0002,
+	XMIT_SAME_RDEV_PRE28 = 0x0004,
+	XMIT_EXTENDED_FLAGS = 0x0004,
+	XMIT_SAME_UID = 0x0008,
+	XMIT_SAME_GID = 0x0010,
+	XMIT_SAME_NAME = 0x0020,
+	XMIT_LONG_NAME = 0x0040,
+	XMIT_SAME_TIME = 0x0080,
+	XMIT_SAME_RDEV_MAJOR = 0x0100,
+	XMIT_NO_CONTENT_DIR = 0x0100,
+	XMIT_HLINKED = 0x0200,
+	XMIT_SAME_DEV_PRE30 = 0x0400,
+	XMIT_USER_NAME_FOLLOWS = 0x0400,
+	XMIT_RDEV_MINOR_8_PRE30 = 0x0800,
+	XMIT_GROUP_NAME_FOLLOWS = 0x0800,
+	XMIT_HLINK_FIRST = 0x1000,
+	XMIT_IO_ERROR_ENDLIST = 0x1000,
+	XMIT_MOD_NSEC = 0x2000,
+	XMIT_SAME_ATIME = 0x4000,
+};
 
 /* The first member of a hard-link group, as transmitted: later members in the same list take its values. */
 struct first_link {
@@ -51,6 +75,8 @@ struct first_link {
 /* Both sides' persistent state of protocol/02 section 2.4. */
 struct entry_state {
 	struct strbuf name; /* previous wire name */
+	int32_t node;       /* whose directory it lies in, -1 if the name was converted */
+	size_t leaf;        /* where its last component begins */
 	bool any;           /* something has been sent */
 	int64_t mtime, atime, link_dev;
 	uint32_t mode, uid, gid, rdev_major, rdev;
@@ -68,11 +94,14 @@ struct flist_sender {
 	VEC(struct first_link) firsts;
 	uint64_t unlinked_files;         /* protocol 27: keys for files without other links */
 	struct file_digest *digest;      /* -c */
-	struct strbuf path;              /* of the entry being sent */
+	struct strbuf path;              /* buffer for the next name of another directory */
 	size_t oldest;                   /* index into load_order of the oldest list held */
 	bool eof_sent;
 	int reported_io_error;
 	int64_t started_ns, build_ms;
 };
+
+/* One entry with index ndx, of a list that begins with list_first_ndx (flist_encode.c). */
+void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *entry, int32_t ndx, int32_t list_first_ndx);
 
 #endif

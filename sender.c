@@ -207,6 +207,24 @@ static void reverse(uint8_t *digest, int length)
 	}
 }
 
+/* --- which entries have been sent: the next request for one is a redo --- */
+
+static bool was_sent(const struct sender *sender, int32_t ndx)
+{
+	size_t word = (size_t)ndx / 64;
+
+	return word < sender->sent.count && sender->sent.items[word] >> (ndx % 64) & 1;
+}
+
+static void note_sent(struct sender *sender, int32_t ndx)
+{
+	while (sender->sent.count <= (size_t)ndx / 64)
+		vec_push(&sender->sent, 0);
+	sender->sent.items[ndx / 64] |= UINT64_C(1) << (ndx % 64);
+}
+
+/* --- content --- */
+
 /* Header, tokens and digest of one file. */
 static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
 {
@@ -233,7 +251,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 
 	wire_write(session->wire, digest, (size_t)length);
 	report_read_error(sender, request, source);
-	request->pos.entry->flags |= ENTRY_SENT;
+	note_sent(sender, request->ndx);
 	record.written = wire_bytes_written(session->wire) - before;
 	record.digest_length = length;
 	if (session->xfer_sum >= SUM_XXH64)
@@ -260,7 +278,7 @@ static void transfer(struct sender *sender, struct request *request)
 		write_item(sender, request);
 		return;
 	}
-	request->redo = request->pos.entry->flags & ENTRY_SENT;
+	request->redo = was_sent(sender, request->ndx);
 	request->append = request->redo ? 0 : sender->append;
 	sum_head_read(sender->session, &request->sums.head, digest_length(sender->session->xfer_sum));
 	if (!request->append)
@@ -489,6 +507,7 @@ void sender_run(struct server *server, struct flist *list, struct filter_list *u
 		token_writer_free(sender.tokens);
 	}
 	flist_sender_free(sender.list_sender);
+	vec_free(&sender.sent);
 	charset_free(sender.charset);
 	filter_free(user_rules);
 }

@@ -4,6 +4,7 @@
 #define SENDER_PRIVATE_H
 
 #include "delta/match.h"
+#include "lib/vec.h"
 #include "sender.h"
 
 struct sender {
@@ -20,6 +21,7 @@ struct sender {
 	int io_error_sent;             /* what the list has told the peer already */
 	int32_t current_ndx;           /* last index asked for, -1: none in the lists held */
 	int content_fd;
+	VEC(uint64_t) sent;            /* a bit for each index whose content has been sent */
 	bool xattr_items;              /* item messages may carry xattr parts (protocol/05 5.3.1) */
 	bool xattr_shortcut;           /* ... but not for hard links (5.3.4) */
 	uint8_t attr_bytes[ATTR_FILE_SIZE];

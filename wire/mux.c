@@ -314,6 +314,19 @@ uint8_t *wire_room_slow(struct wire *wire, size_t length)
 	return room;
 }
 
+uint8_t *wire_reserve(struct wire *wire, size_t length)
+{
+	uint8_t *room = wire_room(wire, length);
+
+	wire->out_used -= length;
+	return room;
+}
+
+void wire_commit(struct wire *wire, const uint8_t *end)
+{
+	wire->out_used = (size_t)(end - wire->out);
+}
+
 static size_t length_of(const struct iovec *pieces, int count)
 {
 	size_t length = 0;

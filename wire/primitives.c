@@ -5,6 +5,7 @@
 
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "wire/encode.h"
 #include "wire/internal.h"
 
 enum {
@@ -18,13 +19,15 @@ static uint64_t get_le64(const uint8_t *bytes)
 	return get_le32(bytes) | (uint64_t)get_le32(bytes + 4) << 32;
 }
 
-static void put_le64(uint8_t *bytes, uint64_t value)
-{
-	put_le32(bytes, (uint32_t)value);
-	put_le32(bytes + 4, (uint32_t)(value >> 32));
-}
-
 /* --- writing --- */
+
+/* What an encoding wrote into a scratch array becomes part of the stream. */
+static void write_encoded(struct wire *wire, const uint8_t *bytes, const uint8_t *end)
+{
+	size_t length = (size_t)(end - bytes);
+
+	memcpy(wire_room(wire, length), bytes, length);
+}
 
 void wire_write_byte(struct wire *wire, uint8_t value)
 {
@@ -33,74 +36,36 @@ void wire_write_byte(struct wire *wire, uint8_t value)
 
 void wire_write_short(struct wire *wire, uint16_t value)
 {
-	uint8_t *room = wire_room(wire, 2);
-
-	room[0] = (uint8_t)value;
-	room[1] = (uint8_t)(value >> 8);
+	encode_short(wire_room(wire, 2), value);
 }
 
 void wire_write_int(struct wire *wire, int32_t value)
 {
-	put_le32(wire_room(wire, 4), (uint32_t)value);
+	encode_int(wire_room(wire, 4), (uint32_t)value);
 }
 
 void wire_write_longint(struct wire *wire, int64_t value)
 {
-	uint8_t *room;
+	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
-	if (value >= 0 && value <= INT32_MAX) {
-		wire_write_int(wire, (int32_t)value);
-		return;
-	}
-	room = wire_room(wire, 12);
-	put_le32(room, UINT32_MAX);
-	put_le64(room + 4, (uint64_t)value);
-}
-
-/*
- * The header byte of varint and varlong: as many leading ones as bytes follow beyond the minimum, then a zero, then the most
- * significant bits of the value where they fit. Returns the number of bytes put at `out` (at most 9).
- */
-static size_t encode_variable(uint8_t *out, uint64_t value, size_t min_bytes)
-{
-	uint8_t bytes[8];
-	size_t count = 8, extra;
-	unsigned int top_limit;
-
-	put_le64(bytes, value);
-	while (count > min_bytes && !bytes[count - 1])
-		count--;
-	extra = count - min_bytes;
-	top_limit = 1u << (7 - extra);
-	if (bytes[count - 1] < top_limit) {
-		out[0] = (uint8_t)((uint8_t)~(2 * top_limit - 1) | bytes[count - 1]);
-		memcpy(out + 1, bytes, count - 1);
-		return count;
-	}
-	out[0] = (uint8_t)~(top_limit - 1);
-	memcpy(out + 1, bytes, count);
-	return count + 1;
+	write_encoded(wire, bytes, encode_longint(bytes, value));
 }
 
 void wire_write_varint(struct wire *wire, int32_t value)
 {
-	uint8_t bytes[VARLONG_BYTES_MAX];
-	size_t length;
+	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
-	if (value >= 0 && value < 0x80) {
+	if (value >= 0 && value < 0x80)
 		wire_write_byte(wire, (uint8_t)value);
-		return;
-	}
-	length = encode_variable(bytes, (uint32_t)value, 1);
-	memcpy(wire_room(wire, length), bytes, length);
+	else
+		write_encoded(wire, bytes, encode_varint(bytes, value));
 }
 
 void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes)
 {
-	uint8_t bytes[VARLONG_BYTES_MAX];
-	size_t length = encode_variable(bytes, (uint64_t)value, (size_t)min_bytes);
+	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
-	memcpy(wire_room(wire, length), bytes, length);
+	write_encoded(wire, bytes, encode_varlong(bytes, value, (unsigned)min_bytes));
 }
 
 void wire_write_vint30(struct wire *wire, int32_t value)

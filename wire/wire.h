@@ -92,6 +92,11 @@ void wire_write(struct wire *wire, const void *bytes, size_t length);
  * between. At most WIRE_PIECES pieces, together at most WIRE_PIECES_LENGTH bytes; changes the array. */
 enum { WIRE_PIECES = 16, WIRE_PIECES_LENGTH = 256 * 1024 + 4 * WIRE_PIECES };
 void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count);
+/* Room for up to `length` (at most WIRE_RESERVE_MAX) stream bytes to be put together in place (wire/encode.h); wire_commit says
+ * where they end. Nothing may be done with the connection between the two. */
+enum { WIRE_RESERVE_MAX = 16 * 1024 };
+uint8_t *wire_reserve(struct wire *wire, size_t length);
+void wire_commit(struct wire *wire, const uint8_t *end);
 void wire_write_byte(struct wire *wire, uint8_t value);
 void wire_write_short(struct wire *wire, uint16_t value);
 void wire_write_int(struct wire *wire, int32_t value);

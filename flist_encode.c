@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One entry of the list on the wire (protocol/02 section 2): which of its fields differ from the entry before, and those fields,
+ * put together in the connection's own buffer. A list of a million entries spends its time here.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "delta/digest.h"
+#include "flist_send_private.h"
+#include "fs/chmod.h"
+#include "lib/charset.h"
+#include "wire/encode.h"
+
+#define DIGEST_BUFFER (256 * 1024)
+
+/* One entry about to be written: what the flags say and what the fields will hold. */
+struct outgoing {
+	const struct entry *entry;
+	const struct entry_side *side;
+	const struct entries *entries;
+	int32_t node;
+	uint32_t mode;              /* after "outgoing chmod" */
+	uint32_t flags;
+	size_t prefix;              /* bytes shared with the previous name */
+	const char *user_name, *group_name;
+	const struct first_link *first; /* hard link to an earlier member */
+	bool abbreviated;
+	bool has_rdev;
+};
+
+/* --- flags --- */
+
+static void flag_directory(const struct flist_sender *sender, struct outgoing *out)
+{
+	bool top = out->entry->flags & ENTRY_TOP_DIR, no_content = out->entry->flags & ENTRY_NO_CONTENT;
+
+	if (sender->session->protocol >= 30) {
+		out->flags |= (top ? XMIT_TOP_DIR : 0) | (no_content ? XMIT_NO_CONTENT_DIR : 0);
+	} else if (top && !no_content) {
+		out->flags |= XMIT_TOP_DIR;
+	}
+}
+
+static void flag_owner(struct flist_sender *sender, struct outgoing *out)
+{
+	const struct entry_state *state = &sender->state;
+	const struct entry *entry = out->entry;
+
+	if (!sender->options->owner || (state->any && state->uid == entry->uid)) {
+		out->flags |= XMIT_SAME_UID;
+	} else {
+		out->user_name = id_names_mention_user(&sender->names, entry->uid);
+		out->flags |= out->user_name ? XMIT_USER_NAME_FOLLOWS : 0;
+	}
+	if (!sender->options->group || (state->any && state->gid == entry->gid)) {
+		out->flags |= XMIT_SAME_GID;
+	} else {
+		out->group_name = id_names_mention_group(&sender->names, entry->gid);
+		out->flags |= out->group_name ? XMIT_GROUP_NAME_FOLLOWS : 0;
+	}
+}
+
+/* Device numbers, protocol/02 section 2.8. */
+static void flag_device(struct flist_sender *sender, struct outgoing *out)
+{
+	const struct entry *entry = out->entry;
+	int protocol = sender->session->protocol;
+	bool device = entry_is_device(entry) && sender->options->devices;
+	bool special = entry_is_special(entry) && sender->options->specials && protocol < 31;
+	uint32_t major = device ? out->side->rdev_major : sender->state.rdev_major;
+	uint32_t minor = device ? out->side->rdev_minor : 0;
+
+	out->has_rdev = device || special;
+	if (protocol < 28) {
+		uint32_t rdev = device ? (uint32_t)makedev(major, minor) : sender->state.rdev;
+		if (!out->has_rdev)
+			sender->state.rdev = 0;
+		else if (rdev == sender->state.rdev)
+			out->flags |= XMIT_SAME_RDEV_PRE28;
+		return;
+	}
+	if (!out->has_rdev)
+		return;
+	if (major == sender->state.rdev_major)
+		out->flags |= XMIT_SAME_RDEV_MAJOR;
+	if (protocol < 30 && minor <= 255)
+		out->flags |= XMIT_RDEV_MINOR_8_PRE30;
+}
+
+static void remember_first(struct flist_sender *sender, const struct outgoing *out, int32_t ndx)
+{
+	struct first_link first = {
+		.ndx = ndx, .mtime = out->entry->mtime, .mode = out->mode, .uid = out->entry->uid, .gid = out->entry->gid,
+		.atime = out->side->atime, .rdev_major = out->side->rdev_major,
+	};
+
+	vec_push(&sender->firsts, first);
+}
+
+/* Hard links by group index, protocol/02 section 2.10. */
+static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t ndx, int32_t list_first_ndx)
+{
+	bool inserted;
+
+	if (!(out->entry->flags & ENTRY_HARD_LINKED) || !sender->options->hard_links)
+		return;
+	/* A dropped duplicate that declares a group would make receivers fail (protocol/02 6.8). */
+	if (sender->session->inc_recurse && (out->entry->flags & ENTRY_DUPLICATE))
+		return;
+	out->flags |= XMIT_HLINKED;
+	if (sender->session->protocol < 30) {
+		if (sender->state.link_dev == (int64_t)out->side->dev + 1)
+			out->flags |= XMIT_SAME_DEV_PRE30;
+		return;
+	}
+	uint64_t *group = hashmap_put(&sender->links, out->side->dev, out->side->ino, sender->firsts.count, &inserted);
+
+	if (inserted) {
+		out->flags |= XMIT_HLINK_FIRST;
+		remember_first(sender, out, ndx);
+		return;
+	}
+	out->first = &sender->firsts.items[*group];
+	out->abbreviated = out->first->ndx >= list_first_ndx;
+}
+
+static void compute_flags(struct flist_sender *sender, struct outgoing *out, int32_t ndx, int32_t list_first_ndx)
+{
+	const struct entry_state *state = &sender->state;
+	const struct entry *entry = out->entry;
+	int protocol = sender->session->protocol;
+
+	if (protocol >= 28)
+		flag_link(sender, out, ndx, list_first_ndx);
+	if (out->abbreviated)
+		return;
+	if (entry_is_dir(entry))
+		flag_directory(sender, out);
+	if (out->mode == state->mode)
+		out->flags |= XMIT_SAME_MODE;
+	if (protocol >= 30 ? entry->mtime == state->mtime : (uint32_t)entry->mtime == (uint32_t)state->mtime)
+		out->flags |= XMIT_SAME_TIME;
+	if (protocol >= 31 && entry->mtime_nsec)
+		out->flags |= XMIT_MOD_NSEC;
+	flag_owner(sender, out);
+	flag_device(sender, out);
+	if (sender->options->atimes && !entry_is_dir(entry) && out->side->atime == state->atime)
+		out->flags |= XMIT_SAME_ATIME;
+}
+
+/* --- the name --- */
+
+static size_t common_prefix(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	size_t limit = a_length < b_length ? a_length : b_length, prefix = 0;
+
+	while (prefix < limit && a[prefix] == b[prefix])
+		prefix++;
+	return prefix;
+}
+
+/* The name as it travels: converted, directory part and last component separately. */
+static void wire_name(struct flist_sender *sender, int32_t node, const struct entry *entry, struct strbuf *name)
+{
+	struct charset *charset = sender->setup.charset;
+
+	if (!charset) {
+		flist_entry_path(sender->list, node, entry, name);
+		return;
+	}
+	struct strbuf local = STRBUF_INIT;
+	const char *leaf = entry_name(sender->list->dirs.items[node].entries, entry);
+
+	strbuf_reset(name);
+	flist_dir_path(sender->list, node, &local);
+	charset_to_wire(charset, strbuf_text(&local), local.length, PATH_MAX - 1, name);
+	if (name->length)
+		strbuf_add_char(name, '/');
+	charset_to_wire(charset, leaf, strlen(leaf), PATH_MAX - 1, name);
+	strbuf_free(&local);
+}
+
+/* The previous name lies in the same directory: only what follows the last slash changes. Returns the length of the prefix. */
+static size_t replace_leaf(struct entry_state *state, const char *leaf, size_t length)
+{
+	struct strbuf *name = &state->name;
+	size_t same = common_prefix(name->data + state->leaf, name->length - state->leaf, leaf, length);
+
+	strbuf_truncate(name, state->leaf + same);
+	strbuf_add(name, leaf + same, length - same);
+	return state->leaf + same;
+}
+
+/* Another directory: the whole path changes. */
+static size_t replace_path(struct flist_sender *sender, const struct outgoing *out)
+{
+	struct entry_state *state = &sender->state;
+	struct strbuf previous = state->name;
+
+	wire_name(sender, out->node, out->entry, &sender->path);
+	size_t same = common_prefix(strbuf_text(&previous), previous.length, sender->path.data, sender->path.length);
+
+	/* The new name becomes the previous one; the old buffer is used for the next. */
+	state->name = sender->path;
+	sender->path = previous;
+	state->node = sender->setup.charset ? -1 : out->node;
+	state->leaf = state->name.length - out->entry->name_length;
+	return same;
+}
+
+/* The entry's wire name takes the place of the previous one: sets the prefix and the name flags. */
+static void set_name(struct flist_sender *sender, struct outgoing *out)
+{
+	struct entry_state *state = &sender->state;
+	size_t same;
+
+	if (out->node == state->node)
+		same = replace_leaf(state, entry_name(out->entries, out->entry), out->entry->name_length);
+	else
+		same = replace_path(sender, out);
+	out->prefix = same > 255 ? 255 : same;
+	if (out->prefix)
+		out->flags |= XMIT_SAME_NAME;
+	if (state->name.length - out->prefix > 255)
+		out->flags |= XMIT_LONG_NAME;
+}
+
+/* --- fields --- */
+
+static uint8_t *put_vint30(const struct flist_sender *sender, uint8_t *to, int32_t value)
+{
+	return sender->session->protocol < 30 ? encode_int(to, (uint32_t)value) : encode_varint(to, value);
+}
+
+static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t length)
+{
+	memcpy(to, bytes, length);
+	return to + length;
+}
+
+/* Protocol/02 section 2.1: a flag word never looks like the end marker. */
+static uint8_t *put_flags(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	uint32_t flags = out->flags;
+
+	if (sender->session->varint_flags)
+		return encode_varint(to, (int32_t)(flags ? flags : XMIT_EXTENDED_FLAGS));
+	if (sender->session->protocol < 28) {
+		flags &= 0xff;
+		if (!flags)
+			flags = entry_is_dir(out->entry) ? XMIT_LONG_NAME : XMIT_TOP_DIR;
+		*to = (uint8_t)flags;
+		return to + 1;
+	}
+	if (!flags && !entry_is_dir(out->entry))
+		flags = XMIT_TOP_DIR;
+	if ((flags & 0xff00) || !flags)
+		return encode_short(to, (uint16_t)(flags | XMIT_EXTENDED_FLAGS));
+	*to = (uint8_t)flags;
+	return to + 1;
+}
+
+static uint8_t *put_name(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	const struct strbuf *name = &sender->state.name;
+	size_t rest = name->length - out->prefix;
+	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
+	bool long_form = (out->flags & XMIT_LONG_NAME)
+			 || (sender->session->protocol < 28 && !(out->flags & 0xff) && entry_is_dir(out->entry));
+
+	if (out->flags & XMIT_SAME_NAME)
+		*to++ = (uint8_t)out->prefix;
+	if (long_form)
+		to = put_vint30(sender, to, (int32_t)rest);
+	else
+		*to++ = (uint8_t)rest;
+	return put_bytes(to, name->data + out->prefix, rest);
+}
+
+static uint8_t *put_id(const struct flist_sender *sender, uint8_t *to, uint32_t id, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	to = put_vint30(sender, to, (int32_t)id);
+	if (!name)
+		return to;
+	*to++ = (uint8_t)(length > 255 ? 255 : length);
+	return put_bytes(to, name, length > 255 ? 255 : length);
+}
+
+static uint8_t *put_times_and_mode(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	const struct entry *entry = out->entry;
+
+	if (!(out->flags & XMIT_SAME_TIME)) {
+		if (sender->session->protocol >= 30)
+			to = encode_varlong(to, entry->mtime, 4);
+		else
+			to = encode_int(to, (uint32_t)entry->mtime);
+	}
+	if (out->flags & XMIT_MOD_NSEC)
+		to = encode_varint(to, (int32_t)entry->mtime_nsec);
+	if (!(out->flags & XMIT_SAME_MODE))
+		to = encode_int(to, out->mode);
+	if (sender->options->atimes && !entry_is_dir(entry) && !(out->flags & XMIT_SAME_ATIME))
+		to = encode_varlong(to, out->side->atime, 4);
+	return to;
+}
+
+static uint8_t *put_device(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	int protocol = sender->session->protocol;
+	uint32_t minor = entry_is_device(out->entry) ? out->side->rdev_minor : 0;
+
+	if (protocol < 28) {
+		if (!(out->flags & XMIT_SAME_RDEV_PRE28))
+			to = encode_int(to, (uint32_t)makedev(out->side->rdev_major, minor));
+		return to;
+	}
+	if (!(out->flags & XMIT_SAME_RDEV_MAJOR))
+		to = put_vint30(sender, to, (int32_t)out->side->rdev_major);
+	if (out->flags & XMIT_RDEV_MINOR_8_PRE30 && protocol < 30) {
+		*to = (uint8_t)minor;
+		return to + 1;
+	}
+	return put_vint30(sender, to, (int32_t)minor);
+}
+
+static uint8_t *put_target(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	const char *target = out->entries->pool + out->side->target;
+	size_t length = out->side->target_length;
+	struct strbuf converted = STRBUF_INIT;
+
+	if (sender->setup.charset && sender->session->symlink_iconv
+	    && charset_to_wire(sender->setup.charset, target, length, PATH_MAX - 1, &converted)) {
+		target = converted.data;
+		length = converted.length;
+	}
+	to = put_bytes(put_vint30(sender, to, (int32_t)length), target, length);
+	strbuf_free(&converted);
+	return to;
+}
+
+/* Device and inode as an opaque key, protocols 27 to 29. */
+static uint8_t *put_link_key(struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	bool linked = out->entry->flags & ENTRY_HARD_LINKED;
+
+	if (sender->session->protocol >= 28) {
+		if (!(out->flags & XMIT_HLINKED))
+			return to;
+		if (!(out->flags & XMIT_SAME_DEV_PRE30))
+			to = encode_longint(to, (int64_t)out->side->dev + 1);
+		return encode_longint(to, (int64_t)out->side->ino);
+	}
+	if (!entry_is_regular(out->entry))
+		return to;
+	to = encode_longint(to, linked ? (int64_t)out->side->dev + 1 : 0);
+	return encode_longint(to, linked ? (int64_t)out->side->ino : (int64_t)++sender->unlinked_files);
+}
+
+static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
+{
+	const struct entry *entry = out->entry;
+
+	if (sender->session->protocol < 30)
+		to = encode_longint(to, (int64_t)entry->size);
+	else
+		to = encode_varlong(to, (int64_t)entry->size, 3);
+	to = put_times_and_mode(sender, out, to);
+	if (!(out->flags & XMIT_SAME_UID))
+		to = put_id(sender, to, entry->uid, out->user_name);
+	if (!(out->flags & XMIT_SAME_GID))
+		to = put_id(sender, to, entry->gid, out->group_name);
+	if (out->has_rdev)
+		to = put_device(sender, out, to);
+	if (entry_is_symlink(entry) && sender->options->links)
+		to = put_target(sender, out, to);
+	if (sender->options->hard_links && sender->session->protocol < 30)
+		to = put_link_key(sender, out, to);
+	return to;
+}
+
+/* --- digests for -c --- */
+
+/* Digest of a file's content for -c; all zero if it cannot be opened. Keep-alives go out meanwhile. */
+static void compute_digest(struct flist_sender *sender, const struct outgoing *out, uint8_t *digest)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
+	uint8_t attr_bytes[ATTR_FILE_SIZE];
+	uint64_t size;
+
+	file_digest_start_plain(sender->digest, sender->session->file_sum);
+	if (source->only_attrs) {
+		attr_file_encode(attr_bytes, out->side->real_size);
+		file_digest_update(sender->digest, attr_bytes, sizeof attr_bytes);
+	} else {
+		bool follow = sender->options->copy_links || sender->options->copy_unsafe_links;
+		int fd = attr_source_open(source, strbuf_text(&path), out->entry, follow, &size);
+		char *buffer = fd < 0 ? NULL : xmalloc(DIGEST_BUFFER);
+		ssize_t got;
+
+		strbuf_free(&path);
+		if (fd < 0)
+			return;
+		while ((got = read(fd, buffer, DIGEST_BUFFER)) > 0) {
+			file_digest_update(sender->digest, buffer, (size_t)got);
+			wire_keep_alive(sender->session->wire);
+		}
+		free(buffer);
+		close(fd);
+	}
+	strbuf_free(&path);
+	file_digest_finish(sender->digest, digest);
+}
+
+/* The digest that the entry's snapshot holds, if it is of the session's kind. */
+static const uint8_t *stored_digest(const struct flist_sender *sender, const struct outgoing *out)
+{
+	enum sum_algorithm sum = sender->session->file_sum;
+
+	if (!out->entries->snapshot || (sum != SUM_XXH128 && sum != SUM_MD5))
+		return NULL;
+	return attr_snapshot_digest(out->entries, out->entry, sum == SUM_MD5 ? ATTR_DIGEST_MD5 : ATTR_DIGEST_XXH128);
+}
+
+static void write_digest(struct flist_sender *sender, const struct outgoing *out)
+{
+	uint8_t computed[DIGEST_MAX_LENGTH] = { 0 };
+	const uint8_t *digest = computed;
+	bool regular = entry_is_regular(out->entry);
+
+	if (!regular && sender->session->protocol >= 28)
+		return;
+	if (regular && !(digest = stored_digest(sender, out))) {
+		digest = computed;
+		compute_digest(sender, out, computed);
+	}
+	wire_write(sender->session->wire, digest, (size_t)digest_length(sender->session->file_sum));
+}
+
+/* --- state after an entry --- */
+
+static void update_state(struct flist_sender *sender, const struct outgoing *out)
+{
+	struct entry_state *state = &sender->state;
+	const struct entry *entry = out->entry;
+
+	state->any = true;
+	state->mtime = entry->mtime;
+	state->mode = out->mode;
+	if (sender->options->owner)
+		state->uid = entry->uid;
+	if (sender->options->group)
+		state->gid = entry->gid;
+	if (sender->options->atimes && !entry_is_dir(entry))
+		state->atime = out->side->atime;
+	if (out->has_rdev && entry_is_device(entry)) {
+		state->rdev_major = out->side->rdev_major;
+		state->rdev = (uint32_t)makedev(out->side->rdev_major, out->side->rdev_minor);
+	}
+	if (out->flags & XMIT_HLINKED && sender->session->protocol < 30)
+		state->link_dev = (int64_t)out->side->dev + 1;
+}
+
+/* An abbreviated entry leaves the state of the group's first member, as transmitted. */
+static void copy_state(struct flist_sender *sender, const struct outgoing *out)
+{
+	struct entry_state *state = &sender->state;
+	const struct first_link *first = out->first;
+
+	state->any = true;
+	state->mtime = first->mtime;
+	state->mode = first->mode;
+	if (sender->options->owner)
+		state->uid = first->uid;
+	if (sender->options->group)
+		state->gid = first->gid;
+	if (sender->options->atimes)
+		state->atime = first->atime;
+	if (entry_is_device(out->entry) && sender->options->devices)
+		state->rdev_major = first->rdev_major;
+}
+
+/* --- one entry --- */
+
+/* Names, a target and a few numbers. */
+enum { ENTRY_ROOM = 2 * PATH_MAX + 2 * 256 + 24 * ENCODED_MAX };
+_Static_assert((int)ENTRY_ROOM <= (int)WIRE_RESERVE_MAX, "an entry fits into the output buffer");
+
+static void write_entry(struct flist_sender *sender, struct outgoing *out)
+{
+	struct wire *wire = sender->session->wire;
+	uint8_t *to = wire_reserve(wire, ENTRY_ROOM);
+
+	to = put_name(sender, out, put_flags(sender, out, to));
+	if (out->first)
+		to = encode_varint(to, out->first->ndx);
+	if (!out->abbreviated)
+		to = put_fields(sender, out, to);
+	wire_commit(wire, to);
+}
+
+void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *entry, int32_t ndx, int32_t list_first_ndx)
+{
+	static const struct entry_side no_side;
+	struct entries *entries = sender->list->dirs.items[node].entries;
+	struct entry_side expanded;
+	const struct entry_side *side = entry_any_side(entries, entry, &expanded);
+	struct outgoing out = { .entry = entry, .entries = entries, .node = node, .side = side ? side : &no_side, .mode = entry->mode };
+
+	if (sender->setup.chmod && entry->mode && !entry_is_symlink(entry))
+		out.mode = (uint32_t)chmod_apply(sender->setup.chmod, entry->mode);
+	compute_flags(sender, &out, ndx, list_first_ndx);
+	set_name(sender, &out);
+	write_entry(sender, &out);
+	if (out.abbreviated) {
+		copy_state(sender, &out);
+	} else {
+		if (sender->options->checksum)
+			write_digest(sender, &out);
+		update_state(sender, &out);
+	}
+	if (sender->options->acls && !entry_is_symlink(entry))
+		xattr_send_acls(sender->xattrs, node, entry);
+	if (sender->options->xattrs)
+		xattr_send_xattrs(sender->xattrs, node, entry);
+}
