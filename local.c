@@ -30,6 +30,8 @@
 struct run {
 	struct local local;
 	struct options *options;
+	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
+	struct attr_source source;         /* from != NULL */
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
 	bool header_was_broken;
@@ -281,8 +283,14 @@ static void read_files_from(struct run *run)
 	strbuf_free(&text);
 }
 
-static void add_arguments(struct run *run, size_t sources)
+static void add_arguments(struct run *run)
 {
+	size_t operands = run->options->operands.count, sources = operands > 1 ? operands - 1 : operands;
+
+	if (run->from) {
+		flist_add_argument(run->local.list, run->from->path, false);
+		return;
+	}
 	if (run->options->files_from) {
 		read_files_from(run);
 		return;
@@ -347,7 +355,11 @@ static void set_up(struct run *run)
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
+	local->snapshot_root = run->from ? run->from->root : NULL;
+	local->has_sources = !run->from && !options->files_from;
 	local->dry_run = options->dry_run;
+	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
+	clock_gettime(CLOCK_REALTIME, &local->began);
 	local->rules = (struct decide_rules){
 		.options = options, .am_root = local->uid == 0, .umask = umask(0), .check_content = local->attrs_only,
 	};
@@ -364,16 +376,28 @@ static void set_up(struct run *run)
 	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY);
 }
 
-static void make_list(struct run *run, size_t sources)
+/* The one who may read the file may see all of it. */
+static struct attr_source *snapshot_source(struct run *run)
+{
+	if (!run->from)
+		return NULL;
+	run->source = (struct attr_source){
+		.kind = ATTRS_SNAPSHOT, .attr_root.fd = -1, .snapshot = run->from->snapshot, .shown_prefix = run->from->shown,
+		.who = { .known = true, .superuser = true },
+	};
+	return &run->source;
+}
+
+static void make_list(struct run *run)
 {
 	struct local *local = &run->local;
 
 	local->sender_rules = make_rules(run, FILTER_SENDER);
 	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
-	local->list = flist_new(run->options, &local->session, NULL, local->sender_rules, NULL);
+	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
 	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
 	say_header(run);
-	add_arguments(run, sources);
+	add_arguments(run);
 	flist_finish_arguments(local->list);
 	close_header(run);
 }
@@ -397,6 +421,7 @@ static void copy_tree(struct run *run, const char *destination)
 	if (local->single_name)
 		local->deletes = false;
 	local_guard(local);
+	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
 		log_info("delta-transmission disabled for local transfer or --whole-file");
@@ -462,6 +487,7 @@ static void clean_up(struct run *run)
 	filter_free(local->receiver_rules);
 	if (local->top.fd >= 0)
 		fs_root_close(&local->top);
+	local_seen_free(local->seen);
 	free(local->top_path);
 	free(local->single_name);
 	free((void *)local->rules.groups);
@@ -470,18 +496,15 @@ static void clean_up(struct run *run)
 	fflush(stdout);
 }
 
-int local_main(struct options *options)
+static int run_local(struct options *options, const struct local_snapshot *from, const char *destination)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
-	size_t operands = options->operands.count;
-	bool lists = options->list_only || operands == 1;
 	struct log_sink old;
 	int code;
 
-	if (options->attr_snapshot)
-		die(EXIT_UNSUPPORTED, "rsync: --attr-snapshot with a destination is not built yet");
 	run->options = options;
+	run->from = from;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
@@ -491,17 +514,38 @@ int local_main(struct options *options)
 	handle_signals(run);
 	set_up(run);
 	local->report = report_new(local);
-	make_list(run, operands > 1 ? operands - 1 : operands);
-	if (lists)
-		local_list_run(local);
+	make_list(run);
+	if (destination)
+		copy_tree(run, destination);
 	else
-		copy_tree(run, options->operands.items[operands - 1]);
+		local_list_run(local);
 	report_drain(local->report);
 	say_end(run);
 	code = exit_code(run);
 	stop_signal_thread(run);
+	if (local->snapshot_file) {
+		int snapshot_code = local_snapshot_write(local, destination);
+
+		code = code ? code : snapshot_code;
+	}
 	clean_up(run);
 	log_set_sink(old);
 	free(run);
 	return code;
+}
+
+int local_main(struct options *options)
+{
+	size_t operands = options->operands.count;
+	bool lists = options->list_only || operands == 1;
+
+	if (options->attr_snapshot && options->only_send_attrs)
+		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
+		    "without a destination then");
+	return run_local(options, NULL, lists ? NULL : options->operands.items[operands - 1]);
+}
+
+int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
+{
+	return run_local(options, from, destination);
 }

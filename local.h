@@ -3,9 +3,21 @@
 #ifndef LOCAL_H
 #define LOCAL_H
 
+#include "attrs/snapshot.h"
 #include "options.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */
 int local_main(struct options *options);
+
+/* What a snapshot says, in the place of a live tree. */
+struct local_snapshot {
+	const struct attr_snapshot *snapshot;
+	const char *path;  /* below its root, as a source argument: "./" for all that is in it */
+	const char *shown; /* what stands before paths in messages */
+	const char *root;  /* the tree that it is of, not to be written into; NULL: not known */
+};
+
+/* List it (destination NULL), or write it as an attr tree: options->only_send_attrs, because it has no contents. */
+int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination);
 
 #endif

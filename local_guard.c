@@ -139,7 +139,12 @@ static void check_argument(struct local *local, const struct fs_root *operator, 
 /* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
 static size_t source_count(const struct local *local)
 {
-	return local->options->files_from ? 0 : local->options->operands.count - 1;
+	return local->has_sources ? local->options->operands.count - 1 : local->snapshot_root ? 1 : 0;
+}
+
+static const char *source_argument(const struct local *local, size_t index)
+{
+	return local->has_sources ? local->options->operands.items[index] : local->snapshot_root;
 }
 
 static bool open_operator(struct fs_root *operator)
@@ -159,7 +164,7 @@ void local_guard_new(struct local *local, const char *parent)
 		return;
 	above = fs_open_follow(&operator, parent, O_RDONLY | O_DIRECTORY, 0);
 	for (size_t i = 0; above >= 0 && i < source_count(local); i++) {
-		const char *argument = local->options->operands.items[i];
+		const char *argument = source_argument(local, i);
 		int source = fs_open_follow(&operator, argument, O_RDONLY | O_DIRECTORY, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
@@ -181,7 +186,7 @@ void local_guard(struct local *local)
 	if (!local->attrs_only || local->top.fd < 0 || !open_operator(&operator))
 		return;
 	for (size_t i = 0; i < source_count(local); i++)
-		check_argument(local, &operator, local->options->operands.items[i]);
+		check_argument(local, &operator, source_argument(local, i));
 	fs_root_close(&operator);
 	fd = local->options->force || local->single_name ? -1 : fs_opendir(&local->top, ".");
 	if (fd >= 0)

@@ -155,6 +155,8 @@ struct local {
 	uid_t uid;
 	gid_t gid;
 	bool attrs_only, dry_run;
+	bool has_sources;            /* all operands but the last are sources; not with --files-from or a snapshot */
+	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool loads_all;              /* the whole list before the first file */
 	bool keeps_entries;          /* entries are needed again at the end */

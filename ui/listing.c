@@ -53,7 +53,8 @@ static void add_time(struct strbuf *out, int64_t seconds)
 void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, const char *path, int number_level,
 		  bool with_atime, bool with_target)
 {
-	const struct entry_side *side = entry_side_of(list, entry);
+	struct entry_side expanded;
+	const struct entry_side *side = entry_any_side(list, entry, &expanded);
 	char letters[10], number[64];
 
 	if (!entry->mode) {

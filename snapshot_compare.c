@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The differences of two trees, by a walk through both at once: directory by directory, each a merge of two sorted lists. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decide.h"
+#include "snapshot_private.h"
+#include "wire/request.h"
+
+/* A directory that is being compared. */
+struct level {
+	struct entries old_view, new_view;
+	const struct entries *old, *new; /* old without entries: the directory is new */
+	uint32_t new_dir, old_at, new_at;
+	size_t path_length;              /* of its path */
+	bool keeps;                      /* one of the two could not be read: nothing below it counts as deleted */
+};
+
+struct walk {
+	const struct snapshot_comparison *comparison;
+	VEC(struct level *) levels;
+	struct strbuf path;
+};
+
+/* --- trees --- */
+
+static const struct entries *tree_entries(const struct compared_tree *tree, uint32_t dir, struct entries *view)
+{
+	if (tree->image)
+		return &tree->image->dirs.items[dir]->entries;
+	attr_snapshot_view(tree->snapshot, dir, view);
+	return view;
+}
+
+/* The directory that an entry stands for. */
+static uint32_t tree_child(const struct compared_tree *tree, uint32_t dir, const struct entries *list, uint32_t index)
+{
+	const struct image_dir *parent;
+
+	if (!tree->image)
+		return list->items[index].dir;
+	parent = tree->image->dirs.items[dir];
+	return parent->children[index - (list->count - parent->child_count)];
+}
+
+static bool tree_is_readable(const struct compared_tree *tree, uint32_t dir)
+{
+	struct snapshot_dir_facts facts;
+
+	if (tree->image)
+		return !tree->image->dirs.items[dir]->error;
+	attr_snapshot_dir(tree->snapshot, dir, &facts);
+	return !facts.error;
+}
+
+void compared_path(const struct compared_tree *tree, struct tree_place place, struct strbuf *out)
+{
+	struct entries view;
+	const struct entries *list = tree_entries(tree, place.dir, &view);
+
+	if (tree->image)
+		image_dir_path(tree->image, place.dir, out);
+	else
+		attr_snapshot_dir_path(tree->snapshot, place.dir, out);
+	strbuf_add_path(out, entry_name(list, &list->items[place.index]));
+}
+
+const uint8_t *compared_digest(const struct compared_tree *tree, const struct entries *list, const struct entry *entry,
+			       enum attr_digest which)
+{
+	const struct entry_side *side;
+
+	if (!entry_is_regular(entry))
+		return NULL;
+	if (list->snapshot)
+		return attr_snapshot_digest(list, entry, which);
+	side = entry_side_of(list, entry);
+	if (!tree->image || !(tree->image->digests & which) || !side || !side->digest)
+		return NULL;
+	const struct image_digest *digest = &tree->image->digest_list.items[side->digest - 1];
+
+	return which == ATTR_DIGEST_XXH128 ? digest->xxh128 : digest->md5;
+}
+
+/* --- two entries of one name and kind --- */
+
+struct pair {
+	const struct walk *walk;
+	const struct entries *old_list, *new_list;
+	const struct entry *old, *new;
+};
+
+static bool same_digests(const struct pair *pair)
+{
+	static const enum attr_digest kinds[] = { ATTR_DIGEST_XXH128, ATTR_DIGEST_MD5 };
+	const struct snapshot_comparison *comparison = pair->walk->comparison;
+	const struct compared_tree old_tree = { .snapshot = comparison->old };
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		const uint8_t *old = compared_digest(&old_tree, pair->old_list, pair->old, kinds[i]);
+		const uint8_t *new = old ? compared_digest(&comparison->new, pair->new_list, pair->new, kinds[i]) : NULL;
+
+		if (new && memcmp(old, new, 16) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool same_device(const struct pair *pair)
+{
+	struct entry_side old_room, new_room;
+	const struct entry_side *old = entry_any_side(pair->old_list, pair->old, &old_room);
+	const struct entry_side *new = entry_any_side(pair->new_list, pair->new, &new_room);
+
+	return old && new && old->rdev_major == new->rdev_major && old->rdev_minor == new->rdev_minor;
+}
+
+/* Anything but what every entry has. */
+static uint32_t content_flags(const struct pair *pair)
+{
+	const uint32_t made_anew = ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
+
+	if (entry_is_regular(pair->new))
+		return (pair->old->size != pair->new->size ? ITEM_REPORT_SIZE : 0) | (same_digests(pair) ? 0 : ITEM_REPORT_CHANGE);
+	if (entry_is_symlink(pair->new))
+		return strcmp(entry_target(pair->old_list, pair->old), entry_target(pair->new_list, pair->new)) ? made_anew : 0;
+	if (entry_is_device(pair->new))
+		return same_device(pair) ? 0 : made_anew;
+	return 0;
+}
+
+static bool same_atime(const struct pair *pair)
+{
+	struct entry_side old_room, new_room;
+	const struct entry_side *old = entry_any_side(pair->old_list, pair->old, &old_room);
+	const struct entry_side *new = entry_any_side(pair->new_list, pair->new, &new_room);
+
+	return (old ? old->atime : 0) == (new ? new->atime : 0);
+}
+
+static bool same_mtime(const struct pair *pair)
+{
+	const struct entry *old = pair->old, *new = pair->new;
+	int window = pair->walk->comparison->modify_window;
+
+	return decide_same_time(window ? window : -1, old->mtime, old->mtime_nsec, new->mtime, new->mtime_nsec);
+}
+
+static uint32_t attribute_flags(const struct pair *pair)
+{
+	const struct entry *old = pair->old, *new = pair->new;
+	uint32_t flags = 0;
+
+	if (!same_mtime(pair))
+		flags |= ITEM_REPORT_TIME;
+	if (old->mode != new->mode && !entry_is_symlink(new))
+		flags |= ITEM_REPORT_PERMS;
+	if (old->uid != new->uid)
+		flags |= ITEM_REPORT_OWNER;
+	if (old->gid != new->gid)
+		flags |= ITEM_REPORT_GROUP;
+	if (pair->walk->comparison->atimes && !entry_is_dir(new) && !same_atime(pair))
+		flags |= ITEM_REPORT_ATIME;
+	return flags;
+}
+
+static uint32_t pair_flags(const struct pair *pair)
+{
+	const uint32_t transferred = ITEM_REPORT_SIZE | ITEM_REPORT_TIME | ITEM_REPORT_CHANGE;
+	uint32_t flags = content_flags(pair) | attribute_flags(pair);
+
+	return entry_is_regular(pair->new) && flags & transferred ? flags | ITEM_TRANSFER : flags;
+}
+
+static uint32_t new_flags(const struct entry *entry)
+{
+	if (entry_is_regular(entry))
+		return ITEM_IS_NEW | ITEM_TRANSFER;
+	return ITEM_IS_NEW | ITEM_LOCAL_CHANGE | (entry_is_dir(entry) ? 0 : ITEM_REPORT_CHANGE);
+}
+
+/* --- what is told --- */
+
+/* A link to the leader of its group is made as a link, not transferred. */
+static void add_link_flags(const struct walk *walk, struct snapshot_change *change, const struct entry_side *then)
+{
+	bool relinked = link_groups_differ(walk->comparison->groups, then, change->group, change->leads);
+	bool is_new = change->item & ITEM_IS_NEW;
+	const uint32_t written = ITEM_TRANSFER | ITEM_LOCAL_CHANGE;
+
+	if (change->group != NO_GROUP && !change->leads && (change->item & written || relinked))
+		change->item = (change->item & ~(uint32_t)ITEM_TRANSFER) | ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
+	else if (relinked && !is_new && !(change->item & written))
+		change->item |= ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
+}
+
+static const struct entry_side *link_side(const struct entries *list, const struct entry *entry, struct entry_side *room)
+{
+	return entry && entry->flags & ENTRY_HARD_LINKED ? entry_any_side(list, entry, room) : NULL;
+}
+
+/* An entry of the newer tree; old NULL: it is new. */
+static void tell_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
+{
+	const struct snapshot_comparison *comparison = walk->comparison;
+	bool same_kind = pair->old && (pair->old->mode & S_IFMT) == (pair->new->mode & S_IFMT);
+	struct snapshot_change change = {
+		.item = same_kind ? pair_flags(pair) : new_flags(pair->new), .list = pair->new_list, .entry = pair->new,
+		.group = NO_GROUP, .place = place,
+	};
+	struct entry_side then_room, now_room;
+	const struct entry_side *now = link_side(pair->new_list, pair->new, &now_room);
+	const struct entry_side *then = same_kind ? link_side(pair->old_list, pair->old, &then_room) : NULL;
+
+	if (now)
+		change.group = link_groups_join(comparison->groups, now, place, &change.leads);
+	if (now || then)
+		add_link_flags(walk, &change, then);
+	if (!change.item && !(now && comparison->all))
+		return;
+	change.path = strbuf_text(&walk->path);
+	comparison->tell(comparison->context, &change);
+}
+
+/* --- what is gone --- */
+
+static void tell_gone(struct walk *walk, const struct entries *list, const struct entry *entry, bool replaced)
+{
+	const struct snapshot_comparison *comparison = walk->comparison;
+	struct snapshot_change change = {
+		.item = ITEM_DELETED, .list = list, .entry = entry, .path = strbuf_text(&walk->path), .replaced = replaced,
+		.group = NO_GROUP,
+	};
+
+	comparison->tell(comparison->context, &change);
+}
+
+/* Everything in a directory of the older tree and in those below it: directories after what they hold. */
+static void tell_contents_gone(struct walk *walk, uint32_t top)
+{
+	const struct attr_snapshot *old = walk->comparison->old;
+	struct snapshot_dir_facts facts;
+	struct strbuf saved = walk->path;
+	struct entries view;
+
+	walk->path = (struct strbuf)STRBUF_INIT;
+	attr_snapshot_dir(old, top, &facts);
+	for (uint32_t dir = facts.subtree_end; dir-- > top;) {
+		attr_snapshot_view(old, dir, &view);
+		attr_snapshot_dir_path(old, dir, &walk->path);
+		for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
+			strbuf_truncate(&walk->path, length);
+			strbuf_add_path(&walk->path, entry_name(&view, &view.items[i]));
+			tell_gone(walk, &view, &view.items[i], false);
+		}
+	}
+	strbuf_free(&walk->path);
+	walk->path = saved;
+}
+
+/* --- the walk --- */
+
+static void enter_level(struct walk *walk, bool has_old, uint32_t old_dir, uint32_t new_dir)
+{
+	const struct snapshot_comparison *comparison = walk->comparison;
+	const struct compared_tree old_tree = { .snapshot = comparison->old };
+	struct level *level = xcalloc(1, sizeof *level);
+
+	level->old = &level->old_view;
+	if (has_old)
+		level->old = tree_entries(&old_tree, old_dir, &level->old_view);
+	level->new = tree_entries(&comparison->new, new_dir, &level->new_view);
+	level->new_dir = new_dir;
+	level->path_length = walk->path.length;
+	level->keeps = comparison->keeps || !tree_is_readable(&comparison->new, new_dir);
+	vec_push(&walk->levels, level);
+}
+
+static void leave_level(struct walk *walk)
+{
+	free(walk->levels.items[--walk->levels.count]);
+}
+
+static void set_name(struct walk *walk, const struct level *level, const struct entries *list, const struct entry *entry)
+{
+	strbuf_truncate(&walk->path, level->path_length);
+	strbuf_add_path(&walk->path, entry_name(list, entry));
+}
+
+static void step_old(struct walk *walk, struct level *level)
+{
+	const struct entry *entry = &level->old->items[level->old_at++];
+	const char *name = entry_name(level->old, entry);
+
+	if (level->keeps)
+		return;
+	set_name(walk, level, level->old, entry);
+	if (entry->dir)
+		tell_contents_gone(walk, entry->dir);
+	tell_gone(walk, level->old, entry, entries_find(level->new, name, !entry_is_dir(entry)) >= 0);
+}
+
+static void step_new(struct walk *walk, struct level *level, const struct entry *old)
+{
+	uint32_t index = level->new_at++;
+	const struct entry *new = &level->new->items[index];
+	struct pair pair = { walk, level->old, level->new, old, new };
+
+	set_name(walk, level, level->new, new);
+	tell_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+	if (entry_is_dir(new))
+		enter_level(walk, old != NULL, old ? old->dir : 0,
+			    tree_child(&walk->comparison->new, level->new_dir, level->new, index));
+}
+
+/* The next name of the directory, of one tree or of both. */
+static void step(struct walk *walk)
+{
+	struct level *level = walk->levels.items[walk->levels.count - 1];
+	const struct entry *old = level->old_at < level->old->count ? &level->old->items[level->old_at] : NULL;
+	const struct entry *new = level->new_at < level->new->count ? &level->new->items[level->new_at] : NULL;
+	int order = !old ? 1 : !new ? -1 : entry_compare(level->old, old, level->new, new);
+
+	if (!old && !new) {
+		leave_level(walk);
+	} else if (order < 0) {
+		step_old(walk, level);
+	} else {
+		level->old_at += order == 0;
+		step_new(walk, level, order == 0 ? old : NULL);
+	}
+}
+
+static void compare_roots(struct walk *walk)
+{
+	const struct snapshot_comparison *comparison = walk->comparison;
+	struct entries old, new_view;
+	const struct entries *new = comparison->new.image ? &comparison->new.image->root : &new_view;
+
+	attr_snapshot_root(comparison->old, &old);
+	if (!comparison->new.image)
+		attr_snapshot_root(comparison->new.snapshot, &new_view);
+	struct pair pair = { walk, &old, new, &old.items[0], &new->items[0] };
+
+	strbuf_add_string(&walk->path, ".");
+	tell_entry(walk, &pair, (struct tree_place){ 0, 0 });
+	strbuf_reset(&walk->path);
+}
+
+void snapshot_compare(const struct snapshot_comparison *comparison)
+{
+	struct walk walk = { .comparison = comparison };
+
+	compare_roots(&walk);
+	enter_level(&walk, true, 0, 0);
+	while (walk.levels.count)
+		step(&walk);
+	vec_free(&walk.levels);
+	strbuf_free(&walk.path);
+}
