@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Filling an image from an older snapshot, and from the tree only where that no longer holds. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attrs/image_crew.h"
+#include "lib/alloc.h"
+
+/* --- copies and views --- */
+
+static void copy_side(struct image *image, const struct entries *view, const struct entry *entry, struct entries *out,
+		      struct entry *copy)
+{
+	struct entry_side expanded;
+	const struct entry_side *from = entry_any_side(view, entry, &expanded);
+	bool linked = entry->flags & ENTRY_HARD_LINKED, origin = image->digests && entry_is_regular(entry);
+	bool atime = image->has_atimes && !entry_is_dir(entry);
+
+	if (!from || !(linked || origin || atime || entry_is_symlink(entry) || entry_is_device(entry)))
+		return;
+	struct entry_side *side = entries_side(out, copy);
+
+	*side = *from;
+	side->digest = 0;
+	if (entry_is_symlink(entry))
+		entries_set_target(out, copy, view->pool + from->target, from->target_length);
+}
+
+void image_copy_view(struct image *image, const struct entries *view, struct entries *out)
+{
+	entries_init(out);
+	for (uint32_t i = 0; i < view->count; i++) {
+		const struct entry *entry = &view->items[i];
+		struct entry *copy = entries_add(out, entry_name(view, entry), entry->name_length);
+		uint32_t name = copy->name;
+
+		*copy = *entry;
+		copy->name = name;
+		copy->side = copy->dir = 0;
+		copy_side(image, view, entry, out, copy);
+	}
+}
+
+/* Children in an old directory's own numbers. */
+static uint32_t leading_of(const struct attr_snapshot *old, uint32_t dir)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(old, dir, &facts);
+	return facts.leading;
+}
+
+/* With the lock held: directory `number` is what it was. */
+static void put_view(struct image_crew *crew, uint32_t number, uint32_t old)
+{
+	struct image_dir *dir = crew->image->dirs.items[number];
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(crew->old, old, &facts);
+	attr_snapshot_view(crew->old, old, &dir->entries);
+	dir->error = facts.error;
+	dir->dev = facts.dev;
+	dir->ino = facts.ino;
+	dir->ctime = facts.ctime;
+	dir->ctime_nsec = facts.ctime_nsec;
+	crew->kept[old] = 1;
+	image_count_done(crew->scan, dir->entries.count);
+}
+
+/* With the lock held: so is everything below it. */
+static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(crew->old, old, &facts);
+	uint32_t count = facts.subtree_end - old;
+	uint32_t *numbers = xcalloc(count, sizeof *numbers); /* in the image, of the old directories from `old` on */
+
+	numbers[0] = number;
+	for (uint32_t i = 0; i < count; i++) {
+		put_view(crew, numbers[i], old + i);
+		image_add_children(crew->image, numbers[i]);
+		const struct image_dir *dir = crew->image->dirs.items[numbers[i]];
+
+		for (uint32_t j = 0; j < dir->child_count; j++)
+			numbers[dir->entries.items[dir->entries.count - dir->child_count + j].dir - old] = dir->children[j];
+	}
+	free(numbers);
+}
+
+/* --- has a directory changed? --- */
+
+static const struct entry *entry_of_dir(const struct attr_snapshot *old, uint32_t dir, struct entries *view)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(old, dir, &facts);
+	if (dir == 0)
+		attr_snapshot_root(old, view);
+	else
+		attr_snapshot_view(old, facts.parent, view);
+	return &view->items[facts.parent_entry];
+}
+
+static bool is_same_object(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(old, dir, &facts);
+	return S_ISDIR(st->mode) && facts.dev == st->dev && facts.ino == st->ino;
+}
+
+static bool has_changed(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
+{
+	struct snapshot_dir_facts facts;
+	struct entries view;
+	const struct entry *entry = entry_of_dir(old, dir, &view);
+
+	attr_snapshot_dir(old, dir, &facts);
+	return facts.error || !is_same_object(old, dir, st) || facts.ctime != st->ctime || facts.ctime_nsec != st->ctime_nsec
+	       || entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
+}
+
+/* --- the named paths --- */
+
+/* What is below a directory follows it directly: the end of a name sorts first, "/" before every other byte. */
+static int rank(unsigned char c)
+{
+	return c == '/' ? 1 : c ? c + 1 : 0;
+}
+
+static int compare_paths(const void *a_void, const void *b_void)
+{
+	const char *a = *(const char *const *)a_void, *b = *(const char *const *)b_void;
+
+	while (*a && *a == *b)
+		a++, b++;
+	return rank((unsigned char)*a) - rank((unsigned char)*b);
+}
+
+/* Compare the component at `text` with a name. */
+static int compare_component(const char *text, const char *name, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		int order = rank((unsigned char)text[i]) - rank((unsigned char)name[i]);
+		if (order || !text[i])
+			return order;
+	}
+	return text[length] && text[length] != '/' ? 1 : 0;
+}
+
+/* The task's paths that begin with sub-directory `name`: *below gets their range. false: there is none. */
+static bool find_paths(const struct image_crew *crew, const struct image_task *task, const char *name, size_t length,
+		       struct image_task *below)
+{
+	size_t low = task->first, high = task->last;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (compare_component(crew->paths[middle] + task->at, name, length) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	below->first = below->last = low;
+	below->at = task->at + length + 1;
+	while (below->last < task->last && !compare_component(crew->paths[below->last] + task->at, name, length))
+		below->last++;
+	return below->first < below->last;
+}
+
+/* With its range found: does one of the paths end at that name itself? That is the shortest and so the first. */
+static bool is_named(const struct image_crew *crew, const struct image_task *below)
+{
+	return !crew->paths[below->first][below->at - 1];
+}
+
+/* Is every named path that goes through this directory one that goes on through a sub-directory that is known? */
+static bool leads_on(const struct image_crew *crew, const struct image_task *task, const struct entries *view)
+{
+	char name[NAME_MAX + 1];
+
+	for (size_t i = task->first; i < task->last; i++) {
+		const char *component = crew->paths[i] + task->at;
+		size_t length = strcspn(component, "/");
+
+		if (!component[length] || length > NAME_MAX)
+			return false;
+		memcpy(name, component, length);
+		name[length] = '\0';
+		if (entries_find(view, name, true) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* --- after a directory was read --- */
+
+/* What an entry of a directory that was read is in the older snapshot. */
+static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const struct entries *list, const struct entry *entry)
+{
+	struct entries view;
+
+	attr_snapshot_view(old, dir, &view);
+	int32_t at = entries_find(&view, entry_name(list, entry), true);
+
+	return at < 0 ? IMAGE_NO_OLD : view.items[at].dir;
+}
+
+/* With the lock held: what is to be done about child `number`, which is `below->old`, if it is not one of those that are named. */
+static void follow_child(struct image_worker *worker, const struct image_task *task, const struct entries *list,
+			 const struct entry *entry, struct image_task *below)
+{
+	struct image_crew *crew = worker->crew;
+
+	if (crew->paths && find_paths(crew, task, entry_name(list, entry), entry->name_length, below)) {
+		if (is_named(crew, below))
+			below->old = IMAGE_NO_OLD;
+	} else if (crew->paths && below->old != IMAGE_NO_OLD) {
+		put_subtree(crew, below->dir, below->old);
+		return;
+	}
+	image_crew_push(crew, below);
+}
+
+static void refresh_below(struct image_worker *worker, const struct image_task *task)
+{
+	struct image_crew *crew = worker->crew;
+	const struct image_dir *dir = crew->image->dirs.items[task->dir];
+	uint32_t leading = dir->entries.count - dir->child_count;
+
+	for (uint32_t i = dir->child_count; i-- > 0;) {
+		const struct entry *entry = &dir->entries.items[leading + i];
+		struct image_task below = { .dir = dir->children[i],
+					    .old = old_child(crew->old, task->old, &dir->entries, entry) };
+
+		if (!image_is_closed(worker, entry))
+			follow_child(worker, task, &dir->entries, entry, &below);
+	}
+}
+
+/* --- a directory whose names still hold --- */
+
+enum verdict { SAME, DIFFERENT, UNFIT };
+
+/* The entry that a scan would make of a sub-directory now. */
+static struct entry fresh_entry(const struct image_worker *worker, const struct entry *entry, const struct fs_stat *st,
+				uint64_t parent_dev)
+{
+	const struct image_scan *scan = worker->crew->scan;
+	struct entry fresh = *entry;
+
+	fresh.mode = (uint16_t)st->mode;
+	fresh.uid = st->uid;
+	fresh.gid = st->gid;
+	fresh.size = st->size;
+	fresh.mtime = st->mtime;
+	fresh.mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
+	fresh.flags = st->dev == parent_dev ? 0 : ENTRY_MOUNT;
+	if (scan->adjust)
+		scan->adjust(scan->context, &fresh);
+	return fresh;
+}
+
+static bool is_same_entry(const struct entry *a, const struct entry *b)
+{
+	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size && a->mtime == b->mtime
+	       && a->mtime_nsec == b->mtime_nsec && a->flags == b->flags;
+}
+
+/* Decide about a sub-directory that image_refresh_dirs has looked at. */
+static void judge_child(const struct image_crew *crew, uint32_t old, struct image_child *child)
+{
+	struct entries view;
+
+	child->task.old = old;
+	child->task.state = child->state;
+	child->task.has_state = true;
+	if (crew->paths)
+		return;
+	/* Most directories have no others in them and are as they were: they are done. */
+	attr_snapshot_view(crew->old, old, &view);
+	child->keep = view.count == leading_of(crew->old, old) && !has_changed(crew->old, old, &child->state);
+}
+
+/* Look at one sub-directory; dir_fd is the directory's. */
+static enum verdict look_at_child(const struct image_worker *worker, const struct image_task *task, int dir_fd,
+				  const struct entries *view, const struct entry *entry, struct image_child *child)
+{
+	const struct image_crew *crew = worker->crew;
+	bool leave_out_mounts = worker->options->one_file_system > 1;
+
+	if (crew->paths && !find_paths(crew, task, entry_name(view, entry), entry->name_length, &child->task)) {
+		child->task.old = entry->dir;
+		child->keep = true;
+		return SAME;
+	}
+	if (fs_lstat_at(dir_fd, entry_name(view, entry), &child->state) < 0 || !S_ISDIR(child->state.mode)
+	    || (leave_out_mounts && child->state.dev != task->state.dev))
+		return UNFIT;
+	judge_child(crew, entry->dir, child);
+	struct entry fresh = fresh_entry(worker, entry, &child->state, task->state.dev);
+
+	return is_same_entry(entry, &fresh) ? SAME : DIFFERENT;
+}
+
+/* Look at the sub-directories, into worker->children. */
+static enum verdict look_at_children(struct image_worker *worker, const struct image_task *task, const struct entries *view,
+				     uint32_t leading)
+{
+	enum verdict verdict = SAME;
+	struct fs_root dir;
+
+	worker->children.count = 0;
+	if (leading == view->count)
+		return SAME;
+	if (fs_root_open_below(&dir, &worker->crew->scan->source->attr_root, strbuf_text(&worker->path)) < 0)
+		return UNFIT;
+	for (uint32_t i = leading; i < view->count && verdict != UNFIT; i++) {
+		struct image_child child = { .keep = false };
+		enum verdict one = look_at_child(worker, task, dir.fd, view, &view->items[i], &child);
+
+		vec_push(&worker->children, child);
+		verdict = one == SAME ? verdict : one;
+	}
+	fs_root_close(&dir);
+	return verdict;
+}
+
+/* A copy of the view with the sub-directories as they are now. */
+static void copy_with_children(struct image_worker *worker, const struct image_task *task, const struct entries *view,
+			       uint32_t leading, struct entries *out)
+{
+	image_copy_view(worker->crew->image, view, out);
+	for (uint32_t i = leading; i < out->count; i++) {
+		const struct image_child *child = &worker->children.items[i - leading];
+
+		if (child->state.mode)
+			out->items[i] = fresh_entry(worker, &out->items[i], &child->state, task->state.dev);
+	}
+}
+
+/* With the lock held: on to the sub-directories. */
+static void follow_children(struct image_worker *worker, const struct image_task *task)
+{
+	struct image_crew *crew = worker->crew;
+	const struct image_dir *dir = crew->image->dirs.items[task->dir];
+	uint32_t leading = dir->entries.count - dir->child_count;
+
+	for (uint32_t i = dir->child_count; i-- > 0;) {
+		struct image_child *child = &worker->children.items[i];
+
+		child->task.dir = dir->children[i];
+		if (image_is_closed(worker, &dir->entries.items[leading + i]) && !child->keep)
+			continue;
+		if (child->keep)
+			put_subtree(crew, child->task.dir, child->task.old);
+		else
+			image_crew_push(crew, &child->task);
+	}
+}
+
+/* Take the names of a directory from the older snapshot. false: that turned out to be impossible, it has to be read. */
+static bool keep_dir(struct image_worker *worker, const struct image_task *task)
+{
+	struct image_crew *crew = worker->crew;
+	struct entries view, copy;
+	uint32_t leading = leading_of(crew->old, task->old);
+
+	attr_snapshot_view(crew->old, task->old, &view);
+	if (crew->paths && !leads_on(crew, task, &view))
+		return false;
+	enum verdict verdict = look_at_children(worker, task, &view, leading);
+
+	if (verdict == UNFIT)
+		return false;
+	if (verdict == DIFFERENT)
+		copy_with_children(worker, task, &view, leading, &copy);
+	pthread_mutex_lock(&crew->lock);
+	put_view(crew, task->dir, task->old);
+	if (verdict == DIFFERENT)
+		crew->image->dirs.items[task->dir]->entries = copy;
+	image_add_children(crew->image, task->dir);
+	follow_children(worker, task);
+	pthread_mutex_unlock(&crew->lock);
+	return true;
+}
+
+/* A directory on the way to named paths: it is read if it is another one than it was, with all below it then. */
+static bool must_read_on_way(const struct image_crew *crew, struct image_task *task)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(crew->old, task->old, &facts);
+	if (!is_same_object(crew->old, task->old, &task->state))
+		task->old = IMAGE_NO_OLD;
+	return facts.error || task->old == IMAGE_NO_OLD;
+}
+
+static bool must_read(const struct image_crew *crew, struct image_task *task)
+{
+	if (crew->paths)
+		return must_read_on_way(crew, task);
+	if (!has_changed(crew->old, task->old, &task->state))
+		return false;
+	if (crew->read_below)
+		task->old = IMAGE_NO_OLD;
+	return true;
+}
+
+static void refresh_step(struct image_worker *worker, const struct image_task *given)
+{
+	struct image_crew *crew = worker->crew;
+	struct image_task task = *given;
+
+	if (task.old != IMAGE_NO_OLD) {
+		if (!task.has_state
+		    && fs_lstat(&crew->scan->source->attr_root, strbuf_text(&worker->path), &task.state) < 0)
+			memset(&task.state, 0, sizeof task.state);
+		if (!must_read(crew, &task) && keep_dir(worker, &task))
+			return;
+	}
+	image_read_dir(worker, &task, task.old == IMAGE_NO_OLD ? image_read_below : refresh_below);
+}
+
+/* --- the two kinds of refresh --- */
+
+static int run_refresh(struct image_crew *crew, struct image_task *root, const struct attr_snapshot *old, uint64_t *reread)
+{
+	crew->old = old;
+	crew->step = refresh_step;
+	crew->kept = xcalloc(attr_snapshot_facts(old)->dir_count, 1);
+	int result = image_crew_run(crew, root);
+
+	*reread = crew->scanned.count;
+	return result;
+}
+
+int image_refresh_dirs(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reread)
+{
+	const struct scan_options *options = scan->options[0];
+	struct image_task root = { .dir = 0, .old = 0 };
+	struct image_crew crew;
+
+	/* What a symlink points to changes without its directory. */
+	if (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links)
+		root.old = IMAGE_NO_OLD;
+	image_crew_init(&crew, image, scan);
+	crew.read_below = scan->enter != NULL;
+	int result = run_refresh(&crew, &root, old, reread);
+
+	if (result == 0)
+		image_refresh_links(&crew);
+	image_crew_free(&crew);
+	return result;
+}
+
+static char **clean_paths(const char *const *paths, size_t count)
+{
+	char **clean = xcalloc(count ? count : 1, sizeof *clean);
+
+	for (size_t i = 0; i < count; i++) {
+		clean[i] = xmalloc(strlen(paths[i]) + 2);
+		fs_clean_path(clean[i], paths[i]);
+		size_t length = strlen(clean[i]);
+
+		if (length > 0 && clean[i][length - 1] == '/')
+			clean[i][--length] = '\0';
+		if (!strcmp(clean[i], "."))
+			clean[i][0] = '\0';
+	}
+	qsort(clean, count, sizeof *clean, compare_paths);
+	return clean;
+}
+
+int image_refresh_paths(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old,
+			const char *const *paths, size_t count, uint64_t *reread)
+{
+	struct image_task root = { .dir = 0, .old = 0, .first = 0, .last = count, .at = 0 };
+	char **clean = clean_paths(paths, count);
+	struct image_crew crew;
+
+	if (count > 0 && !clean[0][0])
+		root.old = IMAGE_NO_OLD;
+	else
+		image->io_error |= attr_snapshot_facts(old)->io_error;
+	image_crew_init(&crew, image, scan);
+	crew.paths = (const char *const *)clean;
+	int result = run_refresh(&crew, &root, old, reread);
+
+	image_crew_free(&crew);
+	for (size_t i = 0; i < count; i++)
+		free(clean[i]);
+	free(clean);
+	return result;
+}
