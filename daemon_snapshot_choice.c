@@ -50,7 +50,8 @@ enum snapshot_news snapshot_judge(const struct attr_snapshot *snapshot, int max_
 	int64_t age = age_of(snapshot, now);
 
 	if (!is_of_root(facts, root_fd)) {
-		strbuf_addf(why, "generation %" PRIu64 " was made of another directory, %s", facts->generation, facts->root_path);
+		strbuf_addf(why, "generation %" PRIu64 " was made of another directory, %s", facts->generation,
+			    facts->root_path);
 		return SNAPSHOT_FOREIGN;
 	}
 	if (max_age && age > max_age) {
@@ -84,8 +85,8 @@ static void tell_of_use(const struct daemon_session *session, const struct snaps
 		return;
 	add_age(&age, age_of(finding->snapshot, time(NULL)));
 	if (*finding->why)
-		log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, stays in use",
-			    session->module->name, finding->why, facts->generation, strbuf_text(&age));
+		log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
+			    "stays in use", session->module->name, finding->why, facts->generation, strbuf_text(&age));
 	else
 		log_msg(L_LOG, "module %s: attr snapshot generation %" PRIu64 ", %" PRIu64 " entries, made %s ago",
 			session->module->name, facts->generation, facts->entry_count, strbuf_text(&age));

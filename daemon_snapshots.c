@@ -417,7 +417,8 @@ static void report_module(const struct snapshot_finding *finding, const struct m
 	int root_fd;
 
 	if (*finding->why)
-		config_problem_add(problems, file, 0, severity, "attr snapshot of module \"%s\": %s", module->name, finding->why);
+		config_problem_add(problems, file, 0, severity, "attr snapshot of module \"%s\": %s", module->name,
+				   finding->why);
 	if (!finding->snapshot)
 		return;
 	path = path_of(module, module->path);

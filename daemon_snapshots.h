@@ -42,7 +42,7 @@ struct snapshot_finding {
 	const char *why;                /* what is wrong with the file that is there now, "": nothing */
 	bool missing;                   /* it is not there at all */
 	uint64_t serial;                /* changes with every change of the above */
-	_Atomic uint64_t *told;         /* shared by all processes: what has been logged of the module; NULL: nothing is known */
+	_Atomic uint64_t *told;         /* shared by all processes: what has been logged of the module; NULL: unknown */
 };
 
 /* false: the listener does not know this path. */

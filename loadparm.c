@@ -344,7 +344,8 @@ static void check_modules(struct loader *loader)
 		if (!*module->attr_snapshot)
 			continue;
 		if (*module->real_file_prefix) {
-			problem(loader, CONFIG_ERROR, "module \"%s\" has both an attr snapshot and a real file prefix", module->name);
+			problem(loader, CONFIG_ERROR, "module \"%s\" has both an attr snapshot and a real file prefix",
+				module->name);
 			module->disabled = true;
 		} else if (!module->read_only && loader->mode == CONFIG_CHECK) {
 			problem(loader, CONFIG_NOTE, "module \"%s\" has an attr snapshot: \"read only = no\" is ignored",

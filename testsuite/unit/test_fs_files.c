@@ -294,6 +294,27 @@ static void test_pid_file(void **state)
 	expect_pid_file_refused("pid-dir", "unlink");
 }
 
+static const char *second_name(const void *context, bool group, uint32_t id)
+{
+	if (id == 3999999999u)
+		return group ? "keepers" : context;
+	return id == 0 ? "not-asked" : "bad\nname";
+}
+
+static void test_names_of_ids_that_the_system_does_not_know(void **state)
+{
+	struct fs_ids *ids = fs_ids_new(NULL, NULL);
+
+	(void)state;
+	fs_ids_set_fallback(ids, second_name, "keeper");
+	assert_string_equal(fs_user_name(ids, 0), "root");
+	assert_string_equal(fs_user_name(ids, 3999999999u), "keeper");
+	assert_string_equal(fs_user_name(ids, 3999999999u), "keeper");
+	assert_string_equal(fs_group_name(ids, 3999999999u), "keepers");
+	assert_null(fs_user_name(ids, 3999999998u));
+	fs_ids_free(ids);
+}
+
 static void test_names_of_ids(void **state)
 {
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
@@ -382,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_slots_are_shared_through_the_file),
 		cmocka_unit_test(test_pid_file),
 		cmocka_unit_test(test_names_of_ids),
+		cmocka_unit_test(test_names_of_ids_that_the_system_does_not_know),
 		cmocka_unit_test(test_a_converter_replaces_the_tables_and_never_makes_0),
 	};
 

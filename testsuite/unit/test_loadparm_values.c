@@ -163,6 +163,7 @@ static void test_malformed_values_disable_their_module_alone(void **state)
 	static const char *const bad[] = {
 		"read only = maybe", "read only = on", "max connections = many", "max verbosity = 7x", "use chroot = perhaps",
 		"hosts deny = 10.0.0.0/33", "outgoing chmod = zz", "real file prefix = relative/path", "timeout = 99999999999",
+		"attr snapshot = relative/file", "attr snapshot fallback = maybe", "attr snapshot max age = -1",
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -175,6 +176,46 @@ static void test_malformed_values_disable_their_module_alone(void **state)
 		assert_true(module_of(*state, "bad")->read_only);
 		free(text);
 	}
+}
+
+static void test_snapshot_parameters(void **state)
+{
+	const struct module *module;
+
+	assert_non_null(load(*state, "attr snapshot max age = 3600\n[a]\nattr snapshot = /s/%RSYNC_MODULE_NAME%/\n"
+			     "attr snapshot fallback = Refuse\n[b]\nAttrSnapshotFallback = walk\n"));
+	module = module_of(*state, "a");
+	assert_string_equal(module->attr_snapshot, "/s/%RSYNC_MODULE_NAME%");
+	assert_int_equal(module->attr_snapshot_fallback, SNAPSHOT_FALLBACK_REFUSE);
+	assert_int_equal(module->attr_snapshot_max_age, 3600);
+	module = module_of(*state, "b");
+	assert_string_equal(module->attr_snapshot, "");
+	assert_int_equal(module->attr_snapshot_fallback, SNAPSHOT_FALLBACK_WALK);
+}
+
+static void test_a_module_has_a_snapshot_or_a_prefix(void **state)
+{
+	static const char text[] = "attr snapshot = /s\n[a]\nreal file prefix = /\n"
+				   "[b]\nattr snapshot =\nreal file prefix = /\n[c]\n";
+	static const enum config_mode modes[] = { CONFIG_CHECK, CONFIG_SESSION };
+
+	for (size_t i = 0; i < 2; i++) {
+		assert_non_null(load_as(*state, modes[i], NULL, 0, text));
+		assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 0), "\"a\" has both"));
+		assert_true(module_of(*state, "a")->disabled);
+		assert_false(module_of(*state, "b")->disabled);
+		assert_false(module_of(*state, "c")->disabled);
+	}
+}
+
+static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
+{
+	const struct fixture *fixture = *state;
+
+	assert_non_null(load(*state, "[a]\nattr snapshot = /s\nread only = no\n"));
+	assert_non_null(strstr(only_problem(*state, CONFIG_NOTE, 0), "read only = no"));
+	assert_non_null(load_as(*state, CONFIG_SESSION, NULL, 0, "[a]\nattr snapshot = /s\nread only = no\n"));
+	assert_int_equal(fixture->problems.list.count, 0);
 }
 
 static void test_parameters_of_other_builds_are_named(void **state)
@@ -371,6 +412,9 @@ int main(void)
 		CASE(test_paths_lose_their_trailing_slashes),
 		CASE(test_booleans_and_numbers_take_their_forms),
 		CASE(test_malformed_values_disable_their_module_alone),
+		CASE(test_snapshot_parameters),
+		CASE(test_a_module_has_a_snapshot_or_a_prefix),
+		CASE(test_a_writable_module_with_a_snapshot_is_noted_once),
 		CASE(test_parameters_of_other_builds_are_named),
 		CASE(test_unknown_and_misplaced_lines_are_noted),
 		CASE(test_a_broken_file_serves_nothing),
