@@ -112,6 +112,9 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 
 	if (options->files_from && options->recursive == 1)
 		options->recursive = 0;
+	/* Snapshots are of whole trees; only a listing may want less. */
+	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != ATTR_MODE_LIST)
+		options->recursive = 2;
 	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
 	if (parse->dirs_given >= 0)
 		options->dirs = parse->dirs_given;

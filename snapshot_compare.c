@@ -224,11 +224,11 @@ static void tell_entry(const struct walk *walk, const struct pair *pair, struct 
 
 /* --- what is gone --- */
 
-static void tell_gone(struct walk *walk, const struct entries *list, const struct entry *entry, bool replaced)
+static void tell_gone(struct walk *walk, const struct entries *list, const struct entry *entry)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
 	struct snapshot_change change = {
-		.item = ITEM_DELETED, .list = list, .entry = entry, .path = strbuf_text(&walk->path), .replaced = replaced,
+		.item = ITEM_DELETED, .list = list, .entry = entry, .path = strbuf_text(&walk->path),
 		.group = NO_GROUP,
 	};
 
@@ -251,7 +251,7 @@ static void tell_contents_gone(struct walk *walk, uint32_t top)
 		for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
 			strbuf_truncate(&walk->path, length);
 			strbuf_add_path(&walk->path, entry_name(&view, &view.items[i]));
-			tell_gone(walk, &view, &view.items[i], false);
+			tell_gone(walk, &view, &view.items[i]);
 		}
 	}
 	strbuf_free(&walk->path);
@@ -297,7 +297,9 @@ static void step_old(struct walk *walk, struct level *level)
 	set_name(walk, level, level->old, entry);
 	if (entry->dir)
 		tell_contents_gone(walk, entry->dir);
-	tell_gone(walk, level->old, entry, entries_find(level->new, name, !entry_is_dir(entry)) >= 0);
+	/* Whatever makes the new object makes room for it; a list of what to delete would come too late for that. */
+	if (entries_find(level->new, name, !entry_is_dir(entry)) < 0)
+		tell_gone(walk, level->old, entry);
 }
 
 static void step_new(struct walk *walk, struct level *level, const struct entry *old)

@@ -28,13 +28,6 @@ static void note_changed_group(struct diff *diff, uint32_t group)
 	diff->changed_groups.items[group] = 1;
 }
 
-static void list_gone(struct diff *diff, const struct snapshot_change *change)
-{
-	/* What has taken its place is in the way of a list that is worked off too late: rsync makes room itself. */
-	if (!change->replaced)
-		change_report_path(&diff->report, change->path);
-}
-
 /* rsync sets the attributes of the root with whatever name is given to it; "." would mean all that is in it. */
 static bool is_root(const struct snapshot_change *change)
 {
@@ -65,7 +58,7 @@ static void take_change(void *diff_void, const struct snapshot_change *change)
 	if (diff->report.format)
 		change_report(&diff->report, change);
 	else if (diff->gone_only)
-		list_gone(diff, change);
+		change_report_path(&diff->report, change->path);
 	else if (!gone)
 		list_changed(diff, change);
 }

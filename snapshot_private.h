@@ -66,11 +66,11 @@ struct compared_tree {
 };
 
 struct snapshot_change {
-	uint32_t item;               /* ITEM_* as rsync would itemize the step from old to new; ITEM_DELETED; 0: none */
+	/* ITEM_* as rsync would itemize the step from old to new; ITEM_DELETED of names that are there no more; 0: none. */
+	uint32_t item;
 	const struct entries *list;  /* of the newer tree; of the older one if it is deleted */
 	const struct entry *entry;
 	const char *path;            /* below the root; "." for the root itself */
-	bool replaced;               /* deleted: the newer tree has something of another kind under this name */
 	uint32_t group;              /* of the newer tree, or NO_GROUP */
 	bool leads;
 	struct tree_place place;     /* in the newer tree */
