@@ -40,7 +40,8 @@ void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t dir, stru
 	place->entry = &place->view.items[facts.parent_entry];
 }
 
-bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir, unsigned wanted)
+bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir,
+			  unsigned wanted)
 {
 	struct snapshot_place place;
 

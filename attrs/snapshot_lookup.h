@@ -30,6 +30,7 @@ int snapshot_lookup(const struct attr_snapshot *snapshot, const struct fs_creden
 /* The place of directory number `dir`. */
 void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_place *place);
 /* Do the mode bits of directory number `dir` grant this (enum fs_permission)? */
-bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir, unsigned wanted);
+bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir,
+			  unsigned wanted);
 
 #endif

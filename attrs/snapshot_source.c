@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A snapshot in the place of the real tree: what the system calls of source.c would have said, and views of whole directories. */
+/* A snapshot in the place of the real tree: what the system calls of source.c would have said, and views of directories. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -124,7 +124,7 @@ static bool scan_excluded(struct scan *scan, bool is_dir)
 static enum scan_result scan_failed(struct scan *scan, int error)
 {
 	if (scan_excluded(scan, true) || scan_excluded(scan, false))
-		return SCAN_OK;
+		return SCAN_MISSING;
 	if (error == ENOENT) {
 		scan_complain(scan, L_WARNING, "file has vanished: ", "", 0);
 		*scan->io_error |= IOERR_VANISHED;
@@ -428,16 +428,21 @@ static void scan_free(struct scan *scan)
 	strbuf_free(&scan->transfer);
 }
 
-static void scan_start(struct scan *scan, const char *path, const char *transfer_dir)
+/* Names take the place of a ".". */
+static size_t start_path(struct strbuf *sb, const char *directory)
 {
-	strbuf_add_string(&scan->path, path);
-	strbuf_add_string(&scan->transfer, transfer_dir);
-	scan->path_length = scan->path.length;
-	scan->transfer_length = scan->transfer.length;
+	strbuf_add_string(sb, directory);
+	return strcmp(directory, ".") != 0 ? sb->length : 0;
 }
 
-enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd, const char *path,
-				     const char *transfer_dir, struct entries *list, int *io_error)
+static void scan_start(struct scan *scan, const char *path, const char *transfer_dir)
+{
+	scan->path_length = start_path(&scan->path, path);
+	scan->transfer_length = start_path(&scan->transfer, transfer_dir);
+}
+
+enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd,
+				     const char *path, const char *transfer_dir, struct entries *list, int *io_error)
 {
 	struct scan scan = { .source = source, .options = options, .dir_fd = dir_fd, .list = list, .io_error = io_error };
 	int error = errno;

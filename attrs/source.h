@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Where a file list comes from: a live tree, an attr tree (its regular files hold sizes, contents lie below another root),
- * or a snapshot (attrs/snapshot.h). flist.c asks for the entries of one directory or one object; sender.c and local.c ask for content.
- * Neither can tell which kind it is.
+ * or a snapshot (attrs/snapshot.h). flist.c asks for the entries of one directory or one object; sender.c and local.c ask for
+ * content. Neither can tell which kind it is.
  */
 #ifndef ATTRS_SOURCE_H
 #define ATTRS_SOURCE_H
@@ -75,10 +75,10 @@ enum scan_result {
 enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
 				  const char *transfer_dir, struct entries *list, int *io_error);
 
-/* The same of a directory that the caller has opened, and which is closed; dir_fd < 0: errno says why it could not be opened. With
- * SCAN_ERROR and SCAN_VANISHED errno says why. */
-enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd, const char *path,
-				     const char *transfer_dir, struct entries *list, int *io_error);
+/* The same of a directory that the caller has opened, and which is closed; dir_fd < 0: errno says why it could not be opened.
+ * With SCAN_ERROR and SCAN_VANISHED errno says why. Not for a snapshot. */
+enum scan_result attr_source_scan_at(struct attr_source *source, const struct scan_options *options, int dir_fd,
+				     const char *path, const char *transfer_dir, struct entries *list, int *io_error);
 
 /* One object named `name` (entry name) at `path`; `transfer`: its name in the transfer. follow: as for dot arguments and
  * implied parents. */
@@ -104,8 +104,10 @@ int attr_names_next(struct attr_names *names, struct fs_dirent *name);
 void attr_names_finish(struct attr_names *names);
 
 /*
- * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false: attr_source_scan
- * does it. *result as that one's. dir: its number in the snapshot if the caller knows it, else SNAPSHOT_DIR_UNKNOWN.
+ * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false, and nothing
+ * said: attr_source_scan does it. *result as that one's. dir: its number in the snapshot if the caller knows it (then nobody
+ * needs `path`), else SNAPSHOT_DIR_UNKNOWN. transfer_dir is only for filters. Of *view what the options do not ask for
+ * (ENTRY_HARD_LINKED, ENTRY_MOUNT, targets) is there nevertheless.
  */
 #define SNAPSHOT_DIR_UNKNOWN UINT32_MAX
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,

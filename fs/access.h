@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* May this process read an object? Asked of the kernel, or, of an object that is only known by its attributes, of its mode bits. */
+/* May this process read an object? The kernel says, or mode bits where nothing but attributes is known. */
 #ifndef FS_ACCESS_H
 #define FS_ACCESS_H
 
