@@ -63,8 +63,12 @@ static int read_names(int dir_fd, const struct entries *listed, struct entries *
 
 void local_find_surplus(struct task *task)
 {
-	if (!task->dir->fresh && task->dir->fd >= 0 && read_names(task->dir->fd, task->entries, &task->surplus) < 0)
+	if (task->dir->fresh || task->dir->fd < 0)
+		return;
+	if (read_names(task->dir->fd, task->entries, &task->surplus) < 0)
 		task_complain(task, "generator", errno, "", "opendir ", " failed");
+	else
+		task->knows_names = !task->surplus.count;
 }
 
 /* --- one item --- */
@@ -190,6 +194,8 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		delete_failed(deletion, errno, "unlink");
 		outcome = STAYS;
 	}
+	if (outcome == GONE)
+		local_seen_change(local, &st);
 	if (outcome == GONE && reported) {
 		count_deleted(local, st.mode);
 		report_deletion(local->report, strbuf_text(&deletion->path), S_ISDIR(st.mode));

@@ -156,6 +156,7 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	atomic_store(&dir->acl_state, atomic_load(&parent->acl_state));
 	dir->fresh = true;
 	dir->absent = local->dry_run;
+	local_seen_enter(local, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, nothing);
 	if (local->dry_run)
 		return;
@@ -197,6 +198,7 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 		return;
 	}
 	dir->has_entry = true;
+	local_seen_enter(local, dir->node, &dest->st);
 	if (!local->dry_run)
 		dress_directory(local, dir, &dest->st);
 }
@@ -264,6 +266,8 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		skip_contents(local, dir, errno, "delete_file: unlink ");
 		return;
 	}
+	if (decision.make_room)
+		local_seen_change(local, &dest.st);
 	if (quiet)
 		dir->entry.mode = S_IFDIR | 0777;
 	if (decision.action == ACTION_MAKE) {
@@ -292,6 +296,7 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	atomic_store(&dir->touched, local->top_is_new);
 	if (dir->fd >= 0)
 		fs_stat_at_fd(dir->fd, &dest.st);
+	local_seen_enter(local, 0, local->top_is_new ? NULL : &dest.st);
 	if (dot < 0)
 		return;
 	dir->entry = entries->items[dot];
@@ -372,7 +377,7 @@ static bool time_is_off(struct local *local, const struct local_dir *dir, const 
 				 dir->entry.mtime_nsec);
 }
 
-static void finish_now(struct local *local, struct local_dir *dir)
+static void dress_finally(struct local *local, struct local_dir *dir)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
 	struct fs_stat st;
@@ -388,9 +393,16 @@ static void finish_now(struct local *local, struct local_dir *dir)
 		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
 }
 
+static void finish_now(struct local *local, struct local_dir *dir)
+{
+	if (dir->has_entry)
+		dress_finally(local, dir);
+	local_seen_finish(local, dir);
+}
+
 void local_dir_finish(struct local *local, struct local_dir *dir)
 {
-	if (!dir->has_entry || dir->absent || dir->skipped || local->dry_run || dir->fd < 0)
+	if (dir->absent || dir->skipped || local->dry_run || dir->fd < 0 || (!dir->has_entry && !local->seen))
 		return;
 	if (!local->late_dirs || local->single_name) {
 		finish_now(local, dir);

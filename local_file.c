@@ -231,6 +231,7 @@ static void carry_out(struct file_job *job)
 		done = job_make(job);
 	} else {
 		touched = job_touch(job);
+		job->untouched = !touched && !job->decision.item_flags;
 	}
 	if (done)
 		note_item(job, touched, 0);
@@ -260,6 +261,8 @@ static void perform(struct file_job *job)
 		atomic_store(&job->dir->touched, true);
 		job->rules.umask = local_dir_umask(job->local, job->dir);
 	}
+	/* Other kinds may need more than attributes: targets, contents of directories. */
+	job->untouched = job->decision.action == ACTION_SKIP && S_ISREG(job->dest.st.mode);
 	if (job->decision.action == ACTION_SKIP)
 		say_skipped(job);
 	else if (job->decision.action == ACTION_DELETE)
@@ -290,6 +293,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		return;
 	}
 	start_job(&job, task, index);
+	job.turn = turn;
 	if (turn == TURN_HAS_ROOM) {
 		/* What was there counts as there for --existing, although it is gone. */
 		relaxed = *job.rules.options;
@@ -298,6 +302,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	}
 	if (look_at_destination(&job))
 		perform(&job);
+	local_seen_file(&job);
 }
 
 bool local_is_leader_candidate(struct task *task, uint32_t index)
@@ -326,6 +331,7 @@ void local_task_run(struct task *task)
 			return;
 		task->find_surplus = false;
 	}
+	local_seen_start(task);
 	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
 		local_process_entry(task, i, TURN_FIRST);
 }

@@ -147,6 +147,17 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 	report_item(job->local->report, job->node, job->entry, &event, target, 0);
 }
 
+/* The leader has one name more than before, what it replaced one less. */
+static void note_link(struct local *local, struct fs_stat *leader, const struct fs_stat *replaced)
+{
+	if (leader) {
+		leader->nlink++;
+		local_seen_change(local, leader);
+	}
+	if (replaced)
+		local_seen_change(local, replaced);
+}
+
 static void make_link(struct link_job *job)
 {
 	struct local *local = job->local;
@@ -158,14 +169,17 @@ static void make_link(struct link_job *job)
 	uint32_t flags;
 	bool same_kind;
 
+	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
+
 	dest.exists = job->dir_fd >= 0 && fs_lstat_at(job->dir_fd, job->name, &dest.st) == 0;
 	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 	flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
 				  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS);
-	if (leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0 && dest.exists
-	    && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
+	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
+		local_seen_link(local, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
 	} else if (local->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
+		note_link(local, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
 		report_link(job, flags, job->group->path);
 	} else {
 		int error = errno;

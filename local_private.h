@@ -13,6 +13,7 @@
  *   local_dir.c      destination directories           local_write.c   contents and attributes of one file
  *   local_delete.c   deletions                         local_link.c    hard links
  *   local_report.c   what is printed                   local_list.c    listings
+ *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -112,6 +113,8 @@ struct task {
 	bool find_surplus;
 	bool may_delete;              /* no I/O error so far when it was prepared */
 	struct entries surplus;       /* names that the sources do not have, sorted */
+	bool knows_names;             /* the directory has been read, and has no surplus */
+	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see local_seen.c */
 	enum task_state state;        /* under the pool's lock */
 	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
 	uint64_t first_position;      /* of the directory's first entry in the whole list */
@@ -141,6 +144,8 @@ struct link_group {
 struct delayed_delete { char *path; bool is_dir; };
 
 enum { STOP_NONE, STOP_SIGNAL, STOP_WRITE, STOP_REFUSED };
+
+struct seen;
 
 struct local {
 	const struct options *options;
@@ -179,6 +184,10 @@ struct local {
 	struct hashmap link_map;            /* dev, ino -> group + 1 */
 	VEC(struct link_group *) groups;
 	VEC(struct link_group *) late_groups;
+
+	const char *snapshot_file;          /* --attr-snapshot of the destination; NULL: none */
+	struct seen *seen;                  /* for that; NULL: nobody wants to know */
+	struct timespec began;              /* this run, by the calendar */
 
 	atomic_int stop;                    /* STOP_*: no new work */
 	atomic_bool no_unnamed;             /* the file system has no O_TMPFILE */
@@ -229,6 +238,8 @@ struct file_job {
 	struct decide_dest dest;
 	struct decision decision;
 	uint64_t copied;
+	enum turn turn;
+	bool untouched;            /* what was seen of the destination still holds */
 	struct fs_temp *temp;      /* being filled; NULL: none */
 };
 
@@ -278,6 +289,42 @@ void local_link_event(struct local *local, struct task *task, uint32_t index);
 void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed);
 void local_links_finish(struct local *local);
 void local_links_free(struct local *local);
+
+/* --- local_seen.c (main thread, but for what workers say) --- */
+
+/* What was seen of a directory of the destination. */
+struct seen_dir {
+	struct entries entries;  /* complete: as a scan makes them, dir: the node + 1; before: of mode 0 where it is to be looked at */
+	struct fs_stat st;       /* when it was entered (new: all 0); complete: now */
+	bool names_known;        /* the entries had all of its names when it was entered */
+	bool is_complete;
+};
+
+struct seen *local_seen_new(const struct options *options);
+void local_seen_free(struct seen *seen); /* NULL is allowed */
+/* A worker begins with a task, is done with a file (job->untouched is set), or anybody changes or unlinks one of these
+ * attributes: another name of the same file may have been seen before. */
+void local_seen_start(struct task *task);
+void local_seen_file(const struct file_job *job);
+void local_seen_change(struct local *local, const struct fs_stat *st);
+/* A directory is entered, as it was before this run touched it; NULL: it is new. */
+void local_seen_enter(struct local *local, int32_t node, const struct fs_stat *before);
+/* A member of a hard link group is in place. */
+void local_seen_link(struct local *local, int32_t node, uint32_t index, const struct fs_stat *st);
+void local_seen_take(struct local *local, struct task *task);                 /* the task is done */
+void local_seen_finish(struct local *local, const struct local_dir *dir);     /* it has got its last change; its fd is open */
+/* After all: NULL if the directory has to be scanned. */
+struct seen_dir *local_seen_dir(const struct seen *seen, int32_t node);
+/* Look again at names of inodes that have changed since. -1: the directory has to be scanned. */
+int local_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path);
+
+/* --- local_snapshot.c (main thread) --- */
+
+/* Before anything is written: end the process if there can be no snapshot of such a destination; else begin to look. */
+void local_snapshot_begin(struct local *local);
+/* After all: write the snapshot of the destination `given`. The exit code: 0, or 23 and 24 as of a scan; ends the process with 11 if it
+ * cannot be written. */
+int local_snapshot_write(struct local *local, const char *given);
 
 /* --- local_run.c (main thread) --- */
 

@@ -36,6 +36,7 @@ struct task *local_task_new(struct local *local, int32_t node, struct local_dir 
 	task->dir = dir;
 	task->state = TASK_DONE;
 	entries_init(&task->surplus);
+	entries_init(&task->seen);
 	if (dir)
 		local_dir_hold(dir);
 	return task;
@@ -51,6 +52,7 @@ void local_task_free(struct task *task)
 		free(task->events.list.items[i].text);
 	vec_free(&task->events.list);
 	entries_free(&task->surplus);
+	entries_free(&task->seen);
 	free(task->marks);
 	if (task->dir)
 		local_dir_release(task->dir);
@@ -397,6 +399,7 @@ static void finish_front(struct local *local, struct queue *queue)
 		pool_submit(local->pool, task, true);
 	}
 	local_handle_events(local, task);
+	local_seen_take(local, task);
 	add_counts(&local->stats, &task->counts);
 	queue->head = (queue->head + 1) % WINDOW;
 	queue->count--;

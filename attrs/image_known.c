@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Filling an image from what is known of its tree, and from a scan of the rest. */
+#include "attrs/image_known.h"
+
+#include "attrs/image_crew.h"
+#include "lib/alloc.h"
+
+/* The crew comes first: its members get at the rest through it. */
+struct known_crew {
+	struct image_crew crew;
+	const struct image_known *known;
+	_Atomic uint64_t read;
+};
+
+/* The tag is for us: in the end the entry says which directory of the file it is. */
+static uint32_t take_tag(struct known_crew *crew, uint32_t number)
+{
+	struct image *image = crew->crew.image;
+	uint32_t tag = crew->known->root_tag;
+
+	if (!number)
+		return tag;
+	pthread_mutex_lock(&crew->crew.lock);
+	const struct image_dir *dir = image->dirs.items[number];
+	struct entry *entry = &image->dirs.items[dir->parent]->entries.items[dir->parent_entry];
+
+	tag = entry->dir;
+	entry->dir = 0;
+	pthread_mutex_unlock(&crew->crew.lock);
+	return tag;
+}
+
+/* Without -x mount points are entered, but marked for those who will ask for it. */
+static void mark_mount(struct image *image, const struct image_dir *dir)
+{
+	const struct image_dir *parent = image->dirs.items[dir->parent];
+
+	if (dir != parent && dir->dev && dir->dev != parent->dev)
+		parent->entries.items[dir->parent_entry].flags |= ENTRY_MOUNT;
+}
+
+static void put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
+		    const struct fs_stat *st)
+{
+	struct image_crew *crew = worker->crew;
+
+	pthread_mutex_lock(&crew->lock);
+	struct image_dir *dir = crew->image->dirs.items[task->dir];
+
+	dir->entries = *list;
+	image_dir_stat(dir, st);
+	image_add_children(crew->image, task->dir);
+	mark_mount(crew->image, dir);
+	image_read_below(worker, task);
+	pthread_mutex_unlock(&crew->lock);
+}
+
+static void step(struct image_worker *worker, const struct image_task *task)
+{
+	struct known_crew *crew = (struct known_crew *)worker->crew;
+	const struct image_known *known = crew->known;
+	uint32_t tag = take_tag(crew, task->dir);
+	struct entries list;
+	struct fs_stat st;
+
+	entries_init(&list);
+	if (tag && known->give(known->context, tag, strbuf_text(&worker->path), &list, &st)) {
+		image_count_done(worker->crew->scan, list.count);
+		put_dir(worker, task, &list, &st);
+		return;
+	}
+	atomic_fetch_add(&crew->read, 1);
+	image_read_dir(worker, task, image_read_below);
+}
+
+int image_scan_known(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read)
+{
+	struct image_task root = { .dir = 0, .old = IMAGE_NO_OLD };
+	struct known_crew crew = { .known = known };
+
+	image_crew_init(&crew.crew, image, scan);
+	crew.crew.step = step;
+	int result = image_crew_run(&crew.crew, &root);
+
+	image_crew_free(&crew.crew);
+	*read = atomic_load(&crew.read);
+	return result;
+}
