@@ -56,8 +56,8 @@ void image_dir_stat(struct image_dir *dir, const struct fs_stat *st);
 
 /*
  * The entries of directory `dir` are complete: sort what was built, and make a directory for each directory entry
- * (dirs.items[dir]->children, consecutive numbers). A hard-linked entry whose device is not the directory's loses its flag: bind
- * mounts of single files have no group. Not thread-safe: callers lock.
+ * (dirs.items[dir]->children, consecutive numbers). A hard-linked entry whose device is not the directory's loses its flag:
+ * bind mounts of single files have no group. Once for each directory; not thread-safe: callers lock.
  */
 void image_add_children(struct image *image, uint32_t dir);
 /* Path below the root, "" for it, after a reset. */
@@ -68,11 +68,13 @@ struct image_totals { uint64_t entries, bytes; uint32_t dirs; };
 void image_count(const struct image *image, struct image_totals *totals);
 
 /*
- * Write the snapshot over `path`: a temp file in its directory, fsync, rename, fsync of the directory; mode 0644 less the
- * umask. `generation`: 0 takes the next one of the file that it replaces (1 if there is none that can be read). ids: names of owners are
- * looked up and stored; NULL: none are. 0, or -1 with errno and, in `why`, what could not be done, to be followed by the file's
- * name ("cannot write"); the old file then still stands (only if the directory could not be synced the new one does). *size: of
- * the new file. EFBIG: more than 2^32 - 2 entries or side records or 65535 devices. Temp files are those of fs/temp.h.
+ * Write the snapshot over `path` (resolver R2; a symlink there is followed): a new file in the same directory, fsync, rename,
+ * fsync of the directory; mode 0644 less the umask. `generation`: 0 takes the next one of the file that it replaces (1 if
+ * there is none that can be read). ids: names of owners are looked up and stored; NULL: none are. *size: of the new file.
+ *
+ * 0, or -1 with errno and, in `why`, what went wrong, "cannot write it". The old file then still stands; only if nothing but
+ * the fsync of the directory failed the new one does. EFBIG: more than 2^32 - 2 entries or side records, or 65535 devices.
+ * Temp files are those of fs/temp.h, and where the file system can do without them there are none.
  */
 int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,
 			struct strbuf *why);

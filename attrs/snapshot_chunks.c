@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What each chunk of a snapshot holds. Directories that are views of an older snapshot are passed on in whole ranges of it: names,
- * targets and side records count from where the directory's begin, so that only the numbers of directories can differ.
+ * What each chunk of a snapshot holds. Directories that are views of an older snapshot are passed on in whole ranges of it:
+ * names, targets and side records count from where the directory's begin, so that only the numbers of directories can differ.
  */
 #include "attrs/snapshot_chunks.h"
 

@@ -210,11 +210,11 @@ static int check_limits(const struct snapshot_layout *layout, struct strbuf *why
 {
 	strbuf_reset(why);
 	if (layout->entry_count > COUNT_LIMIT)
-		strbuf_add_string(why, "too many files for the attr snapshot");
+		strbuf_add_string(why, "too many files for one attr snapshot");
 	else if (layout->side_count > COUNT_LIMIT)
-		strbuf_add_string(why, "too many symlinks, devices and hard links for the attr snapshot");
+		strbuf_add_string(why, "too many symlinks, devices and hard links for one attr snapshot");
 	else if (layout->devices.count > DEVICE_LIMIT)
-		strbuf_add_string(why, "too many mounted file systems for the attr snapshot");
+		strbuf_add_string(why, "too many mounted file systems for one attr snapshot");
 	else
 		return 0;
 	errno = EFBIG;

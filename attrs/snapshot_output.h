@@ -2,7 +2,8 @@
 /*
  * Where a snapshot's bytes go: a file or memory, through a buffer and a sum. Only the writer includes this.
  *
- * Parts of an older snapshot are lent: neighbours that are lent one after the other go out in one piece, straight from the mapping.
+ * Parts of an older snapshot are lent: neighbours that are lent one after the other go out in one piece, straight from the
+ * mapping.
  */
 #ifndef ATTRS_SNAPSHOT_OUTPUT_H
 #define ATTRS_SNAPSHOT_OUTPUT_H

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "attrs/image.h"
 #include "attrs/snapshot_chunks.h"
@@ -30,7 +29,8 @@ void *attr_snapshot_write_memory(const struct image *image, uint64_t generation,
 		die(EXIT_FILEIO, "rsync: %s", strbuf_text(&why));
 	snapshot_front_plan(&front, &layout);
 	*length = front.header.file_size;
-	unsigned char *memory = aligned_alloc(SNAPSHOT_ALIGNMENT, (*length + SNAPSHOT_ALIGNMENT - 1) & -(size_t)SNAPSHOT_ALIGNMENT);
+	size_t rounded = (*length + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
+	unsigned char *memory = aligned_alloc(SNAPSHOT_ALIGNMENT, rounded);
 
 	if (!memory)
 		die(EXIT_MALLOC, "out of memory: an attr snapshot of %zu bytes", *length);
@@ -50,7 +50,7 @@ static bool read_at(int fd, void *out, size_t size, uint64_t offset)
 	return offset <= INT64_MAX && pread(fd, out, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* Only the facts are looked at: a file of which they are sound is continued even if nothing else is. */
+/* Nothing but the facts is looked at, and no sum: with a damaged file the worst is a number that is not the next one. */
 static uint64_t read_generation(int fd)
 {
 	struct snapshot_header header;
@@ -103,27 +103,28 @@ static int fill(int fd, const struct snapshot_layout *layout, uint64_t *size, st
 	if (!error && lseek(fd, 0, SEEK_SET) < 0)
 		error = errno;
 	if (error || fs_write_all(fd, &front, snapshot_front_length(&front)) < 0)
-		return fail(why, error ? error : errno, "cannot write");
+		return fail(why, error ? error : errno, "cannot write it");
 	if (fsync(fd) < 0)
-		return fail(why, errno, "cannot write to the disk");
+		return fail(why, errno, "cannot bring it to the disk");
 	if (fchmod(fd, 0644 & ~fs_umask()) < 0)
-		return fail(why, errno, "cannot set the mode of");
+		return fail(why, errno, "cannot set its mode");
 	*size = front.header.file_size;
 	return 0;
 }
 
 /* Not even a killed writer leaves anything behind. -1 with EOPNOTSUPP where that cannot be had. */
-static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
+static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size,
+			   struct strbuf *why)
 {
 	struct fs_temp temp;
 	int fd = fs_unnamed_create(dir_fd, 0600);
 
 	if (fd < 0)
-		return fail(why, errno, "cannot make a temp file beside");
+		return fail(why, errno, "cannot make a temp file in its directory");
 	int result = fill(fd, layout, size, why);
 
 	if (!result && fs_temp_reserve(&temp, dir_fd, name) < 0)
-		result = fail(why, errno, "cannot make a temp file beside");
+		result = fail(why, errno, "cannot make a temp file in its directory");
 	if (result < 0) {
 		int error = errno;
 		close(fd);
@@ -133,9 +134,9 @@ static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_l
 	temp.fd = fd;
 	if (fs_unnamed_publish(fd, dir_fd, temp.name) < 0) {
 		fs_temp_discard(&temp);
-		return fail(why, EOPNOTSUPP, "cannot give a name to");
+		return fail(why, EOPNOTSUPP, "cannot give a name to the new file");
 	}
-	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot replace") : 0;
+	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot put the new file in its place") : 0;
 }
 
 static int replace_named(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
@@ -143,14 +144,14 @@ static int replace_named(int dir_fd, const char *name, const struct snapshot_lay
 	struct fs_temp temp;
 
 	if (fs_temp_create(&temp, dir_fd, name) < 0)
-		return fail(why, errno, "cannot make a temp file beside");
+		return fail(why, errno, "cannot make a temp file in its directory");
 	if (fill(temp.fd, layout, size, why) < 0) {
 		int error = errno;
 		fs_temp_discard(&temp);
 		errno = error;
 		return -1;
 	}
-	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot replace") : 0;
+	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot put the new file in its place") : 0;
 }
 
 /* The rename, too, is to survive a crash. A directory that cannot be opened or synced (EINVAL) gives what it can. */
@@ -163,7 +164,7 @@ static int sync_dir(int dir_fd, struct strbuf *why)
 	if (fsync(fd) < 0 && errno != EINVAL)
 		error = errno;
 	close(fd);
-	return error ? fail(why, error, "cannot write the directory to the disk of") : 0;
+	return error ? fail(why, error, "it is written, but its directory cannot be brought to the disk") : 0;
 }
 
 static int check_target(int dir_fd, const char *name, struct strbuf *why)
@@ -171,18 +172,20 @@ static int check_target(int dir_fd, const char *name, struct strbuf *why)
 	struct fs_stat st;
 
 	if (fs_lstat_at(dir_fd, name, &st) < 0)
-		return errno == ENOENT ? 0 : fail(why, errno, "cannot look at");
+		return errno == ENOENT ? 0 : fail(why, errno, "cannot look at it");
 	if (S_ISREG(st.mode))
 		return 0;
-	return fail(why, S_ISDIR(st.mode) ? EISDIR : EINVAL, "refusing to replace what is not a regular file:");
+	return fail(why, S_ISDIR(st.mode) ? EISDIR : EINVAL, "only a regular file is replaced");
 }
 
 static int replace(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
 	int result = replace_unnamed(dir_fd, name, layout, size, why);
 
-	if (result < 0 && errno == EOPNOTSUPP)
+	if (result < 0 && errno == EOPNOTSUPP) {
+		strbuf_reset(why);
 		result = replace_named(dir_fd, name, layout, size, why);
+	}
 	return result < 0 ? result : sync_dir(dir_fd, why);
 }
 
@@ -191,14 +194,16 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 {
 	char name[256];
 	struct snapshot_layout layout;
-	int dir_fd = fs_operator_parent(path, name);
+	int dir_fd = fs_operator_target(path, name);
 
 	if (dir_fd < 0)
-		return fail(why, errno, "cannot open the directory of");
+		return fail(why, errno, "cannot find its directory");
 	int result = check_target(dir_fd, name, why);
 
 	if (!result) {
-		result = snapshot_layout_make(&layout, image, generation ? generation : next_generation(dir_fd, name), ids, why);
+		if (!generation)
+			generation = next_generation(dir_fd, name);
+		result = snapshot_layout_make(&layout, image, generation, ids, why);
 		if (!result)
 			result = replace(dir_fd, name, &layout, size, why);
 		int error = errno;

@@ -23,20 +23,30 @@ int fs_operator_open(const char *path, int flags, mode_t mode)
 	return fs_walk_open(&end, flags, mode);
 }
 
-int fs_operator_parent(const char *path, char leaf[256])
+static int parent_of(const char *path, bool follow, char leaf[256])
 {
 	struct fs_walk_end end;
 
 	if (!*path)
 		return fs_fail(ENOENT);
-	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, false, &end) < 0)
+	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, follow, &end) < 0)
 		return -1;
-	if (end.directory || !strcmp(end.leaf, ".")) {
+	if (end.directory || end.kernel_link || !strcmp(end.leaf, ".")) {
 		close(end.dir_fd);
-		return fs_fail(EISDIR);
+		return fs_fail(end.kernel_link ? EINVAL : EISDIR);
 	}
 	strcpy(leaf, end.leaf);
 	return end.dir_fd;
+}
+
+int fs_operator_parent(const char *path, char leaf[256])
+{
+	return parent_of(path, false, leaf);
+}
+
+int fs_operator_target(const char *path, char leaf[256])
+{
+	return parent_of(path, true, leaf);
 }
 
 int fs_operator_root(struct fs_root *root, const char *path)

@@ -23,6 +23,10 @@ int fs_operator_open(const char *path, int flags, mode_t mode);
  */
 int fs_operator_parent(const char *path, char leaf[256]);
 
+/* The same for a file that is to be replaced: if that component is a symlink, it is the place that the link leads to. EINVAL
+ * for a link of the proc file system. */
+int fs_operator_target(const char *path, char leaf[256]);
+
 /* A directory named by the operator, as a confined root: the destination or source of a local run, a module's path. */
 int fs_operator_root(struct fs_root *root, const char *path);
 
