@@ -191,6 +191,7 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result)
 {
 	struct snapshot_dir_facts facts;
+	struct entries found;
 	size_t length = strlen(transfer_dir);
 
 	(void)io_error; /* what there is to complain about is left to attr_source_scan */
@@ -203,9 +204,10 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 	attr_snapshot_dir(source->snapshot, dir, &facts);
 	if (facts.error || !snapshot_dir_permits(source->snapshot, who_asks(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
 		return false;
-	attr_snapshot_view(source->snapshot, dir, view);
-	if (options->excluded && !wants_all(options, transfer_dir, length, view))
+	attr_snapshot_view(source->snapshot, dir, &found);
+	if (options->excluded && !wants_all(options, transfer_dir, length, &found))
 		return false;
+	*view = found;
 	*result = SCAN_OK;
 	return true;
 }

@@ -28,7 +28,9 @@ struct attr_source {
 	struct fs_root attr_root;    /* what is listed */
 	struct fs_root content_root; /* ATTR_TREE: what is read; else unused */
 	const struct attr_snapshot *snapshot; /* SNAPSHOT; not owned */
-	struct fs_credentials who;   /* SNAPSHOT: whose permissions count; read when first needed, as the process then is */
+	/* SNAPSHOT: whose permissions count. Read when first needed, as the process then is; a local tool that shows the whole
+	 * file sets `known` and `superuser`. */
+	struct fs_credentials who;
 	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
 	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
 	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
@@ -104,10 +106,10 @@ int attr_names_next(struct attr_names *names, struct fs_dirent *name);
 void attr_names_finish(struct attr_names *names);
 
 /*
- * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false, and nothing
- * said: attr_source_scan does it. *result as that one's. dir: its number in the snapshot if the caller knows it (then nobody
- * needs `path`), else SNAPSHOT_DIR_UNKNOWN. transfer_dir is only for filters. Of *view what the options do not ask for
- * (ENTRY_HARD_LINKED, ENTRY_MOUNT, targets) is there nevertheless.
+ * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false, *view
+ * as it was and nothing said: attr_source_scan does it. *result as that one's. dir: its number in the snapshot if the caller
+ * knows it (then nobody needs `path`), else SNAPSHOT_DIR_UNKNOWN. transfer_dir is only for filters. What the options do not
+ * ask for (ENTRY_HARD_LINKED, ENTRY_MOUNT, targets) is in the view nevertheless.
  */
 #define SNAPSHOT_DIR_UNKNOWN UINT32_MAX
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,

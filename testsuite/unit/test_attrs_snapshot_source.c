@@ -642,14 +642,17 @@ static bool check_view(struct attr_source *source, const struct scan_options *op
 {
 	struct strbuf copied = STRBUF_INIT, viewed = STRBUF_INIT;
 	enum scan_result result = SCAN_MISSING;
-	struct entries view;
+	struct entries view = { .count = 12345 };
 	int io_error = 0;
 	bool is_view = attr_source_view(source, options, dir, path, path, &view, &io_error, &result);
 
 	assert_int_equal(io_error, 0);
 	assert_int_equal(messages.count, 0);
-	if (!is_view)
+	if (!is_view) {
+		assert_int_equal(view.count, 12345);
+		assert_null(view.snapshot);
 		return false;
+	}
 	strbuf_addf(&viewed, "result %d io_error %d\n", result, io_error);
 	add_entries(&viewed, options, &view);
 	say_scan(&copied, source, options, path);
