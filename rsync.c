@@ -13,6 +13,7 @@
 #include "local.h"
 #include "options.h"
 #include "server.h"
+#include "snapshot_make.h"
 
 /* The error of options_parse, line by line, and the end. */
 static void refuse_command_line(const struct options *options, char *error, int code)
@@ -75,7 +76,7 @@ static int run_client(struct options *options)
 			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
 			    "only local runs are", options->operands.items[i]);
 	if (options->attr_snapshot && options->operands.count == 1)
-		die(EXIT_UNSUPPORTED, "rsync: --attr-snapshot is not built yet");
+		return snapshot_make_main(options);
 	return local_main(options);
 }
 

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The run that makes an attr snapshot of a directory, or refreshes one: --attr-snapshot=FILE SRC/. */
+/*
+ * The run that makes an attr snapshot of a directory, or refreshes one (--attr-snapshot=FILE SRC/); and the last part
+ * of a local run that makes one of its destination.
+ */
 #ifndef SNAPSHOT_MAKE_H
 #define SNAPSHOT_MAKE_H
 
+#include <time.h>
+
+struct image_known;
 struct options;
 
 /* The exit code: 23 and 24 as of a transfer (the snapshot has been written all the same), 11 if it could not be written. */
 int snapshot_make_main(struct options *options);
+
+/*
+ * After a run: of the directory `tree`, with all that is in it, whatever the run's filters were. known: what need not be
+ * scanned (attrs/image_known.h); NULL: nothing is known. made: when the oldest part of it was seen, by the calendar. The
+ * exit code as above; the file's place has been checked by the caller.
+ */
+int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,
+			    const struct timespec *made);
 
 #endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Making and refreshing an attr snapshot: from the operands to the exit code. */
+#include "snapshot_make.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attrs/image_known.h"
+#include "delta/digest.h"
+#include "fs/chmod.h"
+#include "fs/operator.h"
+#include "fs/temp.h"
+#include "lib/exit.h"
+#include "snapshot_make_private.h"
+#include "wire/session.h"
+
+#define THREADS_LEAST 2
+#define THREADS_MOST 8
+
+/* --- the tree and the file --- */
+
+static bool follows_links(const struct maker *maker)
+{
+	const struct options *options = maker->options;
+
+	return !maker->after_run && (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links);
+}
+
+/* The operand as an absolute name, symlinks and all: absolute filter rules go by it, and messages. */
+static char *absolute_name(const char *operand)
+{
+	struct strbuf name = STRBUF_INIT;
+	char *cwd = *operand == '/' ? NULL : getcwd(NULL, 0);
+
+	strbuf_add_string(&name, cwd ? cwd : "");
+	if (*operand == '/')
+		strbuf_add_string(&name, operand);
+	else if (strcmp(operand, ".") && strcmp(operand, "./"))
+		strbuf_add_path(&name, operand);
+	while (name.length > 1 && name.data[name.length - 1] == '/')
+		strbuf_truncate(&name, name.length - 1);
+	free(cwd);
+	return strbuf_detach(&name);
+}
+
+/* Where the tree really is. The working directory is as before; no thread has been started yet. */
+static char *physical_name(const struct maker *maker)
+{
+	struct fs_root here;
+	char *name = NULL;
+
+	if (fs_root_open(&here, ".") < 0)
+		return xstrdup(maker->shown);
+	if (fchdir(maker->source.attr_root.fd) == 0) {
+		name = getcwd(NULL, 0);
+		if (fchdir(here.fd) < 0)
+			die(EXIT_FILEIO, "rsync: cannot return to the working directory: %s", strerror(errno));
+	}
+	fs_root_close(&here);
+	return name ? name : xstrdup(maker->shown);
+}
+
+static void open_tree(struct maker *maker, const char *tree)
+{
+	struct attr_source *source = &maker->source;
+
+	maker->shown = absolute_name(tree);
+	source->kind = ATTRS_LIVE;
+	source->shown_prefix = maker->shown;
+	if (fs_root_open(&source->attr_root, tree) < 0
+	    || fs_stat_at_fd(source->attr_root.fd, &maker->root_stat) < 0) {
+		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
+		exit_with(EXIT_FILESELECT);
+	}
+	source->attr_root.trusting = follows_links(maker);
+}
+
+/* A snapshot inside its own tree would change the directory that it has just described. */
+static void check_place(const struct maker *maker)
+{
+	const char *file = maker->options->attr_snapshot;
+	char leaf[256];
+	int fd = fs_operator_parent(file, leaf);
+
+	if (fd < 0) {
+		log_errno(L_ERROR, errno, "cannot write the snapshot %s", file);
+		exit_with(EXIT_FILEIO);
+	}
+	if (fs_is_inside(fd, maker->source.attr_root.fd))
+		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", file, maker->shown);
+	close(fd);
+}
+
+static void open_old(struct maker *maker)
+{
+	const char *file = maker->options->attr_snapshot;
+	struct strbuf why = STRBUF_INIT;
+
+	maker->generation = 1;
+	maker->old = attr_snapshot_open(file, &why);
+	if (maker->old)
+		maker->generation = attr_snapshot_facts(maker->old)->generation + 1;
+	else if (errno != ENOENT)
+		log_warning("rsync: the old snapshot %s is of no use: %s", file, why.length ? strbuf_text(&why)
+			    : strerror(errno));
+	strbuf_free(&why);
+}
+
+static bool is_of_this_tree(const struct maker *maker)
+{
+	const struct attr_snapshot_facts *facts = maker->old ? attr_snapshot_facts(maker->old) : NULL;
+
+	return facts && facts->root_dev == maker->root_stat.dev && facts->root_ino == maker->root_stat.ino;
+}
+
+/* --- digests --- */
+
+static void *new_digest(void)
+{
+	return file_digest_new();
+}
+
+static void start_digest(void *digest, enum attr_digest which)
+{
+	file_digest_start_plain(digest, which == ATTR_DIGEST_MD5 ? SUM_MD5 : SUM_XXH128);
+}
+
+static void update_digest(void *digest, const void *data, size_t length)
+{
+	file_digest_update(digest, data, length);
+}
+
+static void finish_digest(void *digest, uint8_t out[16])
+{
+	uint8_t bytes[DIGEST_MAX_LENGTH];
+
+	file_digest_finish(digest, bytes);
+	memcpy(out, bytes, 16);
+}
+
+static void free_digest(void *digest)
+{
+	file_digest_free(digest);
+}
+
+static const struct image_digester digester = { new_digest, start_digest, update_digest, finish_digest, free_digest };
+
+/* --- scanning --- */
+
+static bool is_excluded(void *list, const char *path, bool is_dir)
+{
+	return filter_excludes(list, path, is_dir);
+}
+
+static void enter(void *maker_void, int thread, const char *transfer_dir)
+{
+	struct maker *maker = maker_void;
+
+	filter_set_dir(make_rules_list(maker->rules, thread), transfer_dir);
+}
+
+static void adjust(void *maker_void, struct entry *entry)
+{
+	struct maker *maker = maker_void;
+
+	if (!entry_is_symlink(entry))
+		entry->mode = (uint16_t)chmod_apply(maker->options->chmod, entry->mode);
+}
+
+static void set_scan_options(struct maker *maker, int thread)
+{
+	const struct options *options = maker->options;
+	struct filter_list *list = make_rules_list(maker->rules, thread);
+	struct scan_options *scan = maker->scan.options[thread] = &maker->scan_options[thread];
+
+	scan->atimes = options->atimes > 0;
+	if (maker->after_run)
+		return;
+	scan->copy_links = options->copy_links;
+	scan->copy_dirlinks = options->copy_dirlinks;
+	scan->copy_unsafe_links = options->copy_unsafe_links;
+	scan->one_file_system = options->one_file_system;
+	scan->log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0;
+	scan->log_mounts = options->levels.info[INFO_MOUNT] > 0;
+	scan->excluded = list ? is_excluded : NULL;
+	scan->context = list;
+}
+
+static int count_threads(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return processors < THREADS_LEAST ? THREADS_LEAST : processors > THREADS_MOST ? THREADS_MOST : (int)processors;
+}
+
+static void set_up_scan(struct maker *maker)
+{
+	struct image_scan *scan = &maker->scan;
+	struct filter_list *list;
+
+	scan->threads = count_threads();
+	if (!maker->after_run)
+		maker->rules = make_rules_new(maker->options, &maker->source.attr_root, maker->shown, scan->threads);
+	for (int i = 0; i < scan->threads; i++)
+		set_scan_options(maker, i);
+	scan->source = &maker->source;
+	scan->digester = &digester;
+	/* Only rules of merge files depend on where in the tree the scan is; and with them a refresh has to read more. */
+	list = make_rules_list(maker->rules, 0);
+	scan->enter = list && filter_has_merges(list) ? enter : NULL;
+	scan->adjust = maker->options->chmod && !maker->after_run ? adjust : NULL;
+	scan->context = maker;
+	scan->done = &maker->done;
+	scan->stop = &maker->stop;
+}
+
+static void set_up_image(struct maker *maker)
+{
+	struct image *image = maker->image = image_new();
+
+	image->root_dev = maker->root_stat.dev;
+	image->root_ino = maker->root_stat.ino;
+	image->root_path = physical_name(maker);
+	image->options = make_rules_options(maker->options, maker->rules);
+	image->followed_links = follows_links(maker);
+	image->has_atimes = maker->options->atimes > 0;
+	image->digests = maker->options->attr_digests;
+}
+
+/* Why the old snapshot is not a start; NULL: it is one. `dirs`: unchanged directories are to be believed. */
+static const char *unfit(const struct maker *maker, bool dirs)
+{
+	const struct attr_snapshot_facts *facts;
+
+	if (!maker->old)
+		return "there is no old snapshot that can be read";
+	facts = attr_snapshot_facts(maker->old);
+	if (!is_of_this_tree(maker))
+		return "the old snapshot is of another directory";
+	if (strcmp(facts->options, maker->image->options) != 0)
+		return "the old snapshot was made with other options";
+	if (facts->io_error & IOERR_GENERAL)
+		return "the old snapshot lacks what could not be read then";
+	if (dirs && maker->options->atimes)
+		return "access times change without a trace in directories";
+	if (dirs && follows_links(maker))
+		return "what symlinks point to changes without a trace in directories";
+	return NULL;
+}
+
+static int scan_all(struct maker *maker)
+{
+	int result;
+
+	if (maker->known)
+		return image_scan_known(maker->image, &maker->scan, maker->known, &maker->reread);
+	result = image_scan_all(maker->image, &maker->scan);
+	maker->reread = maker->image->dirs.count;
+	return result;
+}
+
+static int scan_tree(struct maker *maker)
+{
+	const char *how = maker->options->attr_refresh;
+	bool dirs = how && !strcmp(how, "dirs");
+	struct make_paths paths = { VEC_INIT };
+	const char *problem = how ? unfit(maker, dirs) : NULL;
+	int result;
+
+	if (how && !dirs)
+		make_paths_read(maker->options, &paths);
+	if (problem)
+		log_info("full scan: %s", problem);
+	if (!how || problem)
+		result = scan_all(maker);
+	else if (dirs)
+		result = image_refresh_dirs(maker->image, &maker->scan, maker->old, &maker->reread);
+	else
+		result = image_refresh_paths(maker->image, &maker->scan, maker->old, (const char *const *)paths.paths.items,
+					     paths.paths.count, &maker->reread);
+	make_paths_free(&paths);
+	return result;
+}
+
+static void fill_image(struct maker *maker)
+{
+	struct attr_snapshot *old = is_of_this_tree(maker) ? maker->old : NULL;
+	int result = scan_tree(maker);
+
+	if (result == 0 && maker->image->digests)
+		result = image_add_digests(maker->image, &maker->scan, old, &maker->reused_digests, &maker->computed_digests);
+	if (result < 0 && errno == ECANCELED)
+		exit_with(EXIT_SIGNAL);
+	if (result < 0) {
+		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
+		exit_with(EXIT_FILESELECT);
+	}
+	/* Said already. Nothing is better than an empty list. */
+	if (maker->image->dirs.items[0]->error)
+		exit_with(EXIT_PARTIAL);
+}
+
+/* --- the run --- */
+
+static void write_file(struct maker *maker)
+{
+	const struct options *options = maker->options;
+	struct strbuf why = STRBUF_INIT;
+	struct fs_ids *ids;
+
+	if (options->dry_run)
+		return;
+	ids = options->numeric_ids ? NULL : fs_ids_new(NULL, NULL);
+	if (attr_snapshot_write(maker->image, options->attr_snapshot, maker->generation, ids, &maker->size, &why) < 0) {
+		log_errno(L_ERROR, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
+		exit_with(EXIT_FILEIO);
+	}
+	if (ids)
+		fs_ids_free(ids);
+	strbuf_free(&why);
+}
+
+static int exit_code(const struct maker *maker)
+{
+	if (log_saw_xfer_error() || maker->image->io_error & IOERR_GENERAL)
+		return EXIT_PARTIAL;
+	return maker->image->io_error & IOERR_VANISHED ? EXIT_VANISHED : EXIT_OK;
+}
+
+static void clean_up(struct maker *maker)
+{
+	image_free(maker->image);
+	attr_snapshot_close(maker->old);
+	make_rules_free(maker->rules);
+	fs_root_close(&maker->source.attr_root);
+	free(maker->shown);
+	free(maker);
+	fflush(stdout);
+}
+
+static struct maker *maker_new(const struct options *options)
+{
+	struct maker *maker = xcalloc(1, sizeof *maker);
+
+	maker->options = options;
+	clock_gettime(CLOCK_MONOTONIC, &maker->began);
+	return maker;
+}
+
+/* Everything after the checks. */
+static int run(struct maker *maker, const struct timespec *made)
+{
+	int code;
+
+	open_old(maker);
+	set_up_scan(maker);
+	set_up_image(maker);
+	make_watch_start(maker);
+	fill_image(maker);
+	maker->image->made = *made;
+	write_file(maker);
+	make_watch_stop(maker);
+	make_report(maker);
+	code = exit_code(maker);
+	clean_up(maker);
+	return code;
+}
+
+int snapshot_make_main(struct options *options)
+{
+	struct maker *maker = maker_new(options);
+	struct timespec made;
+
+	log_set_role("sender");
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	fs_temp_install();
+	clock_gettime(CLOCK_REALTIME, &made);
+	open_tree(maker, options->operands.items[0]);
+	check_place(maker);
+	return run(maker, &made);
+}
+
+int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,
+			    const struct timespec *made)
+{
+	struct maker *maker = maker_new(options);
+
+	maker->known = known;
+	maker->after_run = true;
+	open_tree(maker, tree);
+	return run(maker, made);
+}
