@@ -326,13 +326,13 @@ static bool check_owner(const struct check *check, uint64_t number, uint64_t *of
 
 	if (end - *offset < sizeof *owner)
 		return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
-	next = (name + owner->length + 1 + 3) & ~(uint64_t)3;
-	if (next > end)
-		return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
 	if (owner->is_group > 1)
 		return bad(check, "chunk owners: owner %" PRIu64 " is neither a user nor a group", number);
 	if (owner->length < 1 || owner->length > NAME_LENGTH_MAX)
 		return bad(check, "chunk owners: owner %" PRIu64 " has a name of %u bytes", number, owner->length);
+	next = (name + owner->length + 1 + 3) & ~(uint64_t)3;
+	if (next > end)
+		return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
 	if (memchr(bytes + name, '\0', owner->length) || !is_zero(bytes, name + owner->length, next))
 		return bad(check, "chunk owners: the name of owner %" PRIu64 " does not end where it should", number);
 	hashmap_put(&check->snapshot->owners, owner->is_group, owner->id, name, &is_new);
@@ -583,7 +583,7 @@ static bool check_root(struct check *check)
 	const struct entry *root = snapshot->entries;
 	struct entry same = *root;
 
-	same.dir = 1; /* what every other directory has */
+	same.dir = entry_is_dir(root); /* as any other directory's */
 	const char *problem = entry_problem(&same);
 
 	if (problem)
