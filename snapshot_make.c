@@ -54,9 +54,11 @@ static char *physical_name(const struct maker *maker)
 	struct fs_root here;
 	char *name = NULL;
 
+	if (maker->source.kind == ATTRS_ATTR_TREE && maker->source.content_root.fd < 0)
+		return xstrdup("");
 	if (fs_root_open(&here, ".") < 0)
 		return xstrdup(maker->shown);
-	if (fchdir(maker->source.attr_root.fd) == 0) {
+	if (fchdir(attr_source_real_root(&maker->source)->fd) == 0) {
 		name = getcwd(NULL, 0);
 		if (fchdir(here.fd) < 0)
 			die(EXIT_FILEIO, "rsync: cannot return to the working directory: %s", strerror(errno));
@@ -65,19 +67,36 @@ static char *physical_name(const struct maker *maker)
 	return name ? name : xstrdup(maker->shown);
 }
 
-static void open_tree(struct maker *maker, const char *tree)
+static void open_root(struct maker *maker, struct fs_root *root, const char *tree)
 {
-	struct attr_source *source = &maker->source;
-
+	free(maker->shown);
 	maker->shown = absolute_name(tree);
-	source->kind = ATTRS_LIVE;
-	source->shown_prefix = maker->shown;
-	if (fs_root_open(&source->attr_root, tree) < 0
-	    || fs_stat_at_fd(source->attr_root.fd, &maker->root_stat) < 0) {
+	maker->source.shown_prefix = maker->shown;
+	if (fs_root_open(root, tree) < 0 || fs_stat_at_fd(root->fd, &maker->root_stat) < 0) {
 		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
 		exit_with(EXIT_FILESELECT);
 	}
-	source->attr_root.trusting = follows_links(maker);
+}
+
+static void open_tree(struct maker *maker, const char *tree)
+{
+	maker->source.kind = ATTRS_LIVE;
+	maker->source.content_root.fd = -1;
+	open_root(maker, &maker->source.attr_root, tree);
+	maker->source.attr_root.trusting = follows_links(maker);
+}
+
+/* real: the tree that it is the attr tree of; NULL: not known, and whatever the stat of the attr tree says is not its. */
+static void open_attr_tree(struct maker *maker, const char *tree, const char *real)
+{
+	maker->source.kind = ATTRS_ATTR_TREE;
+	maker->source.content_root.fd = -1;
+	if (real)
+		open_root(maker, &maker->source.content_root, real);
+	struct fs_stat real_stat = maker->root_stat;
+
+	open_root(maker, &maker->source.attr_root, tree);
+	maker->root_stat = real_stat;
 }
 
 /* A snapshot inside its own tree would change the directory that it has just described. */
@@ -91,7 +110,8 @@ static void check_place(const struct maker *maker)
 		log_errno(L_ERROR, errno, "cannot write the snapshot %s", file);
 		exit_with(EXIT_FILEIO);
 	}
-	if (fs_is_inside(fd, maker->source.attr_root.fd))
+	if (fs_is_inside(fd, maker->source.attr_root.fd)
+	    || (maker->source.content_root.fd >= 0 && fs_is_inside(fd, maker->source.content_root.fd)))
 		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", file, maker->shown);
 	close(fd);
 }
@@ -205,7 +225,8 @@ static void set_up_scan(struct maker *maker)
 
 	scan->threads = count_threads();
 	if (!maker->after_run)
-		maker->rules = make_rules_new(maker->options, &maker->source.attr_root, maker->shown, scan->threads);
+		maker->rules = make_rules_new(maker->options, attr_source_real_root(&maker->source), maker->shown,
+					      scan->threads);
 	for (int i = 0; i < scan->threads; i++)
 		set_scan_options(maker, i);
 	scan->source = &maker->source;
@@ -219,6 +240,18 @@ static void set_up_scan(struct maker *maker)
 	scan->stop = &maker->stop;
 }
 
+/* What stems from an attr tree says so: its inodes are not the real ones, so nothing of it can be kept by a refresh. */
+static char *describe_options(const struct maker *maker)
+{
+	char *options = make_rules_options(maker->options, maker->rules), *whole;
+
+	if (maker->source.kind == ATTRS_LIVE)
+		return options;
+	whole = xasprintf("--attr-from-tree%s%s", *options ? " " : "", options);
+	free(options);
+	return whole;
+}
+
 static void set_up_image(struct maker *maker)
 {
 	struct image *image = maker->image = image_new();
@@ -226,7 +259,7 @@ static void set_up_image(struct maker *maker)
 	image->root_dev = maker->root_stat.dev;
 	image->root_ino = maker->root_stat.ino;
 	image->root_path = physical_name(maker);
-	image->options = make_rules_options(maker->options, maker->rules);
+	image->options = describe_options(maker);
 	image->followed_links = follows_links(maker);
 	image->has_atimes = maker->options->atimes > 0;
 	image->digests = maker->options->attr_digests;
@@ -307,6 +340,18 @@ static void fill_image(struct maker *maker)
 
 /* --- the run --- */
 
+/* Of an attr tree: they would be taken for those of the real directories. */
+static void forget_inodes(struct maker *maker)
+{
+	for (size_t i = 0; maker->source.kind == ATTRS_ATTR_TREE && i < maker->image->dirs.count; i++) {
+		struct image_dir *dir = maker->image->dirs.items[i];
+
+		dir->ino = 0;
+		dir->ctime = 0;
+		dir->ctime_nsec = 0;
+	}
+}
+
 static void write_file(struct maker *maker)
 {
 	const struct options *options = maker->options;
@@ -338,6 +383,8 @@ static void clean_up(struct maker *maker)
 	attr_snapshot_close(maker->old);
 	make_rules_free(maker->rules);
 	fs_root_close(&maker->source.attr_root);
+	if (maker->source.content_root.fd >= 0)
+		fs_root_close(&maker->source.content_root);
 	free(maker->shown);
 	free(maker);
 	fflush(stdout);
@@ -362,6 +409,7 @@ static int run(struct maker *maker, const struct timespec *made)
 	set_up_image(maker);
 	make_watch_start(maker);
 	fill_image(maker);
+	forget_inodes(maker);
 	maker->image->made = *made;
 	write_file(maker);
 	make_watch_stop(maker);
@@ -371,19 +419,47 @@ static int run(struct maker *maker, const struct timespec *made)
 	return code;
 }
 
-int snapshot_make_main(struct options *options)
+static void set_up_process(void)
 {
-	struct maker *maker = maker_new(options);
-	struct timespec made;
-
 	log_set_role("sender");
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	fs_temp_install();
+}
+
+int snapshot_make_main(struct options *options)
+{
+	struct maker *maker = maker_new(options);
+	const struct args *operands = &options->operands;
+	struct timespec made;
+
+	set_up_process();
 	clock_gettime(CLOCK_REALTIME, &made);
-	open_tree(maker, options->operands.items[0]);
+	if (options->attr_mode == ATTR_MODE_FROM_TREE)
+		open_attr_tree(maker, operands->items[0], operands->count > 1 ? operands->items[1] : NULL);
+	else
+		open_tree(maker, operands->items[0]);
 	check_place(maker);
 	return run(maker, &made);
+}
+
+struct image *snapshot_scan_tree(const struct options *options, const char *tree, unsigned digests)
+{
+	struct maker *maker = maker_new(options);
+	struct image *image;
+
+	set_up_process();
+	open_tree(maker, tree);
+	set_up_scan(maker);
+	set_up_image(maker);
+	maker->image->digests = digests;
+	make_watch_start(maker);
+	fill_image(maker);
+	make_watch_stop(maker);
+	image = maker->image;
+	maker->image = NULL;
+	clean_up(maker);
+	return image;
 }
 
 int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,

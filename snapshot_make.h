@@ -8,11 +8,21 @@
 
 #include <time.h>
 
+struct image;
 struct image_known;
 struct options;
 
-/* The exit code: 23 and 24 as of a transfer (the snapshot has been written all the same), 11 if it could not be written. */
+/*
+ * The operand is a directory; with --attr-from-tree an attr tree and, perhaps, the real one behind it. The exit code: 23 and 24
+ * as of a transfer (the snapshot has been written all the same), 11 if it could not be written.
+ */
 int snapshot_make_main(struct options *options);
+
+/*
+ * The directory `tree` as that run would see it, with the same rules and threads; `digests` (enum attr_digest) are computed.
+ * Ends the process if it cannot be looked at. image_free() it.
+ */
+struct image *snapshot_scan_tree(const struct options *options, const char *tree, unsigned digests);
 
 /*
  * After a run: of the directory `tree`, with all that is in it, whatever the run's filters were. known: what need not be
