@@ -102,8 +102,9 @@ void image_add_children(struct image *image, uint32_t dir_number)
 		shrink(&dir->entries);
 		drop_foreign_links(&dir->entries, dir->dev);
 	}
-	for (uint32_t i = 0; i < list->count; i++)
-		dir->child_count += entry_is_dir(&list->items[i]);
+	/* Directories come last. */
+	while (dir->child_count < list->count && entry_is_dir(&list->items[list->count - 1 - dir->child_count]))
+		dir->child_count++;
 	if (dir->child_count)
 		dir->children = xcalloc(dir->child_count, sizeof *dir->children);
 	for (uint32_t i = list->count - dir->child_count; i < list->count; i++) {
