@@ -160,7 +160,7 @@ static bool takes_entries_as_they_are(struct attr_source *source, const struct s
 {
 	if (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links || options->one_file_system)
 		return false;
-	if (options->munge_symlinks || options->origins || source->only_attrs)
+	if (options->origins || source->only_attrs)
 		return false;
 	if (options->atimes && !attr_snapshot_facts(source->snapshot)->has_atimes)
 		return false;
@@ -187,6 +187,15 @@ static bool wants_all(const struct scan_options *options, const char *transfer_d
 	return true;
 }
 
+/* Only such targets are listed otherwise than they are stored. */
+static bool has_munged_target(const struct entries *view)
+{
+	for (uint32_t i = 0; i < view->count && !entry_is_dir(&view->items[i]); i++)
+		if (entry_is_symlink(&view->items[i]) && !strncmp(entry_target(view, &view->items[i]), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
+			return true;
+	return false;
+}
+
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
 		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result)
 {
@@ -205,6 +214,8 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 	if (facts.error || !snapshot_dir_permits(source->snapshot, who_asks(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
 		return false;
 	attr_snapshot_view(source->snapshot, dir, &found);
+	if (options->munge_symlinks && has_munged_target(&found))
+		return false;
 	if (options->excluded && !wants_all(options, transfer_dir, length, &found))
 		return false;
 	*view = found;

@@ -16,8 +16,6 @@
 #include "lib/log.h"
 #include "wire/session.h"
 
-#define MUNGE_PREFIX "/rsyncd-munged/"
-
 void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size)
 {
 	for (int i = 0; i < ATTR_FILE_SIZE; i++)
