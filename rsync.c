@@ -14,6 +14,7 @@
 #include "options.h"
 #include "server.h"
 #include "snapshot_make.h"
+#include "snapshot_tools.h"
 
 /* The error of options_parse, line by line, and the end. */
 static void refuse_command_line(const struct options *options, char *error, int code)
@@ -70,7 +71,7 @@ static int run_client(struct options *options)
 {
 	log_set_sink((struct log_sink){ emit_to_user, options });
 	if (options->attr_mode != ATTR_MODE_NONE)
-		die(EXIT_UNSUPPORTED, "rsync: this use of attr snapshots is not built yet");
+		return snapshot_tool_main(options);
 	for (size_t i = 0; i < options->operands.count; i++)
 		if (argument_is_remote(options->operands.items[i]))
 			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --attr-to-tree TREE and --attr-from-tree TREE [REAL/]: a snapshot from an attr tree, and an attr tree from a snapshot. */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
+#include "snapshot_make.h"
 #include "snapshot_private.h"
 
 /* Nothing of what a snapshot holds is left out: as -aH. */
@@ -37,4 +36,11 @@ int snapshot_to_tree_main(struct options *options)
 	free(guarded);
 	attr_snapshot_close(snapshot);
 	return code;
+}
+
+int snapshot_from_tree_main(struct options *options)
+{
+	if (options->atimes)
+		die(EXIT_SYNTAX, "rsync: an attr tree does not keep the access times that --atimes (-U) asks for");
+	return snapshot_make_main(options);
 }

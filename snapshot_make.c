@@ -340,11 +340,15 @@ static void fill_image(struct maker *maker)
 
 /* --- the run --- */
 
-/* Of an attr tree: they would be taken for those of the real directories. */
-static void forget_inodes(struct maker *maker)
+/* The inodes of an attr tree would be taken for those of the real directories. */
+static void forget_attr_tree(struct maker *maker)
 {
-	for (size_t i = 0; maker->source.kind == ATTRS_ATTR_TREE && i < maker->image->dirs.count; i++) {
-		struct image_dir *dir = maker->image->dirs.items[i];
+	struct image *image = maker->image;
+
+	image->root_dev = maker->root_stat.dev;
+	image->root_ino = maker->root_stat.ino;
+	for (size_t i = 0; i < image->dirs.count; i++) {
+		struct image_dir *dir = image->dirs.items[i];
 
 		dir->ino = 0;
 		dir->ctime = 0;
@@ -409,7 +413,8 @@ static int run(struct maker *maker, const struct timespec *made)
 	set_up_image(maker);
 	make_watch_start(maker);
 	fill_image(maker);
-	forget_inodes(maker);
+	if (maker->source.kind == ATTRS_ATTR_TREE)
+		forget_attr_tree(maker);
 	maker->image->made = *made;
 	write_file(maker);
 	make_watch_stop(maker);
