@@ -89,6 +89,102 @@ static void test_the_words_of_a_local_run(void **state)
 	}
 }
 
+/* --- attr snapshots --- */
+
+static void test_an_attr_snapshot_is_no_listing(void **state)
+{
+	static const struct { const char *line; int recursive; enum attr_mode mode; unsigned digests; } vectors[] = {
+		{ "-a --attr-snapshot=f src/", 1, ATTR_MODE_NONE, 0 },
+		{ "-r --attr-snapshot f --only-send-attrs src/", 2, ATTR_MODE_NONE, 0 },
+		{ "--attr-snapshot=f --attr-refresh=dirs src/", 1, ATTR_MODE_NONE, 0 },
+		{ "-a --attr-snapshot=f --attr-digests=md5 src/", 1, ATTR_MODE_NONE, ATTR_DIGEST_MD5 },
+		{ "-a --attr-snapshot=f --attr-digests=md5,xxh128,md5 s d/", 1, ATTR_MODE_NONE,
+		  ATTR_DIGEST_MD5 | ATTR_DIGEST_XXH128 },
+		{ "-aH --delete --attr-snapshot=f src dst/", 1, ATTR_MODE_NONE, 0 },
+		{ "--attr-list f", 0, ATTR_MODE_LIST, 0 }, { "-r --attr-list f some/path", 2, ATTR_MODE_LIST, 0 },
+		{ "--attr-verify --attr-verify f", 2, ATTR_MODE_VERIFY, 0 }, { "--attr-verify f src/", 2, ATTR_MODE_VERIFY, 0 },
+		{ "--attr-diff -0 --delete old new", 2, ATTR_MODE_DIFF, 0 },
+		{ "--attr-from-tree --attr-snapshot=f tree real", 2, ATTR_MODE_FROM_TREE, 0 },
+		{ "--attr-snapshot=f --attr-to-tree tree", 2, ATTR_MODE_TO_TREE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		struct parsed parsed;
+
+		assert_parses(&parsed, vectors[i].line);
+		assert_false(parsed.options.list_only);
+		assert_int_equal(parsed.options.recursive, vectors[i].recursive);
+		assert_int_equal(parsed.options.attr_mode, vectors[i].mode);
+		assert_int_equal(parsed.options.attr_digests, vectors[i].digests);
+		if (strstr(vectors[i].line, "--attr-snapshot"))
+			assert_string_equal(parsed.options.attr_snapshot, "f");
+		parsed_free(&parsed);
+	}
+}
+
+static void test_attr_options_that_do_not_go_together(void **state)
+{
+	static const struct { const char *line, *error; } vectors[] = {
+		{ "--attr-refresh=dirs s/", "--attr-refresh needs --attr-snapshot=FILE" },
+		{ "--attr-digests=md5 s/", "--attr-digests needs --attr-snapshot=FILE" },
+		{ "-a --attr-snapshot=f --attr-digests=md5, s/", "--attr-digests: \"\" is not one of xxh128 and md5" },
+		{ "-a --attr-snapshot=f --attr-digests=md55 s/", "--attr-digests: \"md55\" is not one of xxh128 and md5" },
+		{ "-a --attr-snapshot=", "--attr-snapshot needs the name of a file" },
+		{ "--attr-snapshot=f s/", "--attr-snapshot is of a whole tree: it needs --recursive (-r or -a)" },
+		{ "-a --attr-snapshot=f a b c/", "--attr-snapshot is of one directory: SRC/, or DEST of one SRC" },
+		{ "-a --attr-snapshot=f", "--attr-snapshot is of one directory: SRC/, or DEST of one SRC" },
+		{ "-aR --attr-snapshot=f a b", "--attr-snapshot cannot be used with --relative" },
+		{ "-a --list-only --attr-snapshot=f a b", "--attr-snapshot cannot be used with --list-only" },
+		{ "-a --files-from=x --attr-snapshot=f a b", "--attr-snapshot cannot be used with --files-from" },
+		{ "-a --attr-snapshot=f --attr-refresh=dirs a b", "--attr-refresh is for runs without a destination" },
+		{ "--attr-list --attr-diff a b", "--attr-list and --attr-diff cannot be used together" },
+		{ "--attr-list --attr-snapshot=f a", "--attr-snapshot cannot be used with --attr-list" },
+		{ "--attr-list --attr-refresh=dirs a", "--attr-refresh cannot be used with --attr-list" },
+		{ "--attr-verify --list-only a", "--list-only cannot be used with --attr-verify" },
+		{ "--attr-diff a", "usage: rsync-huai --attr-diff OLD NEW" },
+		{ "--attr-verify a b c", "usage: rsync-huai --attr-verify FILE [SRC/]" },
+		{ "--attr-to-tree a", "--attr-to-tree needs --attr-snapshot=FILE" },
+	};
+	static const char *const useless[] = {
+		"delete", "checksum", "max-size=1", "min-size=1", "dirs", NULL
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+		assert_fails(vectors[i].line, 1, vectors[i].error);
+	for (size_t i = 0; useless[i]; i++) {
+		char *line = xasprintf("-a --%s --attr-snapshot=f a", useless[i]);
+		char *error = xasprintf("--%.*s cannot be used with --attr-snapshot without a destination",
+					(int)strcspn(useless[i], "="), useless[i]);
+
+		assert_fails(line, 1, error);
+		free(line);
+		free(error);
+	}
+}
+
+/* No peer names a file that the server then writes, on either side. */
+static void test_attr_options_are_not_for_servers(void **state)
+{
+	static const char *const words[] = {
+		"--attr-snapshot=f", "--attr-refresh=dirs", "--attr-digests=md5", "--attr-list", "--attr-verify", "--attr-diff",
+		"--attr-from-tree", "--attr-to-tree",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		for (int sends = 0; sends < 2; sends++) {
+			char *line = xasprintf("--server%s %s . x", sends ? " --sender" : "", words[i]);
+			char *error = xasprintf("on remote machine: %.*s is not supported by this build",
+						(int)strcspn(words[i], "="), words[i]);
+
+			assert_fails(line, 4, error);
+			free(line);
+			free(error);
+		}
+}
+
 static const char *value_for(const struct option_spec *spec)
 {
 	return spec->arg == NO_ARG ? "" : spec->arg == INT_ARG ? "=28" : "=1";
@@ -466,6 +562,9 @@ int main(void)
 		cmocka_unit_test(test_later_words_win),
 		cmocka_unit_test(test_options_and_operands_may_alternate),
 		cmocka_unit_test(test_the_words_of_a_local_run),
+		cmocka_unit_test(test_an_attr_snapshot_is_no_listing),
+		cmocka_unit_test(test_attr_options_that_do_not_go_together),
+		cmocka_unit_test(test_attr_options_are_not_for_servers),
 		cmocka_unit_test(test_what_is_not_built_is_refused_by_name),
 		cmocka_unit_test(test_the_help_is_the_table),
 		cmocka_unit_test(test_negated_delta_is_refused),
