@@ -65,7 +65,7 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 	if (group->leader >= 0)
 		return false;
 	if (place + 1 == group->members.count
-	    || (!task->dir->fresh && !task->dir->absent && local_is_leader_candidate(task, index))) {
+	    || (!task->dir->fresh && task->dir->fd >= 0 && local_is_leader_candidate(task, index))) {
 		group->leader = (int64_t)place;
 		return true;
 	}

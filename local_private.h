@@ -294,7 +294,7 @@ void local_links_free(struct local *local);
 
 /* What was seen of a directory of the destination. */
 struct seen_dir {
-	struct entries entries;  /* complete: as a scan makes them, dir: the node + 1; before: of mode 0 where it is to be looked at */
+	struct entries entries;  /* complete: as of a scan, dir: the node + 1; else of mode 0 where to be looked at */
 	struct fs_stat st;       /* when it was entered (new: all 0); complete: now */
 	bool names_known;        /* the entries had all of its names when it was entered */
 	bool is_complete;
@@ -322,8 +322,8 @@ int local_seen_settle_links(struct seen *seen, struct entries *list, const struc
 
 /* Before anything is written: end the process if there can be no snapshot of such a destination; else begin to look. */
 void local_snapshot_begin(struct local *local);
-/* After all: write the snapshot of the destination `given`. The exit code: 0, or 23 and 24 as of a scan; ends the process with 11 if it
- * cannot be written. */
+/* After all: write the snapshot of the destination `given`. The exit code: 0, or 23 and 24 as of a scan; ends the process
+ * with 11 if it cannot be written. */
 int local_snapshot_write(struct local *local, const char *given);
 
 /* --- local_run.c (main thread) --- */

@@ -2,9 +2,9 @@
 /*
  * What a run has seen of its destination, for the snapshot that it leaves behind (--attr-snapshot=FILE SRC DEST).
  *
- * A worker looks at each destination object to decide what is to be done; if that is nothing, what it saw is how the object will
- * be listed. Whatever else there is in a directory, made, changed, kept although surplus, or never looked at, is looked at
- * when the directory has got its last change. Directories tell their parents what they came to.
+ * A worker looks at each destination object to decide what is to be done; if that is nothing, what it saw is how the object
+ * will be listed. Whatever else there is in a directory, made, changed, kept although surplus, or never looked at, is looked
+ * at when the directory has got its last change. Directories tell their parents what they came to.
  *
  * Hard links make one change show under several names. The inodes that gained or lost a name, or were changed under one of
  * several, are remembered, and at the very end all names of theirs are looked at again.
@@ -369,7 +369,8 @@ static bool is_settled(const struct fs_stat *st)
 /* Has nothing been made or removed in it since it was entered? */
 static bool is_as_before(const struct seen_dir *dir, const struct fs_stat *now)
 {
-	return dir->st.ino == now->ino && dir->st.ctime == now->ctime && dir->st.ctime_nsec == now->ctime_nsec && is_settled(now);
+	return dir->st.ino == now->ino && dir->st.ctime == now->ctime && dir->st.ctime_nsec == now->ctime_nsec
+	       && is_settled(now);
 }
 
 /* A directory that this process cannot read any more is listed as one: by the scan, which says so. */

@@ -10,9 +10,10 @@
 
 struct image_known {
 	/*
-	 * Called in any thread, once for each directory whose entry has a tag (entry.dir, given with the entries of the directory
-	 * above it; 0: none). `path` is below the root, "" for it. true: *list (empty before) has what a scan would make of it, in
-	 * wire order, and *st is the directory's state from before its names were read. false: it is not known after all.
+	 * Called in any thread, once for each directory whose entry has a tag (entry.dir, given with the entries of the
+	 * directory above it; 0: none). `path` is below the root, "" for it. true: *list (empty before) has what a scan would
+	 * make of it, in wire order, and *st is the directory's state from before its names were read. false: it is not known
+	 * after all.
 	 */
 	bool (*give)(void *context, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st);
 	void *context;
