@@ -104,10 +104,10 @@ static int fill(int fd, const struct snapshot_layout *layout, uint64_t *size, st
 		error = errno;
 	if (error || fs_write_all(fd, &front, snapshot_front_length(&front)) < 0)
 		return fail(why, error ? error : errno, "cannot write it");
-	if (fsync(fd) < 0)
-		return fail(why, errno, "cannot bring it to the disk");
 	if (fchmod(fd, 0644 & ~fs_umask()) < 0)
 		return fail(why, errno, "cannot set its mode");
+	if (fsync(fd) < 0)
+		return fail(why, errno, "cannot bring it to the disk");
 	*size = front.header.file_size;
 	return 0;
 }
@@ -123,18 +123,14 @@ static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_l
 		return fail(why, errno, "cannot make a temp file in its directory");
 	int result = fill(fd, layout, size, why);
 
-	if (!result && fs_temp_reserve(&temp, dir_fd, name) < 0)
-		result = fail(why, errno, "cannot make a temp file in its directory");
+	/* Naming fails for reasons of its own (without /proc, on some file systems): then a file that has had a name may do. */
+	if (!result && fs_temp_name(&temp, dir_fd, name, fd) < 0)
+		result = fail(why, EOPNOTSUPP, "cannot give a name to the new file");
 	if (result < 0) {
 		int error = errno;
 		close(fd);
 		errno = error;
 		return -1;
-	}
-	temp.fd = fd;
-	if (fs_unnamed_publish(fd, dir_fd, temp.name) < 0) {
-		fs_temp_discard(&temp);
-		return fail(why, EOPNOTSUPP, "cannot give a name to the new file");
 	}
 	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot put the new file in its place") : 0;
 }

@@ -23,6 +23,7 @@
 
 #include "fs/error.h"
 #include "fs/root.h"
+#include "fs/unnamed.h"
 #include "lib/exit.h"
 
 #define SLOTS 1024          /* temp files at one time: a few for each thread */
@@ -131,6 +132,7 @@ struct maker {
 	int (*make)(struct fs_temp *temp, const struct maker *maker);
 	const char *text; /* symlink target or old name */
 	int old_dir_fd;
+	int unnamed_fd;
 	mode_t mode;
 	uint32_t major, minor;
 };
@@ -169,6 +171,11 @@ static int make_node(struct fs_temp *temp, const struct maker *maker)
 static int make_link(struct fs_temp *temp, const struct maker *maker)
 {
 	return fs_link_at(maker->old_dir_fd, maker->text, temp->dir_fd, temp->name);
+}
+
+static int make_name(struct fs_temp *temp, const struct maker *maker)
+{
+	return fs_unnamed_publish(maker->unnamed_fd, temp->dir_fd, temp->name);
 }
 
 static int make_nothing(struct fs_temp *temp, const struct maker *maker)
@@ -226,6 +233,14 @@ int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mod
 int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name)
 {
 	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_link, .text = old_name, .old_dir_fd = old_dir_fd });
+}
+
+int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd)
+{
+	if (make_temp(temp, dir_fd, name, &(struct maker){ .make = make_name, .unnamed_fd = fd }) < 0)
+		return -1;
+	temp->fd = fd;
+	return 0;
 }
 
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name)

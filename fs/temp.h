@@ -30,6 +30,8 @@ int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name);
 int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target);
 int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor);
 int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name);
+/* Give a file that is complete and has no name yet (fs/unnamed.h) a temp name; on success `fd` belongs to *temp. */
+int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd);
 /* Reserve just a unique name, for an object that the caller makes under it; fd is -1. */
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
 /*

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "fs/file.h"
+#include "fs/unnamed.h"
 #include "fs_tree.h"
 #include "lib/exit.h"
 
@@ -140,6 +141,45 @@ static void test_symlinks_nodes_and_links(void **state)
 	assert_int_equal(temp.fd, -1);
 	assert_int_equal(entries_of("kinds"), 2);
 	fs_temp_discard(&temp);
+	close(dir);
+}
+
+static void test_an_unnamed_file_gets_its_name_when_it_is_complete(void **state)
+{
+	int dir = fresh_dir("unnamed");
+	struct fs_temp temp;
+
+	(void)state;
+	int fd = fs_unnamed_create(dir, 0600);
+
+	if (fd < 0) {
+		assert_int_equal(errno, EOPNOTSUPP);
+		close(dir);
+		skip();
+	}
+	tree_file("unnamed/f", "old");
+	assert_int_equal(fs_write_all(fd, "new", 3), 0);
+	assert_int_equal(entries_of("unnamed"), 1);
+	assert_int_equal(fs_temp_name(&temp, dir, "f", fd), 0);
+	assert_int_equal(temp.fd, fd);
+	assert_int_equal(entries_of("unnamed"), 2);
+	assert_string_equal(tree_content("unnamed/f"), "old");
+	assert_int_equal(fs_temp_commit(&temp, "f"), 0);
+	assert_int_equal(entries_of("unnamed"), 1);
+	assert_string_equal(tree_content("unnamed/f"), "new");
+
+	/* One that the process ends with is removed; one that comes later gets no name. */
+	fd = fs_unnamed_create(dir, 0600);
+	assert_int_equal(fs_temp_name(&temp, dir, "f", fd), 0);
+	fs_temp_remove_all();
+	assert_int_equal(entries_of("unnamed"), 1);
+	fs_temp_discard(&temp);
+	fd = fs_unnamed_create(dir, 0600);
+	assert_int_equal(fs_temp_name(&temp, dir, "f", fd), -1);
+	assert_int_equal(errno, ECANCELED);
+	assert_int_equal(entries_of("unnamed"), 1);
+	fs_temp_install();
+	close(fd);
 	close(dir);
 }
 
@@ -324,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_file_is_private_and_replaces_atomically),
 		cmocka_unit_test(test_failed_commit_leaves_nothing),
 		cmocka_unit_test(test_symlinks_nodes_and_links),
+		cmocka_unit_test(test_an_unnamed_file_gets_its_name_when_it_is_complete),
 		cmocka_unit_test(test_names_are_unpredictable),
 		cmocka_unit_test(test_remove_all_removes_and_stops),
 		cmocka_unit_test(test_child_leaves_its_parents_files),
