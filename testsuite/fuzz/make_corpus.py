@@ -5,6 +5,8 @@
 Every harness gets, from the sessions of ten releases, the client's bytes as they are, without greeting and arguments, and with
 the multiplexing taken off; and the same cut at a few places, since a harness usually starts in the middle of a session. The first
 byte of a harness's input chooses protocol, role or form, so each seed gets two arbitrary ones in front.
+
+The reader of attr snapshots gets snapshots instead, whose sums the harness sets right.
 """
 import argparse
 import hashlib
@@ -64,23 +66,76 @@ def seeds(captures):
                 yield from (form[cut:cut + LONGEST] for cut in CUTS if cut < len(form))
 
 
+def snapshot_entry(mode, name, text, size=0, flags=0, side=0, number=0):
+    return struct.pack("<QqIHHIIIHHII", size, 1700000000, 5, mode, flags, 1000, 100, name, len(text), 0, side, number)
+
+
+def snapshot_directories(levels):
+    """One chain of directories with a file, a symlink, a device and a hard link in each: dirs, entries, sides, names."""
+    dirs, entries, sides, names = b"", snapshot_entry(0o040755, 0, b"."), b"", b".\0"
+    for level in range(levels):
+        is_last = level == levels - 1
+        dirs += struct.pack("<QQQqIIIIIIIHH", len(entries) // 48, len(names), level + 2, 1600000000, 0, 4 if is_last else 5, 4,
+                            max(level - 1, 0), 4 if level else 0, levels, level * 3, 0, 0)
+        entries += snapshot_entry(0o020666, 0, b"dev", side=1) + snapshot_entry(0o100644, 4, b"file", size=7)
+        entries += snapshot_entry(0o100600, 9, b"hard", size=1, flags=8, side=2) + snapshot_entry(0o120777, 14, b"link", side=3)
+        sides += struct.pack("<IIQ", 1, 3, 0) + struct.pack("<IIQ", 0, 0, 99)
+        sides += struct.pack("<IIQ", 19 if is_last else 23, 4, 0)
+        names += b"dev\0file\0hard\0link\0"
+        if not is_last:
+            entries += snapshot_entry(0o040755, 19, b"sub", size=4096, number=level + 1)
+            names += b"sub\0"
+        names += b"file\0"
+    return dirs, entries, sides, names
+
+
+def snapshot(levels, is_plain):
+    """An attr snapshot, attr-snapshot(5), but for the sums."""
+    dirs, entries, sides, names = snapshot_directories(levels)
+    count = len(entries) // 48
+    facts = struct.pack("<QqIIQQQQIIHHHH", 3, 1700000000, 0, 0, 77, 2, count, 8 * levels, levels, 0, 4, 1, 0, 0)
+    chunks = {b"facts": facts + b"/srv\0v\0\0", b"dirs": dirs, b"entries": entries, b"sides": sides, b"names": names,
+              b"devices": struct.pack("<Q", 77)}
+    if not is_plain:
+        is_file = [entry * 48 + 21 < len(entries) and entries[entry * 48 + 21] >> 4 == 8 for entry in range(count)]
+        chunks[b"owners"] = struct.pack("<IHH", 1000, 0, 3) + b"ann\0" + struct.pack("<IHH", 100, 1, 5) + b"users\0\0\0"
+        chunks[b"atimes"] = b"".join(struct.pack("<q", 1 if file else 0) for file in is_file)
+        chunks[b"origins"] = b"".join(struct.pack("<QqII", 5, 6, 7, 3 if file else 0) for file in is_file)
+        chunks[b"xxh128"] = chunks[b"md5"] = b"0123456789abcdef" * count
+    table, content, start = b"", b"", 32 + 40 * len(chunks)
+    for tag, chunk in chunks.items():
+        content += bytes(-(start + len(content)) % 64)
+        table += struct.pack("<8sQQQII", tag, start + len(content), len(chunk), 0, 1, 0)
+        content += chunk
+    return struct.pack("<8sIIQQ", b"attrsnap", 1, len(chunks), start + len(content), 0) + table + content
+
+
+def snapshot_seeds():
+    """By the first byte, the harness sets sums and length right."""
+    for levels in (1, 2, 5):
+        for is_plain in (False, True):
+            yield b"\3" + snapshot(levels, is_plain)
+
+
+def write_seeds(harness, output, found):
+    directory = os.path.join(output, os.path.basename(harness).removeprefix("fuzz_"))
+    os.makedirs(directory, exist_ok=True)
+    for seed in found:
+        with open(os.path.join(directory, hashlib.sha1(seed).hexdigest()), "wb") as file:
+            file.write(seed)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--captures", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("harness", nargs="+")
     options = parser.parse_args()
-    unique = {}
+    unique = set()
     for seed in seeds(options.captures):
-        digest = hashlib.sha1(seed).digest()
-        for choice in digest[:2]:
-            unique[f"{choice:02x}-{digest.hex()}"] = bytes([choice]) + seed
+        unique.update(bytes([choice]) + seed for choice in hashlib.sha1(seed).digest()[:2])
     for harness in options.harness:
-        directory = os.path.join(options.output, os.path.basename(harness).removeprefix("fuzz_"))
-        os.makedirs(directory, exist_ok=True)
-        for name, seed in unique.items():
-            with open(os.path.join(directory, name), "wb") as file:
-                file.write(seed)
+        write_seeds(harness, options.output, snapshot_seeds() if harness.endswith("attrs_snapshot") else unique)
     print(f"{len(unique)} seeds for {len(options.harness)} harnesses")
 
 
