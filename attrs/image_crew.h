@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The threads that fill an image: each takes a directory from a stack, looks at it and puts what lies below on the stack. The last
- * one put there is the first one taken, so that what was just looked up is still warm. Only image_*.c include this.
+ * The threads that fill an image: each takes a directory from a stack, looks at it and puts what lies below on the stack. The
+ * last one put there is the first one taken, so that what was just looked up is still warm. Only image_*.c include this.
  */
 #ifndef ATTRS_IMAGE_CREW_H
 #define ATTRS_IMAGE_CREW_H
@@ -36,12 +36,11 @@ struct image_crew {
 	const char *const *paths; /* image_refresh_paths: sorted, clean; NULL: image_refresh_dirs */
 	bool read_below;         /* below a directory that was read, everything is */
 	void (*step)(struct image_worker *worker, const struct image_task *task);
-	/* image_refresh_dirs: directories of `old` whose names still hold; one byte for each. Bytes are written by one thread each. */
-	uint8_t *kept;
 	pthread_mutex_t lock;    /* guards all below, and the image's directories */
 	pthread_cond_t work;     /* the stack has grown, or there will be no more */
 	VEC(struct image_task) stack;
 	VEC(uint32_t) scanned;   /* directories of the image that were read */
+	uint8_t *kept;           /* of each directory of `old`: do its names still hold? */
 	int busy;
 	bool cancelled;
 };
@@ -55,7 +54,7 @@ struct image_worker {
 	int io_error;
 };
 
-/* Is the last change of this object long enough ago for another one to give it another ctime? `now`: before it was looked at. */
+/* Is the last change of an object so long ago that another one gives it another ctime? `now`: before it was looked at. */
 bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now);
 
 /* Run body(context, 0) here and body(context, 1...) in other threads, as many as there can be; returns when all have. */
@@ -72,6 +71,10 @@ void image_crew_free(struct image_crew *crew); /* leaves errno alone */
  * entries and its children are in the image, and pushes tasks for these. */
 void image_read_dir(struct image_worker *worker, const struct image_task *task,
 		    void (*follow_up)(struct image_worker *worker, const struct image_task *task));
+/* Its end: what is known of the directory goes into the image. */
+void image_put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
+		   const struct fs_stat *st, int error,
+		   void (*follow_up)(struct image_worker *worker, const struct image_task *task));
 /* A follow_up: read all below. */
 void image_read_below(struct image_worker *worker, const struct image_task *task);
 /* With the lock held. */

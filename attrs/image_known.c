@@ -30,31 +30,6 @@ static uint32_t take_tag(struct known_crew *crew, uint32_t number)
 	return tag;
 }
 
-/* Without -x mount points are entered, but marked for those who will ask for it. */
-static void mark_mount(struct image *image, const struct image_dir *dir)
-{
-	const struct image_dir *parent = image->dirs.items[dir->parent];
-
-	if (dir != parent && dir->dev && dir->dev != parent->dev)
-		parent->entries.items[dir->parent_entry].flags |= ENTRY_MOUNT;
-}
-
-static void put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
-		    const struct fs_stat *st)
-{
-	struct image_crew *crew = worker->crew;
-
-	pthread_mutex_lock(&crew->lock);
-	struct image_dir *dir = crew->image->dirs.items[task->dir];
-
-	dir->entries = *list;
-	image_dir_stat(dir, st);
-	image_add_children(crew->image, task->dir);
-	mark_mount(crew->image, dir);
-	image_read_below(worker, task);
-	pthread_mutex_unlock(&crew->lock);
-}
-
 static void step(struct image_worker *worker, const struct image_task *task)
 {
 	struct known_crew *crew = (struct known_crew *)worker->crew;
@@ -65,8 +40,7 @@ static void step(struct image_worker *worker, const struct image_task *task)
 
 	entries_init(&list);
 	if (tag && known->give(known->context, tag, strbuf_text(&worker->path), &list, &st)) {
-		image_count_done(worker->crew->scan, list.count);
-		put_dir(worker, task, &list, &st);
+		image_put_dir(worker, task, &list, &st, 0, image_read_below);
 		return;
 	}
 	atomic_fetch_add(&crew->read, 1);

@@ -248,6 +248,26 @@ static void mark_mount(struct image *image, const struct image_dir *dir)
 		parent->entries.items[dir->parent_entry].flags |= ENTRY_MOUNT;
 }
 
+void image_put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
+		   const struct fs_stat *st, int error,
+		   void (*follow_up)(struct image_worker *worker, const struct image_task *task))
+{
+	struct image_crew *crew = worker->crew;
+
+	image_count_done(crew->scan, list->count);
+	pthread_mutex_lock(&crew->lock);
+	struct image_dir *dir = crew->image->dirs.items[task->dir];
+
+	dir->entries = *list;
+	dir->error = error;
+	image_dir_stat(dir, st);
+	image_add_children(crew->image, task->dir);
+	mark_mount(crew->image, dir);
+	vec_push(&crew->scanned, task->dir);
+	follow_up(worker, task);
+	pthread_mutex_unlock(&crew->lock);
+}
+
 void image_read_dir(struct image_worker *worker, const struct image_task *task,
 		    void (*follow_up)(struct image_worker *worker, const struct image_task *task))
 {
@@ -259,19 +279,7 @@ void image_read_dir(struct image_worker *worker, const struct image_task *task,
 		crew->scan->enter(crew->scan->context, worker->thread, strbuf_text(&worker->path));
 	read_names(worker, &reading);
 	complete_entries(crew->scan, &reading.list);
-	image_count_done(crew->scan, reading.list.count);
-
-	pthread_mutex_lock(&crew->lock);
-	struct image_dir *dir = crew->image->dirs.items[task->dir];
-
-	dir->entries = reading.list;
-	dir->error = reading.error;
-	image_dir_stat(dir, &reading.st);
-	image_add_children(crew->image, task->dir);
-	mark_mount(crew->image, dir);
-	vec_push(&crew->scanned, task->dir);
-	follow_up(worker, task);
-	pthread_mutex_unlock(&crew->lock);
+	image_put_dir(worker, task, &reading.list, &reading.st, reading.error, follow_up);
 }
 
 bool image_is_closed(const struct image_worker *worker, const struct entry *entry)
