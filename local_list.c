@@ -2,6 +2,7 @@
 /* --list-only, or one operand: the file list itself. */
 #include <string.h>
 
+#include "fs/chmod.h"
 #include "local_private.h"
 #include "ui/listing.h"
 
@@ -9,9 +10,11 @@ static void print_entry(struct local *local, int32_t node, const struct entry *e
 {
 	const struct options *options = local->options;
 	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
+	bool changed = options->chmod && entry->mode && !entry_is_symlink(entry);
+	uint32_t mode = changed ? chmod_apply(options->chmod, entry->mode) : entry->mode;
 
 	flist_entry_path(local->list, node, entry, &path);
-	listing_line(&line, flist_dir(local->list, node)->entries, entry, strbuf_text(&path), options->human_readable,
+	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, strbuf_text(&path), options->human_readable,
 		     options->atimes > 0, options->links);
 	log_info("%s", strbuf_text(&line));
 	strbuf_free(&path);

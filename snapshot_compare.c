@@ -18,6 +18,7 @@ struct level {
 
 struct walk {
 	const struct snapshot_comparison *comparison;
+	bool learns;                     /* the first of two walks: hard links are looked at, nothing is told */
 	VEC(struct level *) levels;
 	struct strbuf path;
 };
@@ -199,11 +200,37 @@ static const struct entry_side *link_side(const struct entries *list, const stru
 	return entry && entry->flags & ENTRY_HARD_LINKED ? entry_any_side(list, entry, room) : NULL;
 }
 
+static bool is_same_kind(const struct pair *pair)
+{
+	return pair->old && (pair->old->mode & S_IFMT) == (pair->new->mode & S_IFMT);
+}
+
+static void learn_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
+{
+	struct entry_side then_room, now_room;
+	const struct entry_side *now = link_side(pair->new_list, pair->new, &now_room);
+	bool existed = now && is_same_kind(pair);
+	const struct entry_side *then = existed ? link_side(pair->old_list, pair->old, &then_room) : NULL;
+
+	if (now)
+		link_groups_learn(walk->comparison->groups, now, place, existed, then);
+}
+
+/* Does the entry of the newer tree lead its group? */
+static void set_group(const struct link_groups *groups, const struct entry_side *now, struct snapshot_change *change)
+{
+	struct tree_place leader;
+
+	change->group = link_groups_find(groups, now);
+	leader = link_groups_leader(groups, change->group);
+	change->leads = leader.dir == change->place.dir && leader.index == change->place.index;
+}
+
 /* An entry of the newer tree; old NULL: it is new. */
 static void tell_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
-	bool same_kind = pair->old && (pair->old->mode & S_IFMT) == (pair->new->mode & S_IFMT);
+	bool same_kind = is_same_kind(pair);
 	struct snapshot_change change = {
 		.item = same_kind ? pair_flags(pair) : new_flags(pair->new), .list = pair->new_list, .entry = pair->new,
 		.group = NO_GROUP, .place = place,
@@ -213,7 +240,7 @@ static void tell_entry(const struct walk *walk, const struct pair *pair, struct 
 	const struct entry_side *then = same_kind ? link_side(pair->old_list, pair->old, &then_room) : NULL;
 
 	if (now)
-		change.group = link_groups_join(comparison->groups, now, place, &change.leads);
+		set_group(comparison->groups, now, &change);
 	if (now || then)
 		add_link_flags(walk, &change, then);
 	if (!change.item && !(now && comparison->all))
@@ -292,7 +319,7 @@ static void step_old(struct walk *walk, struct level *level)
 	const struct entry *entry = &level->old->items[level->old_at++];
 	const char *name = entry_name(level->old, entry);
 
-	if (level->keeps)
+	if (level->keeps || walk->learns)
 		return;
 	set_name(walk, level, level->old, entry);
 	if (entry->dir)
@@ -308,8 +335,12 @@ static void step_new(struct walk *walk, struct level *level, const struct entry 
 	const struct entry *new = &level->new->items[index];
 	struct pair pair = { walk, level->old, level->new, old, new };
 
-	set_name(walk, level, level->new, new);
-	tell_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+	if (walk->learns) {
+		learn_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+	} else {
+		set_name(walk, level, level->new, new);
+		tell_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+	}
 	if (entry_is_dir(new))
 		enter_level(walk, old != NULL, old ? old->dir : 0,
 			    tree_child(&walk->comparison->new, level->new_dir, level->new, index));
@@ -349,14 +380,37 @@ static void compare_roots(struct walk *walk)
 	strbuf_reset(&walk->path);
 }
 
+static void walk_through(struct walk *walk)
+{
+	enter_level(walk, true, 0, 0);
+	while (walk->levels.count)
+		step(walk);
+}
+
+static bool has_links(const struct compared_tree *tree)
+{
+	size_t dirs = tree->image ? tree->image->dirs.count : attr_snapshot_facts(tree->snapshot)->dir_count;
+	struct entries view;
+
+	for (uint32_t dir = 0; dir < dirs; dir++) {
+		const struct entries *list = tree_entries(tree, dir, &view);
+
+		for (uint32_t i = 0; i < list->count; i++)
+			if (list->items[i].flags & ENTRY_HARD_LINKED)
+				return true;
+	}
+	return false;
+}
+
 void snapshot_compare(const struct snapshot_comparison *comparison)
 {
-	struct walk walk = { .comparison = comparison };
+	struct walk walk = { .comparison = comparison, .learns = has_links(&comparison->new) };
 
+	if (walk.learns)
+		walk_through(&walk);
+	walk.learns = false;
 	compare_roots(&walk);
-	enter_level(&walk, true, 0, 0);
-	while (walk.levels.count)
-		step(&walk);
+	walk_through(&walk);
 	vec_free(&walk.levels);
 	strbuf_free(&walk.path);
 }

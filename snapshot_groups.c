@@ -11,7 +11,8 @@
 /* A group of the newer tree. */
 struct link_pair {
 	struct tree_place leader;
-	uint64_t then_dev, then_ino; /* what the leader belonged to in the older tree, both 0 if to nothing */
+	bool is_known;               /* the leader was there in the older tree */
+	uint64_t then_dev, then_ino; /* what it belonged to then, both 0 if to nothing */
 };
 
 struct link_groups {
@@ -33,14 +34,25 @@ void link_groups_free(struct link_groups *groups)
 	free(groups);
 }
 
-uint32_t link_groups_join(struct link_groups *groups, const struct entry_side *side, struct tree_place place, bool *leads)
+void link_groups_learn(struct link_groups *groups, const struct entry_side *now, struct tree_place place, bool existed,
+		       const struct entry_side *then)
 {
-	uint32_t group = (uint32_t)*hashmap_put(&groups->now, side->dev, side->ino, groups->pairs.count, leads);
-	struct link_pair pair = { .leader = place };
+	bool is_new;
+	uint64_t group = *hashmap_put(&groups->now, now->dev, now->ino, groups->pairs.count, &is_new);
+	struct link_pair none = { .is_known = false };
 
-	if (*leads)
-		vec_push(&groups->pairs, pair);
-	return group;
+	if (is_new)
+		vec_push(&groups->pairs, none);
+	if (groups->pairs.items[group].is_known)
+		return;
+	groups->pairs.items[group] = (struct link_pair){
+		.leader = place, .is_known = existed, .then_dev = then ? then->dev : 0, .then_ino = then ? then->ino : 0,
+	};
+}
+
+uint32_t link_groups_find(const struct link_groups *groups, const struct entry_side *now)
+{
+	return (uint32_t)*hashmap_get(&groups->now, now->dev, now->ino);
 }
 
 struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group)
@@ -49,7 +61,7 @@ struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t 
 }
 
 /* Was it linked to the leader that it has now? */
-static bool follows_leader(struct link_groups *groups, const struct entry_side *then, uint32_t group)
+static bool follows_leader(const struct link_groups *groups, const struct entry_side *then, uint32_t group)
 {
 	const struct link_pair *pair = &groups->pairs.items[group];
 
@@ -62,10 +74,6 @@ bool link_groups_differ(struct link_groups *groups, const struct entry_side *the
 
 	if (!then)
 		return differs;
-	if (group != NO_GROUP && leads) {
-		groups->pairs.items[group].then_dev = then->dev;
-		groups->pairs.items[group].then_ino = then->ino;
-	}
 	/* A group that fell apart: all but the first of it have changed. */
 	uint64_t was_with = *hashmap_put(&groups->then, then->dev, then->ino, group, &first);
 

@@ -42,18 +42,22 @@ struct link_groups;
 struct link_groups *link_groups_new(void);
 void link_groups_free(struct link_groups *groups);
 
-enum { NO_GROUP = UINT32_MAX };
 /* Where the newer tree has an entry. */
 struct tree_place { uint32_t dir, index; };
 /*
- * The group of an entry of the newer tree that has several links; made with `place` as its leader if it is the first. *leads:
- * whether it was.
+ * First, of every entry of the newer tree that has several links, in order (now: its side record): the leader of a group is the
+ * first that existed in the older tree, else the last of all. then: what it was linked to, or NULL.
  */
-uint32_t link_groups_join(struct link_groups *groups, const struct entry_side *side, struct tree_place place, bool *leads);
+void link_groups_learn(struct link_groups *groups, const struct entry_side *now, struct tree_place place, bool existed,
+		       const struct entry_side *then);
+
+enum { NO_GROUP = UINT32_MAX };
+/* Of an entry that has been learned. */
+uint32_t link_groups_find(const struct link_groups *groups, const struct entry_side *now);
 struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group);
 /*
- * An entry of both trees: was it linked to others then than now? then: its side record in the older tree if it had several
- * links, else NULL; group: its group now, or NO_GROUP. To be asked of every entry that has several links in either tree.
+ * Then, of every entry of both trees that has several links in either: was it linked to others than now? then: as above; group:
+ * its group now, or NO_GROUP; leads: it is the leader.
  */
 bool link_groups_differ(struct link_groups *groups, const struct entry_side *then, uint32_t group, bool leads);
 

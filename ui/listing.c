@@ -50,20 +50,20 @@ static void add_time(struct strbuf *out, int64_t seconds)
 		strbuf_add_string(out, "(time out of range)");
 }
 
-void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, const char *path, int number_level,
-		  bool with_atime, bool with_target)
+void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, uint32_t mode, const char *path,
+		  int number_level, bool with_atime, bool with_target)
 {
 	struct entry_side expanded;
 	const struct entry_side *side = entry_any_side(list, entry, &expanded);
 	char letters[10], number[64];
 
-	if (!entry->mode) {
+	if (!mode) {
 		strbuf_addf(out, "%-45s %s", "*missing", path);
 		return;
 	}
-	permission_letters(entry->mode, letters);
+	permission_letters(mode, letters);
 	number_format(number, sizeof number, (int64_t)entry->size, number_level);
-	strbuf_addf(out, "%c%s %*s ", kind_letter(entry->mode), letters, number_level > 0 ? 14 : 11, number);
+	strbuf_addf(out, "%c%s %*s ", kind_letter(mode), letters, number_level > 0 ? 14 : 11, number);
 	add_time(out, entry->mtime);
 	if (with_atime) {
 		strbuf_add_char(out, ' ');

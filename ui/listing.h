@@ -8,9 +8,9 @@
 #include "attrs/entry.h"
 #include "lib/strbuf.h"
 
-/* path: transfer name. Appends without newline. */
-void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, const char *path, int number_level,
-		  bool with_atime, bool with_target);
+/* mode: of the entry, perhaps after --chmod; path: transfer name. Appends without newline. */
+void listing_line(struct strbuf *out, const struct entries *list, const struct entry *entry, uint32_t mode, const char *path,
+		  int number_level, bool with_atime, bool with_target);
 
 /* "rwxr-sr-t": the nine permission letters of a mode, as listings and %B show them. 10 bytes with the NUL. */
 void permission_letters(uint32_t mode, char out[10]);

@@ -226,7 +226,7 @@ static void assert_listing(struct entries *list, const char *path, int level, bo
 {
 	struct strbuf out = STRBUF_INIT;
 
-	listing_line(&out, list, &list->items[0], path, level, atime, target);
+	listing_line(&out, list, &list->items[0], list->items[0].mode, path, level, atime, target);
 	assert_string_equal(strbuf_text(&out), expected);
 	strbuf_free(&out);
 }
