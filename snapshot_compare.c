@@ -122,7 +122,8 @@ static uint32_t content_flags(const struct pair *pair)
 	const uint32_t made_anew = ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
 
 	if (entry_is_regular(pair->new))
-		return (pair->old->size != pair->new->size ? ITEM_REPORT_SIZE : 0) | (same_digests(pair) ? 0 : ITEM_REPORT_CHANGE);
+		return (pair->old->size != pair->new->size ? ITEM_REPORT_SIZE : 0)
+		       | (same_digests(pair) ? 0 : ITEM_REPORT_CHANGE);
 	if (entry_is_symlink(pair->new))
 		return strcmp(entry_target(pair->old_list, pair->old), entry_target(pair->new_list, pair->new)) ? made_anew : 0;
 	if (entry_is_device(pair->new))

@@ -29,7 +29,8 @@ static void say_whole(const struct options *options, const char *file, const str
 	char entries[64], dirs[64], bytes[64];
 	int level = options->human_readable;
 
-	log_info("%s: generation %" PRIu64 ", entries: %s, directories: %s, bytes of contents: %s: whole", file, facts->generation,
+	log_info("%s: generation %" PRIu64 ", entries: %s, directories: %s, bytes of contents: %s: whole", file,
+		 facts->generation,
 		 number_format(entries, sizeof entries, (int64_t)facts->entry_count, level),
 		 number_format(dirs, sizeof dirs, (int64_t)facts->dir_count, level),
 		 number_format(bytes, sizeof bytes, (int64_t)facts->content_bytes, level));
