@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Hard links in a refresh: a name that came or went in one directory makes a file in another one, whose directory has not changed,
- * a hard link or a plain file. What can be affected is found by keys and attributes, and then looked at.
+ * Hard links in a refresh: a name that came or went in one directory makes a file in another one, which has not changed, a hard
+ * link or a plain file. What can be affected is found by keys and attributes, and then looked at.
  */
 #include <stdlib.h>
 

@@ -134,8 +134,8 @@ static int compare_paths(const void *a_void, const void *b_void)
 {
 	const char *a = *(const char *const *)a_void, *b = *(const char *const *)b_void;
 
-	while (*a && *a == *b)
-		a++, b++;
+	for (; *a && *a == *b; a++)
+		b++;
 	return rank((unsigned char)*a) - rank((unsigned char)*b);
 }
 
@@ -208,7 +208,7 @@ static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const s
 	return at < 0 ? IMAGE_NO_OLD : view.items[at].dir;
 }
 
-/* With the lock held: what is to be done about child `number`, which is `below->old`, if it is not one of those that are named. */
+/* With the lock held: what is to be done about a sub-directory, below->dir, whose old number is below->old. */
 static void follow_child(struct image_worker *worker, const struct image_task *task, const struct entries *list,
 			 const struct entry *entry, struct image_task *below)
 {
@@ -368,6 +368,7 @@ static bool keep_dir(struct image_worker *worker, const struct image_task *task)
 	struct entries view, copy;
 	uint32_t leading = leading_of(crew->old, task->old);
 
+	entries_init(&copy);
 	attr_snapshot_view(crew->old, task->old, &view);
 	if (crew->paths && !leads_on(crew, task, &view))
 		return false;

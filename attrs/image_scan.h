@@ -44,8 +44,8 @@ struct image_scan {
 	const struct image_digester *digester; /* image_add_digests only */
 };
 
-/* Scan the whole tree below the source's root. 0; -1 with errno if the root cannot be looked at or the scan was stopped. Errors of
- * single directories and names are logged, and collected in image->io_error. */
+/* Scan the whole tree below the source's root. 0; -1 with errno if the root cannot be looked at or the scan was stopped. Errors
+ * of single directories and names are logged, and collected in image->io_error. */
 int image_scan_all(struct image *image, const struct image_scan *scan);
 
 /*
@@ -69,9 +69,9 @@ int image_refresh_paths(struct image *image, const struct image_scan *scan, cons
 
 /*
  * Give every regular file the digests that image->digests asks for: taken from `old` (NULL: none) where size, mtime, ctime and
- * inode are the same, else read. Files that cannot be read (logged) or change meanwhile stay without; the list lacks nothing, so
- * image->io_error is left alone. *reused, *computed: files. Turns views into built entries where something is missing.
- * scan->options[0..] are not used. 0, or -1 with ECANCELED.
+ * inode are the same, else read. Files that cannot be read (logged) or change meanwhile stay without; the list lacks nothing,
+ * so image->io_error is left alone. *reused, *computed: files. Turns views into built entries where something is missing.
+ * scan->options are not used. 0, or -1 with ECANCELED.
  */
 int image_add_digests(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reused,
 		      uint64_t *computed);
