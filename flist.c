@@ -223,14 +223,9 @@ void flist_free(struct flist *list)
 /* What came from a snapshot has its name there. */
 static const char *dir_name(const struct flist *list, const struct flist_dir *dir)
 {
-	struct snapshot_dir_facts facts;
-	struct entries siblings;
-
 	if (dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN)
 		return list->names.data + dir->name;
-	attr_snapshot_dir(list->module_source->snapshot, dir->snapshot_dir, &facts);
-	attr_snapshot_view(list->module_source->snapshot, facts.parent, &siblings);
-	return entry_name(&siblings, &siblings.items[facts.parent_entry]);
+	return attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir);
 }
 
 static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
@@ -240,7 +235,9 @@ static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *
 	if (node <= 0)
 		return;
 	add_dir_path(list, dir->parent, out);
-	strbuf_add_path(out, dir_name(list, dir));
+	if (out->length && out->data[out->length - 1] != '/')
+		strbuf_add_char(out, '/');
+	strbuf_add(out, dir_name(list, dir), dir->name_length);
 }
 
 void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)

@@ -157,7 +157,14 @@ static void compute_flags(struct flist_sender *sender, struct outgoing *out, int
 static size_t common_prefix(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	size_t limit = a_length < b_length ? a_length : b_length, prefix = 0;
+	uint64_t a_word, b_word;
 
+	for (; prefix + sizeof a_word <= limit; prefix += sizeof a_word) {
+		memcpy(&a_word, a + prefix, sizeof a_word);
+		memcpy(&b_word, b + prefix, sizeof b_word);
+		if (a_word != b_word)
+			break;
+	}
 	while (prefix < limit && a[prefix] == b[prefix])
 		prefix++;
 	return prefix;
@@ -190,8 +197,11 @@ static size_t replace_leaf(struct entry_state *state, const char *leaf, size_t l
 	struct strbuf *name = &state->name;
 	size_t same = common_prefix(name->data + state->leaf, name->length - state->leaf, leaf, length);
 
-	strbuf_truncate(name, state->leaf + same);
-	strbuf_add(name, leaf + same, length - same);
+	if (state->leaf + length >= name->capacity)
+		strbuf_reserve(name, length);
+	memcpy(name->data + state->leaf + same, leaf + same, length - same);
+	name->length = state->leaf + length;
+	name->data[name->length] = '\0';
 	return state->leaf + same;
 }
 

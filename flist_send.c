@@ -8,7 +8,9 @@
 #include "flist_send_private.h"
 #include "lib/exit.h"
 
-#define LOOK_AHEAD 1000
+/* Entries that are sent ahead of the list that the peer works on: at least so many (protocol/02 6.4), and how many when it falls
+ * below that. What lies in a snapshot costs neither seeks nor memory, so it goes out in long stretches, with few wake-ups. */
+enum { AHEAD_MIN = 1000, AHEAD_MIN_SNAPSHOT = 10000, AHEAD_FULL_SNAPSHOT = 40000 };
 
 static int64_t now_ns(void)
 {
@@ -188,9 +190,12 @@ static int64_t entries_ahead(const struct flist_sender *sender, int32_t current_
 
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx)
 {
-	if (!sender->session->inc_recurse || sender->eof_sent)
+	bool cheap = sender->list->can_view;
+
+	if (!sender->session->inc_recurse || sender->eof_sent
+	    || entries_ahead(sender, current_ndx) >= (cheap ? AHEAD_MIN_SNAPSHOT : AHEAD_MIN))
 		return;
-	while (entries_ahead(sender, current_ndx) < LOOK_AHEAD && send_next(sender))
+	while (send_next(sender) && entries_ahead(sender, current_ndx) < (cheap ? AHEAD_FULL_SNAPSHOT : AHEAD_MIN))
 		;
 }
 

@@ -218,6 +218,14 @@ void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struc
 	};
 }
 
+const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_t dir)
+{
+	const struct snapshot_dir *parent = &snapshot->dirs[snapshot->dirs[dir].parent];
+	const struct entry *entry = &snapshot->entries[parent->first_entry + snapshot->dirs[dir].parent_entry];
+
+	return snapshot->names + parent->names + entry->name;
+}
+
 void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out)
 {
 	uint32_t chain[PATH_MAX / 2]; /* no path of a snapshot is longer */

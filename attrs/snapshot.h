@@ -76,6 +76,8 @@ void attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir, stru
 void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_dir_facts *facts);
 /* The "." entry of the root as a list of one. */
 void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *view);
+/* Name of a directory other than the root: that of its entry. */
+const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_t dir);
 /* Path below the root, "" for it, after a reset of `out`. */
 void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out);
 
