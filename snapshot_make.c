@@ -48,7 +48,7 @@ static char *absolute_name(const char *operand)
 	return strbuf_detach(&name);
 }
 
-/* Where the tree really is. The working directory is as before; no thread has been started yet. */
+/* Where the tree really is. The working directory is as before; no other thread goes by it. */
 static char *physical_name(const struct maker *maker)
 {
 	struct fs_root here;
@@ -394,12 +394,14 @@ static void clean_up(struct maker *maker)
 	fflush(stdout);
 }
 
-static struct maker *maker_new(const struct options *options)
+static struct maker *maker_new(const struct options *options, bool after_run)
 {
 	struct maker *maker = xcalloc(1, sizeof *maker);
 
 	maker->options = options;
+	maker->after_run = after_run;
 	clock_gettime(CLOCK_MONOTONIC, &maker->began);
+	make_watch_start(maker);
 	return maker;
 }
 
@@ -411,7 +413,6 @@ static int run(struct maker *maker, const struct timespec *made)
 	open_old(maker);
 	set_up_scan(maker);
 	set_up_image(maker);
-	make_watch_start(maker);
 	fill_image(maker);
 	if (maker->source.kind == ATTRS_ATTR_TREE)
 		forget_attr_tree(maker);
@@ -434,11 +435,12 @@ static void set_up_process(void)
 
 int snapshot_make_main(struct options *options)
 {
-	struct maker *maker = maker_new(options);
 	const struct args *operands = &options->operands;
+	struct maker *maker;
 	struct timespec made;
 
 	set_up_process();
+	maker = maker_new(options, false);
 	clock_gettime(CLOCK_REALTIME, &made);
 	if (options->attr_mode == ATTR_MODE_FROM_TREE)
 		open_attr_tree(maker, operands->items[0], operands->count > 1 ? operands->items[1] : NULL);
@@ -450,15 +452,15 @@ int snapshot_make_main(struct options *options)
 
 struct image *snapshot_scan_tree(const struct options *options, const char *tree, unsigned digests)
 {
-	struct maker *maker = maker_new(options);
+	struct maker *maker;
 	struct image *image;
 
 	set_up_process();
+	maker = maker_new(options, false);
 	open_tree(maker, tree);
 	set_up_scan(maker);
 	set_up_image(maker);
 	maker->image->digests = digests;
-	make_watch_start(maker);
 	fill_image(maker);
 	make_watch_stop(maker);
 	image = maker->image;
@@ -470,10 +472,9 @@ struct image *snapshot_scan_tree(const struct options *options, const char *tree
 int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,
 			    const struct timespec *made)
 {
-	struct maker *maker = maker_new(options);
+	struct maker *maker = maker_new(options, true);
 
 	maker->known = known;
-	maker->after_run = true;
 	open_tree(maker, tree);
 	return run(maker, made);
 }
