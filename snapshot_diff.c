@@ -99,7 +99,7 @@ static int finish(struct diff *diff, bool keeps)
 static void refuse_rules(const struct options *options)
 {
 	if (options->filters.count || options->cvs_exclude)
-		die(EXIT_SYNTAX, "rsync: filter rules have no effect on --attr-diff: they are for the run that makes a snapshot");
+		die(EXIT_SYNTAX, "rsync: filter rules have no effect on --attr-diff, but on the run that makes a snapshot");
 }
 
 int snapshot_diff_main(struct options *options)
