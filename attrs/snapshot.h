@@ -29,8 +29,9 @@ struct snapshot_identity {
 
 /*
  * Open the operator's file (resolver R2) and check it. It must be a regular file that belongs to root or to the effective
- * user and that nobody else can write. NULL: errno (EINVAL for what is wrong inside) and in `why` a sentence without the
- * file's name, "chunk names: entry 17 of directory 3 has a slash in its name". The result is immutable: threads may share it.
+ * user and that nobody else can write. NULL: errno (EINVAL for what is wrong inside, EPERM for the owner or the mode, else of
+ * the call that failed) and, appended to `why`, a sentence without the file's name, "chunk names: entry 17 of directory 3
+ * has a slash in its name". The result is immutable: threads may share it. The file must not be shortened while it is open.
  */
 struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why);
 /* The same from memory, for tests and fuzzing; the bytes must be aligned to 64 and stay. No identity. */
@@ -81,7 +82,8 @@ const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_
 /* Path below the root, "" for it, after a reset of `out`. */
 void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out);
 
-/* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `view` is of this snapshot. */
+/* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `entry` is one of the view's own, not a
+ * copy: here, below, and for entry_any_side. */
 const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which);
 /* What tells the file whose digests these were: false without any. */
 bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,

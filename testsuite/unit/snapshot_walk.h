@@ -118,6 +118,11 @@ static inline void snapshot_walk_dir(struct snapshot_walk *walk, uint32_t dir, s
 	attr_snapshot_view(walk->snapshot, dir, &view);
 	attr_snapshot_dir_path(walk->snapshot, dir, path);
 	walk->read += snapshot_read(&facts, sizeof facts) + snapshot_read(view.pool, view.pool_used);
+	if (dir) {
+		const char *slash = strrchr(strbuf_text(path), '/');
+
+		snapshot_require(!strcmp(attr_snapshot_dir_name(walk->snapshot, dir), slash ? slash + 1 : strbuf_text(path)));
+	}
 	snapshot_require(!dir == !path->length && path->length < PATH_MAX && strlen(strbuf_text(path)) == path->length);
 	snapshot_require(facts.leading <= view.count && facts.ctime_nsec < 1000000000);
 	for (uint32_t i = 0; i < view.count; i++) {
