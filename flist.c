@@ -444,7 +444,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 	struct entry *entry = &entries->items[index];
 	struct flist_dir child = {
 		.parent = parent, .parent_entry = index, .first_child = -1, .own_ndx = -1,
-		.name_length = entry->name_length, .flags = entry->flags, .base = entry->root,
+		.name_length = entry->name_length, .flags = entry->flags, .base = entry_root(entries, entry),
 		.group = (uint16_t)(entry->flags & ENTRY_HIDDEN ? 0 : group > UINT16_MAX ? UINT16_MAX : group),
 		.number = list->next_number, .snapshot_dir = SNAPSHOT_DIR_UNKNOWN,
 	};

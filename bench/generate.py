@@ -32,12 +32,12 @@ def generate(root, entries, seed=1):
     open_directories, made, number = [root], 1, 0
     directory_times = []
     while made < entries:
-        # Directories fan out in breadth, ten subdirectories at most, and are filled when their turn comes.
+        # Directories fan out in breadth, so that few lie deeper than five levels, and are filled when their turn comes.
         directory = open_directories[number]
         number += 1
         last = None
         count = max(entries_of(rng), 2)
-        subdirectories = min(count // 2, 1 + (rng.random() < 0.5)) if number > 1 else 12
+        subdirectories = min(count // 2, rng.randint(4, 16)) if number > 1 else 12
         if (len(open_directories) - number) * 25 > entries - made:
             subdirectories = 0
         for _ in range(min(count + subdirectories, entries - made)):

@@ -19,7 +19,8 @@ import harness
 import trees
 
 PROTOCOLS = (27, 28, 29, 30, 31, 32)
-SERVED = ("plain", "layout1", "layout2", "shell")
+SERVED = ("plain", "layout1", "layout2", "snapshot1", "snapshot2", "shell")
+MODULES = SERVED[:-1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +144,7 @@ CASES = [
     Case("odd-names", "-ai", sources=("/odd names/",)),
     Case("one-odd-name", "-ai", sources=("/odd names/sp ace", "/odd names/-dash")),
     Case("dot-dot", "-ai", sources=("/dir/../README",)),
-    Case("above", "-ai", sources=("/../README",), served=("plain", "layout1", "layout2")),
+    Case("above", "-ai", sources=("/../README",), served=MODULES),
     Case("missing", "-ai", sources=("/no-such-file",), core=True),
     Case("missing-and-there", "-ai --delete", sources=("/no-such-file", "/dir/"), before="old"),
     Case("empty-directory", "-ai", sources=("/empty/",), core=True),
@@ -154,7 +155,7 @@ CASES = [
     Case("dirs-delete", "-dlti --delete", sources=("/",), before="old"),
     Case("one-file-system", "-axi"),
     Case("two-file-systems", "-axxi"),
-    Case("relative", "-aRi", sources=("/dir/sub",), core=True, served=SERVED[:3]),
+    Case("relative", "-aRi", sources=("/dir/sub",), core=True, served=MODULES),
     Case("relative-dot", "-aRi", sources=("/dir/./sub/d.iso", "/./p/q")),
     Case("relative-no-implied", "-aRi --no-implied-dirs", sources=("/./dir/sub/d.iso", "/./p/q/r/s"), since=29),
     Case("relative-through-link", "-aRi", sources=("/./link-dir/sub/",)),
@@ -259,6 +260,10 @@ class Site:
         os.makedirs(os.path.join(top, "storage/mirror-attrs"))
         self.attrs = os.path.join(top, "storage/mirror-attrs/foo")
         trees.make_attr_tree(self.mirror, self.attrs)
+        self.snapshots = [os.path.join(top, "snapshot1"), os.path.join(top, "snapshot2")]
+        if harness.HUAI != harness.STOCK:
+            self._make_snapshot(self.snapshots[0], "-U", "--attr-digests=xxh128,md5")
+            self._make_snapshot(self.snapshots[1], "-U")
         # Where a module's root is called by its path in a message, it has another path in ours.
         self.same_place = [(self.attrs, self.mirror), ("/mirror-attrs/foo", "/mirrors/foo")]
         self.remote_shell = harness.make_remote_shell(top)
@@ -268,6 +273,10 @@ class Site:
         target = os.path.join(self.top, name)
         subprocess.run(["cp", "-a", self.mirror, target], check=True)
         return target
+
+    def _make_snapshot(self, path, *words):
+        result = harness.run(harness.HUAI, "-aH", "--only-send-attrs", f"--attr-snapshot={path}", *words, self.mirror + "/")
+        assert result.code == 0, result.text
 
     def _write_lists(self):
         os.mkdir(self.lists)
@@ -282,18 +291,21 @@ class Site:
             trees.write(os.path.join(self.lists, name), content.encode())
 
     def config(self, ours):
-        """The same modules for both daemons; ours lists layout1 and layout2 from the attr tree."""
+        """The same modules for both daemons; ours lists layout1 and layout2 from the attr tree, two others from snapshots."""
         real = ours and harness.HUAI != harness.STOCK
         chroot = "use chroot = yes" if trees.IS_ROOT else "use chroot = no"
         layout1 = f"{self.top}/storage/./mirror-attrs/foo" if real else f"{self.top}/./mirrors/foo"
         layout2 = self.attrs if real else self.mirror
         prefix = self.mirror if real else None
+        snapshots = [[f"attr snapshot = {path}", "attr snapshot fallback = refuse"] if real else [] for path in self.snapshots]
         root = ["uid = 0", "gid = 0"] if trees.IS_ROOT else []
         # Ours has a time-out by default, and tells clients; so that outputs agree, stock gets the same.
         return "timeout = 600\n" + "".join((
             module("plain", self.mirror, None, chroot, "comment = the live tree", *root),
             module("layout1", layout1, prefix, chroot, "comment = attr tree, chroot", *self.nobody),
             module("layout2", layout2, prefix, "use chroot = no", *self.nobody),
+            module("snapshot1", f"{self.top}/./mirrors/foo", None, chroot, "comment = chroot", *self.nobody, *snapshots[0]),
+            module("snapshot2", self.mirror, None, "use chroot = no", *self.nobody, *snapshots[1]),
             module("hidden", layout2, prefix, "use chroot = no", "list = no", *self.nobody),
             module("refusing", layout2, prefix, "use chroot = no", "refuse options = compress checksum", *self.nobody),
             module("denied", layout2, prefix, "use chroot = no", "hosts deny = *"),
