@@ -12,7 +12,6 @@ import harness
 import snapshots
 import trees
 
-needs_root = pytest.mark.skipif(not trees.IS_ROOT, reason="needs root")
 
 
 def huai(*words, code=0, **keywords):
