@@ -84,6 +84,7 @@ static const struct {
 	{ "hardlink-symlinks", true }, { "IPv6", true }, { "atimes", true }, { "batchfiles", false }, { "inplace", true },
 	{ "append", true }, { "ACLs", false }, { "xattrs", false }, { "secluded-args", true }, { "iconv", true },
 	{ "prealloc", true }, { "stop-at", true }, { "crtimes", false }, { "only-send-attrs", true },
+	{ "attr-snapshot", true },
 };
 #define CAPABILITY_COUNT (sizeof capabilities / sizeof *capabilities)
 
