@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <nss.h>
+#endif
 
 #include "daemon_session.h"
 #include "daemon_snapshots.h"
@@ -149,6 +152,11 @@ static void load_before_chroot(void)
 	tzset();
 	getpwuid(0);
 	getgrgid(0);
+#ifdef __GLIBC__
+	/* Asked for an id that it does not know, the C library would load its other ways to look for one, too. */
+	__nss_configure_lookup("passwd", "files");
+	__nss_configure_lookup("group", "files");
+#endif
 }
 
 static void check_munge_directory(struct daemon_session *session)

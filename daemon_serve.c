@@ -183,12 +183,25 @@ static const char *stored_name(const void *context, bool group, uint32_t id)
 	return group ? attr_snapshot_group(context, id) : attr_snapshot_user(context, id);
 }
 
-/* Where this process finds no name for an id, the one that the snapshot's maker found is better than none. */
-static struct fs_ids *names_of_ids(struct daemon_session *session)
+static char *no_name(void *context, const char *kind, const char *text)
 {
-	struct fs_ids *ids = fs_ids_new(session->converter ? converter_ask : NULL, session->converter);
+	(void)context, (void)kind, (void)text;
+	return NULL;
+}
 
-	if (session->source.kind == ATTRS_SNAPSHOT && !session->converter)
+/* Where this process finds no name for an id, the one that the snapshot's maker found is better than none. Where nobody wants
+ * names, not even that of id 0 is looked for in the tree that the process is rooted in: a listing leaves it alone. */
+static struct fs_ids *names_of_ids(struct daemon_session *session, bool numeric)
+{
+	bool snapshot = session->source.kind == ATTRS_SNAPSHOT;
+	struct fs_ids *ids;
+
+	if (session->converter)
+		return fs_ids_new(converter_ask, session->converter);
+	if (snapshot && numeric && session->place.chroot)
+		return fs_ids_new(no_name, NULL);
+	ids = fs_ids_new(NULL, NULL);
+	if (snapshot)
 		fs_ids_set_fallback(ids, stored_name, session->source.snapshot);
 	return ids;
 }
@@ -219,7 +232,7 @@ void daemon_serve(struct daemon_session *session)
 	};
 	server->options = &session->options;
 	server->module = module;
-	server->ids = names_of_ids(session);
+	server->ids = names_of_ids(session, module->numeric_ids);
 	server->startup_error = session->refusal;
 	server->startup_code = session->refusal_code;
 	exit_push_hook(log_broken_end, log);
