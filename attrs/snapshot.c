@@ -214,7 +214,7 @@ void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struc
 		.parent = record->parent, .parent_entry = record->parent_entry,
 		.leading = record->leading, .subtree_end = record->subtree_end, .error = record->error,
 		.dev = snapshot->devices[record->device], .ino = record->ino,
-		.ctime = record->ctime, .ctime_nsec = record->ctime_nsec,
+		.ctime = record->ctime / SNAPSHOT_TIME_UNIT, .ctime_nsec = (uint32_t)(record->ctime % SNAPSHOT_TIME_UNIT),
 	};
 }
 

@@ -550,8 +550,8 @@ static const char *dir_problem(const struct check *check, const struct snapshot_
 		return "does not begin with the side record after those of the directory before";
 	if (dir->device >= snapshot->device_count)
 		return "is on a device that is not in chunk devices";
-	if (dir->ctime_nsec >= NSEC_PER_SEC)
-		return "has more than 999999999 nanoseconds";
+	if (dir->ctime < 0)
+		return "was changed before 1970";
 	return NULL;
 }
 

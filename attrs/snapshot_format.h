@@ -25,6 +25,7 @@
 #define SNAPSHOT_VERSION 1
 #define SNAPSHOT_ALIGNMENT 64
 #define SNAPSHOT_CHUNKS_MAX 64
+#define SNAPSHOT_TIME_UNIT INT64_C(1000000000) /* of a directory's ctime: 1 s */
 
 struct snapshot_header {
 	char magic[8];
@@ -77,11 +78,10 @@ enum snapshot_fact {
 };
 
 struct snapshot_dir {
-	uint64_t first_entry;    /* index of its first entry */
 	uint64_t names;          /* where its names begin; entry.name and a symlink's target count from here */
 	uint64_t ino;
-	int64_t ctime;
-	uint32_t ctime_nsec;
+	int64_t ctime;           /* nanoseconds since the epoch; 0: not known, or not to be relied upon */
+	uint32_t first_entry;    /* index of its first entry */
 	uint32_t count;          /* entries */
 	uint32_t leading;        /* of these, the first so many are not directories */
 	uint32_t parent;         /* 0 for the root */
@@ -112,7 +112,7 @@ struct snapshot_origin {
 
 _Static_assert(sizeof(struct entry) == 48, "entries are part of the format");
 _Static_assert(sizeof(struct snapshot_header) == 32 && sizeof(struct snapshot_chunk) == 40, "the format has no padding");
-_Static_assert(sizeof(struct snapshot_dir) == 64 && sizeof(struct snapshot_side) == 16, "the format has no padding");
+_Static_assert(sizeof(struct snapshot_dir) == 56 && sizeof(struct snapshot_side) == 16, "the format has no padding");
 _Static_assert(sizeof(struct snapshot_facts) == 72 && sizeof(struct snapshot_origin) == 24, "the format has no padding");
 
 #endif

@@ -121,6 +121,14 @@ static void count_parts(struct snapshot_layout *layout, const struct entries *li
 	}
 }
 
+/* A time that no clock of ours gives is one that nobody can rely upon. */
+static int64_t stored_ctime(const struct image_dir *dir)
+{
+	if (dir->ctime < 0 || dir->ctime >= INT64_MAX / SNAPSHOT_TIME_UNIT)
+		return 0;
+	return dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
+}
+
 static void count_dir(struct counting *counting, uint32_t number)
 {
 	struct snapshot_layout *layout = counting->layout;
@@ -128,12 +136,11 @@ static void count_dir(struct counting *counting, uint32_t number)
 	const struct entries *list = &dir->entries;
 	struct snapshot_dir *record = &layout->dirs[number];
 
-	record->first_entry = layout->entry_count;
+	record->first_entry = (uint32_t)layout->entry_count;
 	record->names = layout->name_bytes;
 	record->first_side = (uint32_t)layout->side_count;
 	record->ino = dir->ino;
-	record->ctime = dir->ctime;
-	record->ctime_nsec = dir->ctime_nsec;
+	record->ctime = stored_ctime(dir);
 	record->count = list->count;
 	record->leading = list->count - dir->child_count;
 	record->device = device_index(counting, dir->dev);

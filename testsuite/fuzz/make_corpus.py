@@ -75,7 +75,7 @@ def snapshot_directories(levels):
     dirs, entries, sides, names = b"", snapshot_entry(0o040755, 0, b"."), b"", b".\0"
     for level in range(levels):
         is_last = level == levels - 1
-        dirs += struct.pack("<QQQqIIIIIIIHH", len(entries) // 48, len(names), level + 2, 1600000000, 0, 4 if is_last else 5, 4,
+        dirs += struct.pack("<QQqIIIIIIIHH", len(names), level + 2, 1600000000 * 10**9, len(entries) // 48, 4 if is_last else 5, 4,
                             max(level - 1, 0), 4 if level else 0, levels, level * 3, 0, 0)
         entries += snapshot_entry(0o020666, 0, b"dev", side=1) + snapshot_entry(0o100644, 4, b"file", size=7)
         entries += snapshot_entry(0o100600, 9, b"hard", size=1, flags=8, side=2) + snapshot_entry(0o120777, 14, b"link", side=3)

@@ -37,13 +37,13 @@ class Snapshot:
         return names[at:names.index(b"\0", at)]
 
     def _read_entries(self):
-        dirs = [struct.unpack_from("<QQQqIIIIIIIHH", self.chunks["dirs"], at) for at in range(0, len(self.chunks["dirs"]), 64)]
+        dirs = [struct.unpack_from("<QQqIIIIIIIHH", self.chunks["dirs"], at) for at in range(0, len(self.chunks["dirs"]), 56)]
         devices = struct.unpack(f"<{len(self.chunks['devices']) // 8}Q", self.chunks["devices"])
         paths = [b""] * len(dirs)
         self.entries = {b".": self._entry(0, 0, 0, 0)[1]}
         self.errors = {}
         for number, directory in enumerate(dirs):
-            first, names, _, _, _, count, _, _, _, _, first_side, device, error = directory
+            names, _, _, first, count, _, _, _, _, first_side, device, error = directory
             if error:
                 self.errors[paths[number] or b"."] = error
             for index in range(first, first + count):

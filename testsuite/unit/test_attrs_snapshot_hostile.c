@@ -41,7 +41,7 @@ static const struct field {
 	FIELD("entries", entry, name), FIELD("entries", entry, name_length), FIELD("entries", entry, root),
 	FIELD("entries", entry, side), FIELD("entries", entry, dir),
 	FIELD("dirs", snapshot_dir, first_entry), FIELD("dirs", snapshot_dir, names), FIELD("dirs", snapshot_dir, ino),
-	FIELD("dirs", snapshot_dir, ctime_nsec), FIELD("dirs", snapshot_dir, count), FIELD("dirs", snapshot_dir, leading),
+	FIELD("dirs", snapshot_dir, ctime), FIELD("dirs", snapshot_dir, count), FIELD("dirs", snapshot_dir, leading),
 	FIELD("dirs", snapshot_dir, parent), FIELD("dirs", snapshot_dir, parent_entry),
 	FIELD("dirs", snapshot_dir, subtree_end), FIELD("dirs", snapshot_dir, first_side),
 	FIELD("dirs", snapshot_dir, device), FIELD("dirs", snapshot_dir, error),
