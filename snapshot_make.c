@@ -366,6 +366,8 @@ static void write_file(struct maker *maker)
 		return;
 	ids = options->numeric_ids ? NULL : fs_ids_new(NULL, NULL);
 	if (attr_snapshot_write(maker->image, options->attr_snapshot, maker->generation, ids, &maker->size, &why) < 0) {
+		if (errno == ECANCELED)
+			exit_with(EXIT_SIGNAL);
 		log_errno(L_ERROR, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
 		exit_with(EXIT_FILEIO);
 	}
