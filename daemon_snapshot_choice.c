@@ -68,7 +68,7 @@ static void find(struct daemon_session *session, const char *path, struct snapsh
 {
 	if (session->snapshots && snapshots_find(session->snapshots, session->module->name, path, finding))
 		return;
-	*finding = (struct snapshot_finding){ NULL };
+	*finding = (struct snapshot_finding){ .why = "" };
 	if (*path != '/')
 		strbuf_addf(opened_why, "\"%s\" is not an absolute path", path);
 	else if (!(finding->snapshot = attr_snapshot_open(path, opened_why)) && !opened_why->length)

@@ -288,6 +288,21 @@ static void test_the_configuration_is_followed(void **state)
 	assert_generation(&finding, 7);
 }
 
+static void test_changes_within_one_tick_of_the_clock_are_followed(void **state)
+{
+	const struct fixture *fixture = *state;
+	struct snapshot_finding finding;
+
+	write_snapshot(fixture, "0", 7);
+	write_snapshot(fixture, "1", 8);
+	for (int i = 0; i < 100; i++) {
+		configure(fixture, i % 2 ? "[m]\npath = /srv\nattr snapshot = @/1\n" : "[m]\npath = /srv\nattr snapshot = @/0\n");
+		snapshots_refresh(fixture->snapshots);
+		assert_int_equal(find(fixture, "m", "0", &finding), i % 2 == 0);
+		assert_int_equal(find(fixture, "m", "1", &finding), i % 2 == 1);
+	}
+}
+
 static void test_included_files_are_followed(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -434,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_file_that_is_gone_ends_its_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nothing_makes_the_listener_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_configuration_is_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_changes_within_one_tick_of_the_clock_are_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_included_files_are_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_names_of_modules_are_filled_in_and_others_are_not, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_news_is_told_once, set_up, tear_down),
