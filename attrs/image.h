@@ -74,8 +74,8 @@ void image_count(const struct image *image, struct image_totals *totals);
  *
  * 0, or -1 with errno and, in `why`, what went wrong, "cannot write it". The old file then still stands; only if nothing but
  * the fsync of the directory failed the new one does. EFBIG: more than 2^32 - 2 entries or side records, or 65535 devices.
- * ECANCELED: the process is ending, there is nothing to say. Temp files are those of fs/temp.h, and where the file system can do
- * without them there are none.
+ * ECANCELED: the process is ending, there is nothing to say. Temp files are those of fs/temp.h, and where the file system can
+ * do without them there are none.
  */
 int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,
 			struct strbuf *why);

@@ -263,7 +263,7 @@ static int close_file(struct fs_temp *temp)
 int fs_temp_commit(struct fs_temp *temp, const char *name)
 {
 	if (close_file(temp) < 0 || fs_rename_at(temp->dir_fd, temp->name, temp->dir_fd, name) < 0) {
-		int error = errno;
+		int error = atomic_load(&registry.ending) ? ECANCELED : errno;
 		fs_temp_discard(temp);
 		return fs_fail(error);
 	}

@@ -35,8 +35,8 @@ int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd);
 /* Reserve just a unique name, for an object that the caller makes under it; fd is -1. */
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
 /*
- * Close and rename over `name` in the same directory; on failure the temp file is removed, -1 with errno. A hard link to the
- * file that already has that name is removed as well.
+ * Close and rename over `name` in the same directory; on failure the temp file is removed, -1 with errno (ECANCELED as above).
+ * A hard link to the file that already has that name is removed as well.
  */
 int fs_temp_commit(struct fs_temp *temp, const char *name);
 void fs_temp_discard(struct fs_temp *temp);

@@ -173,7 +173,8 @@ static void test_an_unnamed_file_gets_its_name_when_it_is_complete(void **state)
 	assert_int_equal(fs_temp_name(&temp, dir, "f", fd), 0);
 	fs_temp_remove_all();
 	assert_int_equal(entries_of("unnamed"), 1);
-	fs_temp_discard(&temp);
+	assert_int_equal(fs_temp_commit(&temp, "f"), -1);
+	assert_int_equal(errno, ECANCELED);
 	fd = fs_unnamed_create(dir, 0600);
 	assert_int_equal(fs_temp_name(&temp, dir, "f", fd), -1);
 	assert_int_equal(errno, ECANCELED);
