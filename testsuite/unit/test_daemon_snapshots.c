@@ -296,7 +296,8 @@ static void test_changes_within_one_tick_of_the_clock_are_followed(void **state)
 	write_snapshot(fixture, "0", 7);
 	write_snapshot(fixture, "1", 8);
 	for (int i = 0; i < 100; i++) {
-		configure(fixture, i % 2 ? "[m]\npath = /srv\nattr snapshot = @/1\n" : "[m]\npath = /srv\nattr snapshot = @/0\n");
+		configure(fixture, i % 2 ? "[m]\npath = /srv\nattr snapshot = @/1\n"
+					 : "[m]\npath = /srv\nattr snapshot = @/0\n");
 		snapshots_refresh(fixture->snapshots);
 		assert_int_equal(find(fixture, "m", "0", &finding), i % 2 == 0);
 		assert_int_equal(find(fixture, "m", "1", &finding), i % 2 == 1);
