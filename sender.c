@@ -80,7 +80,8 @@ static void complain(struct sender *sender, const struct request *request, enum 
 }
 
 /* What tells the requested file from others, if other names are going to be linked to it. */
-static const struct entry_side *link_group(const struct sender *sender, const struct request *request, struct entry_side *expanded)
+static const struct entry_side *link_group(const struct sender *sender, const struct request *request,
+					   struct entry_side *expanded)
 {
 	if (!sender->options->hard_links || !(request->pos.entry->flags & ENTRY_HARD_LINKED))
 		return NULL;
