@@ -41,7 +41,7 @@ static uint32_t tree_child(const struct compared_tree *tree, uint32_t dir, const
 	if (!tree->image)
 		return list->items[index].dir;
 	parent = tree->image->dirs.items[dir];
-	return parent->children[index - (list->count - parent->child_count)];
+	return parent->first_child + (index - (list->count - parent->child_count));
 }
 
 static bool tree_is_readable(const struct compared_tree *tree, uint32_t dir)

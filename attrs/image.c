@@ -36,10 +36,8 @@ void image_free(struct image *image)
 {
 	if (!image)
 		return;
-	for (size_t i = 0; i < image->dirs.count; i++) {
+	for (size_t i = 0; i < image->dirs.count; i++)
 		entries_free(&image->dirs.items[i]->entries);
-		free(image->dirs.items[i]->children);
-	}
 	for (size_t i = 0; i < image->dirs.count; i += BLOCK)
 		free(image->dirs.items[i]);
 	vec_free(&image->dirs);
@@ -100,7 +98,6 @@ void image_add_children(struct image *image, uint32_t dir_number)
 	struct image_dir *dir = image->dirs.items[dir_number];
 	const struct entries *list = &dir->entries;
 	struct snapshot_dir_facts facts;
-	uint32_t next = 0;
 
 	if (!list->snapshot) {
 		entries_sort(&dir->entries);
@@ -115,12 +112,9 @@ void image_add_children(struct image *image, uint32_t dir_number)
 	while (!list->snapshot && dir->child_count < list->count &&
 	       entry_is_dir(&list->items[list->count - 1 - dir->child_count]))
 		dir->child_count++;
-	if (dir->child_count)
-		dir->children = xcalloc(dir->child_count, sizeof *dir->children);
-	for (uint32_t i = list->count - dir->child_count; i < list->count; i++) {
-		dir->children[next++] = (uint32_t)image->dirs.count;
+	dir->first_child = (uint32_t)image->dirs.count;
+	for (uint32_t i = list->count - dir->child_count; i < list->count; i++)
 		add_dir(image, dir_number, i);
-	}
 }
 
 static const struct entry *entry_of(const struct image *image, const struct image_dir *dir, const char **name)

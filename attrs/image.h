@@ -22,8 +22,7 @@
 
 struct image_dir {
 	struct entries entries;  /* ENTRY_HARD_LINKED entries have dev and ino in their side records, symlinks their targets */
-	uint32_t *children;      /* numbers of the directory entries' image_dirs, in order; filled by image_add_children */
-	uint32_t child_count;
+	uint32_t first_child, child_count; /* the directory entries' image_dirs, in order; filled by image_add_children */
 	uint32_t parent, parent_entry;
 	int error;               /* errno if its entries could not be read */
 	uint64_t dev, ino;
@@ -56,7 +55,7 @@ void image_dir_stat(struct image_dir *dir, const struct fs_stat *st);
 
 /*
  * The entries of directory `dir` are complete: sort what was built, and make a directory for each directory entry
- * (dirs.items[dir]->children, consecutive numbers). A hard-linked entry whose device is not the directory's loses its flag:
+ * (dirs.items[dir]->first_child and so on). A hard-linked entry whose device is not the directory's loses its flag:
  * bind mounts of single files have no group. Once for each directory; not thread-safe: callers lock.
  */
 void image_add_children(struct image *image, uint32_t dir);

@@ -69,6 +69,17 @@ static void put_view(struct image_crew *crew, uint32_t number, uint32_t old)
 	image_count_done(crew->scan, dir->entries.count);
 }
 
+/* With the numbers in the image of the old directories from `first` on, up to the parent of this one: its number. */
+static uint32_t number_of_child(const struct image_crew *crew, const uint32_t *numbers, uint32_t first, uint32_t child)
+{
+	struct snapshot_dir_facts facts;
+
+	attr_snapshot_dir(crew->old, child, &facts);
+	const struct image_dir *parent = crew->image->dirs.items[numbers[facts.parent - first]];
+
+	return parent->first_child + facts.parent_entry - (parent->entries.count - parent->child_count);
+}
+
 /* With the lock held: so is everything below it. */
 static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
 {
@@ -76,16 +87,12 @@ static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
 
 	attr_snapshot_dir(crew->old, old, &facts);
 	uint32_t count = facts.subtree_end - old;
-	uint32_t *numbers = xcalloc(count, sizeof *numbers); /* in the image, of the old directories from `old` on */
+	uint32_t *numbers = xcalloc(count, sizeof *numbers);
 
-	numbers[0] = number;
 	for (uint32_t i = 0; i < count; i++) {
+		numbers[i] = i ? number_of_child(crew, numbers, old, old + i) : number;
 		put_view(crew, numbers[i], old + i);
 		image_add_children(crew->image, numbers[i]);
-		const struct image_dir *dir = crew->image->dirs.items[numbers[i]];
-
-		for (uint32_t j = 0; j < dir->child_count; j++)
-			numbers[dir->entries.items[dir->entries.count - dir->child_count + j].dir - old] = dir->children[j];
 	}
 	free(numbers);
 }
@@ -208,7 +215,7 @@ static void refresh_below(struct image_worker *worker, const struct image_task *
 
 	for (uint32_t i = dir->child_count; i-- > 0;) {
 		const struct entry *entry = &dir->entries.items[leading + i];
-		struct image_task below = { .dir = dir->children[i],
+		struct image_task below = { .dir = dir->first_child + i,
 					    .old = old_child(crew->old, task->old, &dir->entries, entry) };
 
 		if (!image_is_closed(worker, entry))
@@ -303,7 +310,7 @@ static void follow_children(struct image_worker *worker, const struct image_task
 	for (uint32_t i = dir->child_count; i-- > 0;) {
 		struct image_child *child = &worker->children.items[i];
 
-		child->task.dir = dir->children[i];
+		child->task.dir = dir->first_child + i;
 		if (image_is_closed(worker, &dir->entries.items[leading + i]) && !child->keep)
 			continue;
 		if (child->keep)

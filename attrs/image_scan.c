@@ -257,7 +257,7 @@ void image_read_below(struct image_worker *worker, const struct image_task *task
 	uint32_t first = dir->entries.count - dir->child_count;
 
 	for (uint32_t i = dir->child_count; i-- > 0;) {
-		struct image_task below = { .dir = dir->children[i], .old = IMAGE_NO_OLD };
+		struct image_task below = { .dir = dir->first_child + i, .old = IMAGE_NO_OLD };
 
 		if (!image_is_closed(worker, &dir->entries.items[first + i]))
 			image_crew_push(crew, &below);

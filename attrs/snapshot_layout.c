@@ -68,7 +68,7 @@ static void order_dirs(struct snapshot_layout *layout)
 		layout->dirs[number].parent_entry = dir->parent_entry;
 		layout->dirs[number].subtree_end = number + 1;
 		for (uint32_t i = dir->child_count; i--;)
-			vec_push(&stack, dir->children[i]);
+			vec_push(&stack, dir->first_child + i);
 	}
 	vec_free(&stack);
 	free(numbers);

@@ -97,7 +97,7 @@ static uint32_t child(struct image *image, uint32_t dir, const char *name)
 	int32_t at = entries_find(&node->entries, name, true);
 
 	assert_true(at >= 0);
-	return node->children[(uint32_t)at - (node->entries.count - node->child_count)];
+	return node->first_child + (uint32_t)at - (node->entries.count - node->child_count);
 }
 
 static void fill_root(struct image *image)
@@ -201,7 +201,7 @@ static void fill_deep(struct image *image, uint32_t dir)
 		add_file(image, dir, "beside", (uint64_t)depth);
 		add(image, dir, name, S_IFDIR | 0755);
 		image_add_children(image, dir);
-		dir = set_dir(image, image->dirs.items[dir]->children[0], 900 + (uint64_t)depth);
+		dir = set_dir(image, image->dirs.items[dir]->first_child, 900 + (uint64_t)depth);
 	}
 }
 
@@ -384,7 +384,7 @@ static void assert_same_dir(const struct image *image, uint32_t number, const st
 		assert_same_side(expected, built, &view, entry);
 		assert_same_digest(image, &expected->entries, built, &view, entry);
 		if (entry_is_dir(entry))
-			assert_same_dir(image, expected->children[next++], snapshot, entry->dir);
+			assert_same_dir(image, expected->first_child + next++, snapshot, entry->dir);
 	}
 	assert_int_equal(next, expected->child_count);
 	strbuf_free(&path);
@@ -567,7 +567,7 @@ static void add_views(struct image *image, uint32_t number, const struct attr_sn
 	attr_snapshot_view(old, dir, &node->entries);
 	image_add_children(image, number);
 	for (uint32_t i = 0; i < node->child_count; i++)
-		add_views(image, node->children[i], old, node->entries.items[node->entries.count - node->child_count + i].dir);
+		add_views(image, node->first_child + i, old, node->entries.items[node->entries.count - node->child_count + i].dir);
 }
 
 static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const char *name)
