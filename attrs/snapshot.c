@@ -162,8 +162,11 @@ void attr_snapshot_close(struct attr_snapshot *snapshot)
 {
 	if (!snapshot)
 		return;
-	if (snapshot->is_mapped)
+	if (snapshot->is_mapped) {
+		/* Of a mapping that is not said to be read in sequence the kernel notes for every page that it was used. */
+		madvise((void *)snapshot->bytes, snapshot->length, MADV_SEQUENTIAL);
 		munmap((void *)snapshot->bytes, snapshot->length);
+	}
 	hashmap_free(&snapshot->owners);
 	free(snapshot);
 }
