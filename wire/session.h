@@ -86,6 +86,9 @@ void setup_exchange_versions(struct session *session, const struct setup_request
  * Ends with EXIT_PROTOCOL on an option that the protocol cannot carry, EXIT_UNSUPPORTED if nothing is in common. */
 void setup_server(struct session *session, const struct setup_request *request);
 
+/* The client's part of the same. Ends with the text of a server that refuses. */
+void setup_client(struct session *session, const struct setup_request *request);
+
 /* Start multiplexing as protocol/01 9.2 says for this session; `remove_source`: --remove-source-files is active.
  * A raw files-from window (protocol/01 9.7) is the caller's to hold open. */
 void setup_start_mux(struct session *session, bool remove_source);

@@ -86,6 +86,13 @@ uint64_t wire_bytes_read(const struct wire *wire);
 uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered */
 void wire_reset_counts(struct wire *wire);
 
+/*
+ * From now on two threads share the connection: the calling one only reads, any others only write, one at a time (the caller's lock).
+ * Reads no longer send what is buffered, writes no longer take in what arrives: each waits for its own direction. Messages that the
+ * reading thread sends join the stream with the next write or flush. Both see time-outs.
+ */
+void wire_split(struct wire *wire);
+
 /* --- writing --- */
 void wire_write(struct wire *wire, const void *bytes, size_t length);
 /* The same as writing one piece after the other, but sent at once from where they are: for long data with small headers in
