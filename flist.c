@@ -259,7 +259,8 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	struct flist *opener = (struct flist *)list;
 
 	flist_entry_path(list, node, entry, &transfer);
-	struct attr_source *source = flist_base_source(opener, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), &path);
+	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
+	struct attr_source *source = flist_base_source(opener, base, strbuf_text(&transfer), &path);
 
 	attr_source_quote(source, strbuf_text(&path), out);
 	strbuf_free(&transfer);
@@ -287,7 +288,8 @@ struct attr_source *flist_entry_source(struct flist *list, int32_t node, const s
 	struct strbuf transfer = STRBUF_INIT;
 
 	flist_entry_path(list, node, entry, &transfer);
-	struct attr_source *source = flist_base_source(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), path);
+	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
 
 	strbuf_free(&transfer);
 	return source;
@@ -389,7 +391,7 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 }
 
 /*
- * A snapshot's directory as it stands: nothing about its entries may have to be changed. Its rules are then those of the scan, and
+ * A snapshot's directory as it stands: nothing about its entries may have to be changed. Its rules are then those of the scan;
  * where there are none, not even its path is needed.
  */
 static bool view_directory(struct flist *list, int32_t node)
@@ -407,8 +409,8 @@ static bool view_directory(struct flist *list, int32_t node)
 		flist_base_source(list, dir->base, strbuf_text(&transfer), &path);
 		enter_rules(list, dir->base, strbuf_text(&transfer));
 	}
-	bool viewed = attr_source_view(source, &list->scan, dir->snapshot_dir, strbuf_text(&path), strbuf_text(&transfer), dir->entries,
-				       &list->session->io_error, &result);
+	bool viewed = attr_source_view(source, &list->scan, dir->snapshot_dir, strbuf_text(&path), strbuf_text(&transfer),
+				       dir->entries, &list->session->io_error, &result);
 
 	dir->entries->root = dir->base;
 	strbuf_free(&transfer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One entry of the list on the wire (protocol/02 section 2): which of its fields differ from the entry before, and those fields,
- * put together in the connection's own buffer. A list of a million entries spends its time here.
+ * One entry of the list on the wire (protocol/02 section 2): which of its fields differ from the entry before, and those
+ * fields, put together in the connection's own buffer. A list of a million entries spends its time here.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -523,7 +523,9 @@ void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *e
 	struct entries *entries = sender->list->dirs.items[node].entries;
 	struct entry_side expanded;
 	const struct entry_side *side = entry_any_side(entries, entry, &expanded);
-	struct outgoing out = { .entry = entry, .entries = entries, .node = node, .side = side ? side : &no_side, .mode = entry->mode };
+	struct outgoing out = {
+		.entry = entry, .entries = entries, .node = node, .side = side ? side : &no_side, .mode = entry->mode,
+	};
 
 	if (sender->setup.chmod && entry->mode && !entry_is_symlink(entry))
 		out.mode = (uint32_t)chmod_apply(sender->setup.chmod, entry->mode);

@@ -8,8 +8,10 @@
 #include "flist_send_private.h"
 #include "lib/exit.h"
 
-/* Entries that are sent ahead of the list that the peer works on: at least so many (protocol/02 6.4), and how many when it falls
- * below that. What lies in a snapshot costs neither seeks nor memory, so it goes out in long stretches, with few wake-ups. */
+/*
+ * Entries that are sent ahead of the list that the peer works on: at least so many (protocol/02 6.4), and how many when it
+ * falls below that. What lies in a snapshot costs neither seeks nor memory: it goes out in long stretches, with few wake-ups.
+ */
 enum { AHEAD_MIN = 1000, AHEAD_MIN_SNAPSHOT = 10000, AHEAD_FULL_SNAPSHOT = 40000 };
 
 static int64_t now_ns(void)

@@ -231,7 +231,7 @@ static void carry_out(struct file_job *job)
 		done = job_make(job);
 	} else {
 		touched = job_touch(job);
-		job->untouched = !touched && !job->decision.item_flags;
+		job->untouched = !touched;
 	}
 	if (done)
 		note_item(job, touched, 0);

@@ -63,8 +63,8 @@ struct entries {
 	uint32_t pool_used, pool_capacity;
 	struct entry_side *sides;
 	uint32_t side_count, side_capacity;
-	/* A view of one directory of a snapshot (attrs/snapshot.h): items and pool lie in its read-only mapping, nothing of them
-	 * is ever written to, side records are expanded on demand, and `root` stands for that of every entry. */
+	/* A view of one directory of a snapshot (attrs/snapshot.h): items and pool lie in its read-only mapping, nothing of
+	 * them is ever written to, side records are expanded on demand, and `root` stands for that of every entry. */
 	const struct attr_snapshot *snapshot; /* NULL: built here, all of it writable */
 	uint32_t snapshot_dir;
 	uint16_t root;
@@ -93,8 +93,9 @@ static inline const struct entry_side *entry_side_of(const struct entries *list,
 	return entry->side ? &list->sides[entry->side - 1] : NULL;
 }
 
-/* The same for any entry: a view's record is expanded into *expanded (attrs/snapshot.c), so the pointer lives as long as both. */
-const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry, struct entry_side *expanded);
+/* The same for any entry: a view's record is expanded into *expanded (attrs/snapshot.c), so it lives as long as both. */
+const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
+					      struct entry_side *expanded);
 static inline const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry,
 						      struct entry_side *expanded)
 {

@@ -291,12 +291,12 @@ void image_read_below(struct image_worker *worker, const struct image_task *task
 {
 	struct image_crew *crew = worker->crew;
 	const struct image_dir *dir = crew->image->dirs.items[task->dir];
-	const struct entry *directories = dir->entries.items + dir->entries.count - dir->child_count;
+	uint32_t first = dir->entries.count - dir->child_count;
 
 	for (uint32_t i = dir->child_count; i-- > 0;) {
 		struct image_task below = { .dir = dir->children[i], .old = IMAGE_NO_OLD };
 
-		if (!image_is_closed(worker, &directories[i]))
+		if (!image_is_closed(worker, &dir->entries.items[first + i]))
 			image_crew_push(crew, &below);
 	}
 }

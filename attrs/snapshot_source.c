@@ -190,9 +190,12 @@ static bool wants_all(const struct scan_options *options, const char *transfer_d
 /* Only such targets are listed otherwise than they are stored. */
 static bool has_munged_target(const struct entries *view)
 {
-	for (uint32_t i = 0; i < view->count && !entry_is_dir(&view->items[i]); i++)
-		if (entry_is_symlink(&view->items[i]) && !strncmp(entry_target(view, &view->items[i]), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
+	for (uint32_t i = 0; i < view->count && !entry_is_dir(&view->items[i]); i++) {
+		const struct entry *entry = &view->items[i];
+
+		if (entry_is_symlink(entry) && !strncmp(entry_target(view, entry), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
 			return true;
+	}
 	return false;
 }
 

@@ -157,7 +157,8 @@ CASES = [
     Case("two-file-systems", "-axxi"),
     Case("relative", "-aRi", sources=("/dir/sub",), core=True, served=MODULES),
     Case("relative-dot", "-aRi", sources=("/dir/./sub/d.iso", "/./p/q")),
-    Case("relative-no-implied", "-aRi --no-implied-dirs", sources=("/./dir/sub/d.iso", "/./p/q/r/s"), since=29),
+    # At 29 a stock client gives up on such a list, sooner or later.
+    Case("relative-no-implied", "-aRi --no-implied-dirs", sources=("/./dir/sub/d.iso", "/./p/q/r/s"), since=30),
     Case("relative-through-link", "-aRi", sources=("/./link-dir/sub/",)),
     Case("relative-several", "-aRv", sources=("/./pool/main", "/./pool/twin-a", "/./dir/c")),
     Case("max-size", "-ai --max-size=20k", core=True),

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "attrs/image.h"
+#include "attrs/snapshot_format.h"
 #include "lib/alloc.h"
 
 enum { DEVICE = 2049, OTHER_DEVICE = 2050, NAME_BYTES = 200 };
@@ -106,7 +107,7 @@ static void fill_root(struct image *image)
 
 	image_set_root(image, &st);
 	add(image, 0, "links", S_IFDIR | 0755);
-	add(image, 0, "names", S_IFDIR | 0755)->uid = 4000000000;
+	add(image, 0, "a lot of names", S_IFDIR | 0755)->uid = 4000000000;
 	add(image, 0, "deep", S_IFDIR | 01777);
 	add(image, 0, "closed", S_IFDIR | 0700);
 	add(image, 0, "mount", S_IFDIR | 0755)->flags = ENTRY_MOUNT | ENTRY_TOP_DIR;
@@ -122,7 +123,7 @@ static void fill_root(struct image *image)
 	image_add_children(image, 0);
 }
 
-/* changed: as it is one refresh later, with one more directory before others. */
+/* changed: as it is one refresh later, with one more directory between others. */
 static void fill_names(struct image *image, uint32_t dir, bool changed)
 {
 	char longest[256];
@@ -138,12 +139,16 @@ static void fill_names(struct image *image, uint32_t dir, bool changed)
 	add(image, dir, "a-d", S_IFDIR | 0755);
 	add_file(image, dir, "...", 28);
 	if (changed) {
-		add(image, dir, "a+d", S_IFDIR | 0755);
+		add(image, dir, "a-e", S_IFDIR | 0755);
 		add_symlink(image, dir, "new", "n");
 	}
 	image_add_children(image, dir);
-	if (changed)
-		set_dir(image, child(image, dir, "a+d"), 49);
+	if (changed) {
+		uint32_t between = set_dir(image, child(image, dir, "a-e"), 49);
+		add_file(image, between, "z", 64);
+		add_symlink(image, between, "s", "target");
+		image_add_children(image, between);
+	}
 }
 
 static void fill_below_names(struct image *image, uint32_t dir, int which)
@@ -203,7 +208,7 @@ static void fill_deep(struct image *image, uint32_t dir)
 /* Directories are filled in an order of its own, which must not show. */
 static void fill_dir(struct image *image, int which, bool changed)
 {
-	static const char *const names[] = { "big", "closed", "links", "mount", "names", "deep" };
+	static const char *const names[] = { "big", "closed", "links", "mount", "a lot of names", "deep" };
 	uint32_t dir = set_dir(image, child(image, 0, names[which]), 100 + (uint64_t)which);
 
 	if (which == 0)
@@ -448,6 +453,63 @@ static void test_names_of_owners_are_stored_where_they_are_known(void **state)
 	image_free(image);
 }
 
+static const struct snapshot_chunk *chunk_of(const struct written *written, const char *tag)
+{
+	const struct snapshot_header *header = written->bytes;
+	const struct snapshot_chunk *chunks = (const void *)(header + 1);
+
+	for (uint32_t i = 0; i < header->chunk_count; i++)
+		if (!strncmp(chunks[i].tag, tag, sizeof chunks[i].tag))
+			return &chunks[i];
+	return NULL;
+}
+
+/* The order in which the entries have them is not to be seen either. */
+static void test_owners_are_sorted(void **state)
+{
+	struct image *image = new_image(0, false);
+	struct written written = write_image(image);
+	const struct snapshot_chunk *chunk = chunk_of(&written, SNAPSHOT_TAG_OWNERS);
+	uint64_t last = 0, count = 0;
+
+	(void)state;
+	assert_non_null(chunk);
+	for (uint64_t at = 0; at < chunk->length; count++) {
+		const struct snapshot_owner *owner = (const void *)((const char *)written.bytes + chunk->offset + at);
+		uint64_t key = (uint64_t)owner->is_group << 32 | owner->id;
+
+		assert_true(!at || key > last);
+		last = key;
+		at += (sizeof *owner + owner->length + 4) / 4 * 4;
+	}
+	assert_int_equal(count, 6);
+	drop(&written);
+	image_free(image);
+}
+
+static void test_what_is_optional_is_only_there_if_it_is_needed(void **state)
+{
+	struct image *image = new_image(0, false);
+	struct written all = write_image(image);
+
+	(void)state;
+	image->has_atimes = false;
+	image->digests = ATTR_DIGEST_MD5;
+	struct written some = { 0 };
+
+	some.bytes = attr_snapshot_write_memory(image, 1, NULL, &some.length);
+	assert_non_null(chunk_of(&all, SNAPSHOT_TAG_XXH128));
+	assert_non_null(chunk_of(&all, SNAPSHOT_TAG_ATIMES));
+	assert_non_null(chunk_of(&some, SNAPSHOT_TAG_MD5));
+	assert_non_null(chunk_of(&some, SNAPSHOT_TAG_ORIGINS));
+	assert_null(chunk_of(&some, SNAPSHOT_TAG_XXH128));
+	assert_null(chunk_of(&some, SNAPSHOT_TAG_ATIMES));
+	assert_null(chunk_of(&some, SNAPSHOT_TAG_OWNERS));
+	drop(&all);
+	drop(&some);
+	image_free(image);
+}
+
 static void test_a_file_of_another_device_has_no_hard_link_group(void **state)
 {
 	struct image *image = new_image(0, false);
@@ -531,7 +593,7 @@ static struct image *new_root_image(void)
 /* Views of `old`, but for the directories whose bits are set in `built`; bit 4 has those below it as views in any case. */
 static struct image *new_mixed_image(const struct attr_snapshot *old, unsigned built, bool changed)
 {
-	static const char *const names[] = { "big", "closed", "links", "mount", "names", "deep" };
+	static const char *const names[] = { "big", "closed", "links", "mount", "a lot of names", "deep" };
 	struct image *image = new_root_image();
 
 	for (int i = 0; i < 6; i++) {
@@ -913,6 +975,8 @@ int main(void)
 		cmocka_unit_test(test_what_was_put_in_comes_out),
 		cmocka_unit_test(test_the_facts_are_those_of_the_image),
 		cmocka_unit_test(test_names_of_owners_are_stored_where_they_are_known),
+		cmocka_unit_test(test_owners_are_sorted),
+		cmocka_unit_test(test_what_is_optional_is_only_there_if_it_is_needed),
 		cmocka_unit_test(test_a_file_of_another_device_has_no_hard_link_group),
 		cmocka_unit_test(test_an_empty_tree_is_its_root),
 		cmocka_unit_test(test_the_order_in_which_directories_were_filled_does_not_show),

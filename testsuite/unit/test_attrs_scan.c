@@ -232,7 +232,7 @@ static void make_plain_tree(void)
 		for (int j = 0; j < 20; j++) {
 			snprintf(path, sizeof path, "plain/d%d/%s%d", i, j % 4 ? "file" : "dir", j);
 			if (j % 4)
-				tree_file(path, "12345678901234567890" + j);
+				tree_file(path, &"12345678901234567890"[j]);
 			else
 				tree_dir(path);
 		}

@@ -734,7 +734,7 @@ static void test_there_is_no_view_where_entries_would_have_to_change(void **stat
 
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
 		assert_false(check_view(&source, &options[i], 0, ""));
-	struct scan_options plain = { .links = true };
+	struct scan_options plain = { .links = true }, munged = { .links = true, .munge_symlinks = true };
 	struct entries view;
 	enum scan_result result;
 	int io_error = 0;
@@ -742,6 +742,7 @@ static void test_there_is_no_view_where_entries_would_have_to_change(void **stat
 	memset(deep, 'd', PATH_MAX - 200);
 	assert_false(attr_source_view(&source, &plain, 0, "", deep, &view, &io_error, &result));
 	assert_true(check_view(&source, &plain, 0, ""));
+	assert_true(check_view(&source, &munged, SNAPSHOT_DIR_UNKNOWN, "dir")); /* no target there has the prefix */
 	source.only_attrs = true;
 	assert_false(check_view(&source, &plain, 0, ""));
 	attr_source_finish(&source);
