@@ -3,6 +3,7 @@
 #ifndef DELTA_TOKEN_READ_H
 #define DELTA_TOKEN_READ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,7 @@ enum token_kind { TOKEN_END, TOKEN_LITERAL, TOKEN_BLOCK };
 
 struct token {
 	enum token_kind kind;
-	const uint8_t *data;  /* LITERAL: valid until the next call */
+	const uint8_t *data;  /* LITERAL: valid until the next call, and as long as nothing else is done with the connection */
 	size_t length;        /* LITERAL: 1..128 KiB */
 	int32_t block;        /* BLOCK: >= 0; the caller knows how many there are */
 };
@@ -26,6 +27,8 @@ void token_reader_free(struct token_reader *reader);
 void token_read(struct token_reader *reader, struct token *token);
 /* Old zlib: the bytes of the block that was just named belong to the history. Other methods ignore it. */
 bool token_reader_wants_block_data(const struct token_reader *reader);
+/* The bytes of that block, from its start, in as many pieces as the caller likes. NULL: they are not known (the file is thrown
+ * away); zero bytes take their place. */
 void token_reader_see_block(struct token_reader *reader, const void *data, size_t length);
 
 #endif

@@ -205,6 +205,17 @@ void wire_read(struct wire *wire, void *bytes, size_t length)
 	}
 }
 
+const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length)
+{
+	const uint8_t *piece;
+
+	wire_fill(wire);
+	piece = wire->in + wire->pos;
+	*length = wire->limit - wire->pos < most ? wire->limit - wire->pos : most;
+	wire->pos += *length;
+	return piece;
+}
+
 void wire_set_mux_in(struct wire *wire, bool on)
 {
 	if (on == wire->mux_in)

@@ -126,6 +126,9 @@ void wire_keep_alive(struct wire *wire);
 
 /* --- reading --- */
 void wire_read(struct wire *wire, void *bytes, size_t length);
+/* Long data where it lies: 1..most bytes, as many as are here in one piece. Valid until the next call that reads - or, unless
+ * the connection is split, writes. */
+const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length);
 uint8_t wire_read_byte(struct wire *wire);
 uint16_t wire_read_short(struct wire *wire);
 int32_t wire_read_int(struct wire *wire);
