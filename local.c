@@ -20,7 +20,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_pull.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 #define FROM_FILE_LIMIT (1u << 30)
@@ -32,6 +32,9 @@ struct run {
 	struct options *options;
 	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
 	struct attr_source source;         /* from != NULL */
+	const struct local_peer *peer;     /* NULL: sources are local */
+	struct flist_receiver *receiver;   /* peer != NULL */
+	struct peer_stats peer_stats;
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
 	bool header_was_broken;
@@ -198,7 +201,7 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	};
 	struct filter_list *rules;
 
-	if (options->levels.debug[DEBUG_FILTER])
+	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	rules = filter_new(&setup);
 	options_add_filters(options, rules);
@@ -215,11 +218,12 @@ static void say_header(struct run *run)
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (run->local.session.inc_recurse)
-		log_msg(L_CLIENT, "sending incremental file list");
+		log_msg(L_CLIENT, "%s incremental file list", run->peer ? "receiving" : "sending");
 	else if (level > 1)
-		log_msg(L_CLIENT, "building file list ... ");
+		log_msg(L_CLIENT, "%s file list ... ", run->peer ? "receiving" : "building");
 	else
-		run->header_is_open = fputs("building file list ... ", stream_of(options, L_CLIENT)) >= 0;
+		run->header_is_open = fputs(run->peer ? "receiving file list ... " : "building file list ... ",
+					    stream_of(options, L_CLIENT)) >= 0;
 }
 
 static void close_header(struct run *run)
@@ -352,6 +356,8 @@ static void set_up(struct run *run)
 	local->session.protocol = PROTOCOL_MAX;
 	local->session.is_sender = true;
 	local->session.inc_recurse = is_incremental(options);
+	if (run->peer)
+		local->session = *run->peer->session;
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
@@ -371,6 +377,8 @@ static void set_up(struct run *run)
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE)
 			   || (options->hard_links && (local->wants_items || !local->attrs_only))
 			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
+	/* A peer sends further directories only as the ones before are done. */
+	local->loads_all &= !(run->peer && local->session.inc_recurse);
 	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
 			       || (local->loads_all && options->hard_links);
 	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY);
@@ -402,6 +410,41 @@ static void make_list(struct run *run)
 	close_header(run);
 }
 
+/* The peer's list: our rules go out, the first part of it comes in. */
+static void receive_list(struct run *run)
+{
+	struct local *local = &run->local;
+	const struct local_peer *peer = run->peer;
+	struct session *session = &local->session;
+
+	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
+	local->sender_rules = make_rules(run, FILTER_SENDER);
+	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
+	local->list = flist_new_received(run->options, session);
+	local->pull = pull_new(local);
+	filter_send(local->receiver_rules, session, true);
+	wire_flush(session->wire);
+	const struct flist_receive_setup setup = {
+		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules, .asked = peer->asked,
+		.trust_sender = peer->trusted,
+	};
+
+	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
+	say_header(run);
+	flist_receive_first(run->receiver);
+	close_header(run);
+	if (flist_dir(local->list, 0)->entries->count)
+		pull_start(local->pull, run->receiver);
+}
+
+static void end_pull(struct run *run)
+{
+	struct pull *pull = run->local.pull;
+
+	if (pull && flist_dir(run->local.list, 0)->count)
+		pull_finish(pull, &run->peer_stats);
+}
+
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
@@ -425,8 +468,9 @@ static void copy_tree(struct run *run, const char *destination)
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
 		log_info("delta-transmission disabled for local transfer or --whole-file");
-	local->pool = pool_new(local, pool_threads(local->options, local->attrs_only));
+	local->pool = pool_new(local, local->pull ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
+	end_pull(run);
 	pool_free(local->pool);
 	local->pool = NULL;
 }
@@ -444,6 +488,13 @@ static void fill_statistics(struct run *run)
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
+	if (run->peer) {
+		stats->list_size = local->pull->list_bytes;
+		stats->list_build_ms = run->peer_stats.build_ms;
+		stats->list_transfer_ms = run->peer_stats.transfer_ms;
+		stats->sent = (uint64_t)run->peer_stats.read;
+		stats->received = (uint64_t)run->peer_stats.written;
+	}
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
 
@@ -463,7 +514,7 @@ static void say_end(struct run *run)
 
 static int exit_code(const struct run *run)
 {
-	int io_error = run->local.session.io_error;
+	int io_error = run->local.session.io_error | (run->peer ? pull_io_error(run->local.pull) : 0);
 
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
@@ -479,6 +530,10 @@ static void clean_up(struct run *run)
 	report_free(local->report);
 	local->report = NULL;
 	local_links_free(local);
+	if (local->pull) {
+		flist_receiver_free(run->receiver);
+		pull_free(local->pull);
+	}
 	vec_free(&local->order);
 	vec_free(&local->open_stack);
 	vec_free(&local->done_stack);
@@ -496,7 +551,8 @@ static void clean_up(struct run *run)
 	fflush(stdout);
 }
 
-static int run_local(struct options *options, const struct local_snapshot *from, const char *destination)
+static int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
+		     const char *destination)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
@@ -505,20 +561,26 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 
 	run->options = options;
 	run->from = from;
+	run->peer = peer;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
-	log_set_role("sender");
+	log_set_role(peer ? "receiver" : "sender");
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);
 	set_up(run);
 	local->report = report_new(local);
-	make_list(run);
-	if (destination)
-		copy_tree(run, destination);
+	if (peer)
+		receive_list(run);
 	else
+		make_list(run);
+	if (destination) {
+		copy_tree(run, destination);
+	} else {
 		local_list_run(local);
+		end_pull(run);
+	}
 	report_drain(local->report);
 	say_end(run);
 	code = exit_code(run);
@@ -542,10 +604,15 @@ int local_main(struct options *options)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_local(options, NULL, lists ? NULL : options->operands.items[operands - 1]);
+	return run_local(options, NULL, NULL, lists ? NULL : options->operands.items[operands - 1]);
 }
 
 int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
 {
-	return run_local(options, from, destination);
+	return run_local(options, from, NULL, destination);
+}
+
+int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
+{
+	return run_local(options, NULL, peer, destination);
 }

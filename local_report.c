@@ -194,7 +194,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.gid = entry->gid,
 		.group_not_kept = !local->options->group,
 		.pid = (int)getpid(),
-		.operation = "send",
+		.operation = local->pull ? "recv" : "send",
 	};
 }
 
