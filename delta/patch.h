@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The receiver's half of the delta: tokens and a basis become a file, checked by the digest at the end (protocol/03 section 7). */
+/* The receiver's half of the delta: tokens and a basis become a file, checked by the digest at its end (protocol/03, 7). */
 #ifndef DELTA_PATCH_H
 #define DELTA_PATCH_H
 
@@ -16,7 +16,7 @@ struct patch_request {
 	const struct sum_head *head;  /* as it came with the reply: says what the block numbers mean */
 	const char *name;             /* for the words that end a session; NULL: none */
 	int basis_fd;                 /* -1: none; a block token is then a protocol error */
-	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, the file cannot be written) */
+	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
 	uint64_t size;                /* that the list says */
 	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
 	bool sparse;                  /* runs of zeros become holes */
@@ -37,8 +37,8 @@ struct patch_outcome {
 };
 
 /*
- * Read tokens up to the end and the digest behind them; the stream is always read in full. Nothing is logged. out_fd is written by
- * offset, from 0 on or from behind the basis; a new one may have been preallocated. A device is not cut.
+ * Read tokens up to the end and the digest behind them; the stream is always read in full. Nothing is logged. out_fd is
+ * written by offset, from 0 on or from behind the basis; a new one may have been preallocated. A device is not cut.
  */
 void patch_file(const struct patch_request *request, struct patch_outcome *outcome);
 

@@ -42,8 +42,8 @@ const struct token_codec *token_codec_lz4(void);
 void token_write_chunk(struct token_writer *writer, const void *data, size_t length);
 
 /*
- * One decompressor. A chunk is followed by calls of `literal` until one gives 0; `sync` comes before a block or the end if there
- * have been chunks since the last one. Broken data ends the process with EXIT_STREAMIO.
+ * One decompressor. A chunk is followed by calls of `literal` until one gives 0; `sync` comes before a block or the end if
+ * there have been chunks since the last one. Broken data ends the process with EXIT_STREAMIO.
  */
 struct token_decoder {
 	void *(*new)(struct session *session);

@@ -12,8 +12,8 @@ int fs_write_at(int fd, const void *data, size_t length, uint64_t offset);
 
 /*
  * The same, but zeros at the start, at the end and in runs of 1 KiB or more become holes. has_blocks: the file may have blocks
- * there, which are given back; else nothing may ever have been written there. The file may end up too short: the caller sets its
- * length at the end.
+ * there, which are given back; else nothing may ever have been written there. The file may end up too short: the caller sets
+ * its length at the end.
  */
 int fs_write_sparse(int fd, const void *data, size_t length, uint64_t offset, bool has_blocks);
 
