@@ -210,6 +210,7 @@ void flist_free(struct flist *list)
 		free(base->shown);
 	}
 	vec_free(&list->bases);
+	flist_received_free(list);
 	vec_free(&list->dirs);
 	vec_free(&list->load_order);
 	vec_free(&list->permutation);
@@ -462,7 +463,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 		list->dirs.items[parent].first_child = (int32_t)list->dirs.count;
 	list->dirs.items[parent].child_count++;
 	/* Equal directories of several bases are scanned one after the other. */
-	for (uint32_t i = 0; group > 1 && i < group; i++) {
+	for (uint32_t i = 0; group > 1 && i < group && !list->received; i++) {
 		struct flist_part part = { .base = entries->items[index + i].root };
 		if (entries->items[index + i].flags & ENTRY_NO_CONTENT)
 			continue;
@@ -618,6 +619,13 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 	entries_sort(entries);
 	if (may_repeat)
 		entries_mark_duplicates(entries);
+	flist_enter_node(list, node, deeper);
+}
+
+void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+
 	for (uint32_t i = 0; i < entries->count; i++)
 		count_entry(&list->totals, &entries->items[i]);
 	list->dirs.items[node].count = entries->count;
@@ -631,7 +639,7 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 /* --- the walk --- */
 
 /* Depth first, pre-order: the first child, else the next sibling, else an ancestor's. */
-static int32_t next_node(const struct flist *list)
+int32_t flist_next_node(const struct flist *list)
 {
 	int32_t node = list->walk;
 	const struct flist_dir *dirs = list->dirs.items;
@@ -691,9 +699,11 @@ static void permute_for_old_protocols(struct flist *list);
 
 int32_t flist_load_next(struct flist *list)
 {
+	if (list->received)
+		return flist_received_next(list);
 	if (list->complete)
 		return -1;
-	int32_t node = next_node(list);
+	int32_t node = flist_next_node(list);
 
 	if (node < 0) {
 		list->complete = true;
@@ -708,7 +718,9 @@ int32_t flist_load_next(struct flist *list)
 
 bool flist_is_complete(const struct flist *list)
 {
-	return list->complete || next_node(list) < 0;
+	if (list->received)
+		return flist_received_is_complete(list);
+	return list->complete || flist_next_node(list) < 0;
 }
 
 uint32_t flist_dir_count(const struct flist *list)
@@ -723,18 +735,20 @@ struct flist_dir *flist_dir(struct flist *list, int32_t node)
 
 void flist_drop_entries(struct flist *list, int32_t node)
 {
-	struct flist_dir *dir = &list->dirs.items[node];
+	struct entries **place = &list->dirs.items[node].entries;
+	struct entries *entries = list->received ? flist_received_take(list, node) : *place;
 
-	if (!dir->entries)
+	if (!entries)
 		return;
-	entries_free(dir->entries);
-	free(dir->entries);
-	dir->entries = NULL;
+	entries_free(entries);
+	free(entries);
+	if (!list->received)
+		*place = NULL;
 }
 
 const struct flist_totals *flist_totals(const struct flist *list)
 {
-	return &list->totals;
+	return list->received ? flist_received_totals(list) : &list->totals;
 }
 
 /* --- from an index to an entry --- */
@@ -758,7 +772,7 @@ int32_t flist_node_of(const struct flist *list, int32_t ndx)
 	return list->load_order.items[flist_order_of(list, ndx)];
 }
 
-static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
+void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
 {
 	pos->dir = node;
 	pos->entries = list->dirs.items[node].entries;
@@ -767,6 +781,11 @@ static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uin
 }
 
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	return list->received ? flist_received_locate(list, ndx, pos) : flist_locate_numbered(list, ndx, pos);
+}
+
+bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
 	if (list->permutation.count) {
 		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
@@ -778,18 +797,18 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 	const struct flist_dir *dir = &list->dirs.items[node];
 
 	if (ndx >= dir->first_ndx) {
-		set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
+		flist_set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
 		return pos->entry != NULL;
 	}
 	if (ndx < dir->own_ndx)
 		return false;
 	if (node == 0) {
 		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
-		set_pos(list, pos, 0, 0);
+		flist_set_pos(list, pos, 0, 0);
 		pos->gap = 0;
 		return pos->entry && is_dot(pos->entries, pos->entry);
 	}
-	set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
+	flist_set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
 	pos->gap = list->session->inc_recurse ? node : -1;
 	return pos->entry != NULL || pos->gap >= 0;
 }
