@@ -79,7 +79,8 @@ void flist_received_free(struct flist *list)
 
 static size_t bytes_of(const struct entries *entries)
 {
-	return entries->capacity * sizeof *entries->items + entries->pool_capacity + entries->side_capacity * sizeof *entries->sides;
+	return entries->capacity * sizeof *entries->items + entries->pool_capacity
+	       + entries->side_capacity * sizeof *entries->sides;
 }
 
 struct entries *flist_received_take(struct flist *list, int32_t node)
@@ -147,6 +148,11 @@ bool flist_received_is_complete(const struct flist *list)
 const struct flist_totals *flist_received_totals(const struct flist *list)
 {
 	return &list->received->shown;
+}
+
+bool flist_has_own_list(struct flist *list, int32_t node)
+{
+	return list->session->inc_recurse && list->dirs.items[node].loaded;
 }
 
 /* Of entries in the order of the walk. */
@@ -292,7 +298,8 @@ static void check_repetitions(const struct entries *entries)
 	}
 }
 
-static void number_directories(struct flist_receiver *receiver, const struct entries *entries, const struct received_order *order)
+static void number_directories(struct flist_receiver *receiver, const struct entries *entries,
+			       const struct received_order *order)
 {
 	if (order) {
 		for (size_t i = 0; i < receiver->arrived_dirs.count; i++) {

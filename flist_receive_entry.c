@@ -249,7 +249,8 @@ static void read_digest(struct flist_receiver *receiver, struct incoming *in)
 
 /* --- hard links: protocol/02 section 2.10 --- */
 
-static struct entry *link_entry(const struct flist_receiver *receiver, const struct received_link *link, struct entries **entries)
+static struct entry *link_entry(const struct flist_receiver *receiver, const struct received_link *link,
+				struct entries **entries)
 {
 	*entries = receiver->staged.items[link->directory].entries;
 	return &(*entries)->items[link->index];
@@ -270,7 +271,8 @@ static void declare_link(struct flist_receiver *receiver, struct incoming *in)
 	bool inserted;
 
 	in->group = new_group(receiver);
-	hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group, &inserted);
+	hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group,
+		    &inserted);
 }
 
 /* Everything that an abbreviated entry has in common with the first of its group. */
@@ -329,13 +331,15 @@ static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
 	int protocol = receiver->session->protocol;
 	bool inserted;
 
-	if (!receiver->options->hard_links || protocol >= 30 || (protocol >= 28 ? !(in->flags & XMIT_HLINKED) : !is_type(in, S_IFREG)))
+	bool has_key = protocol >= 28 ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG);
+
+	if (!receiver->options->hard_links || protocol >= 30 || !has_key)
 		return;
 	if (protocol < 28 || !(in->flags & XMIT_SAME_DEV_PRE30))
 		state->link_dev = wire_read_longint(wire);
 	int64_t inode = wire_read_longint(wire);
-	uint64_t *group = hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode, receiver->links.count + 1,
-				      &inserted);
+	uint64_t *group = hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode,
+				      receiver->links.count + 1, &inserted);
 
 	in->group = *group;
 	if (inserted)
@@ -394,7 +398,8 @@ static uint16_t class_flags(struct flist_receiver *receiver, const struct incomi
 	}
 	if (receiver->session->protocol < 30)
 		return old_class(receiver, in);
-	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0) | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
+	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
+			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
 }
 
 /* --- from fields to an entry --- */

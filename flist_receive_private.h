@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the files that receive a list share: flist_receive.c (lists, threads, numbers), flist_receive_entry.c (the fields of an
- * entry), flist_receive_split.c (one list of paths into directories), flist_receive_names.c (ids), flist_receive_check.c (names).
+ * What the files that receive a list share: flist_receive.c (lists, threads, numbers), flist_receive_entry.c (the fields of
+ * an entry), flist_receive_split.c (one list of paths into directories), flist_receive_names.c (ids), flist_receive_check.c
+ * (names).
  */
 #ifndef FLIST_RECEIVE_PRIVATE_H
 #define FLIST_RECEIVE_PRIVATE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where entries wait until their list is complete. A sub-list's lie in one directory, which each of them is held against. A list
- * without incremental recursion is one of paths in any order: its entries are gathered by directory and become nodes in the order of
- * the walk when all of them are there.
+ * Where entries wait until their list is complete. A sub-list's lie in one directory, which each of them is held against. A
+ * list without incremental recursion is one of paths in any order: its entries are gathered by directory and become nodes in
+ * the order of the walk when all of them are there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 
 static _Noreturn void die_misplaced(const struct flist_receiver *receiver, const char *path)
 {
-	die(receiver->session->inc_recurse ? EXIT_UNSUPPORTED : EXIT_PROTOCOL, "ABORTING due to invalid path from sender: %s", path);
+	die(receiver->session->inc_recurse ? EXIT_UNSUPPORTED : EXIT_PROTOCOL,
+	    "ABORTING due to invalid path from sender: %s", path);
 }
 
 /* Length of the directory part; *leaf is where the last component begins. A leading slash belongs to the first one. */
@@ -34,7 +35,9 @@ static bool has_path(const struct flist_receiver *receiver, uint32_t index, cons
 
 static uint32_t new_staged(struct flist_receiver *receiver, const char *path, size_t length)
 {
-	struct staged_dir staged = { .entries = xcalloc(1, sizeof *staged.entries), .path = receiver->staged_paths.length, .length = length };
+	struct staged_dir staged = {
+		.entries = xcalloc(1, sizeof *staged.entries), .path = receiver->staged_paths.length, .length = length,
+	};
 
 	entries_init(staged.entries);
 	strbuf_add(&receiver->staged_paths, path, length);
