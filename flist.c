@@ -268,19 +268,33 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	strbuf_free(&path);
 }
 
-void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+static void shown_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
 {
-	struct strbuf transfer = STRBUF_INIT;
-	const char *base = list->bases.items[entry_root(list->dirs.items[node].entries, entry)].path;
-
-	flist_entry_path(list, node, entry, &transfer);
 	strbuf_reset(out);
-	strbuf_add_string(out, base);
-	strbuf_add_path(out, strbuf_text(&transfer));
+	strbuf_add_string(out, list->bases.items[base].path);
+	strbuf_add_path(out, transfer);
 	while (out->length > 1 && out->data[0] == '/') {
 		memmove(out->data, out->data + 1, out->length);
 		out->length--;
 	}
+}
+
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &transfer);
+	shown_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
+	strbuf_free(&transfer);
+}
+
+void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+
+	flist_pos_path(list, pos, &transfer);
+	shown_below(list, base, strbuf_text(&transfer), out);
 	strbuf_free(&transfer);
 }
 
