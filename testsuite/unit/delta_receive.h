@@ -39,7 +39,8 @@ static inline void reception_of(struct reception *reception, struct transfer *tr
 	size_t length;
 	const uint8_t *stream = wire_test_output(transfer->session.wire, &length);
 
-	reception_start(reception, transfer->setting.compress, transfer->setting.protocol, transfer->setting.sum, stream, length);
+	reception_start(reception, transfer->setting.compress, transfer->setting.protocol, transfer->setting.sum, stream,
+			length);
 }
 
 static inline void reception_end(struct reception *reception)
@@ -96,7 +97,8 @@ static inline void expect_content(int fd, struct bytes wanted)
 }
 
 /* Receive one file: `request` says the rest. */
-static inline enum patch_result receive_file(struct reception *reception, const struct sum_head *head, struct patch_request request)
+static inline enum patch_result receive_file(struct reception *reception, const struct sum_head *head,
+					     struct patch_request request)
 {
 	request.session = &reception->session;
 	request.tokens = reception->tokens;

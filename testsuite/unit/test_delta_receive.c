@@ -87,8 +87,10 @@ static void test_every_method_protocol_and_digest(void **state)
 /* Sizes about the limits of blocks, of literal runs, of chunks and of the receiver's buffer; all new, all old, and shifted. */
 static void test_sizes_about_every_limit(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 699, 700, 701, 4095, 4096, 4097, 16383, 16384, 32767, 32768, 32769, 65535, 65536, 131072,
-					262143, 262144, 262145, 524289, 1100000 };
+	static const size_t sizes[] = {
+		0, 1, 699, 700, 701, 4095, 4096, 4097, 16383, 16384, 32767, 32768, 32769, 65535, 65536, 131072, 262143, 262144,
+		262145, 524289, 1100000,
+	};
 	struct bytes noise = random_bytes(1100001, 3);
 
 	(void)state;
@@ -115,8 +117,9 @@ static void test_long_blocks(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		for (int protocol = 29; protocol <= 32; protocol++) {
-			struct setting setting = { .compress = COMPRESS_ZLIB, .protocol = protocol, .block_length = lengths[i] };
 			size_t length = (size_t)lengths[i];
+			struct setting setting = { .compress = COMPRESS_ZLIB, .protocol = protocol,
+						   .block_length = lengths[i] };
 
 			/* Behind the first block a literal that repeats a part of it. */
 			memcpy(source.data, basis.data, length);
@@ -292,7 +295,8 @@ static void test_append(void **state)
 	for (int append = 1; append <= 2; append++) {
 		for (size_t have = 700; have <= 599999; have += 149825) {
 			assert_int_equal(append_to(append, have, false, false, source), PATCH_OK);
-			assert_int_equal(append_to(append, have, true, false, source), append == 1 ? PATCH_OK : PATCH_WRONG_DIGEST);
+			assert_int_equal(append_to(append, have, true, false, source),
+					 append == 1 ? PATCH_OK : PATCH_WRONG_DIGEST);
 			assert_int_equal(append_to(append, have, false, true, source), PATCH_READ_FAILED);
 		}
 	}
@@ -457,8 +461,8 @@ static enum patch_result receive_stream(struct sum_head head, const char *stream
 static void test_blocks_that_are_not_there(void **state)
 {
 	const struct sum_head none = { 0 }, two = { 2, 700, 2, 0 }, too_much = { 3, 700, 2, 1 };
-	const struct patch_request usual = { 0 }, drain = { .out_fd = 1, .basis_fd = 1 }, no_basis = { .basis_fd = 1, .name = "x/y" };
-	const struct patch_request append = { .append = 1 };
+	const struct patch_request usual = { 0 }, drain = { .out_fd = 1, .basis_fd = 1 }, append = { .append = 1 };
+	const struct patch_request no_basis = { .basis_fd = 1, .name = "x/y" };
 
 	(void)state;
 	expect_die(EXIT_PROTOCOL, "Invalid block index 2 (count=2)", receive_stream(two, STREAM("\xfd\xff\xff\xff"), usual));
