@@ -469,6 +469,15 @@ static int32_t next_node(struct local *local, size_t *place)
 	return node;
 }
 
+/* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
+static void await_list(struct local *local, struct queue *queue)
+{
+	while (local->pull && !flist_next_is_known(local->list) && queue->count)
+		finish_front(local, queue);
+	if (local->pull)
+		pull_flush(local->pull);
+}
+
 static void walk(struct local *local)
 {
 	bool is_old = local->pull && local->session.protocol < 30;
@@ -477,7 +486,10 @@ static void walk(struct local *local)
 	int32_t node;
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
-	while ((node = next_node(local, &place)) >= 0) {
+	for (;;) {
+		await_list(local, &queue);
+		if ((node = next_node(local, &place)) < 0)
+			break;
 		prepare_node(local, &queue, node);
 		look_up(local, &queue);
 		while (queue.count && (queue.count == queue.capacity || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
