@@ -435,6 +435,8 @@ static bool view_directory(struct flist *list, int32_t node)
 
 static void count_entry(struct flist_totals *totals, const struct entry *entry)
 {
+	if (entry->flags & ENTRY_HIDDEN)
+		return;
 	if (entry_is_dir(entry))
 		totals->dirs++;
 	else if (entry_is_symlink(entry))

@@ -83,8 +83,11 @@ uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *in,
 			die_misplaced(receiver, path);
 		return 0;
 	}
-	if (is_dir(in) && strcmp(path + *leaf, ".") != 0)
-		receiver->staged.items[find_staged(receiver, path, in->name.length)].is_listed = true;
+	if (is_dir(in) && strcmp(path + *leaf, ".") != 0) {
+		uint32_t own = find_staged(receiver, path, in->name.length);
+
+		receiver->staged.items[own].is_listed = true;
+	}
 	uint32_t index = find_staged(receiver, path, length);
 
 	receiver->last_staged = index;
