@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/internal.h"
@@ -209,6 +210,10 @@ const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length)
 {
 	const uint8_t *piece;
 
+	if (most >= DIRECT_MIN && wire->in_capacity < IN_LONG) {
+		wire->in = xrealloc_array(wire->in, IN_LONG, 1);
+		wire->in_capacity = IN_LONG;
+	}
 	wire_fill(wire);
 	piece = wire->in + wire->pos;
 	*length = wire->limit - wire->pos < most ? wire->limit - wire->pos : most;

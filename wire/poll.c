@@ -147,7 +147,7 @@ static void move_to_front(struct wire *wire)
 
 static size_t make_room(struct wire *wire, size_t room_max)
 {
-	if (wire->pos && wire->in_capacity - wire->end < READ_ROOM)
+	if (wire->pos && (wire->pos == wire->end || wire->in_capacity - wire->end < READ_ROOM))
 		move_to_front(wire);
 	if (wire->in_capacity - wire->end < READ_ROOM && wire->in_capacity < room_max) {
 		wire->in = xrealloc_array(wire->in, wire->in_capacity * 2, 1);
