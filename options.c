@@ -74,7 +74,7 @@ static void options_init(struct options *options)
 		.implied_dirs = true, .max_size = -1, .min_size = -1, .max_delete = -1, .whole_file = -1, .detach = true,
 	};
 	options->parse = xcalloc(1, sizeof *options->parse);
-	options->parse->dirs_given = options->parse->relative_given = -1;
+	options->parse->dirs_given = options->parse->relative_given = options->parse->secluded_given = -1;
 }
 
 void options_free(struct options *options)
@@ -90,6 +90,8 @@ void options_free(struct options *options)
 	free(parse);
 	vec_free(&options->filters);
 	vec_free(&options->dparams);
+	vec_free(&options->alt_dest_dirs);
+	vec_free(&options->remote_options);
 	skip_list_free(options->skip_compress);
 	chmod_free(options->chmod);
 	args_free(&options->operands);
@@ -127,21 +129,19 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
-/* Refusals come before the deed. Of a server it is only known at the end whether it is one that sends. */
+/*
+ * Refusals come before the deed. What this build lacks is refused when all has been read: of a server it is only known then
+ * whether it is one that sends, and the words for a server can be made of a client's whole line.
+ */
 static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
 {
-	char label[OPTION_LABEL_SIZE];
+	bool lacking = parse->mode == MODE_SERVER ? spec->server == NOT_BUILT : spec->client == LATER;
 
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
-	if (parse->mode == MODE_SERVER) {
-		if (spec->server == NOT_BUILT && !parse->not_built)
-			parse->not_built = spec;
-		return true;
-	}
-	if (spec->client != LATER)
-		return true;
-	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build", option_label(spec, label));
+	if (lacking && !parse->not_built)
+		parse->not_built = spec;
+	return true;
 }
 
 static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
@@ -206,8 +206,17 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 	return options->parse;
 }
 
+static bool refuse_lacking(struct option_parse *parse)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build", option_label(parse->not_built, label));
+}
+
 static bool finish_daemon(struct option_parse *parse, const struct options *options)
 {
+	if (parse->not_built)
+		return refuse_lacking(parse);
 	if (!parse->daemon_seen && !options->config_check)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;
@@ -233,7 +242,9 @@ static bool finish(struct option_parse *parse, struct options *options)
 	/* The rest of the options of such a server has still to come. */
 	if (options->secluded_args && !parse->in_block)
 		return true;
-	return options_finish(parse, options);
+	if (!options_finish(parse, options))
+		return false;
+	return parse->mode != MODE_CLIENT || !parse->not_built || parse->done || refuse_lacking(parse);
 }
 
 static enum options_result result(struct options *options, bool good, char **error, int *code)
@@ -280,6 +291,12 @@ enum options_result options_parse_secluded(struct options *options, int argc, ch
 	args_free(&options->operands);
 	good = read_line(parse, options, argc, argv) && finish(parse, options);
 	return result(options, good, error, code);
+}
+
+bool options_need_whole_list(const struct options *options)
+{
+	return options->delete_when == DELETE_BEFORE || options->delete_when == DELETE_AFTER || options->delay_updates ||
+	       options->prune_empty_dirs;
 }
 
 /* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10). */
@@ -330,6 +347,7 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.append = options->append > 0,
 		.fuzzy = options->fuzzy > 0,
 		.prune_empty_dirs = options->prune_empty_dirs,
+		.needs_whole_list = options_need_whole_list(options),
 		.acls = options->acls,
 		.xattrs = options->xattrs > 0,
 		.atimes = options->atimes > 0,

@@ -69,6 +69,9 @@ enum delete_word {
 	SAID_AFTER = 16,
 };
 
+/* Who has mapped owners so far. */
+enum owner_word { SAID_NOTHING, SAID_MAP, SAID_CHOWN };
+
 struct option_parse {
 	const struct refused_options *refused;
 	enum parse_mode mode;
@@ -81,8 +84,11 @@ struct option_parse {
 	int number;               /* where popt puts the value of an INT_ARG */
 	const struct option_spec *not_built; /* the first that a sending server would have to refuse */
 	const char *alt_dest_kind;
+	enum owner_word usermap_said, groupmap_said;
 	int delete_words, compress_count, shortcut_f_count;
 	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
+	int secluded_given;              /* likewise of -s */
+	bool old_args_given;
 	bool partial_dir_empty, daemon_seen, iconv_seen;
 	int versions;             /* -V count */
 	bool done;                /* a text was printed: end with `code` */
@@ -97,6 +103,9 @@ bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...) __at
 bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A copy of `text` that lives as long as the options. */
 char *parse_keep(struct option_parse *parse, const char *text);
+
+/* A partial-dir as it is used and sent; lives as long as the options. */
+const char *partial_dir_clean(struct option_parse *parse, const char *text);
 
 /* The checks and consequences that need the whole line (protocol/06 section 3). False after parse_fail. */
 bool options_finish(struct option_parse *parse, struct options *options);

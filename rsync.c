@@ -6,6 +6,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 
+#include "client.h"
 #include "daemon.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
@@ -67,15 +68,26 @@ static noreturn void run_server(struct options *options)
 	server_main(options);
 }
 
+/* As far as it goes: a daemon's modules are listed by the connection itself. */
+static noreturn void run_remote(struct options *options, const struct remote *remote, const struct args *paths, bool we_send)
+{
+	struct connection connection;
+
+	client_connect(&connection, options, remote, paths, we_send);
+	die(EXIT_UNSUPPORTED, "rsync: the client of a remote server is not built yet, only local runs are");
+}
+
 static int run_client(struct options *options)
 {
+	struct remote remote;
+	struct args paths;
+	bool we_send;
+
 	log_set_sink((struct log_sink){ emit_to_user, options });
 	if (options->attr_mode != ATTR_MODE_NONE)
 		return snapshot_tool_main(options);
-	for (size_t i = 0; i < options->operands.count; i++)
-		if (argument_is_remote(options->operands.items[i]))
-			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
-			    "only local runs are", options->operands.items[i]);
+	if (remote_operands(options, &remote, &paths, &we_send))
+		run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
 	return local_main(options);

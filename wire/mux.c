@@ -236,7 +236,7 @@ void wire_set_mux_in(struct wire *wire, bool on)
 
 /* --- out --- */
 
-static void close_frame(struct wire *wire)
+void wire_close_frame(struct wire *wire)
 {
 	size_t length;
 
@@ -263,7 +263,7 @@ static void put_frame(struct wire *wire, enum message_code code, const void *pay
 {
 	struct iovec iov[1];
 
-	close_frame(wire);
+	wire_close_frame(wire);
 	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
 		send_buffer(wire, iov, 1);
 	put_le32(wire->out + wire->out_used, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
@@ -299,26 +299,49 @@ static void take_queue(struct wire *wire)
 	strbuf_free(&queue);
 }
 
+size_t wire_queue_length(struct wire *wire)
+{
+	size_t length;
+
+	pthread_mutex_lock(&wire->queue_lock);
+	length = wire->queue.length;
+	pthread_mutex_unlock(&wire->queue_lock);
+	return length;
+}
+
 bool wire_output_pending(struct wire *wire)
 {
 	take_queue(wire);
 	return wire->out_used > 0;
 }
 
-void wire_flush(struct wire *wire)
+static void flush_buffer(struct wire *wire)
 {
 	struct iovec iov[1];
 
 	take_queue(wire);
-	close_frame(wire);
+	wire_close_frame(wire);
 	if (wire->out_used)
 		send_buffer(wire, iov, 1);
+}
+
+void wire_flush(struct wire *wire)
+{
+	if (!wire_is_reader(wire)) {
+		flush_buffer(wire);
+	} else if (wire_claim_output(wire)) {
+		flush_buffer(wire);
+		pthread_mutex_unlock(wire->output_lock);
+	}
 }
 
 uint8_t *wire_room_slow(struct wire *wire, size_t length)
 {
 	uint8_t *room;
 
+	/* A message comes before the data that are written after it; where one thread does both, it is in its place already. */
+	if (wire->split)
+		take_queue(wire);
 	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
 		wire_flush(wire);
 	if (wire->mux_out && wire->frame == NO_FRAME) {
@@ -461,7 +484,7 @@ void wire_send_message(struct wire *wire, enum message_code code, const void *pa
 	/* Text that is too long for one message goes in several. */
 	do {
 		step = length < most ? length : most;
-		if (pthread_equal(pthread_self(), wire->owner)) {
+		if (!wire->split && pthread_equal(pthread_self(), wire->owner)) {
 			take_queue(wire);
 			put_frame(wire, code, from, step);
 		} else {
@@ -504,6 +527,10 @@ void wire_drain(struct wire *wire, int seconds)
 	int64_t end = monotonic_now() + seconds * NANOSECONDS;
 	enum receive_result result = RECEIVED;
 
+	if (wire->split && !wire_is_reader(wire)) {
+		wire_await_close(wire, end);
+		return;
+	}
 	while (result != CLOSED && !discard_frames(wire) && monotonic_now() < end) {
 		result = wire_try_receive(wire, IN_SIZE);
 		if (result == WOULD_BLOCK)

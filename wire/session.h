@@ -77,6 +77,7 @@ struct setup_request {
 	bool iconv;                    /* conversion in force on our side */
 	bool inplace, append, fuzzy, prune_empty_dirs, acls, xattrs, crtimes, atimes;
 	int alt_dests;                 /* number of compare/copy/link-dest */
+	bool needs_whole_list;         /* as a receiving side: no incremental recursion */
 };
 
 /* Version integers over a remote shell: write ours, read theirs, set session->protocol (protocol/01 7.1). */
