@@ -35,6 +35,7 @@ struct run {
 	const struct local_peer *peer;     /* NULL: sources are local */
 	struct flist_receiver *receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
+	struct args names;                 /* of a --files-from list that the peer has been sent */
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
 	bool header_was_broken;
@@ -233,11 +234,11 @@ static void close_header(struct run *run)
 	run->header_is_open = false;
 }
 
-/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case (protocol/06 section 13). */
-static void add_from_file(struct run *run, const char *text, size_t length)
+/* Lines end in LF, CR or NUL; with -0 only in NUL (protocol/06 section 13). */
+static void for_each_name(struct run *run, const struct strbuf *names, void (*take)(struct run *run, const char *name))
 {
-	struct flist *list = run->local.list;
-	size_t at = 0;
+	const char *text = strbuf_text(names);
+	size_t at = 0, length = names->length;
 
 	while (at < length) {
 		size_t end = at;
@@ -246,11 +247,41 @@ static void add_from_file(struct run *run, const char *text, size_t length)
 		while (end < length && text[end] && (run->options->from0 || (text[end] != '\n' && text[end] != '\r')))
 			end++;
 		name = xstrndup(text + at, end - at);
-		if (*name && *name != '#' && *name != ';')
-			flist_add_argument(list, name, true);
+		if (*name)
+			take(run, name);
 		free(name);
 		at = end + 1;
 	}
+}
+
+static void add_name(struct run *run, const char *name)
+{
+	if (*name != '#' && *name != ';')
+		flist_add_argument(run->local.list, name, true);
+}
+
+/* A name travels with its NUL (protocol/01 9.7), and may then be in the list that comes back. What is a comment here is a name
+ * to a peer. */
+static void send_name(struct run *run, const char *name)
+{
+	wire_write(run->local.session.wire, name, strlen(name) + 1);
+	args_append(&run->names, name);
+}
+
+static void load_names(const struct options *options, struct strbuf *text)
+{
+	int failed, error;
+
+	if (!strcmp(options->files_from, "-"))
+		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, text);
+	else
+		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, text);
+	if (!failed)
+		return;
+	error = errno;
+	log_set_role("client");
+	log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
+	exit_with(EXIT_FILEIO);
 }
 
 static void read_files_from(struct run *run)
@@ -259,7 +290,7 @@ static void read_files_from(struct run *run)
 	const char *base = options->operands.items[0];
 	struct strbuf text = STRBUF_INIT;
 	struct fs_root root;
-	int failed, error;
+	int error;
 
 	if (fs_root_open(&root, base) < 0) {
 		error = errno;
@@ -273,17 +304,28 @@ static void read_files_from(struct run *run)
 	}
 	fs_root_close(&root);
 	flist_set_files_from(run->local.list, base);
-	if (!strcmp(options->files_from, "-"))
-		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &text);
-	else
-		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, &text);
-	if (failed < 0) {
-		error = errno;
-		log_set_role("client");
-		log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
-		exit_with(EXIT_FILEIO);
-	}
-	add_from_file(run, strbuf_text(&text), text.length);
+	load_names(options, &text);
+	for_each_name(run, &text, add_name);
+	strbuf_free(&text);
+}
+
+/* A list of names that lies here and is wanted there. Below protocol 31 it travels between frames. */
+static void send_files_from(struct run *run)
+{
+	const struct options *options = run->options;
+	struct wire *wire = run->local.session.wire;
+	struct strbuf text = STRBUF_INIT;
+	bool framed = wire_mux_out(wire), window = framed && run->local.session.protocol < 31;
+
+	if (!options->files_from || options->files_from_remote)
+		return;
+	load_names(options, &text);
+	if (window)
+		wire_set_mux_out(wire, false);
+	for_each_name(run, &text, send_name);
+	wire_write_byte(wire, 0);
+	if (window)
+		wire_set_mux_out(wire, true);
 	strbuf_free(&text);
 }
 
@@ -423,9 +465,11 @@ static void receive_list(struct run *run)
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local);
 	filter_send(local->receiver_rules, session, true);
+	send_files_from(run);
 	wire_flush(session->wire);
 	const struct flist_receive_setup setup = {
-		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules, .asked = peer->asked,
+		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules,
+		.asked = run->options->files_from ? run->options->files_from_remote ? NULL : &run->names : peer->asked,
 		.trust_sender = peer->trusted,
 	};
 
@@ -458,6 +502,8 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = count_first_entries(local);
 	}
 
+	if (!entries && local->pull)
+		return;
 	local_choose_destination(local, destination, entries);
 	if (!entries)
 		return;
@@ -467,7 +513,8 @@ static void copy_tree(struct run *run, const char *destination)
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
-		log_info("delta-transmission disabled for local transfer or --whole-file");
+		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
+			 : "delta-transmission disabled for local transfer or --whole-file");
 	local->pool = pool_new(local, local->pull ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
 	end_pull(run);
@@ -487,6 +534,7 @@ static void fill_statistics(struct run *run)
 	};
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
+	stats->protocol = local->session.protocol;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
 		stats->list_size = local->pull->list_bytes;
@@ -565,7 +613,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
-	log_set_role(peer ? "receiver" : "sender");
+	log_set_role(peer ? "generator" : "sender");
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);

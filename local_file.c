@@ -197,10 +197,15 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 		counts->literal += job->copied;
 		counts->matched += job->matched;
 	}
-	if (job->local->wants_items || job->task->marks)
-		task_event(job->task, (struct event){ .kind = EVENT_ITEM, .index = job->index, .flags = flags,
-				.bytes = job->copied,
-						      .touched = touched, .elapsed_ms = elapsed_ms });
+	if (!job->local->wants_items && !job->task->marks)
+		return;
+	struct event event = {
+		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied, .touched = touched,
+		.elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+	};
+
+	memcpy(event.digest, job->digest, sizeof event.digest);
+	task_event(job->task, event);
 }
 
 void job_received(struct file_job *job)

@@ -23,6 +23,7 @@
 
 #include "attrs/source.h"
 #include "decide.h"
+#include "delta/digest.h"
 #include "flist.h"
 #include "fs/root.h"
 #include "fs/temp.h"
@@ -88,6 +89,8 @@ struct event {
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	uint64_t bytes;    /* EVENT_ITEM: content written */
 	const char *role;  /* EVENT_TEXT: whose message, static */
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
+	int digest_length;
 	char *text;        /* owned */
 };
 
@@ -253,6 +256,8 @@ struct file_job {
 	struct decide_dest dest;
 	struct decision decision;
 	uint64_t copied, matched;
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
+	int digest_length;
 	struct run_stats *counts;  /* of the task, where this thread adds */
 	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */
 	enum turn turn;

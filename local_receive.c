@@ -19,11 +19,13 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	const struct patch_request request = {
 		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .head = &incoming->head,
 		.basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
-		.sparse = options->sparse, .done = &job->task->live_done,
+		.sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
 	};
 
 	patch_file(&request, &outcome);
 	incoming->read = true;
+	job->digest_length = outcome.digest_length;
+	digest_for_people(pull->session->xfer_sum, outcome.digest, outcome.digest_length, job->digest);
 	job->copied = outcome.literal;
 	job->matched = outcome.matched;
 	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;

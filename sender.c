@@ -224,16 +224,6 @@ static uint64_t sums_length(const struct request *request)
 	return 16 + (request->append ? 0 : (uint64_t)head->count * (4 + (uint64_t)head->strong_length));
 }
 
-/* Sums of the xxh family travel with their low bytes first and are shown the other way round. */
-static void reverse(uint8_t *digest, int length)
-{
-	for (int i = 0; i < length / 2; i++) {
-		uint8_t swapped = digest[i];
-		digest[i] = digest[length - 1 - i];
-		digest[length - 1 - i] = swapped;
-	}
-}
-
 /* --- which entries have been sent: the next request for one is a redo --- */
 
 static bool was_sent(const struct sender *sender, int32_t ndx)
@@ -256,7 +246,7 @@ static void note_sent(struct sender *sender, int32_t ndx)
 static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
 {
 	struct session *session = sender->session;
-	uint8_t digest[DIGEST_MAX_LENGTH];
+	uint8_t digest[DIGEST_MAX_LENGTH], shown[DIGEST_MAX_LENGTH];
 	struct match_request match = {
 		.source = source,
 		.size = size,
@@ -285,10 +275,9 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	note_sent(sender, request->ndx);
 	record.written = wire_bytes_written(session->wire) - before;
 	record.sums = sums_length(request);
-	record.digest = digest;
+	digest_for_people(session->xfer_sum, digest, length, shown);
+	record.digest = shown;
 	record.digest_length = length;
-	if (session->xfer_sum >= SUM_XXH64)
-		reverse(digest, length);
 	tell_item(sender, request, &record, ITEM_ENDS);
 }
 
