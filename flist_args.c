@@ -115,12 +115,18 @@ static void link_stat_failed(const struct attr_source *source, const char *path,
 
 static void change_dir_failed(struct flist *list, const struct attr_source *source, const char *path, int error)
 {
+	struct attr_source above = *source;
 	struct strbuf quoted = STRBUF_INIT;
+	char *clean = xmalloc(strlen(path) + 2);
 
-	attr_source_quote(source, path, &quoted);
+	/* The way begins in the module's root, wherever the list has got to. */
+	above.quotes_bare = above.below_root;
+	fs_clean_path(clean, path);
+	attr_source_quote(&above, above.below_root ? clean : path, &quoted);
 	log_errno(L_ERROR_XFER, error, "change_dir %s failed", strbuf_text(&quoted));
 	list->session->io_error |= IOERR_GENERAL;
 	strbuf_free(&quoted);
+	free(clean);
 }
 
 /* The working directory of an argument is not there. */

@@ -398,6 +398,11 @@ static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *o
 
 /* --- digests for -c --- */
 
+static bool follows_links(const struct flist_sender *sender)
+{
+	return sender->options->copy_links || sender->options->copy_unsafe_links;
+}
+
 /* Digest of a file's content for -c; all zero if it cannot be opened. Keep-alives go out meanwhile. */
 static void compute_digest(struct flist_sender *sender, const struct outgoing *out, uint8_t *digest)
 {
@@ -411,8 +416,7 @@ static void compute_digest(struct flist_sender *sender, const struct outgoing *o
 		attr_file_encode(attr_bytes, out->side->real_size);
 		file_digest_update(sender->digest, attr_bytes, sizeof attr_bytes);
 	} else {
-		bool follow = sender->options->copy_links || sender->options->copy_unsafe_links;
-		int fd = attr_source_open(source, strbuf_text(&path), out->entry, follow, &size);
+		int fd = attr_source_open(source, strbuf_text(&path), out->entry, follows_links(sender), &size);
 		char *buffer = fd < 0 ? NULL : xmalloc(DIGEST_BUFFER);
 		ssize_t got;
 
@@ -430,14 +434,23 @@ static void compute_digest(struct flist_sender *sender, const struct outgoing *o
 	file_digest_finish(sender->digest, digest);
 }
 
-/* The digest that the entry's snapshot holds, if it is of the session's kind. */
+/* The digest that the module's snapshot holds, if it is of the session's kind. Of an entry that is no part of a view it is
+ * looked up by path. */
 static const uint8_t *stored_digest(const struct flist_sender *sender, const struct outgoing *out)
 {
 	enum sum_algorithm sum = sender->session->file_sum;
+	enum attr_digest which = sum == SUM_MD5 ? ATTR_DIGEST_MD5 : ATTR_DIGEST_XXH128;
+	struct strbuf path = STRBUF_INIT;
 
-	if (!out->entries->snapshot || (sum != SUM_XXH128 && sum != SUM_MD5))
+	if (sum != SUM_XXH128 && sum != SUM_MD5)
 		return NULL;
-	return attr_snapshot_digest(out->entries, out->entry, sum == SUM_MD5 ? ATTR_DIGEST_MD5 : ATTR_DIGEST_XXH128);
+	if (out->entries->snapshot)
+		return attr_source_view_digest(sender->list->module_source, out->entries, out->entry, which);
+	struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
+	const uint8_t *digest = attr_source_digest(source, strbuf_text(&path), follows_links(sender), which);
+
+	strbuf_free(&path);
+	return digest;
 }
 
 static void write_digest(struct flist_sender *sender, const struct outgoing *out)

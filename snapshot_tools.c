@@ -11,6 +11,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "snapshot_private.h"
+#include "ui/listing.h"
 #include "ui/number.h"
 
 struct attr_snapshot *snapshot_open_or_die(const char *path)
@@ -61,18 +62,6 @@ static void add_age(struct strbuf *out, int64_t made)
 	strbuf_add_string(out, " (in the future)");
 }
 
-static void add_time(struct strbuf *out, int64_t seconds)
-{
-	time_t when = (time_t)seconds;
-	struct tm parts;
-	char text[64];
-
-	if (localtime_r(&when, &parts) && strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S", &parts))
-		strbuf_add_string(out, text);
-	else
-		strbuf_add_string(out, "(time out of range)");
-}
-
 static void add_contents(struct strbuf *out, const struct attr_snapshot_facts *facts, int level)
 {
 	strbuf_add_string(out, "# ");
@@ -97,7 +86,7 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
 
 	strbuf_addf(out, "# attr snapshot %s\n# generation %" PRIu64 " of ", path, facts->generation);
-	add_time(out, facts->made);
+	listing_time(out, facts->made);
 	add_age(out, facts->made);
 	strbuf_addf(out, ", made by %s\n# root: ", facts->version);
 	if (facts->root_dev || facts->root_ino)

@@ -119,6 +119,12 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
  * has followed links always does. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
 
+/* The digest, 16 bytes, of what attr_source_open would read if a snapshot holds it and the process may read it, or NULL. */
+const uint8_t *attr_source_digest(struct attr_source *source, const char *path, bool follow, enum attr_digest which);
+/* The same of a regular file in a view. */
+const uint8_t *attr_source_view_digest(struct attr_source *source, const struct entries *view, const struct entry *entry,
+				       enum attr_digest which);
+
 /* Free what the source owns: not its roots, not its snapshot. */
 void attr_source_finish(struct attr_source *source);
 

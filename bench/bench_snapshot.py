@@ -8,7 +8,6 @@ Both daemons listen as they do in service. Server CPU is what the kernel has cou
 snapshot has been checked before); memory is sampled from /proc. `cold` needs root, a loop device and the blkio controller.
 """
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testsuite", "system"))
 
+import bench  # noqa: E402
 import generate  # noqa: E402
 import harness  # noqa: E402
 import trees  # noqa: E402
@@ -249,19 +249,8 @@ def main():
                         default=("serving", "crowd", "form", "making", "growth"))
     parser.add_argument("--directory", help="where the live tree goes (default: the temporary directory)")
     parser.add_argument("--json", help="also write the rows to this file")
-    options = parser.parse_args()
-    print(f"{harness.HUAI} beside {harness.stock_version()}, {os.cpu_count()} processors")
-    bench = Bench(options)
-    try:
-        bench.prepare()
-        for name in options.only:
-            getattr(bench, name)()
-    finally:
-        bench.close()
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"entries": options.entries, "rows": bench.rows}, file, indent=1)
+    return bench.run_all(Bench, parser.parse_args())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

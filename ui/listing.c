@@ -38,7 +38,7 @@ void permission_letters(uint32_t mode, char out[10])
 	out[9] = '\0';
 }
 
-static void add_time(struct strbuf *out, int64_t seconds)
+void listing_time(struct strbuf *out, int64_t seconds)
 {
 	time_t when = (time_t)seconds;
 	struct tm parts;
@@ -64,13 +64,13 @@ void listing_line(struct strbuf *out, const struct entries *list, const struct e
 	permission_letters(mode, letters);
 	number_format(number, sizeof number, (int64_t)entry->size, number_level);
 	strbuf_addf(out, "%c%s %*s ", kind_letter(mode), letters, number_level > 0 ? 14 : 11, number);
-	add_time(out, entry->mtime);
+	listing_time(out, entry->mtime);
 	if (with_atime) {
 		strbuf_add_char(out, ' ');
 		if (entry_is_dir(entry) || !side)
 			strbuf_addf(out, "%19s", "");
 		else
-			add_time(out, side->atime);
+			listing_time(out, side->atime);
 	}
 	strbuf_addf(out, " %s", path);
 	if (with_target && entry_is_symlink(entry))

@@ -329,6 +329,7 @@ def test_slots_are_counted_and_freed_even_by_a_killed_server(place, tree):  # S-
         held = [open_session(daemon, "mod") for _ in range(2)]
         assert all(answer.endswith(b"@RSYNCD: OK\n") for _, answer in held)
         assert b"@ERROR: max connections (2) reached -- try again later\n" in talk(daemon, GREETING + b"mod\n")[0]
+        wait_for(lambda: len(server_pids(daemon)) == 2)  # the one that was turned away has ended
         os.kill(server_pids(daemon)[0], signal.SIGKILL)
         wait_for(lambda: len(server_pids(daemon)) == 1)
         third, answer = open_session(daemon, "mod")

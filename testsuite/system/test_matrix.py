@@ -146,6 +146,7 @@ CASES = [
     Case("dot-dot", "-ai", sources=("/dir/../README",)),
     Case("above", "-ai", sources=("/../README",), served=MODULES),
     Case("missing", "-ai", sources=("/no-such-file",), core=True),
+    Case("missing-below", "-ai", sources=("/no-such/below", "/dir/./none/below", "/README/below", "/dir/c")),
     Case("missing-and-there", "-ai --delete", sources=("/no-such-file", "/dir/"), before="old"),
     Case("empty-directory", "-ai", sources=("/empty/",), core=True),
     Case("empty-directory-delete", "-ai --delete", sources=("/empty/",), before="old"),

@@ -615,19 +615,3 @@ def test_signal_ends_cleanly(tmpfs_place, number):
         assert sorted(os.listdir(tmpfs_place)) == ["source", "x.snap"]
         assert snapshots.Snapshot(file).entries.keys() == before.entries.keys()
     assert ended
-
-
-def test_killed_at_any_moment_it_leaves_a_whole_file(mirror, place, file):
-    chance = random.Random(7)
-    make(mirror, file)
-    generations = set()
-    for _ in range(40):
-        process = subprocess.Popen([harness.HUAI, "-aH", f"--attr-snapshot={file}", mirror + "/"])
-        time.sleep(chance.random() * 0.01)
-        process.kill()
-        process.wait()
-        made = snapshots.Snapshot(file)
-        assert made.same_list(snapshots.Snapshot(file)) and made.facts["entry_count"] == len(made.entries)
-        generations.add(made.facts["generation"])
-    make(mirror, file)
-    assert snapshots.Snapshot(file).facts["generation"] == max(generations) + 1

@@ -4,12 +4,15 @@ import collections
 import ctypes
 import os
 import struct
+import select
 import subprocess
+import threading
 import time
 
-FAN_CLOEXEC, FAN_NONBLOCK = 1, 2
+FAN_CLOEXEC, FAN_NONBLOCK, FAN_CLASS_CONTENT, FAN_UNLIMITED_QUEUE = 1, 2, 4, 0x10
 FAN_MARK_ADD, FAN_MARK_MOUNT = 1, 0x10
-FAN_ACCESS, FAN_OPEN, FAN_Q_OVERFLOW, FAN_ONDIR = 1, 0x20, 0x4000, 0x40000000
+FAN_ACCESS, FAN_OPEN, FAN_Q_OVERFLOW, FAN_OPEN_PERM, FAN_ONDIR = 1, 0x20, 0x4000, 0x10000, 0x40000000
+FAN_ALLOW = 1
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 EVENT = struct.Struct("=IBBHQii")
 
@@ -28,17 +31,23 @@ def check(result, what):
 
 
 class Watch:
-    """Counts opens and reads on the mount that `path` lies on, by path; use as `with Watch(path) as watch`."""
+    """Counts opens and reads on the mount that `path` lies on, by path; use as `with Watch(path) as watch`.
+
+    What one process does to one file again and again may be counted once.
+    """
+
+    flags, mask = 0, FAN_ACCESS | FAN_OPEN | FAN_ONDIR
 
     def __init__(self, path):
         self.path = os.fspath(path)
         self.touched = collections.Counter()
 
     def __enter__(self):
-        self.fd = check(libc.fanotify_init(FAN_CLOEXEC | FAN_NONBLOCK | 0x10, os.O_RDONLY | os.O_CLOEXEC), "fanotify_init")
-        mask = ctypes.c_uint64(FAN_ACCESS | FAN_OPEN | FAN_ONDIR)
+        flags = FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE | self.flags
+        self.fd = check(libc.fanotify_init(flags, os.O_RDONLY | os.O_CLOEXEC), "fanotify_init")
         try:
-            check(libc.fanotify_mark(self.fd, FAN_MARK_ADD | FAN_MARK_MOUNT, mask, -100, os.fsencode(self.path)), "fanotify_mark")
+            check(libc.fanotify_mark(self.fd, FAN_MARK_ADD | FAN_MARK_MOUNT, ctypes.c_uint64(self.mask), -100, os.fsencode(self.path)),
+                  "fanotify_mark")
         except Unavailable:
             os.close(self.fd)
             raise
@@ -59,11 +68,41 @@ class Watch:
                     self.touched["queue overflow"] += 1
                     continue
                 self.touched[os.readlink(f"/proc/self/fd/{fd}")] += 1
+                self.answer(fd)
                 os.close(fd)
+
+    def answer(self, fd):
+        pass
 
     def __exit__(self, *exception):
         self.collect()
         os.close(self.fd)
+
+
+class Opens(Watch):
+    """Counts every single open on a mount: the kernel waits until each has been answered, and merges none."""
+
+    flags, mask = FAN_CLASS_CONTENT, FAN_OPEN_PERM | FAN_ONDIR
+
+    def __enter__(self):
+        super().__enter__()
+        self.ended, self.end = os.pipe()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+        return self
+
+    def run(self):
+        while self.ended not in select.select([self.fd, self.ended], [], [])[0]:
+            self.collect()
+
+    def answer(self, fd):
+        os.write(self.fd, struct.pack("=iI", fd, FAN_ALLOW))
+
+    def __exit__(self, *exception):
+        os.close(self.end)
+        self.thread.join()
+        os.close(self.ended)
+        super().__exit__(*exception)
 
 
 def private_mounts():
