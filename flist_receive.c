@@ -17,6 +17,13 @@
 
 /* --- the list --- */
 
+void flist_received_permute(struct flist_received *received)
+{
+	received->is_permuted = true;
+	reserved_init(&received->orders, sizeof(void *) > 4 ? ORDERS_LIMIT : 0);
+	reserved_grow(&received->orders, sizeof(struct received_order));
+}
+
 struct flist *flist_new_received(const struct options *options, struct session *session)
 {
 	struct flist *list = flist_new(options, session, NULL, NULL, NULL);
@@ -24,13 +31,10 @@ struct flist *flist_new_received(const struct options *options, struct session *
 
 	pthread_mutex_init(&received->lock, NULL);
 	pthread_cond_init(&received->arrived, NULL);
-	received->is_permuted = options->iconv || session->protocol < 29;
 	reserved_init(&received->dirs, sizeof(void *) > 4 ? DIRS_LIMIT : 0);
 	reserved_init(&received->names, sizeof(void *) > 4 ? NAMES_LIMIT : 0);
-	if (received->is_permuted) {
-		reserved_init(&received->orders, sizeof(void *) > 4 ? ORDERS_LIMIT : 0);
-		reserved_grow(&received->orders, sizeof(struct received_order));
-	}
+	if (options->iconv || session->protocol < 29)
+		flist_received_permute(received);
 	reserved_grow(&received->dirs, sizeof *list->dirs.items);
 	memcpy(received->dirs.start, list->dirs.items, sizeof *list->dirs.items);
 	entries_free(list->dirs.items[0].entries);
@@ -347,25 +351,43 @@ static void end_lists(struct flist *list)
 
 /* --- one list, numbered otherwise than the walk goes --- */
 
-struct path_key {
+/* What an index is given by: the path (protocol 27 and 28), the rank, the place in the directory. */
+struct order_key {
 	char *path;
+	int64_t rank;
 	struct received_place place;
-	int32_t arrival;
 };
 
-static int compare_paths(const void *a_void, const void *b_void)
+static int compare_order(const void *a_void, const void *b_void)
 {
-	const struct path_key *a = a_void, *b = b_void;
+	const struct order_key *a = a_void, *b = b_void;
 	int order = a->path ? strcmp(a->path, b->path) : 0;
 
-	return order ? order : a->arrival < b->arrival ? -1 : 1;
+	if (order)
+		return order;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->place.index < b->place.index ? -1 : 1;
 }
 
-/* By order of arrival (--iconv), or by path (protocol 27 and 28). */
-static void permute(struct flist *list, bool by_path)
+/* In the order of the walk. A file behind directories ("/x" behind "!") comes before the directory that is next. */
+static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct entry *items = dir->entries->items;
+
+	if (entry_is_dir(&items[index]) || !dir->child_count || index < list->dirs.items[dir->first_child].parent_entry)
+		return 2 * (int64_t)plain_ndx(list, dir, &items[index]) + 1;
+	while (index < dir->count && !items[index].dir)
+		index++;
+	return 2 * (int64_t)(index < dir->count ? list->dirs.items[items[index].dir].own_ndx : list->next_ndx);
+}
+
+static void permute(struct flist *list)
 {
 	struct flist_received *received = list->received;
-	VEC(struct path_key) keys = VEC_INIT;
+	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->protocol < 29;
+	VEC(struct order_key) keys = VEC_INIT;
 	struct strbuf path = STRBUF_INIT;
 
 	for (size_t n = 0; n < list->load_order.count; n++) {
@@ -373,17 +395,20 @@ static void permute(struct flist *list, bool by_path)
 		const struct entries *entries = list->dirs.items[node].entries;
 
 		for (uint32_t i = 0; i < entries->count; i++) {
-			struct path_key key = { .place = { node, i }, .arrival = order_of(received, node)->ndx[i] };
+			struct order_key key = { .place = { node, i }, .rank = order_of(received, node)->ndx[i] };
 
 			if (entries->items[i].flags & ENTRY_HIDDEN)
 				continue;
 			flist_entry_path(list, node, &entries->items[i], &path);
-			key.path = by_path ? xstrdup(strbuf_text(&path)) : NULL;
+			if (by_path)
+				key.path = xstrdup(strbuf_text(&path));
+			else if (!by_arrival)
+				key.rank = walk_rank(list, node, i);
 			vec_push(&keys, key);
 		}
 	}
 	if (keys.count)
-		qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
+		qsort(keys.items, keys.count, sizeof *keys.items, compare_order);
 	for (size_t i = 0; i < keys.count; i++) {
 		const struct received_place *place = &keys.items[i].place;
 
@@ -455,7 +480,7 @@ static void receive_whole_list(struct flist_receiver *receiver)
 	receive_trailer(receiver);
 	flist_split(receiver);
 	if (list->received->is_permuted)
-		permute(list, !receiver->options->iconv);
+		permute(list);
 	flist_staged_clear(receiver);
 	end_lists(list);
 }

@@ -25,7 +25,7 @@ struct flist_receive_setup {
 	/* Names of the peer become ids of this machine (protocol/02 4.4), unless numeric ids; NULL: they are thrown away. */
 	struct fs_ids *ids;
 	struct charset *charset;    /* --iconv in force, or NULL */
-	struct filter_list *rules;  /* names that they exclude may not come (protocol/02 11.3); NULL or with merges: unchecked */
+	struct filter_list *rules;  /* what they exclude may not come (protocol/02 11.3); NULL or with merges: unchecked */
 	/* Client: the paths of the source arguments, of a daemon behind the module's name; with a --files-from list of our own
 	 * its names. Names that nobody asked for are refused. NULL: server, or a peer whose ways of expansion are its own. */
 	const struct args *asked;

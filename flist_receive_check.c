@@ -42,7 +42,7 @@ void flist_clean_name(const struct flist_receiver *receiver, const char *name, s
 			if (clean->length && clean->data[clean->length - 1] != '/')
 				strbuf_add_char(clean, '/');
 			strbuf_add(clean, at, part);
-		} else if (part && !slash && clean->length > 1) {
+		} else if (part && !slash && clean->length && strcmp(clean->data, "/") != 0) {
 			/* Only releases without a name for it send "a/." (protocol/02 section 13). */
 			if (receiver->session->protocol >= 29)
 				die_unsafe(name);

@@ -41,9 +41,12 @@ struct flist_received {
 	size_t held;               /* bytes of entries */
 	struct reserved dirs, names;
 	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
-	bool is_permuted;          /* indexes do not follow the sorted order: --iconv, or a protocol below 29 */
+	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
 	VEC(struct received_place) places; /* is_permuted and not incremental: by index */
 };
+
+/* Indexes will not follow the walk. Before anything is published. */
+void flist_received_permute(struct flist_received *received);
 
 /* --- names (flist_receive_check.c) --- */
 

@@ -194,11 +194,28 @@ static struct entries *take_staged(struct flist_receiver *receiver, int32_t node
 	return entries;
 }
 
+/* Only --relative has files that come behind directories: "/x" behind "!". The walk numbers files first. */
+static bool is_mixed(const struct flist_receiver *receiver)
+{
+	const struct entries *first = receiver->staged.items[0].entries;
+	bool has_late_file = false, has_early_dir = false;
+
+	for (uint32_t i = 0; i < first->count; i++) {
+		const char *name = entry_name(first, &first->items[i]);
+
+		has_late_file |= *name == '/' && !entry_is_dir(&first->items[i]);
+		has_early_dir |= (unsigned char)*name < '/' && entry_is_dir(&first->items[i]);
+	}
+	return has_late_file && has_early_dir;
+}
+
 void flist_split(struct flist_receiver *receiver)
 {
 	struct flist *list = receiver->list;
 
 	list_missing_parents(receiver);
+	if (!list->received->is_permuted && is_mixed(receiver))
+		flist_received_permute(list->received);
 	for (int32_t node = 0; node >= 0; node = flist_next_node(list)) {
 		struct entries *entries = take_staged(receiver, node);
 

@@ -7,7 +7,7 @@ the multiplexing taken off; and the same cut at a few places, since a harness us
 byte of a harness's input chooses protocol, role or form, so each seed gets two arbitrary ones in front.
 
 The reader of attr snapshots gets snapshots instead, whose sums the harness sets right; the reader of tokens gets streams of all
-methods (two bytes of shape, then what a sender writes).
+methods (two bytes of shape, then what a sender writes); that of file lists gets the lists.
 """
 import argparse
 import hashlib
@@ -143,6 +143,23 @@ def token_seeds():
     yield from (bytes([0, choice, 5]) + bytes(range(1, 255, 2)) * 3 for choice in range(10))
 
 
+def list_seeds(captures):
+    """Whole lists of captured sessions, under the session and the options that they were made with."""
+    for name in sorted(os.listdir(captures)):
+        if not name.endswith(".s2c"):
+            continue
+        job = name[:-4].split("-", 1)[1]
+        with open(os.path.join(captures, name[:-4] + ".c2s"), "rb") as file:
+            protocol = int(file.read()[9:11])
+        with open(os.path.join(captures, name), "rb") as file:
+            payload = demultiplexed(file.read())
+        is_varint = name.split("-")[0] >= "3.2"
+        first = protocol - 27 | (8 if protocol >= 30 else 0) | (0x10 if is_varint else 0) | (0x20 if job == "relative-file" else 0)
+        second = {"list": 0, "archive": 0x0F, "checksum-numeric": 0x97}.get(job, 7)
+        if payload:
+            yield bytes([first, second]) + payload[:LONGEST]
+
+
 def write_seeds(harness, output, found):
     directory = os.path.join(output, os.path.basename(harness).removeprefix("fuzz_"))
     os.makedirs(directory, exist_ok=True)
@@ -160,7 +177,8 @@ def main():
     unique = set()
     for seed in seeds(options.captures):
         unique.update(bytes([choice]) + seed for choice in hashlib.sha1(seed).digest()[:2])
-    special = {"fuzz_attrs_snapshot": snapshot_seeds, "fuzz_delta_tokens": token_seeds}
+    special = {"fuzz_attrs_snapshot": snapshot_seeds, "fuzz_delta_tokens": token_seeds,
+               "fuzz_flist_receive": lambda: list_seeds(options.captures)}
     for harness in options.harness:
         own = special.get(os.path.basename(harness))
         write_seeds(harness, options.output, own() if own else unique)
