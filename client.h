@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The client of a remote session: where the other side is, how it is reached, what it is told (protocol/01, protocol/06 section 6).
+ * The client of a remote session: where the other side is, how it is reached, what it is told (protocol/01, protocol/06
+ * section 6).
  *
  *     if (remote_operands(options, &remote, &paths, &we_send)) {
  *             client_connect(&connection, options, &remote, &paths, we_send);
@@ -16,9 +17,10 @@
 #include "wire/session.h"
 
 /*
- * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server is to be told behind the
- * "." word, still without any quoting: all sources of a pull, the destination of a push. The local operands are then the last (a
- * pull; none if there is one operand only) or all but the last (a push). Operands that do not go together end the process.
+ * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server is to be told behind
+ * the "." word, still without any quoting: all sources of a pull, the destination of a push. The local operands are then the
+ * last (a pull; none if there is one operand only) or all but the last (a push). Operands that do not go together end the
+ * process.
  */
 bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send);
 
@@ -32,17 +34,20 @@ struct connection {
 };
 
 /*
- * Connect: run the remote shell with the server's command line, or dial the daemon (directly, by proxy, by RSYNC_CONNECT_PROG), log in to
- * the module (greeting, early input, MOTD, password) and send it the arguments. A module listing (no module named) is printed and
- * ends the process. Failures end it with stock's texts and codes. The log's role becomes "sender" or "Receiver". The wire has its
- * limits (--timeout, --bwlimit, --stop-at), but no message handler yet.
+ * Connect: run the remote shell with the server's command line, or dial the daemon (directly, by proxy, by
+ * RSYNC_CONNECT_PROG), log in to the module (greeting, early input, MOTD, password) and send it the arguments. A module
+ * listing (no module named) is printed and ends the process. Failures end it with stock's texts and codes. The log's role
+ * becomes "sender" or "Receiver". The wire has its limits (--timeout, --bwlimit, --stop-at), but no message handler yet.
  *
- * From then on until client_disconnect, the process ends only after the remote shell has been looked after; *connection must live.
+ * From then on until client_disconnect, the process ends only after the remote shell has been looked after; *connection must
+ * live.
  */
-void client_connect(struct connection *connection, struct options *options, const struct remote *remote, const struct args *paths,
+void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
+		const struct args *paths,
 		    bool we_send);
 
-/* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the shell's. */
+/* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the
+ * shell's. */
 int client_disconnect(struct connection *connection, int code);
 
 /*

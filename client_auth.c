@@ -73,6 +73,8 @@ static bool list_has(const char *list, const char *name)
 	return false;
 }
 
+static const char our_list[] = "sha512 sha256 sha1 md5 md4";
+
 /* The strongest that both know; without a list the version decides. */
 static const char *choose_digest(const char *theirs, int protocol)
 {
@@ -83,8 +85,7 @@ static const char *choose_digest(const char *theirs, int protocol)
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (list_has(theirs, ours[i]))
 			return ours[i];
-	log_error("Failed to negotiate a daemon auth checksum choice.\nServer list: %s\nClient list: sha512 sha256 sha1 md5 md4",
-		  theirs);
+	log_error("Failed to negotiate a daemon auth checksum choice.\nServer list: %s\nClient list: %s", theirs, our_list);
 	exit_with(EXIT_UNSUPPORTED);
 }
 
@@ -185,7 +186,8 @@ static const char *find_user(const struct remote *remote)
 	return user && *user ? user : "nobody";
 }
 
-void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests, int protocol,
+void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
+		int protocol,
 		   const char *challenge)
 {
 	const char *digest = choose_digest(digests, protocol);

@@ -191,7 +191,8 @@ static void end_connection(void *context, int code)
 		exit_with(theirs);
 }
 
-void client_connect(struct connection *connection, struct options *options, const struct remote *remote, const struct args *paths,
+void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
+		const struct args *paths,
 		    bool we_send)
 {
 	*connection = (struct connection){ .in_fd = -1, .out_fd = -1 };

@@ -38,7 +38,8 @@ static int negotiate(const struct greeting *greeting, int ours)
 	if (greeting->version < PEER_PROTOCOL_MIN || greeting->version > PEER_PROTOCOL_MAX)
 		die(EXIT_PROTOCOL, "protocol version mismatch -- is your shell clean?\n"
 		    "(see the rsync manpage for an explanation)");
-	die(EXIT_PROTOCOL, "the daemon speaks protocol %d at most, but %d is the least that this side supports", greeting->version,
+	die(EXIT_PROTOCOL, "the daemon speaks protocol %d at most, but %d is the least that this side supports",
+		greeting->version,
 	    PROTOCOL_MIN);
 }
 
@@ -103,7 +104,8 @@ static bool take_challenge(const char *line, const char **challenge)
 	return strncmp(line, wanted, sizeof wanted - 1) == 0;
 }
 
-/* Lines up to the one that lets us in. Those that are not the protocol's are for people: the message of the day, a list of modules. */
+/* Lines up to the one that lets us in. Those that are not the protocol's are for people: the message of the day, a list of
+ * modules. */
 static void await_admission(struct connection *connection, const struct options *options, const struct remote *remote,
 			    const char *digests)
 {

@@ -17,7 +17,8 @@ char *server_word_escape(const char *word, bool is_path);
 /* --- client_shell.c --- */
 
 /* Start the remote shell; what it runs is `words` behind the rsync path, as they are. Sets in_fd, out_fd, shell_pid. */
-void shell_start(struct connection *connection, const struct options *options, const struct remote *remote, const struct args *words);
+void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,
+		const struct args *words);
 /* Wait for it as long as the circumstances of the end allow. The larger one of `code` and what it ended with. */
 int shell_end(struct connection *connection, int code);
 
@@ -31,7 +32,8 @@ int socket_dial(const struct options *options, const struct remote *remote);
 /* The text phase over the connection's wire, up to the "@RSYNCD: OK". Ends the process if that is not reached. */
 void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote);
 /* "USER RESPONSE\n" to a challenge; `digests` is the daemon's list or NULL. */
-void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests, int protocol,
+void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
+		int protocol,
 		   const char *challenge);
 /* Unpadded base64 of the digest over password and challenge; `digest` a name of the greeting's, "" the old form of md4. */
 char *daemon_response(const char *digest, const char *password, const char *challenge);

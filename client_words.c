@@ -57,8 +57,10 @@ static void add_letters(struct strbuf *cluster, const struct letter *letters, si
 static void add_role_letters(struct strbuf *cluster, const struct options *o, bool we_send)
 {
 	const struct letter push[] = {
-		{ 'K', o->keep_dirlinks }, { 'm', o->prune_empty_dirs }, { 'O', o->omit_dir_times },
-		{ 'J', o->omit_link_times }, { 'y', at_most(o->fuzzy, o->alt_dests ? 2 : 1) },
+		{ 'K', o->keep_dirlinks }, { 'm', o->prune_empty_dirs },
+		/* Backups beside the files imply it. */
+		{ 'O', o->omit_dir_times && (!o->backup || o->backup_dir) }, { 'J', o->omit_link_times },
+		{ 'y', at_most(o->fuzzy, o->alt_dests ? 2 : 1) },
 	};
 	const struct letter pull[] = { { 'L', o->copy_links }, { 'k', o->copy_dirlinks } };
 

@@ -240,7 +240,7 @@ static bool finish(struct option_parse *parse, struct options *options)
 		return true;
 	}
 	/* The rest of the options of such a server has still to come. */
-	if (options->secluded_args && !parse->in_block)
+	if (options->server && options->secluded_args && !parse->in_block)
 		return true;
 	if (!options_finish(parse, options))
 		return false;

@@ -100,6 +100,9 @@ static bool finish_checksum_choice(struct option_parse *parse, struct options *o
 	free(first);
 	if (!known || (choice[length] && !check_checksum_name(parse, choice + length + 1)))
 		return false;
+	/* Blocks cannot be told from each other then. */
+	if (strncasecmp(choice, "none", length) == 0)
+		options->whole_file = 1;
 	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
 		options->checksum_choice = NULL;
 	return true;
@@ -170,7 +173,7 @@ static bool check_conflicts(struct option_parse *parse, const struct options *op
 		return parse_fail(parse, EXIT_SYNTAX, "--append cannot be used with --whole-file");
 	if (!options->inplace && !options->append)
 		return true;
-	if (options->delay_updates || options->has_partial_dir)
+	if (options->delay_updates || options->has_partial_dir || parse->partial_dir_empty)
 		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", inplace,
 				  options->delay_updates ? "delay-updates" : "partial-dir");
 	return true;
@@ -189,6 +192,25 @@ static bool finish_arguments(struct option_parse *parse, struct options *options
 		options->old_args = atoi(old);
 	else if (parse->secluded_given < 0 && protect && *protect)
 		options->secluded_args = atoi(protect) != 0;
+	return true;
+}
+
+/* What follows from words that name places, and what they must not be (protocol/06 section 3). */
+static bool finish_places(struct option_parse *parse, struct options *options)
+{
+	const char *suffix = options->suffix;
+
+	if (options->write_devices)
+		options->inplace = true;
+	if (options->dry_run)
+		options->only_write_batch = false;
+	/* Without a directory to hold them back in, updates are not delayed. */
+	if (!options->server && parse->partial_dir_empty && !options->inplace && !options->append)
+		options->delay_updates = false;
+	if (suffix && strchr(suffix, '/'))
+		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot contain slashes: %s", suffix);
+	if (suffix && !*suffix && !options->backup_dir)
+		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot be empty without a --backup-dir");
 	return true;
 }
 
@@ -247,7 +269,7 @@ static bool check_server(struct option_parse *parse, struct options *options)
 
 bool options_finish(struct option_parse *parse, struct options *options)
 {
-	if (!options->server && !finish_arguments(parse, options))
+	if (!options->server && (!max_alloc_from_environment(parse, options) || !finish_arguments(parse, options)))
 		return false;
 	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
 		return false;
@@ -257,6 +279,8 @@ bool options_finish(struct option_parse *parse, struct options *options)
 	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
+	if (!finish_places(parse, options))
+		return false;
 	if (!options->server)
 		finish_partial_dir(parse, options);
 	if (!finish_delete(parse, options) || !check_conflicts(parse, options))

@@ -88,7 +88,7 @@ struct option_parse {
 	int delete_words, compress_count, shortcut_f_count;
 	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
 	int secluded_given;              /* likewise of -s */
-	bool old_args_given;
+	bool old_args_given, max_alloc_given;
 	bool partial_dir_empty, daemon_seen, iconv_seen;
 	int versions;             /* -V count */
 	bool done;                /* a text was printed: end with `code` */
@@ -106,6 +106,9 @@ char *parse_keep(struct option_parse *parse, const char *text);
 
 /* A partial-dir as it is used and sent; lives as long as the options. */
 const char *partial_dir_clean(struct option_parse *parse, const char *text);
+
+/* RSYNC_MAX_ALLOC, where --max-alloc was not given. False after parse_fail. */
+bool max_alloc_from_environment(struct option_parse *parse, struct options *options);
 
 /* The checks and consequences that need the whole line (protocol/06 section 3). False after parse_fail. */
 bool options_finish(struct option_parse *parse, struct options *options);

@@ -232,8 +232,6 @@ bool set_write_devices(struct option_parse *parse, struct options *options, cons
 {
 	(void)parse, (void)text;
 	options->write_devices = spec->value;
-	if (spec->value)
-		options->inplace = true;
 	return true;
 }
 
@@ -439,14 +437,19 @@ bool add_alt_dest(struct option_parse *parse, struct options *options, const str
 /* Without empty and "." components, and without those that ".." takes back. */
 const char *partial_dir_clean(struct option_parse *parse, const char *text)
 {
-	char *clean = xmalloc(strlen(text) + 3);
-	bool absolute = *text == '/';
+	size_t length = strlen(text), end;
+	char *clean = xmalloc(length + 4);
+	bool absolute = *text == '/', has_dot = length > 2 && strcmp(text + length - 2, "/.") == 0;
 
 	fs_clean_path(clean + absolute, text);
 	if (absolute)
 		*clean = '/';
-	for (size_t end = strlen(clean); end > 1 && clean[end - 1] == '/'; end--)
-		clean[end - 1] = '\0';
+	end = strlen(clean);
+	while (end > 1 && clean[end - 1] == '/')
+		clean[--end] = '\0';
+	/* That much is left as it stands. */
+	if (has_dot && end > 1)
+		memcpy(clean + end, "/.", sizeof "/.");
 	vec_push(&parse->strings, clean);
 	return clean;
 }

@@ -5,7 +5,8 @@
 
 #include "options_parse.h"
 
-/* General: into the field of the spec, a bool, an int or a text. note_only: nothing to set, see the server column of the table. */
+/* General: into the field of the spec, a bool, an int or a text. note_only: nothing to set, see the server column of the
+ * table. */
 option_setter set_flag, set_number, set_text, count_up, note_only;
 
 /* options_set.c */

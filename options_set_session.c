@@ -53,9 +53,18 @@ bool set_max_alloc(struct option_parse *parse, struct options *options, const st
 
 	if (!parse_size(parse, spec, text, &limits, &value))
 		return false;
+	parse->max_alloc_given = true;
 	options->max_alloc_text = value == (int64_t)MAX_ALLOC_DEFAULT ? NULL : parse_keep(parse, text);
 	options->max_alloc = value >= (int64_t)MAX_ALLOC_DEFAULT ? 0 : (size_t)value;
 	return true;
+}
+
+bool max_alloc_from_environment(struct option_parse *parse, struct options *options)
+{
+	static const struct option_spec spec = { .name = "max-alloc", .arg = TEXT_ARG };
+	const char *text = getenv("RSYNC_MAX_ALLOC");
+
+	return parse->max_alloc_given || !text || !*text || set_max_alloc(parse, options, &spec, text);
 }
 
 /* Mechanics */

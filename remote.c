@@ -69,7 +69,8 @@ static bool split_url(struct parts *parts, int *port, const char *text)
 	return true;
 }
 
-/* [USER@]HOST before the first colon; parts->rest is that colon. A bracketed host hides its own colons, user names hold '@'s. */
+/* [USER@]HOST before the first colon; parts->rest is that colon. A bracketed host hides its own colons, user names hold
+ * '@'s. */
 static bool split_colon(struct parts *parts, const char *text)
 {
 	const char *host = text, *at;

@@ -15,8 +15,9 @@ struct remote {
 };
 
 /*
- * "host:path", "user@host::module/path", "rsync://user@host:port/module/path", hosts in brackets. False: a local path, and *remote
- * is untouched. Whether a daemon is reached over a remote shell is not in the operand: kind is never REMOTE_DAEMON_OVER_SHELL here.
+ * "host:path", "user@host::module/path", "rsync://user@host:port/module/path", hosts in brackets. False: a local path, and
+ * *remote is untouched. Whether a daemon is reached over a remote shell is not in the operand: kind is never
+ * REMOTE_DAEMON_OVER_SHELL here.
  */
 bool remote_parse(struct remote *remote, const char *operand);
 void remote_free(struct remote *remote);

@@ -188,7 +188,7 @@ static uint8_t common_level(const uint8_t given[INFO_COUNT], const enum info_wor
 		shares[given[words[i]]]++;
 	}
 	for (uint8_t level = 0; level <= LEVEL_MAX; level++)
-		if (shares[level] >= COMMON_MIN && (common == NOT_GIVEN || shares[level] > shares[common]))
+		if (shares[level] >= COMMON_MIN && (common == NOT_GIVEN || shares[level] >= shares[common]))
 			common = level;
 	return common;
 }

@@ -270,8 +270,8 @@ static void write_name(struct session *session, const char *name)
 }
 
 /*
- * Servers differ in whose order decides where both lists have several names. A client with an order of its own thus waits for the
- * server's list, which comes unasked, and answers with the one name that is its choice.
+ * Servers differ in whose order decides where both lists have several names. A client with an order of its own thus waits for
+ * the server's list, which comes unasked, and answers with the one name that is its choice.
  */
 static void negotiate_in_own_order(struct session *session, bool sums, bool compress)
 {

@@ -88,16 +88,17 @@ uint64_t wire_bytes_written(const struct wire *wire); /* including what is still
 void wire_reset_counts(struct wire *wire);
 
 /*
- * From now on two threads share the connection: the calling one only reads, any others only write, one at a time (the caller's lock).
- * Reads no longer wait for output, writes no longer take in what arrives: each waits for its own direction, and both see time-outs.
- * Messages may be sent by all threads, with or without the lock: they join the stream with the next write or flush. wire_drain by
- * another thread than the reading one waits until that has come to the end. The wait hook is called by both.
+ * From now on two threads share the connection: the calling one only reads, any others only write, one at a time (the
+ * caller's lock). Reads no longer wait for output, writes no longer take in what arrives: each waits for its own direction,
+ * and both see time-outs. Messages may be sent by all threads, with or without the lock: they join the stream with the next
+ * write or flush. wire_drain by another thread than the reading one waits until that has come to the end. The wait hook is
+ * called by both.
  */
 void wire_split(struct wire *wire);
 /*
- * Before wire_split: tell the connection that lock. A reading thread that waits for input and finds it free then sends messages,
- * keep-alives and what else is buffered, as far as that does not block; and wire_flush by the reading thread, which does nothing
- * without, tries for a second to get it, for the sake of last words.
+ * Before wire_split: tell the connection that lock. A reading thread that waits for input and finds it free then sends
+ * messages, keep-alives and what else is buffered, as far as that does not block; and wire_flush by the reading thread, which
+ * does nothing without, tries for a second to get it, for the sake of last words.
  */
 void wire_set_output_lock(struct wire *wire, pthread_mutex_t *lock);
 /* The other threads have ended: the calling one reads and writes again as before wire_split. */

