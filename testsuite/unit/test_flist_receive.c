@@ -946,10 +946,11 @@ static void capture_options(struct side *side, const char *job)
 }
 
 /* What a server says between the greeting and the list (protocol/01 7.2). */
-static void capture_setup(struct side *side, const char *job)
+static void capture_setup(struct side *side, const char *job, const struct strbuf *client)
 {
 	struct session *session = &side->session;
 	char names[256];
+	bool has_xxh128 = memmem(client->data, client->length, "xxh128", 6);
 
 	wire_set_protocol(session->wire, session->protocol);
 	if (session->protocol >= 30)
@@ -958,7 +959,10 @@ static void capture_setup(struct side *side, const char *job)
 	session->varint_flags = session->compat & CF_VARINT_FLIST_FLAGS;
 	session->safe_flist = session->compat & CF_SAFE_FLIST || session->protocol >= 31;
 	session->id0_names = session->compat & CF_ID0_NAMES;
-	session->file_sum = session->varint_flags ? SUM_XXH128 : session->protocol >= 30 ? SUM_MD5 : SUM_MD4;
+	session->file_sum = session->protocol >= 30 ? SUM_MD5 : SUM_MD4;
+	/* What the client names first is known to the server. */
+	if (session->varint_flags)
+		session->file_sum = has_xxh128 ? SUM_XXH128 : SUM_XXH64;
 	if (session->varint_flags)
 		wire_read_vstring(session->wire, names, sizeof names, "checksum names");
 	if (session->varint_flags && !strcmp(job, "compress"))
@@ -994,7 +998,7 @@ static void check_capture(int directory, const char *name)
 
 	assert_non_null(ok);
 	side.session.wire = wire_new_memory(ok + 12, bytes.length - (size_t)(ok + 12 - bytes.data));
-	capture_setup(&side, job);
+	capture_setup(&side, job, &client);
 	setup.ids = side.ids;
 	side.list = flist_new_received(&side.options, &side.session);
 	side.receiver = flist_receiver_new(side.list, &side.session, &side.options, &setup);
