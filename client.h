@@ -56,7 +56,4 @@ int client_disconnect(struct connection *connection, int code);
  */
 void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words);
 
-/* A run with a remote operand: push or pull. Returns the exit code. */
-int client_main(struct options *options);
-
 #endif

@@ -605,8 +605,10 @@ static void drop_unconvertible(struct flist *list, int32_t node)
 			entries->items[kept++] = entries->items[i];
 			continue;
 		}
+		int error = errno;
+
 		flist_entry_path(list, node, &entries->items[i], &scratch);
-		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(EILSEQ));
+		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(error));
 		list->session->io_error |= IOERR_GENERAL;
 	}
 	entries->count = kept;

@@ -193,12 +193,22 @@ static void tell_item(struct sender *sender, const struct request *request, stru
 	record->name = strbuf_text(&name);
 	record->shown = strbuf_text(&shown);
 	record->position = flist_send_position(sender->list_sender, request->ndx);
-	record->link_is_hard = request->item.xname_length > 0;
+	/* With a transfer the name is that of a similar file. */
+	record->link_is_hard = request->item.xname_length > 0 && !(request->item.flags & ITEM_TRANSFER);
 	record->link = record->link_is_hard ? request->item.xname : entry_is_symlink(record->entry)
 		       ? entry_target(request->pos.entries, record->entry) : NULL;
 	sender->host->item(sender->host->context, record, stage);
 	strbuf_free(&name);
 	strbuf_free(&shown);
+}
+
+static void tell_list_done(struct sender *sender)
+{
+	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
+
+	if (sender->host->list_done && dir->count)
+		sender->host->list_done(sender->host->context,
+					flist_send_position(sender->list_sender, dir->first_ndx + (int32_t)dir->count - 1));
 }
 
 /* The oldest list is about to be dropped; its directories may be asked about when their own lists are worked on. */
@@ -369,6 +379,7 @@ static bool end_of_list_or_phase(struct sender *sender)
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
 		keep_directories(sender);
+		tell_list_done(sender);
 		flist_send_drop_oldest(sender->list_sender);
 		if (flist_send_held(sender->list_sender) > 0) {
 			sender->current_ndx = -1;

@@ -46,6 +46,8 @@ struct sender_host {
 	void (*item)(void *context, const struct transfer_record *record, enum item_stage stage);
 	/* Between ITEM_BEGINS and ITEM_ENDS: so many bytes of the file have been dealt with. NULL: nobody wants to know. */
 	void (*progress)(void *context, uint64_t done);
+	/* All entries up to this place in the list have been dealt with. NULL: nobody wants to know. */
+	void (*list_done)(void *context, uint64_t position);
 	/* The list (with incremental recursion: its beginning) has been sent. NULL: nobody wants to know. */
 	void (*list_sent)(void *context);
 	void *context;

@@ -86,10 +86,12 @@ static void check_message(const struct wire *wire, int code, size_t length)
 }
 
 /* A peer may only shorten the time-out (protocol/08 3.1). */
-static void adopt_timeout(struct wire *wire, int32_t seconds)
+static bool adopt_timeout(struct wire *wire, int32_t seconds)
 {
-	if (seconds > 0 && seconds <= IO_TIMEOUT_MAX && (!wire->timeout || seconds < wire->timeout))
-		wire_set_timeout(wire, seconds);
+	if (seconds <= 0 || seconds > IO_TIMEOUT_MAX || (wire->timeout && seconds >= wire->timeout))
+		return false;
+	wire_set_timeout(wire, seconds);
+	return true;
 }
 
 /* Bring the number of a message into its range before anybody sees it. */
@@ -108,12 +110,8 @@ static void bound_number(int code, uint8_t *payload)
 
 static void deliver(struct wire *wire, int code, uint8_t *payload, size_t length)
 {
-	if (code == MSG_NOOP)
+	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
 		return;
-	if (code == MSG_IO_TIMEOUT) {
-		adopt_timeout(wire, (int32_t)get_le32(payload));
-		return;
-	}
 	if (length == 4 && find_rule(code)->receive != TEXT && find_rule(code)->receive != NAME)
 		bound_number(code, payload);
 	if (wire->handler)

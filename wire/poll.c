@@ -17,6 +17,7 @@ enum {
 	READ_ROOM = 16 * 1024,  /* less room than this behind `end`: move the bytes to the front first */
 	BW_WRITE_MIN = 512,
 	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
+	LAST_WORDS_SECONDS = 2,
 	SILENCE_FACTOR = 10,    /* time-outs that a peer may only take keep-alives for */
 };
 
@@ -247,11 +248,31 @@ bool wire_input_ready(struct wire *wire)
 
 /* --- out --- */
 
-static void write_failed(struct wire *wire, int error)
+/* A server that ends says why before it closes, and there is no other way to know than to read on to the end. */
+static void hear_last_words(struct wire *wire)
+{
+	int64_t end = monotonic_now() + LAST_WORDS_SECONDS * NANOSECONDS;
+	enum receive_result result = RECEIVED;
+
+	while (wire->mux_in && result != CLOSED && monotonic_now() < end) {
+		while (wire_take_frames(wire))
+			wire->pos = wire->limit;
+		result = wire_try_receive(wire, IN_MAX);
+		if (result == WOULD_BLOCK)
+			wire_wait_input(wire, end);
+	}
+}
+
+static void write_failed(struct wire *wire, int error, size_t length)
 {
 	wire->failed = true;
 	wire->out_used = 0;
 	wire->frame = NO_FRAME;
+	if (!wire->is_server && !wire->received)
+		die(EXIT_STREAMIO, "rsync: [%s] safe_write failed to write %zu bytes to socket: %s (%d)", log_role(), length,
+		    strerror(error), error);
+	if (!wire->is_server && !wire->split)
+		hear_last_words(wire);
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
 }
 
@@ -333,6 +354,15 @@ static void advance(struct iovec **iov, int *count, size_t length)
 	}
 }
 
+static size_t length_left(const struct iovec *iov, int count)
+{
+	size_t length = 0;
+
+	for (int i = 0; i < count; i++)
+		length += iov[i].iov_len;
+	return length;
+}
+
 void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 {
 	int64_t wait_start = monotonic_now();
@@ -347,7 +377,7 @@ void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			wait_for_output(wire, wait_start);
 		} else if (errno != EINTR) {
-			write_failed(wire, errno);
+			write_failed(wire, errno, length_left(iov, count));
 		}
 	}
 }
@@ -358,7 +388,7 @@ void wire_send_some(struct wire *wire)
 	ssize_t written = write_some(wire, iov, 1);
 
 	if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-		write_failed(wire, errno);
+		write_failed(wire, errno, wire->out_used);
 	if (written <= 0)
 		return;
 	wire->out_used -= (size_t)written;

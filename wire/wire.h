@@ -47,8 +47,8 @@ enum message_code {
 
 /* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
  * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative. NOOP and
- * empty DATA never arrive here, nor does IO_TIMEOUT: the connection itself adopts one that shortens its time-out. `payload`
- * is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
+ * empty DATA never arrive here, and IO_TIMEOUT only if it shortens the connection's time-out, which has then adopted it.
+ * `payload` is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 
 /* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
