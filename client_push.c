@@ -147,7 +147,7 @@ static struct filter_list *make_rules(struct push *push)
 		setup.explain = explain;
 	struct filter_list *rules = filter_new(&setup);
 
-	options_add_filters(options, rules);
+	options_add_filters(options, rules, false);
 	return rules;
 }
 

@@ -201,11 +201,13 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
 	};
 	struct filter_list *rules;
+	bool is_sent = run->peer && !sends;
 
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	rules = filter_new(&setup);
-	options_add_filters(options, rules);
+	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
+	options_add_filters(options, rules, !is_sent);
 	return rules;
 }
 
@@ -477,8 +479,11 @@ static void receive_list(struct run *run)
 	say_header(run);
 	flist_receive_first(run->receiver);
 	close_header(run);
+	/* After an empty list the session ends before there are two halves of a receiver. */
 	if (flist_dir(local->list, 0)->entries->count)
 		pull_start(local->pull, run->receiver);
+	else
+		log_set_role("Receiver");
 }
 
 static void end_pull(struct run *run)

@@ -199,7 +199,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.gid = entry->gid,
 		.group_not_kept = !local->options->group,
 		.pid = (int)getpid(),
-		.digest = event->digest,
+		.digest = event->digest_length ? event->digest : NULL,
 		.digest_length = event->digest_length,
 		.operation = local->pull ? "recv" : "send",
 	};

@@ -300,7 +300,7 @@ bool options_need_whole_list(const struct options *options)
 }
 
 /* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10). */
-void options_add_filters(const struct options *options, struct filter_list *list)
+void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs)
 {
 	const char *role = log_role();
 
@@ -319,7 +319,8 @@ void options_add_filters(const struct options *options, struct filter_list *list
 			filter_add_shortcut_F(list, filter->times);
 			break;
 		case FOPT_CVS:
-			filter_add_cvs(list);
+			if (with_cvs)
+				filter_add_cvs(list);
 			break;
 		}
 	}

@@ -183,8 +183,8 @@ bool options_need_whole_list(const struct options *options);
 /* Is a client's argument "host:path", "host::module" or "rsync://..." (protocol/06 section 6)? */
 bool argument_is_remote(const char *argument);
 
-/* Build the filter rules of the command line into `list` (client and local runs). */
-void options_add_filters(const struct options *options, struct filter_list *list);
+/* Build the filter rules of the command line into `list`. with_cvs: those of -C as well; filter_send adds them itself. */
+void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs);
 
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);
