@@ -129,6 +129,7 @@ struct task {
 	_Atomic uint64_t live_size;
 	_Atomic uint32_t live_flags;  /* its item flags */
 	_Atomic uint32_t live_index;  /* + 1; 0: none */
+	VEC(uint32_t) links;          /* a peer may still owe the content of their leaders */
 	unsigned pending;             /* files whose contents a peer still owes; under the pool's lock */
 	struct run_stats counts;
 	struct run_stats received;    /* by the reading thread, while something is pending */
@@ -356,6 +357,8 @@ void local_load_everything(struct local *local); /* loads_all: before local_run 
 void local_run(struct local *local);
 struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
 void local_task_free(struct task *task);
+/* Wait for what a peer owes to a task that the main thread processed itself. */
+void local_await_task(struct local *local, struct task *task);
 /* Print and count the events of a task that the main thread processed itself. */
 void local_handle_events(struct local *local, struct task *task);
 void local_stop_check(struct local *local);                   /* ends the process if it is to end */

@@ -33,6 +33,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, int basi
 
 	item->flags = transfer->job.decision.item_flags & 0xffff;
 	item->basis = BASIS_FILE;
+	transfer->in_second_phase = pull->phase_zero_done;
 	pthread_mutex_lock(&pull->lock);
 	transfer->next = NULL;
 	*pull->asked_end = transfer;
@@ -129,12 +130,20 @@ void pull_refused(struct pull *pull, int32_t ndx)
 		pull_settle(pull, transfer, false);
 }
 
-void pull_all_refused(struct pull *pull)
+/* Requests are answered in their order, so those of the first phase stand in front. */
+static bool has_open(struct pull *pull, bool first_phase)
 {
-	struct transfer *transfer;
+	pthread_mutex_lock(&pull->lock);
+	bool open = pull->asked && !(first_phase && pull->asked->in_second_phase);
 
-	while ((transfer = take_oldest(pull)))
-		pull_settle(pull, transfer, false);
+	pthread_mutex_unlock(&pull->lock);
+	return open;
+}
+
+void pull_all_refused(struct pull *pull, bool first_phase)
+{
+	while (has_open(pull, first_phase))
+		pull_settle(pull, take_oldest(pull), false);
 }
 
 void pull_came_wrong(struct pull *pull, struct transfer *transfer)

@@ -58,6 +58,7 @@ struct transfer {
 	struct transfer *next;      /* in the order of the requests */
 	int32_t ndx;
 	enum transfer_state state;
+	bool in_second_phase;       /* asked for after the first phase's end */
 	struct file_job job;
 	struct decide_rules rules;
 	struct sum_head head;       /* of the request */
@@ -93,8 +94,8 @@ struct pull {
 struct transfer *pull_take(struct pull *pull, int32_t ndx);
 /* The sender has said that there will be no reply. */
 void pull_refused(struct pull *pull, int32_t ndx);
-/* Everything that is still open has no reply. */
-void pull_all_refused(struct pull *pull);
+/* Everything that is still open, of the first phase or at all, has no reply. */
+void pull_all_refused(struct pull *pull, bool first_phase);
 /* Ask once more, for the whole file; the main thread does it soon. */
 void pull_came_wrong(struct pull *pull, struct transfer *transfer);
 /* The file's fate is known. Frees the transfer. */

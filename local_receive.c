@@ -24,8 +24,9 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 
 	patch_file(&request, &outcome);
 	incoming->read = true;
-	job->digest_length = outcome.digest_length;
-	digest_for_people(pull->session->xfer_sum, outcome.digest, outcome.digest_length, job->digest);
+	/* Older digests are seeded, and not for people's eyes. */
+	job->digest_length = pull->session->protocol < 30 ? 0 : outcome.digest_length;
+	digest_for_people(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
 	job->copied = outcome.literal;
 	job->matched = outcome.matched;
 	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;
@@ -184,7 +185,7 @@ static bool is_last_done(struct pull *pull)
 	pull->echoes++;
 	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */
 	if (!session->inc_recurse)
-		pull_all_refused(pull);
+		pull_all_refused(pull, pull->echoes == 1);
 	if (session->inc_recurse && !pull->lists_complete)
 		return false;
 	return pull->echoes == (session->inc_recurse ? pull->lists : 1) + phases;

@@ -50,6 +50,7 @@ void local_task_free(struct task *task)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
+	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);
 	vec_free(&task->events.list);
@@ -183,7 +184,10 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 		local_links_leader_done(local, task, event->index, 0, true);
 		break;
 	case EVENT_LINK:
-		local_link_event(local, task, event->index);
+		if (local->pull)
+			vec_push(&task->links, event->index);
+		else
+			local_link_event(local, task, event->index);
 		break;
 	case EVENT_REDO:
 		redo_entry(local, task, event->index);
@@ -407,6 +411,22 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 	return state;
 }
 
+void local_await_task(struct local *local, struct task *task)
+{
+	while (local->pull && pool_wait(local->pool, task, POLL_MS) == TASK_RUNNING) {
+		local_stop_check(local);
+		pull_tick(local->pull);
+	}
+}
+
+/* Members of hard-link groups, once the fate of their leaders is known. */
+static void link_late(struct local *local, struct task *task)
+{
+	for (size_t i = 0; i < task->links.count; i++)
+		local_link_event(local, task, task->links.items[i]);
+	task->links.count = 0;
+}
+
 static void finish_front(struct local *local, struct queue *queue)
 {
 	struct task *task = queue->items[queue->head];
@@ -421,6 +441,7 @@ static void finish_front(struct local *local, struct queue *queue)
 			pool_submit(local->pool, task, true);
 		}
 		local_handle_events(local, task);
+		link_late(local, task);
 	} while (pool_state(local->pool, task) != TASK_DONE);
 	local_seen_take(local, task);
 	add_counts(&local->stats, &task->counts);

@@ -43,7 +43,8 @@ def jobs():
                 continue
             older = max(PROTOCOLS[(number + turn) % (len(PROTOCOLS) - 1)], case.since)
             for protocol in PROTOCOLS if case.core else (older, PROTOCOLS[-1]):
-                if protocol < case.since:
+                # Names that an old list has before "." make stock forget that it has just made the destination.
+                if protocol < case.since or (case.name == "odd-names" and protocol < 29):
                     continue
                 marks = [pytest.mark.core] if case.core and protocol in (28, 32) and served == "plain" else []
                 yield pytest.param(case, served, protocol, id=f"{case.name}-{served}-{protocol}", marks=marks)
