@@ -79,6 +79,15 @@ static void complain(struct sender *sender, const struct request *request, enum 
 	strbuf_free(&quoted);
 }
 
+/* What tells the requested file from others, if other names are going to be linked to it. */
+static const struct entry_side *link_group(const struct sender *sender, const struct request *request,
+					   struct entry_side *expanded)
+{
+	if (!sender->options->hard_links || !(request->pos.entry->flags & ENTRY_HARD_LINKED))
+		return NULL;
+	return entry_any_side(request->pos.entries, request->pos.entry, expanded);
+}
+
 /* The content of the requested file; NULL (and the peer told) if there is none to send. */
 static struct source_file *open_source(struct sender *sender, struct request *request, uint64_t *size)
 {
@@ -86,6 +95,7 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 	struct strbuf path = STRBUF_INIT;
 	struct attr_source *source = flist_pos_source(sender->list, &request->pos, &path);
 	bool follow = options->copy_links || options->copy_unsafe_links;
+	struct entry_side expanded;
 
 	if (source->only_attrs) {
 		attr_file_encode(sender->attr_bytes, entry_side_of(request->pos.entries, request->pos.entry)->real_size);
@@ -93,7 +103,8 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 		strbuf_free(&path);
 		return source_file_new_memory(sender->attr_bytes, ATTR_FILE_SIZE);
 	}
-	sender->content_fd = attr_source_open(source, strbuf_text(&path), request->pos.entry, follow, size);
+	sender->content_fd = attr_source_open_linked(source, strbuf_text(&path), request->pos.entry,
+						     link_group(sender, request, &expanded), follow, size);
 	int error = errno;
 
 	strbuf_free(&path);

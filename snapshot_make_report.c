@@ -102,7 +102,7 @@ void make_watch_stop(struct maker *maker)
 
 /* --- the end --- */
 
-struct kinds { uint64_t total, files, dirs, links, devices, specials; };
+struct kinds { uint64_t total, files, dirs, links, devices, specials, bytes; };
 
 static void count_kinds(const struct image *image, struct kinds *kinds)
 {
@@ -114,6 +114,7 @@ static void count_kinds(const struct image *image, struct kinds *kinds)
 			const struct entry *entry = &entries->items[j];
 
 			kinds->files += entry_is_regular(entry);
+			kinds->bytes += entry_is_regular(entry) ? entry->size : 0;
 			kinds->dirs += entry_is_dir(entry);
 			kinds->links += entry_is_symlink(entry);
 			kinds->devices += entry_is_device(entry);
@@ -123,23 +124,20 @@ static void count_kinds(const struct image *image, struct kinds *kinds)
 	}
 }
 
-static void say_kinds(const struct maker *maker)
+static void say_kinds(const struct maker *maker, const struct kinds *kinds)
 {
 	struct strbuf line = STRBUF_INIT;
-	struct kinds kinds;
 	char number[64];
-
-	count_kinds(maker->image, &kinds);
 	const struct { const char *name; uint64_t count; } parts[] = {
-		{ "reg", kinds.files }, { "dir", kinds.dirs }, { "link", kinds.links }, { "dev", kinds.devices },
-		{ "special", kinds.specials },
+		{ "reg", kinds->files }, { "dir", kinds->dirs }, { "link", kinds->links }, { "dev", kinds->devices },
+		{ "special", kinds->specials },
 	};
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		if (parts[i].count)
 			strbuf_addf(&line, "%s%s: %s", line.length ? ", " : "", parts[i].name,
 				    format(maker, number, parts[i].count));
-	log_info("Number of files: %s (%s)", format(maker, number, kinds.total), strbuf_text(&line));
+	log_info("Number of files: %s (%s)", format(maker, number, kinds->total), strbuf_text(&line));
 	strbuf_free(&line);
 }
 
@@ -151,14 +149,16 @@ static double seconds_since(const struct timespec *then)
 	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
 }
 
-static void say_statistics(const struct maker *maker, const struct image_totals *totals)
+static void say_statistics(const struct maker *maker)
 {
-	uint64_t dirs = totals->dirs;
+	uint64_t dirs = maker->image->dirs.count;
+	struct kinds kinds;
 	char a[64], b[64];
 
 	log_info("%s", "");
-	say_kinds(maker);
-	log_info("Total file size: %s bytes", format(maker, a, totals->bytes));
+	count_kinds(maker->image, &kinds);
+	say_kinds(maker, &kinds);
+	log_info("Total file size: %s bytes", format(maker, a, kinds.bytes));
 	log_info("Directories: %s read, %s taken over", format(maker, a, maker->reread),
 		 format(maker, b, dirs > maker->reread ? dirs - maker->reread : 0));
 	if (maker->image->digests)
@@ -173,16 +173,14 @@ static void say_statistics(const struct maker *maker, const struct image_totals 
 void make_report(struct maker *maker)
 {
 	const struct options *options = maker->options;
-	struct image_totals totals;
 	char a[64], b[64];
 
 	if (options->quiet)
 		return;
-	image_count(maker->image, &totals);
 	if (options->levels.info[INFO_MISC])
 		log_info("%s %s: generation %" PRIu64 ", %s entries, %s directories read%s", options->dry_run ? "would write"
-			 : "wrote", options->attr_snapshot, maker->generation, format(maker, a, totals.entries),
+			 : "wrote", options->attr_snapshot, maker->generation, format(maker, a, image_count(maker->image)),
 			 format(maker, b, maker->reread), options->dry_run ? " (DRY RUN)" : "");
 	if (options->levels.info[INFO_STATS] > 1 && !maker->after_run)
-		say_statistics(maker, &totals);
+		say_statistics(maker);
 }

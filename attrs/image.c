@@ -8,11 +8,14 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
+enum { BLOCK = 256 }; /* so many directories lie one after the other in memory of one piece */
+
 static struct image_dir *add_dir(struct image *image, uint32_t parent, uint32_t parent_entry)
 {
-	struct image_dir *dir = xcalloc(1, sizeof *dir);
+	size_t count = image->dirs.count;
+	struct image_dir *dir = count % BLOCK ? image->dirs.items[count - 1] + 1 : xcalloc(BLOCK, sizeof *dir);
 
-	if (image->dirs.count == UINT32_MAX)
+	if (count == UINT32_MAX)
 		die(EXIT_MALLOC, "rsync: too many directories for an attr snapshot");
 	dir->parent = parent;
 	dir->parent_entry = parent_entry;
@@ -36,8 +39,9 @@ void image_free(struct image *image)
 	for (size_t i = 0; i < image->dirs.count; i++) {
 		entries_free(&image->dirs.items[i]->entries);
 		free(image->dirs.items[i]->children);
-		free(image->dirs.items[i]);
 	}
+	for (size_t i = 0; i < image->dirs.count; i += BLOCK)
+		free(image->dirs.items[i]);
 	vec_free(&image->dirs);
 	vec_free(&image->digest_list);
 	entries_free(&image->root);
@@ -95,6 +99,7 @@ void image_add_children(struct image *image, uint32_t dir_number)
 {
 	struct image_dir *dir = image->dirs.items[dir_number];
 	const struct entries *list = &dir->entries;
+	struct snapshot_dir_facts facts;
 	uint32_t next = 0;
 
 	if (!list->snapshot) {
@@ -102,8 +107,13 @@ void image_add_children(struct image *image, uint32_t dir_number)
 		shrink(&dir->entries);
 		drop_foreign_links(&dir->entries, dir->dev);
 	}
-	/* Directories come last. */
-	while (dir->child_count < list->count && entry_is_dir(&list->items[list->count - 1 - dir->child_count]))
+	/* Directories come last. A snapshot knows how many they are. */
+	if (list->snapshot) {
+		attr_snapshot_dir(list->snapshot, list->snapshot_dir, &facts);
+		dir->child_count = list->count - facts.leading;
+	}
+	while (!list->snapshot && dir->child_count < list->count &&
+	       entry_is_dir(&list->items[list->count - 1 - dir->child_count]))
 		dir->child_count++;
 	if (dir->child_count)
 		dir->children = xcalloc(dir->child_count, sizeof *dir->children);
@@ -146,15 +156,11 @@ void image_dir_path(const struct image *image, uint32_t dir_number, struct strbu
 	}
 }
 
-void image_count(const struct image *image, struct image_totals *totals)
+uint64_t image_count(const struct image *image)
 {
-	*totals = (struct image_totals){ .entries = 1, .dirs = (uint32_t)image->dirs.count };
-	for (size_t i = 0; i < image->dirs.count; i++) {
-		const struct entries *list = &image->dirs.items[i]->entries;
+	uint64_t count = 1;
 
-		totals->entries += list->count;
-		for (uint32_t j = 0; j < list->count; j++)
-			if (entry_is_regular(&list->items[j]))
-				totals->bytes += list->items[j].size;
-	}
+	for (size_t i = 0; i < image->dirs.count; i++)
+		count += image->dirs.items[i]->entries.count;
+	return count;
 }

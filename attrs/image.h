@@ -63,9 +63,8 @@ void image_add_children(struct image *image, uint32_t dir);
 /* Path below the root, "" for it, after a reset. */
 void image_dir_path(const struct image *image, uint32_t dir, struct strbuf *out);
 
-/* Totals for messages. */
-struct image_totals { uint64_t entries, bytes; uint32_t dirs; };
-void image_count(const struct image *image, struct image_totals *totals);
+/* All of its entries, "." included. */
+uint64_t image_count(const struct image *image);
 
 /*
  * Write the snapshot over `path` (resolver R2; a symlink there is followed): a new file in the same directory, fsync, rename,

@@ -41,6 +41,7 @@ struct image_crew {
 	VEC(struct image_task) stack;
 	VEC(uint32_t) scanned;   /* directories of the image that were read */
 	uint8_t *kept;           /* of each directory of `old`: do its names still hold? */
+	uint8_t *whole;          /* of each: is all below it, and itself, known to be as it was? NULL: of none */
 	int busy;
 	bool cancelled;
 };
@@ -57,8 +58,6 @@ struct image_worker {
 /* Is the last change of an object so long ago that another one gives it another ctime? `now`: before it was looked at. */
 bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now);
 
-/* Run body(context, 0) here and body(context, 1...) in other threads, as many as there can be; returns when all have. */
-void image_threads_run(int threads, void (*body)(void *context, int thread), void *context);
 bool image_is_stopped(const struct image_scan *scan);
 void image_count_done(const struct image_scan *scan, uint64_t count);
 
@@ -75,12 +74,28 @@ void image_read_dir(struct image_worker *worker, const struct image_task *task,
 void image_put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
 		   const struct fs_stat *st, int error,
 		   void (*follow_up)(struct image_worker *worker, const struct image_task *task));
+/* With the lock held and what is known of a directory in place: without -x mount points are entered, but marked in their
+ * parent's entries for those who will ask for it. */
+void image_mark_mount(struct image *image, const struct image_dir *dir);
 /* A follow_up: read all below. */
 void image_read_below(struct image_worker *worker, const struct image_task *task);
 /* With the lock held. */
 void image_crew_push(struct image_crew *crew, const struct image_task *task);
 /* Is entry `entry` of that directory one that is not entered (-x)? */
 bool image_is_closed(const struct image_worker *worker, const struct entry *entry);
+
+/* --- has a directory of an older snapshot changed? `st`: what its name in the tree stands for now --- */
+
+bool image_is_same_dir(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st);
+/* Other names in it, or it is another one. */
+bool image_dir_has_changed(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st);
+/* The entry that a scan would make of it now; `entry` is the old one. */
+struct entry image_fresh_entry(const struct image_scan *scan, const struct entry *entry, const struct fs_stat *st,
+			       uint64_t parent_dev);
+bool image_is_same_entry(const struct entry *a, const struct entry *b);
+/* Look at all of them at once, in several threads: of each whether it, its entry and all below are as they were (free() it).
+ * What is not, mount points among it, has to be looked at in its own time. */
+uint8_t *image_find_whole(const struct image_scan *scan, const struct attr_snapshot *old);
 
 /* Copy a view's entries into a list that can be changed, in the same order; of stored digests only the origins. */
 void image_copy_view(struct image *image, const struct entries *view, struct entries *out);

@@ -8,6 +8,7 @@
 
 #include "attrs/image_crew.h"
 #include "lib/alloc.h"
+#include "lib/threads.h"
 #include "lib/hashmap.h"
 #include "lib/log.h"
 
@@ -369,7 +370,7 @@ int image_add_digests(struct image *image, const struct image_scan *scan, const 
 
 	collect(&digests);
 	make_slots(&digests);
-	image_threads_run(scan->threads, read_files, &digests);
+	threads_run(scan->threads, read_files, &digests);
 	*reused = digests.reused;
 	*computed = assign(&digests);
 	stopped = image_is_stopped(scan);

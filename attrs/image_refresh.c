@@ -64,6 +64,7 @@ static void put_view(struct image_crew *crew, uint32_t number, uint32_t old)
 	dir->ino = facts.ino;
 	dir->ctime = facts.ctime;
 	dir->ctime_nsec = facts.ctime_nsec;
+	image_mark_mount(crew->image, dir);
 	crew->kept[old] = 1;
 	image_count_done(crew->scan, dir->entries.count);
 }
@@ -87,39 +88,6 @@ static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
 			numbers[dir->entries.items[dir->entries.count - dir->child_count + j].dir - old] = dir->children[j];
 	}
 	free(numbers);
-}
-
-/* --- has a directory changed? --- */
-
-static const struct entry *entry_of_dir(const struct attr_snapshot *old, uint32_t dir, struct entries *view)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
-	if (dir == 0)
-		attr_snapshot_root(old, view);
-	else
-		attr_snapshot_view(old, facts.parent, view);
-	return &view->items[facts.parent_entry];
-}
-
-static bool is_same_object(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
-	return S_ISDIR(st->mode) && facts.dev == st->dev && facts.ino == st->ino;
-}
-
-static bool has_changed(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
-{
-	struct snapshot_dir_facts facts;
-	struct entries view;
-	const struct entry *entry = entry_of_dir(old, dir, &view);
-
-	attr_snapshot_dir(old, dir, &facts);
-	return facts.error || !is_same_object(old, dir, st) || facts.ctime != st->ctime || facts.ctime_nsec != st->ctime_nsec
-	       || entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
 }
 
 /* --- the named paths --- */
@@ -197,6 +165,11 @@ static bool leads_on(const struct image_crew *crew, const struct image_task *tas
 
 /* --- after a directory was read --- */
 
+static bool is_whole(const struct image_crew *crew, uint32_t old)
+{
+	return crew->whole && crew->whole[old];
+}
+
 /* What an entry of a directory that was read is in the older snapshot. */
 static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const struct entries *list, const struct entry *entry)
 {
@@ -218,6 +191,9 @@ static void follow_child(struct image_worker *worker, const struct image_task *t
 		if (is_named(crew, below))
 			below->old = IMAGE_NO_OLD;
 	} else if (crew->paths && below->old != IMAGE_NO_OLD) {
+		put_subtree(crew, below->dir, below->old);
+		return;
+	} else if (below->old != IMAGE_NO_OLD && is_whole(crew, below->old)) {
 		put_subtree(crew, below->dir, below->old);
 		return;
 	}
@@ -244,31 +220,6 @@ static void refresh_below(struct image_worker *worker, const struct image_task *
 
 enum verdict { SAME, DIFFERENT, UNFIT };
 
-/* The entry that a scan would make of a sub-directory now. */
-static struct entry fresh_entry(const struct image_worker *worker, const struct entry *entry, const struct fs_stat *st,
-				uint64_t parent_dev)
-{
-	const struct image_scan *scan = worker->crew->scan;
-	struct entry fresh = *entry;
-
-	fresh.mode = (uint16_t)st->mode;
-	fresh.uid = st->uid;
-	fresh.gid = st->gid;
-	fresh.size = st->size;
-	fresh.mtime = st->mtime;
-	fresh.mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
-	fresh.flags = st->dev == parent_dev ? 0 : ENTRY_MOUNT;
-	if (scan->adjust)
-		scan->adjust(scan->context, &fresh);
-	return fresh;
-}
-
-static bool is_same_entry(const struct entry *a, const struct entry *b)
-{
-	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size && a->mtime == b->mtime
-	       && a->mtime_nsec == b->mtime_nsec && a->flags == b->flags;
-}
-
 /* Decide about a sub-directory that image_refresh_dirs has looked at. */
 static void judge_child(const struct image_crew *crew, uint32_t old, struct image_child *child)
 {
@@ -281,7 +232,7 @@ static void judge_child(const struct image_crew *crew, uint32_t old, struct imag
 		return;
 	/* Most directories have no others in them and are as they were: they are done. */
 	attr_snapshot_view(crew->old, old, &view);
-	child->keep = view.count == leading_of(crew->old, old) && !has_changed(crew->old, old, &child->state);
+	child->keep = view.count == leading_of(crew->old, old) && !image_dir_has_changed(crew->old, old, &child->state);
 }
 
 /* Look at one sub-directory; dir_fd is the directory's. */
@@ -291,7 +242,8 @@ static enum verdict look_at_child(const struct image_worker *worker, const struc
 	const struct image_crew *crew = worker->crew;
 	bool leave_out_mounts = worker->options->one_file_system > 1;
 
-	if (crew->paths && !find_paths(crew, task, entry_name(view, entry), entry->name_length, &child->task)) {
+	if (is_whole(crew, entry->dir) ||
+	    (crew->paths && !find_paths(crew, task, entry_name(view, entry), entry->name_length, &child->task))) {
 		child->task.old = entry->dir;
 		child->keep = true;
 		return SAME;
@@ -300,9 +252,9 @@ static enum verdict look_at_child(const struct image_worker *worker, const struc
 	    || (leave_out_mounts && child->state.dev != task->state.dev))
 		return UNFIT;
 	judge_child(crew, entry->dir, child);
-	struct entry fresh = fresh_entry(worker, entry, &child->state, task->state.dev);
+	struct entry fresh = image_fresh_entry(worker->crew->scan, entry, &child->state, task->state.dev);
 
-	return is_same_entry(entry, &fresh) ? SAME : DIFFERENT;
+	return image_is_same_entry(entry, &fresh) ? SAME : DIFFERENT;
 }
 
 /* Look at the sub-directories, into worker->children. */
@@ -337,7 +289,7 @@ static void copy_with_children(struct image_worker *worker, const struct image_t
 		const struct image_child *child = &worker->children.items[i - leading];
 
 		if (child->state.mode)
-			out->items[i] = fresh_entry(worker, &out->items[i], &child->state, task->state.dev);
+			out->items[i] = image_fresh_entry(worker->crew->scan, &out->items[i], &child->state, task->state.dev);
 	}
 }
 
@@ -394,7 +346,7 @@ static bool must_read_on_way(const struct image_crew *crew, struct image_task *t
 	struct snapshot_dir_facts facts;
 
 	attr_snapshot_dir(crew->old, task->old, &facts);
-	if (!is_same_object(crew->old, task->old, &task->state))
+	if (!image_is_same_dir(crew->old, task->old, &task->state))
 		task->old = IMAGE_NO_OLD;
 	return facts.error || task->old == IMAGE_NO_OLD;
 }
@@ -403,7 +355,7 @@ static bool must_read(const struct image_crew *crew, struct image_task *task)
 {
 	if (crew->paths)
 		return must_read_on_way(crew, task);
-	if (!has_changed(crew->old, task->old, &task->state))
+	if (!image_dir_has_changed(crew->old, task->old, &task->state))
 		return false;
 	if (crew->read_below)
 		task->old = IMAGE_NO_OLD;
@@ -449,6 +401,7 @@ int image_refresh_dirs(struct image *image, const struct image_scan *scan, const
 		root.old = IMAGE_NO_OLD;
 	image_crew_init(&crew, image, scan);
 	crew.read_below = scan->enter != NULL;
+	crew.whole = root.old == IMAGE_NO_OLD ? NULL : image_find_whole(scan, old);
 	int result = run_refresh(&crew, &root, old, reread);
 
 	if (result == 0)

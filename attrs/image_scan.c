@@ -3,7 +3,6 @@
 #include "attrs/image_scan.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +10,7 @@
 
 #include "attrs/image_crew.h"
 #include "lib/alloc.h"
+#include "lib/threads.h"
 
 #define NSEC_PER_SEC 1000000000
 #define SETTLE_NS (2 * (int64_t)NSEC_PER_SEC)
@@ -24,43 +24,6 @@ void image_count_done(const struct image_scan *scan, uint64_t count)
 {
 	if (scan->done)
 		atomic_fetch_add(scan->done, count);
-}
-
-/* --- threads --- */
-
-struct thread_start {
-	void (*body)(void *context, int thread);
-	void *context;
-	int thread;
-};
-
-static void *start_thread(void *start_void)
-{
-	const struct thread_start *start = start_void;
-
-	start->body(start->context, start->thread);
-	return NULL;
-}
-
-void image_threads_run(int threads, void (*body)(void *context, int thread), void *context)
-{
-	struct thread_start starts[IMAGE_THREADS_MAX];
-	pthread_t handles[IMAGE_THREADS_MAX];
-	sigset_t all, old;
-	int count = 1;
-
-	/* Signals are for the thread that called us. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	for (; count < threads && count < IMAGE_THREADS_MAX; count++) {
-		starts[count] = (struct thread_start){ body, context, count };
-		if (pthread_create(&handles[count], NULL, start_thread, &starts[count]) != 0)
-			break;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	body(context, 0);
-	for (int i = 1; i < count; i++)
-		pthread_join(handles[i], NULL);
 }
 
 /* --- the stack --- */
@@ -136,6 +99,7 @@ void image_crew_free(struct image_crew *crew)
 	int error = errno;
 
 	free(crew->kept);
+	free(crew->whole);
 	vec_free(&crew->stack);
 	vec_free(&crew->scanned);
 	pthread_cond_destroy(&crew->work);
@@ -168,7 +132,7 @@ int image_crew_run(struct image_crew *crew, struct image_task *root)
 	if (crew->scan->adjust)
 		crew->scan->adjust(crew->scan->context, image->root.items);
 	image_crew_push(crew, root);
-	image_threads_run(crew->scan->threads, work, crew);
+	threads_run(crew->scan->threads, work, crew);
 	if (!crew->cancelled)
 		return 0;
 	errno = ECANCELED;
@@ -239,8 +203,7 @@ static void complete_entries(const struct image_scan *scan, struct entries *list
 	entries_sort(list);
 }
 
-/* Without -x mount points are entered, but marked for those who will ask for it. */
-static void mark_mount(struct image *image, const struct image_dir *dir)
+void image_mark_mount(struct image *image, const struct image_dir *dir)
 {
 	struct image_dir *parent = image->dirs.items[dir->parent];
 
@@ -262,7 +225,7 @@ void image_put_dir(struct image_worker *worker, const struct image_task *task, c
 	dir->error = error;
 	image_dir_stat(dir, st);
 	image_add_children(crew->image, task->dir);
-	mark_mount(crew->image, dir);
+	image_mark_mount(crew->image, dir);
 	vec_push(&crew->scanned, task->dir);
 	follow_up(worker, task);
 	pthread_mutex_unlock(&crew->lock);

@@ -2,20 +2,23 @@
 /*
  * The check of an attr snapshot, once, when it is opened: from the header inwards, each step on what the steps before have
  * established. Nothing of the file is used before it has been looked at, and nothing is looked at twice.
+ *
+ * What does not depend on each other is shared among threads: the sums of the chunks, and parts of the tree.
  */
-#include "attrs/snapshot_private.h"
+#include "attrs/snapshot_check_tree.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
+#include "attrs/snapshot_private.h"
+#include "attrs/snapshot_sum.h"
 #include "lib/alloc.h"
+#include "lib/threads.h"
 #include "wire/session.h"
 
-enum chunk_id { FACTS, DIRS, ENTRIES, SIDES, NAMES, DEVICES, OWNERS, ATIMES, ORIGINS, XXH128, MD5, CHUNK_IDS };
+enum chunk_id { FACTS, DIRS, ENTRIES, SIDES, NAMES, DEVICES, OWNERS, ATIMES, ORIGINS, SUMS_XXH128, SUMS_MD5, CHUNK_IDS };
 
 /* The chunks that this version knows, and the size of their records; 1: bytes. */
 static const struct known_chunk {
@@ -32,11 +35,15 @@ static const struct known_chunk {
 	[OWNERS] = { SNAPSHOT_TAG_OWNERS, 1, false },
 	[ATIMES] = { SNAPSHOT_TAG_ATIMES, sizeof(int64_t), false },
 	[ORIGINS] = { SNAPSHOT_TAG_ORIGINS, sizeof(struct snapshot_origin), false },
-	[XXH128] = { SNAPSHOT_TAG_XXH128, 16, false },
-	[MD5] = { SNAPSHOT_TAG_MD5, 16, false },
+	[SUMS_XXH128] = { SNAPSHOT_TAG_XXH128, 16, false },
+	[SUMS_MD5] = { SNAPSHOT_TAG_MD5, 16, false },
 };
 
 enum { NSEC_PER_SEC = 1000000000, NAME_LENGTH_MAX = 255 };
+
+#define PART_ENTRIES (64 << 10)  /* of the tree are worth being looked at apart */
+#define SHARED_LENGTH (1 << 20)  /* a file so long is worth further threads */
+enum { PARTS_MAX = 32, THREADS_MOST = 4 };
 
 struct check {
 	struct attr_snapshot *snapshot;
@@ -44,10 +51,6 @@ struct check {
 	const struct snapshot_chunk *toc;
 	uint32_t chunk_count;
 	const struct snapshot_chunk *chunks[CHUNK_IDS]; /* NULL: not in the file */
-	/* Where the next directory's share of each chunk has to begin. */
-	uint64_t next_entry, next_name, next_side;
-	uint64_t content_bytes;
-	uint16_t *path_lengths;  /* of every directory that an entry has led to so far */
 };
 
 /* The message, and false. */
@@ -60,16 +63,6 @@ static bool bad(const struct check *check, const char *fmt, ...)
 	strbuf_vaddf(check->why, fmt, args);
 	va_end(args);
 	return false;
-}
-
-static bool bad_entry(const struct check *check, enum chunk_id chunk, uint32_t dir, uint32_t i, const char *problem)
-{
-	return bad(check, "chunk %s: entry %" PRIu32 " of directory %" PRIu32 " %s", known[chunk].tag, i, dir, problem);
-}
-
-static bool bad_dir(const struct check *check, uint32_t dir, const char *problem)
-{
-	return bad(check, "chunk dirs: directory %" PRIu32 " %s", dir, problem);
 }
 
 static const void *content_of(const struct check *check, enum chunk_id id)
@@ -214,15 +207,12 @@ static bool check_table(struct check *check)
 	return true;
 }
 
-static bool check_sums(const struct check *check)
+static bool check_sum(const struct check *check, const struct snapshot_chunk *chunk)
 {
-	for (uint32_t i = 0; i < check->chunk_count; i++) {
-		const struct snapshot_chunk *chunk = &check->toc[i];
-		char tag[9];
+	char tag[9];
 
-		if (XXH3_64bits(check->snapshot->bytes + chunk->offset, chunk->length) != chunk->sum)
-			return bad(check, "chunk %s: the sum of its content is wrong", tag_text(chunk, tag));
-	}
+	if (XXH3_64bits(check->snapshot->bytes + chunk->offset, chunk->length) != chunk->sum)
+		return bad(check, "chunk %s: the sum of its content is wrong", tag_text(chunk, tag));
 	return true;
 }
 
@@ -265,7 +255,7 @@ static bool check_counts(const struct check *check, const struct snapshot_facts 
 		if (check->chunks[id] && count_of(check, (enum chunk_id)id) != entries)
 			return bad(check, "chunk %s: %" PRIu64 " records for %" PRIu64 " entries", known[id].tag,
 				   count_of(check, (enum chunk_id)id), entries);
-	if ((check->chunks[XXH128] || check->chunks[MD5]) && !check->chunks[ORIGINS])
+	if ((check->chunks[SUMS_XXH128] || check->chunks[SUMS_MD5]) && !check->chunks[ORIGINS])
 		return bad(check, "chunk origins: is missing, and there are digests");
 	return true;
 }
@@ -294,7 +284,7 @@ static bool check_facts(struct check *check)
 	out->io_error = (int)facts->io_error;
 	out->followed_links = facts->flags & SNAPSHOT_FOLLOWED_LINKS;
 	out->has_atimes = check->chunks[ATIMES];
-	out->digests = (check->chunks[XXH128] ? ATTR_DIGEST_XXH128 : 0) | (check->chunks[MD5] ? ATTR_DIGEST_MD5 : 0);
+	out->digests = (check->chunks[SUMS_XXH128] ? ATTR_DIGEST_XXH128 : 0) | (check->chunks[SUMS_MD5] ? ATTR_DIGEST_MD5 : 0);
 	return check_texts(check, facts) && check_counts(check, facts);
 }
 
@@ -312,8 +302,8 @@ static void set_pointers(const struct check *check)
 	snapshot->device_count = count_of(check, DEVICES);
 	snapshot->atimes = content_of(check, ATIMES);
 	snapshot->origins = content_of(check, ORIGINS);
-	snapshot->xxh128 = content_of(check, XXH128);
-	snapshot->md5 = content_of(check, MD5);
+	snapshot->xxh128 = content_of(check, SUMS_XXH128);
+	snapshot->md5 = content_of(check, SUMS_MD5);
 }
 
 /* Owner `number` at *offset of the file, below `end`. */
@@ -353,285 +343,6 @@ static bool check_owners(const struct check *check)
 	return true;
 }
 
-/* --- entries --- */
-
-static bool needs_side(const struct entry *entry)
-{
-	return entry_is_symlink(entry) || entry_is_device(entry) || (entry->flags & ENTRY_HARD_LINKED);
-}
-
-/* What is wrong with an entry's own fields, or NULL. */
-static const char *entry_problem(const struct entry *entry)
-{
-	bool is_dir = entry_is_dir(entry), is_listed_empty = entry_is_device(entry) || entry_is_special(entry);
-
-	if (!is_dir && !is_listed_empty && !entry_is_regular(entry) && !entry_is_symlink(entry))
-		return "has a mode without a file type";
-	if (entry->flags & ~(ENTRY_HARD_LINKED | ENTRY_MOUNT))
-		return "has flags that are not for files";
-	if (is_dir ? entry->flags & ENTRY_HARD_LINKED : entry->flags & ENTRY_MOUNT)
-		return is_dir ? "is a directory with hard links" : "is a mount point and no directory";
-	if (entry->root)
-		return "belongs to another source argument";
-	if (entry->mtime_nsec >= NSEC_PER_SEC)
-		return "has more than 999999999 nanoseconds";
-	if (entry->size > INT64_MAX)
-		return "has a size of 2^63 or more";
-	if (is_listed_empty && entry->size)
-		return "is a device or special file with a size";
-	if (is_dir && !entry->dir)
-		return "is a directory without a record in chunk dirs";
-	if (!is_dir && entry->dir)
-		return "has a record in chunk dirs and is no directory";
-	return NULL;
-}
-
-/* What is wrong with its name, which has to begin at names[at], or NULL. */
-static const char *name_problem(const struct attr_snapshot *snapshot, uint64_t at, uint16_t length)
-{
-	const char *name = snapshot->names + at;
-
-	if (!length)
-		return "has an empty name";
-	if (length > NAME_LENGTH_MAX)
-		return "has a name of more than 255 bytes";
-	if (length >= snapshot->names_length - at)
-		return "has a name that goes beyond the end of the chunk";
-	if (memchr(name, '\0', (size_t)length + 1) != name + length)
-		return "has a name that does not end where it should";
-	if (memchr(name, '/', length))
-		return "has a slash in its name";
-	if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
-		return "is named . or ..";
-	return NULL;
-}
-
-static bool check_entry(struct check *check, uint32_t dir, const struct entries *view, uint32_t i)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	const struct entry *entry = &view->items[i];
-	const char *problem = entry_problem(entry);
-
-	if (problem)
-		return bad_entry(check, ENTRIES, dir, i, problem);
-	if (snapshot->dirs[dir].names + entry->name != check->next_name)
-		return bad_entry(check, NAMES, dir, i, "has a name that is not where it should be");
-	problem = name_problem(snapshot, check->next_name, entry->name_length);
-	if (problem)
-		return bad_entry(check, NAMES, dir, i, problem);
-	check->next_name += entry->name_length + 1u;
-	if (entry_is_dir(entry) != (i >= snapshot->dirs[dir].leading))
-		return bad_dir(check, dir, "has its first directory not where it says");
-	if (i > 0 && entry_compare(view, &view->items[i - 1], view, entry) >= 0)
-		return bad_entry(check, ENTRIES, dir, i, "is not in order");
-	if (entry_is_regular(entry))
-		check->content_bytes += entry->size;
-	return true;
-}
-
-/* No name stands for a directory and for something else. */
-static bool check_unique(const struct check *check, uint32_t dir, const struct entries *view)
-{
-	struct entries others = *view;
-
-	others.count = check->snapshot->dirs[dir].leading;
-	for (uint32_t i = others.count; others.count && i < view->count; i++)
-		if (entries_find(&others, entry_name(view, &view->items[i]), false) >= 0)
-			return bad_entry(check, NAMES, dir, i, "has the name of another entry");
-	return true;
-}
-
-static bool check_entries(struct check *check, uint32_t dir, const struct entries *view)
-{
-	size_t path = check->path_lengths[dir], longest = 0;
-
-	for (uint32_t i = 0; i < view->count; i++) {
-		if (!check_entry(check, dir, view, i))
-			return false;
-		if (view->items[i].name_length > longest)
-			longest = view->items[i].name_length;
-	}
-	if (path + (path > 0) + longest >= PATH_MAX)
-		return bad(check, "chunk names: directory %" PRIu32 " has a path of %d bytes or more in it", dir, PATH_MAX);
-	return check_unique(check, dir, view);
-}
-
-/* --- side records --- */
-
-static bool check_target(struct check *check, uint32_t dir, uint32_t i, const struct snapshot_side *side)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	const char *target = snapshot->names + check->next_name, *problem = NULL;
-
-	if (!side->b)
-		problem = "has an empty target";
-	else if (side->b >= PATH_MAX)
-		problem = "has a target of more than 4095 bytes";
-	else if (snapshot->dirs[dir].names + side->a != check->next_name)
-		problem = "has a target that is not where it should be";
-	else if (side->b >= snapshot->names_length - check->next_name)
-		problem = "has a target that goes beyond the end of the chunk";
-	else if (memchr(target, '\0', (size_t)side->b + 1) != target + side->b)
-		problem = "has a target that does not end where it should";
-	if (problem)
-		return bad_entry(check, NAMES, dir, i, problem);
-	check->next_name += side->b + 1u;
-	return true;
-}
-
-static bool check_side(struct check *check, uint32_t dir, const struct entry *entry, uint32_t i)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	const struct snapshot_side *side = snapshot->sides + check->next_side;
-	uint64_t number = check->next_side - snapshot->dirs[dir].first_side + 1;
-
-	if (!needs_side(entry))
-		return !entry->side || bad_entry(check, ENTRIES, dir, i, "has a side record without need");
-	if (entry->side != number || check->next_side >= snapshot->side_count)
-		return bad_entry(check, SIDES, dir, i, "has a record that is not where it should be");
-	if (!(entry->flags & ENTRY_HARD_LINKED) && side->ino)
-		return bad_entry(check, SIDES, dir, i, "has an inode without hard links");
-	if (!entry_is_symlink(entry) && !entry_is_device(entry) && (side->a || side->b))
-		return bad_entry(check, SIDES, dir, i, "has numbers without need");
-	check->next_side++;
-	return !entry_is_symlink(entry) || check_target(check, dir, i, side);
-}
-
-static bool check_sides(struct check *check, uint32_t dir, const struct entries *view)
-{
-	for (uint32_t i = 0; i < view->count; i++)
-		if (!check_side(check, dir, &view->items[i], i))
-			return false;
-	return true;
-}
-
-/* --- the shape of the tree --- */
-
-/*
- * The directories among the entries are the ones below `dir`, one after the other up to its subtree_end. Seen from the root
- * on, this leaves no directory out and gives each one parent.
- */
-static bool check_children(struct check *check, uint32_t dir, const struct entries *view)
-{
-	const struct snapshot_dir *dirs = check->snapshot->dirs;
-	uint32_t end = dirs[dir].subtree_end, child = dir + 1;
-	size_t path = check->path_lengths[dir];
-
-	for (uint32_t i = dirs[dir].leading; i < view->count; i++) {
-		const struct entry *entry = &view->items[i];
-
-		if (entry->dir != child || child >= end)
-			return bad_entry(check, ENTRIES, dir, i, "does not lead to the next directory");
-		if (dirs[child].parent != dir || dirs[child].parent_entry != i)
-			return bad_dir(check, child, "does not lead back to its entry");
-		if (dirs[child].subtree_end <= child || dirs[child].subtree_end > end)
-			return bad_dir(check, child, "has a subtree that ends in the wrong place");
-		check->path_lengths[child] = (uint16_t)(path + (path > 0) + entry->name_length);
-		child = dirs[child].subtree_end;
-	}
-	if (child != end)
-		return bad_dir(check, dir, "has a subtree that ends in the wrong place");
-	return true;
-}
-
-static const char *dir_problem(const struct check *check, const struct snapshot_dir *dir)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-
-	if (dir->first_entry != check->next_entry)
-		return "does not begin with the entry after those of the directory before";
-	if (dir->count > snapshot->facts.entry_count - check->next_entry || dir->count > INT32_MAX)
-		return "has more entries than there are";
-	if (dir->leading > dir->count)
-		return "has more entries before its first directory than it has at all";
-	if (dir->names != check->next_name)
-		return "does not begin with the name after those of the directory before";
-	if (dir->first_side != check->next_side)
-		return "does not begin with the side record after those of the directory before";
-	if (dir->device >= snapshot->device_count)
-		return "is on a device that is not in chunk devices";
-	if (dir->ctime < 0)
-		return "was changed before 1970";
-	return NULL;
-}
-
-static bool check_dir(struct check *check, uint32_t number)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	const struct snapshot_dir *dir = &snapshot->dirs[number];
-	const char *problem = dir_problem(check, dir);
-
-	if (problem)
-		return bad_dir(check, number, problem);
-	struct entries view = {
-		.items = (struct entry *)(snapshot->entries + dir->first_entry), .count = dir->count,
-		.pool = (char *)(snapshot->names + dir->names),
-	};
-
-	if (!check_entries(check, number, &view) || !check_children(check, number, &view) || !check_sides(check, number, &view))
-		return false;
-	if (check->next_name - dir->names > UINT32_MAX)
-		return bad_dir(check, number, "has 4 GiB of names or more");
-	check->next_entry += dir->count;
-	return true;
-}
-
-/* Entry 0, ".", and the record of the directory that it stands for. */
-static bool check_root(struct check *check)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	const struct entry *root = snapshot->entries;
-	struct entry same = *root;
-
-	same.dir = entry_is_dir(root); /* as any other directory's */
-	const char *problem = entry_problem(&same);
-
-	if (problem)
-		return bad(check, "chunk entries: the root's entry %s", problem);
-	if (!entry_is_dir(root) || root->dir || root->side)
-		return bad(check, "chunk entries: the root's entry is not that of directory 0");
-	if (root->name || root->name_length != 1 || snapshot->names_length < 2 || memcmp(snapshot->names, ".", 2))
-		return bad(check, "chunk names: the root's name is not \".\"");
-	if (snapshot->dirs[0].parent || snapshot->dirs[0].parent_entry)
-		return bad_dir(check, 0, "has a parent");
-	if (snapshot->dirs[0].subtree_end != snapshot->facts.dir_count)
-		return bad_dir(check, 0, "has a subtree that ends in the wrong place");
-	check->next_entry = 1;
-	check->next_name = 2;
-	return true;
-}
-
-/* The directories have used up all of the three chunks that they share. */
-static bool check_used_up(const struct check *check)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-
-	if (check->next_entry != snapshot->facts.entry_count)
-		return bad(check, "chunk entries: has entries that belong to no directory");
-	if (check->next_name != snapshot->names_length)
-		return bad(check, "chunk names: has bytes that belong to no entry");
-	if (check->next_side != snapshot->side_count)
-		return bad(check, "chunk sides: has records that belong to no entry");
-	if (check->content_bytes != snapshot->facts.content_bytes)
-		return bad(check, "chunk facts: %" PRIu64 " bytes of content, the entries have %" PRIu64,
-			   snapshot->facts.content_bytes, check->content_bytes);
-	return true;
-}
-
-static bool check_tree(struct check *check)
-{
-	uint32_t count = check->snapshot->facts.dir_count;
-	bool good = check_root(check);
-
-	if (!good)
-		return false;
-	check->path_lengths = xcalloc(count, sizeof *check->path_lengths);
-	for (uint32_t dir = 0; good && dir < count; dir++)
-		good = check_dir(check, dir);
-	free(check->path_lengths);
-	return good && check_used_up(check);
-}
-
 /* --- what goes with every entry --- */
 
 static bool check_atimes(const struct check *check)
@@ -661,12 +372,143 @@ static bool check_origins(const struct check *check)
 	return true;
 }
 
+/* --- sharing the work --- */
+
+struct job {
+	struct check check;      /* with a `why` of its own */
+	bool (*run)(struct job *job);
+	uint32_t chunk;          /* whose sum it is */
+	struct snapshot_part part; /* of the tree */
+	struct strbuf why;
+	bool failed;
+};
+
+struct jobs {
+	struct job list[SNAPSHOT_CHUNKS_MAX + PARTS_MAX + 3];
+	int count;
+	atomic_bool failed;
+};
+
+static bool sum_job(struct job *job)
+{
+	return check_sum(&job->check, &job->check.toc[job->chunk]);
+}
+
+static bool part_job(struct job *job)
+{
+	return snapshot_check_part(&job->part);
+}
+
+static bool owners_job(struct job *job)
+{
+	return check_owners(&job->check);
+}
+
+static bool atimes_job(struct job *job)
+{
+	return check_atimes(&job->check);
+}
+
+static bool origins_job(struct job *job)
+{
+	return check_origins(&job->check);
+}
+
+static struct job *add_job(struct jobs *jobs, const struct check *check, bool (*run)(struct job *job))
+{
+	struct job *job = &jobs->list[jobs->count++];
+
+	job->check = *check;
+	job->check.why = &job->why;
+	job->run = run;
+	return job;
+}
+
+static void add_parts(struct jobs *jobs, const struct check *check, struct snapshot_dir_lengths *lengths)
+{
+	const struct attr_snapshot_facts *facts = &check->snapshot->facts;
+	uint64_t parts = facts->entry_count / PART_ENTRIES + 1, dirs = facts->dir_count;
+
+	if (parts > PARTS_MAX)
+		parts = PARTS_MAX;
+	if (parts > dirs)
+		parts = dirs;
+	for (uint64_t i = 0; i < parts; i++) {
+		struct job *job = add_job(jobs, check, part_job);
+
+		job->part = (struct snapshot_part){
+			.snapshot = check->snapshot, .lengths = lengths, .why = &job->why,
+			.first = (uint32_t)(dirs * i / parts), .end = (uint32_t)(dirs * (i + 1) / parts),
+		};
+	}
+}
+
+/* In the order in which problems are told. */
+static void add_jobs(struct jobs *jobs, const struct check *check, struct snapshot_dir_lengths *lengths)
+{
+	for (uint32_t i = 0; i < check->chunk_count; i++)
+		add_job(jobs, check, sum_job)->chunk = i;
+	add_job(jobs, check, owners_job);
+	add_parts(jobs, check, lengths);
+	add_job(jobs, check, atimes_job);
+	add_job(jobs, check, origins_job);
+}
+
+/* Jobs begin in order, so every one before the first that fails is done. */
+static void do_job(void *jobs_void, int number)
+{
+	struct jobs *jobs = jobs_void;
+	struct job *job = &jobs->list[number];
+
+	if (atomic_load(&jobs->failed))
+		return;
+	job->failed = !job->run(job);
+	if (job->failed)
+		atomic_store(&jobs->failed, true);
+}
+
+/* The first problem, or none; and what the parts have counted. */
+static bool gather(const struct check *check, struct jobs *jobs)
+{
+	uint64_t content_bytes = 0;
+	bool good = true;
+
+	for (int i = 0; i < jobs->count; i++) {
+		struct job *job = &jobs->list[i];
+
+		if (good && job->failed)
+			good = bad(check, "%s", strbuf_text(&job->why));
+		content_bytes += job->part.content_bytes;
+		strbuf_free(&job->why);
+	}
+	if (good && content_bytes != check->snapshot->facts.content_bytes)
+		return bad(check, "chunk facts: %" PRIu64 " bytes of content, the entries have %" PRIu64,
+			   check->snapshot->facts.content_bytes, content_bytes);
+	return good;
+}
+
+static bool check_contents(const struct check *check)
+{
+	const struct attr_snapshot *snapshot = check->snapshot;
+	int threads = snapshot->length < SHARED_LENGTH ? 1 : threads_useful(THREADS_MOST);
+	struct snapshot_dir_lengths *lengths = xcalloc(snapshot->facts.dir_count, sizeof *lengths);
+	struct jobs *jobs = xcalloc(1, sizeof *jobs);
+
+	add_jobs(jobs, check, lengths);
+	threads_share(threads, jobs->count, do_job, jobs);
+	bool good = gather(check, jobs) && snapshot_check_paths(snapshot, lengths, check->why);
+
+	free(lengths);
+	free(jobs);
+	return good;
+}
+
 bool attr_snapshot_check(struct attr_snapshot *snapshot, struct strbuf *why)
 {
 	struct check check = { .snapshot = snapshot, .why = why };
 
-	if (!check_header(&check) || !check_table(&check) || !check_sums(&check) || !check_facts(&check))
+	if (!check_header(&check) || !check_table(&check) || !check_sum(&check, check.chunks[FACTS]) || !check_facts(&check))
 		return false;
 	set_pointers(&check);
-	return check_owners(&check) && check_tree(&check) && check_atimes(&check) && check_origins(&check);
+	return check_contents(&check);
 }

@@ -5,10 +5,14 @@
  */
 #include "attrs/snapshot_chunks.h"
 
+#include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
-enum { DIGEST_LENGTH = 16 };
+#include "attrs/snapshot_sum.h"
+#include "lib/threads.h"
+
+enum { DIGEST_LENGTH = 16, THREADS = 2 };
+#define SHARED_SIZE (1 << 20) /* a snapshot so large is worth a second thread */
 
 _Static_assert(sizeof(struct image_digest) == 2 * DIGEST_LENGTH, "digests have one length");
 
@@ -444,19 +448,59 @@ void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_lay
 	}
 }
 
-void snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	struct snapshot_chunk *chunk = front->chunks;
+struct writing {
+	const struct snapshot_layout *layout;
+	const struct snapshot_target *target;
+	struct snapshot_front *front;
+	const struct chunk_kind *kinds[SNAPSHOT_CHUNK_KINDS]; /* of the front's chunks */
+	int error;
+};
 
-	output_zeros(out, snapshot_front_length(front));
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS; i++) {
-		if (!is_wanted(&kinds[i], layout))
-			continue;
-		output_zeros(out, chunk->offset - output_position(out));
-		output_sum(out);
-		kinds[i].put(layout, out);
-		chunk->sum = output_sum(out);
-		chunk++;
+static void write_chunks(struct writing *writing)
+{
+	const struct snapshot_front *front = writing->front;
+
+	for (uint32_t i = 0; i < front->header.chunk_count && !writing->error; i++) {
+		struct snapshot_output *out = output_new(writing->target, front->chunks[i].offset);
+
+		writing->kinds[i]->put(writing->layout, out);
+		writing->error = output_end(out);
+		output_free(out);
 	}
+}
+
+static void sum_chunk(struct writing *writing, int number)
+{
+	struct snapshot_output *out = output_new(NULL, 0);
+
+	writing->kinds[number]->put(writing->layout, out);
+	output_end(out);
+	writing->front->chunks[number].sum = output_sum(out);
+	output_free(out);
+}
+
+/* One thread writes, because the kernel lets only one write to a file; what the chunks hold is cheap to say twice. */
+static void write_or_sum(void *writing, int number)
+{
+	if (number)
+		sum_chunk(writing, number - 1);
+	else
+		write_chunks(writing);
+}
+
+int snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout,
+			  const struct snapshot_target *target)
+{
+	struct writing writing = { .layout = layout, .target = target, .front = front };
+	int count = 0, threads = front->header.file_size < SHARED_SIZE ? 1 : THREADS;
+
+	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS; i++)
+		if (is_wanted(&kinds[i], layout))
+			writing.kinds[count++] = &kinds[i];
+	threads_share(threads, count + 1, write_or_sum, &writing);
 	front->header.sum = XXH3_64bits(front, snapshot_front_length(front));
+	if (!writing.error)
+		return 0;
+	errno = writing.error;
+	return -1;
 }

@@ -21,7 +21,9 @@ static inline size_t snapshot_front_length(const struct snapshot_front *front)
 
 /* Places and sizes, as yet without sums. */
 void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_layout *layout);
-/* Write zeros for the front, then every chunk in its place; then the front is complete. */
-void snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout, struct snapshot_output *output);
+/* Write every chunk to its place, and sum it up in another thread if that is worth it; then the front is complete. What lies
+ * between the chunks is left as it is: zeros. 0, or -1 with errno. */
+int snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout,
+			  const struct snapshot_target *target);
 
 #endif

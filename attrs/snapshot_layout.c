@@ -8,6 +8,7 @@
 
 #include "lib/alloc.h"
 #include "lib/hashmap.h"
+#include "lib/threads.h"
 
 #ifndef HUAI_VERSION
 #define HUAI_VERSION "dev"
@@ -17,6 +18,9 @@
 #define DEVICE_LIMIT UINT16_MAX
 #define TEXT_LIMIT UINT16_MAX
 
+#define SHARED_DIRS 1000 /* so many directories are worth further threads */
+enum { SHARES = 16, THREADS_MOST = 4 };
+
 /* Ids of users or of groups that entries have. Neighbours mostly have the same. */
 struct id_set {
 	struct hashmap map;
@@ -24,16 +28,20 @@ struct id_set {
 	uint32_t last;
 };
 
-static void note_id(struct id_set *set, uint32_t id)
+static void add_id(struct id_set *set, uint32_t id)
 {
 	bool inserted;
 
-	if (set->ids.count && id == set->last)
-		return;
 	set->last = id;
 	hashmap_put(&set->map, id, 0, 0, &inserted);
 	if (inserted)
 		vec_push(&set->ids, id);
+}
+
+static inline void note_id(struct id_set *set, uint32_t id)
+{
+	if (id != set->last || !set->ids.count)
+		add_id(set, id);
 }
 
 static void id_set_free(struct id_set *set)
@@ -41,12 +49,6 @@ static void id_set_free(struct id_set *set)
 	hashmap_free(&set->map);
 	vec_free(&set->ids);
 }
-
-struct counting {
-	struct snapshot_layout *layout;
-	struct id_set users, groups;
-	struct hashmap devices; /* st_dev -> index */
-};
 
 /* Number the directories depth first: those of one directory in order, each with everything below it before the next. */
 static void order_dirs(struct snapshot_layout *layout)
@@ -78,14 +80,26 @@ static void order_dirs(struct snapshot_layout *layout)
 	}
 }
 
-static uint16_t device_index(struct counting *counting, uint64_t device)
-{
-	bool inserted;
-	uint64_t *index = hashmap_put(&counting->devices, device, 0, counting->layout->devices.count, &inserted);
+/* --- what each directory needs, counted by several threads --- */
 
-	if (inserted)
-		vec_push(&counting->layout->devices, device);
-	return (uint16_t)*index;
+/* What the entries of a range of directories have in common. */
+struct share {
+	uint32_t first, end;
+	struct id_set users, groups;
+	uint64_t content_bytes;
+};
+
+struct counting {
+	struct snapshot_layout *layout;
+	struct share shares[SHARES];
+};
+
+static void count_entry(struct share *share, const struct entry *entry)
+{
+	note_id(&share->users, entry->uid);
+	note_id(&share->groups, entry->gid);
+	if (entry_is_regular(entry))
+		share->content_bytes += entry->size;
 }
 
 static uint32_t target_length(const struct entries *list, const struct entry *entry)
@@ -95,31 +109,69 @@ static uint32_t target_length(const struct entries *list, const struct entry *en
 	return side ? side->target_length : 0;
 }
 
-static void count_entry(struct counting *counting, const struct entry *entry)
-{
-	note_id(&counting->users, entry->uid);
-	note_id(&counting->groups, entry->gid);
-	if (entry_is_regular(entry))
-		counting->layout->content_bytes += entry->size;
-}
-
-/* Names and side records of a view lie as they will. */
-static void count_parts(struct snapshot_layout *layout, const struct entries *list)
+/* For now its record says how many bytes and side records it has, not where they begin. Those of a view lie as they will. */
+static void count_parts(struct snapshot_dir *record, const struct entries *list)
 {
 	if (list->snapshot) {
-		layout->name_bytes += list->pool_used;
-		layout->side_count += snapshot_old_sides(list).count;
+		record->names = list->pool_used;
+		record->first_side = (uint32_t)snapshot_old_sides(list).count;
 		return;
 	}
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct entry *entry = &list->items[i];
 
-		layout->name_bytes += entry->name_length + 1U;
-		layout->side_count += snapshot_has_side(entry);
+		record->names += entry->name_length + 1U;
+		record->first_side += snapshot_has_side(entry);
 		if (entry_is_symlink(entry))
-			layout->name_bytes += target_length(list, entry) + 1U;
+			record->names += target_length(list, entry) + 1U;
 	}
 }
+
+static void count_share(void *counting_void, int number)
+{
+	struct counting *counting = counting_void;
+	struct share *share = &counting->shares[number];
+	struct share local = *share; /* neighbours of other threads would get into its way */
+
+	for (uint32_t i = local.first; i < local.end; i++) {
+		const struct entries *list = &counting->layout->order[i]->entries;
+
+		for (uint32_t j = 0; j < list->count; j++)
+			count_entry(&local, &list->items[j]);
+		count_parts(&counting->layout->dirs[i], list);
+	}
+	*share = local;
+}
+
+static void add_ids(struct id_set *all, struct id_set *some)
+{
+	for (size_t i = 0; i < some->ids.count; i++)
+		note_id(all, some->ids.items[i]);
+	id_set_free(some);
+}
+
+/* Everything into the first share. */
+static void count_all(struct counting *counting)
+{
+	struct snapshot_layout *layout = counting->layout;
+	struct share *all = counting->shares;
+	uint64_t dirs = layout->dir_count;
+
+	for (uint64_t i = 0; i < SHARES; i++) {
+		counting->shares[i].first = (uint32_t)(dirs * i / SHARES);
+		counting->shares[i].end = (uint32_t)(dirs * (i + 1) / SHARES);
+	}
+	threads_share(dirs < SHARED_DIRS ? 1 : threads_useful(THREADS_MOST), SHARES, count_share, counting);
+	for (struct share *share = all + 1; share < all + SHARES; share++) {
+		add_ids(&all->users, &share->users);
+		add_ids(&all->groups, &share->groups);
+		all->content_bytes += share->content_bytes;
+	}
+	count_entry(all, layout->image->root.items);
+	layout->content_bytes = all->content_bytes;
+}
+
+/* --- where it stands --- */
 
 /* A time that no clock of ours gives is one that nobody can rely upon. */
 static int64_t stored_ctime(const struct image_dir *dir)
@@ -129,27 +181,46 @@ static int64_t stored_ctime(const struct image_dir *dir)
 	return dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
 }
 
-static void count_dir(struct counting *counting, uint32_t number)
+static uint16_t device_index(struct snapshot_layout *layout, struct hashmap *devices, uint64_t device)
 {
-	struct snapshot_layout *layout = counting->layout;
+	bool inserted;
+	uint64_t *index = hashmap_put(devices, device, 0, layout->devices.count, &inserted);
+
+	if (inserted)
+		vec_push(&layout->devices, device);
+	return (uint16_t)*index;
+}
+
+static void place_dir(struct snapshot_layout *layout, uint32_t number, struct hashmap *devices)
+{
 	const struct image_dir *dir = layout->order[number];
-	const struct entries *list = &dir->entries;
 	struct snapshot_dir *record = &layout->dirs[number];
+	uint64_t names = record->names, sides = record->first_side;
 
 	record->first_entry = (uint32_t)layout->entry_count;
 	record->names = layout->name_bytes;
 	record->first_side = (uint32_t)layout->side_count;
 	record->ino = dir->ino;
 	record->ctime = stored_ctime(dir);
-	record->count = list->count;
-	record->leading = list->count - dir->child_count;
-	record->device = device_index(counting, dir->dev);
+	record->count = dir->entries.count;
+	record->leading = dir->entries.count - dir->child_count;
+	record->device = device_index(layout, devices, dir->dev);
 	record->error = (uint16_t)dir->error;
-	layout->entry_count += list->count;
-	for (uint32_t i = 0; i < list->count; i++)
-		count_entry(counting, &list->items[i]);
-	count_parts(layout, list);
+	layout->entry_count += dir->entries.count;
+	layout->name_bytes += names;
+	layout->side_count += sides;
 }
+
+static void place_all(struct snapshot_layout *layout)
+{
+	struct hashmap devices = HASHMAP_INIT;
+
+	for (uint32_t i = 0; i < layout->dir_count; i++)
+		place_dir(layout, i, &devices);
+	hashmap_free(&devices);
+}
+
+/* --- owners and facts --- */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -237,16 +308,14 @@ int snapshot_layout_make(struct snapshot_layout *layout, const struct image *ima
 	layout->order = xcalloc(image->dirs.count, sizeof *layout->order);
 	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
 	order_dirs(layout);
-	count_entry(&counting, image->root.items);
-	for (uint32_t i = 0; i < layout->dir_count; i++)
-		count_dir(&counting, i);
+	count_all(&counting);
+	place_all(layout);
 	if (ids) {
-		add_owners(layout, &counting.users, false, ids);
-		add_owners(layout, &counting.groups, true, ids);
+		add_owners(layout, &counting.shares[0].users, false, ids);
+		add_owners(layout, &counting.shares[0].groups, true, ids);
 	}
-	id_set_free(&counting.users);
-	id_set_free(&counting.groups);
-	hashmap_free(&counting.devices);
+	id_set_free(&counting.shares[0].users);
+	id_set_free(&counting.shares[0].groups);
 	add_facts(layout, generation);
 	return check_limits(layout, why);
 }

@@ -5,23 +5,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-/* Only a library that chooses its code by processor comes with this header, which puts that code behind the usual names. */
-#if __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>
-#endif
 
+#include "attrs/snapshot_sum.h"
 #include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
-#define BUFFER_SIZE (256 << 10) /* what is summed is still in the processor's cache when it is written */
+#define BUFFER_SIZE (256 << 10)
 #define LONG_RUN (16 << 10)     /* shorter ones are cheaper copied than written alone */
 
 struct snapshot_output {
-	int fd, error;
-	unsigned char *memory;
-	uint64_t position;       /* without what waits in the buffer and the run */
+	const struct snapshot_target *target;
+	int error;
+	uint64_t position;       /* in the target, without what waits in the buffer and the run */
 	XXH3_state_t *sum;
 	unsigned char *buffer;
 	size_t used;
@@ -29,12 +25,12 @@ struct snapshot_output {
 	uint64_t run_length;
 };
 
-struct snapshot_output *output_new(int fd, unsigned char *memory)
+struct snapshot_output *output_new(const struct snapshot_target *target, uint64_t offset)
 {
 	struct snapshot_output *output = xcalloc(1, sizeof *output);
 
-	output->fd = fd;
-	output->memory = memory;
+	output->target = target;
+	output->position = offset;
 	output->buffer = xmalloc(BUFFER_SIZE);
 	output->sum = XXH3_createState();
 	if (!output->sum)
@@ -52,10 +48,13 @@ void output_free(struct snapshot_output *output)
 
 static void write_out(struct snapshot_output *output, const unsigned char *bytes, size_t length)
 {
-	XXH3_64bits_update(output->sum, bytes, length);
-	if (output->fd < 0)
-		memcpy(output->memory + output->position, bytes, length);
-	else if (!output->error && fs_write_all(output->fd, bytes, length) < 0)
+	const struct snapshot_target *target = output->target;
+
+	if (!target)
+		XXH3_64bits_update(output->sum, bytes, length);
+	else if (target->fd < 0)
+		memcpy(target->memory + output->position, bytes, length);
+	else if (!output->error && fs_write_all_at(target->fd, bytes, length, output->position) < 0)
 		output->error = errno;
 	output->position += length;
 }
@@ -138,22 +137,14 @@ void output_zeros(struct snapshot_output *output, uint64_t length)
 	}
 }
 
-uint64_t output_sum(struct snapshot_output *output)
+int output_end(struct snapshot_output *output)
 {
 	flush_run(output);
 	flush_buffer(output);
-	uint64_t sum = XXH3_64bits_digest(output->sum);
-
-	XXH3_64bits_reset(output->sum);
-	return sum;
-}
-
-uint64_t output_position(const struct snapshot_output *output)
-{
-	return output->position + output->used + output->run_length;
-}
-
-int output_error(const struct snapshot_output *output)
-{
 	return output->error;
+}
+
+uint64_t output_sum(const struct snapshot_output *output)
+{
+	return XXH3_64bits_digest(output->sum);
 }

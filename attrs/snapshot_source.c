@@ -267,5 +267,6 @@ void attr_names_finish(struct attr_names *names)
 
 void attr_source_finish(struct attr_source *source)
 {
+	attr_source_links_free(source);
 	fs_credentials_free(&source->who);
 }

@@ -34,11 +34,10 @@ void *attr_snapshot_write_memory(const struct image *image, uint64_t generation,
 
 	if (!memory)
 		die(EXIT_MALLOC, "out of memory: an attr snapshot of %zu bytes", *length);
-	struct snapshot_output *output = output_new(-1, memory);
+	struct snapshot_target target = { .fd = -1, .memory = memset(memory, 0, rounded) };
 
-	snapshot_chunks_write(&front, &layout, output);
+	snapshot_chunks_write(&front, &layout, &target);
 	memcpy(memory, &front, snapshot_front_length(&front));
-	output_free(output);
 	snapshot_layout_free(&layout);
 	return memory;
 }
@@ -92,18 +91,15 @@ static int fail(struct strbuf *why, int error, const char *what)
 /* All of it into the open file, and onto the disk. */
 static int fill(int fd, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
-	struct snapshot_output *output = output_new(fd, NULL);
+	struct snapshot_target target = { .fd = fd };
 	struct snapshot_front front;
 
 	snapshot_front_plan(&front, layout);
-	snapshot_chunks_write(&front, layout, output);
-	int error = output_error(output);
-
-	output_free(output);
-	if (!error && lseek(fd, 0, SEEK_SET) < 0)
-		error = errno;
-	if (error || fs_write_all(fd, &front, snapshot_front_length(&front)) < 0)
-		return fail(why, error ? error : errno, "cannot write it");
+	if (front.header.file_size > INT64_MAX)
+		return fail(why, EFBIG, "cannot write it");
+	if (ftruncate(fd, (off_t)front.header.file_size) < 0 || snapshot_chunks_write(&front, layout, &target) < 0 ||
+	    fs_write_all_at(fd, &front, snapshot_front_length(&front), 0) < 0)
+		return fail(why, errno, "cannot write it");
 	if (fchmod(fd, 0644 & ~fs_umask()) < 0)
 		return fail(why, errno, "cannot set its mode");
 	if (fsync(fd) < 0)

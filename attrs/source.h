@@ -40,6 +40,7 @@ struct attr_source {
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
 	uint64_t stale;              /* ATTR_TREE and SNAPSHOT: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */
+	struct source_links *links;  /* SNAPSHOT: names of hard links by inode, once a content was not the listed one; owned */
 };
 
 /* Options of a scan, fixed for a session. */
@@ -118,6 +119,14 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 /* Content of a regular file, opened for reading; *size as of now. follow: also through a symlink, as a snapshot whose scan
  * has followed links always does. -1 with errno. Never for only_attrs. */
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
+
+/*
+ * The same of a name of a group of hard links, all of which will get what is read; side: its record, NULL if the group does not
+ * matter. If a snapshot's name leads to nothing or to another file by now, it is opened by one that still leads to it.
+ */
+int attr_source_open_linked(struct attr_source *source, const char *path, const struct entry *entry,
+			    const struct entry_side *side, bool follow, uint64_t *size);
+void attr_source_links_free(struct attr_source *source); /* done by attr_source_finish */
 
 /* The digest, 16 bytes, of what attr_source_open would read if a snapshot holds it and the process may read it, or NULL. */
 const uint8_t *attr_source_digest(struct attr_source *source, const char *path, bool follow, enum attr_digest which);

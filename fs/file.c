@@ -32,6 +32,24 @@ int fs_write_all(int fd, const void *data, size_t length)
 	return 0;
 }
 
+int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset)
+{
+	const char *next = data;
+
+	while (length > 0) {
+		ssize_t written = pwrite(fd, next, length, (off_t)offset);
+
+		if (written < 0 && errno != EINTR)
+			return -1;
+		if (written > 0) {
+			next += written;
+			length -= (size_t)written;
+			offset += (uint64_t)written;
+		}
+	}
+	return 0;
+}
+
 int fs_read_all(int fd, size_t limit, struct strbuf *out)
 {
 	char buffer[8192];

@@ -16,6 +16,8 @@
 
 /* All bytes or -1 with errno; short writes and EINTR are taken care of. */
 int fs_write_all(int fd, const void *data, size_t length);
+/* The same at a place of its own: several threads may write to one descriptor. */
+int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset);
 /* Append everything up to the end of file to `out`; EFBIG if that is more than `limit` bytes. */
 int fs_read_all(int fd, size_t limit, struct strbuf *out);
 /* A regular file below the root, whole (per-directory merge files, --files-from); a symlink is followed if it stays inside.

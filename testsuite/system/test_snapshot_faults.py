@@ -186,7 +186,7 @@ def test_ended_writer_leaves_nothing_behind(pair, number):
 def traced(pair, *options, code):
     """A run whose system calls are listed, and made to fail; returns the result and the calls of the writing itself."""
     trace = os.path.join(os.path.dirname(pair.directory), "trace")
-    result = harness.run("strace", "-f", "-y", "-o", trace, "-e", "trace=write,fsync,fchmod,linkat,renameat,renameat2,unlinkat",
+    result = harness.run("strace", "-f", "-y", "-o", trace, "-e", "trace=pwrite64,fsync,fchmod,linkat,renameat,renameat2,unlinkat",
                          *options, *pair.words())
     assert result.code == code, result.text
     with open(trace) as stream:
@@ -207,15 +207,15 @@ def writes_of_the_other(pair):
     _, calls = traced(pair, code=0)
     assert pair.is_new()
     assert harness.run(*pair.words()).code == 0 and pair.is_new()
-    return sum(call_name(line) == "write" for line in calls)
+    return sum(call_name(line) == "pwrite64" for line in calls)
 
 
 @needs_strace
 def test_new_file_is_on_the_disk_before_it_has_the_name(pair):
     _, calls = traced(pair, code=0)
     names = [call_name(line) for line in calls]
-    assert names.count("write") > 4
-    last_write = len(names) - 1 - names[::-1].index("write")
+    assert names.count("pwrite64") > 4
+    last_write = len(names) - 1 - names[::-1].index("pwrite64")
     assert names[last_write + 1:] == ["fchmod", "fsync", "linkat", "renameat", "fsync"], calls
     assert f"<{pair.directory}>" in calls[-1], "the directory is not synced"
     assert pair.is_new()
@@ -223,7 +223,7 @@ def test_new_file_is_on_the_disk_before_it_has_the_name(pair):
 
 @needs_strace
 def test_killed_at_any_system_call_of_the_writing(pair):
-    outcomes = [("write", n + 1, False, 0) for n in range(writes_of_the_other(pair))]
+    outcomes = [("pwrite64", n + 1, False, 0) for n in range(writes_of_the_other(pair))]
     # Between naming and renaming there are two names.
     outcomes += [("fchmod", 1, False, 0), ("fsync", 1, False, 0), ("linkat", 1, False, 0), ("renameat", 1, False, 1),
                  ("fsync", 2, True, 0)]
@@ -239,13 +239,13 @@ def test_killed_at_any_system_call_of_the_writing(pair):
 
 @needs_strace
 @pytest.mark.parametrize("call, error, text", [
-    ("write", "EDQUOT", "cannot write it: Disk quota exceeded (122)"),
+    ("pwrite64", "EDQUOT", "cannot write it: Disk quota exceeded (122)"),
     ("fchmod", "EPERM", "cannot set its mode: Operation not permitted (1)"),
     ("fsync", "EIO", "cannot bring it to the disk: Input/output error (5)"),
     ("renameat", "ENOSPC", "cannot put the new file in its place: No space left on device (28)"),
 ])
 def test_any_call_that_fails_leaves_the_old_file(pair, call, error, text):
-    for number in range(writes_of_the_other(pair) if call == "write" else 1):
+    for number in range(writes_of_the_other(pair) if call == "pwrite64" else 1):
         result, _ = traced(pair, "-e", f"inject={call}:error={error}:when={number + 1}", code=11)
         assert f"{pair.file}: {text}\n".encode() in result.stderr and b" file IO (code 11)" in result.stderr, result.text
         assert not pair.is_new()

@@ -297,3 +297,73 @@ def test_contents_that_are_sent_are_opened_once_each(disk, place, measured, prot
                  for name in ("big.bin", "text.txt", *(f"bulk/42/package_{file}" for file in range(FILES)))}
         assert pull(daemon) == {inode: int(inode in again) for inode in files}
     assert_same_trees(disk.mount_point, target)
+
+
+# --- contents that are not where they were ---
+
+def stale_links(place, change, *options):
+    """A pull of -H from a snapshot that has not seen `change`, of two names of a file in directories far from each other."""
+    root, file, target = os.path.join(place, "mirror"), os.path.join(place, "snapshot"), os.path.join(place, "target")
+    for number in range(40):
+        os.makedirs(os.path.join(root, f"{number:02}"))
+        for name in range(25):
+            trees.write(os.path.join(root, f"{number:02}/{name}"), b"x")
+    trees.write(os.path.join(root, "18/first"), b"listed")
+    os.link(os.path.join(root, "18/first"), os.path.join(root, "37/second"))
+    made = harness.run(harness.HUAI, "-aH", "--only-send-attrs", f"--attr-snapshot={file}", root + "/")
+    assert made.code == 0, made.text
+    change(root)
+    with harness.Daemon(harness.HUAI, f"[snap]\npath = {root}\nuse chroot = no\nattr snapshot = {file}\n", place) as daemon:
+        result = harness.run(harness.STOCK, *options, daemon.url("snap/"), target + "/", timeout=20)
+    content = {}
+    for name in "18/first", "37/second":
+        if os.path.exists(os.path.join(target, name)):
+            with open(os.path.join(target, name), "rb") as stream:
+                content[name] = stream.read()
+    return result, content
+
+
+def first_removed(root):
+    os.unlink(os.path.join(root, "18/first"))
+
+
+def first_replaced(root):
+    """By a file that only differs in its content."""
+    trees.write(os.path.join(root, "new"), b"LISTED", mtime_ns=1_700_000_000_000_000_001)
+    os.rename(os.path.join(root, "new"), os.path.join(root, "18/first"))
+
+
+def first_made_a_directory(root):
+    os.unlink(os.path.join(root, "18/first"))
+    os.mkdir(os.path.join(root, "18/first"))
+
+
+def second_replaced_by_a_copy(root):
+    """As an update does that makes the group anew; the first name is gone as well."""
+    first_removed(root)
+    trees.write(os.path.join(root, "new"), b"listed")
+    os.rename(os.path.join(root, "new"), os.path.join(root, "37/second"))
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("change", [first_removed, first_replaced, first_made_a_directory, second_replaced_by_a_copy])
+@pytest.mark.parametrize("options", ["-aH", "-aH --no-i-r", "-aH --protocol=29"])
+def test_another_name_of_a_hard_link_is_sent_if_this_one_is_not_there(place, change, options):
+    """Every name gets what was listed. A stock client waits for ever if its first one is refused while it hears of the second."""
+    result, content = stale_links(place, change, *options.split())
+    assert result.code == 0 and result.stderr == b"", result.text
+    assert content == {"18/first": b"listed", "37/second": b"listed"}
+
+
+def test_without_hard_links_a_name_is_what_it_is_now(place):
+    result, content = stale_links(place, first_replaced, "-a")
+    assert result.code == 0 and content == {"18/first": b"LISTED", "37/second": b"listed"}, result.text
+
+
+def test_a_name_that_is_gone_with_its_group_has_vanished(place):
+    def both_removed(root):
+        first_removed(root)
+        os.unlink(os.path.join(root, "37/second"))
+
+    result, content = stale_links(place, both_removed, "-aH", "--no-i-r")
+    assert result.code == 24 and content == {} and result.stderr.count(b"file has vanished: ") == 2, result.text

@@ -718,6 +718,108 @@ static void test_paths_are_shorter_than_the_system_allows(void **state)
 	free(bad.bytes);
 }
 
+/* --- so much that several threads look at it --- */
+
+enum { MANY_DIRS = 2000, MANY_FILES = 40, SECOND_HALF = (MANY_DIRS + 1) / 2 };
+
+static void add_named(struct image *image, uint32_t dir, const char *format, unsigned number, uint16_t mode)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, format, number);
+	struct entry *entry = entries_add(&image->dirs.items[dir]->entries, name, strlen(name));
+
+	entry->mode = mode;
+	entry->size = number;
+	if (entry_is_symlink(entry))
+		entries_set_target(&image->dirs.items[dir]->entries, entry, "f00000", 6);
+}
+
+/* Two parts, of which the second begins with directory SECOND_HALF. */
+static struct sample many(void)
+{
+	struct image *image = image_new();
+	struct sample sample;
+
+	for (unsigned i = 0; i < MANY_DIRS; i++)
+		add_named(image, 0, "d%05u", i, 040755);
+	image_add_children(image, 0);
+	for (uint32_t dir = 1; dir <= MANY_DIRS; dir++) {
+		for (unsigned i = 0; i < MANY_FILES; i++)
+			add_named(image, dir, "f%05u", i, 0100644);
+		add_named(image, dir, "link", 6, 0120777);
+		image_add_children(image, dir);
+	}
+	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
+	image_free(image);
+	return sample;
+}
+
+/* Open it with a number changed, and back again. */
+static void assert_change_refused(const struct sample *sample, void *place, uint32_t value, const char *message)
+{
+	uint32_t before;
+
+	memcpy(&before, place, sizeof before);
+	memcpy(place, &value, sizeof value);
+	sample_repair(sample);
+	assert_refused(sample, message);
+	memcpy(place, &before, sizeof before);
+	sample_repair(sample);
+}
+
+static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
+{
+	struct sample sample = many();
+	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS), *second = &dirs[SECOND_HALF];
+	struct entry *late = (struct entry *)sample_content(&sample, SNAPSHOT_TAG_ENTRIES) + dirs[1500].first_entry;
+	char *names = sample_content(&sample, SNAPSHOT_TAG_NAMES);
+	uint32_t wrong_name;
+
+	(void)state;
+	struct attr_snapshot *snapshot = open_sample(&sample);
+
+	snapshot_walk_all(snapshot);
+	attr_snapshot_close(snapshot);
+	for (int i = 0; i < 2; i++) {
+		uint32_t wrong = i ? UINT32_MAX : 1;
+
+		assert_change_refused(&sample, &second->first_entry, wrong, "chunk dirs: directory 1000 does not begin with "
+				      "the entry after those of the directory before");
+		assert_change_refused(&sample, &second->names, wrong, "chunk dirs: directory 1000 does not begin with "
+				      "the name after those of the directory before");
+		assert_change_refused(&sample, &second->first_side, wrong, "chunk dirs: directory 1000 does not begin with "
+				      "the side record after those of the directory before");
+		assert_change_refused(&sample, &second->subtree_end, wrong, "chunk dirs: directory 1000 has a subtree that "
+				      "ends in the wrong place");
+	}
+	assert_change_refused(&sample, &late[3].mtime_nsec, 1000000000, "chunk entries: entry 3 of directory 1500 has more "
+			      "than 999999999 nanoseconds");
+	assert_change_refused(&sample, &late[3].size, 1003, "chunk facts: 1560000 bytes of content, the entries have 1561000");
+	memcpy(&wrong_name, "l/nk", sizeof wrong_name);
+	assert_change_refused(&sample, names + dirs[1500].names + late[MANY_FILES].name, wrong_name, "chunk names: entry 40 of "
+			      "directory 1500 has a slash in its name");
+	free(sample.bytes);
+}
+
+static void test_the_first_of_several_problems_is_told(void **state)
+{
+	struct sample sample = many();
+	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS);
+
+	(void)state;
+	dirs[1500].device = 9;
+	sample_repair(&sample);
+	assert_change_refused(&sample, &dirs[20].count, UINT32_MAX, "chunk dirs: directory 20 has more entries than there are");
+	assert_refused(&sample, "chunk dirs: directory 1500 is on a device that is not in chunk devices");
+	sample_chunk(&sample, SNAPSHOT_TAG_NAMES)->sum++;
+	sample_header(&sample)->sum = 0;
+	sample_header(&sample)->sum = XXH3_64bits(sample.bytes, sizeof(struct snapshot_header) +
+						  sample_header(&sample)->chunk_count * sizeof(struct snapshot_chunk));
+	assert_refused(&sample, "chunk names: the sum of its content is wrong");
+	free(sample.bytes);
+}
+
 /* --- files --- */
 
 static void write_sample(const char *path, const struct sample *sample)
@@ -863,6 +965,8 @@ int main(void)
 		cmocka_unit_test(test_every_shorter_file_is_refused),
 		cmocka_unit_test(test_memory_has_to_be_aligned),
 		cmocka_unit_test(test_paths_are_shorter_than_the_system_allows),
+		cmocka_unit_test(test_a_large_snapshot_is_looked_at_everywhere),
+		cmocka_unit_test(test_the_first_of_several_problems_is_told),
 		cmocka_unit_test(test_a_file_is_opened_and_stays_though_it_is_replaced),
 		cmocka_unit_test(test_only_whole_regular_files_are_opened),
 		cmocka_unit_test(test_nobody_else_may_be_able_to_write_the_file),

@@ -13,6 +13,7 @@
 #include "lib/checked.h"
 #include "lib/hashmap.h"
 #include "lib/strbuf.h"
+#include "lib/threads.h"
 #include "lib/vec.h"
 
 static void test_allocation_refuses_products_that_wrap(void **state)
@@ -322,6 +323,41 @@ static void test_the_final_line_is_a_warning_for_vanished_files(void **state)
 	assert_string_equal(out, "text\n");
 }
 
+/* --- threads --- */
+
+struct shared_work { pthread_t main; int done[100]; int bodies[4]; };
+
+static void do_one(void *work_void, int number)
+{
+	struct shared_work *work = work_void;
+
+	work->done[number]++;
+}
+
+static void note_body(void *work_void, int thread)
+{
+	struct shared_work *work = work_void;
+
+	work->bodies[thread] = pthread_equal(work->main, pthread_self()) ? 1 : 2;
+}
+
+static void test_shared_work_is_done_once_and_the_caller_takes_part(void **state)
+{
+	(void)state;
+	for (int count = 1; count <= 4; count++) {
+		struct shared_work work = { .main = pthread_self() };
+
+		threads_share(count, 100, do_one, &work);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(work.done[i], 1);
+		threads_run(count, note_body, &work);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(work.bodies[i], i == 0 ? 1 : i < count ? 2 : 0);
+	}
+	assert_int_equal(threads_useful(1), 1);
+	assert_in_range(threads_useful(1000), 1, 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_exit_codes_have_the_meanings_of_rsync),
 		cmocka_unit_test(test_the_end_runs_hooks_once_and_reports_once),
 		cmocka_unit_test(test_the_final_line_is_a_warning_for_vanished_files),
+		cmocka_unit_test(test_shared_work_is_done_once_and_the_caller_takes_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Contents of hard links from a stale snapshot. What is sent for one name counts for the whole group at the other side, so it
+ * must not come from a file that has taken this name since, while the listed one can still be reached by another name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "attrs/source.h"
+#include "lib/alloc.h"
+#include "lib/vec.h"
+
+#define TRIES 64 /* names of one file that may be gone, too */
+
+struct linked_name {
+	uint64_t dev, ino;
+	uint32_t dir, entry;
+};
+
+struct source_links {
+	VEC(struct linked_name) names; /* by dev and ino, then in the order of the list */
+};
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_file(const struct linked_name *a, const struct linked_name *b)
+{
+	int order = compare_u64(a->dev, b->dev);
+
+	return order ? order : compare_u64(a->ino, b->ino);
+}
+
+static int compare_names(const void *a_void, const void *b_void)
+{
+	const struct linked_name *a = a_void, *b = b_void;
+	int order = compare_file(a, b);
+
+	if (!order)
+		order = compare_u64(a->dir, b->dir);
+	return order ? order : compare_u64(a->entry, b->entry);
+}
+
+static void add_names(struct source_links *links, const struct attr_snapshot *snapshot, uint32_t dir)
+{
+	struct entries view;
+	struct entry_side expanded;
+
+	attr_snapshot_view(snapshot, dir, &view);
+	for (uint32_t i = 0; i < view.count; i++) {
+		const struct entry *entry = &view.items[i];
+
+		if (!entry_is_regular(entry) || !(entry->flags & ENTRY_HARD_LINKED))
+			continue;
+		const struct entry_side *side = entry_any_side(&view, entry, &expanded);
+		struct linked_name name = { side->dev, side->ino, dir, i };
+
+		vec_push(&links->names, name);
+	}
+}
+
+/* Made by the first who misses a file, which is rare. */
+static struct source_links *links_new(const struct attr_snapshot *snapshot)
+{
+	struct source_links *links = xcalloc(1, sizeof *links);
+
+	for (uint32_t dir = 0; dir < attr_snapshot_facts(snapshot)->dir_count; dir++)
+		add_names(links, snapshot, dir);
+	if (links->names.count)
+		qsort(links->names.items, links->names.count, sizeof *links->names.items, compare_names);
+	return links;
+}
+
+void attr_source_links_free(struct attr_source *source)
+{
+	if (source->links)
+		vec_free(&source->links->names);
+	free(source->links);
+	source->links = NULL;
+}
+
+/* Index of the first name of this file, or of what would come behind it. */
+static size_t find_file(const struct source_links *links, const struct linked_name *file)
+{
+	size_t low = 0, high = links->names.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_file(&links->names.items[middle], file) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The same inode; or what a run has written anew that had to make the group again. */
+static bool is_listed(int fd, const struct entry *entry, uint64_t ino)
+{
+	struct fs_stat st;
+
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
+		return false;
+	return st.ino == ino || (st.size == entry->size && st.mtime == entry->mtime && st.mtime_nsec == entry->mtime_nsec);
+}
+
+static int open_name(struct attr_source *source, const struct linked_name *name, const struct entry *entry, bool follow,
+		     uint64_t *size)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct entries view;
+
+	attr_snapshot_view(source->snapshot, name->dir, &view);
+	attr_snapshot_dir_path(source->snapshot, name->dir, &path);
+	strbuf_add_path(&path, entry_name(&view, &view.items[name->entry]));
+	int fd = attr_source_open(source, strbuf_text(&path), entry, follow, size);
+
+	strbuf_free(&path);
+	if (fd >= 0 && !is_listed(fd, entry, name->ino)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* By any name of the same file. -1: there is none. */
+static int open_other(struct attr_source *source, const struct linked_name *file, const struct entry *entry, bool follow,
+		      uint64_t *size)
+{
+	uint64_t stale = source->stale, missing = source->missing;
+	int fd = -1;
+
+	if (!source->links)
+		source->links = links_new(source->snapshot);
+	const struct source_links *links = source->links;
+	size_t first = find_file(links, file);
+
+	for (size_t i = first; fd < 0 && i < links->names.count && i - first < TRIES; i++) {
+		if (compare_file(&links->names.items[i], file) != 0)
+			break;
+		fd = open_name(source, &links->names.items[i], entry, follow, size);
+	}
+	source->stale = stale;
+	source->missing = missing;
+	return fd;
+}
+
+int attr_source_open_linked(struct attr_source *source, const char *path, const struct entry *entry,
+			    const struct entry_side *side, bool follow, uint64_t *size)
+{
+	int fd = attr_source_open(source, path, entry, follow, size), error = errno;
+
+	if (source->kind != ATTRS_SNAPSHOT || !side || is_listed(fd, entry, side->ino))
+		return fd;
+	struct linked_name file = { .dev = side->dev, .ino = side->ino };
+	uint64_t other_size;
+	int other = open_other(source, &file, entry, follow, &other_size);
+
+	if (other < 0) {
+		errno = error;
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	*size = other_size;
+	return other;
+}
