@@ -129,6 +129,12 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
+static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
+{
+	if (lacking && !*first)
+		*first = spec;
+}
+
 /*
  * Refusals come before the deed. What this build lacks is refused when all has been read: of a server it is only known then
  * whether it is one that sends, and the words for a server can be made of a client's whole line.
@@ -139,8 +145,10 @@ static bool may_be_used(struct option_parse *parse, const struct option_spec *sp
 
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
-	if (lacking && !parse->not_built)
-		parse->not_built = spec;
+	note_lack(lacking, spec, &parse->not_built);
+	note_lack(!(spec->client & LOCAL), spec, &parse->not_local);
+	note_lack(!(spec->client & PUSH), spec, &parse->not_push);
+	note_lack(!(spec->client & PULL), spec, &parse->not_pull);
 	return true;
 }
 
@@ -206,17 +214,32 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 	return options->parse;
 }
 
-static bool refuse_lacking(struct option_parse *parse)
+static bool refuse_lacking(struct option_parse *parse, const struct option_spec *lacking, const char *where)
 {
 	char label[OPTION_LABEL_SIZE];
 
-	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build", option_label(parse->not_built, label));
+	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build%s", option_label(lacking, label),
+			  lacking->client == LATER ? "" : where);
+}
+
+/* What one kind of run can do another may not be able to. */
+static bool check_kind_of_run(struct option_parse *parse, const struct options *options)
+{
+	enum client_use kind = options_kind_of_run(options);
+
+	if (kind == PUSH && parse->not_push)
+		return refuse_lacking(parse, parse->not_push, " in a push");
+	if (kind == PULL && parse->not_pull)
+		return refuse_lacking(parse, parse->not_pull, " in a pull");
+	if (kind == LOCAL && parse->not_local)
+		return refuse_lacking(parse, parse->not_local, " in a local run");
+	return true;
 }
 
 static bool finish_daemon(struct option_parse *parse, const struct options *options)
 {
 	if (parse->not_built)
-		return refuse_lacking(parse);
+		return refuse_lacking(parse, parse->not_built, "");
 	if (!parse->daemon_seen && !options->config_check)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;
@@ -244,7 +267,7 @@ static bool finish(struct option_parse *parse, struct options *options)
 		return true;
 	if (!options_finish(parse, options))
 		return false;
-	return parse->mode != MODE_CLIENT || !parse->not_built || parse->done || refuse_lacking(parse);
+	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
 
 static enum options_result result(struct options *options, bool good, char **error, int *code)
