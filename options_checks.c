@@ -282,14 +282,14 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		return false;
 	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
 		return false;
+	if (!finish_places(parse, options))
+		return false;
 	if (options->server && !check_server(parse, options))
 		return false;
 	options->list_only_given = options->list_only;
 	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
-	if (!finish_places(parse, options))
-		return false;
 	if (!options->server)
 		finish_partial_dir(parse, options);
 	if (!finish_delete(parse, options) || !check_conflicts(parse, options))
