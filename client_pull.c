@@ -24,7 +24,9 @@ static void set_up(struct session *session, const struct connection *connection,
 {
 	struct setup_request request;
 
-	*session = (struct session){ .wire = connection->wire, .protocol = connection->protocol, .max_alloc = options->max_alloc };
+	*session = (struct session){
+		.wire = connection->wire, .protocol = connection->protocol, .max_alloc = options->max_alloc,
+	};
 	options_setup_request(options, &request);
 	if (!connection->is_daemon)
 		setup_exchange_versions(session, &request);

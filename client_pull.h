@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-/* From `paths` of the remote side into the last operand, or to a listing if there is no local operand. Returns the exit code. */
+/* From `paths` of the remote side into the last operand, or to a listing if no operand is local. Returns the exit code. */
 int client_pull(struct options *options, const struct remote *remote, const struct args *paths);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The engine with a peer that sends: its list comes from the wire, and so do contents. What a local run copies, a remote run asks
+ * The engine with a peer that sends: its list comes from the wire, and so do contents. What a local run copies, a pull asks
  * for; the reading thread takes the reply and finishes the file (protocol/03 section 1).
  *
  *   main thread      prepares directories, finishes tasks in list order, says that lists and phases are done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The reading thread of a run whose contents come from a peer: lists, contents, messages, the goodbye (protocol/03 1.3, 1.5). */
+/* The reading thread of a pull: lists, contents, messages, the goodbye (protocol/03 1.3 and 1.5). */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,25 +35,16 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	return outcome.result == PATCH_OK;
 }
 
-static void say_failed(struct transfer *transfer)
+/* The digest did not agree: once the file is asked for again (protocol/03 7.3). */
+static void say_unverified(struct transfer *transfer, bool is_last)
 {
 	struct file_job *job = &transfer->job;
 	struct strbuf path = STRBUF_INIT;
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
-	task_text(job->task, L_ERROR_XFER, "ERROR: %s failed verification -- update discarded.", strbuf_text(&path));
-	strbuf_free(&path);
-}
-
-static void say_redo(struct transfer *transfer)
-{
-	struct file_job *job = &transfer->job;
-	struct strbuf path = STRBUF_INIT;
-
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
-	task_text(job->task, L_WARNING, "WARNING: %s failed verification -- update discarded (will try again).", strbuf_text(&path));
+	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update discarded%s.",
+		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), is_last ? "" : " (will try again)");
 	strbuf_free(&path);
 }
 
@@ -77,12 +68,12 @@ static void receive_file(struct pull *pull, struct transfer *transfer)
 		close(incoming.basis_fd);
 	job->incoming = NULL;
 	if (!good && incoming.wrong_digest && transfer->state != TRANSFER_REDO) {
-		say_redo(transfer);
+		say_unverified(transfer, false);
 		pull_came_wrong(pull, transfer);
 		return;
 	}
 	if (!good && incoming.wrong_digest)
-		say_failed(transfer);
+		say_unverified(transfer, true);
 	if (good)
 		pull_note_success(pull, transfer->ndx);
 	pull_settle(pull, transfer, good);

@@ -513,7 +513,8 @@ static void walk(struct local *local)
 			break;
 		prepare_node(local, &queue, node);
 		look_up(local, &queue);
-		while (queue.count && (queue.count == queue.capacity || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
+		while (queue.count && (queue.count == queue.capacity
+				       || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
 			finish_front(local, &queue);
 	}
 	local->all_prepared = true;

@@ -355,7 +355,8 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 /* Into a new file, or over the old one; from the open source, or from the peer. */
 static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_place)
 {
-	bool good = job->incoming ? incoming_fill(job->incoming, job, to, in_place) : move_content(job, from, to, size, in_place);
+	bool good = job->incoming ? incoming_fill(job->incoming, job, to, in_place)
+				  : move_content(job, from, to, size, in_place);
 
 	if (good && job->local->options->fsync && fsync(to) < 0) {
 		job_write_failed(job, errno);
