@@ -24,7 +24,4 @@ int listen_from_systemd(listen_sockets *sockets);
 /* Tell systemd (NOTIFY_SOCKET) something; nothing happens where nobody listens. */
 void listen_notify(const char *state);
 
-/* Apply a "NAME=VALUE, ..." string to a socket; what cannot be applied is logged. */
-void socket_options_apply(int fd, const char *options);
-
 #endif

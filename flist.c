@@ -210,6 +210,7 @@ void flist_free(struct flist *list)
 		free(base->shown);
 	}
 	vec_free(&list->bases);
+	flist_received_free(list);
 	vec_free(&list->dirs);
 	vec_free(&list->load_order);
 	vec_free(&list->permutation);
@@ -267,19 +268,33 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	strbuf_free(&path);
 }
 
-void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+static void shown_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
 {
-	struct strbuf transfer = STRBUF_INIT;
-	const char *base = list->bases.items[entry_root(list->dirs.items[node].entries, entry)].path;
-
-	flist_entry_path(list, node, entry, &transfer);
 	strbuf_reset(out);
-	strbuf_add_string(out, base);
-	strbuf_add_path(out, strbuf_text(&transfer));
+	strbuf_add_string(out, list->bases.items[base].path);
+	strbuf_add_path(out, transfer);
 	while (out->length > 1 && out->data[0] == '/') {
 		memmove(out->data, out->data + 1, out->length);
 		out->length--;
 	}
+}
+
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &transfer);
+	shown_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
+	strbuf_free(&transfer);
+}
+
+void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+
+	flist_pos_path(list, pos, &transfer);
+	shown_below(list, base, strbuf_text(&transfer), out);
 	strbuf_free(&transfer);
 }
 
@@ -420,6 +435,8 @@ static bool view_directory(struct flist *list, int32_t node)
 
 static void count_entry(struct flist_totals *totals, const struct entry *entry)
 {
+	if (entry->flags & ENTRY_HIDDEN)
+		return;
 	if (entry_is_dir(entry))
 		totals->dirs++;
 	else if (entry_is_symlink(entry))
@@ -462,7 +479,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 		list->dirs.items[parent].first_child = (int32_t)list->dirs.count;
 	list->dirs.items[parent].child_count++;
 	/* Equal directories of several bases are scanned one after the other. */
-	for (uint32_t i = 0; group > 1 && i < group; i++) {
+	for (uint32_t i = 0; group > 1 && i < group && !list->received; i++) {
 		struct flist_part part = { .base = entries->items[index + i].root };
 		if (entries->items[index + i].flags & ENTRY_NO_CONTENT)
 			continue;
@@ -588,8 +605,10 @@ static void drop_unconvertible(struct flist *list, int32_t node)
 			entries->items[kept++] = entries->items[i];
 			continue;
 		}
+		int error = errno;
+
 		flist_entry_path(list, node, &entries->items[i], &scratch);
-		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(EILSEQ));
+		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(error));
 		list->session->io_error |= IOERR_GENERAL;
 	}
 	entries->count = kept;
@@ -618,6 +637,13 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 	entries_sort(entries);
 	if (may_repeat)
 		entries_mark_duplicates(entries);
+	flist_enter_node(list, node, deeper);
+}
+
+void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+
 	for (uint32_t i = 0; i < entries->count; i++)
 		count_entry(&list->totals, &entries->items[i]);
 	list->dirs.items[node].count = entries->count;
@@ -631,7 +657,7 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 /* --- the walk --- */
 
 /* Depth first, pre-order: the first child, else the next sibling, else an ancestor's. */
-static int32_t next_node(const struct flist *list)
+int32_t flist_next_node(const struct flist *list)
 {
 	int32_t node = list->walk;
 	const struct flist_dir *dirs = list->dirs.items;
@@ -691,9 +717,11 @@ static void permute_for_old_protocols(struct flist *list);
 
 int32_t flist_load_next(struct flist *list)
 {
+	if (list->received)
+		return flist_received_next(list);
 	if (list->complete)
 		return -1;
-	int32_t node = next_node(list);
+	int32_t node = flist_next_node(list);
 
 	if (node < 0) {
 		list->complete = true;
@@ -708,7 +736,9 @@ int32_t flist_load_next(struct flist *list)
 
 bool flist_is_complete(const struct flist *list)
 {
-	return list->complete || next_node(list) < 0;
+	if (list->received)
+		return flist_received_is_complete(list);
+	return list->complete || flist_next_node(list) < 0;
 }
 
 uint32_t flist_dir_count(const struct flist *list)
@@ -723,18 +753,20 @@ struct flist_dir *flist_dir(struct flist *list, int32_t node)
 
 void flist_drop_entries(struct flist *list, int32_t node)
 {
-	struct flist_dir *dir = &list->dirs.items[node];
+	struct entries **place = &list->dirs.items[node].entries;
+	struct entries *entries = list->received ? flist_received_take(list, node) : *place;
 
-	if (!dir->entries)
+	if (!entries)
 		return;
-	entries_free(dir->entries);
-	free(dir->entries);
-	dir->entries = NULL;
+	entries_free(entries);
+	free(entries);
+	if (!list->received)
+		*place = NULL;
 }
 
 const struct flist_totals *flist_totals(const struct flist *list)
 {
-	return &list->totals;
+	return list->received ? flist_received_totals(list) : &list->totals;
 }
 
 /* --- from an index to an entry --- */
@@ -758,7 +790,7 @@ int32_t flist_node_of(const struct flist *list, int32_t ndx)
 	return list->load_order.items[flist_order_of(list, ndx)];
 }
 
-static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
+void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
 {
 	pos->dir = node;
 	pos->entries = list->dirs.items[node].entries;
@@ -767,6 +799,11 @@ static void set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uin
 }
 
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	return list->received ? flist_received_locate(list, ndx, pos) : flist_locate_numbered(list, ndx, pos);
+}
+
+bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
 	if (list->permutation.count) {
 		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
@@ -778,18 +815,18 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 	const struct flist_dir *dir = &list->dirs.items[node];
 
 	if (ndx >= dir->first_ndx) {
-		set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
+		flist_set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
 		return pos->entry != NULL;
 	}
 	if (ndx < dir->own_ndx)
 		return false;
 	if (node == 0) {
 		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
-		set_pos(list, pos, 0, 0);
+		flist_set_pos(list, pos, 0, 0);
 		pos->gap = 0;
 		return pos->entry && is_dot(pos->entries, pos->entry);
 	}
-	set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
+	flist_set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
 	pos->gap = list->session->inc_recurse ? node : -1;
 	return pos->entry != NULL || pos->gap >= 0;
 }

@@ -100,6 +100,8 @@ void flist_shown_name(const struct flist *list, int32_t node, const struct entry
 
 /* The transfer name of what an index points to, and where its content or attributes are. */
 void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
+/* The same as flist_shown_name says it. */
+void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
 /* Source and path below it to open an entry's content with. */
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
@@ -143,6 +145,10 @@ void flist_sender_free(struct flist_sender *sender);
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
 /* The oldest list is done (an NDX_DONE in phase 0): drop it. */
 void flist_send_drop_oldest(struct flist_sender *sender);
+/* The node of the oldest list held. */
+int32_t flist_send_oldest(const struct flist_sender *sender);
+/* The place of an index among all entries, from 0: indexes of directories as such do not count. */
+uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx);
 /* Number of lists still held. */
 int flist_send_held(const struct flist_sender *sender);
 bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */

@@ -55,6 +55,7 @@ struct flist {
 	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
 	bool implied_dot_sent;
 	bool can_view;               /* a snapshot's directories need not be copied */
+	struct flist_received *received; /* flist_receive.c; NULL: scanned here */
 };
 
 /* Index into bases of `path` (taken over). */
@@ -68,13 +69,30 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base, const c
 void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper);
 /* Sort the entries of a freshly filled node, number them, make its child nodes with the parts in `deeper`. */
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat);
+/* The same once they are sorted. */
+void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper);
+/* The node behind list->walk in the order of the walk, -1 at the end. */
+int32_t flist_next_node(const struct flist *list);
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base);
 /* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
 void flist_set_rule_base(struct flist *list, uint16_t base);
 void flist_parts_free(struct flist_parts *parts);
 /* Position in load_order of the node whose range holds ndx. */
 size_t flist_order_of(const struct flist *list, int32_t ndx);
+void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
+/* flist_locate, as far as nodes and `permutation` say it. */
+bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
+
+/* --- lists that arrive (flist_receive.c): what flist.h says of them --- */
+
+int32_t flist_received_next(struct flist *list);
+bool flist_received_is_complete(const struct flist *list);
+const struct flist_totals *flist_received_totals(const struct flist *list);
+bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
+/* The entries of a node that is given up, to be freed; NULL if there are none. */
+struct entries *flist_received_take(struct flist *list, int32_t node);
+void flist_received_free(struct flist *list); /* nothing if the list was scanned */
 
 #endif

@@ -20,7 +20,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_pull.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 #define FROM_FILE_LIMIT (1u << 30)
@@ -32,6 +32,10 @@ struct run {
 	struct options *options;
 	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
 	struct attr_source source;         /* from != NULL */
+	const struct local_peer *peer;     /* NULL: sources are local */
+	struct flist_receiver *receiver;   /* peer != NULL */
+	struct peer_stats peer_stats;
+	struct args names;                 /* of a --files-from list that the peer has been sent */
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
 	bool header_was_broken;
@@ -197,11 +201,13 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
 	};
 	struct filter_list *rules;
+	bool is_sent = run->peer && !sends;
 
-	if (options->levels.debug[DEBUG_FILTER])
+	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	rules = filter_new(&setup);
-	options_add_filters(options, rules);
+	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
+	options_add_filters(options, rules, !is_sent);
 	return rules;
 }
 
@@ -215,11 +221,12 @@ static void say_header(struct run *run)
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (run->local.session.inc_recurse)
-		log_msg(L_CLIENT, "sending incremental file list");
+		log_msg(L_CLIENT, "%s incremental file list", run->peer ? "receiving" : "sending");
 	else if (level > 1)
-		log_msg(L_CLIENT, "building file list ... ");
+		log_msg(L_CLIENT, "%s file list ... ", run->peer ? "receiving" : "building");
 	else
-		run->header_is_open = fputs("building file list ... ", stream_of(options, L_CLIENT)) >= 0;
+		run->header_is_open = fputs(run->peer ? "receiving file list ... " : "building file list ... ",
+					    stream_of(options, L_CLIENT)) >= 0;
 }
 
 static void close_header(struct run *run)
@@ -229,11 +236,11 @@ static void close_header(struct run *run)
 	run->header_is_open = false;
 }
 
-/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case (protocol/06 section 13). */
-static void add_from_file(struct run *run, const char *text, size_t length)
+/* Lines end in LF, CR or NUL; with -0 only in NUL (protocol/06 section 13). */
+static void for_each_name(struct run *run, const struct strbuf *names, void (*take)(struct run *run, const char *name))
 {
-	struct flist *list = run->local.list;
-	size_t at = 0;
+	const char *text = strbuf_text(names);
+	size_t at = 0, length = names->length;
 
 	while (at < length) {
 		size_t end = at;
@@ -242,11 +249,41 @@ static void add_from_file(struct run *run, const char *text, size_t length)
 		while (end < length && text[end] && (run->options->from0 || (text[end] != '\n' && text[end] != '\r')))
 			end++;
 		name = xstrndup(text + at, end - at);
-		if (*name && *name != '#' && *name != ';')
-			flist_add_argument(list, name, true);
+		if (*name)
+			take(run, name);
 		free(name);
 		at = end + 1;
 	}
+}
+
+static void add_name(struct run *run, const char *name)
+{
+	if (*name != '#' && *name != ';')
+		flist_add_argument(run->local.list, name, true);
+}
+
+/* A name travels with its NUL (protocol/01 9.7), and may then be in the list that comes back. What is a comment here is a name
+ * to a peer. */
+static void send_name(struct run *run, const char *name)
+{
+	wire_write(run->local.session.wire, name, strlen(name) + 1);
+	args_append(&run->names, name);
+}
+
+static void load_names(const struct options *options, struct strbuf *text)
+{
+	int failed, error;
+
+	if (!strcmp(options->files_from, "-"))
+		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, text);
+	else
+		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, text);
+	if (!failed)
+		return;
+	error = errno;
+	log_set_role("client");
+	log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
+	exit_with(EXIT_FILEIO);
 }
 
 static void read_files_from(struct run *run)
@@ -255,7 +292,7 @@ static void read_files_from(struct run *run)
 	const char *base = options->operands.items[0];
 	struct strbuf text = STRBUF_INIT;
 	struct fs_root root;
-	int failed, error;
+	int error;
 
 	if (fs_root_open(&root, base) < 0) {
 		error = errno;
@@ -269,17 +306,28 @@ static void read_files_from(struct run *run)
 	}
 	fs_root_close(&root);
 	flist_set_files_from(run->local.list, base);
-	if (!strcmp(options->files_from, "-"))
-		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &text);
-	else
-		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, &text);
-	if (failed < 0) {
-		error = errno;
-		log_set_role("client");
-		log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
-		exit_with(EXIT_FILEIO);
-	}
-	add_from_file(run, strbuf_text(&text), text.length);
+	load_names(options, &text);
+	for_each_name(run, &text, add_name);
+	strbuf_free(&text);
+}
+
+/* A list of names that lies here and is wanted there. Below protocol 31 it travels between frames. */
+static void send_files_from(struct run *run)
+{
+	const struct options *options = run->options;
+	struct wire *wire = run->local.session.wire;
+	struct strbuf text = STRBUF_INIT;
+	bool framed = wire_mux_out(wire), window = framed && run->local.session.protocol < 31;
+
+	if (!options->files_from || options->files_from_remote)
+		return;
+	load_names(options, &text);
+	if (window)
+		wire_set_mux_out(wire, false);
+	for_each_name(run, &text, send_name);
+	wire_write_byte(wire, 0);
+	if (window)
+		wire_set_mux_out(wire, true);
 	strbuf_free(&text);
 }
 
@@ -352,6 +400,8 @@ static void set_up(struct run *run)
 	local->session.protocol = PROTOCOL_MAX;
 	local->session.is_sender = true;
 	local->session.inc_recurse = is_incremental(options);
+	if (run->peer)
+		local->session = *run->peer->session;
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
@@ -371,6 +421,8 @@ static void set_up(struct run *run)
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE)
 			   || (options->hard_links && (local->wants_items || !local->attrs_only))
 			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
+	/* A peer sends further directories only as the ones before are done. */
+	local->loads_all &= !(run->peer && local->session.inc_recurse);
 	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
 			       || (local->loads_all && options->hard_links);
 	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY);
@@ -402,6 +454,46 @@ static void make_list(struct run *run)
 	close_header(run);
 }
 
+/* The peer's list: our rules go out, the first part of it comes in. */
+static void receive_list(struct run *run)
+{
+	struct local *local = &run->local;
+	const struct local_peer *peer = run->peer;
+	struct session *session = &local->session;
+
+	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
+	local->sender_rules = make_rules(run, FILTER_SENDER);
+	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
+	local->list = flist_new_received(run->options, session);
+	local->pull = pull_new(local);
+	filter_send(local->receiver_rules, session, true);
+	send_files_from(run);
+	wire_flush(session->wire);
+	const struct flist_receive_setup setup = {
+		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules,
+		.asked = run->options->files_from ? run->options->files_from_remote ? NULL : &run->names : peer->asked,
+		.trust_sender = peer->trusted,
+	};
+
+	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
+	say_header(run);
+	flist_receive_first(run->receiver);
+	close_header(run);
+	/* After an empty list the session ends before there are two halves of a receiver. */
+	if (flist_dir(local->list, 0)->entries->count)
+		pull_start(local->pull, run->receiver);
+	else
+		log_set_role("Receiver");
+}
+
+static void end_pull(struct run *run)
+{
+	struct pull *pull = run->local.pull;
+
+	if (pull && flist_dir(run->local.list, 0)->count)
+		pull_finish(pull, &run->peer_stats);
+}
+
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
@@ -415,6 +507,8 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = count_first_entries(local);
 	}
 
+	if (!entries && local->pull)
+		return;
 	local_choose_destination(local, destination, entries);
 	if (!entries)
 		return;
@@ -424,9 +518,11 @@ static void copy_tree(struct run *run, const char *destination)
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
-		log_info("delta-transmission disabled for local transfer or --whole-file");
-	local->pool = pool_new(local, pool_threads(local->options, local->attrs_only));
+		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
+			 : "delta-transmission disabled for local transfer or --whole-file");
+	local->pool = pool_new(local, local->pull ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
+	end_pull(run);
 	pool_free(local->pool);
 	local->pool = NULL;
 }
@@ -443,7 +539,15 @@ static void fill_statistics(struct run *run)
 	};
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
+	stats->protocol = local->session.protocol;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
+	if (run->peer) {
+		stats->list_size = local->pull->list_bytes;
+		stats->list_build_ms = run->peer_stats.build_ms;
+		stats->list_transfer_ms = run->peer_stats.transfer_ms;
+		stats->sent = (uint64_t)run->peer_stats.read;
+		stats->received = (uint64_t)run->peer_stats.written;
+	}
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
 
@@ -463,7 +567,7 @@ static void say_end(struct run *run)
 
 static int exit_code(const struct run *run)
 {
-	int io_error = run->local.session.io_error;
+	int io_error = run->local.session.io_error | (run->peer ? pull_io_error(run->local.pull) : 0);
 
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
@@ -479,6 +583,10 @@ static void clean_up(struct run *run)
 	report_free(local->report);
 	local->report = NULL;
 	local_links_free(local);
+	if (local->pull) {
+		flist_receiver_free(run->receiver);
+		pull_free(local->pull);
+	}
 	vec_free(&local->order);
 	vec_free(&local->open_stack);
 	vec_free(&local->done_stack);
@@ -496,7 +604,8 @@ static void clean_up(struct run *run)
 	fflush(stdout);
 }
 
-static int run_local(struct options *options, const struct local_snapshot *from, const char *destination)
+static int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
+		     const char *destination)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
@@ -505,20 +614,26 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 
 	run->options = options;
 	run->from = from;
+	run->peer = peer;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
-	log_set_role("sender");
+	log_set_role(peer ? "generator" : "sender");
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);
 	set_up(run);
 	local->report = report_new(local);
-	make_list(run);
-	if (destination)
-		copy_tree(run, destination);
+	if (peer)
+		receive_list(run);
 	else
+		make_list(run);
+	if (destination) {
+		copy_tree(run, destination);
+	} else {
 		local_list_run(local);
+		end_pull(run);
+	}
 	report_drain(local->report);
 	say_end(run);
 	code = exit_code(run);
@@ -542,10 +657,15 @@ int local_main(struct options *options)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_local(options, NULL, lists ? NULL : options->operands.items[operands - 1]);
+	return run_local(options, NULL, NULL, lists ? NULL : options->operands.items[operands - 1]);
 }
 
 int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
 {
-	return run_local(options, from, destination);
+	return run_local(options, from, NULL, destination);
+}
+
+int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
+{
+	return run_local(options, NULL, peer, destination);
 }

@@ -20,4 +20,16 @@ struct local_snapshot {
 /* List it (destination NULL), or write it as an attr tree: options->only_send_attrs, because it has no contents. */
 int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination);
 
+/* Sources that a peer sends: a session that has been set up, as receiver, up to the filter list. */
+struct local_peer {
+	const struct session *session;
+	struct fs_ids *ids;
+	struct charset *charset;    /* --iconv in force, or NULL */
+	const struct args *asked;   /* the source arguments as they were given */
+	bool trusted;               /* --trust-sender */
+};
+
+/* The same with such sources: a pull. destination NULL: list them. Reads and writes up to the goodbye. */
+int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "attrs/hint.h"
 #include "local_private.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 /* --- what there is to say --- */
@@ -132,6 +133,8 @@ static bool same_content(void *job_void)
 
 	if (job->local->attrs_only)
 		return same_attr(job);
+	if (job->local->pull)
+		return pull_same_content(job);
 	source = job_open_source(job, &size);
 	dest = source < 0 ? -1 : fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
 	same = dest >= 0 && same_bytes(source, dest);
@@ -183,7 +186,7 @@ static void count_created(struct run_stats *counts, const struct entry *entry)
 
 static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 {
-	struct run_stats *counts = &job->task->counts;
+	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
 
 	if (flags & ITEM_IS_NEW)
@@ -192,14 +195,25 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 		counts->transferred_files++;
 		counts->transferred_size += job->entry->size;
 		counts->literal += job->copied;
+		counts->matched += job->matched;
 	}
-	if (job->local->wants_items || job->task->marks)
-		task_event(job->task, (struct event){ .kind = EVENT_ITEM, .index = job->index, .flags = flags,
-				.bytes = job->copied,
-						      .touched = touched, .elapsed_ms = elapsed_ms });
+	if (!job->local->wants_items && !job->task->marks)
+		return;
+	struct event event = {
+		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied, .touched = touched,
+		.elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+	};
+
+	memcpy(event.digest, job->digest, sizeof event.digest);
+	task_event(job->task, event);
 }
 
-static void show_live(struct file_job *job)
+void job_received(struct file_job *job)
+{
+	note_item(job, false, 0);
+}
+
+void job_show_live(struct file_job *job)
 {
 	struct task *task = job->task;
 
@@ -223,8 +237,12 @@ static void carry_out(struct file_job *job)
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
 		return;
 	}
+	if (job->decision.action == ACTION_COPY && job->local->pull) {
+		pull_request(job);
+		return;
+	}
 	if (job->decision.action == ACTION_COPY) {
-		show_live(job);
+		job_show_live(job);
 		done = job_copy(job);
 		atomic_store(&job->task->live_index, 0);
 	} else if (job->decision.action == ACTION_MAKE) {
@@ -275,7 +293,7 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 {
 	*job = (struct file_job){
 		.task = task, .local = task->local, .dir = task->dir, .entry = &task->entries->items[index], .index = index,
-		.rules = task->local->rules,
+		.rules = task->local->rules, .counts = &task->counts,
 	};
 	job->name = task_name(task, job->entry);
 }
@@ -334,4 +352,6 @@ void local_task_run(struct task *task)
 	local_seen_start(task);
 	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
 		local_process_entry(task, i, TURN_FIRST);
+	if (local->pull)
+		pull_flush(local->pull);
 }

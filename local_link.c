@@ -214,6 +214,7 @@ static void link_in_task(struct local *local, struct task *task, uint32_t index,
 static void lead_instead(struct local *local, struct task *task, uint32_t index)
 {
 	local_process_entry(task, index, TURN_LEADS);
+	local_await_task(local, task);
 	local_handle_events(local, task);
 }
 

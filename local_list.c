@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/chmod.h"
-#include "local_private.h"
+#include "local_pull.h"
 #include "ui/listing.h"
 
 static void print_entry(struct local *local, int32_t node, const struct entry *entry)
@@ -46,6 +46,8 @@ void local_list_run(struct local *local)
 	while (node >= 0) {
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
 		print_node(local, node);
+		if (local->pull)
+			pull_node_done(local->pull, node);
 		node = flist_load_next(local->list);
 	}
 }

@@ -122,18 +122,48 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+/* A task whose worker has gone through it still runs as long as something is owed. */
+static enum task_state state_of(const struct task *task)
+{
+	return task->state == TASK_DONE && task->pending ? TASK_RUNNING : task->state;
+}
+
 static bool is_busy(const struct task *task)
 {
-	return task->state == TASK_QUEUED || task->state == TASK_RUNNING;
+	return state_of(task) == TASK_QUEUED || state_of(task) == TASK_RUNNING;
 }
 
 enum task_state pool_state(struct pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	enum task_state state = task->state;
+	enum task_state state = state_of(task);
 
 	pthread_mutex_unlock(&pool->lock);
 	return state;
+}
+
+bool pool_has_run(struct pool *pool, struct task *task)
+{
+	pthread_mutex_lock(&pool->lock);
+	bool has_run = task->state == TASK_DONE;
+
+	pthread_mutex_unlock(&pool->lock);
+	return has_run;
+}
+
+void pool_hold(struct pool *pool, struct task *task)
+{
+	pthread_mutex_lock(&pool->lock);
+	task->pending++;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_release(struct pool *pool, struct task *task)
+{
+	pthread_mutex_lock(&pool->lock);
+	if (--task->pending == 0)
+		pthread_cond_signal(&pool->finished);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 static struct timespec in_ms(int ms)
@@ -158,7 +188,7 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 	pthread_mutex_lock(&pool->lock);
 	while (is_busy(task) && result != ETIMEDOUT)
 		result = pthread_cond_timedwait(&pool->finished, &pool->lock, &until);
-	enum task_state state = task->state;
+	enum task_state state = state_of(task);
 
 	pthread_mutex_unlock(&pool->lock);
 	return state;

@@ -23,6 +23,7 @@
 
 #include "attrs/source.h"
 #include "decide.h"
+#include "delta/digest.h"
 #include "flist.h"
 #include "fs/root.h"
 #include "fs/temp.h"
@@ -33,7 +34,10 @@
 #include "ui/progress.h"
 #include "ui/stats.h"
 
+struct file_job;
+struct incoming;
 struct local;
+struct pull;
 
 /* --- destination directories (main thread, except where a worker holds a task) --- */
 
@@ -72,6 +76,7 @@ enum event_kind {
 	EVENT_LINK,           /* hard link to another member of its group: main thread */
 	EVENT_REDO,           /* a directory is in the way: main thread */
 	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
+	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
 };
 
 struct event {
@@ -84,6 +89,8 @@ struct event {
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	uint64_t bytes;    /* EVENT_ITEM: content written */
 	const char *role;  /* EVENT_TEXT: whose message, static */
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
+	int digest_length;
 	char *text;        /* owned */
 };
 
@@ -122,7 +129,10 @@ struct task {
 	_Atomic uint64_t live_size;
 	_Atomic uint32_t live_flags;  /* its item flags */
 	_Atomic uint32_t live_index;  /* + 1; 0: none */
+	VEC(uint32_t) links;          /* a peer may still owe the content of their leaders */
+	unsigned pending;             /* files whose contents a peer still owes; under the pool's lock */
 	struct run_stats counts;
+	struct run_stats received;    /* by the reading thread, while something is pending */
 };
 
 enum { MARK_PLAIN, MARK_LINK };
@@ -149,6 +159,7 @@ struct seen;
 
 struct local {
 	const struct options *options;
+	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
 	struct session session;
 	struct decide_rules rules;
 	struct filter_list *sender_rules, *receiver_rules;
@@ -164,6 +175,7 @@ struct local {
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool loads_all;              /* the whole list before the first file */
+	bool all_prepared;           /* every directory has been handed to the workers */
 	bool keeps_entries;          /* entries are needed again at the end */
 	bool late_dirs;              /* directories get their attributes at the very end */
 	bool deletes;
@@ -202,6 +214,11 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent);
 /* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed (-1: forever). */
 enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
 enum task_state pool_state(struct pool *pool, struct task *task);
+/* Has its worker gone through it? */
+bool pool_has_run(struct pool *pool, struct task *task);
+/* One more, one fewer reason why a task is not done although its worker is. Any thread. */
+void pool_hold(struct pool *pool, struct task *task);
+void pool_release(struct pool *pool, struct task *task);
 /* Take the events that are there. */
 void pool_take_events(struct pool *pool, struct task *task, struct events *events);
 void pool_add_event(struct pool *pool, struct task *task, const struct event *event);
@@ -222,6 +239,8 @@ void task_event(struct task *task, struct event event);  /* takes over event.tex
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *task_name(const struct task *task, const struct entry *entry);
+void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
+void job_received(struct file_job *job);  /* its content has come: note the item */
 /* How a hard link member would fare: false if it is to be skipped or is no candidate to lead. */
 bool local_is_leader_candidate(struct task *task, uint32_t index);
 
@@ -237,7 +256,11 @@ struct file_job {
 	struct decide_rules rules; /* with the directory's umask */
 	struct decide_dest dest;
 	struct decision decision;
-	uint64_t copied;
+	uint64_t copied, matched;
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
+	int digest_length;
+	struct run_stats *counts;  /* of the task, where this thread adds */
+	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */
 	enum turn turn;
 	bool untouched;            /* what was seen of the destination still holds */
 	struct fs_temp *temp;      /* being filled; NULL: none */
@@ -248,6 +271,8 @@ bool job_make(struct file_job *job);  /* symlink, device, special */
 /* Attributes of an up-to-date file; true if any was set. */
 bool job_touch(struct file_job *job);
 int job_open_source(struct file_job *job, uint64_t *size);
+bool job_receive(struct file_job *job); /* regular content from job->incoming; as job_copy */
+void job_write_failed(struct file_job *job, int error);
 /* Give the object `name` (already made) owner, times and mode. */
 void job_dress(struct file_job *job, const char *name, mode_t made_mode);
 
@@ -332,6 +357,8 @@ void local_load_everything(struct local *local); /* loads_all: before local_run 
 void local_run(struct local *local);
 struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
 void local_task_free(struct task *task);
+/* Wait for what a peer owes to a task that the main thread processed itself. */
+void local_await_task(struct local *local, struct task *task);
 /* Print and count the events of a task that the main thread processed itself. */
 void local_handle_events(struct local *local, struct task *task);
 void local_stop_check(struct local *local);                   /* ends the process if it is to end */

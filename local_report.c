@@ -178,12 +178,17 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 {
 	struct local *local = report->local;
 	const struct entries *entries = node < 0 ? NULL : flist_dir(local->list, node)->entries;
+	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
+	bool untold = local->session.protocol < 29 && event->flags & ITEM_TRANSFER;
 
 	flist_entry_path(local->list, node, entry, path);
 	flist_shown_name(local->list, node, entry, shown);
 	*values = (struct format_values){
-		.look = { .flags = event->flags, .mode = entry->mode, .times_kept = decide_keeps_time(local->options, entry) },
-		.name = strbuf_text(path),
+		.look = {
+			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = entry->mode, .unknown = untold,
+			.times_kept = decide_keeps_time(local->options, entry),
+		},
+		.name = strbuf_text(path) + (local->pull ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
 		.link = link ? link : entry_is_symlink(entry) && local->options->links ? entry_target(entries, entry) : NULL,
 		.link_is_hard = link != NULL,
@@ -194,7 +199,9 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.gid = entry->gid,
 		.group_not_kept = !local->options->group,
 		.pid = (int)getpid(),
-		.operation = "send",
+		.digest = event->digest_length ? event->digest : NULL,
+		.digest_length = event->digest_length,
+		.operation = local->pull ? "recv" : "send",
 	};
 }
 

@@ -10,16 +10,18 @@
 #include "fs/chmod.h"
 #include "lib/exit.h"
 #include "local_private.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 #define WINDOW 128      /* tasks between preparing and finishing; each holds two descriptors */
+#define WINDOW_OLD 8192 /* below protocol 30 a missing reply is noticed only when everything has been asked for */
 #define SLICE 1024      /* files of one task */
 #define POLL_MS 50      /* how often a waiting main thread looks up */
 
 /* The tasks that are not finished yet, oldest first. */
 struct queue {
-	struct task *items[WINDOW];
-	size_t head, count;
+	struct task **items;
+	size_t capacity, head, count;
 };
 
 /* --- tasks --- */
@@ -48,6 +50,7 @@ void local_task_free(struct task *task)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
+	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);
 	vec_free(&task->events.list);
@@ -72,7 +75,7 @@ static void open_sources(struct local *local, struct task *task)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	if (local->attrs_only || (local->dry_run && !local->options->checksum))
+	if (local->pull || local->attrs_only || (local->dry_run && !local->options->checksum))
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -177,8 +180,14 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 		log_source_failure(local, task, event);
 		local_links_leader_done(local, task, event->index, 0, true);
 		break;
+	case EVENT_FAILED:
+		local_links_leader_done(local, task, event->index, 0, true);
+		break;
 	case EVENT_LINK:
-		local_link_event(local, task, event->index);
+		if (local->pull)
+			vec_push(&task->links, event->index);
+		else
+			local_link_event(local, task, event->index);
 		break;
 	case EVENT_REDO:
 		redo_entry(local, task, event->index);
@@ -227,7 +236,7 @@ void local_stop_check(struct local *local)
 static void end_after_failure(struct local *local, struct queue *queue)
 {
 	for (size_t i = 0; i < queue->count; i++) {
-		struct task *task = queue->items[(queue->head + i) % WINDOW];
+		struct task *task = queue->items[(queue->head + i) % queue->capacity];
 		struct events events;
 
 		if (i == 0 || pool_state(local->pool, task) == TASK_RUNNING)
@@ -243,6 +252,15 @@ static void end_after_failure(struct local *local, struct queue *queue)
 	local_stop_check(local);
 }
 
+/* Has the worker gone through everything that is left? */
+static bool all_asked(struct local *local, const struct queue *queue)
+{
+	for (size_t i = 0; i < queue->count; i++)
+		if (!pool_has_run(local->pool, queue->items[(queue->head + i) % queue->capacity]))
+			return false;
+	return true;
+}
+
 static void look_up(struct local *local, struct queue *queue)
 {
 	int stop = atomic_load(&local->stop);
@@ -252,6 +270,11 @@ static void look_up(struct local *local, struct queue *queue)
 	else if (stop != STOP_NONE)
 		end_after_failure(local, queue);
 	report_drain_if_old(local->report);
+	if (!local->pull)
+		return;
+	if (local->all_prepared && all_asked(local, queue))
+		pull_phase_zero(local->pull);
+	pull_tick(local->pull);
 }
 
 /* --- preparing --- */
@@ -267,7 +290,7 @@ static void submit(struct local *local, struct queue *queue, struct task *task)
 {
 	local_links_mark(local, task);
 	open_sources(local, task);
-	queue->items[(queue->head + queue->count++) % WINDOW] = task;
+	queue->items[(queue->head + queue->count++) % queue->capacity] = task;
 	if (task->dir->skipped) {
 		task->last = task->first;
 		task->find_surplus = false;
@@ -304,7 +327,7 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	for (;;) {
 		first += slice;
 		task->is_last = first >= count;
-		if (queue->count == WINDOW)
+		if (queue->count == queue->capacity)
 			finish_front(local, queue);
 		submit(local, queue, task);
 		if (first >= count)
@@ -343,6 +366,7 @@ static void add_counts(struct run_stats *to, const struct run_stats *from)
 	to->transferred_files += from->transferred_files;
 	to->transferred_size += from->transferred_size;
 	to->literal += from->literal;
+	to->matched += from->matched;
 }
 
 static void close_directory(struct local *local, struct local_dir *dir)
@@ -387,23 +411,46 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 	return state;
 }
 
+void local_await_task(struct local *local, struct task *task)
+{
+	while (local->pull && pool_wait(local->pool, task, POLL_MS) == TASK_RUNNING) {
+		local_stop_check(local);
+		pull_tick(local->pull);
+	}
+}
+
+/* Members of hard-link groups, once the fate of their leaders is known. */
+static void link_late(struct local *local, struct task *task)
+{
+	for (size_t i = 0; i < task->links.count; i++)
+		local_link_event(local, task, task->links.items[i]);
+	task->links.count = 0;
+}
+
 static void finish_front(struct local *local, struct queue *queue)
 {
 	struct task *task = queue->items[queue->head];
 
-	while (await(local, queue, task) == TASK_WAITS) {
-		local_delete_surplus(local, task);
-		entries_free(&task->surplus);
-		entries_init(&task->surplus);
-		task->find_surplus = false;
-		pool_submit(local->pool, task, true);
-	}
-	local_handle_events(local, task);
+	/* What the main thread does itself may make it wait for a peer once more. */
+	do {
+		while (await(local, queue, task) == TASK_WAITS) {
+			local_delete_surplus(local, task);
+			entries_free(&task->surplus);
+			entries_init(&task->surplus);
+			task->find_surplus = false;
+			pool_submit(local->pool, task, true);
+		}
+		local_handle_events(local, task);
+		link_late(local, task);
+	} while (pool_state(local->pool, task) != TASK_DONE);
 	local_seen_take(local, task);
 	add_counts(&local->stats, &task->counts);
-	queue->head = (queue->head + 1) % WINDOW;
+	add_counts(&local->stats, &task->received);
+	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
 	if (task->is_last) {
+		if (local->pull)
+			pull_node_done(local->pull, task->node);
 		directory_done(local, task->dir);
 		report_section_end(local->report, task->first_position + task->entries->count - (task->entries->count > 0));
 	}
@@ -443,20 +490,37 @@ static int32_t next_node(struct local *local, size_t *place)
 	return node;
 }
 
+/* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
+static void await_list(struct local *local, struct queue *queue)
+{
+	while (local->pull && !flist_next_is_known(local->list) && queue->count)
+		finish_front(local, queue);
+	if (local->pull)
+		pull_flush(local->pull);
+}
+
 static void walk(struct local *local)
 {
-	struct queue queue = { .count = 0 };
+	bool is_old = local->pull && local->session.protocol < 30;
+	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 	size_t place = 0;
 	int32_t node;
 
-	while ((node = next_node(local, &place)) >= 0) {
+	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
+	for (;;) {
+		await_list(local, &queue);
+		if ((node = next_node(local, &place)) < 0)
+			break;
 		prepare_node(local, &queue, node);
 		look_up(local, &queue);
-		while (queue.count && (queue.count == WINDOW || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
+		while (queue.count && (queue.count == queue.capacity
+				       || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
 			finish_front(local, &queue);
 	}
+	local->all_prepared = true;
 	while (queue.count)
 		finish_front(local, &queue);
+	free(queue.items);
 	close_all_directories(local);
 }
 

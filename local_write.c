@@ -10,6 +10,7 @@
 #include "fs/unnamed.h"
 #include "lib/exit.h"
 #include "local_private.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
@@ -146,7 +147,7 @@ bool job_touch(struct file_job *job)
 
 /* --- attr files --- */
 
-static void write_failed(struct file_job *job, int error)
+void job_write_failed(struct file_job *job, int error)
 {
 	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
 	atomic_store(&job->local->stop, STOP_WRITE);
@@ -161,7 +162,7 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	attr_file_encode(content, side ? side->real_size : job->entry->size);
 	written = write(fd, content, sizeof content);
 	if (written != ATTR_FILE_SIZE || (job->local->options->fsync && fsync(fd) < 0)) {
-		write_failed(job, written < 0 ? errno : ENOSPC);
+		job_write_failed(job, written < 0 ? errno : ENOSPC);
 		return false;
 	}
 	job->copied = ATTR_FILE_SIZE;
@@ -339,7 +340,7 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 
 	if (fs_copy_content(from, to, size, &how, &job->copied, &write_error) < 0) {
 		if (write_error)
-			write_failed(job, errno);
+			job_write_failed(job, errno);
 		else
 			source_failed(job, errno, true);
 		return false;
@@ -348,11 +349,20 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 		source_failed(job, ENODATA, true);
 		return false;
 	}
-	if (options->fsync && fsync(to) < 0) {
-		write_failed(job, errno);
+	return true;
+}
+
+/* Into a new file, or over the old one; from the open source, or from the peer. */
+static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_place)
+{
+	bool good = job->incoming ? incoming_fill(job->incoming, job, to, in_place)
+				  : move_content(job, from, to, size, in_place);
+
+	if (good && job->local->options->fsync && fsync(to) < 0) {
+		job_write_failed(job, errno);
 		return false;
 	}
-	return true;
+	return good;
 }
 
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
@@ -362,7 +372,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 	if (!create_temp(job, &temp))
 		return false;
 	job->temp = &temp;
-	if (!move_content(job, from, temp.fd, size, false)) {
+	if (!fill(job, from, temp.fd, size, false)) {
 		fs_temp_discard(&temp);
 		return false;
 	}
@@ -397,7 +407,7 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 		task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
 		return false;
 	}
-	good = move_content(job, from, fd, size, true);
+	good = fill(job, from, fd, size, true);
 	if (good && is_new)
 		dress_descriptor(job, fd, 0600);
 	else if (good)
@@ -413,10 +423,20 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	return good;
 }
 
+static bool goes_in_place(const struct file_job *job)
+{
+	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+}
+
+bool job_receive(struct file_job *job)
+{
+	return goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
+}
+
 static bool copy_content(struct file_job *job)
 {
 	uint64_t size;
-	bool in_place = job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode)), good;
+	bool in_place = goes_in_place(job), good;
 	int from = job_open_source(job, &size);
 
 	if (from < 0) {

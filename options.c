@@ -74,7 +74,7 @@ static void options_init(struct options *options)
 		.implied_dirs = true, .max_size = -1, .min_size = -1, .max_delete = -1, .whole_file = -1, .detach = true,
 	};
 	options->parse = xcalloc(1, sizeof *options->parse);
-	options->parse->dirs_given = options->parse->relative_given = -1;
+	options->parse->dirs_given = options->parse->relative_given = options->parse->secluded_given = -1;
 }
 
 void options_free(struct options *options)
@@ -90,6 +90,8 @@ void options_free(struct options *options)
 	free(parse);
 	vec_free(&options->filters);
 	vec_free(&options->dparams);
+	vec_free(&options->alt_dest_dirs);
+	vec_free(&options->remote_options);
 	skip_list_free(options->skip_compress);
 	chmod_free(options->chmod);
 	args_free(&options->operands);
@@ -127,21 +129,27 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
-/* Refusals come before the deed. Of a server it is only known at the end whether it is one that sends. */
+static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
+{
+	if (lacking && !*first)
+		*first = spec;
+}
+
+/*
+ * Refusals come before the deed. What this build lacks is refused when all has been read: of a server it is only known then
+ * whether it is one that sends, and the words for a server can be made of a client's whole line.
+ */
 static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
 {
-	char label[OPTION_LABEL_SIZE];
+	bool lacking = parse->mode == MODE_SERVER ? spec->server == NOT_BUILT : spec->client == LATER;
 
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
-	if (parse->mode == MODE_SERVER) {
-		if (spec->server == NOT_BUILT && !parse->not_built)
-			parse->not_built = spec;
-		return true;
-	}
-	if (spec->client != LATER)
-		return true;
-	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build", option_label(spec, label));
+	note_lack(lacking, spec, &parse->not_built);
+	note_lack(!(spec->client & LOCAL), spec, &parse->not_local);
+	note_lack(!(spec->client & PUSH), spec, &parse->not_push);
+	note_lack(!(spec->client & PULL), spec, &parse->not_pull);
+	return true;
 }
 
 static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
@@ -206,8 +214,32 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 	return options->parse;
 }
 
+static bool refuse_lacking(struct option_parse *parse, const struct option_spec *lacking, const char *where)
+{
+	char label[OPTION_LABEL_SIZE];
+
+	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build%s", option_label(lacking, label),
+			  lacking->client == LATER ? "" : where);
+}
+
+/* What one kind of run can do another may not be able to. */
+static bool check_kind_of_run(struct option_parse *parse, const struct options *options)
+{
+	enum client_use kind = options_kind_of_run(options);
+
+	if (kind == PUSH && parse->not_push)
+		return refuse_lacking(parse, parse->not_push, " in a push");
+	if (kind == PULL && parse->not_pull)
+		return refuse_lacking(parse, parse->not_pull, " in a pull");
+	if (kind == LOCAL && parse->not_local)
+		return refuse_lacking(parse, parse->not_local, " in a local run");
+	return true;
+}
+
 static bool finish_daemon(struct option_parse *parse, const struct options *options)
 {
+	if (parse->not_built)
+		return refuse_lacking(parse, parse->not_built, "");
 	if (!parse->daemon_seen && !options->config_check)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;
@@ -231,9 +263,11 @@ static bool finish(struct option_parse *parse, struct options *options)
 		return true;
 	}
 	/* The rest of the options of such a server has still to come. */
-	if (options->secluded_args && !parse->in_block)
+	if (options->server && options->secluded_args && !parse->in_block)
 		return true;
-	return options_finish(parse, options);
+	if (!options_finish(parse, options))
+		return false;
+	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
 
 static enum options_result result(struct options *options, bool good, char **error, int *code)
@@ -282,8 +316,14 @@ enum options_result options_parse_secluded(struct options *options, int argc, ch
 	return result(options, good, error, code);
 }
 
+bool options_need_whole_list(const struct options *options)
+{
+	return options->delete_when == DELETE_BEFORE || options->delete_when == DELETE_AFTER || options->delay_updates ||
+	       options->prune_empty_dirs;
+}
+
 /* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10). */
-void options_add_filters(const struct options *options, struct filter_list *list)
+void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs)
 {
 	const char *role = log_role();
 
@@ -302,7 +342,8 @@ void options_add_filters(const struct options *options, struct filter_list *list
 			filter_add_shortcut_F(list, filter->times);
 			break;
 		case FOPT_CVS:
-			filter_add_cvs(list);
+			if (with_cvs)
+				filter_add_cvs(list);
 			break;
 		}
 	}
@@ -330,6 +371,7 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.append = options->append > 0,
 		.fuzzy = options->fuzzy > 0,
 		.prune_empty_dirs = options->prune_empty_dirs,
+		.needs_whole_list = options_need_whole_list(options),
 		.acls = options->acls,
 		.xattrs = options->xattrs > 0,
 		.atimes = options->atimes > 0,

@@ -18,6 +18,7 @@
 enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, DELETE_DELAY, DELETE_AFTER };
 /* What is done with attr snapshots, instead of a transfer. */
 enum attr_mode { ATTR_MODE_NONE, ATTR_MODE_LIST, ATTR_MODE_VERIFY, ATTR_MODE_DIFF, ATTR_MODE_FROM_TREE, ATTR_MODE_TO_TREE };
+#define INFO_NOT_GIVEN 0xff
 enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
 /* One filter option, in command-line order; turned into rules by options_add_filters once the protocol is known. */
@@ -33,14 +34,16 @@ struct options {
 	bool server, sender, daemon;
 	const char *client_info; /* server: value of -e as sent (".iLsfxCIvu", "31.7iL"), "" if none */
 	bool secluded_args;
-	int old_args;
+	int old_args;            /* paths are left to the remote shell to split (1), option values as well (2) */
 	int max_protocol;
 
 	/* output */
 	int verbose, quiet;
 	struct ui_levels levels; /* --info / --debug, after -v */
+	uint8_t info_given[INFO_COUNT]; /* levels that --info named itself; INFO_NOT_GIVEN: left to -v */
 	enum stderr_mode stderr_mode;
 	bool stderr_mode_given;
+	bool list_only_given;    /* by the option itself */
 	bool motd, stats, list_only, dry_run, eight_bit_output;
 	int human_readable; /* level of protocol/06 8.5, starts at 1 */
 	bool progress;
@@ -53,6 +56,7 @@ struct options {
 	int recursive;            /* 0; 1: implied by -a; 2: explicit -r */
 	bool allow_inc_recurse;
 	bool dirs, relative, implied_dirs;
+	bool dirs_given;          /* by -d, not by what implies it */
 	bool links, copy_links, copy_dirlinks, keep_dirlinks, copy_unsafe_links, safe_links, munge_links;
 	int hard_links;
 	bool perms, executability, acls, owner, group, devices, specials, copy_devices, times;
@@ -61,16 +65,20 @@ struct options {
 	int one_file_system;
 	struct chmod_rules *chmod; /* NULL: none (ui-independent, see fs/chmod.h) */
 	bool use_qsort;
+	const char *usermap, *groupmap; /* also of --chown; NULL: none */
+	bool super, write_devices;
 
 	/* selection and deletion */
 	bool checksum, ignore_times, size_only, update, existing, ignore_existing;
 	bool remove_source_files, remove_sent_files; /* the older word sets both */
 	int64_t max_size, min_size; /* -1: none */
 	int modify_window;
+	bool modify_window_given;
 	VEC(struct filter_option) filters;
 	bool cvs_exclude;
 	const char *files_from;     /* file name as given, NULL if none */
 	bool files_from_remote;     /* ":path" / "host:path" on a client; on a server: "-" means streamed by the client */
+	const char *files_from_path; /* client: the server's file, behind the colon; NULL: the list is a file of ours */
 	bool from0, prune_empty_dirs;
 	enum delete_when delete_when;
 	bool delete_excluded, delete_missing_args, ignore_missing_args, force, ignore_errors;
@@ -79,6 +87,10 @@ struct options {
 	bool backup, partial, delay_updates;  /* known to a server sender for protocol behaviour only */
 	int fuzzy, alt_dests;
 	bool has_partial_dir;
+	const char *partial_dir, *backup_dir, *temp_dir; /* NULL: none; see also delay_updates */
+	const char *suffix;          /* NULL: the default, "~", or "" with a backup_dir */
+	const char *alt_dest_kind;   /* "compare-dest", "copy-dest", "link-dest": what alt_dest_dirs are */
+	VEC(const char *) alt_dest_dirs;
 
 	/* mechanics */
 	int whole_file;             /* -1 default, 0, 1 */
@@ -89,6 +101,9 @@ struct options {
 	const char *compress_choice; /* NULL: negotiate */
 	int compress_level;
 	bool compress_level_set;
+	bool compress_letter;        /* client: asked for in words that a server is told by -z */
+	const char *skip_compress_text, *max_alloc_text; /* as typed, NULL: not given */
+	bool only_write_batch;
 	struct skip_list *skip_compress; /* NULL: option not given */
 	const char *checksum_choice;
 	int32_t checksum_seed;
@@ -99,6 +114,14 @@ struct options {
 	const char *iconv;          /* NULL: none; the local charset spec */
 	size_t max_alloc;           /* 0: the built-in ceiling; a server's client can only lower it (S-005) */
 
+	/* the connection of a client */
+	const char *rsh;             /* -e; NULL: RSYNC_RSH, else ssh */
+	const char *rsync_path;      /* NULL: "rsync" */
+	VEC(const char *) remote_options;
+	bool trust_sender;
+	int contimeout;              /* seconds, 0: none */
+	const char *password_file, *early_input;
+
 	/* ours */
 	bool only_send_attrs;
 	const char *attr_snapshot;  /* made of SRC (one operand) or of DEST (two); or converted (FROM_TREE, TO_TREE) */
@@ -106,12 +129,14 @@ struct options {
 	unsigned attr_digests;      /* enum attr_digest: which to store */
 	enum attr_mode attr_mode;   /* operands are then the mode's own, none of them remote */
 
-	/* daemon mode */
-	bool detach;                /* default true */
-	const char *config_file;    /* NULL: default */
+	/* a daemon's sockets, and a client's to a daemon */
 	const char *address, *sockopts;
 	int port;                   /* 0: not given */
 	int ip_family;              /* 0, 4, 6 */
+
+	/* daemon mode */
+	bool detach;                /* default true */
+	const char *config_file;    /* NULL: default */
 	bool config_check;
 	VEC(char *) dparams;
 
@@ -152,11 +177,14 @@ enum options_result options_parse_secluded(struct options *options, int argc, ch
 					   const struct refused_options *refused, char **error, int *code);
 void options_free(struct options *options);
 
+/* Does a receiving side with these need the whole list before it starts, which rules out incremental recursion? */
+bool options_need_whole_list(const struct options *options);
+
 /* Is a client's argument "host:path", "host::module" or "rsync://..." (protocol/06 section 6)? */
 bool argument_is_remote(const char *argument);
 
-/* Build the filter rules of the command line into `list` (client and local runs). */
-void options_add_filters(const struct options *options, struct filter_list *list);
+/* Build the filter rules of the command line into `list`. with_cvs: those of -C as well; filter_send adds them itself. */
+void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs);
 
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);

@@ -9,6 +9,20 @@
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 
+/* Which levels the words themselves set: the others are each side's own business (protocol/06 7.3). */
+static void note_given(const struct option_parse *parse, struct options *options)
+{
+	struct ui_levels given;
+	char *bad = NULL;
+
+	memset(&given, INFO_NOT_GIVEN, sizeof given);
+	for (size_t i = 0; i < parse->info_words.count; i++, bad = NULL) {
+		ui_levels_parse_info(&given, parse->info_words.items[i], &bad);
+		free(bad);
+	}
+	memcpy(options->info_given, given.info, sizeof options->info_given);
+}
+
 /* A server is older or newer than its client: it obeys the words it knows. */
 static bool apply_words(struct option_parse *parse, struct options *options)
 {
@@ -43,6 +57,7 @@ static bool finish_levels(struct option_parse *parse, struct options *options)
 		if (!info[INFO_NAME] && !options->out_format)
 			info[INFO_NAME] = 1;
 	}
+	note_given(parse, options);
 	return apply_words(parse, options);
 }
 
@@ -85,6 +100,9 @@ static bool finish_checksum_choice(struct option_parse *parse, struct options *o
 	free(first);
 	if (!known || (choice[length] && !check_checksum_name(parse, choice + length + 1)))
 		return false;
+	/* Blocks cannot be told from each other then. */
+	if (strncasecmp(choice, "none", length) == 0)
+		options->whole_file = 1;
 	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
 		options->checksum_choice = NULL;
 	return true;
@@ -100,6 +118,9 @@ static bool finish_compression(struct option_parse *parse, struct options *optio
 		return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown compress name: %s", options->compress_choice);
 	if (!options->compress_choice && parse->compress_count > 1)
 		options->compress_choice = "zlibx";
+	if (options->compress_choice)
+		compress_algorithm_parse(options->compress_choice, &algorithm);
+	options->compress_letter = options->compress_choice ? algorithm == COMPRESS_ZLIB : options->compress;
 	if (options->compress_choice || options->compress_level_set)
 		options->compress = algorithm != COMPRESS_NONE;
 	return true;
@@ -116,6 +137,7 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != ATTR_MODE_LIST)
 		options->recursive = 2;
 	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
+	options->dirs_given = parse->dirs_given > 0;
 	if (parse->dirs_given >= 0)
 		options->dirs = parse->dirs_given;
 	else
@@ -151,10 +173,67 @@ static bool check_conflicts(struct option_parse *parse, const struct options *op
 		return parse_fail(parse, EXIT_SYNTAX, "--append cannot be used with --whole-file");
 	if (!options->inplace && !options->append)
 		return true;
-	if (options->delay_updates || options->has_partial_dir)
+	if (options->delay_updates || options->has_partial_dir || parse->partial_dir_empty)
 		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", inplace,
 				  options->delay_updates ? "delay-updates" : "partial-dir");
 	return true;
+}
+
+/* The environment's say in how arguments reach a remote shell; the options' own words come first (protocol/06 5.3). */
+static bool finish_arguments(struct option_parse *parse, struct options *options)
+{
+	const char *old = getenv("RSYNC_OLD_ARGS"), *protect = getenv("RSYNC_PROTECT_ARGS");
+
+	if (options->secluded_args && options->old_args)
+		return parse_fail(parse, EXIT_SYNTAX, "--secluded-args conflicts with --old-args.");
+	if (parse->secluded_given > 0 || options->old_args)
+		return true;
+	if (!parse->old_args_given && old && *old)
+		options->old_args = atoi(old);
+	else if (parse->secluded_given < 0 && protect && *protect)
+		options->secluded_args = atoi(protect) != 0;
+	return true;
+}
+
+/* What follows from words that name places, and what they must not be (protocol/06 section 3). */
+static bool finish_places(struct option_parse *parse, struct options *options)
+{
+	const char *suffix = options->suffix;
+
+	if (options->write_devices)
+		options->inplace = true;
+	if (options->dry_run)
+		options->only_write_batch = false;
+	/* Without a directory to hold them back in, updates are not delayed. */
+	if (!options->server && parse->partial_dir_empty && !options->inplace && !options->append)
+		options->delay_updates = false;
+	if (suffix && strchr(suffix, '/'))
+		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot contain slashes: %s", suffix);
+	if (suffix && !*suffix && !options->backup_dir)
+		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot be empty without a --backup-dir");
+	return true;
+}
+
+/* A directory for partial files from the environment, where there is anything to keep in it. */
+static void finish_partial_dir(struct option_parse *parse, struct options *options)
+{
+	const char *directory = getenv("RSYNC_PARTIAL_DIR");
+
+	if (!options->partial || options->inplace || options->append || options->has_partial_dir || parse->partial_dir_empty)
+		return;
+	if (directory && *directory && strcmp(directory, ".") != 0) {
+		options->partial_dir = partial_dir_clean(parse, directory);
+		options->has_partial_dir = true;
+	}
+}
+
+enum client_use options_kind_of_run(const struct options *options)
+{
+	const struct args *operands = &options->operands;
+
+	if (operands->count > 1 && argument_is_remote(operands->items[operands->count - 1]))
+		return PUSH;
+	return operands->count && argument_is_remote(operands->items[0]) ? PULL : LOCAL;
 }
 
 static void finish_client(struct options *options)
@@ -199,13 +278,20 @@ static bool check_server(struct option_parse *parse, struct options *options)
 
 bool options_finish(struct option_parse *parse, struct options *options)
 {
+	if (!options->server && (!max_alloc_from_environment(parse, options) || !finish_arguments(parse, options)))
+		return false;
 	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
+		return false;
+	if (!finish_places(parse, options))
 		return false;
 	if (options->server && !check_server(parse, options))
 		return false;
+	options->list_only_given = options->list_only;
 	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
+	if (!options->server)
+		finish_partial_dir(parse, options);
 	if (!finish_delete(parse, options) || !check_conflicts(parse, options))
 		return false;
 	if (options->append)

@@ -37,17 +37,22 @@ static void add_wrapped(struct strbuf *out, const char *word, int indent, size_t
 	*column += strlen(word);
 }
 
+bool option_is_shown(const struct option_spec *spec)
+{
+	return spec->client != LATER && spec->client != HIDDEN;
+}
+
 static void add_options(struct strbuf *out, const struct option_spec *table)
 {
 	size_t column = 0;
 	char label[OPTION_LABEL_SIZE];
 
 	for (const struct option_spec *spec = table; spec->set; spec++)
-		if (spec->client == WORKS && spec->help)
+		if (option_is_shown(spec) && spec->help)
 			add_option_line(out, spec);
 	strbuf_add_string(out, "\nNegations and other spellings:\n");
 	for (const struct option_spec *spec = table; spec->set; spec++)
-		if (spec->client == WORKS && !spec->help)
+		if (option_is_shown(spec) && !spec->help)
 			add_wrapped(out, option_label(spec, label), 2, &column);
 	strbuf_add_char(out, '\n');
 }

@@ -21,8 +21,16 @@ enum parse_mode { MODE_CLIENT, MODE_SERVER, MODE_DAEMON };
 
 enum option_arg { NO_ARG, INT_ARG, TEXT_ARG };
 
-/* Does a client (a local run) have it? */
-enum client_use { LATER, WORKS, HIDDEN }; /* HIDDEN: works, and is no word for people */
+/* In which runs does a client have it? A set of kinds of runs. */
+enum client_use {
+	LATER = 0,
+	LOCAL = 1,
+	PUSH = 2,             /* sends to a server: what becomes of the data there is the server's part */
+	PULL = 4,
+	REMOTE = PUSH | PULL,
+	WORKS = LOCAL | REMOTE,
+	HIDDEN = WORKS | 8,   /* works, and is no word for people */
+};
 
 /* What it means to a sending server, which must take what clients have ever sent it on a pull and what -M adds. */
 enum server_use {
@@ -60,6 +68,9 @@ bool option_is_same(const struct option_spec *a, const struct option_spec *b);
 #define OPTION_LABEL_SIZE 64
 const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL_SIZE]);
 
+/* Is it one that --help names? */
+bool option_is_shown(const struct option_spec *spec);
+
 /* How --delete and its relatives were spelled; an `int` set of these in struct option_parse. */
 enum delete_word {
 	SAID_DELETE = 1,
@@ -68,6 +79,9 @@ enum delete_word {
 	SAID_DELAY = 8,
 	SAID_AFTER = 16,
 };
+
+/* Who has mapped owners so far. */
+enum owner_word { SAID_NOTHING, SAID_MAP, SAID_CHOWN };
 
 struct option_parse {
 	const struct refused_options *refused;
@@ -79,10 +93,14 @@ struct option_parse {
 	VEC(char *) strings;      /* what the strings of struct options point to */
 	VEC(const char *) info_words, debug_words;
 	int number;               /* where popt puts the value of an INT_ARG */
-	const struct option_spec *not_built; /* the first that a sending server would have to refuse */
+	const struct option_spec *not_built; /* the first that a sending server (or a daemon) would have to refuse */
+	const struct option_spec *not_local, *not_push, *not_pull; /* the first that such a run of a client would */
 	const char *alt_dest_kind;
+	enum owner_word usermap_said, groupmap_said;
 	int delete_words, compress_count, shortcut_f_count;
 	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
+	int secluded_given;              /* likewise of -s */
+	bool old_args_given, max_alloc_given;
 	bool partial_dir_empty, daemon_seen, iconv_seen;
 	int versions;             /* -V count */
 	bool done;                /* a text was printed: end with `code` */
@@ -98,8 +116,16 @@ bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...)
 /* A copy of `text` that lives as long as the options. */
 char *parse_keep(struct option_parse *parse, const char *text);
 
+/* A partial-dir as it is used and sent; lives as long as the options. */
+const char *partial_dir_clean(struct option_parse *parse, const char *text);
+
+/* RSYNC_MAX_ALLOC, where --max-alloc was not given. False after parse_fail. */
+bool max_alloc_from_environment(struct option_parse *parse, struct options *options);
+
 /* The checks and consequences that need the whole line (protocol/06 section 3). False after parse_fail. */
 bool options_finish(struct option_parse *parse, struct options *options);
+/* Which way do a client's files go: LOCAL, PUSH or PULL? That the operands go together has still to be checked. */
+enum client_use options_kind_of_run(const struct options *options);
 
 /* The attr snapshot's part of that: does the line ask for something other than a listing; one that has such options. */
 bool attr_options_list_nothing(const struct options *options);

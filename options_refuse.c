@@ -202,7 +202,7 @@ bool refuse_implied(struct option_parse *parse, const struct options *options)
 {
 	bool deletes = parse->delete_words || options->delete_excluded || options->delete_missing_args ||
 		       (options->sender && options->remove_source_files);
-	bool in_place = options->inplace || options->append;
+	bool in_place = options->inplace || options->append || options->write_devices;
 	bool partial = options->partial && !options->has_partial_dir;
 	const struct {
 		bool used;

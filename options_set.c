@@ -2,13 +2,16 @@
 /* The functions that the option table names: output, what is transferred and kept, what is selected and deleted. */
 #include "options_set.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/chmod.h"
+#include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "remote.h"
 #include "ui/number.h"
 
 #define ALT_DESTS_MAX 20
@@ -29,6 +32,12 @@ bool set_number(struct option_parse *parse, struct options *options, const struc
 {
 	(void)parse, (void)text;
 	*(int *)field_of(options, spec) = spec->value;
+	return true;
+}
+
+bool set_text(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	*(const char **)field_of(options, spec) = parse_keep(parse, text);
 	return true;
 }
 
@@ -118,6 +127,23 @@ bool set_log_file_format(struct option_parse *parse, struct options *options, co
 	return true;
 }
 
+/* Before anything is printed. */
+bool set_outbuf(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	static const struct { char letter; int mode; } modes[] = {
+		{ 'n', _IONBF }, { 'u', _IONBF }, { 'l', _IOLBF }, { 'b', _IOFBF }, { 'f', _IOFBF },
+	};
+
+	(void)options, (void)spec;
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+		if (tolower((unsigned char)*text) == modes[i].letter) {
+			if (parse->mode == MODE_CLIENT)
+				setvbuf(stdout, NULL, modes[i].mode, 0);
+			return true;
+		}
+	return parse_fail(parse, EXIT_SYNTAX, "Invalid --outbuf setting -- specify N, L, or B.");
+}
+
 bool ask_version(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)options, (void)spec, (void)text;
@@ -191,6 +217,7 @@ bool set_modify_window(struct option_parse *parse, struct options *options, cons
 {
 	(void)spec, (void)text;
 	options->modify_window = parse->number;
+	options->modify_window_given = true;
 	return true;
 }
 
@@ -203,20 +230,57 @@ bool set_devices_specials(struct option_parse *parse, struct options *options, c
 
 bool set_write_devices(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)parse, (void)spec, (void)text;
-	options->inplace = true;
+	(void)parse, (void)text;
+	options->write_devices = spec->value;
 	return true;
 }
 
-/* --usermap 1, --groupmap 2, --chown both: mapping is the receiver's, but it implies that the ids are sent. */
+/* One half of a mapping, said by its own option or by --chown: once, and not by both. */
+static bool set_map(struct option_parse *parse, const char **map, enum owner_word *said, const char *kind, const char *own_name,
+		    bool by_chown, const char *value)
+{
+	if (*said == SAID_MAP && by_chown)
+		return parse_fail(parse, EXIT_SYNTAX, "--chown conflicts with prior %s.", own_name);
+	if (*said == SAID_CHOWN && !by_chown)
+		return parse_fail(parse, EXIT_SYNTAX, "%s conflicts with prior --chown.", own_name);
+	if (*said == SAID_MAP)
+		return parse_fail(parse, EXIT_SYNTAX, "You can only specify %s once.", own_name);
+	if (*said == SAID_CHOWN)
+		return parse_fail(parse, EXIT_SYNTAX, "You can only specify a %s-affecting --chown once.", kind);
+	*said = by_chown ? SAID_CHOWN : SAID_MAP;
+	*map = parse_keep(parse, value);
+	return true;
+}
+
+static bool map_user(struct option_parse *parse, struct options *options, bool by_chown, const char *value)
+{
+	options->owner = true;
+	return set_map(parse, &options->usermap, &parse->usermap_said, "user", "--usermap", by_chown, value);
+}
+
+static bool map_group(struct option_parse *parse, struct options *options, bool by_chown, const char *value)
+{
+	options->group = true;
+	return set_map(parse, &options->groupmap, &parse->groupmap_said, "group", "--groupmap", by_chown, value);
+}
+
+/* --usermap 1, --groupmap 2: mapping is the receiver's, but it implies that the ids are sent. */
 bool set_owner_map(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)parse, (void)text;
-	if (spec->value & 1)
-		options->owner = true;
-	if (spec->value & 2)
-		options->group = true;
-	return true;
+	return spec->value == 1 ? map_user(parse, options, false, text) : map_group(parse, options, false, text);
+}
+
+/* "USER:GROUP", either of which may be left out: everybody becomes that. */
+bool set_chown(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	size_t length = strcspn(text, ":");
+	char *user = xasprintf("*:%.*s", (int)length, text), *group = xasprintf("*:%s", text[length] ? text + length + 1 : "");
+	bool good = (!user[2] || map_user(parse, options, true, user)) && (!group[2] || map_group(parse, options, true, group));
+
+	(void)spec;
+	free(user);
+	free(group);
+	return good;
 }
 
 bool set_chmod(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
@@ -297,15 +361,30 @@ bool add_shortcut_f(struct option_parse *parse, struct options *options, const s
 	return add_filter(parse, options, FOPT_SHORTCUT_F, FILTER_NEW_STYLE, "", ++parse->shortcut_f_count);
 }
 
+/* "HOST:FILE" and ":FILE" are files at the other end. */
+static bool set_remote_files_from(struct option_parse *parse, struct options *options, const char *text)
+{
+	struct remote remote;
+
+	if (options->server)
+		return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
+	remote_parse(&remote, text);
+	options->files_from_path = parse_keep(parse, remote.path);
+	remote_free(&remote);
+	options->files_from_remote = true;
+	if (strcmp(options->files_from_path, "-") == 0)
+		return parse_fail(parse, EXIT_SYNTAX, "Invalid --files-from remote filename");
+	return true;
+}
+
 bool set_files_from(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	bool remote = argument_is_remote(text) || *text == ':';
-
 	(void)spec;
-	if (options->server && remote)
-		return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
 	options->files_from = parse_keep(parse, text);
-	options->files_from_remote = options->server ? strcmp(text, "-") == 0 : remote;
+	options->files_from_path = NULL;
+	if (argument_is_remote(text))
+		return set_remote_files_from(parse, options, text);
+	options->files_from_remote = options->server && strcmp(text, "-") == 0;
 	return true;
 }
 
@@ -333,23 +412,46 @@ bool set_max_delete(struct option_parse *parse, struct options *options, const s
 
 bool set_backup_dir(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)parse, (void)spec, (void)text;
+	(void)spec;
+	while (text[0] == '.' && text[1] == '/')
+		text += 2;
+	options->backup_dir = parse_keep(parse, text);
 	options->backup = true;
 	return true;
 }
 
 bool add_alt_dest(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)text;
 	if (parse->alt_dest_kind && strcmp(parse->alt_dest_kind, spec->name) != 0)
 		return parse_fail(parse, EXIT_SYNTAX, "ERROR: the --%s option conflicts with the --%s option", spec->name,
 				  parse->alt_dest_kind);
 	if (options->alt_dests == ALT_DESTS_MAX)
 		return parse_fail(parse, EXIT_SYNTAX, "ERROR: at most %d --%s args may be specified", ALT_DESTS_MAX,
 				  spec->name);
-	parse->alt_dest_kind = spec->name;
+	options->alt_dest_kind = parse->alt_dest_kind = spec->name;
+	vec_push(&options->alt_dest_dirs, parse_keep(parse, text));
 	options->alt_dests++;
 	return true;
+}
+
+/* Without empty and "." components, and without those that ".." takes back. */
+const char *partial_dir_clean(struct option_parse *parse, const char *text)
+{
+	size_t length = strlen(text), end;
+	char *clean = xmalloc(length + 4);
+	bool absolute = *text == '/', has_dot = length > 2 && strcmp(text + length - 2, "/.") == 0;
+
+	fs_clean_path(clean + absolute, text);
+	if (absolute)
+		*clean = '/';
+	end = strlen(clean);
+	while (end > 1 && clean[end - 1] == '/')
+		clean[--end] = '\0';
+	/* That much is left as it stands. */
+	if (has_dot && end > 1)
+		memcpy(clean + end, "/.", sizeof "/.");
+	vec_push(&parse->strings, clean);
+	return clean;
 }
 
 bool set_partial_dir(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
@@ -357,6 +459,7 @@ bool set_partial_dir(struct option_parse *parse, struct options *options, const 
 	(void)spec;
 	parse->partial_dir_empty = !*text || strcmp(text, ".") == 0;
 	options->has_partial_dir = !parse->partial_dir_empty;
+	options->partial_dir = options->has_partial_dir ? partial_dir_clean(parse, text) : NULL;
 	options->partial = true;
 	return true;
 }

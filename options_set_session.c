@@ -53,8 +53,18 @@ bool set_max_alloc(struct option_parse *parse, struct options *options, const st
 
 	if (!parse_size(parse, spec, text, &limits, &value))
 		return false;
+	parse->max_alloc_given = true;
+	options->max_alloc_text = value == (int64_t)MAX_ALLOC_DEFAULT ? NULL : parse_keep(parse, text);
 	options->max_alloc = value >= (int64_t)MAX_ALLOC_DEFAULT ? 0 : (size_t)value;
 	return true;
+}
+
+bool max_alloc_from_environment(struct option_parse *parse, struct options *options)
+{
+	static const struct option_spec spec = { .name = "max-alloc", .arg = TEXT_ARG };
+	const char *text = getenv("RSYNC_MAX_ALLOC");
+
+	return parse->max_alloc_given || !text || !*text || set_max_alloc(parse, options, &spec, text);
 }
 
 /* Mechanics */
@@ -96,10 +106,33 @@ bool set_compress_level(struct option_parse *parse, struct options *options, con
 
 bool set_skip_compress(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)parse, (void)spec;
+	(void)spec;
+	options->skip_compress_text = parse_keep(parse, text);
 	skip_list_free(options->skip_compress);
 	options->skip_compress = skip_list_new();
 	skip_list_add_option(options->skip_compress, text);
+	return true;
+}
+
+/* A client says it once for all; each occurrence in a server's words counts. */
+bool set_append(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)spec, (void)text;
+	options->append = parse->mode == MODE_SERVER ? options->append + 1 : 1;
+	return true;
+}
+
+bool set_only_write_batch(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)parse, (void)spec, (void)text;
+	options->only_write_batch = true;
+	return true;
+}
+
+bool set_contimeout(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)spec, (void)text;
+	options->contimeout = parse->number < 0 ? 0 : parse->number;
 	return true;
 }
 
@@ -178,7 +211,10 @@ bool set_protocol(struct option_parse *parse, struct options *options, const str
 bool set_rsh(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;
-	options->client_info = parse_keep(parse, text);
+	if (parse->mode == MODE_SERVER)
+		options->client_info = parse_keep(parse, text);
+	else
+		options->rsh = parse_keep(parse, text);
 	return true;
 }
 
@@ -186,16 +222,27 @@ bool set_rsh(struct option_parse *parse, struct options *options, const struct o
 bool set_secluded(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)text;
-	if (!parse->in_block)
-		options->secluded_args = spec->value;
+	if (parse->in_block)
+		return true;
+	options->secluded_args = spec->value;
+	parse->secluded_given = spec->value;
 	return true;
 }
 
-bool check_remote_option(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+bool set_old_args(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)options, (void)spec;
+	(void)text;
+	options->old_args = spec->value ? options->old_args + 1 : 0;
+	parse->old_args_given = true;
+	return true;
+}
+
+bool add_remote_option(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)spec;
 	if (*text != '-')
 		return parse_fail(parse, EXIT_SYNTAX, "Remote option must start with a dash: %s", text);
+	vec_push(&options->remote_options, parse_keep(parse, text));
 	return true;
 }
 
@@ -227,13 +274,6 @@ bool see_daemon(struct option_parse *parse, struct options *options, const struc
 	return true;
 }
 
-bool set_address(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
-{
-	(void)spec;
-	options->address = parse_keep(parse, text);
-	return true;
-}
-
 bool set_config(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;
@@ -256,12 +296,5 @@ bool set_port(struct option_parse *parse, struct options *options, const struct 
 	if (parse->number < 0 || parse->number > 65535)
 		return parse_fail(parse, EXIT_SYNTAX, "--port=%d is not a port number", parse->number);
 	options->port = parse->number;
-	return true;
-}
-
-bool set_sockopts(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
-{
-	(void)spec;
-	options->sockopts = parse_keep(parse, text);
 	return true;
 }

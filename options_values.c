@@ -8,6 +8,7 @@
 
 #include "lib/alloc.h"
 #include "options_parse.h"
+#include "remote.h"
 
 #define SIZE_CEILING 9223372036854775807.0
 
@@ -245,50 +246,12 @@ enum stop_result stop_at_parse(const char *text, time_t now, time_t *when)
 	return STOP_PAST;
 }
 
-/* "[...]" at `host`: the byte behind it, or NULL if it is no bracketed host. */
-static const char *skip_brackets(const char *host)
-{
-	size_t length = strcspn(host + 1, "]/");
-
-	if (length == 0 || host[1 + length] != ']')
-		return NULL;
-	return host + length + 2;
-}
-
-/* Behind "rsync://": [USER@]HOST[:PORT][/PATH]. */
-static bool is_url_rest(const char *rest)
-{
-	const char *slash = strchr(rest, '/');
-	const char *end = slash ? slash : rest + strlen(rest);
-	const char *at = memrchr(rest, '@', (size_t)(end - rest));
-	const char *host = at ? at + 1 : rest;
-	const char *colon;
-
-	if (at && memchr(rest, ':', (size_t)(at - rest)))
-		return false;
-	if (*host == '[') {
-		host = skip_brackets(host);
-		if (!host || (*host && *host != ':' && *host != '/'))
-			return false;
-	}
-	colon = memchr(host, ':', (size_t)(end - host));
-	return !colon || colon + 1 + strspn(colon + 1, "0123456789") == end;
-}
-
 bool argument_is_remote(const char *argument)
 {
-	const char *colon, *at, *host;
+	struct remote remote;
 
-	if (strncasecmp(argument, "rsync://", 8) == 0 && is_url_rest(argument + 8))
-		return true;
-	/* A bracketed host hides its colons; user names before it may hold an '@'. */
-	host = argument;
-	while ((at = strchr(host, '@')) && !memchr(host, '/', (size_t)(at - host)) && !memchr(host, ':', (size_t)(at - host)))
-		host = at + 1;
-	if (*host == '[') {
-		colon = skip_brackets(host);
-		return colon && *colon == ':';
-	}
-	colon = host + strcspn(host, ":/[");
-	return *colon == ':';
+	if (!remote_parse(&remote, argument))
+		return false;
+	remote_free(&remote);
+	return true;
 }

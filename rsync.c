@@ -6,8 +6,10 @@
 #include <stdnoreturn.h>
 #include <string.h>
 
+#include "client_output.h"
+#include "client_pull.h"
+#include "client_push.h"
 #include "daemon.h"
-#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
@@ -30,33 +32,10 @@ static void refuse_command_line(const struct options *options, char *error, int 
 	exit_with(code);
 }
 
-/*
- * The sink of a run on a terminal: messages hold names, and names can hold anything, so what is not printable is shown as
- * \#ooo; but carriage returns at the ends of a message are the progress line's (protocol/06 8.1 and 8.13).
- */
+/* The sink of a run on a terminal. */
 static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)
 {
-	const struct options *options = context;
-	bool informs = kind == L_INFO || kind == L_CLIENT;
-	FILE *out = informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
-	size_t start = length && text[0] == '\r', end = length, escaped_length;
-	char *escaped;
-
-	if (kind == L_LOG || (informs && options->quiet))
-		return;
-	while (end > start && strchr("\r\n", text[end - 1]))
-		end--;
-	escaped_length = log_escape(NULL, 0, text + start, end - start, options->eight_bit_output);
-	escaped = xmalloc(escaped_length + 1);
-	log_escape(escaped, escaped_length + 1, text + start, end - start, options->eight_bit_output);
-	if (out == stderr)
-		fflush(stdout);
-	fwrite(text, 1, start, out);
-	fwrite(escaped, 1, escaped_length, out);
-	fwrite(text + end, 1, length - end, out);
-	if (out == stderr || (length && text[length - 1] != '\n'))
-		fflush(out);
-	free(escaped);
+	client_print(context, kind, text, length);
 }
 
 static noreturn void run_server(struct options *options)
@@ -67,15 +46,22 @@ static noreturn void run_server(struct options *options)
 	server_main(options);
 }
 
+static int run_remote(struct options *options, const struct remote *remote, const struct args *paths, bool we_send)
+{
+	return we_send ? client_push(options, remote, paths) : client_pull(options, remote, paths);
+}
+
 static int run_client(struct options *options)
 {
+	struct remote remote;
+	struct args paths;
+	bool we_send;
+
 	log_set_sink((struct log_sink){ emit_to_user, options });
 	if (options->attr_mode != ATTR_MODE_NONE)
 		return snapshot_tool_main(options);
-	for (size_t i = 0; i < options->operands.count; i++)
-		if (argument_is_remote(options->operands.items[i]))
-			die(EXIT_UNSUPPORTED, "rsync: \"%s\" is remote: the client of a remote server is not built yet, "
-			    "only local runs are", options->operands.items[i]);
+	if (remote_operands(options, &remote, &paths, &we_send))
+		return run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
 	return local_main(options);

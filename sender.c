@@ -158,10 +158,10 @@ static bool is_in_place(const struct sender *sender, const struct request *reque
 static bool is_incompressible(const struct sender *sender, const struct request *request)
 {
 	const char *name = entry_name(request->pos.entries, request->pos.entry);
-	const struct module_session *module = sender->server->module;
+	const struct skip_list *others = sender->host->dont_compress;
 
 	return (sender->options->skip_compress && skip_list_matches(sender->options->skip_compress, name))
-	       || (module && module->dont_compress && skip_list_matches(module->dont_compress, name));
+	       || (others && skip_list_matches(others, name));
 }
 
 static void report_read_error(struct sender *sender, const struct request *request, const struct source_file *source)
@@ -178,26 +178,63 @@ static void report_read_error(struct sender *sender, const struct request *reque
 	strbuf_free(&quoted);
 }
 
-/* The module's log line for an item, if it wants one. */
-static void log_item(struct sender *sender, const struct request *request, struct transfer_record *record)
+/* --- what the host is told --- */
+
+/* The entry that an item is about: of a directory whose list is gone what was kept of it. */
+static const struct entry *item_entry(const struct sender *sender, const struct request *request)
 {
-	const struct module_session *module = sender->server->module;
+	int32_t node = request->pos.gap;
+
+	if (request->pos.entry || node <= 0 || (size_t)node >= sender->directories.count)
+		return request->pos.entry;
+	return &sender->directories.items[node];
+}
+
+static void tell_item(struct sender *sender, const struct request *request, struct transfer_record *record,
+		      enum item_stage stage)
+{
 	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 
-	if (!module || !module->log_transfer || sender->options->dry_run || !request->pos.entry)
+	record->entry = sender->host->item ? item_entry(sender, request) : NULL;
+	if (!record->entry)
 		return;
 	flist_pos_path(sender->list, &request->pos, &name);
-	flist_shown_name(sender->list, request->pos.dir, request->pos.entry, &shown);
-	record->entry = request->pos.entry;
+	flist_pos_shown_name(sender->list, &request->pos, &shown);
 	record->flags = request->item.flags;
 	record->name = strbuf_text(&name);
 	record->shown = strbuf_text(&shown);
-	record->link_is_hard = request->item.xname_length > 0;
+	record->position = flist_send_position(sender->list_sender, request->ndx);
+	/* With a transfer the name is that of a similar file. */
+	record->link_is_hard = request->item.xname_length > 0 && !(request->item.flags & ITEM_TRANSFER);
 	record->link = record->link_is_hard ? request->item.xname : entry_is_symlink(record->entry)
 		       ? entry_target(request->pos.entries, record->entry) : NULL;
-	module->log_transfer(module->log_context, record);
+	sender->host->item(sender->host->context, record, stage);
 	strbuf_free(&name);
 	strbuf_free(&shown);
+}
+
+static void tell_list_done(struct sender *sender)
+{
+	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
+
+	if (sender->host->list_done && dir->count)
+		sender->host->list_done(sender->host->context,
+					flist_send_position(sender->list_sender, dir->first_ndx + (int32_t)dir->count - 1));
+}
+
+/* The oldest list is about to be dropped; its directories may be asked about when their own lists are worked on. */
+static void keep_directories(struct sender *sender)
+{
+	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
+	static const struct entry none;
+
+	if (!sender->host->item || !dir->entries)
+		return;
+	for (int32_t child = dir->first_child; child < dir->first_child + (int32_t)dir->child_count; child++) {
+		while (sender->directories.count <= (size_t)child)
+			vec_push(&sender->directories, none);
+		sender->directories.items[child] = dir->entries->items[flist_dir(sender->list, child)->parent_entry];
+	}
 }
 
 /* Bytes of a request's checksum header and sums. */
@@ -206,16 +243,6 @@ static uint64_t sums_length(const struct request *request)
 	const struct sum_head *head = &request->sums.head;
 
 	return 16 + (request->append ? 0 : (uint64_t)head->count * (4 + (uint64_t)head->strong_length));
-}
-
-/* Sums of the xxh family travel with their low bytes first and are shown the other way round. */
-static void reverse(uint8_t *digest, int length)
-{
-	for (int i = 0; i < length / 2; i++) {
-		uint8_t swapped = digest[i];
-		digest[i] = digest[length - 1 - i];
-		digest[length - 1 - i] = swapped;
-	}
 }
 
 /* --- which entries have been sent: the next request for one is a redo --- */
@@ -240,7 +267,7 @@ static void note_sent(struct sender *sender, int32_t ndx)
 static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
 {
 	struct session *session = sender->session;
-	uint8_t digest[DIGEST_MAX_LENGTH];
+	uint8_t digest[DIGEST_MAX_LENGTH], shown[DIGEST_MAX_LENGTH];
 	struct match_request match = {
 		.source = source,
 		.size = size,
@@ -251,23 +278,28 @@ static void send_content(struct sender *sender, struct request *request, struct 
 		.in_place = is_in_place(sender, request),
 		.append_from = request->append ? basis_size(&request->sums.head) : 0,
 		.append_verify = request->append > 1,
+		.progress = sender->host->progress,
+		.context = sender->host->context,
 	};
-	struct transfer_record record = { .sums = sums_length(request), .digest = digest };
+	struct transfer_record record = { .size = size };
 	uint64_t before = wire_bytes_written(session->wire);
+
+	tell_item(sender, request, &record, ITEM_BEGINS);
 
 	write_item(sender, request);
 	sum_head_write(session, &request->sums.head);
 	token_start_file(sender->tokens, is_incompressible(sender, request));
-	int length = match_file(&match, sender->tokens, &sender->match, digest);
+	int length = match_file(&match, sender->tokens, sender->match, digest);
 
 	wire_write(session->wire, digest, (size_t)length);
 	report_read_error(sender, request, source);
 	note_sent(sender, request->ndx);
 	record.written = wire_bytes_written(session->wire) - before;
+	record.sums = sums_length(request);
+	digest_for_people(session->xfer_sum, digest, length, shown);
+	record.digest = shown;
 	record.digest_length = length;
-	if (session->xfer_sum >= SUM_XXH64)
-		reverse(digest, length);
-	log_item(sender, request, &record);
+	tell_item(sender, request, &record, ITEM_ENDS);
 }
 
 /* --append: the source may not have become shorter than it was listed (protocol/03 3.4). */
@@ -286,7 +318,10 @@ static void transfer(struct sender *sender, struct request *request)
 
 	check_transfer(sender, request);
 	if (sender->options->dry_run) {
+		struct transfer_record record = { .size = request->pos.entry->size };
+
 		write_item(sender, request);
+		tell_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
 		return;
 	}
 	request->redo = was_sent(sender, request->ndx);
@@ -315,15 +350,10 @@ static void serve(struct sender *sender, int32_t ndx)
 		transfer(sender, &request);
 		return;
 	}
-	write_item(sender, &request);
-	/* Only changes are worth a line (protocol/03 2.7). */
-	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+	struct transfer_record record = { 0 };
 
-	if (sender->server->module && sender->server->module->log_items
-	    && ((request.item.flags & ~insignificant) || request.item.xname_length)) {
-		struct transfer_record record = { 0 };
-		log_item(sender, &request, &record);
-	}
+	write_item(sender, &request);
+	tell_item(sender, &request, &record, ITEM_WITHOUT_CONTENT);
 }
 
 /* --- phases --- */
@@ -344,10 +374,12 @@ static bool is_old_keep_alive(struct sender *sender, int32_t ndx)
 	return true;
 }
 
-static void echo_delete_stats(struct sender *sender)
+static void take_delete_stats(struct sender *sender)
 {
 	delete_stats_read(sender->session);
-	delete_stats_write(sender->session);
+	/* A client is at home: it is the one who wanted to know. */
+	if (sender->session->is_server)
+		delete_stats_write(sender->session);
 }
 
 /* NDX_DONE: the end of a list, or of a phase. True when the last phase is over. */
@@ -357,6 +389,8 @@ static bool end_of_list_or_phase(struct sender *sender)
 	int last_phase = session->protocol >= 29 ? 2 : 1;
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
+		keep_directories(sender);
+		tell_list_done(sender);
 		flist_send_drop_oldest(sender->list_sender);
 		if (flist_send_held(sender->list_sender) > 0) {
 			sender->current_ndx = -1;
@@ -382,7 +416,7 @@ static void serve_requests(struct sender *sender)
 			if (end_of_list_or_phase(sender))
 				return;
 		} else if (ndx == NDX_DEL_STATS && session->protocol >= 31) {
-			echo_delete_stats(sender);
+			take_delete_stats(sender);
 		} else if (ndx < 0) {
 			die(EXIT_PROTOCOL, "rsync: Invalid file index: %d (%d - %d) [%s]", ndx, NDX_DONE,
 			    (int)flist_dir_count(sender->list), log_role());
@@ -397,7 +431,7 @@ static int32_t read_goodbye_ndx(struct sender *sender)
 	int32_t ndx = wire_read_ndx(sender->session->wire);
 
 	while (ndx == NDX_DEL_STATS && sender->session->protocol >= 31) {
-		echo_delete_stats(sender);
+		take_delete_stats(sender);
 		ndx = wire_read_ndx(sender->session->wire);
 	}
 	if (ndx != NDX_DONE)
@@ -427,7 +461,8 @@ static void say_goodbye(struct sender *sender)
 	if (session->io_error != sender->io_error_sent && session->protocol >= 30)
 		wire_send_message_int(session->wire, MSG_IO_ERROR, session->io_error);
 	wire_write_ndx(session->wire, NDX_DONE);
-	write_stats(sender);
+	if (session->is_server)
+		write_stats(sender);
 	wire_flush(session->wire);
 	read_goodbye_ndx(sender);
 	if (session->protocol >= 31) {
@@ -443,49 +478,51 @@ static void handle_message(void *context, enum message_code code, const uint8_t 
 {
 	struct sender *sender = context;
 
-	if (code != MSG_SUCCESS) {
-		server_message(sender->server, code, payload, length);
-	} else if (sender->options->remove_source_files) {
+	if (code != MSG_SUCCESS)
+		sender->host->message(sender->host->context, code, payload, length);
+	else if (sender->options->remove_source_files)
 		sender_remove_source(sender, wire_message_int(payload));
-	}
 }
 
 /* --- the whole run --- */
 
-static struct charset *make_charset(const struct server *server)
+static struct charset *make_charset(const struct sender_host *host)
 {
-	const struct options *options = server->options;
-	const char *local = server->module ? server->module->charset : options->iconv;
-
-	if (!options->iconv)
+	if (!host->options->iconv)
 		return NULL;
-	struct charset *charset = charset_new(local);
+	struct charset *charset = charset_new(host->charset);
 
 	if (!charset)
-		die(EXIT_UNSUPPORTED, "rsync: cannot convert between the charset \"%s\" and UTF-8", local);
+		die(EXIT_UNSUPPORTED, "rsync: cannot convert between the charset \"%s\" and UTF-8", host->charset);
 	return charset;
 }
 
 static void start_list(struct sender *sender)
 {
-	struct server *server = sender->server;
+	struct sender_host *host = sender->host;
 	struct flist_send_setup setup = {
-		.ids = server->ids,
-		.no_names = server->module && server->module->numeric_ids,
-		.chmod = server->module ? server->module->outgoing_chmod : NULL,
-		.charset = make_charset(server),
+		.ids = host->ids,
+		.no_names = host->no_names,
+		.chmod = host->chmod,
+		.charset = make_charset(host),
 	};
+	uint64_t before;
 
 	flist_set_charset(sender->list, setup.charset);
 	sender->charset = setup.charset;
 	sender_read_names(sender);
 	flist_finish_arguments(sender->list);
+	before = wire_bytes_written(sender->session->wire);
 	sender->list_sender = flist_send_start(sender->list, sender->session, sender->options, &setup);
+	host->list_bytes = wire_bytes_written(sender->session->wire) - before;
+	host->list_build_ms = flist_send_build_ms(sender->list_sender);
+	if (host->list_sent)
+		host->list_sent(host->context);
 }
 
 static void report_matches(const struct sender *sender)
 {
-	const struct match_stats *match = &sender->match;
+	const struct match_stats *match = sender->match;
 
 	if (sender->options->levels.debug[DEBUG_DELTASUM] > 0)
 		log_info("total: matches=%llu  hash_hits=%llu  false_alarms=%llu data=%llu", (unsigned long long)match->matches,
@@ -493,12 +530,20 @@ static void report_matches(const struct sender *sender)
 			 (unsigned long long)match->literal_bytes);
 }
 
-void sender_run(struct server *server, struct flist *list, struct filter_list *user_rules)
+/* A client that pulls ends after an empty list; one that pushes goes through all the phases (protocol/01 10.6). */
+static bool has_nothing_to_do(const struct sender *sender)
 {
-	const struct options *options = server->options;
-	struct session *session = &server->session;
+	return sender->session->is_server && flist_send_is_empty(sender->list_sender);
+}
+
+void sender_run(struct sender_host *host, struct flist *list)
+{
+	const struct options *options = host->options;
+	struct session *session = host->session;
+	struct match_stats match = { 0 };
 	struct sender sender = {
-		.server = server, .session = session, .options = options, .list = list, .current_ndx = -1, .content_fd = -1,
+		.host = host, .session = session, .options = options, .list = list, .current_ndx = -1, .content_fd = -1,
+		.match = host->match ? host->match : &match,
 		/* Before protocol 30 there is only the verifying kind (protocol/03 3.4). */
 		.append = options->append && session->protocol < 30 ? 2 : options->append,
 		.xattr_items = options->xattrs > 0 && !options->dry_run,
@@ -508,7 +553,7 @@ void sender_run(struct server *server, struct flist *list, struct filter_list *u
 	wire_set_message_handler(session->wire, handle_message, &sender);
 	start_list(&sender);
 	sender.io_error_sent = session->io_error;
-	if (flist_send_is_empty(sender.list_sender)) {
+	if (has_nothing_to_do(&sender)) {
 		wire_flush(session->wire);
 	} else {
 		sender.tokens = token_writer_new(session);
@@ -519,6 +564,6 @@ void sender_run(struct server *server, struct flist *list, struct filter_list *u
 	}
 	flist_sender_free(sender.list_sender);
 	vec_free(&sender.sent);
+	vec_free(&sender.directories);
 	charset_free(sender.charset);
-	filter_free(user_rules);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which names are wanted: arguments, a --files-from list of the server, or one that the client streams (protocol/04 4.16). */
+/* Which names are wanted: arguments, a --files-from list of this side, or one that the peer streams (protocol/04 4.16). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ static void add_name(struct sender *sender, const char *name)
 	struct strbuf local = STRBUF_INIT;
 
 	/* Names travel in UTF-8 only if the arguments did too (protocol/02 7.4). */
-	if (sender->charset && sender->options->secluded_args && sender->options->files_from[0] == '-'
+	if (sender->charset && sender->options->secluded_args && sender->host->names_fd < 0
 	    && charset_from_wire(sender->charset, name, strlen(name), PATH_MAX - 1, &local))
 		name = local.data;
 	flist_add_argument(sender->list, name, true);
@@ -33,12 +33,13 @@ static void name_too_long(struct sender *sender)
 	sender->session->io_error |= IOERR_GENERAL;
 }
 
-/* A list that the client streams, raw below protocol 31 (protocol/01 9.7). */
+/* A list that the peer streams, raw below protocol 31 (protocol/01 9.7). */
 static void read_streamed_names(struct sender *sender)
 {
 	struct wire *wire = sender->session->wire;
-	bool raw_window = sender->session->protocol < 31
-			  && (sender->session->protocol >= 30 || sender->options->remove_source_files);
+	const struct session *session = sender->session;
+	bool framed = !session->is_server || session->protocol >= 30 || sender->options->remove_source_files;
+	bool raw_window = framed && session->protocol < 31;
 	struct strbuf name = STRBUF_INIT;
 	bool too_long = false;
 
@@ -66,41 +67,6 @@ static void read_streamed_names(struct sender *sender)
 	strbuf_free(&name);
 }
 
-static int open_names(const struct server *server)
-{
-	const struct module_session *module = server->module;
-	const char *path = server->options->files_from;
-
-	if (!module)
-		return fs_operator_open(path, O_RDONLY, 0);
-	while (*path == '/')
-		path++;
-	if (module->hidden && filter_hides_path(module->hidden, path, false)) {
-		errno = ENOENT;
-		return -1;
-	}
-	return fs_open_follow(attr_source_real_root(module->source), path, O_RDONLY, 0);
-}
-
-void sender_open_names(struct server *server)
-{
-	const char *path = server->options->files_from;
-
-	if (!path || !strcmp(path, "-") || server->startup_error)
-		return;
-	server->names_fd = open_names(server);
-	if (server->names_fd >= 0)
-		return;
-	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));
-
-	if (!server->module) {
-		log_set_role("server");
-		die(EXIT_SYNTAX, "rsync: %s", problem);
-	}
-	server->startup_error = problem;
-	server->startup_code = EXIT_UNSUPPORTED;
-}
-
 static void add_line(struct sender *sender, const char *line)
 {
 	if (!*line || *line == '#' || *line == ';')
@@ -113,7 +79,7 @@ static void add_line(struct sender *sender, const char *line)
 
 static void read_names_of_file(struct sender *sender)
 {
-	FILE *file = fdopen(sender->server->names_fd, "r");
+	FILE *file = fdopen(sender->host->names_fd, "r");
 	struct strbuf line = STRBUF_INIT;
 	int byte;
 
@@ -136,17 +102,18 @@ static void read_names_of_file(struct sender *sender)
 void sender_read_names(struct sender *sender)
 {
 	const struct options *options = sender->options;
+	const struct args *sources = sender->host->sources;
 
 	if (options->files_from) {
-		flist_set_files_from(sender->list, options->operands.count ? options->operands.items[0] : "");
-		if (!strcmp(options->files_from, "-"))
+		flist_set_files_from(sender->list, sources->count ? sources->items[0] : "");
+		if (sender->host->names_fd < 0)
 			read_streamed_names(sender);
 		else
 			read_names_of_file(sender);
 		return;
 	}
-	for (size_t i = 0; i < options->operands.count; i++)
-		flist_add_argument(sender->list, options->operands.items[i], false);
-	if (!options->operands.count && (options->recursive || options->dirs || options->list_only))
+	for (size_t i = 0; i < sources->count; i++)
+		flist_add_argument(sender->list, sources->items[i], false);
+	if (!sources->count && (options->recursive || options->dirs || options->list_only))
 		flist_add_argument(sender->list, ".", false);
 }

@@ -2,15 +2,18 @@
 /* A server's session: set-up, messages, the names and rules that the client sends, the end. */
 #include "server.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "lib/charset.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
 #include "lib/exit.h"
-#include "sender.h"
 #include "wire/args.h"
+#include "wire/request.h"
 
 #define DRAIN_SECONDS 60          /* protocol/01 10.8 */
 #define REFUSAL_GRACE_SECONDS 1   /* protocol/07 5.22 */
@@ -117,17 +120,14 @@ static void follow_exit(struct server *server, const uint8_t *payload, size_t le
 	exit_with(code ? code : EXIT_STREAMIO);
 }
 
-void server_message(struct server *server, enum message_code code, const uint8_t *payload, size_t length)
+static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
 {
+	struct server *server = context;
+
 	if (code == MSG_ERROR_EXIT)
 		follow_exit(server, payload, length);
 	else if (code == MSG_IO_ERROR)
 		server->session.io_error |= wire_message_int(payload) & 7;
-}
-
-static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
-{
-	server_message(context, code, payload, length);
 }
 
 /* --- set-up --- */
@@ -191,6 +191,42 @@ static void check_role(const struct server *server)
 		die(EXIT_UNSUPPORTED, "rsync: --copy-devices is not supported by this build");
 }
 
+static int open_names(const struct server *server)
+{
+	const struct module_session *module = server->module;
+	const char *path = server->options->files_from;
+
+	if (!module)
+		return fs_operator_open(path, O_RDONLY, 0);
+	while (*path == '/')
+		path++;
+	if (module->hidden && filter_hides_path(module->hidden, path, false)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return fs_open_follow(attr_source_real_root(module->source), path, O_RDONLY, 0);
+}
+
+/* Before the session starts: a daemon's client is told of a failure when it can be, a remote shell's at once. */
+static void open_names_file(struct server *server)
+{
+	const char *path = server->options->files_from;
+
+	if (!path || !strcmp(path, "-") || server->startup_error)
+		return;
+	server->names_fd = open_names(server);
+	if (server->names_fd >= 0)
+		return;
+	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));
+
+	if (!server->module) {
+		log_set_role("server");
+		die(EXIT_SYNTAX, "rsync: %s", problem);
+	}
+	server->startup_error = problem;
+	server->startup_code = EXIT_UNSUPPORTED;
+}
+
 /* The list, still empty, with the client's and the module's rules. */
 static struct flist *make_list(struct server *server, struct filter_list *user)
 {
@@ -238,6 +274,38 @@ static void check_checksum_choice(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
+/* The module's log line for an item, if it wants one: only changes are worth it (protocol/03 2.7). */
+static void log_item(void *context, const struct transfer_record *record, enum item_stage stage)
+{
+	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+	const struct server *server = context;
+	const struct module_session *module = server->module;
+	bool changes = record->flags & ~insignificant || record->link_is_hard;
+
+	if (server->options->dry_run || stage == ITEM_BEGINS)
+		return;
+	if (stage == ITEM_ENDS || (module->log_items && changes))
+		module->log_transfer(module->log_context, record);
+}
+
+static void send_list(struct server *server, struct flist *list)
+{
+	const struct module_session *module = server->module;
+	struct sender_host host = {
+		.session = &server->session, .options = server->options, .ids = server->ids,
+		.sources = &server->options->operands, .names_fd = server->names_fd,
+		.no_names = module && module->numeric_ids,
+		.chmod = module ? module->outgoing_chmod : NULL,
+		.charset = module ? module->charset : server->options->iconv,
+		.dont_compress = module ? module->dont_compress : NULL,
+		.message = handle_message,
+		.item = module && module->log_transfer ? log_item : NULL,
+		.context = server,
+	};
+
+	sender_run(&host, list);
+}
+
 noreturn void server_run(struct server *server)
 {
 	const struct options *options = server->options;
@@ -254,7 +322,8 @@ noreturn void server_run(struct server *server)
 
 	log_set_role("sender");
 	check_checksum_choice(server);
-	sender_open_names(server);
+	server->names_fd = -1;
+	open_names_file(server);
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
@@ -263,7 +332,8 @@ noreturn void server_run(struct server *server)
 	list = make_list(server, user);
 	filter_receive(user, &server->session);
 	check_role(server);
-	sender_run(server, list, user);
+	send_list(server, list);
+	filter_free(user);
 	finish(server, list);
 }
 

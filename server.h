@@ -15,19 +15,8 @@
 #include "fs/ids.h"
 #include "lib/log.h"
 #include "options.h"
+#include "sender.h"
 #include "wire/session.h"
-
-/* What a log line may tell of one item. */
-struct transfer_record {
-	const struct entry *entry;
-	const char *name, *shown;   /* in the transfer, and below the module */
-	const char *link;           /* symlink target or hard-link name, NULL if none */
-	bool link_is_hard;
-	uint32_t flags;             /* ITEM_* */
-	uint64_t written, sums;     /* bytes of file data sent, of checksums received */
-	const uint8_t *digest;      /* of the whole file, NULL if it was not sent */
-	int digest_length;
-};
 
 /* What a daemon module adds to a session. */
 struct module_session {
@@ -59,7 +48,7 @@ struct server {
 	bool startup_error_is_bare;      /* no "rsync: " in front of it */
 	int startup_code;
 
-	/* private to server.c and sender*.c */
+	/* private to server.c */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
 	bool stream_broken;              /* the peer cannot be told anything any more */

@@ -106,7 +106,7 @@ struct make_rules *make_rules_new(const struct options *options, const struct fs
 	rules->reading_line = true;
 	for (int i = 0; i < threads; i++) {
 		rules->lists[i] = filter_new(&setup);
-		options_add_filters(options, rules->lists[i]);
+		options_add_filters(options, rules->lists[i], true);
 		filter_set_base(rules->lists[i], base);
 		filter_set_dir(rules->lists[i], "");
 	}

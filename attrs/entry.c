@@ -41,7 +41,7 @@ static uint32_t grown(uint32_t capacity, uint64_t needed, uint32_t first)
 	return (uint32_t)size;
 }
 
-static uint32_t pool_add(struct entries *list, const char *text, size_t length)
+uint32_t entries_add_bytes(struct entries *list, const void *bytes, size_t length)
 {
 	uint64_t needed = (uint64_t)list->pool_used + length + 1;
 	uint32_t at = list->pool_used;
@@ -50,7 +50,7 @@ static uint32_t pool_add(struct entries *list, const char *text, size_t length)
 		list->pool_capacity = grown(list->pool_capacity, needed, 256);
 		list->pool = xrealloc_array(list->pool, list->pool_capacity, 1);
 	}
-	memcpy(list->pool + at, text, length);
+	memcpy(list->pool + at, bytes, length);
 	list->pool[at + length] = '\0';
 	list->pool_used = (uint32_t)needed;
 	return at;
@@ -65,7 +65,7 @@ struct entry *entries_add(struct entries *list, const char *name, size_t name_le
 	struct entry *entry = &list->items[list->count++];
 
 	memset(entry, 0, sizeof *entry);
-	entry->name = pool_add(list, name, name_length);
+	entry->name = entries_add_bytes(list, name, name_length);
 	entry->name_length = (uint16_t)name_length;
 	return entry;
 }
@@ -87,7 +87,7 @@ void entries_set_target(struct entries *list, struct entry *entry, const char *t
 {
 	struct entry_side *side = entries_side(list, entry);
 
-	side->target = pool_add(list, target, length);
+	side->target = entries_add_bytes(list, target, length);
 	side->target_length = (uint32_t)length;
 }
 

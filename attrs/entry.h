@@ -81,6 +81,8 @@ struct entry_side *entries_side(struct entries *list, struct entry *entry);
 /* Take back the entry that was just added. */
 void entries_remove_last(struct entries *list);
 void entries_set_target(struct entries *list, struct entry *entry, const char *target, size_t length);
+/* Append bytes and a NUL to the pool, right behind what was added before; returns their offset. */
+uint32_t entries_add_bytes(struct entries *list, const void *bytes, size_t length);
 
 static inline const char *entry_name(const struct entries *list, const struct entry *entry)
 {

@@ -11,6 +11,9 @@
 
 #define DIGEST_MAX_LENGTH 20
 
+/* A digest as it is shown: those of the xxh family travel with their low bytes first. */
+void digest_for_people(enum sum_algorithm algorithm, const uint8_t *digest, int length, uint8_t *shown);
+
 int digest_length(enum sum_algorithm algorithm); /* bytes on the wire: 16, 20, 8, 1 for none */
 
 /* How blocks are seeded in this session (protocol/03 4.3). */

@@ -35,6 +35,9 @@ struct match_request {
 	bool in_place;                  /* protocol/03 5.3 applies */
 	uint64_t append_from;           /* --append: bytes the peer has; only the rest is sent (clamped to size) */
 	bool append_verify;             /* the digest covers the first append_from bytes too */
+	/* Told now and then how many bytes of the source have been dealt with, or NULL. */
+	void (*progress)(void *context, uint64_t done);
+	void *context;
 };
 
 /*

@@ -10,16 +10,6 @@
 #define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
 #define PLAIN_RUNS 8        /* written together: as many as wire_write_pieces takes */
 #define RUN_MAX 65536       /* blocks in one run */
-#define REL_MAX 63
-
-enum token_flag {
-	END_FLAG = 0x00,
-	TOKEN_LONG = 0x20,
-	TOKENRUN_LONG = 0x21,
-	DEFLATED_DATA = 0x40,
-	TOKEN_REL = 0x80,
-	TOKENRUN_REL = 0xc0,
-};
 
 struct token_writer {
 	struct session *session;
@@ -134,7 +124,7 @@ static void write_run(struct token_writer *writer)
 
 	if (!writer->run_length)
 		return;
-	if (step >= 0 && step <= REL_MAX) {
+	if (step >= 0 && step <= TOKEN_REL_MAX) {
 		wire_write_byte(wire, (uint8_t)((more ? TOKENRUN_REL : TOKEN_REL) | step));
 	} else {
 		wire_write_byte(wire, more ? TOKENRUN_LONG : TOKEN_LONG);

@@ -9,8 +9,6 @@
 #include "lib/exit.h"
 
 #define MARKER_LENGTH 4        /* 00 00 ff ff ends a sync flush */
-#define STORED_MAX 65535       /* longest piece of a block in the history */
-#define WINDOW_SIZE 32768
 
 struct deflater {
 	struct token_writer *writer;
@@ -124,9 +122,9 @@ static void zlib_sync(void *state)
 static void put_into_history(struct deflater *deflater, const void *data, size_t length)
 {
 	/* Only the last window matters, and the compressor takes no more. */
-	if (length > WINDOW_SIZE) {
-		data = (const char *)data + length - WINDOW_SIZE;
-		length = WINDOW_SIZE;
+	if (length > TOKEN_WINDOW) {
+		data = (const char *)data + length - TOKEN_WINDOW;
+		length = TOKEN_WINDOW;
 	}
 	if (deflateSetDictionary(&deflater->stream, data, (uInt)length) != Z_OK)
 		die(EXIT_STREAMIO, "[sender] the zlib compressor did not take a block into its history");
@@ -141,7 +139,7 @@ static void zlib_block(void *state, const void *data, size_t length)
 		return;
 	}
 	while (length) {
-		size_t piece = length < STORED_MAX ? length : STORED_MAX;
+		size_t piece = length < TOKEN_STORED_MAX ? length : TOKEN_STORED_MAX;
 		put_into_history(deflater, data, piece);
 		length -= piece;
 	}

@@ -6,17 +6,16 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "fs/file.h"
+#include "fs/sparse.h"
 #include "lib/alloc.h"
 
 #define SMALL_SIZE 16384        /* up to here read and write cost less than asking for something better */
 #define BUFFER_SIZE 262144
 #define KERNEL_CHUNK (64 << 20) /* bytes per copy_file_range: between two calls progress is shown */
-#define HOLE_SIZE 1024          /* protocol/03 section 7.7 */
 
 struct copy {
 	int from, to;
@@ -72,78 +71,14 @@ static int copy_in_kernel(struct copy *copy)
 	}
 }
 
-static int write_at(struct copy *copy, const char *data, size_t length, uint64_t offset)
+static int write_out(struct copy *copy, const char *data, size_t length)
 {
-	while (length > 0) {
-		ssize_t written = pwrite(copy->to, data, length, (off_t)offset);
+	/* Nothing was ever written beyond a new file's end; other targets have blocks there. */
+	bool has_blocks = copy->options->in_place || copy->options->preallocate;
+	int result = copy->options->sparse ? fs_write_sparse(copy->to, data, length, copy->done, has_blocks)
+					   : fs_write_at(copy->to, data, length, copy->done);
 
-		if (written < 0 && errno != EINTR)
-			return fail_writing(copy);
-		if (written > 0) {
-			data += written;
-			offset += (uint64_t)written;
-			length -= (size_t)written;
-		}
-	}
-	return 0;
-}
-
-/* Nothing was ever written beyond a new file's end; other targets have blocks there, to be given back or overwritten. */
-static int make_hole(struct copy *copy, const char *zeros, size_t length, uint64_t offset)
-{
-	if (!copy->options->in_place && !copy->options->preallocate)
-		return 0;
-	if (fallocate(copy->to, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length) == 0)
-		return 0;
-	return write_at(copy, zeros, length, offset);
-}
-
-static size_t zero_run(const char *data, size_t length)
-{
-	size_t run = 0;
-
-	while (run < length && !data[run])
-		run++;
-	return run;
-}
-
-/* The length of the data before the next run of zeros that is worth a hole: a long one, or one that ends the write. */
-static size_t data_run(const char *data, size_t length)
-{
-	size_t at = 0;
-
-	while (at < length) {
-		const char *zero = memchr(data + at, 0, length - at);
-		if (!zero)
-			return length;
-		at = (size_t)(zero - data);
-		size_t run = zero_run(zero, length - at);
-		if (run >= HOLE_SIZE || at + run == length)
-			return at;
-		at += run;
-	}
-	return length;
-}
-
-static int write_sparse(struct copy *copy, const char *data, size_t length)
-{
-	size_t at = 0;
-
-	while (at < length) {
-		size_t zeros = zero_run(data + at, length - at);
-		bool worth_it = zeros >= HOLE_SIZE || at == 0 || at + zeros == length;
-
-		if (zeros && worth_it) {
-			if (make_hole(copy, data + at, zeros, copy->done + at) < 0)
-				return -1;
-			at += zeros;
-		}
-		size_t run = data_run(data + at, length - at);
-		if (write_at(copy, data + at, run, copy->done + at) < 0)
-			return -1;
-		at += run;
-	}
-	return 0;
+	return result < 0 ? fail_writing(copy) : 0;
 }
 
 /* A hole of the source need not be read; only where the target has no blocks of its own. */
@@ -172,9 +107,7 @@ static int copy_by_reading(struct copy *copy, char *buffer, size_t size)
 			continue;
 		if (got <= 0)
 			return (int)got;
-		int result = copy->options->sparse ? write_sparse(copy, buffer, (size_t)got)
-						   : write_at(copy, buffer, (size_t)got, copy->done);
-		if (result < 0)
+		if (write_out(copy, buffer, (size_t)got) < 0)
 			return -1;
 		advance(copy, (uint64_t)got);
 	}

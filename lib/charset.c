@@ -2,6 +2,7 @@
 /* iconv(3) behind two functions. */
 #include "lib/charset.h"
 
+#include <errno.h>
 #include <iconv.h>
 #include <langinfo.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ static bool convert(iconv_t how, const char *text, size_t length, size_t limit, 
 	char *output = out->data + before;
 
 	iconv(how, NULL, NULL, NULL, NULL);
+	errno = ENAMETOOLONG;
 	if (iconv(how, &input, &length, &output, &room) == (size_t)-1 || iconv(how, NULL, NULL, &output, &room) == (size_t)-1
 	    || (size_t)(output - out->data) > limit) {
 		strbuf_truncate(out, before);

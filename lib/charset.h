@@ -13,7 +13,8 @@ struct charset;
 struct charset *charset_new(const char *local);
 void charset_free(struct charset *charset);
 
-/* Append the converted bytes; false (nothing appended) if they cannot be converted or `out` would exceed `limit` bytes. */
+/* Append the converted bytes; false with errno (nothing appended) if they cannot be converted or `out` would exceed `limit`
+ * bytes. */
 bool charset_to_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
 bool charset_from_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
 

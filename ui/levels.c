@@ -11,6 +11,8 @@
 
 #define LEVEL_MAX 4   /* of one word */
 #define VERBOSE_MAX 5 /* more -v add nothing */
+#define COMMON_MIN 5  /* as many words with one level are worth an ALL */
+#define NOT_GIVEN 0xff
 
 /* from[v]: the level that v times -v gives the word; cumulative (protocol/06 7.2). */
 struct word {
@@ -172,6 +174,45 @@ void ui_levels_clamp(struct ui_levels *levels, int max_verbosity)
 	for (int i = 0; i < DEBUG_COUNT; i++)
 		if (levels->debug[i] > most.debug[i])
 			levels->debug[i] = most.debug[i];
+}
+
+/* The level that enough of the words share to be said of all; NOT_GIVEN: none, or some words have not been given one. */
+static uint8_t common_level(const uint8_t given[INFO_COUNT], const enum info_word *words, size_t count)
+{
+	size_t shares[LEVEL_MAX + 1] = { 0 };
+	uint8_t common = NOT_GIVEN;
+
+	for (size_t i = 0; i < count; i++) {
+		if (given[words[i]] == NOT_GIVEN)
+			return NOT_GIVEN;
+		shares[given[words[i]]]++;
+	}
+	for (uint8_t level = 0; level <= LEVEL_MAX; level++)
+		if (shares[level] >= COMMON_MIN && (common == NOT_GIVEN || shares[level] >= shares[common]))
+			common = level;
+	return common;
+}
+
+static void add_level_word(struct strbuf *out, const char *name, uint8_t level)
+{
+	if (out->length)
+		strbuf_add_char(out, ',');
+	strbuf_add_string(out, name);
+	if (level != 1)
+		strbuf_addf(out, "%d", level);
+}
+
+void ui_levels_add_given(struct strbuf *out, const uint8_t given[INFO_COUNT], const enum info_word *words, size_t count)
+{
+	uint8_t common = common_level(given, words, count);
+
+	if (common == 0)
+		strbuf_add_string(out, "NONE");
+	else if (common != NOT_GIVEN)
+		add_level_word(out, "ALL", common);
+	for (size_t i = 0; i < count; i++)
+		if (given[words[i]] != NOT_GIVEN && given[words[i]] != common)
+			add_level_word(out, info_words[words[i]].name, given[words[i]]);
 }
 
 bool ui_levels_asks_for_help(const char *words)

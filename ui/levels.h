@@ -32,6 +32,12 @@ bool ui_levels_parse_debug(struct ui_levels *levels, const char *words, char **b
 /* A daemon's clamp: nothing above what `max_verbosity` would enable (protocol/07 5.20). */
 void ui_levels_clamp(struct ui_levels *levels, int max_verbosity);
 
+/*
+ * The --info list that tells a server the levels that were given (0xff: not given) to those `count` words that concern it, in
+ * its shortest common form (protocol/06 7.3); nothing is appended if there are none.
+ */
+void ui_levels_add_given(struct strbuf *out, const uint8_t given[INFO_COUNT], const enum info_word *words, size_t count);
+
 /* Is "help" among the words? And the text it asks for, appended to `out`. */
 bool ui_levels_asks_for_help(const char *words);
 void ui_levels_add_info_help(struct strbuf *out);

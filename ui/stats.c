@@ -60,8 +60,10 @@ static void print_block(const struct run_stats *stats, int number_level)
 {
 	log_info("\n");
 	print_kinds("Number of files", &stats->files, number_level);
-	print_kinds("Number of created files", &stats->created, number_level);
-	print_kinds("Number of deleted files", &stats->deleted, number_level);
+	if (stats->protocol >= 29)
+		print_kinds("Number of created files", &stats->created, number_level);
+	if (stats->protocol >= 31)
+		print_kinds("Number of deleted files", &stats->deleted, number_level);
 	print_bytes("Number of regular files transferred", stats->transferred_files, "", count_level(number_level));
 	print_bytes("Total file size", stats->total_size, " bytes", number_level);
 	print_bytes("Total transferred file size", stats->transferred_size, " bytes", number_level);

@@ -16,6 +16,7 @@ struct run_stats {
 	int64_t list_build_ms, list_transfer_ms;
 	uint64_t sent, received;
 	int64_t elapsed_seconds; /* whole seconds */
+	int protocol;            /* what it does not tell is not printed: created files below 29, deleted ones below 31 */
 };
 /* Print the block of --stats (full) and the two trailer lines, as L_INFO. */
 void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, bool dry_run);

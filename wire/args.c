@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading the argument words of a session. */
+/* Reading and writing the argument words of a session. */
 #include "wire/args.h"
 
 #include <stdlib.h>
@@ -78,4 +78,32 @@ void args_unescape_options(struct args *args)
 {
 	for (size_t i = 0; i < args->count && strcmp(args->items[i], ".") != 0; i++)
 		unescape(args->items[i]);
+}
+
+/* An empty word would end the list; as the value of an option it is the name of a directory. */
+static void write_word(struct wire *wire, const char *word, char end)
+{
+	if (end == '\n' && strpbrk(word, "\r\n"))
+		die(EXIT_SYNTAX, "an argument with a line break cannot be sent at this protocol: %s", word);
+	if (!*word)
+		word = ".";
+	if (strlen(word) > ARGS_MAX_LENGTH)
+		die(EXIT_SYNTAX, "an argument for the server is longer than %d bytes", ARGS_MAX_LENGTH);
+	wire_write(wire, word, strlen(word));
+	wire_write_byte(wire, (uint8_t)end);
+}
+
+void args_write(struct wire *wire, const struct args *args, bool nul_terminated)
+{
+	char end = nul_terminated ? '\0' : '\n';
+
+	for (size_t i = 0; i < args->count; i++)
+		write_word(wire, args->items[i], end);
+	wire_write_byte(wire, (uint8_t)end);
+}
+
+void args_write_secluded(struct wire *wire, const struct args *args)
+{
+	write_word(wire, "rsync", '\0');
+	args_write(wire, args, true);
 }

@@ -27,4 +27,9 @@ void args_read_secluded(struct wire *wire, struct args *args);
 /* protocol/01 5.3: remove one level of backslashes from every word up to and including the first "." word. */
 void args_unescape_options(struct args *args);
 
+/* The words of a client to a daemon, each ended by a NUL (protocol >= 30) or LF, then an empty one (protocol/01 5.1). */
+void args_write(struct wire *wire, const struct args *args, bool nul_terminated);
+/* A secluded block with the placeholder program name in front (5.4). */
+void args_write_secluded(struct wire *wire, const struct args *args);
+
 #endif

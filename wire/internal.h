@@ -23,6 +23,7 @@ enum {
 	TEXT_MAX = 5119,         /* payload of a text message */
 	OUT_SIZE = 64 * 1024,    /* output buffer; bounds a DATA frame too */
 	IN_SIZE = 64 * 1024,     /* input buffer at first */
+	IN_LONG = 256 * 1024,    /* once long data has come */
 	IN_MAX = 1024 * 1024,    /* and when it has to take what arrives while output blocks */
 };
 
@@ -38,7 +39,7 @@ struct wire {
 	size_t in_capacity, pos, limit, end;
 	size_t frame_left;
 	bool mux_in;
-	bool in_closed; /* end of file or error seen */
+	atomic_bool in_closed; /* end of file or error seen */
 	int in_error;   /* errno of a failed read, 0: end of file */
 	wire_message_handler *handler;
 	void *handler_context;
@@ -46,24 +47,31 @@ struct wire {
 	uint8_t *out;
 	size_t out_used, frame;
 	bool mux_out;
-	bool failed;             /* a write failed: what follows is thrown away, so that ending cannot fail again */
+	atomic_bool failed;      /* a write failed: what follows is thrown away, so that ending cannot fail again */
 	struct strbuf collected; /* memory: what was sent */
 
-	pthread_t owner;         /* only its thread touches the buffers; others queue their messages */
+	pthread_t owner;         /* not split: only its thread touches the buffers; others queue their messages */
 	pthread_mutex_t queue_lock;
 	struct strbuf queue;     /* whole frames */
 	atomic_bool queued;
 
+	atomic_bool split;            /* one thread reads, others write (split.c) */
+	pthread_t reader;
+	pthread_mutex_t *output_lock; /* then held by whoever touches the output */
+
 	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (protocol/01 8.7) */
 
-	uint64_t received, sent, received_base, sent_base;
+	_Atomic uint64_t received, sent;
+	uint64_t received_base, sent_base;
 
-	int timeout;             /* seconds */
-	int64_t last_io, last_output, wait_start; /* CLOCK_MONOTONIC, ns */
+	atomic_int timeout;      /* seconds */
+	_Atomic int64_t last_io, last_output;  /* CLOCK_MONOTONIC, ns */
+	_Atomic int64_t last_traffic;          /* of bytes other than our keep-alives */
+	bool sends_keep_alive;
 	int64_t deadline;
 	void (*expired)(void *context);
 	void *expired_context;
-	time_t stop_at;
+	_Atomic time_t stop_at;
 	void (*wait_hook)(void *context);
 	void *wait_hook_context;
 	uint32_t bwlimit;        /* KiB per second */
@@ -97,12 +105,33 @@ bool wire_take_frames(struct wire *wire);
 uint8_t *wire_room_slow(struct wire *wire, size_t length);
 bool wire_output_pending(struct wire *wire);
 void wire_put_empty_frame(struct wire *wire);
+/* Bytes of the messages that have not joined the stream yet. */
+size_t wire_queue_length(struct wire *wire);
+/* Close the frame that is being filled. */
+void wire_close_frame(struct wire *wire);
+
+/* split.c */
+static inline bool wire_is_reader(const struct wire *wire)
+{
+	return wire->split && pthread_equal(pthread_self(), wire->reader);
+}
+
+/* The reading thread, about to wait: send what can be sent at once, if nobody else is at it. */
+void wire_offer_output(struct wire *wire);
+/* The reading thread wants to flush: get the lock, at most for a second. */
+bool wire_claim_output(struct wire *wire);
+/* Another thread than the reading one: until that has come to the end of the input, or `end`. */
+void wire_await_close(const struct wire *wire, int64_t end);
+/* poll.c: is a keep-alive due? */
+bool wire_keep_alive_due(const struct wire *wire);
+/* One write of the buffer that does not wait; the rest stays. */
+void wire_send_some(struct wire *wire);
 
 static inline uint8_t *wire_room(struct wire *wire, size_t length)
 {
 	uint8_t *room;
 
-	if ((wire->mux_out && wire->frame == NO_FRAME) || wire->out_used + length > OUT_SIZE)
+	if ((wire->mux_out && wire->frame == NO_FRAME) || wire->out_used + length > OUT_SIZE || wire->split)
 		return wire_room_slow(wire, length);
 	room = wire->out + wire->out_used;
 	wire->out_used += length;

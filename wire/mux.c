@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/internal.h"
@@ -85,10 +86,12 @@ static void check_message(const struct wire *wire, int code, size_t length)
 }
 
 /* A peer may only shorten the time-out (protocol/08 3.1). */
-static void adopt_timeout(struct wire *wire, int32_t seconds)
+static bool adopt_timeout(struct wire *wire, int32_t seconds)
 {
-	if (seconds > 0 && seconds <= IO_TIMEOUT_MAX && (!wire->timeout || seconds < wire->timeout))
-		wire_set_timeout(wire, seconds);
+	if (seconds <= 0 || seconds > IO_TIMEOUT_MAX || (wire->timeout && seconds >= wire->timeout))
+		return false;
+	wire_set_timeout(wire, seconds);
+	return true;
 }
 
 /* Bring the number of a message into its range before anybody sees it. */
@@ -107,12 +110,8 @@ static void bound_number(int code, uint8_t *payload)
 
 static void deliver(struct wire *wire, int code, uint8_t *payload, size_t length)
 {
-	if (code == MSG_NOOP)
+	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
 		return;
-	if (code == MSG_IO_TIMEOUT) {
-		adopt_timeout(wire, (int32_t)get_le32(payload));
-		return;
-	}
 	if (length == 4 && find_rule(code)->receive != TEXT && find_rule(code)->receive != NAME)
 		bound_number(code, payload);
 	if (wire->handler)
@@ -205,6 +204,21 @@ void wire_read(struct wire *wire, void *bytes, size_t length)
 	}
 }
 
+const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length)
+{
+	const uint8_t *piece;
+
+	if (most >= DIRECT_MIN && wire->in_capacity < IN_LONG) {
+		wire->in = xrealloc_array(wire->in, IN_LONG, 1);
+		wire->in_capacity = IN_LONG;
+	}
+	wire_fill(wire);
+	piece = wire->in + wire->pos;
+	*length = wire->limit - wire->pos < most ? wire->limit - wire->pos : most;
+	wire->pos += *length;
+	return piece;
+}
+
 void wire_set_mux_in(struct wire *wire, bool on)
 {
 	if (on == wire->mux_in)
@@ -220,7 +234,7 @@ void wire_set_mux_in(struct wire *wire, bool on)
 
 /* --- out --- */
 
-static void close_frame(struct wire *wire)
+void wire_close_frame(struct wire *wire)
 {
 	size_t length;
 
@@ -247,7 +261,7 @@ static void put_frame(struct wire *wire, enum message_code code, const void *pay
 {
 	struct iovec iov[1];
 
-	close_frame(wire);
+	wire_close_frame(wire);
 	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
 		send_buffer(wire, iov, 1);
 	put_le32(wire->out + wire->out_used, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
@@ -283,26 +297,49 @@ static void take_queue(struct wire *wire)
 	strbuf_free(&queue);
 }
 
+size_t wire_queue_length(struct wire *wire)
+{
+	size_t length;
+
+	pthread_mutex_lock(&wire->queue_lock);
+	length = wire->queue.length;
+	pthread_mutex_unlock(&wire->queue_lock);
+	return length;
+}
+
 bool wire_output_pending(struct wire *wire)
 {
 	take_queue(wire);
 	return wire->out_used > 0;
 }
 
-void wire_flush(struct wire *wire)
+static void flush_buffer(struct wire *wire)
 {
 	struct iovec iov[1];
 
 	take_queue(wire);
-	close_frame(wire);
+	wire_close_frame(wire);
 	if (wire->out_used)
 		send_buffer(wire, iov, 1);
+}
+
+void wire_flush(struct wire *wire)
+{
+	if (!wire_is_reader(wire)) {
+		flush_buffer(wire);
+	} else if (wire_claim_output(wire)) {
+		flush_buffer(wire);
+		pthread_mutex_unlock(wire->output_lock);
+	}
 }
 
 uint8_t *wire_room_slow(struct wire *wire, size_t length)
 {
 	uint8_t *room;
 
+	/* A message comes before the data that are written after it; where one thread does both, it is in its place already. */
+	if (wire->split)
+		take_queue(wire);
 	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
 		wire_flush(wire);
 	if (wire->mux_out && wire->frame == NO_FRAME) {
@@ -445,7 +482,7 @@ void wire_send_message(struct wire *wire, enum message_code code, const void *pa
 	/* Text that is too long for one message goes in several. */
 	do {
 		step = length < most ? length : most;
-		if (pthread_equal(pthread_self(), wire->owner)) {
+		if (!wire->split && pthread_equal(pthread_self(), wire->owner)) {
 			take_queue(wire);
 			put_frame(wire, code, from, step);
 		} else {
@@ -488,6 +525,10 @@ void wire_drain(struct wire *wire, int seconds)
 	int64_t end = monotonic_now() + seconds * NANOSECONDS;
 	enum receive_result result = RECEIVED;
 
+	if (wire->split && !wire_is_reader(wire)) {
+		wire_await_close(wire, end);
+		return;
+	}
 	while (result != CLOSED && !discard_frames(wire) && monotonic_now() < end) {
 		result = wire_try_receive(wire, IN_SIZE);
 		if (result == WOULD_BLOCK)

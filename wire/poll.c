@@ -17,6 +17,7 @@ enum {
 	READ_ROOM = 16 * 1024,  /* less room than this behind `end`: move the bytes to the front first */
 	BW_WRITE_MIN = 512,
 	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
+	LAST_WORDS_SECONDS = 2,
 	SILENCE_FACTOR = 10,    /* time-outs that a peer may only take keep-alives for */
 };
 
@@ -41,9 +42,11 @@ static void check_limits(struct wire *wire, int64_t now)
 }
 
 /* The idle time counts from the last byte or from the start of the wait: our own long computations are not the peer's. */
-static int64_t idle_start(const struct wire *wire)
+static int64_t idle_start(const struct wire *wire, int64_t wait_start)
 {
-	return wire->last_io > wire->wait_start ? wire->last_io : wire->wait_start;
+	int64_t last = wire->last_io;
+
+	return last > wait_start ? last : wait_start;
 }
 
 static void time_out(struct wire *wire, int64_t seconds)
@@ -54,21 +57,23 @@ static void time_out(struct wire *wire, int64_t seconds)
 	die(EXIT_TIMEOUT, "[%s] io timeout after %" PRId64 " seconds -- exiting", log_role(), seconds);
 }
 
-static void check_idle(struct wire *wire, int64_t now)
+static void check_idle(struct wire *wire, int64_t wait_start, int64_t now)
 {
-	if (wire->timeout && now - idle_start(wire) >= wire->timeout * NANOSECONDS)
-		time_out(wire, wire->timeout);
+	int timeout = wire->timeout;
+
+	if (timeout && now - idle_start(wire, wait_start) >= timeout * NANOSECONDS)
+		time_out(wire, timeout);
 }
 
 /*
  * Our own keep-alives count as traffic, so that a peer may be busy with its disk for longer than the time-out, as with every
  * other server. But one that only ever takes them would hold its slot for good (protocol/08 section 3.1).
  */
-static void check_silence(struct wire *wire, int64_t since)
+static void check_silence(struct wire *wire, int64_t wait_start)
 {
-	int64_t most = (int64_t)wire->timeout * SILENCE_FACTOR;
+	int64_t most = (int64_t)wire->timeout * SILENCE_FACTOR, last = wire->last_traffic;
 
-	if (wire->timeout && (monotonic_now() - since) / NANOSECONDS >= most)
+	if (most && (monotonic_now() - (last > wait_start ? last : wait_start)) / NANOSECONDS >= most)
 		time_out(wire, most);
 }
 
@@ -79,17 +84,18 @@ static void lower(int64_t *least, int64_t value)
 }
 
 /* Milliseconds until something is due; rounded up, so that a wait that has run its time finds it expired. */
-static int wait_milliseconds(const struct wire *wire, int64_t now)
+static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_t now)
 {
+	int timeout = wire->timeout;
 	int64_t least = WAIT_MAX_MS * INT64_C(1000000);
 	int64_t ms;
 
-	if (wire->wait_hook || wire->stop_at)
+	if (wire->wait_hook || wire->stop_at || wire->split)
 		lower(&least, HOOK_MS * INT64_C(1000000));
 	if (wire->deadline)
 		lower(&least, wire->deadline - now);
-	if (wire->timeout) {
-		lower(&least, idle_start(wire) + wire->timeout * NANOSECONDS - now);
+	if (timeout) {
+		lower(&least, idle_start(wire, wait_start) + timeout * NANOSECONDS - now);
 		if (wire->mux_out && !wire->failed && now - wire->last_output < keep_alive_interval(wire))
 			lower(&least, wire->last_output + keep_alive_interval(wire) - now);
 	}
@@ -104,15 +110,15 @@ static void run_wait_hook(struct wire *wire)
 }
 
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
-static void wait_for(struct wire *wire, int in_fd, int out_fd)
+static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 {
 	struct pollfd fds[2] = { { .fd = in_fd, .events = POLLIN }, { .fd = out_fd, .events = POLLOUT } };
 	int64_t now = monotonic_now();
 
 	run_wait_hook(wire);
 	check_limits(wire, now);
-	check_idle(wire, now);
-	if (poll(fds, 2, wait_milliseconds(wire, now)) < 0 && errno != EINTR && errno != EAGAIN)
+	check_idle(wire, wait_start, now);
+	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
 	run_wait_hook(wire);
 }
@@ -126,13 +132,24 @@ void wire_wait_input(const struct wire *wire, int64_t end)
 		poll(&fd, 1, ms < HOOK_MS ? (int)ms : HOOK_MS);
 }
 
+bool wire_keep_alive_due(const struct wire *wire)
+{
+	return wire->timeout && wire->mux_out && monotonic_now() - wire->last_output >= keep_alive_interval(wire);
+}
+
 void wire_keep_alive(struct wire *wire)
 {
-	if (!wire->timeout || !wire->mux_out || monotonic_now() - wire->last_output < keep_alive_interval(wire))
+	if (wire_is_reader(wire)) {
+		wire_offer_output(wire);
 		return;
-	if (!wire_output_pending(wire))
+	}
+	if (!wire_keep_alive_due(wire))
+		return;
+	wire->sends_keep_alive = !wire_output_pending(wire);
+	if (wire->sends_keep_alive)
 		wire_put_empty_frame(wire);
 	wire_flush(wire);
+	wire->sends_keep_alive = false;
 }
 
 /* --- in --- */
@@ -147,7 +164,7 @@ static void move_to_front(struct wire *wire)
 
 static size_t make_room(struct wire *wire, size_t room_max)
 {
-	if (wire->pos && wire->in_capacity - wire->end < READ_ROOM)
+	if (wire->pos && (wire->pos == wire->end || wire->in_capacity - wire->end < READ_ROOM))
 		move_to_front(wire);
 	if (wire->in_capacity - wire->end < READ_ROOM && wire->in_capacity < room_max) {
 		wire->in = xrealloc_array(wire->in, wire->in_capacity * 2, 1);
@@ -177,7 +194,7 @@ enum receive_result wire_try_receive(struct wire *wire, size_t room_max)
 		return CLOSED;
 	}
 	wire->received += (uint64_t)got;
-	wire->last_io = monotonic_now();
+	wire->last_io = wire->last_traffic = monotonic_now();
 	wire_input_grew(wire, (size_t)got);
 	check_limits(wire, wire->last_io);
 	return RECEIVED;
@@ -194,18 +211,17 @@ void wire_die_closed(struct wire *wire)
 void wire_receive_or_close(struct wire *wire)
 {
 	uint64_t before = wire->received;
-	int64_t since = wire->wait_start = monotonic_now();
+	int64_t since = monotonic_now();
 
 	while (wire_try_receive(wire, IN_SIZE) == WOULD_BLOCK) {
 		/* The peer may be waiting for what we hold back; sending it may have drained input. */
-		if (wire_output_pending(wire)) {
+		if (!wire->split && wire_output_pending(wire)) {
 			wire_flush(wire);
-			since = monotonic_now();
 		} else {
 			check_silence(wire, since);
 			wire_keep_alive(wire);
 			if (wire->received == before)
-				wait_for(wire, wire->in_fd, -1);
+				wait_for(wire, wire->in_fd, -1, since);
 		}
 		if (wire->received != before)
 			return;
@@ -232,11 +248,31 @@ bool wire_input_ready(struct wire *wire)
 
 /* --- out --- */
 
-static void write_failed(struct wire *wire, int error)
+/* A server that ends says why before it closes, and there is no other way to know than to read on to the end. */
+static void hear_last_words(struct wire *wire)
+{
+	int64_t end = monotonic_now() + LAST_WORDS_SECONDS * NANOSECONDS;
+	enum receive_result result = RECEIVED;
+
+	while (wire->mux_in && result != CLOSED && monotonic_now() < end) {
+		while (wire_take_frames(wire))
+			wire->pos = wire->limit;
+		result = wire_try_receive(wire, IN_MAX);
+		if (result == WOULD_BLOCK)
+			wire_wait_input(wire, end);
+	}
+}
+
+static void write_failed(struct wire *wire, int error, size_t length)
 {
 	wire->failed = true;
 	wire->out_used = 0;
 	wire->frame = NO_FRAME;
+	if (!wire->is_server && !wire->received)
+		die(EXIT_STREAMIO, "rsync: [%s] safe_write failed to write %zu bytes to socket: %s (%d)", log_role(), length,
+		    strerror(error), error);
+	if (!wire->is_server && !wire->split)
+		hear_last_words(wire);
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
 }
 
@@ -285,11 +321,11 @@ static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
 }
 
 /* Until output is possible, take in what the peer sends, so that it can come to read: the buffer is bounded. */
-static void wait_for_output(struct wire *wire)
+static void wait_for_output(struct wire *wire, int64_t wait_start)
 {
-	bool drain = !wire->in_closed && wire->end - wire->pos < IN_MAX - READ_ROOM;
+	bool drain = !wire->split && !wire->in_closed && wire->end - wire->pos < IN_MAX - READ_ROOM;
 
-	wait_for(wire, drain ? wire->in_fd : -1, wire->out_fd);
+	wait_for(wire, drain ? wire->in_fd : -1, wire->out_fd, wait_start);
 	if (drain)
 		wire_try_receive(wire, IN_MAX);
 }
@@ -298,6 +334,8 @@ static void account(struct wire *wire, size_t length)
 {
 	wire->sent += length;
 	wire->last_io = wire->last_output = monotonic_now();
+	if (!wire->sends_keep_alive)
+		wire->last_traffic = wire->last_io;
 	if (wire->bwlimit && wire->out_fd >= 0 && !wire->failed)
 		bw_pause(wire, length);
 	check_limits(wire, wire->last_io);
@@ -316,11 +354,20 @@ static void advance(struct iovec **iov, int *count, size_t length)
 	}
 }
 
+static size_t length_left(const struct iovec *iov, int count)
+{
+	size_t length = 0;
+
+	for (int i = 0; i < count; i++)
+		length += iov[i].iov_len;
+	return length;
+}
+
 void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 {
+	int64_t wait_start = monotonic_now();
 	ssize_t written;
 
-	wire->wait_start = monotonic_now();
 	advance(&iov, &count, 0);
 	while (count) {
 		written = write_some(wire, iov, count);
@@ -328,9 +375,28 @@ void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 			account(wire, (size_t)written);
 			advance(&iov, &count, (size_t)written);
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-			wait_for_output(wire);
+			wait_for_output(wire, wait_start);
 		} else if (errno != EINTR) {
-			write_failed(wire, errno);
+			write_failed(wire, errno, length_left(iov, count));
 		}
 	}
+}
+
+void wire_send_some(struct wire *wire)
+{
+	struct iovec iov[1] = { { wire->out, wire->out_used } };
+	ssize_t written = write_some(wire, iov, 1);
+
+	if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+		write_failed(wire, errno, wire->out_used);
+	if (written <= 0)
+		return;
+	wire->out_used -= (size_t)written;
+	memmove(wire->out, wire->out + written, wire->out_used);
+	wire->sent += (uint64_t)written;
+	wire->last_io = wire->last_output = monotonic_now();
+	if (!wire->sends_keep_alive)
+		wire->last_traffic = wire->last_io;
+	/* Not the moment to pause: the next writer makes up for it. */
+	wire->bw_debt += (uint64_t)written;
 }

@@ -77,6 +77,7 @@ struct setup_request {
 	bool iconv;                    /* conversion in force on our side */
 	bool inplace, append, fuzzy, prune_empty_dirs, acls, xattrs, crtimes, atimes;
 	int alt_dests;                 /* number of compare/copy/link-dest */
+	bool needs_whole_list;         /* as a receiving side: no incremental recursion */
 };
 
 /* Version integers over a remote shell: write ours, read theirs, set session->protocol (protocol/01 7.1). */
@@ -85,6 +86,9 @@ void setup_exchange_versions(struct session *session, const struct setup_request
 /* Server's part of the set-up, from compat flags to seed, protocol/01 7.2 to 7.7: fills the session. Does not multiplex.
  * Ends with EXIT_PROTOCOL on an option that the protocol cannot carry, EXIT_UNSUPPORTED if nothing is in common. */
 void setup_server(struct session *session, const struct setup_request *request);
+
+/* The client's part of the same. Ends with the text of a server that refuses. */
+void setup_client(struct session *session, const struct setup_request *request);
 
 /* Start multiplexing as protocol/01 9.2 says for this session; `remove_source`: --remove-source-files is active.
  * A raw files-from window (protocol/01 9.7) is the caller's to hold open. */

@@ -18,6 +18,7 @@ enum {
 	ZSTD_LEVEL_DEFAULT = 3,
 	ZSTD_LEVEL_MIN = -131072,
 	ZSTD_LEVEL_MAX = 22,
+	CF_KNOWN = 0x1ff,
 };
 
 /* --- versions --- */
@@ -109,8 +110,11 @@ static bool peer_has(const struct session *session, char letter)
 
 static bool may_inc_recurse(const struct session *session, const struct setup_request *request)
 {
-	return request->recursive && request->allow_inc_recurse && !request->use_qsort && peer_has(session, 'i') &&
-	       (session->is_sender || !request->prune_empty_dirs);
+	/* A server goes by the letter; what the letter of a client goes by is the same. */
+	if (session->is_server && !peer_has(session, 'i'))
+		return false;
+	return request->recursive && request->allow_inc_recurse && !request->use_qsort &&
+	       (session->is_sender || !request->needs_whole_list);
 }
 
 static uint32_t choose_compat(const struct session *session, const struct setup_request *request)
@@ -143,7 +147,8 @@ static void apply_compat(struct session *session, const struct setup_request *re
 	session->seed_first = compat & CF_CHKSUM_SEED_FIX || session->protocol < 30;
 	session->avoid_xattr_optim = compat & CF_AVOID_XATTR_OPTIM || session->protocol < 31;
 	session->symlink_iconv = request->iconv && session->protocol >= 30 &&
-				 (!session->is_sender || peer_has(session, 's'));
+				 (!session->is_sender || (session->is_server ? peer_has(session, 's')
+									      : (compat & CF_SYMLINK_ICONV) != 0));
 }
 
 /* --- algorithms (7.5) --- */
@@ -172,7 +177,8 @@ static void check_against_list(const struct session *session, enum choice choice
 {
 	struct strbuf list = STRBUF_INIT;
 	bool restricted = choice_our_list(&list, choice, session->is_server);
-	bool good = !restricted || choice_list_has(choice, strbuf_text(&list), value);
+	/* An explicit choice is the server's to refuse. */
+	bool good = !restricted || (option_value && !session->is_server) || choice_list_has(choice, strbuf_text(&list), value);
 
 	if (!good && !option_value)
 		choice_failed(choice, session->is_server, strbuf_text(&list), choice == CHOICE_CHECKSUM ?
@@ -214,7 +220,7 @@ static void write_list(struct session *session, enum choice choice)
 {
 	struct strbuf ours = STRBUF_INIT;
 
-	choice_our_list(&ours, choice, true);
+	choice_our_list(&ours, choice, session->is_server);
 	if (ours.length > LIST_MAX)
 		die(EXIT_UNSUPPORTED, "our list of %s names is longer than %d bytes", choice_name(choice), LIST_MAX);
 	wire_write_vstring(session->wire, ours.data, ours.length);
@@ -228,27 +234,66 @@ static int read_list_and_choose(struct session *session, enum choice choice)
 	char theirs[LIST_MAX + 1];
 	int value;
 
-	choice_our_list(&ours, choice, true);
+	choice_our_list(&ours, choice, session->is_server);
 	wire_read_vstring(session->wire, theirs, sizeof theirs, "list of names");
-	value = choice_by_client_order(choice, theirs, strbuf_text(&ours));
+	if (session->is_server)
+		value = choice_by_client_order(choice, theirs, strbuf_text(&ours));
+	else
+		value = choice_by_client_order(choice, strbuf_text(&ours), theirs);
 	if (value < 0)
-		choice_failed(choice, true, strbuf_text(&ours), theirs);
+		choice_failed(choice, session->is_server, strbuf_text(&ours), theirs);
 	strbuf_free(&ours);
 	return value;
 }
 
-/* Both strings go out before one is read, so that neither side waits for the other. */
-static void negotiate(struct session *session, bool sums, bool compress)
+static void read_lists(struct session *session, bool sums, bool compress)
 {
-	if (sums)
-		write_list(session, CHOICE_CHECKSUM);
-	if (compress)
-		write_list(session, CHOICE_COMPRESS);
 	if (sums)
 		session->xfer_sum = session->file_sum =
 			(enum sum_algorithm)read_list_and_choose(session, CHOICE_CHECKSUM);
 	if (compress)
 		session->compress = (enum compress_algorithm)read_list_and_choose(session, CHOICE_COMPRESS);
+}
+
+static bool has_own_order(enum choice choice)
+{
+	struct strbuf list = STRBUF_INIT;
+	bool own = choice_our_list(&list, choice, false);
+
+	strbuf_free(&list);
+	return own;
+}
+
+static void write_name(struct session *session, const char *name)
+{
+	wire_write_vstring(session->wire, name, strlen(name));
+}
+
+/*
+ * Servers differ in whose order decides where both lists have several names. A client with an order of its own thus waits for
+ * the server's list, which comes unasked, and answers with the one name that is its choice.
+ */
+static void negotiate_in_own_order(struct session *session, bool sums, bool compress)
+{
+	read_lists(session, sums, compress);
+	if (sums)
+		write_name(session, sum_algorithm_name(session->xfer_sum));
+	if (compress)
+		write_name(session, compress_algorithm_name(session->compress));
+}
+
+/* Both strings go out before one is read, so that neither side waits for the other. */
+static void negotiate(struct session *session, bool sums, bool compress)
+{
+	if (!session->is_server && ((sums && has_own_order(CHOICE_CHECKSUM)) || (compress && has_own_order(CHOICE_COMPRESS)))) {
+		negotiate_in_own_order(session, sums, compress);
+		return;
+	}
+	if (sums)
+		write_list(session, CHOICE_CHECKSUM);
+	if (compress)
+		write_list(session, CHOICE_COMPRESS);
+	read_lists(session, sums, compress);
 }
 
 static int clamp(int value, int low, int high)
@@ -337,6 +382,28 @@ void setup_server(struct session *session, const struct setup_request *request)
 	choose_algorithms(session, request);
 	session->seed = choose_seed(request->checksum_seed);
 	wire_write_int(session->wire, session->seed);
+}
+
+/* Servers before 3.2.0 write one byte, which reads the same. A list in parts is for those who have offered to take it. */
+static uint32_t read_compat(struct session *session, const struct setup_request *request)
+{
+	uint32_t compat = (uint32_t)wire_read_varint(session->wire) & CF_KNOWN;
+
+	if ((compat & CF_INC_RECURSE) && !may_inc_recurse(session, request))
+		die(EXIT_SYNTAX, "the server wants incremental recursion, which this side has not offered");
+	return compat;
+}
+
+void setup_client(struct session *session, const struct setup_request *request)
+{
+	wire_set_protocol(session->wire, session->protocol);
+	check_options(session, request);
+	session->compat = session->protocol >= 30 ? read_compat(session, request) : 0;
+	apply_compat(session, request);
+	if (request->crtimes && !session->varint_flags)
+		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
+	choose_algorithms(session, request);
+	session->seed = wire_read_int(session->wire);
 }
 
 void setup_start_mux(struct session *session, bool remove_source)

@@ -43,7 +43,7 @@ static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
 	wire->ndx_in[1] = wire->ndx_out[1] = 1;
 	wire->owner = pthread_self();
 	pthread_mutex_init(&wire->queue_lock, NULL);
-	wire->last_io = wire->last_output = wire->bw_last = monotonic_now();
+	wire->last_io = wire->last_output = wire->last_traffic = wire->bw_last = monotonic_now();
 	return wire;
 }
 

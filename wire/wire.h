@@ -14,6 +14,7 @@
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,8 +47,8 @@ enum message_code {
 
 /* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
  * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative. NOOP and
- * empty DATA never arrive here, nor does IO_TIMEOUT: the connection itself adopts one that shortens its time-out. `payload`
- * is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
+ * empty DATA never arrive here, and IO_TIMEOUT only if it shortens the connection's time-out, which has then adopted it.
+ * `payload` is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 
 /* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
@@ -83,8 +84,25 @@ void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *co
 
 /* Raw byte counts of both directions, headers included; wire_reset_counts at the start of the statistics. */
 uint64_t wire_bytes_read(const struct wire *wire);
-uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered */
+uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered; for those who may write */
 void wire_reset_counts(struct wire *wire);
+
+/*
+ * From now on two threads share the connection: the calling one only reads, any others only write, one at a time (the
+ * caller's lock). Reads no longer wait for output, writes no longer take in what arrives: each waits for its own direction,
+ * and both see time-outs. Messages may be sent by all threads, with or without the lock: they join the stream with the next
+ * write or flush. wire_drain by another thread than the reading one waits until that has come to the end. The wait hook is
+ * called by both.
+ */
+void wire_split(struct wire *wire);
+/*
+ * Before wire_split: tell the connection that lock. A reading thread that waits for input and finds it free then sends
+ * messages, keep-alives and what else is buffered, as far as that does not block; and wire_flush by the reading thread, which
+ * does nothing without, tries for a second to get it, for the sake of last words.
+ */
+void wire_set_output_lock(struct wire *wire, pthread_mutex_t *lock);
+/* The other threads have ended: the calling one reads and writes again as before wire_split. */
+void wire_join(struct wire *wire);
 
 /* --- writing --- */
 void wire_write(struct wire *wire, const void *bytes, size_t length);
@@ -119,6 +137,9 @@ void wire_keep_alive(struct wire *wire);
 
 /* --- reading --- */
 void wire_read(struct wire *wire, void *bytes, size_t length);
+/* Long data where it lies: 1..most bytes, as many as are here in one piece. Valid until the next call that reads - or, unless
+ * the connection is split, writes. */
+const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length);
 uint8_t wire_read_byte(struct wire *wire);
 uint16_t wire_read_short(struct wire *wire);
 int32_t wire_read_int(struct wire *wire);

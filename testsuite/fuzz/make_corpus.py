@@ -6,12 +6,14 @@ Every harness gets, from the sessions of ten releases, the client's bytes as the
 the multiplexing taken off; and the same cut at a few places, since a harness usually starts in the middle of a session. The first
 byte of a harness's input chooses protocol, role or form, so each seed gets two arbitrary ones in front.
 
-The reader of attr snapshots gets snapshots instead, whose sums the harness sets right.
+The reader of attr snapshots gets snapshots instead, whose sums the harness sets right; the reader of tokens gets streams of all
+methods (two bytes of shape, then what a sender writes); that of file lists gets the lists.
 """
 import argparse
 import hashlib
 import os
 import struct
+import zlib
 
 LONGEST = 8192
 CUTS = (4, 16, 64, 256)
@@ -117,6 +119,47 @@ def snapshot_seeds():
             yield b"\3" + snapshot(levels, is_plain)
 
 
+def token_streams():
+    """By method as the harness numbers them: literals, blocks, runs of blocks, two files."""
+    digest = b"digest.."
+    blocks = b"\x80\x20\x40\0\0\0\x21\x82\0\0\0\1\0\xc5\2\0"
+    text = b"abcabcabcabcdefg" * 40
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+    first = (packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+    second = (packer.compress(text[5:]) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+    deflated = b"\x40" + bytes([len(first)]) + first + blocks + b"\x40" + bytes([len(second)]) + second + b"\0" + digest
+    yield 0, struct.pack("<i5siiii", 5, b"abcde", -1, -2, -100, 0) + digest + struct.pack("<i3si", 3, b"xyz", 0) + digest
+    yield 1, deflated * 2
+    yield 2, deflated * 2
+    yield 3, (b"\x40\x0c\x28\xb5\x2f\xfd\0\x58\x18\0\0abc" + blocks + b"\0" + digest + b"\x40\x09\x30\0\0abcdef\0" + digest)
+    yield 4, b"\x40\4\x30abc" + blocks + b"\x40\7\x60abcdef\0" + digest
+
+
+def token_seeds():
+    for method, stream in token_streams():
+        for shape in (0, 0x20, 0x40, 0x80, 0xa0):
+            choice = next(choice for choice in range(shape & 0xe0, 256) if choice % 5 == method and choice & 0xf0 == shape)
+            yield from (bytes([1, choice, kind]) + stream for kind in (0, 3, 5, 11, 0x4d, 0xa5))
+    yield from (bytes([0, choice, 5]) + bytes(range(1, 255, 2)) * 3 for choice in range(10))
+
+
+def list_seeds(captures):
+    """Whole lists of captured sessions, under the session and the options that they were made with."""
+    for name in sorted(os.listdir(captures)):
+        if not name.endswith(".s2c"):
+            continue
+        job = name[:-4].split("-", 1)[1]
+        with open(os.path.join(captures, name[:-4] + ".c2s"), "rb") as file:
+            protocol = int(file.read()[9:11])
+        with open(os.path.join(captures, name), "rb") as file:
+            payload = demultiplexed(file.read())
+        is_varint = name.split("-")[0] >= "3.2"
+        first = protocol - 27 | (8 if protocol >= 30 else 0) | (0x10 if is_varint else 0) | (0x20 if job == "relative-file" else 0)
+        second = {"list": 0, "archive": 0x0F, "checksum-numeric": 0x97}.get(job, 7)
+        if payload:
+            yield bytes([first, second]) + payload[:LONGEST]
+
+
 def write_seeds(harness, output, found):
     directory = os.path.join(output, os.path.basename(harness).removeprefix("fuzz_"))
     os.makedirs(directory, exist_ok=True)
@@ -134,8 +177,11 @@ def main():
     unique = set()
     for seed in seeds(options.captures):
         unique.update(bytes([choice]) + seed for choice in hashlib.sha1(seed).digest()[:2])
+    special = {"fuzz_attrs_snapshot": snapshot_seeds, "fuzz_delta_tokens": token_seeds,
+               "fuzz_flist_receive": lambda: list_seeds(options.captures)}
     for harness in options.harness:
-        write_seeds(harness, options.output, snapshot_seeds() if harness.endswith("attrs_snapshot") else unique)
+        own = special.get(os.path.basename(harness))
+        write_seeds(harness, options.output, own() if own else unique)
     print(f"{len(unique)} seeds for {len(options.harness)} harnesses")
 
 

@@ -332,7 +332,7 @@ static void test_incremental_recursion_can_be_withheld(void **state)
 	struct session session;
 
 	(void)state;
-	request.prune_empty_dirs = true;
+	request.needs_whole_list = true;
 	session = set_up(30, true, &request, "", 0);
 	assert_true(session.inc_recurse);
 	wire_free(session.wire);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The client of a remote session: where the other side is, how it is reached, what it is told (protocol/01, protocol/06
+ * section 6).
+ *
+ *     if (remote_operands(options, &remote, &paths, &we_send)) {
+ *             client_connect(&connection, options, &remote, &paths, we_send);
+ *             ... set-up, transfer ...
+ *             code = client_disconnect(&connection, code);
+ *     }
+ */
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include "options.h"
+#include "remote.h"
+#include "wire/session.h"
+
+/*
+ * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server is to be told behind
+ * the "." word, still without any quoting: all sources of a pull, the destination of a push. The local operands are then the
+ * last (a pull; none if there is one operand only) or all but the last (a push). Operands that do not go together end the
+ * process.
+ */
+bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send);
+
+/* An open connection to a server process, up to the point where the session's set-up begins. */
+struct connection {
+	struct wire *wire;
+	int protocol;       /* daemon: agreed upon in the greeting; shell: 0, versions are still to be exchanged */
+	bool is_daemon;
+	int shell_pid;      /* the remote shell, to be waited for (protocol/01 10.10); 0: none */
+	int in_fd, out_fd;  /* the wire's; may be one descriptor */
+};
+
+/*
+ * Connect: run the remote shell with the server's command line, or dial the daemon (directly, by proxy, by
+ * RSYNC_CONNECT_PROG), log in to the module (greeting, early input, MOTD, password) and send it the arguments. A module
+ * listing (no module named) is printed and ends the process. Failures end it with stock's texts and codes. The log's role
+ * becomes "sender" or "Receiver". The wire has its limits (--timeout, --bwlimit, --stop-at), but no message handler yet.
+ *
+ * From then on until client_disconnect, the process ends only after the remote shell has been looked after; *connection must
+ * live.
+ */
+void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
+		const struct args *paths,
+		    bool we_send);
+
+/* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the
+ * shell's. */
+int client_disconnect(struct connection *connection, int code);
+
+/*
+ * The option words that tell a server what to do (protocol/01 section 6), without program name and paths, not quoted yet.
+ * `protocol`: the highest that is still possible, or the one agreed upon.
+ */
+void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The answer to a daemon's challenge: which digest, whose password (protocol/01 section 4). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <nettle/base64.h>
+#include <nettle/md4.h>
+#include <nettle/md5.h>
+#include <nettle/nettle-meta.h>
+
+#include "client_private.h"
+#include "fs/file.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+enum { PASSWORD_MAX = 511, DIGEST_MAX = 64, CONTEXT_MAX = 512 };
+
+/* --- digests --- */
+
+static const struct nettle_hash *find_digest(const char *name, size_t length)
+{
+	static const struct { const char *name; const struct nettle_hash *hash; } digests[] = {
+		{ "sha512", &nettle_sha512 }, { "sha256", &nettle_sha256 }, { "sha1", &nettle_sha1 },
+		{ "md5", &nettle_md5 }, { "md4", &nettle_md4 }, { "", &nettle_md4 },
+	};
+
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++)
+		if (strlen(digests[i].name) == length && strncasecmp(digests[i].name, name, length) == 0)
+			return digests[i].hash;
+	return NULL;
+}
+
+char *daemon_response(const char *digest, const char *password, const char *challenge)
+{
+	const struct nettle_hash *hash = find_digest(digest, strlen(digest));
+	union { uint8_t bytes[CONTEXT_MAX]; uint64_t align; } context;
+	static const uint8_t zeros[4];
+	uint8_t sum[DIGEST_MAX];
+	char *text;
+
+	hash->init(&context);
+	if (!*digest)
+		hash->update(&context, sizeof zeros, zeros);
+	hash->update(&context, strlen(password), (const uint8_t *)password);
+	hash->update(&context, strlen(challenge), (const uint8_t *)challenge);
+	hash->digest(&context, hash->digest_size, sum);
+	text = xmalloc(BASE64_ENCODE_RAW_LENGTH(hash->digest_size) + 1);
+	base64_encode_raw(text, hash->digest_size, sum);
+	text[BASE64_ENCODE_RAW_LENGTH(hash->digest_size)] = '\0';
+	text[strcspn(text, "=")] = '\0';
+	return text;
+}
+
+static bool list_has(const char *list, const char *name)
+{
+	size_t length;
+
+	for (; *list; list += length) {
+		list += strspn(list, " ");
+		length = strcspn(list, " ");
+		if (length == strlen(name) && strncasecmp(list, name, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static const char our_list[] = "sha512 sha256 sha1 md5 md4";
+
+/* The strongest that both know; without a list the version decides. */
+static const char *choose_digest(const char *theirs, int protocol)
+{
+	static const char *const ours[] = { "sha512", "sha256", "sha1", "md5", "md4" };
+
+	if (!theirs)
+		return protocol >= 30 ? "md5" : "";
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+		if (list_has(theirs, ours[i]))
+			return ours[i];
+	log_error("Failed to negotiate a daemon auth checksum choice.\nServer list: %s\nClient list: %s", theirs, our_list);
+	exit_with(EXIT_UNSUPPORTED);
+}
+
+/* --- the password --- */
+
+/* A file that others can read is no place for a password. */
+static void check_password_file(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		die(EXIT_SYNTAX, "rsync: [%s] could not stat the password file: %s (%d)", log_role(), strerror(errno), errno);
+	if (st.st_mode & 06)
+		die(EXIT_SYNTAX, "ERROR: password file must not be other-accessible");
+	if (geteuid() == 0 && st.st_uid != 0)
+		die(EXIT_SYNTAX, "ERROR: password file must be owned by root when running as root");
+}
+
+/* The first line, NUL-terminated; bytes beyond PASSWORD_MAX are not read. */
+static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
+{
+	size_t length = 0;
+	ssize_t got = 1;
+
+	while (length < PASSWORD_MAX && !memchr(password, '\n', length)) {
+		got = read(fd, password + length, PASSWORD_MAX - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	password[length] = '\0';
+	password[strcspn(password, "\r\n")] = '\0';
+}
+
+static void password_from_file(const char *file, char password[PASSWORD_MAX + 1])
+{
+	bool is_stdin = strcmp(file, "-") == 0;
+	int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY, 0);
+
+	if (fd < 0) {
+		log_errno(L_ERROR, errno, "could not open password file %s", file);
+		exit_with(EXIT_SYNTAX);
+	}
+	if (!is_stdin)
+		check_password_file(fd);
+	read_first_line(fd, password);
+	if (!is_stdin)
+		close(fd);
+	if (!*password)
+		die(EXIT_SYNTAX, "ERROR: failed to read a password from %s", file);
+}
+
+/* From the terminal, without echo. Where there is none, from standard input, as it comes. */
+static void password_from_terminal(char password[PASSWORD_MAX + 1])
+{
+	int terminal = fs_operator_open("/dev/tty", O_RDWR | O_NOCTTY, 0);
+	int fd = terminal >= 0 ? terminal : STDIN_FILENO;
+	struct termios shown, hidden;
+	bool hides = tcgetattr(fd, &shown) == 0;
+
+	if (hides) {
+		hidden = shown;
+		hidden.c_lflag &= ~(tcflag_t)ECHO;
+		tcsetattr(fd, TCSAFLUSH, &hidden);
+	}
+	dprintf(terminal >= 0 ? terminal : STDERR_FILENO, "Password: ");
+	read_first_line(fd, password);
+	if (hides) {
+		tcsetattr(fd, TCSAFLUSH, &shown);
+		dprintf(fd, "\n");
+	}
+	if (terminal >= 0)
+		close(terminal);
+}
+
+static void find_password(const struct options *options, char password[PASSWORD_MAX + 1])
+{
+	const char *environment = getenv("RSYNC_PASSWORD");
+
+	if (options->password_file)
+		password_from_file(options->password_file, password);
+	else if (environment)
+		snprintf(password, PASSWORD_MAX + 1, "%s", environment);
+	else
+		password_from_terminal(password);
+}
+
+static const char *find_user(const struct remote *remote)
+{
+	const char *user = remote->user;
+
+	if (!user || !*user)
+		user = getenv("USER");
+	if (!user || !*user)
+		user = getenv("LOGNAME");
+	return user && *user ? user : "nobody";
+}
+
+void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
+		int protocol,
+		   const char *challenge)
+{
+	const char *digest = choose_digest(digests, protocol);
+	char password[PASSWORD_MAX + 1], *response, *line;
+
+	find_password(options, password);
+	response = daemon_response(digest, password, challenge);
+	explicit_bzero(password, sizeof password);
+	line = xasprintf("%s %s\n", find_user(remote), response);
+	wire_write(wire, line, strlen(line));
+	wire_flush(wire);
+	free(line);
+	free(response);
+}

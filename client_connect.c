@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Making the connection of a client, telling the server what to do, and closing it (protocol/01 sections 2 and 5). */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client_private.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+/* --- paths --- */
+
+/* What stands for a leading "~" at the other end must not get a name that the list of files does not have. */
+static bool keeps_tilde(const struct options *options, const char *path, bool we_send)
+{
+	if (we_send || *path != '~' || options->trust_sender)
+		return false;
+	return options->relative ? !strstr(path, "/./") : !strchr(path, '/');
+}
+
+static char *shell_path(const struct options *options, const char *path, bool we_send, bool quoted)
+{
+	struct strbuf word = STRBUF_INIT;
+	char *escaped;
+
+	if (!*path)
+		return xstrdup(".");
+	if (*path == '-')
+		strbuf_add_string(&word, "./");
+	if (quoted && keeps_tilde(options, path, we_send))
+		strbuf_add_char(&word, '\\');
+	escaped = quoted ? server_word_escape(path, true) : xstrdup(path);
+	strbuf_add_string(&word, escaped);
+	free(escaped);
+	return strbuf_detach(&word);
+}
+
+/* A daemon takes " MODULE/" for the start of another argument, as its oldest clients meant it: a blank in brackets is none. */
+static char *daemon_path(const struct options *options, const char *path, const char *module)
+{
+	struct strbuf word = STRBUF_INIT;
+	size_t length = strlen(module);
+
+	if (strcmp(path, module) == 0) {
+		strbuf_addf(&word, "%s/", path);
+		return strbuf_detach(&word);
+	}
+	if (*path == '-')
+		strbuf_add_string(&word, "./");
+	for (; *path; path++) {
+		if (*path == ' ' && !options->old_args && strncmp(path + 1, module, length) == 0 && path[1 + length] == '/')
+			strbuf_add_string(&word, "[ ]");
+		else
+			strbuf_add_char(&word, *path);
+	}
+	return word.data ? strbuf_detach(&word) : xstrdup(".");
+}
+
+static void append_and_free(struct args *words, char *word)
+{
+	args_append(words, word);
+	free(word);
+}
+
+/* --- words: those that are seen, and those of a secluded block --- */
+
+struct server_line { struct args seen, secluded; };
+
+static void make_line(struct server_line *line, const struct options *options, int protocol, bool we_send)
+{
+	struct args words = { NULL, 0 };
+	size_t visible;
+
+	*line = (struct server_line){ { NULL, 0 }, { NULL, 0 } };
+	options_server_words(options, we_send, protocol, &words);
+	visible = options->secluded_args ? server_words_visible(&words) : words.count;
+	for (size_t i = visible; i < words.count; i++)
+		args_append(&line->secluded, words.items[i]);
+	if (!options->secluded_args)
+		server_words_escape(options, &words);
+	for (size_t i = 0; i < visible; i++)
+		args_append(&line->seen, words.items[i]);
+	args_free(&words);
+}
+
+/* Where the paths go, with the "." in front of them. */
+static struct args *start_paths(struct server_line *line, const struct options *options)
+{
+	struct args *words = options->secluded_args ? &line->secluded : &line->seen;
+
+	args_append(words, ".");
+	return words;
+}
+
+static void free_line(struct server_line *line)
+{
+	args_free(&line->seen);
+	args_free(&line->secluded);
+}
+
+/* --- connecting --- */
+
+static void make_wire(struct connection *connection, const struct options *options)
+{
+	connection->wire = wire_new(connection->in_fd, connection->out_fd);
+	wire_set_timeout(connection->wire, options->timeout);
+	wire_set_bwlimit(connection->wire, options->bwlimit);
+	wire_set_stop_at(connection->wire, options->stop_at);
+}
+
+static void connect_shell(struct connection *connection, const struct options *options, const struct remote *remote,
+			  const struct args *paths, bool we_send)
+{
+	struct server_line line;
+	struct args *words;
+
+	make_line(&line, options, options->max_protocol, we_send);
+	words = start_paths(&line, options);
+	for (size_t i = 0; i < paths->count; i++)
+		append_and_free(words, shell_path(options, paths->items[i], we_send,
+						  !options->secluded_args && !options->old_args));
+	shell_start(connection, options, remote, &line.seen);
+	make_wire(connection, options);
+	if (options->secluded_args)
+		args_write_secluded(connection->wire, &line.secluded);
+	free_line(&line);
+}
+
+static void send_request(struct connection *connection, const struct options *options, const struct remote *remote,
+			 const struct args *paths, bool we_send)
+{
+	char *module = xstrndup(remote->path, strcspn(remote->path, "/"));
+	struct server_line line;
+	struct args *words;
+
+	make_line(&line, options, connection->protocol, we_send);
+	words = start_paths(&line, options);
+	for (size_t i = 0; i < paths->count; i++)
+		append_and_free(words, daemon_path(options, paths->items[i], module));
+	args_write(connection->wire, &line.seen, connection->protocol >= 30);
+	if (options->secluded_args)
+		args_write_secluded(connection->wire, &line.secluded);
+	wire_flush(connection->wire);
+	free_line(&line);
+	free(module);
+}
+
+static void start_daemon_shell(struct connection *connection, const struct options *options, const struct remote *remote)
+{
+	struct args words = { NULL, 0 };
+
+	args_append(&words, "--server");
+	args_append(&words, "--daemon");
+	args_append(&words, ".");
+	shell_start(connection, options, remote, &words);
+	args_free(&words);
+}
+
+static void connect_daemon(struct connection *connection, const struct options *options, const struct remote *remote,
+			   const struct args *paths, bool we_send)
+{
+	connection->is_daemon = true;
+	if (remote->kind == REMOTE_DAEMON_OVER_SHELL)
+		start_daemon_shell(connection, options, remote);
+	else
+		connection->in_fd = connection->out_fd = socket_dial(options, remote);
+	make_wire(connection, options);
+	daemon_log_in(connection, options, remote);
+	send_request(connection, options, remote, paths, we_send);
+}
+
+/* --- the end --- */
+
+static int close_and_wait(struct connection *connection, int code)
+{
+	if (connection->in_fd >= 0)
+		close(connection->in_fd);
+	if (connection->out_fd >= 0 && connection->out_fd != connection->in_fd)
+		close(connection->out_fd);
+	connection->in_fd = connection->out_fd = -1;
+	return connection->shell_pid ? shell_end(connection, code) : code;
+}
+
+/* Exit hook: the last word on the exit code is the remote shell's, if it had more to complain of. */
+static void end_connection(void *context, int code)
+{
+	int theirs = close_and_wait(context, code);
+
+	if (theirs != code)
+		exit_with(theirs);
+}
+
+void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
+		const struct args *paths,
+		    bool we_send)
+{
+	*connection = (struct connection){ .in_fd = -1, .out_fd = -1 };
+	exit_push_hook(end_connection, connection);
+	if (remote->kind == REMOTE_SHELL)
+		connect_shell(connection, options, remote, paths, we_send);
+	else
+		connect_daemon(connection, options, remote, paths, we_send);
+}
+
+int client_disconnect(struct connection *connection, int code)
+{
+	exit_pop_hook();
+	code = close_and_wait(connection, code);
+	wire_free(connection->wire);
+	connection->wire = NULL;
+	return code;
+}

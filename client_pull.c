@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The client as receiver: set-up of the session, then the engine with a peer as its source. */
+#include "client_pull.h"
+
+#include <string.h>
+
+#include "fs/ids.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "local.h"
+
+/* What a daemon calls "module/path" is "path" to the list. */
+static void asked_paths(const struct remote *remote, const struct args *paths, struct args *asked)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->items[i];
+		const char *slash = remote->kind == REMOTE_SHELL ? NULL : strchr(path, '/');
+
+		args_append(asked, remote->kind == REMOTE_SHELL ? path : slash ? slash + 1 : "");
+	}
+}
+
+static void set_up(struct session *session, const struct connection *connection, const struct options *options)
+{
+	struct setup_request request;
+
+	*session = (struct session){
+		.wire = connection->wire, .protocol = connection->protocol, .max_alloc = options->max_alloc,
+	};
+	options_setup_request(options, &request);
+	if (!connection->is_daemon)
+		setup_exchange_versions(session, &request);
+	setup_client(session, &request);
+	setup_start_mux(session, options->remove_source_files);
+}
+
+int client_pull(struct options *options, const struct remote *remote, const struct args *paths)
+{
+	size_t operands = options->operands.count;
+	const char *destination = operands > paths->count ? options->operands.items[operands - 1] : NULL;
+	struct args asked = { NULL, 0 };
+	struct connection connection;
+	struct session session;
+	int code;
+
+	if (options->list_only)
+		destination = NULL;
+	client_connect(&connection, options, remote, paths, false);
+	set_up(&session, &connection, options);
+	asked_paths(remote, paths, &asked);
+	const struct local_peer peer = {
+		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = &asked, .trusted = options->trust_sender,
+	};
+
+	code = local_pull_main(options, &peer, destination);
+	code = client_disconnect(&connection, code);
+	fs_ids_free(peer.ids);
+	args_free(&asked);
+	return code;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A push: rules, connection, set-up, the sender's run, and the end. */
+#include "client_push.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client_output.h"
+#include "delta/match.h"
+#include "fs/ids.h"
+#include "fs/operator.h"
+#include "fs/root.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "server.h"
+#include "wire/request.h"
+
+#define DRAIN_SECONDS 60 /* protocol/01 10.8 */
+
+struct push {
+	struct options *options;
+	struct session session;
+	struct connection connection;
+	struct client_output *output;
+	struct flist *list;
+	struct filter_list *rules;
+	struct args sources;          /* the operands but the last; borrowed */
+	char *charset;                /* of our side's names, of --iconv=LOCAL,REMOTE */
+	struct match_stats match;
+	struct run_stats stats;
+	struct timespec started;
+	bool ending;                  /* the peer knows that the session ends */
+};
+
+/* --- signals: noticed where the connection waits --- */
+
+static volatile sig_atomic_t caught_signal;
+
+static void note_signal(int number)
+{
+	/* A second one, or a wait that does not come to its end, ends the process at once. */
+	if (caught_signal || number == SIGALRM)
+		_exit(EXIT_SIGNAL);
+	caught_signal = number;
+	alarm(2);
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM };
+	struct sigaction action = { .sa_handler = note_signal };
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sigaction(numbers[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void look_for_signal(void *push_void)
+{
+	(void)push_void;
+	if (caught_signal)
+		exit_with(EXIT_SIGNAL);
+}
+
+/* --- messages --- */
+
+/* The server ends the session: acknowledge and follow; it has said why (protocol/01 10.8). */
+static noreturn void follow_exit(struct push *push, const uint8_t *payload, size_t length)
+{
+	int code = length == 4 ? payload[0] : 0;
+
+	push->ending = true;
+	if (length == 4)
+		wire_send_message(push->session.wire, MSG_ERROR_EXIT, "", 0);
+	wire_flush(push->session.wire);
+	/* Nobody ends well before the goodbye. */
+	exit_set_quiet(code != EXIT_OK);
+	exit_with(code ? code : EXIT_STREAMIO);
+}
+
+static void handle_message(void *push_void, enum message_code code, const uint8_t *payload, size_t length)
+{
+	struct push *push = push_void;
+
+	if (code == MSG_ERROR_EXIT)
+		follow_exit(push, payload, length);
+	if (code == MSG_IO_ERROR)
+		push->session.io_error |= wire_message_int(payload) & 7;
+	else
+		client_output_message(push->output, code, payload, length);
+}
+
+static bool peer_is_gone(int code)
+{
+	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
+}
+
+/* Exit hook: tell the server that we end, and let it end in order. */
+static void say_end(void *push_void, int code)
+{
+	struct push *push = push_void;
+	struct wire *wire = push->session.wire;
+
+	if (push->ending || code == EXIT_OK || peer_is_gone(code) || !wire_mux_out(wire))
+		return;
+	push->ending = true;
+	if (push->session.protocol >= 31)
+		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
+	wire_flush(wire);
+	if (push->session.protocol >= 31 && code != EXIT_SIGNAL)
+		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+}
+
+/* --- rules --- */
+
+static int open_rule_file(void *push_void, enum filter_place place, const char *path)
+{
+	struct push *push = push_void;
+
+	if (place == FILTER_AT_BASE)
+		return flist_open_rule_file(&push->list, place, path);
+	return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+}
+
+static void explain(void *push_void, const char *text)
+{
+	(void)push_void;
+	log_info("[sender] %s", text);
+}
+
+static struct filter_list *make_rules(struct push *push)
+{
+	const struct options *options = push->options;
+	struct filter_setup setup = {
+		.side = FILTER_SENDER, .delete_excluded = options->delete_excluded, .from0 = options->from0,
+		.cvs_exclude = options->cvs_exclude, .dash_is_stdin = true, .open_file = open_rule_file, .context = push,
+	};
+
+	if (options->levels.debug[DEBUG_FILTER])
+		setup.explain = explain;
+	struct filter_list *rules = filter_new(&setup);
+
+	options_add_filters(options, rules, false);
+	return rules;
+}
+
+static void add_rule(struct push *push, const char *format, const char *name)
+{
+	char *rule = xasprintf(format, name);
+
+	filter_add(push->rules, rule, FILTER_NEW_STYLE);
+	free(rule);
+}
+
+static bool deletes(const struct options *options)
+{
+	return options->delete_when != DELETE_NEVER;
+}
+
+/* What the receiving side keeps beside its files must outlive a --delete (protocol/03 7.5, protocol/06 section 3). */
+static void protect_leftovers(struct push *push)
+{
+	const struct options *options = push->options;
+	const char *partial = options->partial_dir;
+
+	if (options->delay_updates && !partial)
+		partial = ".~tmp~";
+	if (options->backup && deletes(options) && !options->backup_dir && !options->delete_excluded)
+		add_rule(push, "P *%s", options->suffix ? options->suffix : "~");
+	if (partial && *partial != '/')
+		add_rule(push, push->session.protocol >= 30 ? "-p %s/" : "- %s/", partial);
+}
+
+/* protocol/04 4.6.1 */
+static bool server_wants_rules(const struct push *push)
+{
+	const struct options *options = push->options;
+
+	return options->prune_empty_dirs
+	       || (deletes(options) && (!options->delete_excluded || push->session.protocol >= 29));
+}
+
+/* --- the list --- */
+
+/* The directory that the names of a --files-from list are relative to has to be there. */
+static void check_names_base(const char *base)
+{
+	struct fs_root root;
+
+	if (fs_root_open(&root, base) == 0) {
+		fs_root_close(&root);
+		return;
+	}
+	int error = errno;
+	char *cwd = getcwd(NULL, 0);
+
+	log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd, *base == '/' ? "" : "/",
+		  base);
+	free(cwd);
+	exit_with(EXIT_FILESELECT);
+}
+
+static int open_names(const struct options *options)
+{
+	const char *path = options->files_from;
+
+	if (!path || options->files_from_remote)
+		return -1;
+	log_set_role("client");
+	int fd = strcmp(path, "-") ? fs_operator_open(path, O_RDONLY, 0) : dup(STDIN_FILENO);
+
+	if (fd < 0)
+		die(EXIT_SYNTAX, "rsync: failed to open files-from file %s: %s", path, strerror(errno));
+	return fd;
+}
+
+static struct kind_counts kinds_listed(const struct flist_totals *totals)
+{
+	return (struct kind_counts){
+		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
+		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
+	};
+}
+
+static void list_sent(void *push_void)
+{
+	struct push *push = push_void;
+
+	client_output_header_done(push->output, kinds_listed(flist_totals(push->list)).total);
+}
+
+/* --- items --- */
+
+static void count_kind(struct kind_counts *counts, const struct entry *entry)
+{
+	counts->total++;
+	counts->dirs += entry_is_dir(entry);
+	counts->links += entry_is_symlink(entry);
+	counts->devices += entry_is_device(entry);
+	counts->specials += entry_is_special(entry);
+}
+
+static void take_item(void *push_void, const struct transfer_record *record, enum item_stage stage)
+{
+	struct push *push = push_void;
+
+	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW)
+		count_kind(&push->stats.created, record->entry);
+	if (stage != ITEM_ENDS && record->flags & ITEM_TRANSFER) {
+		push->stats.transferred_files++;
+		push->stats.transferred_size += record->entry->size;
+	}
+	client_output_totals(push->output, flist_totals(push->list), flist_is_complete(push->list));
+	client_output_item(push->output, record, stage);
+}
+
+static void take_section(void *push_void, uint64_t position)
+{
+	struct push *push = push_void;
+
+	client_output_totals(push->output, flist_totals(push->list), flist_is_complete(push->list));
+	client_output_section(push->output, position);
+}
+
+static void take_progress(void *push_void, uint64_t done)
+{
+	struct push *push = push_void;
+
+	client_output_progress(push->output, done);
+}
+
+/* --- the run --- */
+
+static void set_up(struct push *push)
+{
+	struct session *session = &push->session;
+	struct setup_request request;
+
+	session->wire = push->connection.wire;
+	session->protocol = push->connection.protocol;
+	session->is_daemon = push->connection.is_daemon;
+	session->is_sender = true;
+	session->max_alloc = push->options->max_alloc;
+	options_setup_request(push->options, &request);
+	if (!session->is_daemon)
+		setup_exchange_versions(session, &request);
+	wire_set_protocol(session->wire, session->protocol);
+	setup_client(session, &request);
+	wire_set_message_handler(session->wire, handle_message, push);
+	setup_start_mux(session, push->options->remove_source_files);
+	wire_set_wait_hook(session->wire, look_for_signal, push);
+	exit_push_hook(say_end, push);
+}
+
+static void send_files(struct push *push, int names_fd)
+{
+	const struct options *options = push->options;
+	struct sender_host host = {
+		.session = &push->session, .options = options, .ids = fs_ids_new(NULL, NULL), .sources = &push->sources,
+		.names_fd = names_fd, .chmod = options->chmod, .charset = push->charset, .match = &push->match,
+		.message = handle_message, .item = take_item, .list_sent = list_sent, .context = push,
+		.progress = options->levels.info[INFO_PROGRESS] ? take_progress : NULL, .list_done = take_section,
+	};
+
+	push->list = flist_new(options, &push->session, NULL, push->rules, NULL);
+	flist_scan_options(push->list)->munge_symlinks = options->munge_links;
+	client_output_header(push->output);
+	sender_run(&host, push->list);
+	push->ending = true;
+	push->stats.list_build_ms = host.list_build_ms;
+	push->stats.list_size = host.list_bytes;
+	fs_ids_free(host.ids);
+}
+
+/* Each number is within 2^28. */
+static struct kind_counts kinds_deleted(const struct delete_stats *deleted)
+{
+	return (struct kind_counts){
+		.total = (uint64_t)(deleted->files + deleted->dirs + deleted->symlinks + deleted->devices + deleted->specials),
+		.dirs = (uint64_t)deleted->dirs, .links = (uint64_t)deleted->symlinks, .devices = (uint64_t)deleted->devices,
+		.specials = (uint64_t)deleted->specials,
+	};
+}
+
+static void fill_stats(struct push *push)
+{
+	const struct flist_totals *totals = flist_totals(push->list);
+	struct run_stats *stats = &push->stats;
+	struct timespec now;
+
+	stats->files = kinds_listed(totals);
+	stats->deleted = kinds_deleted(&push->session.deleted);
+	stats->total_size = totals->size;
+	stats->literal = push->match.literal_bytes;
+	stats->matched = push->match.matched_bytes;
+	stats->sent = wire_bytes_written(push->session.wire);
+	stats->received = wire_bytes_read(push->session.wire);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	stats->elapsed_seconds = now.tv_sec - push->started.tv_sec - (now.tv_nsec < push->started.tv_nsec);
+}
+
+int client_push(struct options *options, const struct remote *remote, const struct args *paths)
+{
+	struct push *push = xcalloc(1, sizeof *push);
+	int names_fd, code;
+
+	push->options = options;
+	push->sources = (struct args){ options->operands.items, options->operands.count - 1 };
+	clock_gettime(CLOCK_MONOTONIC, &push->started);
+	if (options->iconv)
+		push->charset = xstrndup(options->iconv, strcspn(options->iconv, ","));
+	catch_signals();
+	push->output = client_output_new(options, &push->session, true);
+	push->rules = make_rules(push);
+	names_fd = open_names(options);
+	client_connect(&push->connection, options, remote, paths, true);
+	log_set_role("sender");
+	set_up(push);
+	protect_leftovers(push);
+	filter_send(push->rules, &push->session, server_wants_rules(push));
+	if (options->files_from)
+		check_names_base(push->sources.items[0]);
+	send_files(push, names_fd);
+	fill_stats(push);
+	exit_pop_hook();
+	code = client_disconnect(&push->connection, session_exit_code(&push->session));
+	client_output_end(push->output, &push->stats);
+	client_output_free(push->output);
+	flist_free(push->list);
+	filter_free(push->rules);
+	free(push->charset);
+	free(push);
+	return code;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The remote shell: its command line, the child that runs it, and what its end says (protocol/01 sections 2.1 and 10.10). */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client_private.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+enum {
+	PEER_GONE_MS = 3000,     /* a shell that has closed its end is about to exit: so long it may take */
+	OTHER_MS = 300,          /* and so long after any other failure */
+	POLL_MS = 10,
+	PIPE_SIZE = 256 * 1024,
+};
+
+/* --- the command --- */
+
+/* The next word of a command: blanks end it, quotes of both kinds group, doubled ones inside of a group are themselves. */
+static bool next_word(const char **text, struct strbuf *word)
+{
+	char quote = '\0';
+
+	*text += strspn(*text, " ");
+	if (!**text)
+		return false;
+	for (; **text && (quote || **text != ' '); (*text)++) {
+		char c = **text;
+
+		if (quote && c == quote && (*text)[1] == quote)
+			strbuf_add_char(word, *(*text)++);
+		else if (c == quote)
+			quote = '\0';
+		else if (!quote && (c == '\'' || c == '"'))
+			quote = c;
+		else
+			strbuf_add_char(word, c);
+	}
+	if (quote)
+		die(EXIT_SYNTAX, "Missing trailing-%c in remote-shell command.", quote);
+	return true;
+}
+
+static void split_command(const char *command, struct args *words)
+{
+	struct strbuf word = STRBUF_INIT;
+
+	while (next_word(&command, &word)) {
+		args_append(words, strbuf_text(&word));
+		strbuf_reset(&word);
+	}
+	strbuf_free(&word);
+	if (!words->count)
+		die(EXIT_SYNTAX, "the remote-shell command is empty");
+}
+
+static const char *shell_command(const struct options *options)
+{
+	const char *environment = getenv("RSYNC_RSH");
+
+	if (options->rsh)
+		return options->rsh;
+	return environment && *environment ? environment : "ssh";
+}
+
+/* "-l NAME" of the user's own, which then stands for the login; the user before the "@" is the daemon's. */
+static bool names_login(const struct args *words)
+{
+	for (size_t i = 1; i + 1 < words->count; i++)
+		if (strcmp(words->items[i], "-l") == 0 && words->items[i + 1][0] != '-')
+			return true;
+	return false;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void add_login(const struct options *options, const struct remote *remote, struct args *words)
+{
+	if (remote->user && !(remote->kind == REMOTE_DAEMON_OVER_SHELL && names_login(words))) {
+		args_append(words, "-l");
+		args_append(words, remote->user);
+	}
+	if (options->ip_family && strcmp(base_name(words->items[0]), "ssh") == 0)
+		args_append(words, options->ip_family == 4 ? "-4" : "-6");
+}
+
+/* --- the child --- */
+
+static noreturn void run(const struct args *words, int in, int out, int report, const char *port)
+{
+	sigset_t none;
+	int error;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (port)
+		setenv("RSYNC_PORT", port, 1);
+	if (!getenv("SSH_ASKPASS"))
+		unsetenv("DISPLAY");
+	if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0)
+		execvp(words->items[0], words->items);
+	error = errno;
+	if (write(report, &error, sizeof error) < 0)
+		_exit(EXIT_STREAMIO);
+	_exit(EXIT_IPC);
+}
+
+/* What kept the command from being run; nothing comes when it runs. */
+static void await_start(int report, const char *command)
+{
+	ssize_t got;
+	int error;
+
+	do {
+		got = read(report, &error, sizeof error);
+	} while (got < 0 && errno == EINTR);
+	close(report);
+	if (got != (ssize_t)sizeof error)
+		return;
+	log_errno(L_ERROR, error, "Failed to exec %s", command);
+	exit_with(EXIT_IPC);
+}
+
+static void failed_call(const char *what)
+{
+	log_errno(L_ERROR, errno, "%s", what);
+	exit_with(EXIT_IPC);
+}
+
+/* Pipes, not a socket: bash takes a socket for rshd's, and one with unread bytes would not end in an end of file. */
+static void open_pipes(int to[2], int from[2], int report[2])
+{
+	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0)
+		failed_call("cannot make a connection to the remote shell");
+	/* More than the default makes fewer switches between the processes; the default will do. */
+	fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
+	fcntl(from[0], F_SETPIPE_SZ, PIPE_SIZE);
+}
+
+static void start(struct connection *connection, const struct args *words, const char *port)
+{
+	int to[2], from[2], report[2];
+	pid_t child;
+
+	open_pipes(to, from, report);
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		failed_call("fork");
+	if (child == 0)
+		run(words, to[0], from[1], report[1], port);
+	close(to[0]);
+	close(from[1]);
+	close(report[1]);
+	connection->in_fd = from[0];
+	connection->out_fd = to[1];
+	connection->shell_pid = child;
+	await_start(report[0], words->items[0]);
+}
+
+void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,
+		 const struct args *server_words)
+{
+	struct args words = { NULL, 0 };
+	char port[16];
+
+	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port);
+	split_command(shell_command(options), &words);
+	add_login(options, remote, &words);
+	args_append(&words, remote->host);
+	args_append(&words, options->rsync_path ? options->rsync_path : "rsync");
+	for (size_t i = 0; i < server_words->count; i++)
+		args_append(&words, server_words->items[i]);
+	start(connection, &words, remote->kind == REMOTE_DAEMON_OVER_SHELL ? port : NULL);
+	args_free(&words);
+}
+
+/* --- its end --- */
+
+static int code_of_status(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_STREAMIO;
+}
+
+/* After a failure the shell gets a while; one that goes on is left alone. -1: it does. */
+static int wait_a_while(pid_t child, int *status, int milliseconds)
+{
+	const struct timespec pause = { 0, POLL_MS * 1000000L };
+	pid_t got;
+
+	while ((got = waitpid(child, status, WNOHANG)) == 0 && milliseconds > 0) {
+		nanosleep(&pause, NULL);
+		milliseconds -= POLL_MS;
+	}
+	return got == child ? 0 : -1;
+}
+
+static int wait_for_end(pid_t child, int *status)
+{
+	pid_t got;
+
+	do {
+		got = waitpid(child, status, 0);
+	} while (got < 0 && errno == EINTR);
+	return got == child ? 0 : -1;
+}
+
+/* Does the end of the session leave the shell with nothing more to do? */
+static bool is_orderly(int code)
+{
+	return code == EXIT_OK || code == EXIT_PARTIAL || code == EXIT_VANISHED || code == EXIT_DEL_LIMIT;
+}
+
+int shell_end(struct connection *connection, int code)
+{
+	pid_t child = connection->shell_pid;
+	int status, waited, theirs;
+
+	connection->shell_pid = 0;
+	if (is_orderly(code))
+		waited = wait_for_end(child, &status);
+	else
+		waited = wait_a_while(child, &status, code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS);
+	if (waited < 0)
+		return code;
+	theirs = code_of_status(status);
+	return theirs > code ? theirs : code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The generator's half of the delta: block length, header and sums of a basis file (protocol/03 sections 3 and 4). */
+#ifndef DELTA_BLOCK_SUMS_H
+#define DELTA_BLOCK_SUMS_H
+
+#include "delta/digest.h"
+#include "wire/request.h"
+
+/*
+ * The header for a basis of `size` bytes (protocol/03 3.3). block_size: -B, 0 for the usual choice. strong: length of the
+ * session's transfer digest. full: a redo, or anything else that wants whole digests; else as short as is safe. All zero, as
+ * for no basis, for an empty one and for one of more than 2^31 - 1 blocks.
+ */
+void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int protocol, int strong, bool full);
+
+/* The size of the basis that a header tells. */
+uint64_t sum_head_size(const struct sum_head *head);
+
+/*
+ * Write the sums of the `head->count` blocks read from fd (from offset 0). What cannot be read counts as zero bytes: the
+ * transfer then fails its digest and is done again without a basis. Calls wire_keep_alive. Returns errno of the first failed
+ * read (ENODATA: the file has become shorter), else 0.
+ */
+int block_sums_write(struct session *session, int fd, const struct sum_head *head);
+
+#endif

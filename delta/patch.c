@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Making a file of tokens and a basis. Bytes collect in a buffer, so that reads, writes and the digest go in long pieces. */
+#include "delta/patch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "delta/block_sums.h"
+#include "fs/sparse.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+#define BUFFER_MAX (256 * 1024)
+#define BUFFER_MIN 4096
+
+struct patch {
+	const struct patch_request *request;
+	struct patch_outcome *outcome;
+	int out_fd;          /* -1: the rest is thrown away */
+	bool is_file;        /* out_fd is a regular file */
+	bool has_content;    /* and had some at the beginning, or reserved blocks */
+	uint64_t start;      /* append: where the new part begins */
+	uint64_t offset;     /* where the buffer's first byte belongs */
+	uint8_t *buffer;
+	size_t used, capacity;
+	/* Blocks that follow each other in the basis, not yet read. */
+	uint64_t run_start, run_length;
+};
+
+static void fail(struct patch *patch, enum patch_result result, int error)
+{
+	patch->outcome->result = result;
+	patch->outcome->error = error;
+	patch->out_fd = -1;
+}
+
+/* --- out --- */
+
+static void write_out(struct patch *patch, const uint8_t *data, size_t length)
+{
+	int result;
+
+	file_digest_update(patch->request->digest, data, length);
+	result = patch->request->sparse ? fs_write_sparse(patch->out_fd, data, length, patch->offset, patch->has_content)
+					: fs_write_at(patch->out_fd, data, length, patch->offset);
+	if (result < 0)
+		fail(patch, PATCH_WRITE_FAILED, errno);
+	else
+		patch->offset += length;
+}
+
+static void flush(struct patch *patch)
+{
+	if (patch->used && patch->out_fd >= 0)
+		write_out(patch, patch->buffer, patch->used);
+	patch->used = 0;
+}
+
+/* The length of the buffer's free part, which is never empty. */
+static size_t room(struct patch *patch, uint64_t wanted)
+{
+	size_t free_length;
+
+	if (patch->used == patch->capacity)
+		flush(patch);
+	free_length = patch->capacity - patch->used;
+	return wanted < free_length ? (size_t)wanted : free_length;
+}
+
+static void append(struct patch *patch, const uint8_t *data, size_t length)
+{
+	while (length && patch->out_fd >= 0) {
+		size_t step = room(patch, length);
+
+		memcpy(patch->buffer + patch->used, data, step);
+		patch->used += step;
+		data += step;
+		length -= step;
+	}
+}
+
+/* --- the basis --- */
+
+static bool read_basis(struct patch *patch, uint8_t *to, size_t length, uint64_t offset)
+{
+	while (length) {
+		ssize_t got = pread(patch->request->basis_fd, to, length, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			fail(patch, PATCH_READ_FAILED, got < 0 ? errno : ENODATA);
+			return false;
+		}
+		to += got;
+		offset += (uint64_t)got;
+		length -= (size_t)got;
+	}
+	return true;
+}
+
+/* The pending blocks become part of the file. In place, what stands where it belongs is only read for the digest. */
+static void finish_run(struct patch *patch)
+{
+	const struct patch_request *request = patch->request;
+	bool stays = request->in_place && patch->run_start == patch->offset + patch->used;
+
+	if (stays && patch->run_length)
+		flush(patch);
+	while (patch->run_length && patch->out_fd >= 0) {
+		size_t length = room(patch, patch->run_length);
+		uint8_t *data = patch->buffer + patch->used;
+
+		if (patch->out_fd < 0 || !read_basis(patch, data, length, patch->run_start))
+			break;
+		token_reader_see_block(request->tokens, data, length);
+		patch->run_start += length;
+		patch->run_length -= length;
+		if (stays) {
+			file_digest_update(request->digest, data, length);
+			patch->offset += length;
+		} else {
+			patch->used += length;
+		}
+	}
+	token_reader_see_block(request->tokens, NULL, (size_t)patch->run_length);
+	patch->run_length = 0;
+}
+
+static uint64_t length_of(const struct sum_head *head, int32_t block)
+{
+	return (uint64_t)(block == head->count - 1 && head->remainder ? head->remainder : head->block_length);
+}
+
+static void check_block(const struct patch_request *request, int32_t block)
+{
+	int32_t count = request->append ? 0 : request->head->count;
+
+	if (block >= count)
+		die(EXIT_PROTOCOL, "Invalid block index %d (count=%d) [%s]", block, count, log_role());
+	if (request->out_fd >= 0 && request->basis_fd < 0)
+		die(EXIT_PROTOCOL, "got a block match with no basis file for %s [%s]", request->name ? request->name : "it",
+		    log_role());
+}
+
+static void take_block(struct patch *patch, int32_t block)
+{
+	const struct patch_request *request = patch->request;
+	uint64_t length, start;
+
+	check_block(request, block);
+	length = length_of(request->head, block);
+	start = (uint64_t)block * (uint64_t)request->head->block_length;
+	patch->outcome->matched += length;
+	if (patch->run_length && patch->run_start + patch->run_length != start)
+		finish_run(patch);
+	if (!patch->run_length)
+		patch->run_start = start;
+	patch->run_length += length;
+	/* The decompressor needs its data before the next token; of others, a buffer full at a time. */
+	if (patch->out_fd < 0 || patch->run_length >= BUFFER_MAX || token_reader_wants_block_data(request->tokens))
+		finish_run(patch);
+}
+
+static void take_literal(struct patch *patch, const struct token *token)
+{
+	finish_run(patch);
+	patch->outcome->literal += token->length;
+	append(patch, token->data, token->length);
+}
+
+/* --- beginning and end --- */
+
+static void look_at_output(struct patch *patch)
+{
+	struct stat st;
+
+	if (fstat(patch->out_fd, &st) < 0) {
+		fail(patch, PATCH_WRITE_FAILED, errno);
+		return;
+	}
+	patch->is_file = S_ISREG(st.st_mode);
+	patch->has_content = st.st_size > 0 || st.st_blocks > 0;
+	/* Where the file has lost a part that the sender does not send there would be a hole. */
+	if (patch->is_file && (uint64_t)st.st_size < patch->start)
+		fail(patch, PATCH_READ_FAILED, ENODATA);
+}
+
+static void digest_basis(struct patch *patch)
+{
+	for (uint64_t at = 0; at < patch->start && patch->out_fd >= 0;) {
+		size_t length = room(patch, patch->start - at);
+
+		if (read_basis(patch, patch->buffer, length, at))
+			file_digest_update(patch->request->digest, patch->buffer, length);
+		at += length;
+	}
+}
+
+static void begin(struct patch *patch)
+{
+	const struct patch_request *request = patch->request;
+	const struct session *session = request->session;
+
+	if (request->append)
+		patch->start = patch->offset = sum_head_size(request->head);
+	if (patch->out_fd >= 0)
+		look_at_output(patch);
+	if (patch->out_fd < 0)
+		return;
+	file_digest_start(request->digest, session->xfer_sum, session->seed);
+	/* Most files are small. */
+	patch->capacity = request->size < BUFFER_MAX ? (size_t)request->size : BUFFER_MAX;
+	if (patch->capacity < BUFFER_MIN)
+		patch->capacity = BUFFER_MIN;
+	patch->buffer = xmalloc(patch->capacity);
+	if (request->append > 1)
+		digest_basis(patch);
+}
+
+/* Old content behind the end, a hole at the end, reserved blocks. */
+static void cut(struct patch *patch)
+{
+	const struct patch_request *request = patch->request;
+	bool in_place = request->in_place || request->append;
+
+	if (!patch->is_file || !(in_place || request->sparse || patch->has_content))
+		return;
+	if (in_place && patch->out_fd < 0)
+		return;
+	if (ftruncate(request->out_fd, (off_t)patch->offset) < 0 && patch->out_fd >= 0)
+		fail(patch, PATCH_WRITE_FAILED, errno);
+}
+
+static void finish(struct patch *patch)
+{
+	const struct patch_request *request = patch->request;
+	struct patch_outcome *outcome = patch->outcome;
+	size_t length = (size_t)digest_length(request->session->xfer_sum);
+	uint8_t wanted[DIGEST_MAX_LENGTH];
+
+	finish_run(patch);
+	flush(patch);
+	cut(patch);
+	free(patch->buffer);
+	wire_read(request->session->wire, wanted, length);
+	outcome->length = patch->offset;
+	if (patch->out_fd < 0)
+		return;
+	outcome->digest_length = file_digest_finish(request->digest, outcome->digest);
+	if (memcmp(outcome->digest, wanted, length) != 0)
+		outcome->result = PATCH_WRONG_DIGEST;
+}
+
+static void show_progress(struct patch *patch)
+{
+	const struct patch_outcome *outcome = patch->outcome;
+
+	if (patch->request->done)
+		atomic_store_explicit(patch->request->done, patch->start + outcome->literal + outcome->matched,
+				      memory_order_relaxed);
+}
+
+void patch_file(const struct patch_request *request, struct patch_outcome *outcome)
+{
+	struct patch patch = { .request = request, .outcome = outcome, .out_fd = request->out_fd };
+	struct token token;
+
+	*outcome = (struct patch_outcome){ .result = PATCH_OK };
+	begin(&patch);
+	for (token_read(request->tokens, &token); token.kind != TOKEN_END; token_read(request->tokens, &token)) {
+		if (token.kind == TOKEN_LITERAL)
+			take_literal(&patch, &token);
+		else
+			take_block(&patch, token.block);
+		show_progress(&patch);
+	}
+	finish(&patch);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The receiver's half of the delta: tokens and a basis become a file, checked by the digest at its end (protocol/03, 7). */
+#ifndef DELTA_PATCH_H
+#define DELTA_PATCH_H
+
+#include <stdatomic.h>
+
+#include "delta/digest.h"
+#include "delta/token_read.h"
+#include "wire/request.h"
+
+struct patch_request {
+	struct session *session;
+	struct token_reader *tokens;
+	struct file_digest *digest;
+	const struct sum_head *head;  /* as it came with the reply: says what the block numbers mean */
+	const char *name;             /* for the words that end a session; NULL: none */
+	int basis_fd;                 /* -1: none; a block token is then a protocol error */
+	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
+	uint64_t size;                /* that the list says */
+	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
+	bool sparse;                  /* runs of zeros become holes */
+	int append;                   /* 0; 1: begin behind the basis; 2: the same, and the digest covers the basis */
+	_Atomic uint64_t *done;       /* bytes so far, for progress; NULL: nobody wants to know */
+};
+
+/* READ_FAILED: the basis could not be read, or is shorter than the header says. */
+enum patch_result { PATCH_OK, PATCH_WRONG_DIGEST, PATCH_WRITE_FAILED, PATCH_READ_FAILED };
+
+struct patch_outcome {
+	enum patch_result result;     /* out_fd -1: always OK, nothing was compared */
+	int error;                    /* errno of a failed write or of reading the basis */
+	uint64_t length;              /* of the new file: out_fd has been cut to it, unless writing in place has failed */
+	uint64_t literal, matched;    /* bytes */
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* of the whole file, as computed */
+	int digest_length;            /* 0 if the file has not been made in full */
+};
+
+/*
+ * Read tokens up to the end and the digest behind them; the stream is always read in full. Nothing is logged. out_fd is
+ * written by offset, from 0 on or from behind the basis; a new one may have been preallocated. A device is not cut.
+ */
+void patch_file(const struct patch_request *request, struct patch_outcome *outcome);
+
+#endif

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Lists that arrive: sub-lists, their numbers, and the hand-over from the reading thread to the working one. */
+#include "flist_receive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "flist_receive_private.h"
+#include "lib/exit.h"
+
+/* Address space for nodes and their names: more of them than a list has room for anyway. */
+#define DIRS_LIMIT (sizeof(struct flist_dir) << 26)
+#define NAMES_LIMIT ((size_t)UINT32_MAX)
+#define ORDERS_LIMIT (sizeof(struct received_order) << 26)
+/* How much more than one allocation (--max-alloc) the entries of a list may take. */
+#define LIST_ALLOCATIONS 16
+
+/* --- the list --- */
+
+void flist_received_permute(struct flist_received *received)
+{
+	received->is_permuted = true;
+	reserved_init(&received->orders, sizeof(void *) > 4 ? ORDERS_LIMIT : 0);
+	reserved_grow(&received->orders, sizeof(struct received_order));
+}
+
+struct flist *flist_new_received(const struct options *options, struct session *session)
+{
+	struct flist *list = flist_new(options, session, NULL, NULL, NULL);
+	struct flist_received *received = xcalloc(1, sizeof *received);
+
+	pthread_mutex_init(&received->lock, NULL);
+	pthread_cond_init(&received->arrived, NULL);
+	reserved_init(&received->dirs, sizeof(void *) > 4 ? DIRS_LIMIT : 0);
+	reserved_init(&received->names, sizeof(void *) > 4 ? NAMES_LIMIT : 0);
+	if (options->iconv || session->protocol < 29)
+		flist_received_permute(received);
+	reserved_grow(&received->dirs, sizeof *list->dirs.items);
+	memcpy(received->dirs.start, list->dirs.items, sizeof *list->dirs.items);
+	entries_free(list->dirs.items[0].entries);
+	free(list->dirs.items[0].entries);
+	free(list->dirs.items);
+	list->dirs.items = (struct flist_dir *)received->dirs.start;
+	list->dirs.items[0].entries = NULL;
+	reserved_grow(&received->names, 1);
+	list->names.data = received->names.start;
+	list->received = received;
+	flist_add_base(list, xstrdup(""));
+	return list;
+}
+
+static struct received_order *order_of(const struct flist_received *received, int32_t node)
+{
+	return (struct received_order *)received->orders.start + node;
+}
+
+static void free_order(struct flist_received *received, int32_t node)
+{
+	struct received_order *order = order_of(received, node);
+
+	free(order->ndx);
+	free(order->place);
+	*order = (struct received_order){ NULL, NULL };
+}
+
+void flist_received_free(struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	if (!received)
+		return;
+	list->dirs.items = NULL;
+	list->names = (struct strbuf)STRBUF_INIT;
+	reserved_free(&received->dirs);
+	reserved_free(&received->names);
+	reserved_free(&received->orders);
+	vec_free(&received->places);
+	pthread_mutex_destroy(&received->lock);
+	pthread_cond_destroy(&received->arrived);
+	free(received);
+	list->received = NULL;
+}
+
+static size_t bytes_of(const struct entries *entries)
+{
+	return entries->capacity * sizeof *entries->items + entries->pool_capacity
+	       + entries->side_capacity * sizeof *entries->sides;
+}
+
+struct entries *flist_received_take(struct flist *list, int32_t node)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	struct entries *entries = list->dirs.items[node].entries;
+
+	list->dirs.items[node].entries = NULL;
+	if (entries) {
+		received->held -= bytes_of(entries);
+		if (received->is_permuted)
+			free_order(received, node);
+	}
+	pthread_mutex_unlock(&received->lock);
+	return entries;
+}
+
+/* --- the working thread --- */
+
+static bool has_next(const struct flist *list)
+{
+	return list->received->handed + 1 < list->load_order.count;
+}
+
+int32_t flist_received_next(struct flist *list)
+{
+	struct flist_received *received = list->received;
+	int32_t node = -1;
+
+	pthread_mutex_lock(&received->lock);
+	while (!has_next(list) && !received->over)
+		pthread_cond_wait(&received->arrived, &received->lock);
+	if (has_next(list))
+		node = list->load_order.items[++received->handed];
+	list->session->io_error |= received->io_error;
+	received->shown = list->totals;
+	pthread_mutex_unlock(&received->lock);
+	return node;
+}
+
+bool flist_next_is_known(struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	bool known = has_next(list) || received->over;
+
+	pthread_mutex_unlock(&received->lock);
+	return known;
+}
+
+bool flist_received_is_complete(const struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	bool complete = received->over && !has_next(list);
+
+	pthread_mutex_unlock(&received->lock);
+	return complete;
+}
+
+const struct flist_totals *flist_received_totals(const struct flist *list)
+{
+	return &list->received->shown;
+}
+
+bool flist_has_own_list(struct flist *list, int32_t node)
+{
+	return list->session->inc_recurse && list->dirs.items[node].loaded;
+}
+
+/* Of entries in the order of the walk. */
+static int32_t plain_ndx(const struct flist *list, const struct flist_dir *dir, const struct entry *entry)
+{
+	uint32_t place = (uint32_t)(entry - dir->entries->items);
+	uint32_t first = place;
+
+	if (list->session->inc_recurse || !dir->child_count || place < list->dirs.items[dir->first_child].parent_entry)
+		return dir->first_ndx + (int32_t)place;
+	/* A directory, or one that has lost against it: numbered where its node is. */
+	while (!dir->entries->items[first].dir)
+		first--;
+	return list->dirs.items[dir->entries->items[first].dir].own_ndx + (int32_t)(place - first);
+}
+
+int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (!entry && (list->session->inc_recurse || !node))
+		return dir->own_ndx;
+	if (!entry) {
+		node = dir->parent;
+		entry = &list->dirs.items[node].entries->items[dir->parent_entry];
+		dir = &list->dirs.items[node];
+	}
+	if (list->received->is_permuted)
+		return order_of(list->received, node)->ndx[entry - dir->entries->items];
+	return plain_ndx(list, dir, entry);
+}
+
+const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry)
+{
+	if (!list->options->checksum || !entry_is_regular(entry))
+		return NULL;
+	return (const uint8_t *)entry_name(list->dirs.items[node].entries, entry) + entry->name_length + 1;
+}
+
+/* --- the reading thread: from an index to an entry --- */
+
+static bool locate_place(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	struct flist_received *received = list->received;
+
+	if (ndx < 0 || (size_t)ndx >= received->places.count)
+		return false;
+	flist_set_pos(list, pos, received->places.items[ndx].node, received->places.items[ndx].index);
+	return pos->entry != NULL;
+}
+
+static bool locate_in_order(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	int32_t node = flist_node_of(list, ndx);
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct received_order *order = order_of(list->received, node);
+
+	if (ndx < dir->first_ndx)
+		return flist_locate_numbered(list, ndx, pos);
+	if (ndx - dir->first_ndx >= (int32_t)dir->count || !order->place)
+		return false;
+	flist_set_pos(list, pos, node, order->place[ndx - dir->first_ndx]);
+	return pos->entry != NULL;
+}
+
+bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	bool found;
+
+	pthread_mutex_lock(&list->received->lock);
+	if (!list->load_order.count)
+		found = false;
+	else if (!list->received->is_permuted)
+		found = flist_locate_numbered(list, ndx, pos);
+	else if (list->session->inc_recurse)
+		found = locate_in_order(list, ndx, pos);
+	else
+		found = locate_place(list, ndx, pos);
+	pthread_mutex_unlock(&list->received->lock);
+	return found;
+}
+
+/* --- the reading thread: a directory is complete --- */
+
+/* Nodes and names of the directories among the entries must find room where they are. */
+static void make_room(struct flist *list, const struct entries *entries)
+{
+	struct flist_received *received = list->received;
+	size_t dirs = 0, names = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (!entry_is_dir(&entries->items[i]))
+			continue;
+		dirs++;
+		names += (size_t)entries->items[i].name_length + 1;
+	}
+	reserved_grow(&received->dirs, (list->dirs.count + dirs) * sizeof *list->dirs.items);
+	list->dirs.capacity = received->dirs.usable / sizeof *list->dirs.items;
+	reserved_grow(&received->names, list->names.length + names + 1);
+	list->names.capacity = received->names.usable;
+	if (received->is_permuted)
+		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
+}
+
+/* Until now `dir` was the place in the order of arrival. */
+static void settle_order(struct flist_receiver *receiver, int32_t node, struct entries *entries)
+{
+	struct flist_received *received = receiver->list->received;
+	struct received_order *order = received->is_permuted ? order_of(received, node) : NULL;
+
+	if (order)
+		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
+	if (order && receiver->session->inc_recurse)
+		order->place = xcalloc((size_t)entries->count + 1, sizeof *order->place);
+	for (uint32_t i = 0; i < entries->count; i++) {
+		uint32_t arrival = entries->items[i].dir;
+
+		if (order)
+			order->ndx[i] = receiver->list_first + (int32_t)arrival;
+		if (order && order->place)
+			order->place[arrival] = i;
+		entries->items[i].dir = 0;
+	}
+}
+
+static void localize_owners(struct flist_receiver *receiver, struct entries *entries)
+{
+	for (uint32_t i = 0; i < entries->count; i++) {
+		entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
+		entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
+	}
+}
+
+/* Equal directories share the numbers of one node. */
+static void check_repetitions(const struct entries *entries)
+{
+	uint32_t repeated = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		repeated = entries->items[i].flags & ENTRY_DUPLICATE && entry_is_dir(&entries->items[i]) ? repeated + 1 : 0;
+		if (repeated >= UINT16_MAX)
+			die(EXIT_MALLOC, "rsync: a directory is in the file list too often");
+	}
+}
+
+static void number_directories(struct flist_receiver *receiver, const struct entries *entries,
+			       const struct received_order *order)
+{
+	if (order) {
+		for (size_t i = 0; i < receiver->arrived_dirs.count; i++) {
+			const struct entry *entry = &entries->items[order->place[receiver->arrived_dirs.items[i]]];
+			vec_push(&receiver->node_by_number, entry->dir ? (int32_t)entry->dir : -1);
+		}
+		receiver->arrived_dirs.count = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < entries->count; i++)
+		if (entry_is_dir(&entries->items[i]))
+			vec_push(&receiver->node_by_number, entries->items[i].dir ? (int32_t)entries->items[i].dir : -1);
+}
+
+void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries)
+{
+	struct flist *list = receiver->list;
+	struct flist_received *received = list->received;
+
+	localize_owners(receiver, entries);
+	entries_sort(entries);
+	entries_mark_duplicates(entries);
+	check_repetitions(entries);
+	make_room(list, entries);
+	settle_order(receiver, node, entries);
+	pthread_mutex_lock(&received->lock);
+	list->dirs.items[node].entries = entries;
+	flist_enter_node(list, node, NULL);
+	received->held += bytes_of(entries);
+	received->io_error |= receiver->io_error;
+	/* From here on the entries are the working thread's. */
+	if (receiver->session->inc_recurse)
+		number_directories(receiver, entries, received->is_permuted ? order_of(received, node) : NULL);
+	pthread_cond_signal(&received->arrived);
+	pthread_mutex_unlock(&received->lock);
+}
+
+static void end_lists(struct flist *list)
+{
+	pthread_mutex_lock(&list->received->lock);
+	list->received->over = true;
+	pthread_cond_signal(&list->received->arrived);
+	pthread_mutex_unlock(&list->received->lock);
+}
+
+/* --- one list, numbered otherwise than the walk goes --- */
+
+/* What an index is given by: the path (protocol 27 and 28), the rank, the place in the directory. */
+struct order_key {
+	char *path;
+	int64_t rank;
+	struct received_place place;
+};
+
+static int compare_order(const void *a_void, const void *b_void)
+{
+	const struct order_key *a = a_void, *b = b_void;
+	int order = a->path ? strcmp(a->path, b->path) : 0;
+
+	if (order)
+		return order;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->place.index < b->place.index ? -1 : 1;
+}
+
+/* In the order of the walk. A file behind directories ("/x" behind "!") comes before the directory that is next. */
+static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct entry *items = dir->entries->items;
+
+	if (entry_is_dir(&items[index]) || !dir->child_count || index < list->dirs.items[dir->first_child].parent_entry)
+		return 2 * (int64_t)plain_ndx(list, dir, &items[index]) + 1;
+	while (index < dir->count && !items[index].dir)
+		index++;
+	return 2 * (int64_t)(index < dir->count ? list->dirs.items[items[index].dir].own_ndx : list->next_ndx);
+}
+
+static void permute(struct flist *list)
+{
+	struct flist_received *received = list->received;
+	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->protocol < 29;
+	VEC(struct order_key) keys = VEC_INIT;
+	struct strbuf path = STRBUF_INIT;
+
+	for (size_t n = 0; n < list->load_order.count; n++) {
+		int32_t node = list->load_order.items[n];
+		const struct entries *entries = list->dirs.items[node].entries;
+
+		for (uint32_t i = 0; i < entries->count; i++) {
+			struct order_key key = { .place = { node, i }, .rank = order_of(received, node)->ndx[i] };
+
+			if (entries->items[i].flags & ENTRY_HIDDEN)
+				continue;
+			flist_entry_path(list, node, &entries->items[i], &path);
+			if (by_path)
+				key.path = xstrdup(strbuf_text(&path));
+			else if (!by_arrival)
+				key.rank = walk_rank(list, node, i);
+			vec_push(&keys, key);
+		}
+	}
+	if (keys.count)
+		qsort(keys.items, keys.count, sizeof *keys.items, compare_order);
+	for (size_t i = 0; i < keys.count; i++) {
+		const struct received_place *place = &keys.items[i].place;
+
+		order_of(received, place->node)->ndx[place->index] = (int32_t)i;
+		vec_push(&received->places, *place);
+		free(keys.items[i].path);
+	}
+	vec_free(&keys);
+	strbuf_free(&path);
+}
+
+/* --- lists --- */
+
+/* The I/O errors of the list's sender, or of its names here, travel with it to the working thread. */
+static void receive_list(struct flist_receiver *receiver)
+{
+	struct flist_received *received = receiver->list->received;
+	size_t ceiling = receiver->session->max_alloc ? receiver->session->max_alloc : MAX_ALLOC_DEFAULT;
+	size_t limit = ceiling > SIZE_MAX / LIST_ALLOCATIONS ? SIZE_MAX : ceiling * LIST_ALLOCATIONS;
+
+	flist_staged_clear(receiver);
+	pthread_mutex_lock(&received->lock);
+	size_t used = received->held + receiver->links.count * (sizeof(struct hashmap_slot) + sizeof(struct received_link));
+
+	pthread_mutex_unlock(&received->lock);
+	receiver->memory_limit = used < limit ? limit - used : 0;
+	receiver->io_error = 0;
+	int mask = flist_receive_entries(receiver);
+
+	receiver->io_error |= receiver->options->ignore_errors ? 0 : mask;
+}
+
+static void receive_node(struct flist_receiver *receiver, int32_t node)
+{
+	flist_dir_path(receiver->list, node, &receiver->node_path);
+	receiver->list_first = receiver->list->next_ndx + 1;
+	receive_list(receiver);
+	struct entries *entries = receiver->staged.items[0].entries;
+
+	receiver->staged.items[0].entries = NULL;
+	flist_publish(receiver, node, entries);
+	receiver->last_node = node;
+}
+
+/* What follows the only list. */
+static void receive_trailer(struct flist_receiver *receiver)
+{
+	const struct options *options = receiver->options;
+	struct session *session = receiver->session;
+
+	if (!options->numeric_ids) {
+		if (options->owner)
+			id_map_read_list(&receiver->users, session);
+		if (options->group)
+			id_map_read_list(&receiver->groups, session);
+	}
+	if (session->protocol < 30) {
+		int32_t mask = wire_read_int(session->wire) & (IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT);
+
+		receiver->io_error |= options->ignore_errors ? 0 : mask;
+	}
+}
+
+static void receive_whole_list(struct flist_receiver *receiver)
+{
+	struct flist *list = receiver->list;
+
+	receive_list(receiver);
+	receive_trailer(receiver);
+	flist_split(receiver);
+	if (list->received->is_permuted)
+		permute(list);
+	flist_staged_clear(receiver);
+	end_lists(list);
+}
+
+void flist_receive_first(struct flist_receiver *receiver)
+{
+	struct flist_received *received = receiver->list->received;
+
+	if (receiver->session->inc_recurse)
+		receive_node(receiver, 0);
+	else
+		receive_whole_list(receiver);
+	receiver->session->io_error |= received->io_error;
+	received->shown = receiver->list->totals;
+}
+
+/* The walk goes depth first: a directory is announced while its parent is the last one or above that. */
+static void check_walk(const struct flist_receiver *receiver, int32_t node)
+{
+	const struct flist_dir *dirs = receiver->list->dirs.items;
+	int32_t above = receiver->last_node;
+
+	while (above >= 0 && above != dirs[node].parent)
+		above = dirs[above].parent;
+	if (above < 0)
+		die(EXIT_PROTOCOL, "rsync: the list of directory %d comes out of order", dirs[node].number);
+}
+
+void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)
+{
+	int64_t number = (int64_t)NDX_FLIST_OFFSET - ndx, count = (int64_t)receiver->node_by_number.count;
+
+	if (!receiver->session->inc_recurse || receiver->is_over || (ndx != NDX_FLIST_EOF && number < 0))
+		die(EXIT_PROTOCOL, "Invalid file index: %d (%d - %d)", ndx, NDX_DONE, receiver->list->next_ndx - 1);
+	if (ndx == NDX_FLIST_EOF) {
+		receiver->is_over = true;
+		end_lists(receiver->list);
+		return;
+	}
+	if (number >= count)
+		die(EXIT_PROTOCOL, "Invalid directory index: %lld (0 - %lld)", (long long)number, (long long)count - 1);
+	int32_t node = receiver->node_by_number.items[number];
+
+	if (node < 0)
+		die(EXIT_PROTOCOL, "rsync: refusing the list of cleared directory index %lld", (long long)number);
+	if (receiver->list->dirs.items[node].loaded)
+		die(EXIT_PROTOCOL, "rsync: refusing a second list of directory index %lld", (long long)number);
+	check_walk(receiver, node);
+	receive_node(receiver, node);
+}
+
+/* --- a receiver --- */
+
+static void check_options(const struct options *options, const struct session *session)
+{
+	if (options->acls || options->xattrs)
+		die(EXIT_UNSUPPORTED, "rsync: file lists with ACLs or extended attributes cannot be received");
+	if (options->atimes && session->protocol < 28)
+		die(EXIT_PROTOCOL, "--atimes requires protocol 28 or higher (negotiated %d).", session->protocol);
+}
+
+struct flist_receiver *flist_receiver_new(struct flist *list, struct session *session, const struct options *options,
+					  const struct flist_receive_setup *setup)
+{
+	struct flist_receiver *receiver = xcalloc(1, sizeof *receiver);
+	bool doubtful = !setup->trust_sender && !session->is_server;
+
+	check_options(options, session);
+	receiver->list = list;
+	receiver->session = session;
+	receiver->options = options;
+	receiver->setup = *setup;
+	if (doubtful && setup->asked && !options->old_args && !options->files_from_remote)
+		receiver->asked = asked_names_new(options, setup->asked);
+	if (doubtful && setup->rules && !filter_is_empty(setup->rules) && !filter_has_merges(setup->rules))
+		receiver->rules = setup->rules;
+	id_map_init_users(&receiver->users, options, setup->ids);
+	id_map_init_groups(&receiver->groups, options, setup->ids);
+	return receiver;
+}
+
+void flist_receiver_free(struct flist_receiver *receiver)
+{
+	if (!receiver)
+		return;
+	flist_staged_free(receiver);
+	asked_names_free(receiver->asked);
+	id_map_free(&receiver->users);
+	id_map_free(&receiver->groups);
+	strbuf_free(&receiver->state.name);
+	strbuf_free(&receiver->incoming.name);
+	strbuf_free(&receiver->incoming.target);
+	strbuf_free(&receiver->wire_target);
+	strbuf_free(&receiver->node_path);
+	strbuf_free(&receiver->hierarchy);
+	hashmap_free(&receiver->link_keys);
+	vec_free(&receiver->links);
+	vec_free(&receiver->arrived_dirs);
+	vec_free(&receiver->node_by_number);
+	free(receiver);
+}

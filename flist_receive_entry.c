@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One entry of the list from the wire (protocol/02 section 2): its fields, checked, and from them a struct entry. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "flist_receive_private.h"
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+enum { NSEC_MAX = 999999999, IO_ERROR_BITS = 7 };
+
+static bool is_type(const struct incoming *in, uint32_t type)
+{
+	return (in->mode & S_IFMT) == type;
+}
+
+static bool is_device(const struct incoming *in)
+{
+	return is_type(in, S_IFCHR) || is_type(in, S_IFBLK);
+}
+
+static bool is_special(const struct incoming *in)
+{
+	return is_type(in, S_IFIFO) || is_type(in, S_IFSOCK);
+}
+
+/* --- flags --- */
+
+static _Noreturn void die_flags(uint32_t flags)
+{
+	die(EXIT_PROTOCOL, "Invalid flist flag: %x", flags);
+}
+
+/* Every bit stands for fields: one that the session has no meaning for means that the place in the stream is lost. */
+static uint32_t known_flags(const struct flist_receiver *receiver)
+{
+	int protocol = receiver->session->protocol;
+	uint32_t known = 0xff;
+
+	if (protocol < 28)
+		return known;
+	known |= XMIT_SAME_RDEV_MAJOR | XMIT_USER_NAME_FOLLOWS | XMIT_GROUP_NAME_FOLLOWS;
+	if (receiver->options->hard_links)
+		known |= XMIT_HLINKED | (protocol >= 30 ? XMIT_HLINK_FIRST : 0);
+	if (protocol >= 31)
+		known |= XMIT_MOD_NSEC;
+	if (receiver->options->atimes)
+		known |= XMIT_SAME_ATIME;
+	return known;
+}
+
+/* The flag word of an entry; 0 at the end of the list, with the error mask. */
+static uint32_t read_flags(struct flist_receiver *receiver, int *mask)
+{
+	struct session *session = receiver->session;
+	uint32_t flags;
+
+	*mask = 0;
+	if (session->varint_flags) {
+		flags = (uint32_t)wire_read_varint(session->wire);
+		if (!flags)
+			*mask = wire_read_varint(session->wire) & IO_ERROR_BITS;
+	} else {
+		flags = wire_read_byte(session->wire);
+		if (session->protocol >= 28 && flags & XMIT_EXTENDED_FLAGS)
+			flags |= (uint32_t)wire_read_byte(session->wire) << 8;
+		if (session->protocol >= 28 && flags == (XMIT_IO_ERROR_ENDLIST | XMIT_EXTENDED_FLAGS)) {
+			if (!session->safe_flist)
+				die_flags(flags);
+			*mask = wire_read_varint(session->wire) & IO_ERROR_BITS;
+			return 0;
+		}
+	}
+	if (flags & ~known_flags(receiver) || (flags & XMIT_HLINK_FIRST && !(flags & XMIT_HLINKED)))
+		die_flags(flags);
+	return flags;
+}
+
+/* --- the name --- */
+
+static void read_name(struct flist_receiver *receiver, uint32_t flags)
+{
+	struct strbuf *name = &receiver->state.name;
+	struct wire *wire = receiver->session->wire;
+	size_t prefix = flags & XMIT_SAME_NAME ? wire_read_byte(wire) : 0;
+	int32_t rest = flags & XMIT_LONG_NAME ? wire_read_vint30(wire) : wire_read_byte(wire);
+
+	if (rest < 0 || (size_t)rest + prefix >= PATH_MAX)
+		die(EXIT_MALLOC, "overflow: xflags=0x%x l1=%zu l2=%d lastname=%s", flags, prefix, rest, strbuf_text(name));
+	if (prefix > name->length)
+		die(EXIT_PROTOCOL, "file-list name shares %zu bytes with one of %zu", prefix, name->length);
+	strbuf_truncate(name, prefix);
+	strbuf_reserve(name, (size_t)rest);
+	wire_read(wire, name->data + prefix, (size_t)rest);
+	strbuf_truncate(name, prefix + (size_t)rest);
+}
+
+static void take_name(struct flist_receiver *receiver, struct incoming *in)
+{
+	const struct strbuf *wire_name = &receiver->state.name;
+	struct strbuf converted = STRBUF_INIT;
+
+	in->unconvertible = false;
+	if (!receiver->setup.charset) {
+		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, &in->name);
+		return;
+	}
+	if (charset_from_wire(receiver->setup.charset, strbuf_text(wire_name), wire_name->length, PATH_MAX - 1, &converted)) {
+		flist_clean_name(receiver, strbuf_text(&converted), converted.length, &in->name);
+	} else {
+		/* Such an entry is a hole. */
+		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, &in->name);
+		in->unconvertible = true;
+	}
+	strbuf_free(&converted);
+}
+
+/* --- fields --- */
+
+static void read_mode(struct flist_receiver *receiver, struct incoming *in)
+{
+	static const uint32_t types[] = { S_IFREG, S_IFDIR, S_IFLNK, S_IFCHR, S_IFBLK, S_IFIFO, S_IFSOCK };
+
+	if (!(in->flags & XMIT_SAME_MODE))
+		receiver->state.mode = (uint32_t)wire_read_int(receiver->session->wire);
+	in->mode = receiver->state.mode;
+	bool known = !in->mode && receiver->options->delete_missing_args;
+
+	for (size_t i = 0; i < sizeof types / sizeof *types && in->mode <= UINT16_MAX; i++)
+		known |= is_type(in, types[i]);
+	if (!known)
+		die(EXIT_PROTOCOL, "invalid file mode 0%o for %s", in->mode, strbuf_text(&receiver->state.name));
+}
+
+static void read_size_and_times(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct incoming_state *state = &receiver->state;
+	struct wire *wire = receiver->session->wire;
+	int64_t size = wire_read_vlong30(wire, 3);
+
+	if (size < 0)
+		die(EXIT_UNSUPPORTED, "Offset underflow: file-length is negative");
+	in->size = (uint64_t)size;
+	if (!(in->flags & XMIT_SAME_TIME)) {
+		if (receiver->session->protocol >= 30)
+			state->mtime = wire_read_varlong(wire, 4);
+		else
+			state->mtime = (uint32_t)wire_read_int(wire);
+	}
+	in->mtime = state->mtime;
+	in->nsec = in->flags & XMIT_MOD_NSEC ? (uint32_t)wire_read_varint_range(wire, 0, NSEC_MAX, "modtime_nsec") : 0;
+}
+
+static void read_owner(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct incoming_state *state = &receiver->state;
+	struct wire *wire = receiver->session->wire;
+	bool has_names = receiver->session->protocol >= 30;
+
+	if (receiver->options->owner && !(in->flags & XMIT_SAME_UID)) {
+		state->uid = (uint32_t)wire_read_vint30(wire);
+		if (has_names && in->flags & XMIT_USER_NAME_FOLLOWS)
+			id_map_read_name(&receiver->users, wire, state->uid);
+	}
+	if (receiver->options->group && !(in->flags & XMIT_SAME_GID)) {
+		state->gid = (uint32_t)wire_read_vint30(wire);
+		if (has_names && in->flags & XMIT_GROUP_NAME_FOLLOWS)
+			id_map_read_name(&receiver->groups, wire, state->gid);
+	}
+	in->uid = state->uid;
+	in->gid = state->gid;
+}
+
+static void read_old_device(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct incoming_state *state = &receiver->state;
+
+	if (!(in->flags & XMIT_SAME_RDEV_PRE28))
+		state->rdev = (uint32_t)wire_read_int(receiver->session->wire);
+	in->rdev_major = major(state->rdev);
+	in->rdev_minor = minor(state->rdev);
+}
+
+/* Protocol/02 section 2.8. */
+static void read_device(struct flist_receiver *receiver, struct incoming *in)
+{
+	const struct options *options = receiver->options;
+	struct wire *wire = receiver->session->wire;
+	int protocol = receiver->session->protocol;
+
+	if (!(is_device(in) && options->devices) && !(is_special(in) && options->specials && protocol < 31)) {
+		receiver->state.rdev = 0;
+		return;
+	}
+	if (protocol < 28) {
+		read_old_device(receiver, in);
+		return;
+	}
+	if (!(in->flags & XMIT_SAME_RDEV_MAJOR))
+		receiver->state.rdev_major = (uint32_t)wire_read_vint30(wire);
+	in->rdev_major = receiver->state.rdev_major;
+	if (protocol < 30 && in->flags & XMIT_RDEV_MINOR_8_PRE30)
+		in->rdev_minor = wire_read_byte(wire);
+	else
+		in->rdev_minor = (uint32_t)wire_read_vint30(wire);
+}
+
+static void convert_target(struct flist_receiver *receiver, struct incoming *in)
+{
+	const struct strbuf *raw = &receiver->wire_target;
+
+	strbuf_reset(&in->target);
+	if (!receiver->setup.charset || !receiver->session->symlink_iconv)
+		strbuf_add(&in->target, raw->data, raw->length);
+	else if (!charset_from_wire(receiver->setup.charset, raw->data, raw->length, PATH_MAX - 1, &in->target))
+		in->unconvertible = true;
+}
+
+static void read_target(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct strbuf *raw = &receiver->wire_target;
+
+	in->has_target = is_type(in, S_IFLNK) && receiver->options->links;
+	if (!in->has_target)
+		return;
+	int32_t length = wire_read_vint30(receiver->session->wire);
+
+	if (length <= 0 || length >= PATH_MAX)
+		die(EXIT_MALLOC, "overflow: linkname_len=%d", length);
+	strbuf_reset(raw);
+	strbuf_reserve(raw, (size_t)length);
+	wire_read(receiver->session->wire, raw->data, (size_t)length);
+	strbuf_truncate(raw, (size_t)length);
+	if (memchr(raw->data, '\0', raw->length))
+		die(EXIT_PROTOCOL, "NUL byte inside the target of symlink %s received", strbuf_text(&in->name));
+	convert_target(receiver, in);
+}
+
+static void read_digest(struct flist_receiver *receiver, struct incoming *in)
+{
+	size_t length = (size_t)digest_length(receiver->session->file_sum);
+
+	if (receiver->options->checksum && (is_type(in, S_IFREG) || receiver->session->protocol < 28))
+		wire_read(receiver->session->wire, in->digest, length);
+}
+
+/* --- hard links: protocol/02 section 2.10 --- */
+
+static struct entry *link_entry(const struct flist_receiver *receiver, const struct received_link *link,
+				struct entries **entries)
+{
+	*entries = receiver->staged.items[link->directory].entries;
+	return &(*entries)->items[link->index];
+}
+
+/* A group becomes known; its first member is the entry that is added next. */
+static uint64_t new_group(struct flist_receiver *receiver)
+{
+	struct received_link link = { .directory = UINT32_MAX };
+
+	vec_push(&receiver->links, link);
+	receiver->staged_bytes += sizeof(struct hashmap_slot) + sizeof link;
+	return receiver->links.count;
+}
+
+static void declare_link(struct flist_receiver *receiver, struct incoming *in)
+{
+	bool inserted;
+
+	in->group = new_group(receiver);
+	hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group,
+		    &inserted);
+}
+
+/* Everything that an abbreviated entry has in common with the first of its group. */
+static void copy_first(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct entries *entries;
+	const struct entry *first = link_entry(receiver, &receiver->links.items[in->group - 1], &entries);
+	const struct entry_side *side = entry_side_of(entries, first);
+
+	in->size = first->size;
+	in->mtime = receiver->state.mtime = first->mtime;
+	in->nsec = first->mtime_nsec;
+	in->mode = receiver->state.mode = first->mode;
+	in->uid = first->uid;
+	in->gid = first->gid;
+	if (receiver->options->owner)
+		receiver->state.uid = in->uid;
+	if (receiver->options->group)
+		receiver->state.gid = in->gid;
+	in->atime = side->atime;
+	if (receiver->options->atimes)
+		receiver->state.atime = in->atime;
+	in->rdev_major = side->rdev_major;
+	in->rdev_minor = side->rdev_minor;
+	if (is_device(in) && receiver->options->devices)
+		receiver->state.rdev_major = in->rdev_major;
+	in->has_target = is_type(in, S_IFLNK) && receiver->options->links;
+	strbuf_reset(&in->target);
+	strbuf_add(&in->target, entry_target(entries, first), side->target_length);
+	if (receiver->options->checksum && entry_is_regular(first))
+		memcpy(in->digest, entry_name(entries, first) + first->name_length + 1,
+		       (size_t)digest_length(receiver->session->file_sum));
+}
+
+/* The reference of a later member; true if nothing of it follows. */
+static bool read_reference(struct flist_receiver *receiver, struct incoming *in)
+{
+	int32_t reference = wire_read_varint(receiver->session->wire);
+	int64_t next = (int64_t)receiver->list_first + receiver->arrived;
+	const uint64_t *group = reference < 0 ? NULL : hashmap_get(&receiver->link_keys, 0, (uint64_t)reference);
+
+	if (reference >= next || !group)
+		die(EXIT_PROTOCOL, "hard-link reference out of range: %d (%lld)", reference, (long long)next);
+	in->group = *group;
+	if (reference < receiver->list_first)
+		return false;
+	copy_first(receiver, in);
+	return true;
+}
+
+/* Device and inode as an opaque key, below protocol 30. */
+static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct incoming_state *state = &receiver->state;
+	struct wire *wire = receiver->session->wire;
+	int protocol = receiver->session->protocol;
+	bool inserted;
+
+	bool has_key = protocol >= 28 ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG);
+
+	if (!receiver->options->hard_links || protocol >= 30 || !has_key)
+		return;
+	if (protocol < 28 || !(in->flags & XMIT_SAME_DEV_PRE30))
+		state->link_dev = wire_read_longint(wire);
+	int64_t inode = wire_read_longint(wire);
+	uint64_t *group = hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode,
+				      receiver->links.count + 1, &inserted);
+
+	in->group = *group;
+	if (inserted)
+		new_group(receiver);
+}
+
+/* --- may it come? --- */
+
+static void check_name(struct flist_receiver *receiver, struct incoming *in, bool *parent_only)
+{
+	const char *name = strbuf_text(&in->name);
+	bool is_dir = is_type(in, S_IFDIR), is_dot = !strcmp(name, ".");
+	enum asked asked = ASKED_YES;
+
+	if (is_dot && !is_dir)
+		die(EXIT_PROTOCOL, "ERROR: rejecting non-directory transfer-root entry: %s", name);
+	if (receiver->asked)
+		asked = asked_names_look_up(receiver->asked, name, is_dir);
+	*parent_only = asked == ASKED_PARENT;
+	if (asked == ASKED_NO)
+		die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
+	/* What --relative implies, and ".", is not subject to rules (protocol/02 7.7). */
+	if (receiver->rules && !*parent_only && !is_dot && filter_excludes(receiver->rules, name, is_dir))
+		die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
+}
+
+/* --- class of a directory: protocol/02 section 3 --- */
+
+static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struct strbuf *name)
+{
+	const struct strbuf *top = &receiver->hierarchy;
+
+	if (!receiver->options->relative || !strcmp(strbuf_text(top), "."))
+		return true;
+	return name->length > top->length && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
+}
+
+static uint16_t old_class(struct flist_receiver *receiver, const struct incoming *in)
+{
+	if (in->flags & XMIT_TOP_DIR) {
+		receiver->in_hierarchy = receiver->options->recursive > 0;
+		strbuf_reset(&receiver->hierarchy);
+		strbuf_add(&receiver->hierarchy, strbuf_text(&in->name), in->name.length);
+		return ENTRY_TOP_DIR;
+	}
+	receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
+	return receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
+}
+
+static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
+{
+	/* Whatever the sender says: what was not asked for is not swept by --delete (protocol/08 4.5). */
+	if (parent_only) {
+		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
+		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+	}
+	if (receiver->session->protocol < 30)
+		return old_class(receiver, in);
+	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
+			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
+}
+
+/* --- from fields to an entry --- */
+
+static void mark_linked(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
+{
+	struct entries *entries = receiver->staged.items[directory].entries;
+	struct entry *entry = &entries->items[index];
+	struct entry_side *side = entries_side(entries, entry);
+
+	entry->flags |= ENTRY_HARD_LINKED;
+	side->dev = 0;
+	side->ino = group;
+}
+
+/* At protocol 27 every file has a key: only those that meet another are linked. */
+static void link_members(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
+{
+	struct received_link *link = &receiver->links.items[group - 1];
+	bool is_first = link->directory == UINT32_MAX;
+
+	if (is_first) {
+		link->directory = directory;
+		link->index = index;
+		if (receiver->session->protocol < 28)
+			return;
+	}
+	if (!is_first && !link->is_marked)
+		mark_linked(receiver, link->directory, link->index, group);
+	link->is_marked = true;
+	mark_linked(receiver, directory, index, group);
+}
+
+static void fill_side(struct flist_receiver *receiver, const struct incoming *in, struct entries *entries, struct entry *entry)
+{
+	if (receiver->options->atimes && !is_type(in, S_IFDIR))
+		entries_side(entries, entry)->atime = in->atime;
+	if (is_device(in)) {
+		struct entry_side *side = entries_side(entries, entry);
+
+		side->rdev_major = in->rdev_major;
+		side->rdev_minor = in->rdev_minor;
+	}
+	if (in->has_target)
+		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
+}
+
+static void account(struct flist_receiver *receiver, const struct incoming *in)
+{
+	receiver->staged_bytes += sizeof(struct entry) + in->name.length + (in->has_target ? in->target.length : 0)
+				  + (in->group || in->has_target || is_device(in) || receiver->options->atimes
+					     ? sizeof(struct entry_side) : 0)
+				  + (receiver->options->checksum ? DIGEST_MAX_LENGTH : 0);
+	if (receiver->staged_bytes > receiver->memory_limit)
+		die(EXIT_MALLOC, "exceeded the memory for a file list, %zu bytes (see --max-alloc)", receiver->memory_limit);
+	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
+		die(EXIT_MALLOC, "rsync: the file list has too many entries");
+}
+
+/* What cannot be named here keeps its index, as a file with no name that has lost against another one. */
+static void make_hole(struct flist_receiver *receiver, struct incoming *in)
+{
+	log_msg(L_ERROR_XFER, "[%s] cannot convert filename: %s (%s)", log_role(), strbuf_text(&receiver->state.name),
+		strerror(EILSEQ));
+	receiver->io_error |= IOERR_GENERAL;
+	strbuf_reset(&in->name);
+	if (is_type(in, S_IFDIR))
+		in->mode = S_IFREG;
+}
+
+static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
+{
+	size_t leaf = 0;
+	uint32_t directory = in->unconvertible ? 0 : flist_stage(receiver, in, &leaf);
+	struct entries *entries = receiver->staged.items[directory].entries;
+	const char *name = strbuf_text(&in->name) + leaf;
+	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
+	uint32_t index = entries->count - 1;
+
+	if (receiver->options->checksum && is_type(in, S_IFREG))
+		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
+	entry->size = is_device(in) || is_special(in) ? 0 : in->size;
+	entry->mtime = in->mtime;
+	entry->mtime_nsec = in->nsec;
+	entry->mode = (uint16_t)in->mode;
+	entry->uid = in->uid;
+	entry->gid = in->gid;
+	entry->dir = (uint32_t)receiver->arrived;
+	if (is_type(in, S_IFDIR))
+		entry->flags = class_flags(receiver, in, parent_only);
+	else if (in->unconvertible)
+		entry->flags = ENTRY_DUPLICATE;
+	fill_side(receiver, in, entries, entry);
+	if (in->group)
+		link_members(receiver, directory, index, in->group);
+}
+
+/* --- one entry --- */
+
+static void read_fields(struct flist_receiver *receiver, struct incoming *in)
+{
+	struct incoming_state *state = &receiver->state;
+
+	read_size_and_times(receiver, in);
+	read_mode(receiver, in);
+	if (in->flags & XMIT_HLINKED && is_type(in, S_IFDIR))
+		die(EXIT_PROTOCOL, "hard-linked directory in the file list: %s", strbuf_text(&state->name));
+	if (receiver->options->atimes && !is_type(in, S_IFDIR) && !(in->flags & XMIT_SAME_ATIME))
+		state->atime = wire_read_varlong(receiver->session->wire, 4);
+	in->atime = state->atime;
+	read_owner(receiver, in);
+	read_device(receiver, in);
+	read_target(receiver, in);
+	read_link_key(receiver, in);
+	read_digest(receiver, in);
+}
+
+static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
+{
+	struct incoming *in = &receiver->incoming;
+	bool parent_only = false, abbreviated = false;
+
+	in->flags = flags;
+	in->group = 0;
+	in->has_target = false;
+	in->rdev_major = in->rdev_minor = 0;
+	read_name(receiver, flags);
+	take_name(receiver, in);
+	if (receiver->session->protocol >= 30 && flags & XMIT_HLINKED) {
+		if (flags & XMIT_HLINK_FIRST)
+			declare_link(receiver, in);
+		else
+			abbreviated = read_reference(receiver, in);
+	}
+	if (!abbreviated)
+		read_fields(receiver, in);
+	account(receiver, in);
+	if (is_type(in, S_IFDIR) && receiver->session->inc_recurse && receiver->options->iconv)
+		vec_push(&receiver->arrived_dirs, (uint32_t)receiver->arrived);
+	if (in->unconvertible)
+		make_hole(receiver, in);
+	else
+		check_name(receiver, in, &parent_only);
+	add_entry(receiver, in, parent_only);
+	receiver->arrived++;
+}
+
+int flist_receive_entries(struct flist_receiver *receiver)
+{
+	uint32_t flags;
+	int mask;
+
+	receiver->arrived = 0;
+	while ((flags = read_flags(receiver, &mask)) != 0)
+		receive_entry(receiver, flags);
+	return mask;
+}

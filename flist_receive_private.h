@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the files that receive a list share: flist_receive.c (lists, threads, numbers), flist_receive_entry.c (the fields of
+ * an entry), flist_receive_split.c (one list of paths into directories), flist_receive_names.c (ids), flist_receive_check.c
+ * (names).
+ */
+#ifndef FLIST_RECEIVE_PRIVATE_H
+#define FLIST_RECEIVE_PRIVATE_H
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "delta/digest.h"
+#include "flist_private.h"
+#include "flist_receive.h"
+#include "flist_wire_private.h"
+#include "lib/hashmap.h"
+#include "lib/reserved.h"
+
+/* --- the list as two threads see it (flist_receive.c) --- */
+
+/* Of a node whose entries are not numbered in their order: the index of each entry. */
+struct received_order {
+	int32_t *ndx;       /* by place in the entries */
+	uint32_t *place;    /* incremental: by index - first_ndx */
+};
+
+/* Where an index points to, in a list that is numbered otherwise than the walk goes. */
+struct received_place {
+	int32_t node;
+	uint32_t index;
+};
+
+struct flist_received {
+	pthread_mutex_t lock;      /* of what the threads share: everything below, load_order, a node's `entries` */
+	pthread_cond_t arrived;
+	bool over;                 /* no list will follow */
+	size_t handed;             /* place in load_order of the node that was handed out last */
+	int io_error;              /* of the peer, not noted in the session yet */
+	struct flist_totals shown; /* the working thread's copy of the totals */
+	size_t held;               /* bytes of entries */
+	struct reserved dirs, names;
+	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
+	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
+	VEC(struct received_place) places; /* is_permuted and not incremental: by index */
+};
+
+/* Indexes will not follow the walk. Before anything is published. */
+void flist_received_permute(struct flist_received *received);
+
+/* --- names (flist_receive_check.c) --- */
+
+/* What the source arguments allow, as sets of paths without leading slashes. */
+struct asked_names;
+struct asked_names *asked_names_new(const struct options *options, const struct args *asked);
+void asked_names_free(struct asked_names *asked);
+/* ASKED_PARENT: as a directory on the way to what was asked for. */
+enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
+enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir);
+
+/* The form in which a name is kept (protocol/02 11.1); ends the process if it must not come. */
+void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean);
+
+/* --- ids (flist_receive_names.c) --- */
+
+struct id_map {
+	bool (*find)(struct fs_ids *ids, const char *name, uint32_t *id);
+	struct fs_ids *ids;     /* NULL: names are read and thrown away */
+	uint32_t own;           /* for the id that no file can have */
+	uint32_t last, last_local; /* most entries have the id of the one before */
+	bool has_last;
+	size_t mentions;
+	struct hashmap local;   /* what differs */
+};
+
+void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids);
+void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids);
+void id_map_free(struct id_map *map);
+/* Read the name that follows the mention of an id. */
+void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
+/* A list of names at the end (protocol/02 4.3). */
+void id_map_read_list(struct id_map *map, const struct session *session);
+uint32_t id_map_local(struct id_map *map, uint32_t id);
+
+/* --- one entry (flist_receive_entry.c) --- */
+
+/* The fields of an entry, of the wire's ids and in the local charset. */
+struct incoming {
+	uint32_t flags;           /* XMIT_* */
+	uint64_t size;
+	int64_t mtime, atime;
+	uint32_t nsec, mode, uid, gid;
+	uint32_t rdev_major, rdev_minor;
+	uint64_t group;           /* hard-link group, 0: none */
+	bool has_target, unconvertible;
+	struct strbuf name;       /* clean, whole path */
+	struct strbuf target;
+	uint8_t digest[DIGEST_MAX_LENGTH];
+};
+
+/* Both sides' persistent state of protocol/02 section 2.4. */
+struct incoming_state {
+	struct strbuf name;       /* previous wire name */
+	int64_t mtime, atime, link_dev;
+	uint32_t mode, uid, gid, rdev_major, rdev;
+};
+
+/* A hard-link group: where its first member lies among what has arrived of the current list. */
+struct received_link {
+	uint32_t directory, index; /* of receiver->staged */
+	bool is_marked;            /* ENTRY_HARD_LINKED is set */
+};
+
+/* Entries of one directory, in order of arrival, until their list is complete. */
+struct staged_dir {
+	struct entries *entries;
+	size_t path;               /* offset in staged_paths */
+	size_t length;
+	bool is_listed;            /* there is a directory entry of this path */
+	bool is_needed;            /* has entries that cannot be without one */
+};
+
+struct flist_receiver {
+	struct flist *list;
+	struct session *session;
+	const struct options *options;
+	struct flist_receive_setup setup;
+	struct asked_names *asked;       /* NULL: nothing is checked */
+	struct filter_list *rules;       /* NULL: nothing is checked */
+	struct id_map users, groups;
+	struct incoming_state state;
+	struct incoming incoming;        /* buffers are kept */
+	struct strbuf wire_target;
+
+	struct hashmap link_keys;        /* (0, index) or (device, inode) -> group number */
+	VEC(struct received_link) links; /* by group number - 1 */
+
+	int32_t list_first;              /* index of the first entry of the list being read */
+	int32_t arrived;                 /* entries of it so far */
+	size_t staged_bytes, memory_limit;
+	int io_error;                    /* what happened to the entries of it */
+	bool is_over;                    /* NDX_FLIST_EOF has come */
+
+	/* The list being read: one element for a sub-list; else a directory for each path, found by its hash. */
+	VEC(struct staged_dir) staged;
+	struct strbuf staged_paths;
+	struct hashmap staged_by_hash;   /* (hash, attempt) -> index into staged */
+	uint32_t last_staged;
+	struct strbuf node_path;         /* sub-list: the directory it belongs to */
+	int32_t last_node;               /* whose list came last */
+
+	struct strbuf hierarchy;         /* below protocol 30: the argument whose directories have content */
+	bool in_hierarchy;
+	VEC(uint32_t) arrived_dirs;      /* incremental --iconv: places of the directories of a list, in order of arrival */
+	VEC(int32_t) node_by_number;     /* incremental: directory number -> node, -1 for "." and holes */
+};
+
+/* Read entries up to and with the end marker; returns the I/O error mask in it. */
+int flist_receive_entries(struct flist_receiver *receiver);
+
+/* --- one list of paths (flist_receive_split.c) --- */
+
+/* Where an entry goes: index into receiver->staged of its directory; *leaf is where its own name begins. */
+uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *incoming, size_t *leaf);
+void flist_staged_clear(struct flist_receiver *receiver); /* ready for the next list */
+void flist_staged_free(struct flist_receiver *receiver);
+/* Without incremental recursion: make nodes of everything that has arrived. */
+void flist_split(struct flist_receiver *receiver);
+
+/* Sort the entries (taken over), number them, show the node to the working thread (flist_receive.c). */
+void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries);
+
+#endif

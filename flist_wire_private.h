@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the sending and the receiving of a list share: the words of the wire. */
+#ifndef FLIST_WIRE_PRIVATE_H
+#define FLIST_WIRE_PRIVATE_H
+
+/* Flag bits of an entry, protocol/02 section 2.2. */
+enum xmit_flag {
+	XMIT_TOP_DIR = 0x0001,
+	XMIT_SAME_MODE = 0x0002,
+	XMIT_SAME_RDEV_PRE28 = 0x0004,
+	XMIT_EXTENDED_FLAGS = 0x0004,
+	XMIT_SAME_UID = 0x0008,
+	XMIT_SAME_GID = 0x0010,
+	XMIT_SAME_NAME = 0x0020,
+	XMIT_LONG_NAME = 0x0040,
+	XMIT_SAME_TIME = 0x0080,
+	XMIT_SAME_RDEV_MAJOR = 0x0100,
+	XMIT_NO_CONTENT_DIR = 0x0100,
+	XMIT_HLINKED = 0x0200,
+	XMIT_SAME_DEV_PRE30 = 0x0400,
+	XMIT_USER_NAME_FOLLOWS = 0x0400,
+	XMIT_RDEV_MINOR_8_PRE30 = 0x0800,
+	XMIT_GROUP_NAME_FOLLOWS = 0x0800,
+	XMIT_HLINK_FIRST = 0x1000,
+	XMIT_IO_ERROR_ENDLIST = 0x1000,
+	XMIT_MOD_NSEC = 0x2000,
+	XMIT_SAME_ATIME = 0x4000,
+};
+
+#endif

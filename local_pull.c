@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The writing side of a run whose contents come from a peer: requests, the ends of lists and phases, the goodbye. */
+#include "local_pull.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "delta/block_sums.h"
+#include "lib/exit.h"
+
+#define DIGEST_BUFFER (256 * 1024)
+
+/* --- requests --- */
+
+/* The old file, if a delta against it is wanted; -1: the whole file is. */
+static int open_basis(const struct file_job *job)
+{
+	const struct options *options = job->local->options;
+
+	if (options->whole_file > 0 || !job->dest.exists || !S_ISREG(job->dest.st.mode) || !job->dest.st.size)
+		return -1;
+	return fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+}
+
+/* Under out_lock: into the order of replies, and onto the wire. */
+static void write_request(struct pull *pull, struct transfer *transfer, int basis_fd)
+{
+	struct session *session = pull->session;
+	struct item_attrs *item = xcalloc(1, sizeof *item);
+
+	item->flags = transfer->job.decision.item_flags & 0xffff;
+	item->basis = BASIS_FILE;
+	transfer->in_second_phase = pull->phase_zero_done;
+	pthread_mutex_lock(&pull->lock);
+	transfer->next = NULL;
+	*pull->asked_end = transfer;
+	pull->asked_end = &transfer->next;
+	pthread_mutex_unlock(&pull->lock);
+	request_write_attrs(session, transfer->ndx, item);
+	sum_head_write(session, &transfer->head);
+	if (basis_fd >= 0)
+		block_sums_write(session, basis_fd, &transfer->head);
+	free(item);
+}
+
+void pull_request(struct file_job *job)
+{
+	struct local *local = job->local;
+	struct pull *pull = local->pull;
+	struct transfer *transfer = xcalloc(1, sizeof *transfer);
+	int basis_fd = open_basis(job);
+	struct fs_stat st;
+
+	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
+	transfer->job = *job;
+	/* The caller's options may be those of this one call. */
+	transfer->job.rules.options = local->options;
+	if (basis_fd >= 0 && fs_stat_at_fd(basis_fd, &st) == 0)
+		sum_head_choose(&transfer->head, st.size, local->options->block_size, pull->session->protocol,
+				digest_length(pull->session->xfer_sum), false);
+	pool_hold(local->pool, job->task);
+	pthread_mutex_lock(&pull->out_lock);
+	write_request(pull, transfer, transfer->head.count ? basis_fd : -1);
+	pthread_mutex_unlock(&pull->out_lock);
+	if (basis_fd >= 0)
+		close(basis_fd);
+}
+
+/* A file that came out wrong is asked for as a whole (protocol/03 7.3). */
+static void ask_again(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->lock);
+	struct transfer *wrong = pull->wrong;
+
+	pull->wrong = NULL;
+	pthread_mutex_unlock(&pull->lock);
+	while (wrong) {
+		struct transfer *next = wrong->next;
+
+		wrong->state = TRANSFER_REDO;
+		memset(&wrong->head, 0, sizeof wrong->head);
+		write_request(pull, wrong, -1);
+		wrong = next;
+	}
+}
+
+/* --- replies, as seen from the reading thread --- */
+
+static struct transfer *take_oldest(struct pull *pull)
+{
+	struct transfer *transfer;
+
+	pthread_mutex_lock(&pull->lock);
+	transfer = pull->asked;
+	if (transfer) {
+		pull->asked = transfer->next;
+		if (!pull->asked)
+			pull->asked_end = &pull->asked;
+	}
+	pthread_mutex_unlock(&pull->lock);
+	return transfer;
+}
+
+struct transfer *pull_take(struct pull *pull, int32_t ndx)
+{
+	struct transfer *transfer;
+
+	while ((transfer = take_oldest(pull)) && transfer->ndx != ndx)
+		pull_settle(pull, transfer, false);
+	return transfer;
+}
+
+void pull_refused(struct pull *pull, int32_t ndx)
+{
+	struct transfer **link, *transfer;
+
+	pthread_mutex_lock(&pull->lock);
+	for (link = &pull->asked; (transfer = *link) && transfer->ndx != ndx; link = &transfer->next)
+		;
+	if (transfer) {
+		*link = transfer->next;
+		if (!*link)
+			pull->asked_end = link;
+	}
+	pthread_mutex_unlock(&pull->lock);
+	if (transfer)
+		pull_settle(pull, transfer, false);
+}
+
+/* Requests are answered in their order, so those of the first phase stand in front. */
+static bool has_open(struct pull *pull, bool first_phase)
+{
+	pthread_mutex_lock(&pull->lock);
+	bool open = pull->asked && !(first_phase && pull->asked->in_second_phase);
+
+	pthread_mutex_unlock(&pull->lock);
+	return open;
+}
+
+void pull_all_refused(struct pull *pull, bool first_phase)
+{
+	while (has_open(pull, first_phase))
+		pull_settle(pull, take_oldest(pull), false);
+}
+
+void pull_came_wrong(struct pull *pull, struct transfer *transfer)
+{
+	pthread_mutex_lock(&pull->lock);
+	transfer->next = pull->wrong;
+	pull->wrong = transfer;
+	pthread_mutex_unlock(&pull->lock);
+}
+
+void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
+{
+	struct task *task = transfer->job.task;
+
+	if (good)
+		job_received(&transfer->job);
+	else
+		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = transfer->job.index });
+	free(transfer);
+	pool_release(pull->local->pool, task);
+}
+
+/* --- --checksum --- */
+
+bool pull_same_content(struct file_job *job)
+{
+	struct pull *pull = job->local->pull;
+	const uint8_t *listed = flist_received_digest(job->local->list, job->task->node, job->entry);
+	uint8_t digest[DIGEST_MAX_LENGTH];
+	int fd = listed ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
+	struct file_digest *running;
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	char *buffer = xmalloc(DIGEST_BUFFER);
+
+	running = file_digest_new();
+	file_digest_start_plain(running, pull->session->file_sum);
+	while ((got = read(fd, buffer, DIGEST_BUFFER)) > 0)
+		file_digest_update(running, buffer, (size_t)got);
+	int length = file_digest_finish(running, digest);
+
+	file_digest_free(running);
+	free(buffer);
+	close(fd);
+	return got == 0 && !memcmp(digest, listed, (size_t)length);
+}
+
+/* --- lists and phases --- */
+
+static void write_done(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->out_lock);
+	wire_write_ndx(pull->session->wire, NDX_DONE);
+	wire_flush(pull->session->wire);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
+void pull_node_done(struct pull *pull, int32_t node)
+{
+	if (pull->session->inc_recurse && flist_has_own_list(pull->local->list, node))
+		write_done(pull);
+}
+
+void pull_flush(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->out_lock);
+	wire_flush(pull->session->wire);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
+void pull_tick(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->out_lock);
+	ask_again(pull);
+	wire_flush(pull->session->wire);
+	wire_keep_alive(pull->session->wire);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
+void pull_phase_zero(struct pull *pull)
+{
+	/* Below protocol 30 a file that cannot be sent is told by nothing but the end of the phase. */
+	if (!pull->session->inc_recurse && !pull->phase_zero_done) {
+		pull->phase_zero_done = true;
+		write_done(pull);
+	}
+}
+
+void pull_note_success(struct pull *pull, int32_t ndx)
+{
+	if (pull->local->options->remove_source_files)
+		wire_send_message_int(pull->session->wire, MSG_SUCCESS, ndx);
+}
+
+int pull_io_error(struct pull *pull)
+{
+	return atomic_load(&pull->io_error);
+}
+
+/* --- the beginning and the end --- */
+
+struct pull *pull_new(struct local *local)
+{
+	struct pull *pull = xcalloc(1, sizeof *pull);
+
+	pull->local = local;
+	pull->session = &local->session;
+	pull->asked_end = &pull->asked;
+	pull->lists = 1;
+	pthread_mutex_init(&pull->out_lock, NULL);
+	pthread_mutex_init(&pull->lock, NULL);
+	pthread_cond_init(&pull->changed, NULL);
+	wire_set_message_handler(local->session.wire, pull_message, pull);
+	return pull;
+}
+
+void pull_start(struct pull *pull, struct flist_receiver *receiver)
+{
+	pull->receiver = receiver;
+	if (pthread_create(&pull->reader, NULL, pull_read, pull) != 0)
+		die(EXIT_IPC, "rsync: cannot start the reading thread");
+	pthread_mutex_lock(&pull->lock);
+	while (!pull->reading)
+		pthread_cond_wait(&pull->changed, &pull->lock);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+/* The reading thread waits for the sender, who waits for nothing but what has been written: keep both alive. */
+static void await(struct pull *pull, const bool *fact)
+{
+	pthread_mutex_lock(&pull->lock);
+	while (!*fact) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
+		pthread_mutex_unlock(&pull->lock);
+		pull_tick(pull);
+		local_stop_check(pull->local);
+		pthread_mutex_lock(&pull->lock);
+	}
+	pthread_mutex_unlock(&pull->lock);
+}
+
+void pull_finish(struct pull *pull, struct peer_stats *stats)
+{
+	int protocol = pull->session->protocol;
+
+	pull_phase_zero(pull);
+	write_done(pull);                       /* phase 1 */
+	if (protocol >= 29)
+		write_done(pull);               /* phase 2 */
+	if (protocol >= 31)
+		write_done(pull);               /* late deletions */
+	await(pull, protocol >= 31 ? &pull->goodbye_read : &pull->last_done);
+	pthread_join(pull->reader, NULL);
+	write_done(pull);
+	*stats = pull->peer;
+}
+
+void pull_free(struct pull *pull)
+{
+	pthread_mutex_destroy(&pull->out_lock);
+	pthread_mutex_destroy(&pull->lock);
+	pthread_cond_destroy(&pull->changed);
+	free(pull);
+}

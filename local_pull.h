@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The engine with a peer that sends: its list comes from the wire, and so do contents. What a local run copies, a pull asks
+ * for; the reading thread takes the reply and finishes the file (protocol/03 section 1).
+ *
+ *   main thread      prepares directories, finishes tasks in list order, says that lists and phases are done
+ *   one worker       decides about files and writes requests          (local_pull.c)
+ *   reading thread   further lists, contents, messages, the goodbye   (local_receive.c)
+ *
+ * Writers take turns under a lock; nobody but the reading thread reads.
+ */
+#ifndef LOCAL_PULL_H
+#define LOCAL_PULL_H
+
+#include "delta/digest.h"
+#include "flist_receive.h"
+#include "local_private.h"
+#include "wire/request.h"
+
+struct pull;
+
+/* What the peer says at the end of a pull (protocol/01 10.5). */
+struct peer_stats {
+	int64_t read, written, total_size, build_ms, transfer_ms;
+};
+
+struct pull *pull_new(struct local *local);
+/* `receiver` has read the first list. Starts the reading thread. */
+void pull_start(struct pull *pull, struct flist_receiver *receiver);
+/* All files are done: the rest of the phases, statistics, goodbye. The reading thread has ended then. */
+void pull_finish(struct pull *pull, struct peer_stats *stats);
+void pull_free(struct pull *pull);
+
+/* --- the engine's side (local_pull.c) --- */
+
+/* Ask for the content of a regular file; the task stays busy until the fate of the file is known. */
+void pull_request(struct file_job *job);
+/* --checksum: is the destination's content that of the list's digest? */
+bool pull_same_content(struct file_job *job);
+/* Everything has been asked for: without incremental recursion, the end of the first phase. */
+void pull_phase_zero(struct pull *pull);
+/* All files of a node's directory have a final outcome. */
+void pull_node_done(struct pull *pull, int32_t node);
+/* Now and then, by the main thread: let nothing lie in the buffer, keep the connection alive. */
+void pull_tick(struct pull *pull);
+void pull_flush(struct pull *pull);
+/* Tell the sender that it may remove its file. */
+void pull_note_success(struct pull *pull, int32_t ndx);
+/* Bits of the peer's and of the list's errors so far. */
+int pull_io_error(struct pull *pull);
+
+/* --- between the two files --- */
+
+enum transfer_state { TRANSFER_ASKED, TRANSFER_REDO };
+
+/* One file that has been asked for. */
+struct transfer {
+	struct transfer *next;      /* in the order of the requests */
+	int32_t ndx;
+	enum transfer_state state;
+	bool in_second_phase;       /* asked for after the first phase's end */
+	struct file_job job;
+	struct decide_rules rules;
+	struct sum_head head;       /* of the request */
+};
+
+struct pull {
+	struct local *local;
+	struct session *session;
+	struct flist_receiver *receiver;
+	pthread_t reader;
+
+	pthread_mutex_t out_lock;       /* whoever writes; also the order of `asked` is that of the requests */
+	pthread_mutex_t lock;           /* the rest */
+	pthread_cond_t changed;
+	struct transfer *asked, **asked_end;
+	struct transfer *wrong;         /* to be asked for again */
+	bool reading;                   /* the reading thread has taken the connection over */
+	int32_t lists;                  /* lists that have arrived, the first included */
+	bool phase_zero_done;           /* main thread: said so */
+	int32_t echoes;                 /* DONEs of the sender so far */
+	bool lists_complete;
+	uint64_t list_bytes;            /* of all lists */
+	bool last_done, goodbye_read;
+	struct peer_stats peer;
+	atomic_int io_error;
+
+	/* reading thread only */
+	struct token_reader *tokens;
+	struct file_digest *digest;
+};
+
+/* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */
+struct transfer *pull_take(struct pull *pull, int32_t ndx);
+/* The sender has said that there will be no reply. */
+void pull_refused(struct pull *pull, int32_t ndx);
+/* Everything that is still open, of the first phase or at all, has no reply. */
+void pull_all_refused(struct pull *pull, bool first_phase);
+/* Ask once more, for the whole file; the main thread does it soon. */
+void pull_came_wrong(struct pull *pull, struct transfer *transfer);
+/* The file's fate is known. Frees the transfer. */
+void pull_settle(struct pull *pull, struct transfer *transfer, bool good);
+
+void *pull_read(void *pull_void);
+/* The handler of wire_set_message_handler; context: the struct pull. */
+void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length);
+
+/* The content of a requested file, as job_receive wants it (reading thread). */
+struct incoming {
+	struct pull *pull;
+	struct sum_head head;
+	int basis_fd;
+	bool read;               /* the stream has been read to the end of the file */
+	bool wrong_digest;
+};
+/* Tokens of the stream into `to` (-1: nowhere). false: the file is not good; what is wrong with writing has been said. */
+bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place);
+
+#endif

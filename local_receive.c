@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The reading thread of a pull: lists, contents, messages, the goodbye (protocol/03 1.3 and 1.5). */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "delta/patch.h"
+#include "lib/exit.h"
+#include "local_pull.h"
+
+/* --- one file --- */
+
+bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
+{
+	struct pull *pull = incoming->pull;
+	const struct options *options = job->local->options;
+	struct patch_outcome outcome;
+	const struct patch_request request = {
+		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .head = &incoming->head,
+		.basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
+		.sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
+	};
+
+	patch_file(&request, &outcome);
+	incoming->read = true;
+	/* Older digests are seeded, and not for people's eyes. */
+	job->digest_length = pull->session->protocol < 30 ? 0 : outcome.digest_length;
+	digest_for_people(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
+	job->copied = outcome.literal;
+	job->matched = outcome.matched;
+	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;
+	if (outcome.result == PATCH_WRITE_FAILED)
+		job_write_failed(job, outcome.error);
+	return outcome.result == PATCH_OK;
+}
+
+/* The digest did not agree: once the file is asked for again (protocol/03 7.3). */
+static void say_unverified(struct transfer *transfer, bool is_last)
+{
+	struct file_job *job = &transfer->job;
+	struct strbuf path = STRBUF_INIT;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update discarded%s.",
+		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), is_last ? "" : " (will try again)");
+	strbuf_free(&path);
+}
+
+static void receive_file(struct pull *pull, struct transfer *transfer)
+{
+	struct file_job *job = &transfer->job;
+	struct incoming incoming = { .pull = pull, .basis_fd = -1 };
+
+	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
+	if (incoming.head.count)
+		incoming.basis_fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	job->incoming = &incoming;
+	job->counts = &job->task->received;
+	job_show_live(job);
+	bool good = job_receive(job);
+
+	atomic_store(&job->task->live_index, 0);
+	if (!incoming.read)
+		incoming_fill(&incoming, job, -1, false);
+	if (incoming.basis_fd >= 0)
+		close(incoming.basis_fd);
+	job->incoming = NULL;
+	if (!good && incoming.wrong_digest && transfer->state != TRANSFER_REDO) {
+		say_unverified(transfer, false);
+		pull_came_wrong(pull, transfer);
+		return;
+	}
+	if (!good && incoming.wrong_digest)
+		say_unverified(transfer, true);
+	if (good)
+		pull_note_success(pull, transfer->ndx);
+	pull_settle(pull, transfer, good);
+}
+
+static void receive_item(struct pull *pull, int32_t ndx)
+{
+	struct session *session = pull->session;
+	struct item_attrs *item = xcalloc(1, sizeof *item);
+
+	request_read_attrs(session, item);
+	if (item->flags & ITEM_TRANSFER) {
+		struct transfer *transfer = pull_take(pull, ndx);
+
+		if (!transfer)
+			die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
+		receive_file(pull, transfer);
+	}
+	free(item);
+}
+
+/* --- messages --- */
+
+static enum log_kind kind_of(enum message_code code)
+{
+	switch (code) {
+	case MSG_INFO:
+		return L_INFO;
+	case MSG_WARNING:
+		return L_WARNING;
+	case MSG_ERROR_XFER:
+		return L_ERROR_XFER;
+	default:
+		return L_ERROR;
+	}
+}
+
+static noreturn void follow_exit(const uint8_t *payload, size_t length)
+{
+	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
+
+	exit_set_quiet(length == 4 && code);
+	exit_with(code ? code : EXIT_STREAMIO);
+}
+
+void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length)
+{
+	struct pull *pull = pull_void;
+
+	switch (code) {
+	case MSG_INFO:
+	case MSG_WARNING:
+	case MSG_ERROR_XFER:
+	case MSG_ERROR:
+		log_msg(kind_of(code), "%.*s", (int)length, (const char *)payload);
+		break;
+	case MSG_IO_ERROR:
+		atomic_fetch_or(&pull->io_error, wire_message_int(payload) & 7);
+		break;
+	case MSG_NO_SEND:
+		pull_refused(pull, wire_message_int(payload));
+		break;
+	case MSG_ERROR_EXIT:
+		follow_exit(payload, length);
+	default:
+		break;
+	}
+}
+
+/* --- the stream --- */
+
+static void announce(struct pull *pull, bool *fact)
+{
+	pthread_mutex_lock(&pull->lock);
+	*fact = true;
+	pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+static void read_stats(struct pull *pull)
+{
+	struct wire *wire = pull->session->wire;
+	struct peer_stats *peer = &pull->peer;
+
+	peer->read = wire_read_vlong30(wire, 3);
+	peer->written = wire_read_vlong30(wire, 3);
+	peer->total_size = wire_read_vlong30(wire, 3);
+	if (pull->session->protocol < 29)
+		return;
+	peer->build_ms = wire_read_vlong30(wire, 3);
+	peer->transfer_ms = wire_read_vlong30(wire, 3);
+}
+
+/* Is this DONE the sender's last before the statistics? */
+static bool is_last_done(struct pull *pull)
+{
+	const struct session *session = pull->session;
+	int phases = session->protocol >= 29 ? 2 : 1;
+
+	pull->echoes++;
+	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */
+	if (!session->inc_recurse)
+		pull_all_refused(pull, pull->echoes == 1);
+	if (session->inc_recurse && !pull->lists_complete)
+		return false;
+	return pull->echoes == (session->inc_recurse ? pull->lists : 1) + phases;
+}
+
+static void receive_list(struct pull *pull, int32_t ndx)
+{
+	uint64_t before = wire_bytes_read(pull->session->wire);
+
+	flist_receive_next(pull->receiver, ndx);
+	pull->list_bytes += wire_bytes_read(pull->session->wire) - before;
+	if (ndx == NDX_FLIST_EOF)
+		pull->lists_complete = true;
+	else
+		pull->lists++;
+}
+
+static int32_t read_index(struct pull *pull)
+{
+	struct session *session = pull->session;
+	int32_t ndx = wire_read_ndx(session->wire);
+
+	while (ndx == NDX_DEL_STATS && session->protocol >= 31) {
+		delete_stats_read(session);
+		ndx = wire_read_ndx(session->wire);
+	}
+	return ndx;
+}
+
+static void say_goodbye(struct pull *pull)
+{
+	if (!pull->session->is_server)
+		read_stats(pull);
+	announce(pull, &pull->last_done);
+	if (pull->session->protocol < 31)
+		return;
+	if (read_index(pull) != NDX_DONE)
+		die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run [receiver]");
+	announce(pull, &pull->goodbye_read);
+}
+
+void *pull_read(void *pull_void)
+{
+	struct pull *pull = pull_void;
+
+	wire_split(pull->session->wire);
+	pull->tokens = token_reader_new(pull->session);
+	pull->digest = file_digest_new();
+	announce(pull, &pull->reading);
+	for (;;) {
+		int32_t ndx = read_index(pull);
+
+		if (ndx == NDX_DONE) {
+			if (is_last_done(pull))
+				break;
+		} else if (ndx == NDX_FLIST_EOF || ndx <= NDX_FLIST_OFFSET) {
+			receive_list(pull, ndx);
+		} else if (ndx < 0) {
+			die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
+		} else {
+			receive_item(pull, ndx);
+		}
+	}
+	say_goodbye(pull);
+	token_reader_free(pull->tokens);
+	file_digest_free(pull->digest);
+	return NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Host specifications: what of an operand names a machine, and what is its path there (protocol/06 section 6). */
+#ifndef REMOTE_H
+#define REMOTE_H
+
+#include <stdbool.h>
+
+/* A remote operand taken apart. The strings are malloc'ed. */
+struct remote {
+	enum { REMOTE_SHELL, REMOTE_DAEMON, REMOTE_DAEMON_OVER_SHELL } kind;
+	char *user;         /* NULL: none given; "" is one, too */
+	char *host;         /* without brackets; "": left out, as in ":path" and "::module" */
+	int port;           /* 0: the default */
+	char *path;         /* of a shell: as typed behind the colon; of a daemon: "module/path", "" lists modules */
+};
+
+/*
+ * "host:path", "user@host::module/path", "rsync://user@host:port/module/path", hosts in brackets. False: a local path, and
+ * *remote is untouched. Whether a daemon is reached over a remote shell is not in the operand: kind is never
+ * REMOTE_DAEMON_OVER_SHELL here.
+ */
+bool remote_parse(struct remote *remote, const char *operand);
+void remote_free(struct remote *remote);
+
+#endif

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""rsync-huai and stock rsync pull the same from stock servers: result tree, exit code and output agree.
+
+The jobs are those of test_matrix.py that this build has the options for; what it refuses is refused with exit code 4.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+
+import pytest
+
+import harness
+import test_matrix
+import trees
+
+PROTOCOLS = test_matrix.PROTOCOLS
+# Lines that are ours on purpose: DEL is escaped, another member of a hard-link group comes first, what a connection tells at -vv.
+DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^Setting --timeout|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
+                       rb"^removing duplicate name|^total: matches", re.M)
+# Options that are not built yet, on the receiving side.
+REFUSED = ("--append", "--append-verify", "-ab", "--partial-dir=.part", "--delay-updates", "-ay", "--compare-dest=../basis",
+           "--copy-dest=../basis", "--link-dest=../basis", "-aim", "-aKi", "--munge-links")
+LEFT_OUT = {
+    "digest-none": "both refuse it, and each says so from its own end",
+    "ignore-existing": "stock goes on below a file that stands where a directory should be",
+    "delete-max": "which of the surplus names go first",
+    "archive-info": "the running count of the list below protocol 30",
+    "cvs-exclude-delete": "stock daemons refuse a .cvsignore that is a symlink of another user",
+}
+
+
+def is_refused(case):
+    return any(word in REFUSED for word in case.options.split())
+
+
+def jobs():
+    for number, case in enumerate(test_matrix.CASES):
+        if case.name in LEFT_OUT or is_refused(case) or "iconv" in case.options:
+            continue
+        for turn, served in enumerate(("plain", "shell")):
+            if served not in case.served:
+                continue
+            older = max(PROTOCOLS[(number + turn) % (len(PROTOCOLS) - 1)], case.since)
+            for protocol in PROTOCOLS if case.core else (older, PROTOCOLS[-1]):
+                # Names that an old list has before "." make stock forget that it has just made the destination.
+                if protocol < case.since or (case.name == "odd-names" and protocol < 29):
+                    continue
+                marks = [pytest.mark.core] if case.core and protocol in (28, 32) and served == "plain" else []
+                yield pytest.param(case, served, protocol, id=f"{case.name}-{served}-{protocol}", marks=marks)
+
+
+@pytest.fixture(scope="module")
+def site(workspace):
+    top = os.path.join(workspace, "pulls")
+    os.mkdir(top)
+    result = test_matrix.Site(top)
+    os.mkdir(os.path.join(top, "stock"))
+    with harness.Daemon(harness.STOCK, result.config(ours=False), os.path.join(top, "stock")) as result.stock:
+        yield result
+
+
+def without_differences(result):
+    for stream in ("stdout", "stderr"):
+        lines = getattr(result, stream).split(b"\n")
+        setattr(result, stream, b"\n".join(line for line in lines if not DIFFERENT.search(line)))
+    return result
+
+
+def compare(site, place, case, served, protocol):
+    os.mkdir(place)
+    try:
+        pulls = []
+        for program, name in ((harness.STOCK, "stock"), (harness.HUAI, "ours")):
+            words = test_matrix.command(site, case, served, protocol, site.stock, harness.STOCK)
+            words[0] = program
+            result, tree = test_matrix.pull(site, place, case, words, name)
+            pulls += [without_differences(result), tree]
+        return test_matrix.report(*pulls, False, site.stock.log, (harness.HUAI, harness.STOCK))
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def pulls(request, site):
+    selected = [item.callspec for item in request.session.items if item.originalname == "test_pull_is_the_same_as_stock_makes_it"]
+    executor = concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1))
+    yield {spec.id: executor.submit(compare, site, os.path.join(site.top, f"pull-{number}"), **spec.params)
+           for number, spec in enumerate(selected)}
+    executor.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("case, served, protocol", jobs())
+def test_pull_is_the_same_as_stock_makes_it(request, pulls, case, served, protocol):
+    difference = pulls[request.node.callspec.id].result()
+    if difference:
+        pytest.fail(difference, pytrace=False)
+
+
+@pytest.mark.parametrize("case", [case for case in test_matrix.CASES if is_refused(case)], ids=lambda case: case.name)
+def test_what_cannot_be_received_is_refused(site, place, case):
+    words = test_matrix.command(site, case, "plain", 32, site.stock, harness.STOCK)
+    words[0] = harness.HUAI
+    result = harness.run(*words, cwd=place)
+    assert result.code == 4 and b"not supported by this build" in result.stderr, result.text
+    assert os.listdir(place) == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_pull_from_our_own_daemon(site, place, protocol):
+    config = site.config(ours=True)
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        for served in ("plain", "layout2", "snapshot2"):
+            left = []
+            for program in (harness.STOCK, harness.HUAI):
+                target = os.path.join(place, "left")
+                result = harness.run(program, f"--protocol={protocol}", "-aH", daemon.url(served + "/"), target)
+                assert result.code == 0, result.text
+                left.append(trees.describe(target))
+                shutil.rmtree(target)
+            assert trees.differences(*left) == []
