@@ -21,6 +21,7 @@
 
 #define THREADS_LEAST 2
 #define THREADS_MOST 8
+#define WORTH_RESERVING (1 << 20) /* so many bytes take longer to get than a thread to start */
 
 /* --- the tree and the file --- */
 
@@ -192,6 +193,16 @@ static void adjust(void *maker_void, struct entry *entry)
 		entry->mode = (uint16_t)chmod_apply(maker->options->chmod, entry->mode);
 }
 
+/* The new snapshot will be about as large as the old one. Digests may take hours, that would be early. */
+static void reserve(void *maker_void)
+{
+	struct maker *maker = maker_void;
+	uint64_t bytes = attr_snapshot_facts(maker->old)->file_size;
+
+	if (bytes >= WORTH_RESERVING && !maker->options->dry_run && !maker->image->digests)
+		attr_snapshot_reserve(maker->image, maker->options->attr_snapshot, bytes);
+}
+
 static void set_scan_options(struct maker *maker, int thread)
 {
 	const struct options *options = maker->options;
@@ -234,6 +245,7 @@ static void set_up_scan(struct maker *maker)
 	/* Only rules of merge files depend on where in the tree the scan is; and with them a refresh has to read more. */
 	list = make_rules_list(maker->rules, 0);
 	scan->enter = list && filter_has_merges(list) ? enter : NULL;
+	scan->looked = reserve;
 	scan->adjust = maker->options->chmod && !maker->after_run ? adjust : NULL;
 	scan->context = maker;
 	scan->done = &maker->done;

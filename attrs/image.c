@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs/snapshot_room.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
@@ -43,6 +44,7 @@ void image_free(struct image *image)
 	vec_free(&image->dirs);
 	vec_free(&image->digest_list);
 	entries_free(&image->root);
+	snapshot_room_free(image->room);
 	free(image->root_path);
 	free(image->options);
 	free(image);

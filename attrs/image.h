@@ -42,6 +42,7 @@ struct image {
 	bool followed_links;
 	bool has_atimes;                /* store them; a view without atimes counts as 0 */
 	unsigned digests;               /* enum attr_digest: which to store */
+	struct snapshot_room *room;     /* attr_snapshot_reserve */
 	VEC(struct image_digest) digest_list; /* of built entries, by side->digest - 1; views bring their own */
 };
 
@@ -77,6 +78,9 @@ uint64_t image_count(const struct image *image);
  */
 int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,
 			struct strbuf *why);
+/* The image will soon be written over `path`, and need about so many bytes: a thread begins to get room for them, which the
+ * writing then has. Where that cannot be had nothing happens. */
+void attr_snapshot_reserve(struct image *image, const char *path, uint64_t bytes);
 /* The same bytes in memory, aligned to 64; free() them. For tests. */
 void *attr_snapshot_write_memory(const struct image *image, uint64_t generation, struct fs_ids *ids, size_t *length);
 

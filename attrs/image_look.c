@@ -25,12 +25,23 @@ static const struct entry *entry_of_dir(const struct attr_snapshot *old, uint32_
 	return &view->items[facts.parent_entry];
 }
 
+static bool is_same(const struct snapshot_dir_facts *facts, const struct fs_stat *st)
+{
+	return S_ISDIR(st->mode) && facts->dev == st->dev && facts->ino == st->ino;
+}
+
 bool image_is_same_dir(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
 {
 	struct snapshot_dir_facts facts;
 
 	attr_snapshot_dir(old, dir, &facts);
-	return S_ISDIR(st->mode) && facts.dev == st->dev && facts.ino == st->ino;
+	return is_same(&facts, st);
+}
+
+static bool has_changed(const struct snapshot_dir_facts *facts, const struct entry *entry, const struct fs_stat *st)
+{
+	return facts->error || !is_same(facts, st) || facts->ctime != st->ctime || facts->ctime_nsec != st->ctime_nsec ||
+	       entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
 }
 
 bool image_dir_has_changed(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
@@ -40,8 +51,7 @@ bool image_dir_has_changed(const struct attr_snapshot *old, uint32_t dir, const 
 	const struct entry *entry = entry_of_dir(old, dir, &view);
 
 	attr_snapshot_dir(old, dir, &facts);
-	return facts.error || !image_is_same_dir(old, dir, st) || facts.ctime != st->ctime ||
-	       facts.ctime_nsec != st->ctime_nsec || entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
+	return has_changed(&facts, entry, st);
 }
 
 struct entry image_fresh_entry(const struct image_scan *scan, const struct entry *entry, const struct fs_stat *st,
@@ -115,12 +125,25 @@ static int go_to(struct way *way, const struct looking *looking, uint32_t dir)
 	return level.fd;
 }
 
-/* Compare the directories in directory `dir` with what their names stand for. */
+/* Compare a directory with what its name in directory dir_fd stands for. Mount points differ in any case. */
+static bool is_as_it_was(const struct looking *looking, int dir_fd, uint64_t dev, const char *name, const struct entry *entry)
+{
+	struct snapshot_dir_facts facts;
+	struct fs_stat st;
+
+	attr_snapshot_dir(looking->old, entry->dir, &facts);
+	if (fs_lstat_at(dir_fd, name, &st) < 0 || st.dev != dev || has_changed(&facts, entry, &st))
+		return false;
+	struct entry fresh = image_fresh_entry(looking->scan, entry, &st, dev);
+
+	return image_is_same_entry(entry, &fresh);
+}
+
+/* Compare the directories in directory `dir`. */
 static void look_below(const struct looking *looking, uint32_t dir, struct way *way)
 {
 	struct snapshot_dir_facts facts;
 	struct entries view;
-	struct fs_stat st;
 
 	attr_snapshot_dir(looking->old, dir, &facts);
 	attr_snapshot_view(looking->old, dir, &view);
@@ -129,12 +152,7 @@ static void look_below(const struct looking *looking, uint32_t dir, struct way *
 	for (uint32_t i = facts.leading; fd >= 0 && i < view.count; i++) {
 		const struct entry *entry = &view.items[i];
 
-		if (fs_lstat_at(fd, entry_name(&view, entry), &st) < 0 || st.dev != facts.dev ||
-		    image_dir_has_changed(looking->old, entry->dir, &st))
-			continue;
-		struct entry fresh = image_fresh_entry(looking->scan, entry, &st, facts.dev);
-
-		looking->whole[entry->dir] = image_is_same_entry(entry, &fresh);
+		looking->whole[entry->dir] = is_as_it_was(looking, fd, facts.dev, entry_name(&view, entry), entry);
 	}
 }
 

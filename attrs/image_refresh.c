@@ -52,32 +52,26 @@ static uint32_t leading_of(const struct attr_snapshot *old, uint32_t dir)
 }
 
 /* With the lock held: directory `number` is what it was. */
-static void put_view(struct image_crew *crew, uint32_t number, uint32_t old)
+static void put_view(struct image_crew *crew, uint32_t number, uint32_t old, const struct snapshot_dir_facts *facts)
 {
 	struct image_dir *dir = crew->image->dirs.items[number];
-	struct snapshot_dir_facts facts;
 
-	attr_snapshot_dir(crew->old, old, &facts);
 	attr_snapshot_view(crew->old, old, &dir->entries);
-	dir->error = facts.error;
-	dir->dev = facts.dev;
-	dir->ino = facts.ino;
-	dir->ctime = facts.ctime;
-	dir->ctime_nsec = facts.ctime_nsec;
+	dir->error = facts->error;
+	dir->dev = facts->dev;
+	dir->ino = facts->ino;
+	dir->ctime = facts->ctime;
+	dir->ctime_nsec = facts->ctime_nsec;
 	image_mark_mount(crew->image, dir);
 	crew->kept[old] = 1;
 	image_count_done(crew->scan, dir->entries.count);
 }
 
-/* With the numbers in the image of the old directories from `first` on, up to the parent of this one: its number. */
-static uint32_t number_of_child(const struct image_crew *crew, const uint32_t *numbers, uint32_t first, uint32_t child)
+static uint32_t number_of_child(const struct image *image, uint32_t parent_number, const struct snapshot_dir_facts *child)
 {
-	struct snapshot_dir_facts facts;
+	const struct image_dir *parent = image->dirs.items[parent_number];
 
-	attr_snapshot_dir(crew->old, child, &facts);
-	const struct image_dir *parent = crew->image->dirs.items[numbers[facts.parent - first]];
-
-	return parent->first_child + facts.parent_entry - (parent->entries.count - parent->child_count);
+	return parent->first_child + child->parent_entry - (parent->entries.count - parent->child_count);
 }
 
 /* With the lock held: so is everything below it. */
@@ -86,12 +80,13 @@ static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
 	struct snapshot_dir_facts facts;
 
 	attr_snapshot_dir(crew->old, old, &facts);
-	uint32_t count = facts.subtree_end - old;
+	uint32_t count = facts.subtree_end - old; /* numbers: of the old directories from `old` on, in the image */
 	uint32_t *numbers = xcalloc(count, sizeof *numbers);
 
 	for (uint32_t i = 0; i < count; i++) {
-		numbers[i] = i ? number_of_child(crew, numbers, old, old + i) : number;
-		put_view(crew, numbers[i], old + i);
+		attr_snapshot_dir(crew->old, old + i, &facts);
+		numbers[i] = i ? number_of_child(crew->image, numbers[facts.parent - old], &facts) : number;
+		put_view(crew, numbers[i], old + i, &facts);
 		image_add_children(crew->image, numbers[i]);
 	}
 	free(numbers);
@@ -325,20 +320,21 @@ static bool keep_dir(struct image_worker *worker, const struct image_task *task)
 {
 	struct image_crew *crew = worker->crew;
 	struct entries view, copy;
-	uint32_t leading = leading_of(crew->old, task->old);
+	struct snapshot_dir_facts facts;
 
+	attr_snapshot_dir(crew->old, task->old, &facts);
 	entries_init(&copy);
 	attr_snapshot_view(crew->old, task->old, &view);
 	if (crew->paths && !leads_on(crew, task, &view))
 		return false;
-	enum verdict verdict = look_at_children(worker, task, &view, leading);
+	enum verdict verdict = look_at_children(worker, task, &view, facts.leading);
 
 	if (verdict == UNFIT)
 		return false;
 	if (verdict == DIFFERENT)
-		copy_with_children(worker, task, &view, leading, &copy);
+		copy_with_children(worker, task, &view, facts.leading, &copy);
 	pthread_mutex_lock(&crew->lock);
-	put_view(crew, task->dir, task->old);
+	put_view(crew, task->dir, task->old, &facts);
 	if (verdict == DIFFERENT)
 		crew->image->dirs.items[task->dir]->entries = copy;
 	image_add_children(crew->image, task->dir);
@@ -409,6 +405,8 @@ int image_refresh_dirs(struct image *image, const struct image_scan *scan, const
 	image_crew_init(&crew, image, scan);
 	crew.read_below = scan->enter != NULL;
 	crew.whole = root.old == IMAGE_NO_OLD ? NULL : image_find_whole(scan, old);
+	if (scan->looked)
+		scan->looked(scan->context);
 	int result = run_refresh(&crew, &root, old, reread);
 
 	if (result == 0)

@@ -36,6 +36,9 @@ struct image_scan {
 	void (*enter)(void *context, int thread, const char *transfer_dir);
 	/* Called in any thread with every built entry (--chmod and the like). NULL: nothing to do. */
 	void (*adjust)(void *context, struct entry *entry);
+	/* Called in the calling thread when image_refresh_dirs has looked at all that may be unchanged, which is most of its
+	 * work: what is left does not keep all processors busy. NULL: nothing to do. */
+	void (*looked)(void *context);
 	void *context;
 	_Atomic uint64_t *done;           /* entries so far, for progress (digests: files read); NULL: nobody wants to know */
 	atomic_bool *stop;                /* set: give up soon (ECANCELED); may be NULL */

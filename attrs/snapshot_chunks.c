@@ -48,11 +48,6 @@ static void put_devices(const struct snapshot_layout *layout, struct snapshot_ou
 	output_put(out, layout->devices.items, devices_length(layout));
 }
 
-static uint64_t owners_length(const struct snapshot_layout *layout)
-{
-	return layout->owners.length;
-}
-
 static void put_owners(const struct snapshot_layout *layout, struct snapshot_output *out)
 {
 	output_put(out, layout->owners.data, layout->owners.length);
@@ -394,20 +389,19 @@ static void put_md5(const struct snapshot_layout *layout, struct snapshot_output
 
 /* --- all of them --- */
 
-/* In the order of the file. Those that a reader can do without are left out when they are empty. */
+/* In the order of the file, before the owners. Those that a reader can do without are left out when they are empty. */
 static const struct chunk_kind {
 	const char *tag;
 	uint32_t flags;
 	uint64_t (*length)(const struct snapshot_layout *layout);
 	void (*put)(const struct snapshot_layout *layout, struct snapshot_output *out);
-} kinds[SNAPSHOT_CHUNK_KINDS] = {
+} kinds[SNAPSHOT_CHUNK_KINDS - 1] = {
 	{ SNAPSHOT_TAG_FACTS, SNAPSHOT_REQUIRED, facts_length, put_facts },
 	{ SNAPSHOT_TAG_DIRS, SNAPSHOT_REQUIRED, dirs_length, put_dirs },
 	{ SNAPSHOT_TAG_ENTRIES, SNAPSHOT_REQUIRED, entries_length, put_entries },
 	{ SNAPSHOT_TAG_SIDES, SNAPSHOT_REQUIRED, sides_length, put_sides },
 	{ SNAPSHOT_TAG_NAMES, SNAPSHOT_REQUIRED, names_length, put_names },
 	{ SNAPSHOT_TAG_DEVICES, SNAPSHOT_REQUIRED, devices_length, put_devices },
-	{ SNAPSHOT_TAG_OWNERS, 0, owners_length, put_owners },
 	{ SNAPSHOT_TAG_ATIMES, 0, atimes_length, put_atimes },
 	{ SNAPSHOT_TAG_ORIGINS, 0, origins_length, put_origins },
 	{ SNAPSHOT_TAG_XXH128, 0, xxh128_length, put_xxh128 },
@@ -431,12 +425,13 @@ void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_lay
 	memset(front, 0, sizeof *front);
 	memcpy(header->magic, SNAPSHOT_MAGIC, sizeof header->magic);
 	header->version = SNAPSHOT_VERSION;
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS; i++)
+	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++)
 		header->chunk_count += is_wanted(&kinds[i], layout);
-	header->file_size = snapshot_front_length(front);
+	/* The owners may be added. */
+	header->file_size = snapshot_front_length(front) + sizeof *front->chunks;
 	struct snapshot_chunk *chunk = front->chunks;
 
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS; i++) {
+	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++) {
 		if (!is_wanted(&kinds[i], layout))
 			continue;
 		memcpy(chunk->tag, kinds[i].tag, strlen(kinds[i].tag));
@@ -449,55 +444,82 @@ void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_lay
 }
 
 struct writing {
-	const struct snapshot_layout *layout;
+	struct snapshot_layout *layout;
 	const struct snapshot_target *target;
 	struct snapshot_front *front;
-	const struct chunk_kind *kinds[SNAPSHOT_CHUNK_KINDS]; /* of the front's chunks */
+	/* What puts each of the front's chunks. */
+	void (*put[SNAPSHOT_CHUNK_KINDS])(const struct snapshot_layout *layout, struct snapshot_output *out);
 	int error;
 };
 
-static void write_chunks(struct writing *writing)
+static void write_chunk(struct writing *writing, uint32_t number)
 {
-	const struct snapshot_front *front = writing->front;
+	struct snapshot_output *out;
 
-	for (uint32_t i = 0; i < front->header.chunk_count && !writing->error; i++) {
-		struct snapshot_output *out = output_new(writing->target, front->chunks[i].offset);
-
-		writing->kinds[i]->put(writing->layout, out);
-		writing->error = output_end(out);
-		output_free(out);
-	}
+	if (writing->error)
+		return;
+	out = output_new(writing->target, writing->front->chunks[number].offset);
+	writing->put[number](writing->layout, out);
+	writing->error = output_end(out);
+	output_free(out);
 }
 
-static void sum_chunk(struct writing *writing, int number)
+static void sum_chunk(const struct writing *writing, uint32_t number)
 {
 	struct snapshot_output *out = output_new(NULL, 0);
 
-	writing->kinds[number]->put(writing->layout, out);
+	writing->put[number](writing->layout, out);
 	output_end(out);
 	writing->front->chunks[number].sum = output_sum(out);
 	output_free(out);
 }
 
-/* One thread writes, because the kernel lets only one write to a file; what the chunks hold is cheap to say twice. */
-static void write_or_sum(void *writing, int number)
+/*
+ * One thread writes, because the kernel lets only one write to a file; what the chunks hold is cheap to say twice. The first
+ * chunk, the facts, comes later: it needs what is counted here.
+ */
+static void write_or_sum(void *writing_void, int number)
 {
-	if (number)
-		sum_chunk(writing, number - 1);
+	struct writing *writing = writing_void;
+
+	if (number == 0)
+		for (uint32_t i = 1; i < writing->front->header.chunk_count; i++)
+			write_chunk(writing, i);
+	else if (number == 1)
+		snapshot_layout_count(writing->layout);
 	else
-		write_chunks(writing);
+		sum_chunk(writing, (uint32_t)number - 1);
 }
 
-int snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout,
-			  const struct snapshot_target *target)
+static void add_owners(struct writing *writing)
+{
+	struct snapshot_header *header = &writing->front->header;
+	struct snapshot_chunk *chunk = &writing->front->chunks[header->chunk_count];
+
+	if (!writing->layout->owners.length)
+		return;
+	memcpy(chunk->tag, SNAPSHOT_TAG_OWNERS, strlen(SNAPSHOT_TAG_OWNERS));
+	chunk->offset = aligned(header->file_size);
+	chunk->length = writing->layout->owners.length;
+	header->file_size = chunk->offset + chunk->length;
+	writing->put[header->chunk_count] = put_owners;
+	write_chunk(writing, header->chunk_count);
+	sum_chunk(writing, header->chunk_count);
+	header->chunk_count++;
+}
+
+int snapshot_chunks_write(struct snapshot_front *front, struct snapshot_layout *layout, const struct snapshot_target *target)
 {
 	struct writing writing = { .layout = layout, .target = target, .front = front };
 	int count = 0, threads = front->header.file_size < SHARED_SIZE ? 1 : THREADS;
 
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS; i++)
+	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++)
 		if (is_wanted(&kinds[i], layout))
-			writing.kinds[count++] = &kinds[i];
+			writing.put[count++] = kinds[i].put;
 	threads_share(threads, count + 1, write_or_sum, &writing);
+	write_chunk(&writing, 0);
+	sum_chunk(&writing, 0);
+	add_owners(&writing);
 	front->header.sum = XXH3_64bits(front, snapshot_front_length(front));
 	if (!writing.error)
 		return 0;

@@ -19,11 +19,10 @@ static inline size_t snapshot_front_length(const struct snapshot_front *front)
 	return sizeof front->header + front->header.chunk_count * sizeof *front->chunks;
 }
 
-/* Places and sizes, as yet without sums. */
+/* Places and sizes, as yet without sums and without the owners, which will come after all that is planned. */
 void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_layout *layout);
-/* Write every chunk to its place, and sum it up in another thread if that is worth it; then the front is complete. What lies
- * between the chunks is left as it is: zeros. 0, or -1 with errno. */
-int snapshot_chunks_write(struct snapshot_front *front, const struct snapshot_layout *layout,
-			  const struct snapshot_target *target);
+/* Write every chunk to its place; where that is worth it, another thread counts what the layout has not yet counted, and sums
+ * up. Then the front is complete. What lies between the chunks is left as it is: zeros. 0, or -1 with errno. */
+int snapshot_chunks_write(struct snapshot_front *front, struct snapshot_layout *layout, const struct snapshot_target *target);
 
 #endif

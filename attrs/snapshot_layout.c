@@ -21,35 +21,6 @@
 #define SHARED_DIRS 1000 /* so many directories are worth further threads */
 enum { SHARES = 16, THREADS_MOST = 4 };
 
-/* Ids of users or of groups that entries have. Neighbours mostly have the same. */
-struct id_set {
-	struct hashmap map;
-	VEC(uint32_t) ids;
-	uint32_t last;
-};
-
-static void add_id(struct id_set *set, uint32_t id)
-{
-	bool inserted;
-
-	set->last = id;
-	hashmap_put(&set->map, id, 0, 0, &inserted);
-	if (inserted)
-		vec_push(&set->ids, id);
-}
-
-static inline void note_id(struct id_set *set, uint32_t id)
-{
-	if (id != set->last || !set->ids.count)
-		add_id(set, id);
-}
-
-static void id_set_free(struct id_set *set)
-{
-	hashmap_free(&set->map);
-	vec_free(&set->ids);
-}
-
 /* Number the directories depth first: those of one directory in order, each with everything below it before the next. */
 static void order_dirs(struct snapshot_layout *layout)
 {
@@ -80,27 +51,7 @@ static void order_dirs(struct snapshot_layout *layout)
 	}
 }
 
-/* --- what each directory needs, counted by several threads --- */
-
-/* What the entries of a range of directories have in common. */
-struct share {
-	uint32_t first, end;
-	struct id_set users, groups;
-	uint64_t content_bytes;
-};
-
-struct counting {
-	struct snapshot_layout *layout;
-	struct share shares[SHARES];
-};
-
-static void count_entry(struct share *share, const struct entry *entry)
-{
-	note_id(&share->users, entry->uid);
-	note_id(&share->groups, entry->gid);
-	if (entry_is_regular(entry))
-		share->content_bytes += entry->size;
-}
+/* --- what each directory needs, found out by several threads --- */
 
 static uint32_t target_length(const struct entries *list, const struct entry *entry)
 {
@@ -110,7 +61,7 @@ static uint32_t target_length(const struct entries *list, const struct entry *en
 }
 
 /* For now its record says how many bytes and side records it has, not where they begin. Those of a view lie as they will. */
-static void count_parts(struct snapshot_dir *record, const struct entries *list)
+static void measure_dir(struct snapshot_dir *record, const struct entries *list)
 {
 	if (list->snapshot) {
 		record->names = list->pool_used;
@@ -127,48 +78,18 @@ static void count_parts(struct snapshot_dir *record, const struct entries *list)
 	}
 }
 
-static void count_share(void *counting_void, int number)
+static void measure_share(void *layout_void, int number)
 {
-	struct counting *counting = counting_void;
-	struct share *share = &counting->shares[number];
-	struct share local = *share; /* neighbours of other threads would get into its way */
+	struct snapshot_layout *layout = layout_void;
+	uint64_t dirs = layout->dir_count, share = (uint64_t)number;
 
-	for (uint32_t i = local.first; i < local.end; i++) {
-		const struct entries *list = &counting->layout->order[i]->entries;
-
-		for (uint32_t j = 0; j < list->count; j++)
-			count_entry(&local, &list->items[j]);
-		count_parts(&counting->layout->dirs[i], list);
-	}
-	*share = local;
+	for (uint64_t i = dirs * share / SHARES; i < dirs * (share + 1) / SHARES; i++)
+		measure_dir(&layout->dirs[i], &layout->order[i]->entries);
 }
 
-static void add_ids(struct id_set *all, struct id_set *some)
+static void measure_all(struct snapshot_layout *layout)
 {
-	for (size_t i = 0; i < some->ids.count; i++)
-		note_id(all, some->ids.items[i]);
-	id_set_free(some);
-}
-
-/* Everything into the first share. */
-static void count_all(struct counting *counting)
-{
-	struct snapshot_layout *layout = counting->layout;
-	struct share *all = counting->shares;
-	uint64_t dirs = layout->dir_count;
-
-	for (uint64_t i = 0; i < SHARES; i++) {
-		counting->shares[i].first = (uint32_t)(dirs * i / SHARES);
-		counting->shares[i].end = (uint32_t)(dirs * (i + 1) / SHARES);
-	}
-	threads_share(dirs < SHARED_DIRS ? 1 : threads_useful(THREADS_MOST), SHARES, count_share, counting);
-	for (struct share *share = all + 1; share < all + SHARES; share++) {
-		add_ids(&all->users, &share->users);
-		add_ids(&all->groups, &share->groups);
-		all->content_bytes += share->content_bytes;
-	}
-	count_entry(all, layout->image->root.items);
-	layout->content_bytes = all->content_bytes;
+	threads_share(layout->dir_count < SHARED_DIRS ? 1 : threads_useful(THREADS_MOST), SHARES, measure_share, layout);
 }
 
 /* --- where it stands --- */
@@ -220,33 +141,7 @@ static void place_all(struct snapshot_layout *layout)
 	hashmap_free(&devices);
 }
 
-/* --- owners and facts --- */
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
-
-	return first < second ? -1 : first > second;
-}
-
-static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool is_group, struct fs_ids *ids)
-{
-	static const char zeros[4];
-
-	qsort(set->ids.items, set->ids.count, sizeof *set->ids.items, compare_ids);
-	for (size_t i = 0; i < set->ids.count; i++) {
-		uint32_t id = set->ids.items[i];
-		const char *name = is_group ? fs_group_name(ids, id) : fs_user_name(ids, id);
-
-		if (!name || !*name)
-			continue;
-		struct snapshot_owner owner = { .id = id, .is_group = is_group, .length = (uint16_t)strlen(name) };
-
-		strbuf_add(&layout->owners, &owner, sizeof owner);
-		strbuf_add(&layout->owners, name, owner.length);
-		strbuf_add(&layout->owners, zeros, 4 - owner.length % 4U);
-	}
-}
+/* --- facts --- */
 
 static uint16_t text_length(const char *text)
 {
@@ -267,7 +162,6 @@ static void add_facts(struct snapshot_layout *layout, uint64_t generation)
 		.root_dev = image->root_dev,
 		.root_ino = image->root_ino,
 		.entry_count = layout->entry_count,
-		.content_bytes = layout->content_bytes,
 		.dir_count = layout->dir_count,
 		.io_error = (uint32_t)image->io_error,
 		.root_length = text_length(image->root_path),
@@ -302,22 +196,106 @@ static int check_limits(const struct snapshot_layout *layout, struct strbuf *why
 int snapshot_layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
 			 struct strbuf *why)
 {
-	struct counting counting = { .layout = layout };
-
-	*layout = (struct snapshot_layout){ .image = image, .entry_count = 1, .name_bytes = sizeof "." };
+	*layout = (struct snapshot_layout){ .image = image, .ids = ids, .entry_count = 1, .name_bytes = sizeof "." };
 	layout->order = xcalloc(image->dirs.count, sizeof *layout->order);
 	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
 	order_dirs(layout);
-	count_all(&counting);
+	measure_all(layout);
 	place_all(layout);
-	if (ids) {
-		add_owners(layout, &counting.shares[0].users, false, ids);
-		add_owners(layout, &counting.shares[0].groups, true, ids);
-	}
-	id_set_free(&counting.shares[0].users);
-	id_set_free(&counting.shares[0].groups);
 	add_facts(layout, generation);
 	return check_limits(layout, why);
+}
+
+/* --- what all entries have together --- */
+
+/* Ids of users or of groups that entries have. Neighbours mostly have the same. */
+struct id_set {
+	struct hashmap map;
+	VEC(uint32_t) ids;
+	uint32_t last;
+};
+
+static void add_id(struct id_set *set, uint32_t id)
+{
+	bool inserted;
+
+	set->last = id;
+	hashmap_put(&set->map, id, 0, 0, &inserted);
+	if (inserted)
+		vec_push(&set->ids, id);
+}
+
+static inline void note_id(struct id_set *set, uint32_t id)
+{
+	if (id != set->last || !set->ids.count)
+		add_id(set, id);
+}
+
+static void id_set_free(struct id_set *set)
+{
+	hashmap_free(&set->map);
+	vec_free(&set->ids);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool is_group, struct fs_ids *ids)
+{
+	static const char zeros[4];
+
+	qsort(set->ids.items, set->ids.count, sizeof *set->ids.items, compare_ids);
+	for (size_t i = 0; i < set->ids.count; i++) {
+		uint32_t id = set->ids.items[i];
+		const char *name = is_group ? fs_group_name(ids, id) : fs_user_name(ids, id);
+
+		if (!name || !*name)
+			continue;
+		struct snapshot_owner owner = { .id = id, .is_group = is_group, .length = (uint16_t)strlen(name) };
+
+		strbuf_add(&layout->owners, &owner, sizeof owner);
+		strbuf_add(&layout->owners, name, owner.length);
+		strbuf_add(&layout->owners, zeros, 4 - owner.length % 4U);
+	}
+}
+
+struct counting {
+	struct id_set users, groups;
+	uint64_t content_bytes;
+};
+
+static void count_entry(struct counting *counting, const struct entry *entry)
+{
+	note_id(&counting->users, entry->uid);
+	note_id(&counting->groups, entry->gid);
+	if (entry_is_regular(entry))
+		counting->content_bytes += entry->size;
+}
+
+void snapshot_layout_count(struct snapshot_layout *layout)
+{
+	struct counting counting = { .content_bytes = 0 };
+
+	count_entry(&counting, layout->image->root.items);
+	for (uint32_t i = 0; i < layout->dir_count; i++) {
+		const struct entries *list = &layout->order[i]->entries;
+
+		for (uint32_t j = 0; j < list->count; j++)
+			count_entry(&counting, &list->items[j]);
+	}
+	memcpy(layout->facts.data + offsetof(struct snapshot_facts, content_bytes), &counting.content_bytes,
+	       sizeof counting.content_bytes);
+	strbuf_reset(&layout->owners);
+	if (layout->ids) {
+		add_owners(layout, &counting.users, false, layout->ids);
+		add_owners(layout, &counting.groups, true, layout->ids);
+	}
+	id_set_free(&counting.users);
+	id_set_free(&counting.groups);
 }
 
 void snapshot_layout_free(struct snapshot_layout *layout)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where everything of an image will stand in its snapshot: one pass over the entries, before the first byte is written.
- * Only the writer includes this.
+ * Where everything of an image will stand in its snapshot, before the first byte is written. Only the writer includes this.
  */
 #ifndef ATTRS_SNAPSHOT_LAYOUT_H
 #define ATTRS_SNAPSHOT_LAYOUT_H
@@ -11,18 +10,21 @@
 
 struct snapshot_layout {
 	const struct image *image;
+	struct fs_ids *ids;             /* NULL: owners have no names */
 	const struct image_dir **order; /* the image's directories in the order of the file */
 	struct snapshot_dir *dirs;      /* their records, complete */
 	uint32_t dir_count;
 	uint64_t entry_count;           /* "." included */
-	uint64_t side_count, name_bytes, content_bytes;
+	uint64_t side_count, name_bytes;
 	VEC(uint64_t) devices;
-	struct strbuf facts, owners;    /* content of these chunks */
+	struct strbuf facts, owners;    /* content of these chunks; complete after snapshot_layout_count */
 };
 
 /* 0; -1 with EFBIG if the format cannot hold it, `why` says what. To be freed in both cases. The image must stay as it is. */
 int snapshot_layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
 			 struct strbuf *why);
+/* Look at every entry for what the facts and the owners say of all together. */
+void snapshot_layout_count(struct snapshot_layout *layout);
 void snapshot_layout_free(struct snapshot_layout *layout);
 
 /* Those flags of an entry that the file keeps. */

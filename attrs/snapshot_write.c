@@ -12,6 +12,7 @@
 
 #include "attrs/image.h"
 #include "attrs/snapshot_chunks.h"
+#include "attrs/snapshot_room.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
@@ -28,16 +29,18 @@ void *attr_snapshot_write_memory(const struct image *image, uint64_t generation,
 	if (snapshot_layout_make(&layout, image, generation, ids, &why) < 0)
 		die(EXIT_FILEIO, "rsync: %s", strbuf_text(&why));
 	snapshot_front_plan(&front, &layout);
-	*length = front.header.file_size;
-	size_t rounded = (*length + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
+	snapshot_layout_count(&layout); /* the size depends on it */
+	size_t most = front.header.file_size + SNAPSHOT_ALIGNMENT + layout.owners.length;
+	size_t rounded = (most + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
 	unsigned char *memory = aligned_alloc(SNAPSHOT_ALIGNMENT, rounded);
 
 	if (!memory)
-		die(EXIT_MALLOC, "out of memory: an attr snapshot of %zu bytes", *length);
+		die(EXIT_MALLOC, "out of memory: an attr snapshot of %zu bytes", most);
 	struct snapshot_target target = { .fd = -1, .memory = memset(memory, 0, rounded) };
 
 	snapshot_chunks_write(&front, &layout, &target);
 	memcpy(memory, &front, snapshot_front_length(&front));
+	*length = front.header.file_size;
 	snapshot_layout_free(&layout);
 	return memory;
 }
@@ -89,15 +92,15 @@ static int fail(struct strbuf *why, int error, const char *what)
 }
 
 /* All of it into the open file, and onto the disk. */
-static int fill(int fd, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
+static int fill(int fd, struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
 	struct snapshot_target target = { .fd = fd };
 	struct snapshot_front front;
 
 	snapshot_front_plan(&front, layout);
-	if (front.header.file_size > INT64_MAX)
+	if (front.header.file_size > INT64_MAX / 2)
 		return fail(why, EFBIG, "cannot write it");
-	if (ftruncate(fd, (off_t)front.header.file_size) < 0 || snapshot_chunks_write(&front, layout, &target) < 0 ||
+	if (snapshot_chunks_write(&front, layout, &target) < 0 || ftruncate(fd, (off_t)front.header.file_size) < 0 ||
 	    fs_write_all_at(fd, &front, snapshot_front_length(&front), 0) < 0)
 		return fail(why, errno, "cannot write it");
 	if (fchmod(fd, 0644 & ~fs_umask()) < 0)
@@ -109,11 +112,14 @@ static int fill(int fd, const struct snapshot_layout *layout, uint64_t *size, st
 }
 
 /* Not even a killed writer leaves anything behind. -1 with EOPNOTSUPP where that cannot be had. */
-static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size,
+static int replace_unnamed(int dir_fd, const char *name, struct snapshot_layout *layout, uint64_t *size,
 			   struct strbuf *why)
 {
 	struct fs_temp temp;
-	int fd = fs_unnamed_create(dir_fd, 0600);
+	int fd = snapshot_room_take(layout->image->room);
+
+	if (fd < 0)
+		fd = fs_unnamed_create(dir_fd, 0600);
 
 	if (fd < 0)
 		return fail(why, errno, "cannot make a temp file in its directory");
@@ -131,7 +137,7 @@ static int replace_unnamed(int dir_fd, const char *name, const struct snapshot_l
 	return fs_temp_commit(&temp, name) < 0 ? fail(why, errno, "cannot put the new file in its place") : 0;
 }
 
-static int replace_named(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
+static int replace_named(int dir_fd, const char *name, struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
 	struct fs_temp temp;
 
@@ -170,7 +176,7 @@ static int check_target(int dir_fd, const char *name, struct strbuf *why)
 	return fail(why, S_ISDIR(st.mode) ? EISDIR : EINVAL, "only a regular file is replaced");
 }
 
-static int replace(int dir_fd, const char *name, const struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
+static int replace(int dir_fd, const char *name, struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
 	int result = replace_unnamed(dir_fd, name, layout, size, why);
 
@@ -179,6 +185,12 @@ static int replace(int dir_fd, const char *name, const struct snapshot_layout *l
 		result = replace_named(dir_fd, name, layout, size, why);
 	}
 	return result < 0 ? result : sync_dir(dir_fd, why);
+}
+
+void attr_snapshot_reserve(struct image *image, const char *path, uint64_t bytes)
+{
+	if (!image->room)
+		image->room = snapshot_room_new(path, bytes);
 }
 
 int attr_snapshot_write(const struct image *image, const char *path, uint64_t generation, struct fs_ids *ids, uint64_t *size,

@@ -2,11 +2,22 @@
 /* Starting threads, sharing work among them, and waiting for them. */
 #include "lib/threads.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
+
+bool thread_start(pthread_t *thread, void *(*body)(void *context), void *context)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	bool started = pthread_create(thread, NULL, body, context) == 0;
+
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return started;
+}
 
 struct start {
 	void (*body)(void *context, int thread);
@@ -14,7 +25,7 @@ struct start {
 	int thread;
 };
 
-static void *start_thread(void *start_void)
+static void *run_body(void *start_void)
 {
 	const struct start *start = start_void;
 
@@ -33,17 +44,13 @@ void threads_run(int count, void (*body)(void *context, int thread), void *conte
 {
 	struct start starts[THREADS_RUN_MAX];
 	pthread_t handles[THREADS_RUN_MAX];
-	sigset_t all, old;
 	int started = 1;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
 	for (; started < count && started < THREADS_RUN_MAX; started++) {
 		starts[started] = (struct start){ body, context, started };
-		if (pthread_create(&handles[started], NULL, start_thread, &starts[started]) != 0)
+		if (!thread_start(&handles[started], run_body, &starts[started]))
 			break;
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	body(context, 0);
 	for (int i = 1; i < started; i++)
 		pthread_join(handles[i], NULL);

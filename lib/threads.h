@@ -6,10 +6,16 @@
 #ifndef LIB_THREADS_H
 #define LIB_THREADS_H
 
+#include <pthread.h>
+#include <stdbool.h>
+
 enum { THREADS_RUN_MAX = 64 };
 
 /* Processors that can be used, at most `most`; at least 1. */
 int threads_useful(int most);
+
+/* A thread that gets no signals, to be joined. false: there is none. */
+bool thread_start(pthread_t *thread, void *(*body)(void *context), void *context);
 
 /* Run body(context, 0) here and body(context, 1) and so on in other threads, `count` (1..THREADS_RUN_MAX) in all; returns when
  * all have. */

@@ -567,7 +567,8 @@ static void add_views(struct image *image, uint32_t number, const struct attr_sn
 	attr_snapshot_view(old, dir, &node->entries);
 	image_add_children(image, number);
 	for (uint32_t i = 0; i < node->child_count; i++)
-		add_views(image, node->first_child + i, old, node->entries.items[node->entries.count - node->child_count + i].dir);
+		add_views(image, node->first_child + i, old,
+			  node->entries.items[node->entries.count - node->child_count + i].dir);
 }
 
 static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const char *name)
@@ -771,26 +772,73 @@ static void assert_refused(const struct image *image, const char *path, int erro
 	strbuf_free(&why);
 }
 
-static void test_a_file_has_the_bytes_that_memory_has(void **state)
+static void assert_file_holds(const char *path, const unsigned char *expected, size_t length)
 {
-	struct image *image = new_image(0, false);
-	size_t length;
-	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length), *bytes = malloc(length + 1);
-
-	(void)state;
-	tree_dir("bytes");
-	assert_written(image, "bytes/file", 9);
-	FILE *file = fopen("bytes/file", "r");
+	unsigned char *bytes = malloc(length + 1);
+	FILE *file = fopen(path, "r");
 
 	assert_non_null(file);
 	assert_non_null(bytes);
 	assert_int_equal(fread(bytes, 1, length + 1, file), length);
 	assert_memory_equal(bytes, expected, length);
-	assert_true(is_alone("bytes", "file"));
 	fclose(file);
 	free(bytes);
+}
+
+static void test_a_file_has_the_bytes_that_memory_has(void **state)
+{
+	struct image *image = new_image(0, false);
+	size_t length;
+	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length);
+
+	(void)state;
+	tree_dir("bytes");
+	assert_written(image, "bytes/file", 9);
+	assert_file_holds("bytes/file", expected, length);
+	assert_true(is_alone("bytes", "file"));
 	free(expected);
 	image_free(image);
+}
+
+static void test_room_got_before_does_not_show_in_the_file(void **state)
+{
+	struct image *image = new_image(0, false);
+	size_t length;
+	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length);
+	const size_t sizes[] = { 1, length / 2, length, 4 * length + 1000000, SIZE_MAX };
+	struct stat st;
+
+	(void)state;
+	image_free(image);
+	tree_dir("room");
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		image = new_image(0, false);
+		attr_snapshot_reserve(image, "room/file", sizes[i]);
+		assert_written(image, "room/file", 9);
+		assert_file_holds("room/file", expected, length);
+		assert_return_code(stat("room/file", &st), errno);
+		assert_in_range((uint64_t)st.st_blocks * 512, 0, length + (64 << 10));
+		/* There is none for a second one. */
+		assert_written(image, "room/second", 9);
+		assert_file_holds("room/second", expected, length);
+		image_free(image);
+		assert_return_code(unlink("room/second"), errno);
+	}
+	free(expected);
+}
+
+static void test_room_that_is_not_used_or_not_to_be_had_leaves_nothing(void **state)
+{
+	struct image *unused = new_image(0, false), *nowhere = new_image(0, false);
+
+	(void)state;
+	tree_dir("unused");
+	attr_snapshot_reserve(unused, "unused/file", 1000000);
+	attr_snapshot_reserve(nowhere, "nowhere/file", 1000000);
+	assert_written(nowhere, "unused/other", 9);
+	image_free(unused);
+	image_free(nowhere);
+	assert_true(is_alone("unused", "other"));
 }
 
 static void test_each_file_is_one_generation_after_the_one_it_replaces(void **state)
@@ -983,6 +1031,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_longer_wanted_is_left_behind),
 		cmocka_unit_test(test_what_an_old_snapshot_lacks_its_views_lack),
 		cmocka_unit_test(test_a_file_has_the_bytes_that_memory_has),
+		cmocka_unit_test(test_room_got_before_does_not_show_in_the_file),
+		cmocka_unit_test(test_room_that_is_not_used_or_not_to_be_had_leaves_nothing),
 		cmocka_unit_test(test_each_file_is_one_generation_after_the_one_it_replaces),
 		cmocka_unit_test(test_nobody_but_the_owner_can_ever_write_a_snapshot),
 		cmocka_unit_test(test_only_regular_files_are_replaced),
