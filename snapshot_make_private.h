@@ -58,6 +58,7 @@ struct maker {
 	/* Shared with the threads. */
 	_Atomic uint64_t done;
 	atomic_bool stop;
+	atomic_bool over;               /* the run, for the thread that waits for signals */
 
 	/* Output. */
 	struct log_sink below;

@@ -52,27 +52,26 @@ static void fill_set(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-/* It can be cancelled while it waits, and never while it holds the log. */
+/* It ends with the first signal after the run, which make_watch_stop sends. */
 static void *watch(void *maker_void)
 {
 	static const struct timespec interval = { 0, PROGRESS_NANOSECONDS };
 	struct maker *maker = maker_void;
 	sigset_t set;
-	int number, ignored;
+	int number;
 
 	fill_set(&set);
 	for (;;) {
 		number = sigtimedwait(&set, NULL, &interval);
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+		if (atomic_load(&maker->over))
+			return NULL;
 		if (number > 0) {
 			atomic_store(&maker->stop, true);
 			exit_with(EXIT_SIGNAL);
 		}
 		if (shows_progress(maker))
 			show_progress(maker);
-		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &ignored);
 	}
-	return NULL;
 }
 
 void make_watch_start(struct maker *maker)
@@ -90,7 +89,8 @@ void make_watch_start(struct maker *maker)
 void make_watch_stop(struct maker *maker)
 {
 	if (maker->watches) {
-		pthread_cancel(maker->watch);
+		atomic_store(&maker->over, true);
+		pthread_kill(maker->watch, SIGHUP);
 		pthread_join(maker->watch, NULL);
 	}
 	if (shows_progress(maker))
