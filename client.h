@@ -31,6 +31,7 @@ struct connection {
 	bool is_daemon;
 	int shell_pid;      /* the remote shell, to be waited for (protocol/01 10.10); 0: none */
 	int in_fd, out_fd;  /* the wire's; may be one descriptor */
+	bool ignores_shell; /* how that ends says nothing: a daemon is being spoken to */
 };
 
 /*

@@ -85,7 +85,9 @@ static const char *choose_digest(const char *theirs, int protocol)
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 		if (list_has(theirs, ours[i]))
 			return ours[i];
-	log_error("Failed to negotiate a daemon auth checksum choice.\nServer list: %s\nClient list: %s", theirs, our_list);
+	log_error("Failed to negotiate a daemon auth checksum choice.");
+	log_error("Server list: %s", theirs);
+	log_error("Client list: %s", our_list);
 	exit_with(EXIT_UNSUPPORTED);
 }
 
@@ -104,13 +106,22 @@ static void check_password_file(int fd)
 		die(EXIT_SYNTAX, "ERROR: password file must be owned by root when running as root");
 }
 
-/* The first line, NUL-terminated; bytes beyond PASSWORD_MAX are not read. */
+static bool has_line(const char *bytes, size_t length)
+{
+	size_t start = 0;
+
+	while (start < length && (bytes[start] == '\r' || bytes[start] == '\n'))
+		start++;
+	return memchr(bytes + start, '\n', length - start) != NULL;
+}
+
+/* The first line that is not empty, NUL-terminated; bytes beyond PASSWORD_MAX are not read. */
 static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
 {
-	size_t length = 0;
-	ssize_t got = 1;
+	size_t length = 0, skipped;
+	ssize_t got;
 
-	while (length < PASSWORD_MAX && !memchr(password, '\n', length)) {
+	while (length < PASSWORD_MAX && !has_line(password, length)) {
 		got = read(fd, password + length, PASSWORD_MAX - length);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -119,6 +130,8 @@ static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
 		length += (size_t)got;
 	}
 	password[length] = '\0';
+	skipped = strspn(password, "\r\n");
+	memmove(password, password + skipped, length + 1 - skipped);
 	password[strcspn(password, "\r\n")] = '\0';
 }
 

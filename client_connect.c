@@ -99,6 +99,22 @@ static void free_line(struct server_line *line)
 	args_free(&line->secluded);
 }
 
+void tell_words(const struct options *options, const char *label, const struct args *words)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+,-./=@_";
+	struct strbuf line = STRBUF_INIT;
+
+	if (!options->levels.debug[DEBUG_CMD])
+		return;
+	for (size_t i = 0; i < words->count; i++) {
+		const char *word = words->items[i], *quote = word[strspn(word, plain)] ? "\"" : "";
+
+		strbuf_addf(&line, " %s%s%s", quote, word, quote);
+	}
+	log_info("%s:%s  (%zu args)", label, strbuf_text(&line), words->count);
+	strbuf_free(&line);
+}
+
 /* --- connecting --- */
 
 static void make_wire(struct connection *connection, const struct options *options)
@@ -107,6 +123,12 @@ static void make_wire(struct connection *connection, const struct options *optio
 	wire_set_timeout(connection->wire, options->timeout);
 	wire_set_bwlimit(connection->wire, options->bwlimit);
 	wire_set_stop_at(connection->wire, options->stop_at);
+}
+
+static void send_secluded(struct connection *connection, const struct options *options, const struct args *words)
+{
+	tell_words(options, "protected args", words);
+	args_write_secluded(connection->wire, words);
 }
 
 static void connect_shell(struct connection *connection, const struct options *options, const struct remote *remote,
@@ -123,27 +145,39 @@ static void connect_shell(struct connection *connection, const struct options *o
 	shell_start(connection, options, remote, &line.seen);
 	make_wire(connection, options);
 	if (options->secluded_args)
-		args_write_secluded(connection->wire, &line.secluded);
+		send_secluded(connection, options, &line.secluded);
 	free_line(&line);
 }
 
-static void send_request(struct connection *connection, const struct options *options, const struct remote *remote,
-			 const struct args *paths, bool we_send)
+static void make_request(struct server_line *line, const struct connection *connection, const struct options *options,
+			 const struct remote *remote, const struct args *paths, bool we_send)
 {
 	char *module = xstrndup(remote->path, strcspn(remote->path, "/"));
-	struct server_line line;
 	struct args *words;
 
-	make_line(&line, options, connection->protocol, we_send);
-	words = start_paths(&line, options);
+	make_line(line, options, connection->protocol, we_send);
+	words = start_paths(line, options);
 	for (size_t i = 0; i < paths->count; i++)
 		append_and_free(words, daemon_path(options, paths->items[i], module));
+	free(module);
+}
+
+/* What is asked is told before the daemon has its say, and sent when it has let us in. */
+static void make_session(struct connection *connection, const struct options *options, const struct remote *remote,
+			 const struct args *paths, bool we_send)
+{
+	char *digests = daemon_greet(connection, options);
+	struct server_line line;
+
+	make_request(&line, connection, options, remote, paths, we_send);
+	tell_words(options, "sending daemon args", &line.seen);
+	daemon_log_in(connection, options, remote, digests);
 	args_write(connection->wire, &line.seen, connection->protocol >= 30);
 	if (options->secluded_args)
-		args_write_secluded(connection->wire, &line.secluded);
+		send_secluded(connection, options, &line.secluded);
 	wire_flush(connection->wire);
 	free_line(&line);
-	free(module);
+	free(digests);
 }
 
 static void start_daemon_shell(struct connection *connection, const struct options *options, const struct remote *remote)
@@ -166,8 +200,7 @@ static void connect_daemon(struct connection *connection, const struct options *
 	else
 		connection->in_fd = connection->out_fd = socket_dial(options, remote);
 	make_wire(connection, options);
-	daemon_log_in(connection, options, remote);
-	send_request(connection, options, remote, paths, we_send);
+	make_session(connection, options, remote, paths, we_send);
 }
 
 /* --- the end --- */

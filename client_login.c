@@ -36,15 +36,13 @@ static int negotiate(const struct greeting *greeting, int ours)
 	if (protocol)
 		return protocol;
 	if (greeting->version < PEER_PROTOCOL_MIN || greeting->version > PEER_PROTOCOL_MAX)
-		die(EXIT_PROTOCOL, "protocol version mismatch -- is your shell clean?\n"
-		    "(see the rsync manpage for an explanation)");
+		setup_refuse_version();
 	die(EXIT_PROTOCOL, "the daemon speaks protocol %d at most, but %d is the least that this side supports",
 		greeting->version,
 	    PROTOCOL_MIN);
 }
 
-/* The daemon's digest names are returned, malloc'ed; NULL: it has not given any. */
-static char *exchange_greetings(struct connection *connection, const struct options *options)
+char *daemon_greet(struct connection *connection, const struct options *options)
 {
 	struct greeting greeting;
 	char line[LINE_SIZE];
@@ -63,6 +61,8 @@ static char *exchange_greetings(struct connection *connection, const struct opti
 		die(EXIT_STARTCLIENT, "rsync: the server omitted the digest name list: %s", line);
 	}
 	connection->protocol = negotiate(&greeting, options->max_protocol);
+	/* From here on it is the daemon that says how this ends. */
+	connection->ignores_shell = true;
 	return greeting.digests ? xstrdup(greeting.digests) : NULL;
 }
 
@@ -127,13 +127,12 @@ static void await_admission(struct connection *connection, const struct options 
 	}
 }
 
-void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote)
+void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote,
+		const char *digests)
 {
-	char *digests = exchange_greetings(connection, options);
-
 	if (options->early_input)
 		send_early_input(connection->wire, options->early_input);
 	send_module(connection->wire, remote->path);
 	await_admission(connection, options, remote, digests);
-	free(digests);
+	connection->ignores_shell = false;
 }

@@ -14,6 +14,11 @@ void server_words_escape(const struct options *options, struct args *words);
 /* One word, malloc'ed; in a path, wildcards are meant. */
 char *server_word_escape(const char *word, bool is_path);
 
+/* --- client_connect.c --- */
+
+/* "LABEL: WORD WORD ...  (N args)", for -vv. */
+void tell_words(const struct options *options, const char *label, const struct args *words);
+
 /* --- client_shell.c --- */
 
 /* Start the remote shell; what it runs is `words` behind the rsync path, as they are. Sets in_fd, out_fd, shell_pid. */
@@ -24,13 +29,16 @@ int shell_end(struct connection *connection, int code);
 
 /* --- client_socket.c --- */
 
-/* A connected socket; `deadline` (CLOCK_MONOTONIC, ns, 0: none): --contimeout. */
+/* A connected socket, at the latest when --contimeout is over. */
 int socket_dial(const struct options *options, const struct remote *remote);
 
 /* --- client_login.c, client_auth.c --- */
 
-/* The text phase over the connection's wire, up to the "@RSYNCD: OK". Ends the process if that is not reached. */
-void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote);
+/* Exchange greetings: sets the protocol, returns the daemon's digest names, malloc'ed; NULL: it has not given any. */
+char *daemon_greet(struct connection *connection, const struct options *options);
+/* The rest of the text phase, up to the "@RSYNCD: OK". Ends the process if that is not reached. */
+void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote,
+		const char *digests);
 /* "USER RESPONSE\n" to a challenge; `digests` is the daemon's list or NULL. */
 void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
 		int protocol,

@@ -186,6 +186,7 @@ void shell_start(struct connection *connection, const struct options *options, c
 	args_append(&words, options->rsync_path ? options->rsync_path : "rsync");
 	for (size_t i = 0; i < server_words->count; i++)
 		args_append(&words, server_words->items[i]);
+	tell_words(options, "opening connection using", &words);
 	start(connection, &words, remote->kind == REMOTE_DAEMON_OVER_SHELL ? port : NULL);
 	args_free(&words);
 }
@@ -238,6 +239,6 @@ int shell_end(struct connection *connection, int code)
 		waited = wait_a_while(child, &status, code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS);
 	if (waited < 0)
 		return code;
-	theirs = code_of_status(status);
+	theirs = connection->ignores_shell ? EXIT_OK : code_of_status(status);
 	return theirs > code ? theirs : code;
 }

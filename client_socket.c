@@ -101,6 +101,13 @@ static int connect_in_time(int fd, const struct addrinfo *address, int64_t end)
 	return error ? -1 : 0;
 }
 
+static const char *numeric(const struct addrinfo *address, char text[NI_MAXHOST])
+{
+	if (getnameinfo(address->ai_addr, address->ai_addrlen, text, NI_MAXHOST, NULL, 0, NI_NUMERICHOST))
+		snprintf(text, NI_MAXHOST, "?");
+	return text;
+}
+
 /* One address; -1, with a line added to `why`. */
 static int dial_one(const struct options *options, const char *host, const struct addrinfo *address, int64_t end,
 		    struct strbuf *why)
@@ -113,12 +120,14 @@ static int dial_one(const struct options *options, const char *host, const struc
 	if (options->sockopts)
 		socket_options_apply(fd, options->sockopts);
 	if ((!options->address || bind_source(fd, options->address, address->ai_family)) &&
-	    connect_in_time(fd, address, end) == 0)
+	    connect_in_time(fd, address, end) == 0) {
+		if (options->levels.debug[DEBUG_CONNECT] > 1)
+			log_info("Connected to %s (%s)", host, numeric(address, text));
 		return fd;
+	}
 	error = errno;
-	if (getnameinfo(address->ai_addr, address->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST))
-		snprintf(text, sizeof text, "?");
-	strbuf_addf(why, "rsync: [%s] failed to connect to %s (%s): %s (%d)\n", log_role(), host, text, strerror(error), error);
+	strbuf_addf(why, "rsync: [%s] failed to connect to %s (%s): %s (%d)\n", log_role(), host, numeric(address, text),
+		    strerror(error), error);
 	close(fd);
 	return -1;
 }
@@ -128,14 +137,17 @@ static int dial(const struct options *options, const char *host, const char *por
 {
 	struct addrinfo *found = look_up(host, port, options->ip_family);
 	struct strbuf why = STRBUF_INIT;
+	char *rest = NULL;
 	int fd = -1;
+
+	strbuf_reserve(&why, 1);
 
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
 		fd = dial_one(options, host, at, end, &why);
 	freeaddrinfo(found);
 	if (fd < 0) {
-		if (why.length)
-			log_error("%s", strbuf_text(&why));
+		for (char *line = strtok_r(why.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+			log_error("%s", line);
 		exit_with(EXIT_SOCKETIO);
 	}
 	strbuf_free(&why);
@@ -163,8 +175,19 @@ static void send_all(int fd, const char *bytes, size_t length, int64_t end)
 	}
 }
 
+static noreturn void refuse_proxy_line(ssize_t got, const char *what)
+{
+	if (got < 0)
+		log_errno(L_ERROR, errno, "failed to read from proxy");
+	else if (!got)
+		log_error("rsync: [%s] failed to read from proxy: it has closed the connection", log_role());
+	else
+		log_error("proxy response %s too long", what);
+	exit_with(EXIT_SOCKETIO);
+}
+
 /* Byte by byte: what follows the last line is the daemon's. */
-static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], int64_t end)
+static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], const char *what, int64_t end)
 {
 	size_t length = 0;
 	ssize_t got;
@@ -177,7 +200,7 @@ static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], int64_t end)
 			continue;
 		}
 		if (got <= 0 || length == PROXY_LINE_MAX)
-			die(EXIT_SOCKETIO, got <= 0 ? "failed to read from proxy" : "proxy response line too long");
+			refuse_proxy_line(got, what);
 		if (c == '\n')
 			break;
 		line[length++] = c;
@@ -218,11 +241,11 @@ static void ask_proxy(int fd, const char *host, const char *port, const char *lo
 		die(EXIT_SOCKETIO, "the request to the proxy is longer than %d bytes", PROXY_LINE_MAX);
 	send_all(fd, request.data, request.length, end);
 	strbuf_free(&request);
-	read_proxy_line(fd, line, end);
+	read_proxy_line(fd, line, "line", end);
 	if (!proxy_agrees(line))
 		die(EXIT_SOCKETIO, "bad response from proxy -- %s", line);
 	do {
-		read_proxy_line(fd, line, end);
+		read_proxy_line(fd, line, "header line", end);
 	} while (*line && ++lines < PROXY_LINES_MAX);
 	if (*line)
 		die(EXIT_SOCKETIO, "the proxy's answer has more than %d lines", PROXY_LINES_MAX);
@@ -319,5 +342,7 @@ int socket_dial(const struct options *options, const struct remote *remote)
 		return connect_by_command(program, remote->host);
 	if (proxy && *proxy)
 		return dial_by_proxy(options, proxy, remote->host, port, end);
+	if (options->levels.debug[DEBUG_CONNECT])
+		log_info("opening tcp connection to %s port %s", remote->host, port);
 	return dial(options, remote->host, port, end);
 }

@@ -165,7 +165,8 @@ bool choice_our_list(struct strbuf *list, enum choice choice, bool is_server)
 
 void choice_failed(enum choice choice, bool is_server, const char *ours, const char *theirs)
 {
-	log_error("Failed to negotiate a %s choice.\n%s list: %s\n%s list: %s", choice_name(choice),
-		  is_server ? "Client" : "Server", theirs, is_server ? "Server" : "Client", ours);
+	log_error("Failed to negotiate a %s choice.", choice_name(choice));
+	log_error("%s list: %s", is_server ? "Client" : "Server", theirs);
+	log_error("%s list: %s", is_server ? "Server" : "Client", ours);
 	exit_with(EXIT_UNSUPPORTED);
 }

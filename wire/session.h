@@ -83,6 +83,9 @@ struct setup_request {
 /* Version integers over a remote shell: write ours, read theirs, set session->protocol (protocol/01 7.1). */
 void setup_exchange_versions(struct session *session, const struct setup_request *request);
 
+/* The peer's version is that of no rsync: say so and end. */
+_Noreturn void setup_refuse_version(void);
+
 /* Server's part of the set-up, from compat flags to seed, protocol/01 7.2 to 7.7: fills the session. Does not multiplex.
  * Ends with EXIT_PROTOCOL on an option that the protocol cannot carry, EXIT_UNSUPPORTED if nothing is in common. */
 void setup_server(struct session *session, const struct setup_request *request);

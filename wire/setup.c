@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/exit.h"
+#include "lib/log.h"
 #include "wire/algorithm.h"
 #include "wire/session.h"
 
@@ -48,6 +49,12 @@ static int version_to_announce(const struct session *session, const struct setup
 	return version - 1;
 }
 
+void setup_refuse_version(void)
+{
+	log_error("protocol version mismatch -- is your shell clean?");
+	die(EXIT_PROTOCOL, "(see the rsync manpage for an explanation)");
+}
+
 void setup_exchange_versions(struct session *session, const struct setup_request *request)
 {
 	int ours = version_to_announce(session, request), theirs;
@@ -56,8 +63,7 @@ void setup_exchange_versions(struct session *session, const struct setup_request
 	wire_flush(session->wire);
 	theirs = wire_read_int(session->wire);
 	if (theirs < PEER_PROTOCOL_MIN || theirs > PEER_PROTOCOL_MAX)
-		die(EXIT_PROTOCOL, "protocol version mismatch -- is your shell clean?\n"
-		    "(see the rsync manpage for an explanation)");
+		setup_refuse_version();
 	session->protocol = theirs < ours ? theirs : ours;
 	if (session->protocol < PROTOCOL_MIN)
 		die(EXIT_PROTOCOL, "the peer speaks protocol %d at most, but %d is the least that this side supports",
