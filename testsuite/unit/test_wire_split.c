@@ -28,7 +28,7 @@ static void count_message(void *context, enum message_code code, const uint8_t *
 		end->messages++;
 }
 
-static struct end *new_end(int fd, bool with_lock)
+static struct end *new_end(int fd)
 {
 	struct end *end = calloc(1, sizeof *end);
 
@@ -39,8 +39,6 @@ static struct end *new_end(int fd, bool with_lock)
 	wire_set_message_handler(end->wire, count_message, end);
 	wire_set_timeout(end->wire, 20);
 	pthread_mutex_init(&end->lock, NULL);
-	if (with_lock)
-		wire_set_output_lock(end->wire, &end->lock);
 	return end;
 }
 
@@ -96,27 +94,24 @@ static void test_both_directions_at_full_speed(void **state)
 	pthread_t other;
 
 	(void)state;
-	for (int with_lock = 0; with_lock < 2; with_lock++) {
-		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-		/* Little room, so that both sides are stopped again and again. */
-		setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-		setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-		ends[0] = new_end(fds[0], with_lock);
-		ends[1] = new_end(fds[1], with_lock);
-		assert_int_equal(pthread_create(&other, NULL, use_end, ends[1]), 0);
-		assert_non_null(use_end(ends[0]));
-		pthread_join(other, NULL);
-		for (int i = 0; i < 2; i++) {
-			/* The last messages stand behind the numbers, or in the buffers of their end when it was done
-			 * reading. */
-			if (ends[i]->messages < MESSAGES)
-				wire_input_ready(ends[i]->wire);
-			assert_int_equal(ends[i]->wrong, 0);
-			assert_int_equal(ends[i]->messages, MESSAGES);
-		}
-		free_end(ends[0], fds[0]);
-		free_end(ends[1], fds[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	/* Little room, so that both sides are stopped again and again. */
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	ends[0] = new_end(fds[0]);
+	ends[1] = new_end(fds[1]);
+	assert_int_equal(pthread_create(&other, NULL, use_end, ends[1]), 0);
+	assert_non_null(use_end(ends[0]));
+	pthread_join(other, NULL);
+	for (int i = 0; i < 2; i++) {
+		/* The last messages stand behind the numbers, or in the buffers of their end when it was done reading. */
+		if (ends[i]->messages < MESSAGES)
+			wire_input_ready(ends[i]->wire);
+		assert_int_equal(ends[i]->wrong, 0);
+		assert_int_equal(ends[i]->messages, MESSAGES);
 	}
+	free_end(ends[0], fds[0]);
+	free_end(ends[1], fds[1]);
 }
 
 static size_t received(int fd, uint8_t *bytes, size_t size)
@@ -150,7 +145,8 @@ static void test_a_waiting_reader_sends_for_others(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	end = new_end(fds[0], true);
+	end = new_end(fds[0]);
+	wire_set_output_lock(end->wire, &end->lock);
 	wire_set_timeout(end->wire, 2);
 	wire_write_int(end->wire, 42);
 	wire_split(end->wire);
@@ -177,7 +173,8 @@ static void test_a_waiting_reader_leaves_a_writer_alone(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	end = new_end(fds[0], true);
+	end = new_end(fds[0]);
+	wire_set_output_lock(end->wire, &end->lock);
 	wire_split(end->wire);
 	pthread_mutex_lock(&end->lock);
 	wire_send_message_int(end->wire, MSG_SUCCESS, 7);
@@ -218,7 +215,8 @@ static void test_messages_keep_their_place(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	end = new_end(fds[0], true);
+	end = new_end(fds[0]);
+	wire_set_output_lock(end->wire, &end->lock);
 	wire_split(end->wire);
 	assert_int_equal(pthread_create(&writer, NULL, send_then_write, end), 0);
 	pthread_join(writer, NULL);
@@ -235,7 +233,7 @@ static void test_a_silent_peer_times_out(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	end = new_end(fds[0], false);
+	end = new_end(fds[0]);
 	wire_set_timeout(end->wire, 1);
 	wire_split(end->wire);
 	expect_die(30, "io timeout after 1 seconds -- exiting", wire_read_int(end->wire));
