@@ -207,6 +207,9 @@ static void connect_daemon(struct connection *connection, const struct options *
 
 static int close_and_wait(struct connection *connection, int code)
 {
+	/* After a failure of ours, a shell that ends because the connection does has nothing to add. */
+	if (connection->shell_pid && !shell_has_finished(code))
+		code = shell_end(connection, code);
 	if (connection->in_fd >= 0)
 		close(connection->in_fd);
 	if (connection->out_fd >= 0 && connection->out_fd != connection->in_fd)

@@ -24,6 +24,8 @@ void tell_words(const struct options *options, const char *label, const struct a
 /* Start the remote shell; what it runs is `words` behind the rsync path, as they are. Sets in_fd, out_fd, shell_pid. */
 void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,
 		const struct args *words);
+/* Does the end of the session with this code leave the shell with nothing more to do? */
+bool shell_has_finished(int code);
 /* Wait for it as long as the circumstances of the end allow. The larger one of `code` and what it ended with. */
 int shell_end(struct connection *connection, int code);
 

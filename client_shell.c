@@ -221,8 +221,7 @@ static int wait_for_end(pid_t child, int *status)
 	return got == child ? 0 : -1;
 }
 
-/* Does the end of the session leave the shell with nothing more to do? */
-static bool is_orderly(int code)
+bool shell_has_finished(int code)
 {
 	return code == EXIT_OK || code == EXIT_PARTIAL || code == EXIT_VANISHED || code == EXIT_DEL_LIMIT;
 }
@@ -233,7 +232,7 @@ int shell_end(struct connection *connection, int code)
 	int status, waited, theirs;
 
 	connection->shell_pid = 0;
-	if (is_orderly(code))
+	if (shell_has_finished(code))
 		waited = wait_for_end(child, &status);
 	else
 		waited = wait_a_while(child, &status, code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS);

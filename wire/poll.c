@@ -28,7 +28,13 @@ static int64_t keep_alive_interval(const struct wire *wire)
 	return ((int64_t)wire->timeout + 1) / 2 * NANOSECONDS;
 }
 
-/* What the clock ends whatever the peer does; looked at after every system call on the connection. */
+static void run_wait_hook(struct wire *wire)
+{
+	if (wire->wait_hook)
+		wire->wait_hook(wire->wait_hook_context);
+}
+
+/* What the clock or a signal ends whatever the peer does; looked at after every system call on the connection. */
 static void check_limits(struct wire *wire, int64_t now)
 {
 	if (wire->deadline && now >= wire->deadline && wire->expired) {
@@ -39,6 +45,7 @@ static void check_limits(struct wire *wire, int64_t now)
 		wire->stop_at = 0;
 		die(EXIT_TIMEOUT, "stopping at requested limit");
 	}
+	run_wait_hook(wire);
 }
 
 /* The idle time counts from the last byte or from the start of the wait: our own long computations are not the peer's. */
@@ -103,19 +110,12 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 	return ms < 1 ? 1 : (int)ms;
 }
 
-static void run_wait_hook(struct wire *wire)
-{
-	if (wire->wait_hook)
-		wire->wait_hook(wire->wait_hook_context);
-}
-
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
 static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 {
 	struct pollfd fds[2] = { { .fd = in_fd, .events = POLLIN }, { .fd = out_fd, .events = POLLOUT } };
 	int64_t now = monotonic_now();
 
-	run_wait_hook(wire);
 	check_limits(wire, now);
 	check_idle(wire, wait_start, now);
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
@@ -263,14 +263,14 @@ static void hear_last_words(struct wire *wire)
 	}
 }
 
-static void write_failed(struct wire *wire, int error, size_t length)
+static void write_failed(struct wire *wire, int error)
 {
 	wire->failed = true;
 	wire->out_used = 0;
 	wire->frame = NO_FRAME;
+	/* A remote shell that has not come to anything: what it has said, or that it has closed, will be read next. */
 	if (!wire->is_server && !wire->received)
-		die(EXIT_STREAMIO, "rsync: [%s] safe_write failed to write %zu bytes to socket: %s (%d)", log_role(), length,
-		    strerror(error), error);
+		return;
 	if (!wire->is_server && !wire->split)
 		hear_last_words(wire);
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
@@ -354,15 +354,6 @@ static void advance(struct iovec **iov, int *count, size_t length)
 	}
 }
 
-static size_t length_left(const struct iovec *iov, int count)
-{
-	size_t length = 0;
-
-	for (int i = 0; i < count; i++)
-		length += iov[i].iov_len;
-	return length;
-}
-
 void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 {
 	int64_t wait_start = monotonic_now();
@@ -377,7 +368,7 @@ void wire_send_all(struct wire *wire, struct iovec *iov, int count)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			wait_for_output(wire, wait_start);
 		} else if (errno != EINTR) {
-			write_failed(wire, errno, length_left(iov, count));
+			write_failed(wire, errno);
 		}
 	}
 }
@@ -388,7 +379,7 @@ void wire_send_some(struct wire *wire)
 	ssize_t written = write_some(wire, iov, 1);
 
 	if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-		write_failed(wire, errno, wire->out_used);
+		write_failed(wire, errno);
 	if (written <= 0)
 		return;
 	wire->out_used -= (size_t)written;

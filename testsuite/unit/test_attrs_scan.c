@@ -838,6 +838,26 @@ static void test_the_empty_path_names_everything(void **state)
 
 /* --- mount points --- */
 
+/* The directory that one is in is read again, and what is mounted there has not changed. */
+static void expect_mount_kept(struct fixture *fixture)
+{
+	struct entries view;
+	uint64_t reread;
+
+	fixture->options[0].one_file_system = fixture->options[1].one_file_system = 0;
+	struct mapped old = mapped(scan_all(fixture));
+
+	tree_file("mounts/new", "x");
+	struct mapped fresh = refresh_dirs(fixture, old.snapshot, &reread), whole = mapped(scan_all(fixture));
+
+	assert_int_equal(reread, 1);
+	assert_int_equal(find(fresh.snapshot, "mount", &view)->flags, ENTRY_MOUNT);
+	assert_same(whole.snapshot, fresh.snapshot);
+	unmap(&fresh);
+	unmap(&whole);
+	unmap(&old);
+}
+
 static void expect_mount(struct fixture *fixture, int one_file_system, uint64_t entries, int flags)
 {
 	struct entries view;
@@ -880,6 +900,7 @@ static void test_mount_points_are_marked_and_under_x_not_entered(void **state)
 	expect_mount(&fixture, 0, 3, ENTRY_MOUNT);
 	expect_mount(&fixture, 1, 2, ENTRY_MOUNT);
 	expect_mount(&fixture, 2, 1, -1);
+	expect_mount_kept(&fixture);
 	unmap(&fresh);
 	unmap(&old);
 	finish(&fixture);
