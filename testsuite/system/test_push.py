@@ -204,7 +204,7 @@ CASES = [
     Case("shortcut-ff", "-aFFi --delete", before="old", since=29, core=True),
     Case("dir-merge", "-ai --delete --filter=:_.rules", before="old", core=True, since=29),
     Case("filter-sides", "-ai --delete --filter=H_*.iso --filter=P_removed.iso --filter=R_*.junk", before="old"),
-    Case("filter-perishable", "-ai --delete --filter=-p_*.junk", before="old"),
+    Case("filter-perishable", "-ai --delete --filter=-p_*.junk", before="old", since=30),
     Case("filter-verbose", "-avv --exclude=*.iso --no-i-r"),
     # Over a shell both ends speak to the same standard error, and cut each other short.
     Case("filter-too-modern", "-ai --filter=-p_*.junk", upto=29, transports=TRANSPORTS[1:]),
