@@ -25,11 +25,16 @@ static int open_basis(const struct file_job *job)
 	return fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
 }
 
-/* Under out_lock: into the order of replies, and onto the wire. */
+/*
+ * Under out_lock: into the order of replies, and onto the wire. From the moment that it can be replied to, the transfer is the
+ * reading thread's: a peer may answer, or skip it by answering something else, before all of the request has been written.
+ */
 static void write_request(struct pull *pull, struct transfer *transfer, int basis_fd)
 {
 	struct session *session = pull->session;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
+	const struct sum_head head = transfer->head;
+	const int32_t ndx = transfer->ndx;
 
 	item->flags = transfer->job.decision.item_flags & 0xffff;
 	item->basis = BASIS_FILE;
@@ -39,10 +44,10 @@ static void write_request(struct pull *pull, struct transfer *transfer, int basi
 	*pull->asked_end = transfer;
 	pull->asked_end = &transfer->next;
 	pthread_mutex_unlock(&pull->lock);
-	request_write_attrs(session, transfer->ndx, item);
-	sum_head_write(session, &transfer->head);
+	request_write_attrs(session, ndx, item);
+	sum_head_write(session, &head);
 	if (basis_fd >= 0)
-		block_sums_write(session, basis_fd, &transfer->head);
+		block_sums_write(session, basis_fd, &head);
 	free(item);
 }
 
