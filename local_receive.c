@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The reading thread of a pull: lists, contents, messages, the goodbye (protocol/03 1.3 and 1.5). */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "delta/patch.h"
+#include "fs/file.h"
 #include "lib/exit.h"
 #include "local_pull.h"
 
@@ -16,6 +18,11 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	struct pull *pull = incoming->pull;
 	const struct options *options = job->local->options;
 	struct patch_outcome outcome;
+
+	if (options->preallocate && to >= 0 && fs_preallocate(to, job->entry->size) < 0) {
+		job_write_failed(job, errno);
+		to = -1; /* what comes must be read all the same */
+	}
 	const struct patch_request request = {
 		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .head = &incoming->head,
 		.basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
@@ -32,7 +39,7 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;
 	if (outcome.result == PATCH_WRITE_FAILED)
 		job_write_failed(job, outcome.error);
-	return outcome.result == PATCH_OK;
+	return outcome.result == PATCH_OK && to >= 0;
 }
 
 /* The digest did not agree: once the file is asked for again (protocol/03 7.3). */

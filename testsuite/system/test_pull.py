@@ -119,3 +119,20 @@ def test_pull_from_our_own_daemon(site, place, protocol):
                 left.append(trees.describe(target))
                 shutil.rmtree(target)
             assert trees.differences(*left) == []
+
+
+def test_preallocated_space_is_given_back(site, place):
+    result = harness.run(harness.HUAI, "-a", "--preallocate", site.stock.url("plain/"), os.path.join(place, "dest"))
+    assert result.code == 0, result.text
+    expected = os.stat(os.path.join(site.mirror, "big.bin"))
+    got = os.stat(os.path.join(place, "dest", "big.bin"))
+    assert (got.st_size, got.st_blocks > 0) == (expected.st_size, True)
+    calls = harness.run("strace", "-f", "-e", "trace=fallocate", harness.HUAI, "-a", "--preallocate",
+                        site.stock.url("plain/big.bin"), os.path.join(place, "copy"))
+    assert calls.code == 0 and b"fallocate(" in calls.stderr, calls.text
+
+
+@pytest.mark.parametrize("option", ("-P", "--partial"))
+def test_parts_of_files_cannot_be_kept_yet(site, place, option):
+    result = harness.run(harness.HUAI, "-a", option, site.stock.url("plain/"), os.path.join(place, "dest"))
+    assert result.code == 4 and b"not supported by this build in a pull" in result.stderr, result.text
