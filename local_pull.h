@@ -12,7 +12,7 @@
 #ifndef LOCAL_PULL_H
 #define LOCAL_PULL_H
 
-#include "delta/digest.h"
+#include "delta/patch.h"
 #include "flist_receive.h"
 #include "local_private.h"
 #include "wire/request.h"
@@ -88,6 +88,7 @@ struct pull {
 	/* reading thread only */
 	struct token_reader *tokens;
 	struct file_digest *digest;
+	struct patch_buffer buffer;
 };
 
 /* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "delta/patch.h"
 #include "fs/file.h"
 #include "lib/exit.h"
 #include "local_pull.h"
@@ -24,8 +23,8 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		to = -1; /* what comes must be read all the same */
 	}
 	const struct patch_request request = {
-		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .head = &incoming->head,
-		.basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
+		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
+		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
 		.sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
 	};
 
@@ -250,5 +249,6 @@ void *pull_read(void *pull_void)
 	say_goodbye(pull);
 	token_reader_free(pull->tokens);
 	file_digest_free(pull->digest);
+	patch_buffer_free(&pull->buffer);
 	return NULL;
 }

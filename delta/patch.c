@@ -25,7 +25,7 @@ struct patch {
 	bool has_content;    /* and had some at the beginning, or reserved blocks */
 	uint64_t start;      /* append: where the new part begins */
 	uint64_t offset;     /* where the buffer's first byte belongs */
-	uint8_t *buffer;
+	uint8_t *buffer;     /* of the request */
 	size_t used, capacity;
 	/* Blocks that follow each other in the basis, not yet read. */
 	uint64_t run_start, run_length;
@@ -201,6 +201,21 @@ static void digest_basis(struct patch *patch)
 	}
 }
 
+static void grow(struct patch_buffer *buffer, size_t capacity)
+{
+	if (buffer->capacity >= capacity)
+		return;
+	free(buffer->bytes);
+	buffer->bytes = xmalloc(capacity);
+	buffer->capacity = capacity;
+}
+
+void patch_buffer_free(struct patch_buffer *buffer)
+{
+	free(buffer->bytes);
+	*buffer = (struct patch_buffer){ NULL, 0 };
+}
+
 static void begin(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
@@ -217,7 +232,8 @@ static void begin(struct patch *patch)
 	patch->capacity = request->size < BUFFER_MAX ? (size_t)request->size : BUFFER_MAX;
 	if (patch->capacity < BUFFER_MIN)
 		patch->capacity = BUFFER_MIN;
-	patch->buffer = xmalloc(patch->capacity);
+	grow(request->buffer, patch->capacity);
+	patch->buffer = request->buffer->bytes;
 	if (request->append > 1)
 		digest_basis(patch);
 }
@@ -246,7 +262,6 @@ static void finish(struct patch *patch)
 	finish_run(patch);
 	flush(patch);
 	cut(patch);
-	free(patch->buffer);
 	wire_read(request->session->wire, wanted, length);
 	outcome->length = patch->offset;
 	if (patch->out_fd < 0)

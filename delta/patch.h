@@ -9,10 +9,18 @@
 #include "delta/token_read.h"
 #include "wire/request.h"
 
+/* Room in which bytes collect, kept from file to file. Starts as all zeros. */
+struct patch_buffer {
+	uint8_t *bytes;
+	size_t capacity;
+};
+void patch_buffer_free(struct patch_buffer *buffer);
+
 struct patch_request {
 	struct session *session;
 	struct token_reader *tokens;
 	struct file_digest *digest;
+	struct patch_buffer *buffer;
 	const struct sum_head *head;  /* as it came with the reply: says what the block numbers mean */
 	const char *name;             /* for the words that end a session; NULL: none */
 	int basis_fd;                 /* -1: none; a block token is then a protocol error */

@@ -25,6 +25,7 @@ struct round {
 	struct sum_head head;
 	struct token_reader *tokens;
 	struct file_digest *digest;
+	struct patch_buffer buffer;
 	int basis_fd, out_fd;
 	bool in_place, drain, sparse;
 	int append;
@@ -131,8 +132,8 @@ static void receive(void *context)
 
 	for (int i = 0; i < FILES_MAX && bytes < OUTPUT_MAX; i++) {
 		struct patch_request request = {
-			.session = &round->session, .tokens = round->tokens, .digest = round->digest, .head = &round->head,
-			.basis_fd = round->basis_fd, .out_fd = round->drain ? -1 : round->out_fd, .size = STREAM_MAX,
+			.session = &round->session, .tokens = round->tokens, .digest = round->digest, .buffer = &round->buffer,
+			.head = &round->head, .basis_fd = round->basis_fd, .out_fd = round->drain ? -1 : round->out_fd, .size = STREAM_MAX,
 			.in_place = round->in_place || round->append, .sparse = round->sparse, .append = round->append,
 		};
 		struct patch_outcome outcome;
@@ -156,6 +157,7 @@ static void run(struct round *round, const uint8_t *stream, size_t length)
 	close(round->basis_fd);
 	close(round->out_fd);
 	file_digest_free(round->digest);
+	patch_buffer_free(&round->buffer);
 	token_reader_free(round->tokens);
 	wire_free(round->session.wire);
 }

@@ -18,6 +18,7 @@ struct reception {
 	struct session session;
 	struct token_reader *tokens;
 	struct file_digest *digest;
+	struct patch_buffer buffer;
 	struct patch_outcome outcome;
 };
 
@@ -47,6 +48,7 @@ static inline void reception_end(struct reception *reception)
 {
 	token_reader_free(reception->tokens);
 	file_digest_free(reception->digest);
+	patch_buffer_free(&reception->buffer);
 	wire_free(reception->session.wire);
 }
 
@@ -103,6 +105,7 @@ static inline enum patch_result receive_file(struct reception *reception, const 
 	request.session = &reception->session;
 	request.tokens = reception->tokens;
 	request.digest = reception->digest;
+	request.buffer = &reception->buffer;
 	request.head = head;
 	patch_file(&request, &reception->outcome);
 	return reception->outcome.result;
