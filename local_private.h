@@ -14,6 +14,7 @@
  *   local_delete.c   deletions                         local_link.c    hard links
  *   local_report.c   what is printed                   local_list.c    listings
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
+ *   local_basis.c    what a delta refers to
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -275,6 +276,21 @@ bool job_receive(struct file_job *job); /* regular content from job->incoming; a
 void job_write_failed(struct file_job *job, int error);
 /* Give the object `name` (already made) owner, times and mode. */
 void job_dress(struct file_job *job, const char *name, mode_t made_mode);
+
+/* --- local_basis.c (any thread that holds the task) --- */
+
+/* What the blocks of a new content come from (protocol/03 2.4 and 8). */
+struct basis {
+	int fd;          /* a regular file, open for reading; -1: none, the content comes whole */
+	uint64_t size;
+	uint8_t type;    /* enum basis_type, or the number of an alternate destination */
+	char *xname;     /* BASIS_FUZZY: its path, as the peer is told; owned; NULL: there is nothing to tell */
+};
+
+void job_choose_basis(const struct file_job *job, struct basis *basis);
+/* The one that a reply names: what was chosen, unless the peer lies. */
+void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis);
+void basis_close(struct basis *basis);
 
 /* --- local_dir.c (main thread) --- */
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,21 +16,11 @@
 
 /* --- requests --- */
 
-/* The old file, if a delta against it is wanted; -1: the whole file is. */
-static int open_basis(const struct file_job *job)
-{
-	const struct options *options = job->local->options;
-
-	if (options->whole_file > 0 || !job->dest.exists || !S_ISREG(job->dest.st.mode) || !job->dest.st.size)
-		return -1;
-	return fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
-}
-
 /*
  * Under out_lock: into the order of replies, and onto the wire. From the moment that it can be replied to, the transfer is the
  * reading thread's: a peer may answer, or skip it by answering something else, before all of the request has been written.
  */
-static void write_request(struct pull *pull, struct transfer *transfer, int basis_fd)
+static void write_request(struct pull *pull, struct transfer *transfer, const struct basis *basis)
 {
 	struct session *session = pull->session;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
@@ -38,6 +29,14 @@ static void write_request(struct pull *pull, struct transfer *transfer, int basi
 
 	item->flags = transfer->job.decision.item_flags & 0xffff;
 	item->basis = BASIS_FILE;
+	if (basis && basis->type != BASIS_FILE) {
+		item->flags |= ITEM_BASIS_TYPE_FOLLOWS;
+		item->basis = basis->type;
+	}
+	if (basis && basis->xname) {
+		item->flags |= ITEM_XNAME_FOLLOWS;
+		item->xname_length = (size_t)snprintf(item->xname, sizeof item->xname, "%s", basis->xname);
+	}
 	transfer->in_second_phase = pull->phase_zero_done;
 	pthread_mutex_lock(&pull->lock);
 	transfer->next = NULL;
@@ -46,8 +45,8 @@ static void write_request(struct pull *pull, struct transfer *transfer, int basi
 	pthread_mutex_unlock(&pull->lock);
 	request_write_attrs(session, ndx, item);
 	sum_head_write(session, &head);
-	if (basis_fd >= 0)
-		block_sums_write(session, basis_fd, &head);
+	if (head.count)
+		block_sums_write(session, basis->fd, &head);
 	free(item);
 }
 
@@ -56,22 +55,21 @@ void pull_request(struct file_job *job)
 	struct local *local = job->local;
 	struct pull *pull = local->pull;
 	struct transfer *transfer = xcalloc(1, sizeof *transfer);
-	int basis_fd = open_basis(job);
-	struct fs_stat st;
+	struct basis basis;
 
+	job_choose_basis(job, &basis);
 	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
 	transfer->job = *job;
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = local->options;
-	if (basis_fd >= 0 && fs_stat_at_fd(basis_fd, &st) == 0)
-		sum_head_choose(&transfer->head, st.size, local->options->block_size, pull->session->protocol,
+	if (basis.fd >= 0)
+		sum_head_choose(&transfer->head, basis.size, local->options->block_size, pull->session->protocol,
 				digest_length(pull->session->xfer_sum), false);
 	pool_hold(local->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
-	write_request(pull, transfer, transfer->head.count ? basis_fd : -1);
+	write_request(pull, transfer, &basis);
 	pthread_mutex_unlock(&pull->out_lock);
-	if (basis_fd >= 0)
-		close(basis_fd);
+	basis_close(&basis);
 }
 
 /* A file that came out wrong is asked for as a whole (protocol/03 7.3). */
@@ -87,7 +85,7 @@ static void ask_again(struct pull *pull)
 
 		wrong->state = TRANSFER_REDO;
 		memset(&wrong->head, 0, sizeof wrong->head);
-		write_request(pull, wrong, -1);
+		write_request(pull, wrong, NULL);
 		wrong = next;
 	}
 }

@@ -23,9 +23,10 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		to = -1; /* what comes must be read all the same */
 	}
 	const struct patch_request request = {
-		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
-		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size, .in_place = in_place,
-		.sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
+		.session = pull->session,
+		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
+		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size,
+		.in_place = in_place, .sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
 	};
 
 	patch_file(&request, &outcome);
@@ -54,14 +55,16 @@ static void say_unverified(struct transfer *transfer, bool is_last)
 	strbuf_free(&path);
 }
 
-static void receive_file(struct pull *pull, struct transfer *transfer)
+static void receive_file(struct pull *pull, struct transfer *transfer, const struct item_attrs *item)
 {
 	struct file_job *job = &transfer->job;
 	struct incoming incoming = { .pull = pull, .basis_fd = -1 };
+	struct basis basis = { .fd = -1 };
 
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
-		incoming.basis_fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+		job_find_basis(job, item->basis, item->xname, &basis);
+	incoming.basis_fd = basis.fd;
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
@@ -70,8 +73,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer)
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
 		incoming_fill(&incoming, job, -1, false);
-	if (incoming.basis_fd >= 0)
-		close(incoming.basis_fd);
+	basis_close(&basis);
 	job->incoming = NULL;
 	if (!good && incoming.wrong_digest && transfer->state != TRANSFER_REDO) {
 		say_unverified(transfer, false);
@@ -96,7 +98,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 
 		if (!transfer)
 			die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
-		receive_file(pull, transfer);
+		receive_file(pull, transfer, item);
 	}
 	free(item);
 }

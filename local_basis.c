@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the blocks of a file's new content may come from: chosen when it is asked for, found again when it comes. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "local_private.h"
+#include "wire/request.h"
+
+static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
+
+static void open_old_file(const struct file_job *job, struct basis *basis)
+{
+	struct fs_stat st;
+
+	basis->fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
+		basis->size = st.size;
+	else
+		basis_close(basis);
+}
+
+void job_choose_basis(const struct file_job *job, struct basis *basis)
+{
+	const struct options *options = job->local->options;
+
+	*basis = no_basis;
+	if (options->whole_file <= 0 && job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size)
+		open_old_file(job, basis);
+}
+
+void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis)
+{
+	*basis = no_basis;
+	if (type == BASIS_FILE && !*xname)
+		open_old_file(job, basis);
+}
+
+void basis_close(struct basis *basis)
+{
+	if (basis->fd >= 0)
+		close(basis->fd);
+	free(basis->xname);
+	*basis = no_basis;
+}
