@@ -135,7 +135,8 @@ static void receive(void *context)
 			.session = &round->session,
 			.tokens = round->tokens, .digest = round->digest, .buffer = &round->buffer,
 			.head = &round->head, .basis_fd = round->basis_fd, .out_fd = round->drain ? -1 : round->out_fd,
-			.size = STREAM_MAX, .in_place = round->in_place || round->append, .sparse = round->sparse, .append = round->append,
+			.size = STREAM_MAX, .in_place = round->in_place || round->append, .sparse = round->sparse,
+			.append = round->append,
 		};
 		struct patch_outcome outcome;
 
