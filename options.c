@@ -129,6 +129,12 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
+/* Is it without the effect that it has at a receiving server of stock rsync? */
+static bool lacks_receiving(const struct option_spec *spec)
+{
+	return spec->server == NOT_BUILT || (spec->server != USER_END && !(spec->client & PULL));
+}
+
 static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
 {
 	if (lacking && !*first)
@@ -146,6 +152,7 @@ static bool may_be_used(struct option_parse *parse, const struct option_spec *sp
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
 	note_lack(lacking, spec, &parse->not_built);
+	note_lack(lacks_receiving(spec), spec, &parse->not_received);
 	note_lack(!(spec->client & LOCAL), spec, &parse->not_local);
 	note_lack(!(spec->client & PUSH), spec, &parse->not_push);
 	note_lack(!(spec->client & PULL), spec, &parse->not_pull);
@@ -348,6 +355,16 @@ void options_add_filters(const struct options *options, struct filter_list *list
 		}
 	}
 	log_set_role(role);
+}
+
+char *options_receiving_lack(const struct options *options)
+{
+	const struct option_spec *lacking = options->parse->not_received;
+	char label[OPTION_LABEL_SIZE];
+
+	if (!lacking)
+		return NULL;
+	return xasprintf("on remote machine: %s is not supported by this build", option_label(lacking, label));
 }
 
 void options_setup_request(const struct options *options, struct setup_request *request)

@@ -186,6 +186,10 @@ bool argument_is_remote(const char *argument);
 /* Build the filter rules of the command line into `list`. with_cvs: those of -C as well; filter_send adds them itself. */
 void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs);
 
+/* Of a receiving server's options: what to say of the first that this build does not have, malloc'ed; NULL: it has them all.
+ * Not an error of the parse, because other refusals of the session come first. */
+char *options_receiving_lack(const struct options *options);
+
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);
 

@@ -32,7 +32,11 @@ enum client_use {
 	HIDDEN = WORKS | 8,   /* works, and is no word for people */
 };
 
-/* What it means to a sending server, which must take what clients have ever sent it on a pull and what -M adds. */
+/*
+ * What it means to a sending server, which must take what clients have ever sent it on a pull and what -M adds. A receiving
+ * server runs the same engine as a pull and has the same options, except for NOT_BUILT and beside USER_END: what is switched on
+ * for PULL is on for it, too.
+ */
 enum server_use {
 	ACTS,      /* the sending side acts on it */
 	RECEIVES,  /* says what becomes of the data, deletions or files at the other end: no effect here by its definition */
@@ -94,6 +98,7 @@ struct option_parse {
 	VEC(const char *) info_words, debug_words;
 	int number;               /* where popt puts the value of an INT_ARG */
 	const struct option_spec *not_built; /* the first that a sending server (or a daemon) would have to refuse */
+	const struct option_spec *not_received;               /* ... that a receiving one would */
 	const struct option_spec *not_local, *not_push, *not_pull; /* the first that such a run of a client would */
 	const char *alt_dest_kind;
 	enum owner_word usermap_said, groupmap_said;

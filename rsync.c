@@ -41,6 +41,10 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 static noreturn void run_server(struct options *options)
 {
 	log_set_role(options->sender ? "sender" : "Receiver");
+	char *lack = options->sender ? NULL : options_receiving_lack(options);
+
+	if (lack)
+		die(EXIT_UNSUPPORTED, "rsync: %s", lack);
 	if (!options->sender)
 		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet, only the sending one");
 	server_main(options);

@@ -401,6 +401,38 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 	assert_fails("--server --sender -F . x", 4, "on remote machine: -F is not supported by this build");
 }
 
+/* What a pull has a receiving server has; what only concerns the user's end is nothing to it. */
+static void test_a_receiving_server_has_what_a_pull_has(void **state)
+{
+	static const struct { const char *words, *lacks; } lines[] = {
+		{ "-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S", NULL },
+		{ "-re.iLsfxCIvu --progress --trust-sender --read-batch=x", NULL },
+		{ "-re.iLsfxCIvu --only-send-attrs", "--only-send-attrs" },
+		{ "-re.iLsfxCIvu --filter=-_x", "--filter" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		char *line = xasprintf("--server %s . dst", lines[i].words);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		char *lack = options_receiving_lack(&parsed.options);
+
+		if (lines[i].lacks) {
+			char *expected = xasprintf("on remote machine: %s is not supported by this build", lines[i].lacks);
+
+			assert_string_equal(lack, expected);
+			free(expected);
+		} else {
+			assert_null(lack);
+		}
+		free(lack);
+		parsed_free(&parsed);
+		free(line);
+	}
+}
+
 static void test_errors_say_that_they_are_the_servers(void **state)
 {
 	(void)state;
@@ -595,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_a_two_word_value_may_be_a_dot),
 		cmocka_unit_test(test_pushes_are_parsed_so_that_they_can_be_answered),
 		cmocka_unit_test(test_a_sending_server_refuses_what_it_would_have_to_act_on),
+		cmocka_unit_test(test_a_receiving_server_has_what_a_pull_has),
 		cmocka_unit_test(test_errors_say_that_they_are_the_servers),
 		cmocka_unit_test(test_a_server_obeys_the_level_words_it_knows),
 		cmocka_unit_test(test_a_secluded_block_continues_the_line),
