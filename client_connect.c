@@ -227,6 +227,12 @@ static void end_connection(void *context, int code)
 		exit_with(theirs);
 }
 
+void client_adopt(struct connection *connection, const struct options *options)
+{
+	exit_push_hook(end_connection, connection);
+	make_wire(connection, options);
+}
+
 void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
 		const struct args *paths,
 		    bool we_send)
@@ -241,7 +247,7 @@ void client_connect(struct connection *connection, struct options *options, cons
 
 int client_disconnect(struct connection *connection, int code)
 {
-	exit_pop_hook();
+	exit_remove_hook(end_connection, connection);
 	code = close_and_wait(connection, code);
 	wire_free(connection->wire);
 	connection->wire = NULL;

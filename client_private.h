@@ -18,6 +18,8 @@ char *server_word_escape(const char *word, bool is_path);
 
 /* "LABEL: WORD WORD ...  (N args)", for -vv. */
 void tell_words(const struct options *options, const char *label, const struct args *words);
+/* A connection that somebody else has made: as client_connect leaves it. */
+void client_adopt(struct connection *connection, const struct options *options);
 
 /* --- client_shell.c --- */
 

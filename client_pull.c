@@ -34,27 +34,38 @@ static void set_up(struct session *session, const struct connection *connection,
 	setup_start_mux(session, options->remove_source_files);
 }
 
+int client_pull_session(struct options *options, struct connection *connection, const struct pull_terms *terms,
+			const char *destination)
+{
+	struct session session;
+	int code;
+
+	set_up(&session, connection, options);
+	const struct local_peer peer = {
+		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = terms->asked,
+		.trusted = options->trust_sender || terms->is_ourselves, .is_ourselves = terms->is_ourselves,
+	};
+
+	code = local_pull_main(options, &peer, destination);
+	code = client_disconnect(connection, code);
+	fs_ids_free(peer.ids);
+	return code;
+}
+
 int client_pull(struct options *options, const struct remote *remote, const struct args *paths)
 {
 	size_t operands = options->operands.count;
 	const char *destination = operands > paths->count ? options->operands.items[operands - 1] : NULL;
 	struct args asked = { NULL, 0 };
+	const struct pull_terms terms = { .asked = &asked };
 	struct connection connection;
-	struct session session;
 	int code;
 
 	if (options->list_only)
 		destination = NULL;
-	client_connect(&connection, options, remote, paths, false);
-	set_up(&session, &connection, options);
 	asked_paths(remote, paths, &asked);
-	const struct local_peer peer = {
-		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = &asked, .trusted = options->trust_sender,
-	};
-
-	code = local_pull_main(options, &peer, destination);
-	code = client_disconnect(&connection, code);
-	fs_ids_free(peer.ids);
+	client_connect(&connection, options, remote, paths, false);
+	code = client_pull_session(options, &connection, &terms, destination);
 	args_free(&asked);
 	return code;
 }

@@ -369,7 +369,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 		check_names_base(push->sources.items[0]);
 	send_files(push, names_fd);
 	fill_stats(push);
-	exit_pop_hook();
+	exit_remove_hook(say_end, push);
 	code = client_disconnect(&push->connection, session_exit_code(&push->session));
 	client_output_end(push->output, &push->stats);
 	client_output_free(push->output);

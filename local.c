@@ -221,12 +221,12 @@ static void say_header(struct run *run)
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (run->local.session.inc_recurse)
-		log_msg(L_CLIENT, "%s incremental file list", run->peer ? "receiving" : "sending");
+		log_msg(L_CLIENT, "%s incremental file list", run->local.shows_receiver ? "receiving" : "sending");
 	else if (level > 1)
-		log_msg(L_CLIENT, "%s file list ... ", run->peer ? "receiving" : "building");
+		log_msg(L_CLIENT, "%s file list ... ", run->local.shows_receiver ? "receiving" : "building");
 	else
-		run->header_is_open = fputs(run->peer ? "receiving file list ... " : "building file list ... ",
-					    stream_of(options, L_CLIENT)) >= 0;
+		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
+					      run->local.shows_receiver ? "receiving" : "building") >= 0;
 }
 
 static void close_header(struct run *run)
@@ -263,9 +263,11 @@ static void add_name(struct run *run, const char *name)
 }
 
 /* A name travels with its NUL (protocol/01 9.7), and may then be in the list that comes back. What is a comment here is a name
- * to a peer. */
+ * to a peer, unless that is ourselves. */
 static void send_name(struct run *run, const char *name)
 {
+	if (run->peer->is_ourselves && (*name == '#' || *name == ';'))
+		return;
 	wire_write(run->local.session.wire, name, strlen(name) + 1);
 	args_append(&run->names, name);
 }
@@ -402,6 +404,7 @@ static void set_up(struct run *run)
 	local->session.inc_recurse = is_incremental(options);
 	if (run->peer)
 		local->session = *run->peer->session;
+	local->shows_receiver = run->peer && !run->peer->is_ourselves;
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
@@ -482,7 +485,7 @@ static void receive_list(struct run *run)
 	/* After an empty list the session ends before there are two halves of a receiver. */
 	if (flist_dir(local->list, 0)->entries->count)
 		pull_start(local->pull, run->receiver);
-	else
+	else if (local->shows_receiver)
 		log_set_role("Receiver");
 }
 
@@ -545,8 +548,8 @@ static void fill_statistics(struct run *run)
 		stats->list_size = local->pull->list_bytes;
 		stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;
-		stats->sent = (uint64_t)run->peer_stats.read;
-		stats->received = (uint64_t)run->peer_stats.written;
+		stats->sent = (uint64_t)(local->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
+		stats->received = (uint64_t)(local->shows_receiver ? run->peer_stats.written : run->peer_stats.read);
 	}
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
@@ -557,7 +560,7 @@ static void say_end(struct run *run)
 	struct run_stats *stats = &run->local.stats;
 	int level = options->levels.info[INFO_STATS];
 
-	if (options->levels.debug[DEBUG_DELTASUM] && !options->quiet)
+	if (options->levels.debug[DEBUG_DELTASUM] && !options->quiet && !run->peer)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
 	if (options->quiet || !level)
 		return;
@@ -618,7 +621,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
-	log_set_role(peer ? "generator" : "sender");
+	log_set_role(peer && !peer->is_ourselves ? "generator" : "sender");
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);

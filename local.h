@@ -27,6 +27,7 @@ struct local_peer {
 	struct charset *charset;    /* --iconv in force, or NULL */
 	const struct args *asked;   /* the source arguments as they were given */
 	bool trusted;               /* --trust-sender */
+	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
 };
 
 /* The same with such sources: a pull. destination NULL: list them. Reads and writes up to the goodbye. */

@@ -161,6 +161,7 @@ struct seen;
 struct local {
 	const struct options *options;
 	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
+	bool shows_receiver;     /* people see a receiving side, not a local run */
 	struct session session;
 	struct decide_rules rules;
 	struct filter_list *sender_rules, *receiver_rules;

@@ -196,6 +196,35 @@ bool pull_same_content(struct file_job *job)
 	return got == 0 && !memcmp(digest, listed, (size_t)length);
 }
 
+/* --- the order of items --- */
+
+static bool has_place(const struct event *event)
+{
+	return event->kind == EVENT_ITEM || event->kind == EVENT_FAILED;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint32_t first = ((const struct event *)a)->index, second = ((const struct event *)b)->index;
+
+	return first < second ? -1 : first > second;
+}
+
+void pull_order_items(struct events *events)
+{
+	struct event *items = xcalloc(events->list.count, sizeof *items);
+	size_t count = 0, next = 0;
+
+	for (size_t i = 0; i < events->list.count; i++)
+		if (has_place(&events->list.items[i]))
+			items[count++] = events->list.items[i];
+	qsort(items, count, sizeof *items, compare_places);
+	for (size_t i = 0; i < events->list.count; i++)
+		if (has_place(&events->list.items[i]))
+			events->list.items[i] = items[next++];
+	free(items);
+}
+
 /* --- lists and phases --- */
 
 static void write_done(struct pull *pull)

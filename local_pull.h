@@ -37,6 +37,8 @@ void pull_free(struct pull *pull);
 void pull_request(struct file_job *job);
 /* --checksum: is the destination's content that of the list's digest? */
 bool pull_same_content(struct file_job *job);
+/* Contents come when they come: put the items of one task into the order of the list. */
+void pull_order_items(struct events *events);
 /* Everything has been asked for: without incremental recursion, the end of the first phase. */
 void pull_phase_zero(struct pull *pull);
 /* All files of a node's directory have a final outcome. */

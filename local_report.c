@@ -188,7 +188,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = entry->mode, .unknown = untold,
 			.times_kept = decide_keeps_time(local->options, entry),
 		},
-		.name = strbuf_text(path) + (local->pull ? strspn(strbuf_text(path), "/") : 0),
+		.name = strbuf_text(path) + (local->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
 		.link = link ? link : entry_is_symlink(entry) && local->options->links ? entry_target(entries, entry) : NULL,
 		.link_is_hard = link != NULL,
@@ -201,7 +201,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.pid = (int)getpid(),
 		.digest = event->digest_length ? event->digest : NULL,
 		.digest_length = event->digest_length,
-		.operation = local->pull ? "recv" : "send",
+		.operation = local->shows_receiver ? "recv" : "send",
 	};
 }
 

@@ -203,6 +203,8 @@ void local_handle_events(struct local *local, struct task *task)
 	struct events events;
 
 	pool_take_events(local->pool, task, &events);
+	if (local->pull && events.list.count > 1)
+		pull_order_items(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
 		handle_event(local, task, &events.list.items[i]);
 		free(events.list.items[i].text);

@@ -230,7 +230,24 @@ static bool refuse_lacking(struct option_parse *parse, const struct option_spec 
 }
 
 /* What one kind of run can do another may not be able to. */
-static bool check_kind_of_run(struct option_parse *parse, const struct options *options)
+/* What the local engine does not do itself, a local run does by the protocol, as a pull from its own other end. */
+static bool check_local_run(struct option_parse *parse, struct options *options)
+{
+	if (!parse->not_local)
+		return true;
+	if (!(parse->not_local->client & PULL))
+		return refuse_lacking(parse, parse->not_local, " in a local run");
+	if (parse->not_pull) {
+		char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
+
+		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
+				  option_label(parse->not_local, label), option_label(parse->not_pull, other));
+	}
+	options->by_protocol = true;
+	return true;
+}
+
+static bool check_kind_of_run(struct option_parse *parse, struct options *options)
 {
 	enum client_use kind = options_kind_of_run(options);
 
@@ -238,9 +255,7 @@ static bool check_kind_of_run(struct option_parse *parse, const struct options *
 		return refuse_lacking(parse, parse->not_push, " in a push");
 	if (kind == PULL && parse->not_pull)
 		return refuse_lacking(parse, parse->not_pull, " in a pull");
-	if (kind == LOCAL && parse->not_local)
-		return refuse_lacking(parse, parse->not_local, " in a local run");
-	return true;
+	return kind != LOCAL || check_local_run(parse, options);
 }
 
 static bool finish_daemon(struct option_parse *parse, const struct options *options)

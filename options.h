@@ -32,6 +32,7 @@ struct filter_option {
 struct options {
 	/* role */
 	bool server, sender, daemon;
+	bool by_protocol;        /* a local run has to be one of two ends: an option wants what only the protocol does */
 	const char *client_info; /* server: value of -e as sent (".iLsfxCIvu", "31.7iL"), "" if none */
 	bool secluded_args;
 	int old_args;            /* paths are left to the remote shell to split (1), option values as well (2) */

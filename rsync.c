@@ -6,6 +6,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 
+#include "client_local.h"
 #include "client_output.h"
 #include "client_pull.h"
 #include "client_push.h"
@@ -68,7 +69,7 @@ static int run_client(struct options *options)
 		return run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
-	return local_main(options);
+	return options->by_protocol && !options->list_only ? client_local(options) : local_main(options);
 }
 
 static int run(struct options *options)

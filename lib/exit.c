@@ -86,6 +86,18 @@ void exit_pop_hook(void)
 		state.count--;
 }
 
+void exit_remove_hook(exit_hook *hook, void *context)
+{
+	int at = state.count - 1;
+
+	while (at >= 0 && (state.hooks[at].run != hook || state.hooks[at].context != context))
+		at--;
+	if (at < 0)
+		return;
+	memmove(&state.hooks[at], &state.hooks[at + 1], (size_t)(state.count - at - 1) * sizeof *state.hooks);
+	state.count--;
+}
+
 void exit_set_quiet(bool quiet)
 {
 	state.quiet = quiet;
@@ -134,6 +146,8 @@ void die_at(int code, const char *file, int line, const char *fmt, ...)
 {
 	va_list args;
 
+	/* What goes wrong because the process is ending need not be said. */
+	claim_the_end();
 	if (*fmt) {
 		va_start(args, fmt);
 		log_vmsg(L_ERROR, fmt, args);

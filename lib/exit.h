@@ -59,6 +59,8 @@ noreturn void exit_with_at(int code, const char *file, int line);
 typedef void exit_hook(void *context, int code);
 void exit_push_hook(exit_hook *hook, void *context);
 void exit_pop_hook(void);
+/* The same for one that others may have been pushed upon since. */
+void exit_remove_hook(exit_hook *hook, void *context);
 
 /* Do not print the final "rsync error:" line: the peer has told us why it ends (protocol/01 10.8), or a hook printed it. */
 void exit_set_quiet(bool quiet);

@@ -88,7 +88,8 @@ def test_every_stock_option_is_known(place):
 @pytest.mark.parametrize("words, code, line", [
     ("--foo a b", 1, "rsync: --foo: unknown option"),
     ("-aQ a b", 1, "rsync: -aQ: unknown option"),
-    ("-z a b", 4, "rsync: --compress is not supported by this build in a local run"),
+    ("-z --only-send-attrs a b", 4,
+     "rsync: --compress and --only-send-attrs together are not supported by this build in a local run"),
     ("--max-size=1x a b", 1, "rsync: --max-size=1x is invalid"),
     ("--info=foo a b", 1, 'Unknown --info item: "foo"'),
     ("--delete a b", 1, "rsync: --delete does not work without --recursive (-r) or --dirs (-d)."),

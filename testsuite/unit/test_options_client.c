@@ -207,8 +207,9 @@ static bool has_words_of_its_own(const struct option_spec *spec)
 /* Nothing is accepted and then left undone: in a run that it does not belong to, every row is refused by its own name. */
 static void test_what_is_not_built_is_refused_by_name(void **state)
 {
-	static const struct { enum client_use kind; const char *operands, *where; int least; } runs[] = {
-		{ LOCAL, "a b", " in a local run", 70 },
+	/* What a pull has, a local run has by the protocol. */
+	static const struct { unsigned kinds; const char *operands, *where; int least; } runs[] = {
+		{ LOCAL | PULL, "a b", " in a local run", 15 },
 		{ PUSH, "a h:b", " in a push", 15 },
 		{ PULL, "h:a b", " in a pull", 15 },
 	};
@@ -220,7 +221,7 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 		for (const struct option_spec *spec = option_table(MODE_CLIENT); spec->set; spec++) {
 			char label[OPTION_LABEL_SIZE], *line, *error;
 
-			if (spec->client & runs[run].kind || has_words_of_its_own(spec))
+			if (spec->client & runs[run].kinds || has_words_of_its_own(spec))
 				continue;
 			option_label(spec, label);
 			line = xasprintf("%s%s %s", label, value_for(spec), runs[run].operands);
@@ -262,11 +263,21 @@ static void test_the_help_is_the_table(void **state)
 	}
 }
 
-static void test_negated_delta_is_refused(void **state)
+static void test_local_run_goes_by_the_protocol_where_it_has_to(void **state)
 {
+	static const struct { const char *line; bool by_protocol; } vectors[] = {
+		{ "-a -W --inplace --no-z a b", false }, { "-a --no-W a b", true }, { "-az a b", true }, { "-az a h:b", false },
+	};
+	struct parsed parsed;
+
 	(void)state;
-	assert_fails("-a --no-W a b", 4, "--no-W is not supported by this build in a local run");
-	assert_fails("-az a b", 4, "--compress is not supported by this build in a local run");
+	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+		assert_parses(&parsed, vectors[i].line);
+		assert_int_equal(parsed.options.by_protocol, vectors[i].by_protocol);
+		parsed_free(&parsed);
+	}
+	assert_fails("-az --only-send-attrs a b", 4,
+		     "--compress and --only-send-attrs together are not supported by this build in a local run");
 	/* The rest of the line is read all the same, and its errors come first. */
 	assert_fails("-az --foo a b", 1, "--foo: unknown option");
 }
@@ -591,7 +602,7 @@ int main(void)
 		cmocka_unit_test(test_attr_options_are_not_for_servers),
 		cmocka_unit_test(test_what_is_not_built_is_refused_by_name),
 		cmocka_unit_test(test_the_help_is_the_table),
-		cmocka_unit_test(test_negated_delta_is_refused),
+		cmocka_unit_test(test_local_run_goes_by_the_protocol_where_it_has_to),
 		cmocka_unit_test(test_unknown_words),
 		cmocka_unit_test(test_short_values),
 		cmocka_unit_test(test_filters_keep_their_order),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A local run by the protocol: the other end is a child of this process. */
+#include "client_local.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdnoreturn.h>
+#include <unistd.h>
+
+#include "client_private.h"
+#include "client_pull.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "server.h"
+
+static noreturn void failed(const char *what)
+{
+	log_errno(L_ERROR, errno, "%s", what);
+	exit_with(EXIT_IPC);
+}
+
+/* What a server would be told, had it to be reached. */
+static void make_words(const struct options *options, struct args *words)
+{
+	args_append(words, "rsync");
+	options_server_words(options, false, options->max_protocol, words);
+	/* What only a client that sends would tell. */
+	if (options->levels.debug[DEBUG_DELTASUM])
+		args_append(words, "--debug=deltasum1");
+	args_append(words, ".");
+	for (size_t i = 0; i + 1 < options->operands.count; i++)
+		args_append(words, options->operands.items[i]);
+}
+
+/* Exit hook: nobody is to hear from the other end that this one has failed. */
+static void end_other_end(void *connection_void, int code)
+{
+	struct connection *connection = connection_void;
+
+	if (!connection->shell_pid || shell_has_finished(code) || code == EXIT_STREAMIO)
+		return;
+	kill(connection->shell_pid, SIGTERM);
+	connection->ignores_shell = true;
+}
+
+/* In the child: words and all, it is a server like any other. */
+static noreturn void serve(const struct args *words, int in, int out)
+{
+	struct options options;
+	char *error = NULL;
+	int code = EXIT_OK;
+
+	log_set_role("sender");
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+		failed("cannot set up the other end of a local run");
+	close(in);
+	close(out);
+	if (options_parse(&options, (int)words->count, words->items, NULL, &error, &code) != OPTIONS_OK)
+		die(code, "rsync: %s", error);
+	server_main(&options);
+}
+
+static void start(struct connection *connection, const struct options *options)
+{
+	struct args words = { NULL, 0 };
+	int to[2], from[2];
+	pid_t child;
+
+	make_words(options, &words);
+	if (pipe(to) < 0 || pipe(from) < 0)
+		failed("cannot make a connection to the other end of a local run");
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		failed("fork");
+	if (child == 0) {
+		close(to[1]);
+		close(from[0]);
+		serve(&words, to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	args_free(&words);
+	*connection = (struct connection){ .in_fd = from[0], .out_fd = to[1], .shell_pid = child };
+}
+
+int client_local(struct options *options)
+{
+	const struct pull_terms terms = { .is_ourselves = true };
+	struct connection connection;
+	int code;
+
+	/* No network is worth saving: blocks are looked for only where that was asked. */
+	if (options->whole_file < 0)
+		options->whole_file = 1;
+	/* Secrets of the command line are none between the two. */
+	options->secluded_args = false;
+	start(&connection, options);
+	client_adopt(&connection, options);
+	exit_push_hook(end_other_end, &connection);
+	code = client_pull_session(options, &connection, &terms, options->operands.items[options->operands.count - 1]);
+	exit_remove_hook(end_other_end, &connection);
+	return code;
+}
