@@ -2,6 +2,7 @@
 /* The client as receiver: set-up of the session, then the engine with a peer as its source. */
 #include "client_pull.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/ids.h"
@@ -52,20 +53,40 @@ int client_pull_session(struct options *options, struct connection *connection, 
 	return code;
 }
 
+/* --attr-snapshot=FILE SRC/: the operand is a directory, and its list is to say everything of it. */
+static void ask_for_all_attributes(struct options *options, const struct args *paths, struct args *whole)
+{
+	const char *path = paths->items[0];
+	size_t length = strlen(path);
+	char *directory = xasprintf("%s%s", length ? path : ".", length && path[length - 1] == '/' ? "" : "/");
+
+	args_append(whole, directory);
+	free(directory);
+	options->perms = options->owner = options->group = options->times = options->links = true;
+	options->devices = options->specials = true;
+	if (!options->hard_links)
+		options->hard_links = 1;
+}
+
 int client_pull(struct options *options, const struct remote *remote, const struct args *paths)
 {
 	size_t operands = options->operands.count;
 	const char *destination = operands > paths->count ? options->operands.items[operands - 1] : NULL;
-	struct args asked = { NULL, 0 };
+	struct args asked = { NULL, 0 }, whole = { NULL, 0 };
 	const struct pull_terms terms = { .asked = &asked };
 	struct connection connection;
 	int code;
 
 	if (options->list_only)
 		destination = NULL;
+	if (options->attr_snapshot && !destination) {
+		ask_for_all_attributes(options, paths, &whole);
+		paths = &whole;
+	}
 	asked_paths(remote, paths, &asked);
 	client_connect(&connection, options, remote, paths, false);
 	code = client_pull_session(options, &connection, &terms, destination);
 	args_free(&asked);
+	args_free(&whole);
 	return code;
 }

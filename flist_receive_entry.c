@@ -282,7 +282,7 @@ static void copy_first(struct flist_receiver *receiver, struct incoming *in)
 	const struct entry *first = link_entry(receiver, &receiver->links.items[in->group - 1], &entries);
 	const struct entry_side *side = entry_side_of(entries, first);
 
-	in->size = first->size;
+	in->size = receiver->options->only_send_attrs && entry_is_regular(first) ? side->real_size : first->size;
 	in->mtime = receiver->state.mtime = first->mtime;
 	in->nsec = first->mtime_nsec;
 	in->mode = receiver->state.mode = first->mode;
@@ -437,6 +437,10 @@ static void fill_side(struct flist_receiver *receiver, const struct incoming *in
 {
 	if (receiver->options->atimes && !is_type(in, S_IFDIR))
 		entries_side(entries, entry)->atime = in->atime;
+	if (receiver->options->only_send_attrs && is_type(in, S_IFREG)) {
+		entries_side(entries, entry)->real_size = in->size;
+		entry->size = ATTR_FILE_SIZE;
+	}
 	if (is_device(in)) {
 		struct entry_side *side = entries_side(entries, entry);
 
@@ -447,11 +451,15 @@ static void fill_side(struct flist_receiver *receiver, const struct incoming *in
 		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
 }
 
+static bool has_side(const struct flist_receiver *receiver, const struct incoming *in)
+{
+	return in->group || in->has_target || is_device(in) || receiver->options->atimes || receiver->options->only_send_attrs;
+}
+
 static void account(struct flist_receiver *receiver, const struct incoming *in)
 {
 	receiver->staged_bytes += sizeof(struct entry) + in->name.length + (in->has_target ? in->target.length : 0)
-				  + (in->group || in->has_target || is_device(in) || receiver->options->atimes
-					     ? sizeof(struct entry_side) : 0)
+				  + (has_side(receiver, in) ? sizeof(struct entry_side) : 0)
 				  + (receiver->options->checksum ? DIGEST_MAX_LENGTH : 0);
 	if (receiver->staged_bytes > receiver->memory_limit)
 		die(EXIT_MALLOC, "exceeded the memory for a file list, %zu bytes (see --max-alloc)", receiver->memory_limit);

@@ -17,10 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attrs/image.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "local_pull.h"
+#include "snapshot_make.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 #define FROM_FILE_LIMIT (1u << 30)
@@ -35,6 +37,7 @@ struct run {
 	const struct local_peer *peer;     /* NULL: sources are local */
 	struct flist_receiver *receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
+	struct image *image;               /* of the peer's list, for its snapshot */
 	struct args names;                 /* of a --files-from list that the peer has been sent */
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
@@ -409,7 +412,7 @@ static void set_up(struct run *run)
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
 	local->snapshot_root = run->from ? run->from->root : NULL;
-	local->has_sources = !run->from && !options->files_from;
+	local->has_sources = !run->from && !run->peer && !options->files_from;
 	local->dry_run = options->dry_run;
 	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &local->began);
@@ -523,7 +526,8 @@ static void copy_tree(struct run *run, const char *destination)
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
 		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
 			 : "delta-transmission disabled for local transfer or --whole-file");
-	local->pool = pool_new(local, local->pull ? 1 : pool_threads(local->options, local->attrs_only));
+	/* Requests have the order of the list. */
+	local->pool = pool_new(local, local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
 	end_pull(run);
 	pool_free(local->pool);
@@ -577,6 +581,18 @@ static int exit_code(const struct run *run)
 	if (io_error & IOERR_VANISHED)
 		return EXIT_VANISHED;
 	return io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
+}
+
+static int write_snapshot(struct run *run, const char *destination)
+{
+	struct local *local = &run->local;
+
+	if (destination)
+		return local_snapshot_write(local, destination);
+	if (!run->image)
+		return EXIT_FILESELECT;
+	run->image->io_error |= local->session.io_error | pull_io_error(local->pull);
+	return snapshot_make_of_list(local->options, local->options->operands.items[0], run->image, &local->began);
 }
 
 static void clean_up(struct run *run)
@@ -633,6 +649,10 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		make_list(run);
 	if (destination) {
 		copy_tree(run, destination);
+	} else if (local->snapshot_file) {
+		if (flist_dir(local->list, 0)->count)
+			run->image = local_snapshot_of_list(local);
+		end_pull(run);
 	} else {
 		local_list_run(local);
 		end_pull(run);
@@ -642,7 +662,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	code = exit_code(run);
 	stop_signal_thread(run);
 	if (local->snapshot_file) {
-		int snapshot_code = local_snapshot_write(local, destination);
+		int snapshot_code = write_snapshot(run, destination);
 
 		code = code ? code : snapshot_code;
 	}

@@ -237,7 +237,7 @@ static void carry_out(struct file_job *job)
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
 		return;
 	}
-	if (job->decision.action == ACTION_COPY && job->local->pull) {
+	if (job->decision.action == ACTION_COPY && job->local->pull && !job->local->attrs_only) {
 		pull_request(job);
 		return;
 	}

@@ -36,6 +36,7 @@
 #include "ui/stats.h"
 
 struct file_job;
+struct image;
 struct incoming;
 struct local;
 struct pull;
@@ -364,6 +365,8 @@ int local_seen_settle_links(struct seen *seen, struct entries *list, const struc
 
 /* Before anything is written: end the process if there can be no snapshot of such a destination; else begin to look. */
 void local_snapshot_begin(struct local *local);
+/* No destination: an image of the peer's whole list, as it comes in. NULL: it is not one of a directory, said so. */
+struct image *local_snapshot_of_list(struct local *local);
 /* After all: write the snapshot of the destination `given`. The exit code: 0, or 23 and 24 as of a scan; ends the process
  * with 11 if it cannot be written. */
 int local_snapshot_write(struct local *local, const char *given);

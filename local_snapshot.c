@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The attr snapshot of the destination, written after the run (--attr-snapshot=FILE SRC DEST): the making run without most of
- * its scan, because the run has seen the tree (local_seen.c).
+ * its scan, because the run has seen the tree (local_seen.c). And that of a list from a peer, with nothing to be scanned.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include "attrs/image_known.h"
+#include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_pull.h"
 #include "snapshot_make.h"
 
 /* --- before --- */
@@ -50,6 +51,103 @@ void local_snapshot_begin(struct local *local)
 	/* Under another name everything is scanned: that is one directory without contents. */
 	if (!local->dry_run && !local->single_name)
 		local->seen = local_seen_new(local->options);
+}
+
+/* --- of a list --- */
+
+/* What the image keeps of a listed entry: a scan would fill no more. */
+static void add_entry(const struct local *local, struct entries *to, const struct entries *from, const struct entry *old)
+{
+	const struct entry_side *side = entry_side_of(from, old);
+	struct entry *entry = entries_add(to, entry_name(from, old), old->name_length);
+	uint32_t name = entry->name;
+
+	*entry = *old;
+	entry->name = name;
+	entry->side = 0;
+	entry->flags = old->flags & ENTRY_HARD_LINKED;
+	if (local->options->chmod && !entry_is_symlink(entry))
+		entry->mode = (uint16_t)chmod_apply(local->options->chmod, entry->mode);
+	if (side)
+		*entries_side(to, entry) = *side;
+	if (entry_is_symlink(entry))
+		entries_set_target(to, entry, from->pool + side->target, side->target_length);
+}
+
+static void set_root(const struct local *local, struct image *image, const struct entry *dot)
+{
+	struct fs_stat st = {
+		.mode = dot->mode, .uid = dot->uid, .gid = dot->gid, .mtime = dot->mtime, .mtime_nsec = dot->mtime_nsec,
+	};
+
+	if (local->options->chmod)
+		st.mode = chmod_apply(local->options->chmod, st.mode);
+	image_set_root(image, &st);
+	image->root.items->size = dot->size;
+}
+
+/* Directories of the list and of the image. */
+struct list_walk {
+	struct local *local;
+	struct image *image;
+	VEC(uint32_t) numbers; /* by node: of the image's directory */
+};
+
+static void number_children(struct list_walk *walk, uint32_t number)
+{
+	struct image_dir *dir = walk->image->dirs.items[number];
+
+	for (uint32_t i = 0; i < dir->child_count; i++) {
+		struct entry *entry = &dir->entries.items[dir->entries.count - dir->child_count + i];
+
+		while (walk->numbers.count <= entry->dir)
+			vec_push(&walk->numbers, 0);
+		walk->numbers.items[entry->dir] = dir->first_child + i;
+		entry->dir = 0;
+	}
+}
+
+static void take_node(struct list_walk *walk, int32_t node)
+{
+	const struct entries *listed = flist_dir(walk->local->list, node)->entries;
+	uint32_t number = node ? walk->numbers.items[node] : 0;
+	struct entries *list = &walk->image->dirs.items[number]->entries;
+
+	entries_init(list);
+	for (uint32_t i = 0; i < listed->count; i++) {
+		const struct entry *entry = &listed->items[i];
+
+		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
+			continue;
+		if (!node && !strcmp(entry_name(listed, entry), "."))
+			set_root(walk->local, walk->image, entry);
+		else
+			add_entry(walk->local, list, listed, entry);
+	}
+	image_add_children(walk->image, number);
+	number_children(walk, number);
+}
+
+struct image *local_snapshot_of_list(struct local *local)
+{
+	struct list_walk walk = { .local = local };
+	const struct entries *first = flist_dir(local->list, 0)->entries;
+
+	check_place(local);
+	if (entries_find(first, ".", true) < 0) {
+		log_error("rsync: the list has no directory for a snapshot to be of");
+		return NULL;
+	}
+	walk.image = image_new();
+	for (int32_t node = 0; node >= 0; node = flist_load_next(local->list)) {
+		local_stop_check(local);
+		local->loaded_entries += flist_dir(local->list, node)->entries->count;
+		take_node(&walk, node);
+		pull_node_done(local->pull, node);
+		flist_drop_entries(local->list, node);
+	}
+	vec_free(&walk.numbers);
+	return walk.image;
 }
 
 /* --- after --- */

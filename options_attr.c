@@ -159,6 +159,8 @@ static bool check_making(struct option_parse *parse, struct options *options)
 		return fail_pair(parse, useless, "attr-snapshot without a destination");
 	if (stdin_is_wanted_twice(options))
 		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh=- and rules cannot both be read from standard input");
+	if (options->attr_digests && options_kind_of_run(options) == PULL)
+		return fail_pair(parse, "attr-digests", "attr-snapshot of a list that is received: it needs the contents");
 	/* What is refreshed was made of a whole tree. */
 	if (options->attr_refresh && !options->recursive)
 		options->recursive = 1;

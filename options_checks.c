@@ -244,10 +244,25 @@ static void finish_client(struct options *options)
 		vec_push(&options->filters, cvs);
 }
 
+/* An attr tree of what lies elsewhere is made without a look at contents. */
+static bool check_remote_attrs(struct option_parse *parse, const struct options *options)
+{
+	if (!options->only_send_attrs || options_kind_of_run(options) != PULL)
+		return true;
+	if (options->checksum)
+		return parse_fail(parse, EXIT_SYNTAX, "--checksum would have the other end read all of its files: not with "
+				  "--only-send-attrs");
+	if (options->remove_source_files)
+		return parse_fail(parse, EXIT_SYNTAX, "--only-send-attrs cannot be used with --remove-source-files");
+	return true;
+}
+
 static bool check_client(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
 
+	if (!check_remote_attrs(parse, options))
+		return false;
 	if (options->attr_snapshot || options->attr_refresh || options->attr_digests || options->attr_mode != ATTR_MODE_NONE)
 		return attr_options_check(parse, options);
 	if (options->sender || !count || (options->files_from && count != 2)) {

@@ -300,12 +300,14 @@ static const struct option_spec options[] = {
 	ON("sender", 0, sender, HIDDEN, ACTS, NULL),
 
 	/* ours */
-	ON("only-send-attrs", 0, only_send_attrs, LOCAL, ACTS, "take each regular file's size, as 8 bytes, for its content"),
-	{ "attr-snapshot", 0, TEXT_ARG, set_attr_file, F(attr_snapshot), 0, LOCAL, NOT_BUILT, "FILE",
+	ON("only-send-attrs", 0, only_send_attrs, LOCAL | PULL, ACTS,
+	   "take each regular file's size, as 8 bytes, for its content"),
+	{ "attr-snapshot", 0, TEXT_ARG, set_attr_file, F(attr_snapshot), 0, LOCAL | PULL, NOT_BUILT, "FILE",
 			"write the attributes of SRC/ (or of DEST) to FILE" },
 	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, LOCAL, NOT_BUILT, "HOW",
 			"... after looking again only at changed dirs, or at the names in a file" },
-	TEXT("attr-digests", 0, set_attr_digests, 0, LOCAL, NOT_BUILT, "NAMES", "... with digests of contents: xxh128,md5"),
+	TEXT("attr-digests", 0, set_attr_digests, 0, LOCAL | PULL, NOT_BUILT, "NAMES",
+	     "... with digests of contents: xxh128,md5"),
 	PLAIN("attr-list", 0, set_attr_mode, ATTR_MODE_LIST, LOCAL, NOT_BUILT, "FILE [PATH]: list a snapshot"),
 	PLAIN("attr-verify", 0, set_attr_mode, ATTR_MODE_VERIFY, LOCAL, NOT_BUILT, "FILE [SRC/]: check one"),
 	PLAIN("attr-diff", 0, set_attr_mode, ATTR_MODE_DIFF, LOCAL, NOT_BUILT, "OLD NEW: list what differs between two"),

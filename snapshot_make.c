@@ -82,7 +82,6 @@ static void open_root(struct maker *maker, struct fs_root *root, const char *tre
 static void open_tree(struct maker *maker, const char *tree)
 {
 	maker->source.kind = ATTRS_LIVE;
-	maker->source.content_root.fd = -1;
 	open_root(maker, &maker->source.attr_root, tree);
 	maker->source.attr_root.trusting = follows_links(maker);
 }
@@ -91,7 +90,6 @@ static void open_tree(struct maker *maker, const char *tree)
 static void open_attr_tree(struct maker *maker, const char *tree, const char *real)
 {
 	maker->source.kind = ATTRS_ATTR_TREE;
-	maker->source.content_root.fd = -1;
 	if (real)
 		open_root(maker, &maker->source.content_root, real);
 	struct fs_stat real_stat = maker->root_stat;
@@ -400,7 +398,8 @@ static void clean_up(struct maker *maker)
 	image_free(maker->image);
 	attr_snapshot_close(maker->old);
 	make_rules_free(maker->rules);
-	fs_root_close(&maker->source.attr_root);
+	if (maker->source.attr_root.fd >= 0)
+		fs_root_close(&maker->source.attr_root);
 	if (maker->source.content_root.fd >= 0)
 		fs_root_close(&maker->source.content_root);
 	free(maker->shown);
@@ -414,22 +413,17 @@ static struct maker *maker_new(const struct options *options, bool after_run)
 
 	maker->options = options;
 	maker->after_run = after_run;
+	maker->source.attr_root.fd = maker->source.content_root.fd = -1;
 	clock_gettime(CLOCK_MONOTONIC, &maker->began);
 	make_watch_start(maker);
 	return maker;
 }
 
-/* Everything after the checks. */
-static int run(struct maker *maker, const struct timespec *made)
+/* The image is complete. */
+static int finish(struct maker *maker, const struct timespec *made)
 {
 	int code;
 
-	open_old(maker);
-	set_up_scan(maker);
-	set_up_image(maker);
-	fill_image(maker);
-	if (maker->source.kind == ATTRS_ATTR_TREE)
-		forget_attr_tree(maker);
 	maker->image->made = *made;
 	write_file(maker);
 	make_watch_stop(maker);
@@ -437,6 +431,18 @@ static int run(struct maker *maker, const struct timespec *made)
 	code = exit_code(maker);
 	clean_up(maker);
 	return code;
+}
+
+/* Everything after the checks. */
+static int run(struct maker *maker, const struct timespec *made)
+{
+	open_old(maker);
+	set_up_scan(maker);
+	set_up_image(maker);
+	fill_image(maker);
+	if (maker->source.kind == ATTRS_ATTR_TREE)
+		forget_attr_tree(maker);
+	return finish(maker, made);
 }
 
 static void set_up_process(void)
@@ -491,4 +497,16 @@ int snapshot_make_after_run(const struct options *options, const char *tree, con
 	maker->known = known;
 	open_tree(maker, tree);
 	return run(maker, made);
+}
+
+int snapshot_make_of_list(const struct options *options, const char *source, struct image *image, const struct timespec *made)
+{
+	struct maker *maker = maker_new(options, true);
+
+	maker->image = image;
+	open_old(maker);
+	image->root_path = xstrdup(source);
+	image->options = make_list_options(options);
+	image->has_atimes = options->atimes > 0;
+	return finish(maker, made);
 }

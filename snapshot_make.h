@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The run that makes an attr snapshot of a directory, or refreshes one (--attr-snapshot=FILE SRC/); and the last part
- * of a local run that makes one of its destination.
+ * of a run that makes one of its destination, or of the list that a peer has sent.
  */
 #ifndef SNAPSHOT_MAKE_H
 #define SNAPSHOT_MAKE_H
@@ -31,5 +31,11 @@ struct image *snapshot_scan_tree(const struct options *options, const char *tree
  */
 int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,
 			    const struct timespec *made);
+
+/*
+ * Of a list that came from a peer: `image` (taken over) has its entries. source: the operand as it was given. Nothing on this
+ * machine is bound to the snapshot. The exit code as above.
+ */
+int snapshot_make_of_list(const struct options *options, const char *source, struct image *image, const struct timespec *made);
 
 #endif

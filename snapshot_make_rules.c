@@ -212,7 +212,7 @@ static uint64_t sum_rules(const struct options *options, const struct make_rules
 	return sum;
 }
 
-static void add_scan_words(struct strbuf *text, const struct options *options, const struct make_rules *rules)
+static void add_scan_words(struct strbuf *text, const struct options *options, bool from_files)
 {
 	const struct { bool used; const char *word; } words[] = {
 		{ options->one_file_system == 1, "-x" },
@@ -221,7 +221,7 @@ static void add_scan_words(struct strbuf *text, const struct options *options, c
 		{ options->copy_dirlinks, "-k" },
 		{ options->copy_unsafe_links, "--copy-unsafe-links" },
 		{ options->chmod != NULL, "--chmod" },
-		{ options->from0 && rules->files.count, "-0" },
+		{ options->from0 && from_files, "-0" },
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -237,7 +237,7 @@ char *make_rules_options(const struct options *options, const struct make_rules 
 	if (options->atimes)
 		add_word(&text, "-U");
 	if (rules) {
-		add_scan_words(&text, options, rules);
+		add_scan_words(&text, options, rules->files.count > 0);
 		add_rules(&text, options);
 	}
 	if (!rules || (!options->chmod && !options->filters.count))
@@ -249,4 +249,15 @@ char *make_rules_options(const struct options *options, const struct make_rules 
 	}
 	strbuf_addf(&text, " sum=%016" PRIx64, sum);
 	return strbuf_detach(&text);
+}
+
+char *make_list_options(const struct options *options)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (options->atimes)
+		add_word(&text, "-U");
+	add_scan_words(&text, options, false);
+	add_rules(&text, options);
+	return text.data ? strbuf_detach(&text) : xstrdup("");
 }

@@ -92,7 +92,7 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 	if (facts->root_dev || facts->root_ino)
 		strbuf_addf(out, "%s, device %" PRIu64 ", inode %" PRIu64, facts->root_path, facts->root_dev, facts->root_ino);
 	else
-		strbuf_add_string(out, "any");
+		strbuf_addf(out, "any%s%s", *facts->root_path ? ", from the list of " : "", facts->root_path);
 	strbuf_addf(out, "\n# options: %s\n", facts->options);
 	add_contents(out, facts, number_level);
 }

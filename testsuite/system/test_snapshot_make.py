@@ -533,7 +533,6 @@ def test_full_disk_leaves_the_old_one(mirror, place):
     (["--attr-snapshot=MIRROR/../nowhere/x.snap", "MIRROR/"], 11, b"cannot write the snapshot"),
     (["SNAP", "--attr-refresh=nowhere", "MIRROR/"], 11, b"failed to open attr-refresh file nowhere"),
     (["SNAP", "--exclude-from=nowhere", "MIRROR/"], 11, b"nowhere"),
-    (["SNAP", "host:dir/"], 4, b"not supported by this build in a pull"),
     (["SNAP", "--attr-list", "x"], 1, b"--attr-snapshot cannot be used with --attr-list"),
     (["--attr-list", "--attr-verify", "x"], 1, b"--attr-list and --attr-verify cannot be used together"),
     (["--attr-digests=md5", "--attr-verify", "x"], 1, b"--attr-digests cannot be used with --attr-verify"),
