@@ -412,7 +412,7 @@ static void set_up(struct run *run)
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
 	local->snapshot_root = run->from ? run->from->root : NULL;
-	local->has_sources = !run->from && !run->peer && !options->files_from;
+	local->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
 	local->dry_run = options->dry_run;
 	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &local->began);

@@ -184,6 +184,17 @@ def test_attr_tree_over_real_files_is_refused(site):
     assert trees.describe(site.dest) == before
 
 
+def test_attr_tree_in_its_source_is_refused_by_the_protocol_too(site):
+    before = trees.describe(site.source)
+    for dest in site.source + "/attrs", site.source:
+        result = harness.run(harness.HUAI, "-a", "--no-whole-file", "--force", "--only-send-attrs", site.source + "/", dest + "/")
+        assert result.code == test_attr_tree.REFUSED and b"source" in result.stderr, result.text
+        assert trees.describe(site.source) == before
+    result = harness.run(harness.HUAI, "-aH", "--no-whole-file", "--only-send-attrs", site.source + "/", site.dest + "/")
+    assert result.code == 0, result.text
+    assert_is_attr_tree(site)
+
+
 @pytest.mark.parametrize("option", ["--checksum"])
 def test_attr_tree_refuses_what_needs_contents(site, option):
     result = write_attrs(site, option)
