@@ -25,6 +25,16 @@ bool decide_keeps_time(const struct options *options, const struct entry *entry)
 	return options->times;
 }
 
+uint32_t decide_uid(const struct decide_rules *rules, const struct entry *entry)
+{
+	return rules->map_id ? rules->map_id(rules->map_context, false, entry->uid) : entry->uid;
+}
+
+uint32_t decide_gid(const struct decide_rules *rules, const struct entry *entry)
+{
+	return rules->map_id ? rules->map_id(rules->map_context, true, entry->gid) : entry->gid;
+}
+
 bool decide_keeps_owner(const struct decide_rules *rules)
 {
 	return rules->options->owner && rules->am_root;
@@ -37,9 +47,26 @@ bool decide_keeps_group(const struct decide_rules *rules, const struct entry *en
 	if (rules->am_root)
 		return true;
 	for (size_t i = 0; i < rules->group_count; i++)
-		if (rules->groups[i] == entry->gid)
+		if (rules->groups[i] == decide_gid(rules, entry))
 			return true;
 	return false;
+}
+
+unsigned decide_owner(const struct decide_rules *rules, const struct entry *entry, uint32_t old_uid, uint32_t old_gid,
+		      uid_t *uid, gid_t *gid)
+{
+	uint32_t new_uid = decide_keeps_owner(rules) ? decide_uid(rules, entry) : old_uid;
+	uint32_t new_gid = decide_keeps_group(rules, entry) ? decide_gid(rules, entry) : old_gid;
+	unsigned impossible = 0;
+
+	/* The last id means "leave it" to the system. */
+	*uid = new_uid == old_uid ? (uid_t)-1 : new_uid;
+	*gid = new_gid == old_gid ? (gid_t)-1 : new_gid;
+	if (new_uid == UINT32_MAX && new_uid != old_uid)
+		impossible |= OWNER_UID_IMPOSSIBLE;
+	if (new_gid == UINT32_MAX && new_gid != old_gid)
+		impossible |= OWNER_GID_IMPOSSIBLE;
+	return impossible;
 }
 
 static bool mtimes_agree(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
@@ -94,9 +121,9 @@ uint32_t decide_item_flags(const struct decide_rules *rules, const struct entrie
 	flags |= time_flags(rules, entry, dest, start);
 	flags |= mode_flags(rules, entry, dest);
 	flags |= atime_flags(rules, list, entry, dest);
-	if (decide_keeps_owner(rules) && entry->uid != dest->st.uid)
+	if (decide_keeps_owner(rules) && decide_uid(rules, entry) != dest->st.uid)
 		flags |= ITEM_REPORT_OWNER;
-	if (decide_keeps_group(rules, entry) && entry->gid != dest->st.gid)
+	if (decide_keeps_group(rules, entry) && decide_gid(rules, entry) != dest->st.gid)
 		flags |= ITEM_REPORT_GROUP;
 	return flags;
 }

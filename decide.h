@@ -48,6 +48,9 @@ struct decide_rules {
 	const struct options *options;
 	bool am_root;
 	mode_t umask;
+	/* Owners of the entry become these: --usermap and --groupmap of a local run; NULL: they stay. Any thread. */
+	uint32_t (*map_id)(void *context, bool group, uint32_t id);
+	void *map_context;
 	bool check_content;  /* --only-send-attrs: equal size and time are not enough */
 	const gid_t *groups; /* not root: the groups that a file can be given to; NULL: none */
 	size_t group_count;
@@ -65,6 +68,16 @@ uint32_t decide_item_flags(const struct decide_rules *rules, const struct entrie
 			   const struct decide_dest *dest, uint32_t start);
 /* Is the modification time of this kind of entry kept? */
 bool decide_keeps_time(const struct options *options, const struct entry *entry);
+/* The ids that the entry is to have there; UINT32_MAX: one that cannot be set. */
+uint32_t decide_uid(const struct decide_rules *rules, const struct entry *entry);
+uint32_t decide_gid(const struct decide_rules *rules, const struct entry *entry);
+/* What chown(2) is to be told of an object that has these ids now, (uid_t)-1 and (gid_t)-1 for what stays. Returns which of
+ * them should change and cannot. */
+enum { OWNER_UID_IMPOSSIBLE = 1, OWNER_GID_IMPOSSIBLE = 2 };
+#define OWNER_UID_TEXT "uid 4294967295 (-1) is impossible to set on "
+#define OWNER_GID_TEXT "gid 4294967295 (-1) is impossible to set on "
+unsigned decide_owner(const struct decide_rules *rules, const struct entry *entry, uint32_t old_uid, uint32_t old_gid,
+		      uid_t *uid, gid_t *gid);
 bool decide_keeps_owner(const struct decide_rules *rules);
 bool decide_keeps_group(const struct decide_rules *rules, const struct entry *entry);
 /* Are the two times equal under --modify-window? */

@@ -489,6 +489,7 @@ void flist_receive_first(struct flist_receiver *receiver)
 {
 	struct flist_received *received = receiver->list->received;
 
+	id_maps_set_rules(receiver);
 	if (receiver->session->inc_recurse)
 		receive_node(receiver, 0);
 	else

@@ -6,6 +6,7 @@
 
 #include "flist_receive_private.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 
 enum { NAME_LENGTH_MAX = 255, MENTIONS_MAX = 1 << 20 };
 
@@ -13,12 +14,13 @@ static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own
 {
 	memset(map, 0, sizeof *map);
 	map->ids = maps ? ids : NULL;
+	map->root_name = "";
 	map->own = own;
 }
 
 void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids)
 {
-	init(map, geteuid() == 0 && !options->numeric_ids, ids, geteuid());
+	init(map, options_act_as_root(options) && !options->numeric_ids, ids, geteuid());
 	map->find = fs_user_id;
 }
 
@@ -31,6 +33,27 @@ void id_map_init_groups(struct id_map *map, const struct options *options, struc
 void id_map_free(struct id_map *map)
 {
 	hashmap_free(&map->local);
+	id_rules_free(map->rules);
+}
+
+/* Only newer peers name id 0. */
+void id_maps_set_rules(struct flist_receiver *receiver)
+{
+	const struct options *options = receiver->options;
+	struct fs_ids *ids = receiver->setup.ids;
+	const char *role = log_role();
+
+	log_set_role("Receiver");
+	receiver->users.rules = id_rules_new(false, options->usermap, ids);
+	receiver->groups.rules = id_rules_new(true, options->groupmap, ids);
+	if (!options_act_as_root(options)) {
+		id_rules_free(receiver->users.rules);
+		receiver->users.rules = NULL;
+	}
+	log_set_role(role);
+	if (receiver->session->id0_names || options->numeric_ids)
+		return;
+	receiver->users.root_name = receiver->groups.root_name = "root";
 }
 
 void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
@@ -46,7 +69,10 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 		die(EXIT_PROTOCOL, "NUL byte inside the name of id %u received", id);
 	if (++map->mentions > MENTIONS_MAX)
 		die(EXIT_MALLOC, "rsync: too many user and group names");
-	if (!map->ids || !id || !length || !map->find(map->ids, name, &local) || local == id)
+	if (!id_rules_apply(map->rules, id, name, &local) &&
+	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
+		local = id;
+	if (local == id && !map->rules)
 		return;
 	hashmap_put(&map->local, id, 0, local, &inserted);
 	map->has_last = false;
@@ -67,10 +93,15 @@ uint32_t id_map_local(struct id_map *map, uint32_t id)
 	if (map->has_last && map->last == id)
 		return map->last_local;
 	const uint64_t *found = hashmap_get(&map->local, id, 0);
+	uint32_t local;
 
+	if (found)
+		local = (uint32_t)*found;
+	else if (!id_rules_apply(map->rules, id, id ? "" : map->root_name, &local))
+		/* To chown(2), the last id means "leave alone". */
+		local = id == UINT32_MAX ? map->own : id;
 	map->has_last = true;
 	map->last = id;
-	/* To chown(2), the last id means "leave alone". */
-	map->last_local = found ? (uint32_t)*found : id == UINT32_MAX ? map->own : id;
-	return map->last_local;
+	map->last_local = local;
+	return local;
 }

@@ -16,6 +16,7 @@
 #include "flist_wire_private.h"
 #include "lib/hashmap.h"
 #include "lib/reserved.h"
+#include "options_idmap.h"
 
 /* --- the list as two threads see it (flist_receive.c) --- */
 
@@ -65,7 +66,9 @@ void flist_clean_name(const struct flist_receiver *receiver, const char *name, s
 
 struct id_map {
 	bool (*find)(struct fs_ids *ids, const char *name, uint32_t *id);
-	struct fs_ids *ids;     /* NULL: names are read and thrown away */
+	struct id_rules *rules; /* --usermap, --groupmap; NULL: none. They come first */
+	struct fs_ids *ids;     /* NULL: names themselves say nothing */
+	const char *root_name;  /* of id 0, which the peer does not name */
 	uint32_t own;           /* for the id that no file can have */
 	uint32_t last, last_local; /* most entries have the id of the one before */
 	bool has_last;
@@ -76,6 +79,8 @@ struct id_map {
 void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids);
 void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids);
 void id_map_free(struct id_map *map);
+/* Before the first id: take up the rules of the options. */
+void id_maps_set_rules(struct flist_receiver *receiver);
 /* Read the name that follows the mention of an id. */
 void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
 /* A list of names at the end (protocol/02 4.3). */

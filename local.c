@@ -417,7 +417,8 @@ static void set_up(struct run *run)
 	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &local->began);
 	local->rules = (struct decide_rules){
-		.options = options, .am_root = local->uid == 0, .umask = umask(0), .check_content = local->attrs_only,
+		.options = options, .am_root = options_act_as_root(options),
+		.umask = umask(0), .check_content = local->attrs_only,
 	};
 	local->top.fd = -1;
 	local->preloaded = -1;
@@ -455,6 +456,7 @@ static void make_list(struct run *run)
 	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
 	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
 	say_header(run);
+	local->owner_maps = local_owner_maps_new(run->options, &local->rules);
 	add_arguments(run);
 	flist_finish_arguments(local->list);
 	close_header(run);
@@ -602,6 +604,7 @@ static void clean_up(struct run *run)
 	report_free(local->report);
 	local->report = NULL;
 	local_links_free(local);
+	local_owner_maps_free(local->owner_maps);
 	if (local->pull) {
 		flist_receiver_free(run->receiver);
 		pull_free(local->pull);

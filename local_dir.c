@@ -23,6 +23,10 @@ void local_complain_path(struct local *local, const char *role, int error, const
 {
 	const char *old_role = log_role();
 
+	if (!error) {
+		log_msg(L_ERROR_XFER, "%s\"%s%s%s\"%s", before, local->top_path, *path ? "/" : "", path, after);
+		return;
+	}
 	log_set_role(role);
 	log_errno(L_ERROR_XFER, error, "%s\"%s%s%s\"%s", before, local->top_path, *path ? "/" : "", path, after);
 	log_set_role(old_role);
@@ -124,15 +128,27 @@ static void skip_contents(struct local *local, struct local_dir *dir, int error,
 	dir->skipped = true;
 }
 
+/* What chown is to be told; false: nothing. */
+static bool choose_owner(struct local *local, struct local_dir *dir, const struct fs_stat *st, uid_t *uid, gid_t *gid)
+{
+	unsigned impossible = decide_owner(&local->rules, &dir->entry, st->uid, st->gid, uid, gid);
+
+	if (impossible & OWNER_UID_IMPOSSIBLE)
+		local_complain_path(local, NULL, 0, dir->path, OWNER_UID_TEXT, "");
+	if (impossible & OWNER_GID_IMPOSSIBLE)
+		local_complain_path(local, NULL, 0, dir->path, OWNER_GID_TEXT, "");
+	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
+}
+
 /* Owner and mode of now; times and what would lock us out wait until the end. */
 static void dress_directory(struct local *local, struct local_dir *dir, const struct fs_stat *st)
 {
 	const struct decide_rules *rules = &local->rules;
-	uid_t uid = decide_keeps_owner(rules) && dir->entry.uid != st->uid ? dir->entry.uid : (uid_t)-1;
-	gid_t gid = decide_keeps_group(rules, &dir->entry) && dir->entry.gid != st->gid ? dir->entry.gid : (gid_t)-1;
+	uid_t uid;
+	gid_t gid;
 
-	if ((uid != (uid_t)-1 || gid != (gid_t)-1) && fs_chown_at(dir->fd, ".", uid, gid) < 0)
-		local_complain_path(local, "generator", errno, dir->path, "chown ", " failed");
+	if (choose_owner(local, dir, st, &uid, &gid) && fs_chown_at(dir->fd, ".", uid, gid) < 0)
+		local_complain_path(local, "generator", errno, dir->path, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 	if (!rules->am_root && (dir->mode & 0700) != 0700) {
 		dir->mode_pending = true;
 		if ((st->mode & 0700) != 0700)

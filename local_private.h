@@ -14,7 +14,7 @@
  *   local_delete.c   deletions                         local_link.c    hard links
  *   local_report.c   what is printed                   local_list.c    listings
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
- *   local_basis.c    what a delta refers to
+ *   local_basis.c    what a delta refers to        local_owner.c    mapped owners
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -165,6 +165,7 @@ struct local {
 	bool shows_receiver;     /* people see a receiving side, not a local run */
 	struct session session;
 	struct decide_rules rules;
+	struct owner_maps *owner_maps; /* NULL: none */
 	struct filter_list *sender_rules, *receiver_rules;
 	struct flist *list;
 	struct fs_root top;          /* destination directory; fd -1: would be made (dry run) */
@@ -399,6 +400,14 @@ struct progress *report_progress(struct report *report);
 bool report_wants_names(const struct local *local);
 /* "created directory D" and the like are said when names are. */
 bool report_names_directories(const struct local *local);
+
+/* --- local_owner.c (main thread) --- */
+
+/* NULL if the ids of a local run stay as they are; else `rules` maps them, until it is freed. Ends the process with EXIT_SYNTAX
+ * on maps that are none. */
+struct owner_maps;
+struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules);
+void local_owner_maps_free(struct owner_maps *maps);
 
 /* --- local_dest.c, local_guard.c, local_list.c --- */
 

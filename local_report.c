@@ -197,7 +197,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.mtime = entry->mtime,
 		.uid = local->options->owner ? entry->uid : 0,
 		.gid = entry->gid,
-		.group_not_kept = !local->options->group,
+		.group_not_kept = !local->options->group || (local->pull && !decide_keeps_group(&local->rules, entry)),
 		.pid = (int)getpid(),
 		.digest = event->digest_length ? event->digest : NULL,
 		.digest_length = event->digest_length,

@@ -376,7 +376,7 @@ static bool is_as_before(const struct seen_dir *dir, const struct fs_stat *now)
 /* A directory that this process cannot read any more is listed as one: by the scan, which says so. */
 static bool is_readable(const struct local *local, const struct fs_stat *st)
 {
-	return local->rules.am_root || (st->mode & 0500) == 0500;
+	return local->uid == 0 || (st->mode & 0500) == 0500;
 }
 
 static void tell_parent(const struct local *local, const struct local_dir *dir, const struct fs_stat *st)

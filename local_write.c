@@ -45,20 +45,39 @@ static void times_of(const struct file_job *job, struct timespec times[2])
 		times[1].tv_nsec = UTIME_OMIT;
 }
 
-/* Owner, times and mode of an open file that this run has just made. False: something failed, said so. */
+/* Who, in people's eyes, gives the object its attributes. */
+static const char *role_of(const struct file_job *job)
+{
+	return job->decision.action == ACTION_COPY ? "receiver" : "generator";
+}
+
+/* What chown is to be told; false: nothing. */
+static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gid, uid_t *uid, gid_t *gid)
+{
+	unsigned impossible = decide_owner(&job->rules, job->entry, old_uid, old_gid, uid, gid);
+
+	if (impossible & OWNER_UID_IMPOSSIBLE)
+		task_complain(job->task, NULL, 0, job->name, OWNER_UID_TEXT, "");
+	if (impossible & OWNER_GID_IMPOSSIBLE)
+		task_complain(job->task, NULL, 0, job->name, OWNER_GID_TEXT, "");
+	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
+}
+
+/* Owner, times and mode of an open file that this run has just made. False: something failed, said so; where the owner
+ * did, nothing else is set. */
 static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 {
 	gid_t made_gid = group_of_new(job, fd);
-	uid_t uid = decide_keeps_owner(&job->rules) && job->entry->uid != job->local->uid ? job->entry->uid : (uid_t)-1;
-	gid_t gid = decide_keeps_group(&job->rules, job->entry) && job->entry->gid != made_gid ? job->entry->gid : (gid_t)-1;
-	bool gives = uid != (uid_t)-1 || gid != (gid_t)-1;
+	uid_t uid;
+	gid_t gid;
+	bool gives = choose_owner(job, job->local->uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	struct timespec times[2];
 	bool good = true, mode_is_off;
 
 	if (gives && fchown(fd, uid, gid) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "chown ", " failed");
-		good = false;
+		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		return false;
 	}
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
@@ -73,17 +92,18 @@ static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 	return good;
 }
 
+/* 1: set, 0: nothing to set, -1: failed, and nothing else is to be set then. */
 static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, uint32_t old_gid)
 {
-	uid_t uid = decide_keeps_owner(&job->rules) && job->entry->uid != old_uid ? job->entry->uid : (uid_t)-1;
-	gid_t gid = decide_keeps_group(&job->rules, job->entry) && job->entry->gid != old_gid ? job->entry->gid : (gid_t)-1;
+	uid_t uid;
+	gid_t gid;
 
-	if (uid == (uid_t)-1 && gid == (gid_t)-1)
+	if (!choose_owner(job, old_uid, old_gid, &uid, &gid))
 		return 0;
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
-	task_complain(job->task, "receiver", errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
-	return 0;
+	task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+	return -1;
 }
 
 static int set_times(struct file_job *job, const char *name)
@@ -95,7 +115,7 @@ static int set_times(struct file_job *job, const char *name)
 		return 0;
 	if (fs_utimens_at(job->dir->fd, name, times) == 0)
 		return 1;
-	task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+	task_complain(job->task, role_of(job), errno, job->name, "failed to set times on ", "");
 	return 0;
 }
 
@@ -103,7 +123,7 @@ static int set_mode(struct file_job *job, const char *name, mode_t mode)
 {
 	if (fs_chmod_at(job->dir->fd, name, mode) == 0)
 		return 1;
-	task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
+	task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
 	return 0;
 }
 
@@ -117,6 +137,8 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 	if (fs_lstat_at(job->dir->fd, name, &st) < 0)
 		return;
 	given = set_owner(job, name, st.uid, st.gid);
+	if (given < 0)
+		return;
 	set_times(job, name);
 	if (!entry_is_symlink(job->entry) && (mode != made_mode || local_dir_has_default_acl(job->dir) || given))
 		set_mode(job, name, mode);
@@ -138,6 +160,8 @@ bool job_touch(struct file_job *job)
 	mode_t old = job->dest.st.mode & PERMISSION_BITS, mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
 
+	if (given < 0)
+		return false;
 	if (times_need_setting(job))
 		changes += set_times(job, job->name);
 	if (!entry_is_symlink(job->entry) && (mode != old || (given && mode & SETID_BITS)))
@@ -398,6 +422,18 @@ static int open_in_place(struct file_job *job, bool *is_new)
 	return fd;
 }
 
+static void dress_in_place(struct file_job *job)
+{
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
+
+	if (given < 0)
+		return;
+	set_times(job, job->name);
+	if (mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
+		set_mode(job, job->name, mode);
+}
+
 static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 {
 	bool is_new, good;
@@ -410,16 +446,9 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	good = fill(job, from, fd, size, true);
 	if (good && is_new)
 		dress_descriptor(job, fd, 0600);
-	else if (good)
-		set_times(job, job->name);
 	close(fd);
-	if (good && !is_new) {
-		mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
-		int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
-
-		if (mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
-			set_mode(job, job->name, mode);
-	}
+	if (good && !is_new)
+		dress_in_place(job);
 	return good;
 }
 

@@ -5,6 +5,7 @@
 #include <popt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fs/chmod.h"
 #include "lib/alloc.h"
@@ -380,6 +381,11 @@ char *options_receiving_lack(const struct options *options)
 	if (!lacking)
 		return NULL;
 	return xasprintf("on remote machine: %s is not supported by this build", option_label(lacking, label));
+}
+
+bool options_act_as_root(const struct options *options)
+{
+	return options->super ? options->super > 0 : geteuid() == 0;
 }
 
 void options_setup_request(const struct options *options, struct setup_request *request)

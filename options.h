@@ -67,7 +67,8 @@ struct options {
 	struct chmod_rules *chmod; /* NULL: none (ui-independent, see fs/chmod.h) */
 	bool use_qsort;
 	const char *usermap, *groupmap; /* also of --chown; NULL: none */
-	bool super, write_devices;
+	int super;                /* 1: act as root whoever we are, -1: as somebody else; 0: as who we are */
+	bool write_devices;
 
 	/* selection and deletion */
 	bool checksum, ignore_times, size_only, update, existing, ignore_existing;
@@ -190,6 +191,9 @@ void options_add_filters(const struct options *options, struct filter_list *list
 /* Of a receiving server's options: what to say of the first that this build does not have, malloc'ed; NULL: it has them all.
  * Not an error of the parse, because other refusals of the session come first. */
 char *options_receiving_lack(const struct options *options);
+
+/* Is the receiving side to do what only root can? */
+bool options_act_as_root(const struct options *options);
 
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The rules of --usermap, --groupmap and --chown. */
+#include "options_idmap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/filter.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "lib/vec.h"
+
+enum rule_kind { RULE_RANGE, RULE_NAME, RULE_PATTERN };
+
+struct id_rule {
+	enum rule_kind kind;
+	uint32_t low, high; /* RULE_RANGE: both included */
+	char *name;         /* the others' */
+	uint32_t mapped;
+};
+
+struct id_rules {
+	bool groups;
+	struct fs_ids *ids;
+	VEC(struct id_rule) rules; /* the last one of the option first */
+};
+
+static const char *option_of(const struct id_rules *rules)
+{
+	return rules->groups ? "--groupmap" : "--usermap";
+}
+
+static uint32_t parse_number(const char *text, size_t length)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		value = value * 10 + (uint64_t)(text[i] - '0');
+		if (value > UINT32_MAX)
+			die(EXIT_SYNTAX, "Invalid ID number: %s", text);
+	}
+	return (uint32_t)value;
+}
+
+/* What begins with a digit is a number or a range of them. */
+static void parse_range(const struct id_rules *rules, struct id_rule *rule, const char *from)
+{
+	size_t low = strspn(from, "0123456789"), high = from[low] ? strspn(from + low + 1, "0123456789") : 0;
+
+	if (from[low] && (from[low] != '-' || !high || from[low + 1 + high]))
+		die(EXIT_SYNTAX, "Invalid number in %s: %s", option_of(rules), from);
+	rule->kind = RULE_RANGE;
+	rule->high = rule->low = parse_number(from, low);
+	if (from[low])
+		rule->high = parse_number(from + low + 1, high);
+}
+
+static bool parse_target(const struct id_rules *rules, struct id_rule *rule, const char *to)
+{
+	if (to[strspn(to, "0123456789")] == '\0') {
+		rule->mapped = parse_number(to, strlen(to));
+		return true;
+	}
+	return (rules->groups ? fs_group_id : fs_user_id)(rules->ids, to, &rule->mapped);
+}
+
+/* One pair, which is taken apart. */
+static void add_rule(struct id_rules *rules, char *pair)
+{
+	char *colon = strchr(pair, ':');
+	struct id_rule rule = { .kind = RULE_NAME };
+
+	if (!colon)
+		die(EXIT_SYNTAX, "No colon found in %s: %s", option_of(rules), pair);
+	if (!colon[1])
+		die(EXIT_SYNTAX, "No name found after colon %s: %s", option_of(rules), pair);
+	*colon = '\0';
+	if (*pair >= '0' && *pair <= '9')
+		parse_range(rules, &rule, pair);
+	else if (has_wildcards(pair))
+		rule.kind = RULE_PATTERN;
+	if (!parse_target(rules, &rule, colon + 1)) {
+		log_error("Unknown %s name on receiver: %s", option_of(rules), colon + 1);
+		return;
+	}
+	if (rule.kind != RULE_RANGE)
+		rule.name = xstrdup(pair);
+	vec_push(&rules->rules, rule);
+}
+
+struct id_rules *id_rules_new(bool groups, const char *text, struct fs_ids *ids)
+{
+	struct id_rules *rules;
+	char *list, *comma;
+
+	if (!text)
+		return NULL;
+	rules = xcalloc(1, sizeof *rules);
+	rules->groups = groups;
+	rules->ids = ids;
+	list = xstrdup(text);
+	/* From the end, as everybody tells what is wrong. */
+	while ((comma = strrchr(list, ','))) {
+		*comma = '\0';
+		add_rule(rules, comma + 1);
+	}
+	add_rule(rules, list);
+	free(list);
+	return rules;
+}
+
+void id_rules_free(struct id_rules *rules)
+{
+	if (!rules)
+		return;
+	for (size_t i = 0; i < rules->rules.count; i++)
+		free(rules->rules.items[i].name);
+	vec_free(&rules->rules);
+	free(rules);
+}
+
+static bool matches(const struct id_rule *rule, uint32_t id, const char *name)
+{
+	switch (rule->kind) {
+	case RULE_RANGE:
+		return id >= rule->low && id <= rule->high;
+	case RULE_PATTERN:
+		return wildmatch(rule->name, name);
+	case RULE_NAME:
+		break;
+	}
+	return !strcmp(rule->name, name);
+}
+
+bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name, uint32_t *mapped)
+{
+	for (size_t i = rules ? rules->rules.count : 0; i > 0; i--) {
+		if (matches(&rules->rules.items[i - 1], id, name)) {
+			*mapped = rules->rules.items[i - 1].mapped;
+			return true;
+		}
+	}
+	return false;
+}
