@@ -151,31 +151,9 @@ static struct filter_list *make_rules(struct push *push)
 	return rules;
 }
 
-static void add_rule(struct push *push, const char *format, const char *name)
-{
-	char *rule = xasprintf(format, name);
-
-	filter_add(push->rules, rule, FILTER_NEW_STYLE);
-	free(rule);
-}
-
 static bool deletes(const struct options *options)
 {
 	return options->delete_when != DELETE_NEVER;
-}
-
-/* What the receiving side keeps beside its files must outlive a --delete (protocol/03 7.5, protocol/06 section 3). */
-static void protect_leftovers(struct push *push)
-{
-	const struct options *options = push->options;
-	const char *partial = options->partial_dir;
-
-	if (options->delay_updates && !partial)
-		partial = ".~tmp~";
-	if (options->backup && deletes(options) && !options->backup_dir && !options->delete_excluded)
-		add_rule(push, "P *%s", options->suffix ? options->suffix : "~");
-	if (partial && *partial != '/')
-		add_rule(push, push->session.protocol >= 30 ? "-p %s/" : "- %s/", partial);
 }
 
 /* protocol/04 4.6.1 */
@@ -363,7 +341,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	client_connect(&push->connection, options, remote, paths, true);
 	log_set_role("sender");
 	set_up(push);
-	protect_leftovers(push);
+	options_protect_leftovers(push->options, push->rules, push->session.protocol >= 30);
 	filter_send(push->rules, &push->session, server_wants_rules(push));
 	if (options->files_from)
 		check_names_base(push->sources.items[0]);

@@ -21,6 +21,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "local_backup.h"
 #include "local_pull.h"
 #include "snapshot_make.h"
 
@@ -211,6 +212,7 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	rules = filter_new(&setup);
 	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
 	options_add_filters(options, rules, !is_sent);
+	options_protect_leftovers(options, rules, true);
 	return rules;
 }
 
@@ -523,6 +525,7 @@ static void copy_tree(struct run *run, const char *destination)
 	if (local->single_name)
 		local->deletes = false;
 	local_guard(local);
+	local_backups_begin(local);
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
@@ -605,6 +608,7 @@ static void clean_up(struct run *run)
 	local->report = NULL;
 	local_links_free(local);
 	local_owner_maps_free(local->owner_maps);
+	local_backups_free(local);
 	if (local->pull) {
 		flist_receiver_free(run->receiver);
 		pull_free(local->pull);

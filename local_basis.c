@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "local_private.h"
+#include "local_backup.h"
 #include "wire/request.h"
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
@@ -20,13 +20,27 @@ static void open_old_file(const struct file_job *job, struct basis *basis)
 		basis_close(basis);
 }
 
+/* An update in place spoils the file, not what was kept of it. */
+static void open_backup(const struct file_job *job, struct basis *basis)
+{
+	const struct backup_of of = { job->local, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	struct fs_stat st;
+
+	basis->type = BASIS_BACKUP;
+	basis->fd = local_backup_open(&of);
+	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
+		basis->size = st.size;
+	else
+		basis_close(basis);
+}
+
 void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
 	const struct options *options = job->local->options;
 
 	*basis = no_basis;
 	if (options->whole_file <= 0 && job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size)
-		open_old_file(job, basis);
+		(job->backed_up && options->inplace ? open_backup : open_old_file)(job, basis);
 }
 
 void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis)
@@ -34,6 +48,8 @@ void job_find_basis(const struct file_job *job, uint8_t type, const char *xname,
 	*basis = no_basis;
 	if (type == BASIS_FILE && !*xname)
 		open_old_file(job, basis);
+	else if (type == BASIS_BACKUP && job->backed_up)
+		open_backup(job, basis);
 }
 
 void basis_close(struct basis *basis)

@@ -10,7 +10,7 @@
 
 #include "fs/dir.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_backup.h"
 
 enum outcome { GONE, STAYS, LIMITED };
 
@@ -40,8 +40,7 @@ static void add_name(struct entries *names, const struct fs_dirent *name, bool i
 	entry->mode = is_dir ? S_IFDIR : name->type == DT_REG ? S_IFREG : S_IFLNK;
 }
 
-/* All names, or those that `listed` has not. -1 with errno. */
-static int read_names(int dir_fd, const struct entries *listed, struct entries *names)
+int local_read_names(int dir_fd, const struct entries *listed, struct entries *names)
 {
 	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
 	struct fs_dirent name;
@@ -65,7 +64,7 @@ void local_find_surplus(struct task *task)
 {
 	if (task->dir->fresh || task->dir->fd < 0)
 		return;
-	if (read_names(task->dir->fd, task->entries, &task->surplus) < 0)
+	if (local_read_names(task->dir->fd, task->entries, &task->surplus) < 0)
 		task_complain(task, "generator", errno, "", "opendir ", " failed");
 	else
 		task->knows_names = !task->surplus.count;
@@ -125,7 +124,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 	size_t length = deletion->path.length;
 
 	entries_init(&names);
-	if (read_names(fd, NULL, &names) < 0)
+	if (local_read_names(fd, NULL, &names) < 0)
 		delete_failed(deletion, errno, "opendir");
 	filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
 	for (uint32_t i = names.count; i-- > 0;) {
@@ -171,10 +170,33 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	if (reported && limit_reached(local))
 		return LIMITED;
 	if (!local->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
-		delete_failed(deletion, errno, "rmdir");
+		if (errno == ENOTEMPTY || errno == EEXIST)
+			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+		else
+			delete_failed(deletion, errno, "rmdir");
 		return STAYS;
 	}
 	return GONE;
+}
+
+/* Anything but a directory; with --backup it moves there. */
+static enum outcome delete_object(struct deletion *deletion, int dir_fd, const char *name)
+{
+	struct local *local = deletion->local;
+	size_t parent = deletion->path.length - strlen(name);
+	char *dir_path = xstrndup(strbuf_text(&deletion->path), parent ? parent - 1 : 0);
+	const struct backup_of of = { local, NULL, "generator", dir_fd, dir_path, name };
+	enum outcome outcome = GONE;
+
+	if (!local_is_backup_name(local, name) && !local_back_up(&of, BACKUP_RENAME)) {
+		delete_failed(deletion, errno, "make_backup");
+		outcome = STAYS;
+	} else if (!local->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
+		delete_failed(deletion, errno, "unlink");
+		outcome = STAYS;
+	}
+	free(dir_path);
+	return outcome;
 }
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
@@ -190,9 +212,8 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
 	} else if (reported && limit_reached(local)) {
 		outcome = LIMITED;
-	} else if (!local->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
-		delete_failed(deletion, errno, "unlink");
-		outcome = STAYS;
+	} else {
+		outcome = delete_object(deletion, dir_fd, name);
 	}
 	if (outcome == GONE)
 		local_seen_change(local, &st);
@@ -311,7 +332,7 @@ void local_delete_pass(struct local *local)
 			break;
 		}
 		entries_init(&names);
-		if (read_names(dir.fd, listed->entries, &names) >= 0)
+		if (local_read_names(dir.fd, listed->entries, &names) >= 0)
 			delete_names(local, &dir, &names);
 		entries_free(&names);
 		close(dir.fd);

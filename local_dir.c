@@ -13,7 +13,7 @@
 #include "fs/operator.h"
 #include "fs/xattr.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_backup.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
@@ -256,6 +256,16 @@ static bool is_unwanted_parent(const struct local *local, const struct entry *en
 	return !local->options->implied_dirs && (entry->flags & implied) == implied;
 }
 
+/* Something that is no directory stands where one belongs. */
+static bool clear_place(struct local *local, struct local_dir *parent, const char *name)
+{
+	const struct backup_of of = { local, NULL, "generator", parent->fd, parent->path, name };
+
+	if (!local_back_up(&of, BACKUP_RENAME))
+		return false;
+	return local->dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
+}
+
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
 			  struct entries *entries)
 {
@@ -278,7 +288,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	}
 	if (decision.make_room)
 		atomic_store(&parent->touched, true);
-	if (decision.make_room && !local->dry_run && fs_unlink_at(parent->fd, name) < 0) {
+	if (decision.make_room && !clear_place(local, parent, name)) {
 		skip_contents(local, dir, errno, "delete_file: unlink ");
 		return;
 	}

@@ -234,6 +234,7 @@ static void carry_out(struct file_job *job)
 		return;
 	}
 	if (job->local->dry_run) {
+		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
 		return;
 	}

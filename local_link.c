@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local_private.h"
+#include "local_backup.h"
 #include "wire/request.h"
 
 static bool is_member(const struct entry *entry)
@@ -120,6 +120,19 @@ static int open_leader_dir(struct local *local, const char *path)
 	return fd;
 }
 
+static bool back_up(struct link_job *job)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct backup_of of = { job->local, NULL, "generator", job->dir_fd, NULL, job->name };
+
+	flist_dir_path(job->local->list, job->node, &path);
+	of.dir_path = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
+	bool good = local_back_up(&of, BACKUP_LINK);
+
+	strbuf_free(&path);
+	return good;
+}
+
 static int link_object(struct link_job *job, int leader_fd, bool replaces)
 {
 	const char *leaf = leaf_of(job->group->path);
@@ -127,7 +140,7 @@ static int link_object(struct link_job *job, int leader_fd, bool replaces)
 
 	if (!replaces)
 		return fs_link_at(leader_fd, leaf, job->dir_fd, job->name);
-	if (fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
+	if (!back_up(job) || fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
 		return -1;
 	return fs_temp_commit(&temp, job->name);
 }

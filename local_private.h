@@ -14,7 +14,8 @@
  *   local_delete.c   deletions                         local_link.c    hard links
  *   local_report.c   what is printed                   local_list.c    listings
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
- *   local_basis.c    what a delta refers to        local_owner.c    mapped owners
+ *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
+ *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -186,6 +187,8 @@ struct local {
 	bool deletes_stopped;        /* because of an I/O error: said so */
 	uint64_t delete_skipped, delete_count;
 
+	struct backups *backups;     /* NULL: none are made */
+
 	struct pool *pool;
 	struct report *report;
 	struct run_stats stats;
@@ -267,6 +270,7 @@ struct file_job {
 	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */
 	enum turn turn;
 	bool untouched;            /* what was seen of the destination still holds */
+	bool backed_up;
 	struct fs_temp *temp;      /* being filled; NULL: none */
 };
 
@@ -274,6 +278,9 @@ bool job_copy(struct file_job *job);  /* regular content; false: failed, said so
 bool job_make(struct file_job *job);  /* symlink, device, special */
 /* Attributes of an up-to-date file; true if any was set. */
 bool job_touch(struct file_job *job);
+/* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
+bool job_back_up_early(struct file_job *job);
+void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */
 int job_open_source(struct file_job *job, uint64_t *size);
 bool job_receive(struct file_job *job); /* regular content from job->incoming; as job_copy */
 void job_write_failed(struct file_job *job, int error);
@@ -313,6 +320,8 @@ void local_complain_path(struct local *local, const char *role, int error, const
 
 /* --- local_delete.c (main thread, except surplus) --- */
 
+/* All names of a directory, or those that `listed` has not, sorted. -1 with errno. */
+int local_read_names(int dir_fd, const struct entries *listed, struct entries *names);
 void local_find_surplus(struct task *task);                   /* worker */
 void local_delete_surplus(struct local *local, struct task *task);
 void local_delete_delayed(struct local *local);

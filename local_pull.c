@@ -28,10 +28,10 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	const int32_t ndx = transfer->ndx;
 
 	item->flags = transfer->job.decision.item_flags & 0xffff;
-	item->basis = BASIS_FILE;
+	item->basis = transfer->basis = BASIS_FILE;
 	if (basis && basis->type != BASIS_FILE) {
 		item->flags |= ITEM_BASIS_TYPE_FOLLOWS;
-		item->basis = basis->type;
+		item->basis = transfer->basis = basis->type;
 	}
 	if (basis && basis->xname) {
 		item->flags |= ITEM_XNAME_FOLLOWS;
@@ -54,9 +54,14 @@ void pull_request(struct file_job *job)
 {
 	struct local *local = job->local;
 	struct pull *pull = local->pull;
-	struct transfer *transfer = xcalloc(1, sizeof *transfer);
+	struct transfer *transfer;
 	struct basis basis;
 
+	if (!job_back_up_early(job)) {
+		task_event(job->task, (struct event){ .kind = EVENT_FAILED, .index = job->index });
+		return;
+	}
+	transfer = xcalloc(1, sizeof *transfer);
 	job_choose_basis(job, &basis);
 	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
 	transfer->job = *job;

@@ -64,6 +64,7 @@ struct transfer {
 	struct file_job job;
 	struct decide_rules rules;
 	struct sum_head head;       /* of the request */
+	uint8_t basis;              /* its type, likewise */
 };
 
 struct pull {
@@ -113,6 +114,7 @@ struct incoming {
 	struct pull *pull;
 	struct sum_head head;
 	int basis_fd;
+	bool basis_is_file;      /* that is written to, if in place */
 	bool read;               /* the stream has been read to the end of the file */
 	bool wrong_digest;
 };

@@ -26,7 +26,8 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		.session = pull->session,
 		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
 		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size,
-		.in_place = in_place, .sparse = options->sparse, .done = &job->task->live_done, .name = job->name,
+		.in_place = in_place && incoming->basis_is_file, .sparse = options->sparse,
+		.done = &job->task->live_done, .name = job->name,
 	};
 
 	patch_file(&request, &outcome);
@@ -55,6 +56,13 @@ static void say_unverified(struct transfer *transfer, bool is_last)
 	strbuf_free(&path);
 }
 
+/* Old senders do not repeat what was chosen; others have to. */
+static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
+{
+	if (protocol < 29 || item->basis == transfer->basis)
+		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
+}
+
 static void receive_file(struct pull *pull, struct transfer *transfer, const struct item_attrs *item)
 {
 	struct file_job *job = &transfer->job;
@@ -63,8 +71,9 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
-		job_find_basis(job, item->basis, item->xname, &basis);
+		find_basis(transfer, item, pull->session->protocol, &basis);
 	incoming.basis_fd = basis.fd;
+	incoming.basis_is_file = transfer->basis == BASIS_FILE;
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);

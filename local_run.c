@@ -308,6 +308,14 @@ static void set_up_deletion(struct local *local, struct task *task)
 		return;
 	task->find_surplus = true;
 	task->may_delete = local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL);
+	/* Backups would be surplus as well: what goes has to go before there are any of this directory's. */
+	if (local->backups && !task->dir->skipped) {
+		local_find_surplus(task);
+		local_delete_surplus(local, task);
+		entries_free(&task->surplus);
+		entries_init(&task->surplus);
+		task->find_surplus = false;
+	}
 }
 
 /* The directory of a loaded node and its files. Needs room for all slices, so big directories come one at a time. */

@@ -48,8 +48,9 @@ void local_snapshot_begin(struct local *local)
 	if (!is_directory(local))
 		die(EXIT_SYNTAX, "rsync: --attr-snapshot is of one directory: the destination is a file");
 	check_place(local);
-	/* Under another name everything is scanned: that is one directory without contents. */
-	if (!local->dry_run && !local->single_name)
+	/* Under another name everything is scanned: that is one directory without contents. What is kept beside the files, too,
+	 * may lie anywhere. */
+	if (!local->dry_run && !local->single_name && !local->backups)
 		local->seen = local_seen_new(local->options);
 }
 

@@ -9,7 +9,7 @@
 #include "fs/copy.h"
 #include "fs/unnamed.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_backup.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -193,6 +193,27 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	return true;
 }
 
+/* --- what was there --- */
+
+/* What a new content replaces is to be had again: without its backup the run ends. */
+static bool back_up(struct file_job *job, enum backup_way way)
+{
+	const struct backup_of of = {
+		job->local, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
+		job->dir->fd, job->dir->path, job->name,
+	};
+
+	if (!job->dest.exists || job->backed_up)
+		return true;
+	/* Whatever has no content is in the way of one that has. */
+	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))
+		way = BACKUP_RENAME;
+	job->backed_up = local_back_up(&of, way);
+	if (!job->backed_up && entry_is_regular(job->entry))
+		atomic_store(&job->local->stop, STOP_WRITE);
+	return job->backed_up;
+}
+
 /* A file that is complete gets its name, or a temp name first if it is to replace something. */
 static bool publish(struct file_job *job, int fd)
 {
@@ -206,6 +227,8 @@ static bool publish(struct file_job *job, int fd)
 		task_complain(job->task, "receiver", error, job->name, "link ", " failed");
 		return false;
 	}
+	if (!back_up(job, BACKUP_LINK))
+		return false;
 	pool_enter(job->local->pool);
 	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
 		error = errno;
@@ -236,6 +259,10 @@ static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 
 static bool commit_temp(struct file_job *job, struct fs_temp *temp)
 {
+	if (!back_up(job, BACKUP_LINK)) {
+		fs_temp_discard(temp);
+		return false;
+	}
 	if (fs_temp_commit(temp, job->name) == 0)
 		return true;
 	task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
@@ -404,6 +431,11 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 	return commit_temp(job, &temp);
 }
 
+static bool goes_in_place(const struct file_job *job)
+{
+	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+}
+
 /* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
 static int open_in_place(struct file_job *job, bool *is_new)
 {
@@ -434,6 +466,17 @@ static void dress_in_place(struct file_job *job)
 		set_mode(job, job->name, mode);
 }
 
+bool job_back_up_early(struct file_job *job)
+{
+	return !goes_in_place(job) || back_up(job, BACKUP_COPY);
+}
+
+void job_pretend_backup(struct file_job *job)
+{
+	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->dest.st.mode)))
+		back_up(job, BACKUP_LINK);
+}
+
 static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 {
 	bool is_new, good;
@@ -443,6 +486,10 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 		task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
 		return false;
 	}
+	if (!job_back_up_early(job)) {
+		close(fd);
+		return false;
+	}
 	good = fill(job, from, fd, size, true);
 	if (good && is_new)
 		dress_descriptor(job, fd, 0600);
@@ -450,11 +497,6 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	if (good && !is_new)
 		dress_in_place(job);
 	return good;
-}
-
-static bool goes_in_place(const struct file_job *job)
-{
-	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
 }
 
 bool job_receive(struct file_job *job)

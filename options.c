@@ -388,6 +388,32 @@ bool options_act_as_root(const struct options *options)
 	return options->super ? options->super > 0 : geteuid() == 0;
 }
 
+static void add_rule(struct filter_list *list, const char *format, const char *name)
+{
+	char *rule = xasprintf(format, name);
+
+	filter_add(list, rule, FILTER_NEW_STYLE);
+	free(rule);
+}
+
+void options_protect_leftovers(const struct options *options, struct filter_list *list, bool perishable)
+{
+	const char *partial = options_partial_dir(options);
+	bool deletes = options->delete_when != DELETE_NEVER;
+
+	if (options->backup && deletes && !options->backup_dir && !options->delete_excluded)
+		add_rule(list, "P *%s", options->suffix ? options->suffix : "~");
+	if (partial && *partial != '/')
+		add_rule(list, perishable ? "-p %s/" : "- %s/", partial);
+}
+
+const char *options_partial_dir(const struct options *options)
+{
+	if (options->partial_dir)
+		return options->partial_dir;
+	return options->delay_updates ? ".~tmp~" : NULL;
+}
+
 void options_setup_request(const struct options *options, struct setup_request *request)
 {
 	*request = (struct setup_request){

@@ -195,6 +195,12 @@ char *options_receiving_lack(const struct options *options);
 /* Is the receiving side to do what only root can? */
 bool options_act_as_root(const struct options *options);
 
+/* Then the rules that what the receiving side keeps beside its files needs to outlive a --delete (protocol/03 7.5, protocol/06
+ * section 3). `perishable`: partial files do not keep a directory from being deleted. */
+void options_protect_leftovers(const struct options *options, struct filter_list *list, bool perishable);
+/* The directory of partial and delayed files; NULL: none. */
+const char *options_partial_dir(const struct options *options);
+
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);
 

@@ -198,19 +198,28 @@ static bool finish_arguments(struct option_parse *parse, struct options *options
 /* What follows from words that name places, and what they must not be (protocol/06 section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
-	const char *suffix = options->suffix;
+	const char *suffix = options->suffix, *directory = options->backup_dir;
 
 	if (options->write_devices)
 		options->inplace = true;
 	if (options->dry_run)
 		options->only_write_batch = false;
+	/* The destination itself is as good as none. */
+	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
+		options->backup_dir = NULL;
+	/* Backups in them change the directories anyway. */
+	if (options->backup && !options->backup_dir && !(options->server && options->sender))
+		options->omit_dir_times = true;
 	/* Without a directory to hold them back in, updates are not delayed. */
 	if (!options->server && parse->partial_dir_empty && !options->inplace && !options->append)
 		options->delay_updates = false;
 	if (suffix && strchr(suffix, '/'))
 		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot contain slashes: %s", suffix);
-	if (suffix && !*suffix && !options->backup_dir)
+	if (suffix && !*suffix && !directory)
 		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot be empty without a --backup-dir");
+	if (!options->server && directory && !options->backup_dir && (!suffix || !*suffix))
+		return parse_fail(parse, EXIT_SYNTAX,
+				  "--suffix cannot be empty when --backup-dir is the same as the dest dir");
 	return true;
 }
 

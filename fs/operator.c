@@ -12,15 +12,25 @@
 #include "fs/file.h"
 #include "fs/walk.h"
 
-int fs_operator_open(const char *path, int flags, mode_t mode)
+static int open_from(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	struct fs_walk_end end;
 
 	if (!*path)
 		return fs_fail(ENOENT);
-	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
+	if (fs_walk(dir_fd, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
 		return -1;
 	return fs_walk_open(&end, flags, mode);
+}
+
+int fs_operator_open(const char *path, int flags, mode_t mode)
+{
+	return open_from(AT_FDCWD, path, flags, mode);
+}
+
+int fs_operator_open_at(int dir_fd, const char *path, int flags)
+{
+	return open_from(dir_fd, path, flags, 0);
 }
 
 static int parent_of(const char *path, bool follow, char leaf[256])

@@ -17,6 +17,9 @@
 /* open(2) by R2; O_CLOEXEC is added. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
 
+/* The same for a path that is relative to a held directory, unless it is absolute. */
+int fs_operator_open_at(int dir_fd, const char *path, int flags);
+
 /*
  * The directory that holds the last component of `path`, as an O_PATH descriptor, for the *_at calls; that component is
  * copied to `leaf` (NAME_MAX + 1 = 256 bytes) and not looked at. EISDIR if the path has none ("/", "a/", "a/..").

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Backups: by a hard link, by a rename, or as a copy where neither can be. */
+#include "local_backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/copy.h"
+#include "fs/file.h"
+#include "fs/operator.h"
+#include "lib/exit.h"
+
+#define PERMISSION_BITS 07777u
+#define DEPTH_MAX 128 /* of a directory that stands where a backup goes */
+
+struct backups {
+	const char *directory; /* as it is said, without slashes at the end; NULL: each in its own directory */
+	const char *suffix;
+	pthread_mutex_t lock;  /* on the rest, and on making directories */
+	int fd;                /* the directory, or what there was of its path at the beginning; -1: each in its own */
+	const char *missing;   /* the rest of the path; "" when it has been made */
+	char *text;            /* behind `directory` */
+};
+
+/* One backup in the making. */
+struct backup {
+	const struct backup_of *of;
+	struct fs_stat st;    /* of the old object */
+	int fd;               /* directory of the backup, owned */
+	struct strbuf name;   /* in it */
+	struct strbuf shown;
+};
+
+/* --- the backup directory --- */
+
+/* A directory of the operator's path; of links in it, those of others are not followed. */
+static int step_into(int fd, const char *path, size_t length)
+{
+	char *component = xstrndup(path, length);
+	int next = fs_operator_open_at(fd, component, O_PATH | O_DIRECTORY), error = errno;
+
+	free(component);
+	errno = error;
+	return next;
+}
+
+static size_t component_length(const char **path)
+{
+	*path += strspn(*path, "/");
+	return strcspn(*path, "/");
+}
+
+/* As far as the path exists. What has to be made later is made without following anything. */
+static void find_directory(struct local *local, struct backups *backups)
+{
+	const char *path = backups->directory;
+	int next;
+
+	backups->fd = *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&local->top, ".");
+	for (size_t length; backups->fd >= 0 && (length = component_length(&path)); path += length) {
+		next = step_into(backups->fd, path, length);
+		if (next < 0 && errno == ENOENT)
+			break;
+		if (next < 0 && errno != ENOTDIR) {
+			log_errno(L_ERROR, errno, "cannot open the backup-dir %s", backups->directory);
+			exit_with(EXIT_FILEIO);
+		}
+		if (next < 0)
+			die(EXIT_SYNTAX, "The backup-dir is not a directory: %s", backups->directory);
+		close(backups->fd);
+		backups->fd = next;
+	}
+	backups->missing = path;
+}
+
+static void set_directory(struct local *local, struct backups *backups)
+{
+	const char *given = local->options->backup_dir;
+	size_t length;
+
+	if (!given)
+		return;
+	length = strlen(given);
+	while (length > 1 && given[length - 1] == '/')
+		length--;
+	backups->directory = backups->text = xstrndup(given, length);
+	if (local->top.fd < 0)
+		return; /* a dry run whose destination is not there */
+	log_set_role("Receiver");
+	find_directory(local, backups);
+	if (local->options->levels.info[INFO_BACKUP])
+		log_info("%sbackup_dir is %s", *backups->missing ? "(new) " : "", backups->directory);
+	log_set_role("sender");
+}
+
+void local_backups_begin(struct local *local)
+{
+	const struct options *options = local->options;
+	const char *role = log_role();
+	struct backups *backups;
+
+	if (!options->backup)
+		return;
+	backups = local->backups = xcalloc(1, sizeof *backups);
+	backups->suffix = options->suffix ? options->suffix : options->backup_dir ? "" : "~";
+	backups->fd = -1;
+	backups->missing = "";
+	pthread_mutex_init(&backups->lock, NULL);
+	set_directory(local, backups);
+	log_set_role(role);
+}
+
+void local_backups_free(struct local *local)
+{
+	struct backups *backups = local->backups;
+
+	if (!backups)
+		return;
+	if (backups->fd >= 0)
+		close(backups->fd);
+	pthread_mutex_destroy(&backups->lock);
+	free(backups->text);
+	free(backups);
+	local->backups = NULL;
+}
+
+/* --- what is said --- */
+
+static void say(const struct backup_of *of, const char *text)
+{
+	if (of->task)
+		task_text(of->task, L_INFO, "%s", text);
+	else
+		log_info("%s", text);
+}
+
+static void complain(const struct backup_of *of, int error, struct strbuf *text)
+{
+	if (of->task && error != ECANCELED)
+		task_event(of->task, (struct event){ .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = of->role, .error = error,
+						     .text = strbuf_detach(text) });
+	else if (error != ECANCELED) {
+		const char *role = log_role();
+
+		log_set_role(of->role);
+		log_errno(L_ERROR_XFER, error, "%s", strbuf_text(text));
+		log_set_role(role);
+	}
+	strbuf_free(text);
+}
+
+static void keeping_failed(const struct backup *backup, int error)
+{
+	const struct backup_of *of = backup->of;
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_addf(&text, "keep_backup failed: \"%s%s%s/%s\" -> \"%s\"", of->local->top_path, *of->dir_path ? "/" : "",
+		    of->dir_path, of->name, strbuf_text(&backup->shown));
+	complain(of, error, &text);
+}
+
+static void mkdir_failed(const struct backup_of *of, const char *directory, const char *path, size_t length, int error)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_addf(&text, "backup mkdir %s%s%.*s failed", directory, length ? "/" : "", (int)length, path);
+	complain(of, error, &text);
+}
+
+static void say_kept(const struct backup *backup, const char *how)
+{
+	const struct ui_levels *levels = &backup->of->local->options->levels;
+	struct strbuf path = STRBUF_INIT, text = STRBUF_INIT;
+
+	strbuf_add_string(&path, backup->of->dir_path);
+	strbuf_add_path(&path, backup->of->name);
+	if (how && levels->debug[DEBUG_BACKUP]) {
+		strbuf_addf(&text, "make_backup: %s %s successful.", how, strbuf_text(&path));
+		say(backup->of, strbuf_text(&text));
+	}
+	strbuf_truncate(&text, 0);
+	if (levels->info[INFO_BACKUP]) {
+		strbuf_addf(&text, "backed up %s to %s", strbuf_text(&path), strbuf_text(&backup->shown));
+		say(backup->of, strbuf_text(&text));
+	}
+	strbuf_free(&text);
+	strbuf_free(&path);
+}
+
+/* --- its directories --- */
+
+/* The operator's path; under the lock. */
+static bool make_directory(const struct backup_of *of, struct backups *backups)
+{
+	const char *path = backups->missing;
+	bool good = true;
+
+	for (size_t length; good && (length = component_length(&path)); path += length) {
+		char *name = xstrndup(path, length);
+		int next = -1;
+
+		if (fs_mkdir_at(backups->fd, name, 0777 & ~of->local->rules.umask) == 0 || errno == EEXIST)
+			next = fs_open_at(backups->fd, name, O_PATH | O_DIRECTORY, 0);
+		good = next >= 0;
+		if (good) {
+			close(backups->fd);
+			backups->fd = next;
+			backups->missing = path + length;
+		} else {
+			mkdir_failed(of, backups->directory, "", 0, errno);
+		}
+		free(name);
+	}
+	return good;
+}
+
+/* A new directory among the backups is like the one that it stands for. */
+static void dress_directory(struct local *local, int fd, const char *name, const char *path, size_t length)
+{
+	const struct decide_rules *rules = &local->rules;
+	char *original = xstrndup(path, length);
+	struct fs_stat st, made;
+
+	if (fs_lstat(&local->top, original, &st) == 0 && S_ISDIR(st.mode) && fs_lstat_at(fd, name, &made) == 0) {
+		mode_t mode = st.mode & PERMISSION_BITS;
+
+		if (decide_keeps_owner(rules))
+			fs_chown_at(fd, name, st.uid, st.gid);
+		if (!local->options->perms)
+			mode |= made.mode & S_ISGID;
+		fs_chmod_at(fd, name, mode);
+	}
+	free(original);
+}
+
+static int enter_directory(const struct backup_of *of, int fd, const char *path, size_t start, size_t length)
+{
+	char *name = xstrndup(path + start, length);
+	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0), error;
+
+	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && fs_unlink_at(fd, name) == 0)
+		errno = ENOENT;
+	if (next < 0 && errno == ENOENT) {
+		bool made = fs_mkdir_at(fd, name, 0700) == 0;
+
+		if (made)
+			dress_directory(of->local, fd, name, path, start + length);
+		if (made || errno == EEXIST)
+			next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
+	}
+	error = errno;
+	if (next < 0)
+		mkdir_failed(of, of->local->backups->directory, path, start + length, error);
+	free(name);
+	errno = error;
+	return next;
+}
+
+static int open_parents(const struct backup_of *of, bool may_make)
+{
+	struct backups *backups = of->local->backups;
+	const char *path = of->dir_path;
+	int fd = -1;
+
+	if (!backups->directory)
+		return fcntl(of->dir_fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_lock(&backups->lock);
+	if (may_make && !make_directory(of, backups))
+		errno = EACCES;
+	else
+		fd = fcntl(backups->fd, F_DUPFD_CLOEXEC, 0);
+	/* New directories take after the ones above, once these are as they shall be. */
+	for (size_t length; fd >= 0 && (length = component_length(&path)); path += length) {
+		int next = enter_directory(of, fd, of->dir_path, (size_t)(path - of->dir_path), length), error = errno;
+
+		close(fd);
+		fd = next;
+		errno = error;
+	}
+	int error = errno;
+
+	pthread_mutex_unlock(&backups->lock);
+	errno = error;
+	return fd;
+}
+
+static void name_backup(struct backup *backup)
+{
+	const struct backups *backups = backup->of->local->backups;
+
+	strbuf_addf(&backup->name, "%s%s", backup->of->name, backups->suffix);
+	if (backups->directory)
+		strbuf_addf(&backup->shown, "%s/", backups->directory);
+	if (*backup->of->dir_path)
+		strbuf_addf(&backup->shown, "%s/", backup->of->dir_path);
+	strbuf_add_string(&backup->shown, strbuf_text(&backup->name));
+}
+
+/* --- in the way of a backup --- */
+
+static void remove_tree(int dir_fd, const char *name, int depth)
+{
+	int fd;
+
+	if (fs_unlink_at(dir_fd, name) == 0 || (errno != EISDIR && errno != EPERM) || depth > DEPTH_MAX)
+		return;
+	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd >= 0) {
+		struct entries names;
+
+		entries_init(&names);
+		local_read_names(fd, NULL, &names);
+		for (uint32_t i = 0; i < names.count; i++)
+			remove_tree(fd, entry_name(&names, &names.items[i]), depth + 1);
+		entries_free(&names);
+		close(fd);
+	}
+	fs_rmdir_at(dir_fd, name);
+}
+
+/* --- the ways --- */
+
+static int link_over(struct backup *backup)
+{
+	const char *name = strbuf_text(&backup->name);
+	struct fs_temp temp;
+
+	if (fs_link_at(backup->of->dir_fd, backup->of->name, backup->fd, name) == 0)
+		return 0;
+	if (errno != EEXIST || fs_temp_link(&temp, backup->fd, name, backup->of->dir_fd, backup->of->name) < 0)
+		return -1;
+	return fs_temp_commit(&temp, name);
+}
+
+static int rename_over(struct backup *backup)
+{
+	return fs_rename_at(backup->of->dir_fd, backup->of->name, backup->fd, strbuf_text(&backup->name));
+}
+
+static void dress_copy(const struct backup *backup, const char *name)
+{
+	const struct local *local = backup->of->local;
+	const struct fs_stat *st = &backup->st;
+	const struct timespec times[2] = {
+		{ (time_t)st->atime, (long)st->atime_nsec }, { (time_t)st->mtime, (long)st->mtime_nsec },
+	};
+
+	if (decide_keeps_owner(&local->rules))
+		fs_chown_at(backup->fd, name, st->uid, st->gid);
+	if (!S_ISLNK(st->mode))
+		fs_chmod_at(backup->fd, name, st->mode & PERMISSION_BITS);
+	if (local->options->times)
+		fs_utimens_at(backup->fd, name, times);
+}
+
+static int commit_copy(struct backup *backup, struct fs_temp *temp)
+{
+	dress_copy(backup, temp->name);
+	return fs_temp_commit(temp, strbuf_text(&backup->name));
+}
+
+static int copy_file(struct backup *backup)
+{
+	const struct fs_copy_options how = { .sparse = backup->of->local->options->sparse };
+	int from = fs_open_at(backup->of->dir_fd, backup->of->name, O_RDONLY, 0), error;
+	struct fs_temp temp;
+	bool write_error;
+	uint64_t copied;
+
+	if (from < 0)
+		return -1;
+	if (fs_temp_create(&temp, backup->fd, strbuf_text(&backup->name)) < 0) {
+		error = errno;
+	} else if (fs_copy_content(from, temp.fd, backup->st.size, &how, &copied, &write_error) < 0) {
+		error = errno;
+		fs_temp_discard(&temp);
+	} else {
+		error = commit_copy(backup, &temp) < 0 ? errno : 0;
+	}
+	close(from);
+	errno = error;
+	return error ? -1 : 0;
+}
+
+static int copy_object(struct backup *backup)
+{
+	const struct fs_stat *st = &backup->st;
+	const char *name = strbuf_text(&backup->name);
+	char target[PATH_MAX];
+	struct fs_temp temp;
+	int result;
+
+	if (S_ISLNK(st->mode)) {
+		if (fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
+			return -1;
+		result = fs_temp_symlink(&temp, backup->fd, name, target);
+	} else {
+		result = fs_temp_mknod(&temp, backup->fd, name, (mode_t)st->mode, st->rdev_major, st->rdev_minor);
+	}
+	return result < 0 ? -1 : commit_copy(backup, &temp);
+}
+
+static int copy_over(struct backup *backup, enum backup_way way, const char **how)
+{
+	if (S_ISREG(backup->st.mode)) {
+		*how = way == BACKUP_COPY ? NULL : "COPY";
+		return copy_file(backup);
+	}
+	*how = S_ISLNK(backup->st.mode) ? "SYMLINK" : "DEVICE";
+	return copy_object(backup);
+}
+
+static int keep(struct backup *backup, enum backup_way way, const char **how)
+{
+	int result = -1;
+
+	if (way == BACKUP_LINK && (result = link_over(backup)) == 0) {
+		*how = "HLINK";
+		return 0;
+	}
+	if (way == BACKUP_RENAME || (way == BACKUP_LINK && errno != EXDEV && errno != EISDIR)) {
+		*how = "RENAME";
+		result = rename_over(backup);
+		if (result == 0)
+			return 0;
+	}
+	if (way != BACKUP_COPY && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
+		return -1;
+	return copy_over(backup, way, how);
+}
+
+static bool is_unsafe_link(const struct backup *backup)
+{
+	char target[PATH_MAX];
+	struct strbuf path = STRBUF_INIT;
+	bool is_unsafe;
+
+	if (!S_ISLNK(backup->st.mode) || !backup->of->local->options->safe_links
+	    || fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
+		return false;
+	strbuf_add_string(&path, backup->of->dir_path);
+	strbuf_add_path(&path, backup->of->name);
+	is_unsafe = fs_symlink_is_unsafe(target, strbuf_text(&path));
+	strbuf_free(&path);
+	return is_unsafe;
+}
+
+static bool make(struct backup *backup, enum backup_way way)
+{
+	const char *how = NULL;
+	int result, error;
+
+	backup->fd = open_parents(backup->of, true);
+	if (backup->fd < 0)
+		return false;
+	result = keep(backup, way, &how);
+	if (result < 0 && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST)) {
+		remove_tree(backup->fd, strbuf_text(&backup->name), 0);
+		result = keep(backup, way, &how);
+	}
+	error = errno;
+	close(backup->fd);
+	if (result < 0)
+		keeping_failed(backup, error);
+	else
+		say_kept(backup, how);
+	errno = error;
+	return result == 0;
+}
+
+/* --- for callers --- */
+
+bool local_back_up(const struct backup_of *of, enum backup_way way)
+{
+	struct backup backup = { .of = of, .name = STRBUF_INIT, .shown = STRBUF_INIT };
+	bool good = true;
+
+	if (!of->local->backups || fs_lstat_at(of->dir_fd, of->name, &backup.st) < 0 || S_ISDIR(backup.st.mode))
+		return true;
+	name_backup(&backup);
+	/* Where it does not lie in the tree any more, a link would lead elsewhere. */
+	if (is_unsafe_link(&backup))
+		say_kept(&backup, NULL);
+	else if (of->local->dry_run)
+		say_kept(&backup, way == BACKUP_LINK ? "HLINK" : "RENAME");
+	else
+		good = make(&backup, way);
+	int error = errno;
+
+	strbuf_free(&backup.name);
+	strbuf_free(&backup.shown);
+	errno = error;
+	return good;
+}
+
+bool local_is_backup_name(const struct local *local, const char *name)
+{
+	const struct backups *backups = local->backups;
+	size_t length = strlen(name), suffix;
+
+	if (!backups || backups->directory)
+		return false;
+	suffix = strlen(backups->suffix);
+	return length > suffix && !strcmp(name + length - suffix, backups->suffix);
+}
+
+int local_backup_open(const struct backup_of *of)
+{
+	char *name = xasprintf("%s%s", of->name, of->local->backups->suffix);
+	int dir = open_parents(of, false), fd = dir < 0 ? -1 : fs_open_at(dir, name, O_RDONLY, 0), error = errno;
+
+	if (dir >= 0)
+		close(dir);
+	free(name);
+	errno = error;
+	return fd;
+}

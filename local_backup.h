@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * --backup: what is replaced or deleted stays under another name (protocol/03 7.7, protocol/06 11.7): NAME with a suffix in
+ * its own directory, or its path below --backup-dir. Any thread, once local_backups_begin is through.
+ */
+#ifndef LOCAL_BACKUP_H
+#define LOCAL_BACKUP_H
+
+#include "local_private.h"
+
+/* After the destination has been chosen: look at the backup directory. Ends the process where it cannot be one. */
+void local_backups_begin(struct local *local);
+void local_backups_free(struct local *local);
+
+/* LINK: the old name stays until it is replaced. RENAME: it may go at once. COPY: the old file itself will be written to. */
+enum backup_way { BACKUP_LINK, BACKUP_RENAME, BACKUP_COPY };
+
+/* An object of a directory of the destination. */
+struct backup_of {
+	struct local *local;
+	struct task *task;    /* messages are events of it; NULL: the main thread says them */
+	const char *role;
+	int dir_fd;
+	const char *dir_path; /* in the transfer */
+	const char *name;
+};
+
+/* Without --backup, or where there is nothing, or a directory: nothing to do. false: there is no backup, said so; errno. */
+bool local_back_up(const struct backup_of *of, enum backup_way way);
+/* Would the backup be the object's own directory's, and is it one itself by its name? Such a one is just deleted. */
+bool local_is_backup_name(const struct local *local, const char *name);
+/* The backup of a regular file, open for reading; -1 with errno. */
+int local_backup_open(const struct backup_of *of);
+
+#endif
