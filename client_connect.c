@@ -111,7 +111,7 @@ void tell_words(const struct options *options, const char *label, const struct a
 
 		strbuf_addf(&line, " %s%s%s", quote, word, quote);
 	}
-	log_info("%s:%s  (%zu args)", label, strbuf_text(&line), words->count);
+	log_msg(L_CLIENT, "%s:%s  (%zu args)", label, strbuf_text(&line), words->count);
 	strbuf_free(&line);
 }
 

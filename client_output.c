@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "decide.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
+#include "item_lines.h"
 #include "lib/alloc.h"
-#include "ui/itemize.h"
 #include "ui/progress.h"
 #include "wire/request.h"
 
@@ -23,9 +21,7 @@ struct client_output {
 	const struct session *session;
 	bool sends;
 	struct log_sink below;
-	const char *format;      /* NULL: items are not named */
-	bool format_has_item, format_has_operation;
-	bool format_is_late;     /* it tells what is known only after the content */
+	struct item_lines lines;
 	struct progress *progress;
 	bool progress_shown;     /* of this file */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
@@ -89,13 +85,6 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 
 /* --- the frame --- */
 
-static const char *choose_format(const struct options *options)
-{
-	if (options->out_format)
-		return options->out_format;
-	return options->levels.info[INFO_NAME] ? "%n%L" : NULL;
-}
-
 struct client_output *client_output_new(const struct options *options, const struct session *session, bool sends)
 {
 	struct client_output *output = xcalloc(1, sizeof *output);
@@ -104,13 +93,7 @@ struct client_output *client_output_new(const struct options *options, const str
 	output->options = options;
 	output->session = session;
 	output->sends = sends;
-	output->format = options->quiet ? NULL : choose_format(options);
-	if (output->format) {
-		output->format_has_item = format_uses(output->format, 'i');
-		output->format_has_operation = format_uses(output->format, 'o');
-		output->format_is_late = format_uses(output->format, 'b') || format_uses(output->format, 'c')
-					 || format_uses(output->format, 'C');
-	}
+	item_lines_init(&output->lines, options);
 	if (mode && !options->quiet && !options->dry_run)
 		output->progress = progress_new(mode, options->human_readable);
 	output->below = log_set_sink((struct log_sink){ emit, output });
@@ -135,6 +118,7 @@ void client_output_header(struct client_output *output)
 	const struct options *options = output->options;
 	int level = options->levels.info[INFO_FLIST];
 
+	log_list_begin(output->sends);
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (output->session->inc_recurse) {
@@ -154,7 +138,13 @@ static void count_list(const struct client_output *output, uint64_t entries)
 
 	for (uint64_t i = 0; i <= entries; i += 100)
 		fprintf(out, " %llu files...\r", (unsigned long long)i);
-	fprintf(out, "%llu file%s to consider\n", (unsigned long long)entries, entries == 1 ? " " : "s");
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
+}
+
+static void say_done(struct client_output *output)
+{
+	fputs("done\n", stream_of(output->options, L_CLIENT));
+	log_msg(L_LOG, "done");
 }
 
 void client_output_header_done(struct client_output *output, uint64_t entries)
@@ -163,28 +153,13 @@ void client_output_header_done(struct client_output *output, uint64_t entries)
 	bool has_dirs = options->recursive || options->dirs;
 
 	if (output->header_is_open || output->header_was_broken)
-		fputs("done\n", stream_of(options, L_CLIENT));
+		say_done(output);
 	output->header_is_open = output->header_was_broken = false;
 	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !output->session->inc_recurse && has_dirs)
 		count_list(output, entries);
 }
 
 /* --- items --- */
-
-/* protocol/03 2.7 and protocol/06 8.7: is the item named? */
-static bool is_shown(const struct client_output *output, const struct transfer_record *record)
-{
-	const struct options *options = output->options;
-	bool significant = decide_is_significant(record->flags);
-
-	if (!output->format)
-		return false;
-	if (record->flags & ITEM_TRANSFER || record->link_is_hard)
-		return true;
-	if (output->format_has_item)
-		return significant || options->itemize > 1 || options->levels.info[INFO_NAME] > 1;
-	return significant && (record->flags & ITEM_LOCAL_CHANGE || entry_is_dir(record->entry));
-}
 
 /* The mode as it is sent. */
 static uint32_t shown_mode(const struct client_output *output, const struct entry *entry)
@@ -194,13 +169,13 @@ static uint32_t shown_mode(const struct client_output *output, const struct entr
 	return changes ? chmod_apply(output->options->chmod, entry->mode) : entry->mode;
 }
 
-static void print_item(struct client_output *output, const struct transfer_record *record)
+static void tell_item(struct client_output *output, enum log_kind kind, const char *format,
+		      const struct transfer_record *record)
 {
 	static const uint8_t no_digest[DIGEST_MAX_LENGTH];
 	const struct options *options = output->options;
 	const struct entry *entry = record->entry;
 	bool pretends = options->dry_run && record->flags & ITEM_TRANSFER;
-	struct strbuf line = STRBUF_INIT;
 	const struct format_values values = {
 		.look = {
 			.flags = record->flags, .mode = shown_mode(output, entry), .times_kept = options->times,
@@ -215,9 +190,10 @@ static void print_item(struct client_output *output, const struct transfer_recor
 		.pid = (int)getpid(), .operation = output->sends ? "send" : "recv",
 	};
 
-	format_expand(output->format, &values, &line);
-	log_msg(L_CLIENT, "%s", strbuf_text(&line));
-	strbuf_free(&line);
+	char *line = item_line(format, &values);
+
+	log_msg(kind, "%s", line);
+	free(line);
 }
 
 void client_output_totals(struct client_output *output, const struct flist_totals *totals, bool complete)
@@ -230,12 +206,16 @@ void client_output_totals(struct client_output *output, const struct flist_total
 
 void client_output_item(struct client_output *output, const struct transfer_record *record, enum item_stage stage)
 {
-	enum item_stage line_stage = output->format_is_late ? ITEM_ENDS : ITEM_BEGINS;
+	const struct item_lines *lines = &output->lines;
+	enum item_stage line_stage = lines->shown_is_late ? ITEM_ENDS : ITEM_BEGINS;
+	bool is_dir = entry_is_dir(record->entry), is_hard_link = record->link_is_hard;
 
 	if (output->progress && stage == ITEM_ENDS)
 		progress_file_end(output->progress, record->size, record->position);
-	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && is_shown(output, record))
-		print_item(output, record);
+	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && item_is_shown(lines, record->flags, is_dir, is_hard_link))
+		tell_item(output, L_CLIENT, lines->shown, record);
+	if (stage != ITEM_BEGINS && item_is_logged(lines, record->flags, is_dir, is_hard_link))
+		tell_item(output, L_LOG, lines->logged, record);
 	if (output->progress && stage == ITEM_BEGINS)
 		progress_file_start(output->progress, record->size);
 	output->progress_shown = false;
@@ -257,24 +237,6 @@ void client_output_section(struct client_output *output, uint64_t position)
 
 /* --- what the server says --- */
 
-static void print_deletion(struct client_output *output, const char *name, bool is_dir)
-{
-	const struct options *options = output->options;
-	struct strbuf line = STRBUF_INIT;
-	const struct format_values values = {
-		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-		.name = name, .shown = name, .is_deletion = true, .pid = (int)getpid(), .group_not_kept = !options->group,
-	};
-
-	if (output->format_has_item || output->format_has_operation) {
-		format_expand(output->format, &values, &line);
-		log_msg(L_CLIENT, "%s", strbuf_text(&line));
-	} else if (options->levels.info[INFO_DEL] || options->out_format) {
-		log_info("deleting %s%s", name, is_dir ? "/" : "");
-	}
-	strbuf_free(&line);
-}
-
 bool client_output_message(struct client_output *output, enum message_code code, const uint8_t *payload, size_t length)
 {
 	static const struct { enum message_code code; enum log_kind kind; } texts[] = {
@@ -288,7 +250,7 @@ bool client_output_message(struct client_output *output, enum message_code code,
 			return true;
 		}
 	if (code == MSG_DELETED && length)
-		print_deletion(output, text, text[length - 1] == '\0');
+		item_lines_deletion(&output->lines, text, text[length - 1] == '\0');
 	if (code == MSG_IO_TIMEOUT && output->options->levels.info[INFO_MISC] > 1)
 		log_info("Setting --timeout=%d to match server", wire_message_int(payload));
 	return code == MSG_DELETED || code == MSG_IO_TIMEOUT;
@@ -296,7 +258,7 @@ bool client_output_message(struct client_output *output, enum message_code code,
 
 /* --- the end --- */
 
-void client_output_end(struct client_output *output, const struct run_stats *stats)
+void client_output_end(struct client_output *output, const struct run_stats *stats, int code)
 {
 	const struct options *options = output->options;
 	struct run_stats told = *stats;
@@ -304,8 +266,8 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 
 	if (output->progress)
 		progress_end(output->progress);
-	if (options->quiet || !level)
-		return;
 	told.protocol = output->session->protocol;
-	stats_print(&told, options->human_readable, level > 1, true, options->dry_run);
+	if (level)
+		stats_print(&told, options->human_readable, level > 1, true, options->dry_run);
+	log_run_end(options, output->sends, stats->sent, stats->received, stats->total_size, code);
 }

@@ -7,7 +7,7 @@
  *     output = client_output_new(options, session, true);     from now on it is the log's sink
  *     client_output_header(output);                           when the session is set up
  *     client_output_item(output, record, stage) ...
- *     client_output_end(output, &stats);
+ *     client_output_end(output, &stats, code);
  *     client_output_free(output);                             the sink is again what it was
  *
  * One thread prints items and progress; messages may come from any thread.
@@ -42,7 +42,8 @@ void client_output_section(struct client_output *output, uint64_t position);
 /* MSG_INFO, _WARNING, _ERROR, _ERROR_XFER, _DELETED and _IO_TIMEOUT of a server; false for any other message. */
 bool client_output_message(struct client_output *output, enum message_code code, const uint8_t *payload, size_t length);
 
-/* The statistics that the options want, as far as the session's protocol has them. */
-void client_output_end(struct client_output *output, const struct run_stats *stats);
+/* The statistics that the options want, as far as the session's protocol has them, and the end of the log of a run with this
+ * exit code. */
+void client_output_end(struct client_output *output, const struct run_stats *stats, int code);
 
 #endif

@@ -349,7 +349,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	fill_stats(push);
 	exit_remove_hook(say_end, push);
 	code = client_disconnect(&push->connection, session_exit_code(&push->session));
-	client_output_end(push->output, &push->stats);
+	client_output_end(push->output, &push->stats, code);
 	client_output_free(push->output);
 	flist_free(push->list);
 	filter_free(push->rules);

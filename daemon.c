@@ -17,7 +17,6 @@
 
 #include "daemon_children.h"
 #include "daemon_listen.h"
-#include "daemon_log.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
 #include "fs/lock.h"
@@ -26,6 +25,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
+#include "log_file.h"
 
 #ifndef HUAI_VERSION
 #define HUAI_VERSION "dev"
@@ -37,7 +37,7 @@
 struct listener {
 	const struct options *options;
 	struct config *config;        /* what stands before the first section */
-	struct daemon_log log;
+	struct log_file log;
 	listen_sockets sockets;
 	struct fs_pid_file pid_file;
 	struct children *children;
@@ -115,7 +115,7 @@ static void prepare_log(struct listener *listener)
 	char *file = config_text(listener->options->log_file ? listener->options->log_file : defaults->log_file);
 	char *tag = config_text(defaults->syslog_tag);
 
-	daemon_log_init(&listener->log, file, tag, defaults->syslog_facility);
+	log_file_init(&listener->log, file, tag, defaults->syslog_facility);
 	free(file);
 	free(tag);
 }
@@ -371,7 +371,7 @@ static noreturn void listen_for_ever(struct listener *listener)
 	}
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
 	for (;;) {
-		daemon_log_close(&listener->log);
+		log_file_close(&listener->log);
 		if (poll(polls, count + 1, -1) < 0) {
 			if (errno == EINTR)
 				continue;
@@ -417,7 +417,7 @@ static int run_standalone(struct options *options)
 	if (options->detach)
 		use_dev_null();
 	log_set_role("Receiver");
-	log_set_sink(daemon_log_sink(&listener.log));
+	log_set_sink(log_file_sink(&listener.log));
 	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
 	daemon_report_problems(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
@@ -430,10 +430,10 @@ static int run_standalone(struct options *options)
 static noreturn void run_on_socket(struct options *options)
 {
 	struct session_start start = { .options = options };
-	struct daemon_log log;
+	struct log_file log;
 	int one = 1;
 
-	daemon_log_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
+	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
 	start.log = &log;
 	start.in_fd = start.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	use_dev_null();
@@ -455,9 +455,9 @@ int daemon_main(struct options *options)
 int daemon_over_shell(struct options *options)
 {
 	struct session_start start = { .options = options, .in_fd = 0, .out_fd = 1, .over_shell = true };
-	struct daemon_log log;
+	struct log_file log;
 
-	daemon_log_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
+	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
 	start.log = &log;
 	daemon_session_run(&start);
 }

@@ -132,7 +132,7 @@ static void load_configuration(struct daemon_session *session)
 		const struct module *defaults = &session->config->defaults;
 		char *file = config_text(defaults->log_file), *tag = config_text(defaults->syslog_tag);
 
-		daemon_log_switch(session->log, file, tag, defaults->syslog_facility);
+		log_file_switch(session->log, file, tag, defaults->syslog_facility);
 		free(file);
 		free(tag);
 	}
@@ -407,8 +407,8 @@ static void switch_to_module_log(struct daemon_session *session)
 	const char *override = session->daemon_options->log_file;
 	char *file = config_text(module->log_file), *tag = config_text(module->syslog_tag);
 
-	daemon_log_switch(session->log, override ? override : file, tag, module->syslog_facility);
-	daemon_log_open(session->log);
+	log_file_switch(session->log, override ? override : file, tag, module->syslog_facility);
+	log_file_open(session->log);
 	free(file);
 	free(tag);
 }
@@ -457,7 +457,7 @@ void daemon_session_run(const struct session_start *start)
 	session->handshake_done = start->handshake_done;
 	session->handshake_context = start->handshake_context;
 	log_set_role("Receiver");
-	log_set_sink(daemon_log_sink(session->log));
+	log_set_sink(log_file_sink(session->log));
 	session->wire = wire_new(start->in_fd, start->out_fd);
 	prepare_signals(session);
 

@@ -12,10 +12,10 @@
 #include <sys/types.h>
 
 #include "attrs/source.h"
-#include "daemon_log.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
+#include "log_file.h"
 #include "options.h"
 #include "wire/greeting.h"
 #include "wire/session.h"
@@ -48,7 +48,7 @@ struct snapshots;
 
 struct daemon_session {
 	const struct options *daemon_options; /* of the daemon's own command line */
-	struct daemon_log *log;
+	struct log_file *log;
 	struct config *config;
 	struct wire *wire;
 	bool over_shell;
@@ -120,7 +120,7 @@ char *converter_ask(void *converter, const char *kind, const char *text);
 /* --- daemon_session.c --- */
 struct session_start {
 	const struct options *options;
-	struct daemon_log *log;
+	struct log_file *log;
 	int in_fd, out_fd;
 	bool over_shell, standalone;
 	struct snapshots *snapshots;

@@ -20,6 +20,7 @@
 #include "attrs/image.h"
 #include "fs/file.h"
 #include "fs/operator.h"
+#include "item_lines.h"
 #include "lib/exit.h"
 #include "local_backup.h"
 #include "local_pull.h"
@@ -223,12 +224,13 @@ static void say_header(struct run *run)
 	const struct options *options = run->options;
 	int level = options->levels.info[INFO_FLIST];
 
+	log_list_begin(!run->local.shows_receiver);
 	if (!level || options->quiet || (!options->recursive && !options->dirs))
 		return;
 	if (run->local.session.inc_recurse)
 		log_msg(L_CLIENT, "%s incremental file list", run->local.shows_receiver ? "receiving" : "sending");
-	else if (level > 1)
-		log_msg(L_CLIENT, "%s file list ... ", run->local.shows_receiver ? "receiving" : "building");
+	else if (level > 1 && !run->local.shows_receiver)
+		log_msg(L_CLIENT, "building file list ... ");
 	else
 		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
 					      run->local.shows_receiver ? "receiving" : "building") >= 0;
@@ -236,8 +238,13 @@ static void say_header(struct run *run)
 
 static void close_header(struct run *run)
 {
-	if (run->header_is_open || run->header_was_broken)
+	/* With a count, which still follows, there is no "done". */
+	if (run->options->levels.info[INFO_FLIST] > 1)
+		return;
+	if (run->header_is_open || run->header_was_broken) {
 		fputs("done\n", stream_of(run->options, L_CLIENT));
+		log_msg(L_LOG, "done");
+	}
 	run->header_is_open = false;
 }
 
@@ -504,6 +511,23 @@ static void end_pull(struct run *run)
 		pull_finish(pull, &run->peer_stats);
 }
 
+/* FLIST2: the counter that people would see running, and its end. A receiver has begun with its first hundred. */
+static void say_list_count(struct run *run)
+{
+	const struct options *options = run->options;
+	uint64_t entries = run->local.loaded_entries;
+	FILE *out = stream_of(options, L_CLIENT);
+
+	if (options->levels.info[INFO_FLIST] < 2 || run->local.session.inc_recurse || (!options->recursive && !options->dirs))
+		return;
+	if (run->header_is_open && entries >= 100)
+		fputc('\n', out);
+	run->header_is_open = false;
+	for (uint64_t i = run->local.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
+		fprintf(out, " %llu files...\r", (unsigned long long)i);
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
+}
+
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
@@ -511,7 +535,7 @@ static void copy_tree(struct run *run, const char *destination)
 
 	if (local->loads_all) {
 		local_load_everything(local);
-		report_list_count(local->report);
+		say_list_count(run);
 		entries = local->loaded_entries;
 	} else {
 		entries = count_first_entries(local);
@@ -528,7 +552,7 @@ static void copy_tree(struct run *run, const char *destination)
 	local_backups_begin(local);
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
-	if (local->options->levels.debug[DEBUG_FLIST] && !local->options->quiet)
+	if (local->options->levels.debug[DEBUG_FLIST])
 		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
 			 : "delta-transmission disabled for local transfer or --whole-file");
 	/* Requests have the order of the list. */
@@ -563,18 +587,18 @@ static void fill_statistics(struct run *run)
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
 
-static void say_end(struct run *run)
+static void say_end(struct run *run, int code)
 {
 	const struct options *options = run->options;
 	struct run_stats *stats = &run->local.stats;
 	int level = options->levels.info[INFO_STATS];
 
-	if (options->levels.debug[DEBUG_DELTASUM] && !options->quiet && !run->peer)
+	if (options->levels.debug[DEBUG_DELTASUM] && !run->peer)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
-	if (options->quiet || !level)
-		return;
 	fill_statistics(run);
-	stats_print(stats, options->human_readable, level > 1, true, options->dry_run);
+	if (level)
+		stats_print(stats, options->human_readable, level > 1, true, options->dry_run);
+	log_run_end(options, !run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }
 
 static int exit_code(const struct run *run)
@@ -665,8 +689,8 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		end_pull(run);
 	}
 	report_drain(local->report);
-	say_end(run);
 	code = exit_code(run);
+	say_end(run, code);
 	stop_signal_thread(run);
 	if (local->snapshot_file) {
 		int snapshot_code = write_snapshot(run, destination);

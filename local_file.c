@@ -21,6 +21,15 @@ void task_event(struct task *task, struct event event)
 	pool_add_event(task->local->pool, task, &event);
 }
 
+/* What has become of a file: in its place, if one is kept for that. */
+static void job_event(struct file_job *job, const struct event *event)
+{
+	if (job->event_place)
+		pool_fill_event(job->local->pool, job->task, job->event_place, event);
+	else
+		task_event(job->task, *event);
+}
+
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -205,12 +214,17 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 	};
 
 	memcpy(event.digest, job->digest, sizeof event.digest);
-	task_event(job->task, event);
+	job_event(job, &event);
 }
 
 void job_received(struct file_job *job)
 {
 	note_item(job, false, 0);
+}
+
+void job_refused(struct file_job *job)
+{
+	job_event(job, &(struct event){ .kind = EVENT_FAILED, .index = job->index });
 }
 
 void job_show_live(struct file_job *job)

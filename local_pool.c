@@ -194,11 +194,29 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 	return state;
 }
 
-void pool_take_events(struct pool *pool, struct task *task, struct events *events)
+void pool_take_last_events(struct pool *pool, struct task *task, struct events *events)
 {
 	pthread_mutex_lock(&pool->lock);
 	*events = task->events;
+	task->events_taken += events->list.count;
 	task->events = (struct events){ VEC_INIT };
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_take_events(struct pool *pool, struct task *task, struct events *events)
+{
+	struct events rest = { VEC_INIT };
+	size_t count = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	*events = task->events;
+	while (count < events->list.count && events->list.items[count].kind != EVENT_AWAITED)
+		count++;
+	for (size_t i = count; i < events->list.count; i++)
+		vec_push(&rest.list, events->list.items[i]);
+	events->list.count = count;
+	task->events_taken += count;
+	task->events = rest;
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -206,6 +224,25 @@ void pool_add_event(struct pool *pool, struct task *task, const struct event *ev
 {
 	pthread_mutex_lock(&pool->lock);
 	vec_push(&task->events.list, *event);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+uint64_t pool_reserve_event(struct pool *pool, struct task *task)
+{
+	const struct event awaited = { .kind = EVENT_AWAITED };
+	uint64_t place;
+
+	pthread_mutex_lock(&pool->lock);
+	vec_push(&task->events.list, awaited);
+	place = task->events_taken + task->events.list.count;
+	pthread_mutex_unlock(&pool->lock);
+	return place;
+}
+
+void pool_fill_event(struct pool *pool, struct task *task, uint64_t place, const struct event *event)
+{
+	pthread_mutex_lock(&pool->lock);
+	task->events.list.items[place - 1 - task->events_taken] = *event;
 	pthread_mutex_unlock(&pool->lock);
 }
 

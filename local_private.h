@@ -80,6 +80,7 @@ enum event_kind {
 	EVENT_REDO,           /* a directory is in the way: main thread */
 	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
 	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
+	EVENT_AWAITED,        /* keeps the place of one of the two that the peer's reply will make */
 };
 
 struct event {
@@ -127,6 +128,7 @@ struct task {
 	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see local_seen.c */
 	enum task_state state;        /* under the pool's lock */
 	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
+	uint64_t events_taken;        /* likewise: how many were in front of those */
 	uint64_t first_position;      /* of the directory's first entry in the whole list */
 	_Atomic uint64_t live_done;   /* progress of the file being copied now */
 	_Atomic uint64_t live_size;
@@ -226,9 +228,13 @@ bool pool_has_run(struct pool *pool, struct task *task);
 /* One more, one fewer reason why a task is not done although its worker is. Any thread. */
 void pool_hold(struct pool *pool, struct task *task);
 void pool_release(struct pool *pool, struct task *task);
-/* Take the events that are there. */
+/* Take the events that are there, up to the first that is awaited; at the end all of them. */
 void pool_take_events(struct pool *pool, struct task *task, struct events *events);
+void pool_take_last_events(struct pool *pool, struct task *task, struct events *events);
 void pool_add_event(struct pool *pool, struct task *task, const struct event *event);
+/* Keep a place in the order of the events; it is filled with one before the task is released. Places start from 1. */
+uint64_t pool_reserve_event(struct pool *pool, struct task *task);
+void pool_fill_event(struct pool *pool, struct task *task, uint64_t place, const struct event *event);
 /* A worker asks before it makes a temp file; when the process is ending it does not return. */
 void pool_enter(struct pool *pool);
 void pool_leave(struct pool *pool);
@@ -248,6 +254,7 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __at
 const char *task_name(const struct task *task, const struct entry *entry);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
+void job_refused(struct file_job *job);   /* it has not, and will not */
 /* How a hard link member would fare: false if it is to be skipped or is no candidate to lead. */
 bool local_is_leader_candidate(struct task *task, uint32_t index);
 
@@ -269,6 +276,7 @@ struct file_job {
 	struct run_stats *counts;  /* of the task, where this thread adds */
 	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */
 	enum turn turn;
+	uint64_t event_place;      /* kept for what becomes of the request; 0: none */
 	bool untouched;            /* what was seen of the destination still holds */
 	bool backed_up;
 	struct fs_temp *temp;      /* being filled; NULL: none */
@@ -404,7 +412,6 @@ void report_live(struct report *report, struct task *task);
 void report_section_end(struct report *report, uint64_t position);
 void report_drain(struct report *report);
 void report_drain_if_old(struct report *report);
-void report_list_count(struct report *report);
 struct progress *report_progress(struct report *report);
 bool report_wants_names(const struct local *local);
 /* "created directory D" and the like are said when names are. */

@@ -67,6 +67,8 @@ void pull_request(struct file_job *job)
 	transfer->job = *job;
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = local->options;
+	if (local->wants_items)
+		transfer->job.event_place = pool_reserve_event(local->pool, job->task);
 	if (basis.fd >= 0)
 		sum_head_choose(&transfer->head, basis.size, local->options->block_size, pull->session->protocol,
 				digest_length(pull->session->xfer_sum), false);
@@ -169,7 +171,7 @@ void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
 	if (good)
 		job_received(&transfer->job);
 	else
-		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = transfer->job.index });
+		job_refused(&transfer->job);
 	free(transfer);
 	pool_release(pull->local->pool, task);
 }

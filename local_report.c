@@ -9,12 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "item_lines.h"
 #include "local_private.h"
-#include "ui/itemize.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096
@@ -22,7 +21,8 @@
 #define FIRST_UPDATE 32768 /* bytes that a file has when it is first seen to progress */
 
 struct held {
-	char *line;        /* NULL: nothing to print, progress only */
+	char *line;        /* NULL: nothing to print */
+	char *log_line;    /* NULL: nothing to log */
 	bool transfer;
 	uint64_t size;
 	uint64_t position; /* in the list */
@@ -31,8 +31,7 @@ struct held {
 
 struct report {
 	struct local *local;
-	const char *format; /* NULL: items are not named */
-	bool format_has_item, format_has_operation;
+	struct item_lines lines;
 	struct progress *progress;
 	VEC(struct held) held;
 	int64_t oldest_ms;
@@ -48,28 +47,24 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static const char *choose_format(const struct options *options)
-{
-	if (options->out_format)
-		return *options->out_format ? options->out_format : NULL;
-	if (options->itemize)
-		return "%i %n%L";
-	return options->levels.info[INFO_NAME] ? "%n%L" : NULL;
-}
-
 bool report_wants_names(const struct local *local)
 {
 	const struct options *options = local->options;
+	struct item_lines lines;
 
-	return !options->quiet && (choose_format(options) || options->levels.info[INFO_NAME] > 1
-				   || options->levels.info[INFO_PROGRESS]);
+	item_lines_init(&lines, options);
+	return lines.shown || lines.logged
+	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
 }
 
 bool report_names_directories(const struct local *local)
 {
-	const char *format = choose_format(local->options);
+	struct item_lines lines;
 
-	return local->options->levels.info[INFO_NAME] || (format && format_uses(format, 'i'));
+	item_lines_init(&lines, local->options);
+	/* A server that is told to be quiet would not say it, and a log repeats what is said. */
+	return (local->shows_receiver || !local->options->quiet)
+	       && (local->options->levels.info[INFO_NAME] || lines.shown_has_item);
 }
 
 struct report *report_new(struct local *local)
@@ -79,9 +74,7 @@ struct report *report_new(struct local *local)
 	int mode = options->levels.info[INFO_PROGRESS];
 
 	report->local = local;
-	report->format = options->quiet ? NULL : choose_format(options);
-	report->format_has_item = report->format && format_uses(report->format, 'i');
-	report->format_has_operation = report->format && format_uses(report->format, 'o');
+	item_lines_init(&report->lines, options);
 	if (mode && !options->quiet && !options->dry_run)
 		report->progress = progress_new(mode, options->human_readable);
 	return report;
@@ -103,26 +96,18 @@ void report_free(struct report *report)
 	free(report);
 }
 
-/* FLIST2: the counter that people would see running, and its end. */
-void report_list_count(struct report *report)
-{
-	const struct options *options = report->local->options;
-	uint64_t entries = report->local->loaded_entries;
-
-	if (options->levels.info[INFO_FLIST] < 2 || options->quiet || report->local->session.inc_recurse
-	    || (!options->recursive && !options->dirs))
-		return;
-	for (uint64_t i = 0; i <= entries; i += 100)
-		printf(" %llu files...\r", (unsigned long long)i);
-	printf("%llu file%s to consider\n", (unsigned long long)entries, entries == 1 ? " " : "s");
-}
-
 static void set_totals(struct report *report)
 {
 	const struct local *local = report->local;
 	const struct flist_totals *totals = flist_totals(local->list);
 
 	progress_totals(report->progress, totals->size, local->loaded_entries, flist_is_complete(local->list));
+}
+
+/* The first that is shown of a file. */
+static uint64_t first_update(uint64_t size)
+{
+	return size < FIRST_UPDATE ? size : FIRST_UPDATE;
 }
 
 static void show_held(struct report *report, struct held *held)
@@ -134,10 +119,13 @@ static void show_held(struct report *report, struct held *held)
 		if (!held->announced)
 			progress_file_start(report->progress, held->size);
 		if (!held->announced && held->size)
-			progress_update(report->progress, held->size < FIRST_UPDATE ? held->size : FIRST_UPDATE);
+			progress_update(report->progress, first_update(held->size));
 		progress_file_end(report->progress, held->size, held->position);
 	}
+	if (held->log_line)
+		log_msg(L_LOG, "%s", held->log_line);
 	free(held->line);
+	free(held->log_line);
 }
 
 void report_drain(struct report *report)
@@ -205,32 +193,18 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 	};
 }
 
-static char *format_line(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
-			 const char *link)
+static char *format_line(struct report *report, const char *format, int32_t node, const struct entry *entry,
+			 const struct event *event, const char *link)
 {
-	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT, line = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
 	struct format_values values;
+	char *line;
 
 	fill_values(report, node, entry, event, link, &path, &shown, &values);
-	format_expand(report->format, &values, &line);
+	line = item_line(format, &values);
 	strbuf_free(&path);
 	strbuf_free(&shown);
-	return strbuf_detach(&line);
-}
-
-/* protocol/03 2.7 and protocol/06 8.7: is the item named? */
-static bool is_shown(const struct report *report, const struct entry *entry, const struct event *event, const char *link)
-{
-	const struct options *options = report->local->options;
-	bool significant = decide_is_significant(event->flags);
-
-	if (!report->format)
-		return false;
-	if (event->flags & ITEM_TRANSFER || link)
-		return true;
-	if (report->format_has_item)
-		return significant || options->itemize > 1 || options->levels.info[INFO_NAME] > 1;
-	return significant && (event->flags & ITEM_LOCAL_CHANGE || entry_is_dir(entry));
+	return line;
 }
 
 /* -vv without %i: one line by the half that looks, for what is not transferred. */
@@ -240,14 +214,15 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	const struct options *options = report->local->options;
 	struct strbuf path = STRBUF_INIT;
 
-	if (options->quiet || options->levels.info[INFO_NAME] < 2 || options->itemize || options->out_format)
+	if (options->levels.info[INFO_NAME] < 2 || options->itemize || options->out_format)
 		return;
 	bool is_link = event->flags & ITEM_XNAME_FOLLOWS;
 
 	if (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link))
 		return;
 	flist_entry_path(report->local->list, node, entry, &path);
-	log_info("%s%s", strbuf_text(&path), event->touched ? "" : " is uptodate");
+	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s", strbuf_text(&path),
+		event->touched ? "" : " is uptodate");
 	strbuf_free(&path);
 }
 
@@ -259,16 +234,19 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		.size = entry->size,
 		.position = position,
 	};
+	const struct item_lines *lines = &report->lines;
 
 	name_unchanged(report, node, entry, event, link);
-	if (is_shown(report, entry, event, link))
-		held.line = format_line(report, node, entry, event, link);
+	if (item_is_shown(lines, event->flags, entry_is_dir(entry), link != NULL))
+		held.line = format_line(report, lines->shown, node, entry, event, link);
+	if (item_is_logged(lines, event->flags, entry_is_dir(entry), link != NULL))
+		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {
 		held.announced = report->live_task->entries && entry == &report->live_task->entries->items[event->index];
 		if (held.announced)
 			report->live_task = NULL;
 	}
-	if (held.line || (held.transfer && report->progress))
+	if (held.line || held.log_line || (held.transfer && report->progress))
 		hold(report, &held);
 	if (held.announced)
 		report_drain(report);
@@ -278,6 +256,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 void report_live(struct report *report, struct task *task)
 {
 	uint32_t index = atomic_load(&task->live_index);
+	uint64_t done, least;
 	struct event event = { .kind = EVENT_ITEM, .flags = atomic_load(&task->live_flags) };
 	const struct entry *entry;
 
@@ -290,34 +269,21 @@ void report_live(struct report *report, struct task *task)
 		report->live_task = task;
 		report->live_index = index;
 		event.index = index;
-		if (is_shown(report, entry, &event, NULL)) {
-			char *line = format_line(report, task->node, entry, &event, NULL);
+		if (item_is_shown(&report->lines, event.flags, false, false)) {
+			char *line = format_line(report, report->lines.shown, task->node, entry, &event, NULL);
+
 			log_msg(L_CLIENT, "%s", line);
 			free(line);
 		}
 		set_totals(report);
 		progress_file_start(report->progress, atomic_load(&task->live_size));
 	}
-	progress_update(report->progress, atomic_load(&task->live_done));
+	done = atomic_load(&task->live_done);
+	least = first_update(atomic_load(&task->live_size));
+	progress_update(report->progress, done < least ? least : done);
 }
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
-	const struct options *options = report->local->options;
-	struct strbuf line = STRBUF_INIT;
-
-	if (options->quiet)
-		return;
-	if (report->format_has_item || report->format_has_operation) {
-		struct format_values values = {
-			.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-			.name = path, .shown = path, .is_deletion = true, .pid = (int)getpid(),
-			.group_not_kept = !options->group,
-		};
-		format_expand(report->format, &values, &line);
-		log_msg(L_CLIENT, "%s", strbuf_text(&line));
-	} else if (options->levels.info[INFO_DEL] || options->out_format) {
-		log_info("deleting %s%s", path, is_dir ? "/" : "");
-	}
-	strbuf_free(&line);
+	item_lines_deletion(&report->lines, path, is_dir);
 }

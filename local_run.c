@@ -183,6 +183,8 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 	case EVENT_FAILED:
 		local_links_leader_done(local, task, event->index, 0, true);
 		break;
+	case EVENT_AWAITED:
+		break;
 	case EVENT_LINK:
 		if (local->pull)
 			vec_push(&task->links, event->index);
@@ -243,7 +245,7 @@ static void end_after_failure(struct local *local, struct queue *queue)
 
 		if (i == 0 || pool_state(local->pool, task) == TASK_RUNNING)
 			pool_wait(local->pool, task, 1000);
-		pool_take_events(local->pool, task, &events);
+		pool_take_last_events(local->pool, task, &events);
 		for (size_t e = 0; e < events.list.count; e++) {
 			if (events.list.items[e].kind == EVENT_TEXT)
 				log_text(&events.list.items[e]);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "client_local.h"
 #include "client_output.h"
@@ -14,10 +15,26 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
+#include "log_file.h"
 #include "options.h"
 #include "server.h"
 #include "snapshot_make.h"
 #include "snapshot_tools.h"
+
+/* The sink of a run on a terminal. */
+static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	client_print(context, kind, text, length);
+}
+
+/* Every message from here on goes to the client's log as well; until the process ends. */
+static void open_log(struct log_file *log, struct options *options)
+{
+	log_set_sink((struct log_sink){ emit_to_user, options });
+	log_file_init(log, options->log_file, "rsyncd", LOG_DAEMON);
+	log_file_open(log);
+	log_set_copy(log_file_sink(log));
+}
 
 /* The error of options_parse, line by line, and the end. */
 static void refuse_command_line(const struct options *options, char *error, int code)
@@ -31,12 +48,6 @@ static void refuse_command_line(const struct options *options, char *error, int 
 	}
 	free(error);
 	exit_with(code);
-}
-
-/* The sink of a run on a terminal. */
-static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)
-{
-	client_print(context, kind, text, length);
 }
 
 static noreturn void run_server(struct options *options)
@@ -86,6 +97,7 @@ static int run(struct options *options)
 int main(int argc, char **argv)
 {
 	struct options options;
+	struct log_file log;
 	enum options_result result;
 	char *error = NULL;
 	int code = EXIT_OK;
@@ -95,6 +107,8 @@ int main(int argc, char **argv)
 	result = options_parse(&options, argc, argv, NULL, &error, &code);
 	if (options.server)
 		log_set_role("server");
+	else if (options.log_file && result != OPTIONS_EXIT && !options.daemon && !options.config_check)
+		open_log(&log, &options);
 	if (result == OPTIONS_ERROR)
 		refuse_command_line(&options, error, code);
 	if (result == OPTIONS_OK)

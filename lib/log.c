@@ -21,7 +21,7 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 
 /* The process-wide sink. The mutex is recursive: a sink that fails may die, which logs. */
 static struct {
-	struct log_sink sink;
+	struct log_sink sink, copy;
 	const char *_Atomic role;
 	atomic_bool xfer_error;
 	pthread_once_t once;
@@ -59,6 +59,13 @@ struct log_sink log_set_sink(struct log_sink sink)
 	state.sink = sink.emit ? sink : (struct log_sink){ emit_to_stdio, NULL };
 	unlock();
 	return old;
+}
+
+void log_set_copy(struct log_sink copy)
+{
+	lock();
+	state.copy = copy;
+	unlock();
 }
 
 void log_set_role(const char *role)
@@ -115,6 +122,8 @@ static void emit(enum log_kind kind, const char *text, size_t length)
 		emit_to_stdio(NULL, kind, text, length);
 	else
 		state.sink.emit(state.sink.context, kind, text, length);
+	if (state.copy.emit && state.nesting <= NESTING_MAX)
+		state.copy.emit(state.copy.context, kind, text, length);
 	state.nesting--;
 	unlock();
 }

@@ -28,6 +28,9 @@ struct log_sink {
 /* Before any call: L_INFO/L_CLIENT to stdout, the rest to stderr, L_LOG dropped. Returns the previous sink. */
 struct log_sink log_set_sink(struct log_sink sink);
 
+/* A second sink that hears every message after the first one, whatever sink is the first: a log file. emit NULL: none. */
+void log_set_copy(struct log_sink copy);
+
 /* The "[ROLE]" of error lines: "client", "server", "sender", "Receiver", "generator", "receiver". Static string. */
 void log_set_role(const char *role);
 const char *log_role(void);

@@ -58,7 +58,7 @@ static void print_bytes(const char *title, uint64_t value, const char *unit, int
 
 static void print_block(const struct run_stats *stats, int number_level)
 {
-	log_info("\n");
+	log_msg(L_CLIENT, "\n");
 	print_kinds("Number of files", &stats->files, number_level);
 	if (stats->protocol >= 29)
 		print_kinds("Number of created files", &stats->created, number_level);
@@ -90,7 +90,7 @@ static void print_trailer(const struct run_stats *stats, int number_level, bool 
 	number_format_fraction(rate, sizeof rate, moved / (0.5 + (double)stats->elapsed_seconds), number_level);
 	number_format(total, sizeof total, (int64_t)stats->total_size, number_level);
 	number_format_fraction(speedup, sizeof speedup, moved > 0 ? (double)stats->total_size / moved : 0.0, 1);
-	log_info("\n");
+	log_msg(L_CLIENT, "\n");
 	log_info("sent %s bytes  received %s bytes  %s bytes/sec", sent, received, rate);
 	log_info("total size is %s  speedup is %s%s", total, speedup, dry_run ? " (DRY RUN)" : "");
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_log.h"
+#include "log_file.h"
 #include "daemon_session.h"
 #include "lib/alloc.h"
 #include "loadparm_grammar.h"
@@ -95,7 +95,7 @@ static void try_log(const char *text, size_t size)
 {
 	struct strbuf out = STRBUF_INIT;
 
-	daemon_log_escape(&out, text, size);
+	log_file_escape(&out, text, size);
 	for (size_t i = 0; i < out.length; i++) {
 		unsigned char c = (unsigned char)out.data[i];
 

@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-#include "daemon_log.h"
+#include "log_file.h"
 #include "lib/alloc.h"
 
 static void check(const char *text, const char *expected)
 {
 	struct strbuf out = STRBUF_INIT;
 
-	daemon_log_escape(&out, text, strlen(text));
+	log_file_escape(&out, text, strlen(text));
 	assert_string_equal(strbuf_text(&out), expected);
 	strbuf_free(&out);
 }
@@ -42,7 +42,7 @@ static void test_long_messages_are_cut(void **state)
 
 	(void)state;
 	memset(text, 'x', sizeof text);
-	daemon_log_escape(&out, text, sizeof text);
+	log_file_escape(&out, text, sizeof text);
 	assert_int_equal(out.length, 2047);
 	strbuf_free(&out);
 }
@@ -60,24 +60,24 @@ static char *read_file(const char *path)
 
 static void test_lines_carry_time_and_process_and_survive_a_rotation(void **state)
 {
-	char directory[] = "/tmp/test_daemon_log.XXXXXX", expected[64], *text;
-	struct daemon_log log;
+	char directory[] = "/tmp/test_log_file.XXXXXX", expected[64], *text;
+	struct log_file log;
 	struct stat st;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	char *path = xasprintf("%s/log", directory), *old = xasprintf("%s/log.1", directory);
 
-	daemon_log_init(&log, path, "rsyncd", LOG_DAEMON);
-	struct log_sink before = log_set_sink(daemon_log_sink(&log));
+	log_file_init(&log, path, "rsyncd", LOG_DAEMON);
+	struct log_sink before = log_set_sink(log_file_sink(&log));
 
 	log_msg(L_LOG, "first");
 	log_msg(L_CLIENT, "not for the log");
-	daemon_log_close(&log);
+	log_file_close(&log);
 	assert_int_equal(rename(path, old), 0);
 	log_msg(L_ERROR, "second");
 	log_set_sink(before);
-	daemon_log_close(&log);
+	log_file_close(&log);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777 & ~0644, 0);
 

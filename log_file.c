@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon's log file or syslog. */
-#include "daemon_log.h"
+/* Log files and syslog. */
+#include "log_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define MESSAGE_MAX 2047
 
-static void set_destination(struct daemon_log *log, const char *file, const char *tag, int facility)
+static void set_destination(struct log_file *log, const char *file, const char *tag, int facility)
 {
 	strbuf_reset(&log->file);
 	strbuf_add_string(&log->file, file);
@@ -24,38 +24,38 @@ static void set_destination(struct daemon_log *log, const char *file, const char
 	log->facility = facility;
 }
 
-void daemon_log_init(struct daemon_log *log, const char *file, const char *tag, int facility)
+void log_file_init(struct log_file *log, const char *file, const char *tag, int facility)
 {
-	*log = (struct daemon_log){ .file = STRBUF_INIT, .fd = -1, .tag = STRBUF_INIT };
+	*log = (struct log_file){ .file = STRBUF_INIT, .fd = -1, .tag = STRBUF_INIT };
 	set_destination(log, file, tag, facility);
 }
 
-void daemon_log_close(struct daemon_log *log)
+void log_file_close(struct log_file *log)
 {
 	if (log->fd >= 0)
 		close(log->fd);
 	log->fd = -1;
 }
 
-void daemon_log_switch(struct daemon_log *log, const char *file, const char *tag, int facility)
+void log_file_switch(struct log_file *log, const char *file, const char *tag, int facility)
 {
 	if (!strcmp(strbuf_text(&log->file), file) && !strcmp(strbuf_text(&log->tag), tag) && log->facility == facility)
 		return;
-	daemon_log_close(log);
+	log_file_close(log);
 	if (log->syslog_open)
 		closelog();
 	log->syslog_open = false;
 	set_destination(log, file, tag, facility);
-	daemon_log_open(log);
+	log_file_open(log);
 }
 
-static void open_syslog(struct daemon_log *log)
+static void open_syslog(struct log_file *log)
 {
 	openlog(strbuf_text(&log->tag), LOG_PID | LOG_NDELAY, log->facility);
 	log->syslog_open = true;
 }
 
-void daemon_log_open(struct daemon_log *log)
+void log_file_open(struct log_file *log)
 {
 	mode_t mask;
 	int error;
@@ -75,7 +75,7 @@ void daemon_log_open(struct daemon_log *log)
 		return;
 	open_syslog(log);
 	log_errno(L_WARNING, error, "failed to open log-file %s", strbuf_text(&log->file));
-	log_warning("Ignoring \"log file\" setting.");
+	log_info("Ignoring \"log file\" setting.");
 }
 
 /* A backslash that would make the rest look like an escape is escaped itself. */
@@ -85,7 +85,7 @@ static bool looks_escaped(const char *at, const char *end)
 	       isdigit((unsigned char)at[3]) && isdigit((unsigned char)at[4]);
 }
 
-void daemon_log_escape(struct strbuf *out, const char *text, size_t length)
+void log_file_escape(struct strbuf *out, const char *text, size_t length)
 {
 	const char *end;
 
@@ -104,7 +104,7 @@ void daemon_log_escape(struct strbuf *out, const char *text, size_t length)
 	}
 }
 
-static void write_line(struct daemon_log *log, const char *text)
+static void write_line(struct log_file *log, const char *text)
 {
 	struct strbuf line = STRBUF_INIT;
 	time_t now = time(NULL);
@@ -126,12 +126,12 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 {
 	bool notice = kind == L_INFO || kind == L_LOG;
 	struct strbuf escaped = STRBUF_INIT;
-	struct daemon_log *log = context;
+	struct log_file *log = context;
 
 	if (kind == L_CLIENT)
 		return;
-	daemon_log_open(log);
-	daemon_log_escape(&escaped, text, length);
+	log_file_open(log);
+	log_file_escape(&escaped, text, length);
 	if (log->fd >= 0)
 		write_line(log, strbuf_text(&escaped));
 	else
@@ -139,7 +139,7 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 	strbuf_free(&escaped);
 }
 
-struct log_sink daemon_log_sink(struct daemon_log *log)
+struct log_sink log_file_sink(struct log_file *log)
 {
 	return (struct log_sink){ emit, log };
 }

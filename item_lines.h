@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Which items of a client's run get a line, on standard output (--out-format) and in the log file (--log-file-format), and
+ * the lines of deletions (protocol/06 8.7, 8.8 and 14.2).
+ *
+ * Lines for standard output are L_CLIENT messages, lines of the log L_LOG ones.
+ */
+#ifndef ITEM_LINES_H
+#define ITEM_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "ui/itemize.h"
+
+struct item_lines {
+	const struct options *options;
+	const char *shown, *logged;     /* formats; NULL: no lines */
+	bool shown_has_item, shown_has_operation;
+	bool logged_has_item, logged_has_operation;
+	bool shown_is_late;             /* it tells what is known only after the content */
+};
+
+/* The options are borrowed. */
+void item_lines_init(struct item_lines *lines, const struct options *options);
+
+/* Is there a line for an item with these ITEM_* flags? */
+bool item_is_shown(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link);
+bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link);
+
+/* The line in this format; owned by the caller. */
+char *item_line(const char *format, const struct format_values *values);
+
+/* A deletion, in both places. */
+void item_lines_deletion(const struct item_lines *lines, const char *path, bool is_dir);
+
+/* What a log begins and ends with, if there is one. The trailer of a verbose run that ends well says the same as the end. */
+void log_list_begin(bool sends);
+void log_run_end(const struct options *options, bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code);
+
+#endif
