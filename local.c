@@ -655,7 +655,7 @@ static void clean_up(struct run *run)
 }
 
 static int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
-		     const char *destination)
+		     const char *destination, struct run_stats *stats)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
@@ -689,6 +689,10 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		end_pull(run);
 	}
 	report_drain(local->report);
+	if (stats) {
+		fill_statistics(run);
+		*stats = local->stats;
+	}
 	code = exit_code(run);
 	say_end(run, code);
 	stop_signal_thread(run);
@@ -711,15 +715,20 @@ int local_main(struct options *options)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_local(options, NULL, NULL, lists ? NULL : options->operands.items[operands - 1]);
+	return run_local(options, NULL, NULL, lists ? NULL : options->operands.items[operands - 1], NULL);
+}
+
+int local_count_main(struct options *options, struct run_stats *stats)
+{
+	return run_local(options, NULL, NULL, options->operands.items[options->operands.count - 1], stats);
 }
 
 int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
 {
-	return run_local(options, from, NULL, destination);
+	return run_local(options, from, NULL, destination, NULL);
 }
 
 int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
 {
-	return run_local(options, NULL, peer, destination);
+	return run_local(options, NULL, peer, destination, NULL);
 }

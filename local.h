@@ -5,9 +5,13 @@
 
 #include "attrs/snapshot.h"
 #include "options.h"
+#include "ui/stats.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */
 int local_main(struct options *options);
+
+/* The same with a destination, for a caller who wants to know what was done. */
+int local_count_main(struct options *options, struct run_stats *stats);
 
 /* What a snapshot says, in the place of a live tree. */
 struct local_snapshot {

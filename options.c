@@ -261,9 +261,14 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 
 static bool finish_daemon(struct option_parse *parse, const struct options *options)
 {
+	bool refresh_only = options->no_wait || options->quiet || options->attr_refresh || options->attr_digests;
+
 	if (parse->not_built)
 		return refuse_lacking(parse, parse->not_built, "");
-	if (!parse->daemon_seen && !options->config_check)
+	if (refresh_only && !options->refresh_attrs)
+		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --quiet, --attr-refresh and --attr-digests of a daemon go "
+				  "with --refresh-attrs only");
+	if (!parse->daemon_seen && !options->config_check && !options->refresh_attrs)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;
 }
@@ -357,6 +362,9 @@ void options_add_filters(const struct options *options, struct filter_list *list
 		switch (filter->kind) {
 		case FOPT_RULE:
 			filter_add(list, filter->text, filter->style);
+			break;
+		case FOPT_WORDS:
+			filter_add_words(list, filter->text, filter->style);
 			break;
 		case FOPT_FILE:
 			filter_add_file(list, filter->text, filter->style);

@@ -23,9 +23,9 @@ enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
 /* One filter option, in command-line order; turned into rules by options_add_filters once the protocol is known. */
 struct filter_option {
-	enum { FOPT_RULE, FOPT_FILE, FOPT_SHORTCUT_F, FOPT_CVS } kind;
+	enum { FOPT_RULE, FOPT_WORDS, FOPT_FILE, FOPT_SHORTCUT_F, FOPT_CVS } kind; /* WORDS: several rules, as in rsyncd.conf */
 	enum filter_style style;
-	char *text; /* rule or file name */
+	char *text; /* rule, rules or file name */
 	int times;  /* FOPT_SHORTCUT_F: which -F this is, 1 or 2 */
 };
 
@@ -140,6 +140,8 @@ struct options {
 	bool detach;                /* default true */
 	const char *config_file;    /* NULL: default */
 	bool config_check;
+	bool refresh_attrs;         /* bring the attr trees and snapshots of modules (the operands; none: all) up to date */
+	bool no_wait;               /* ... and leave what another process is refreshing to that */
 	VEC(char *) dparams;
 
 	/* operands: what is left after the options; on a server without the "." word that ends the options */

@@ -321,11 +321,20 @@ static const struct option_spec options[] = {
 	PLAIN("detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("no-detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("config-check", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	PLAIN("refresh-attrs", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	PLAIN("no-wait", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	END
 };
 
 static const struct option_spec daemon_options[] = {
 	PLAIN("daemon", 0, see_daemon, 0, WORKS, ACTS, "run as a daemon"),
+	ON("refresh-attrs", 0, refresh_attrs, WORKS, ACTS,
+			"[MODULE]...: bring the attr trees and snapshots of these modules (of all) up to date"),
+	COUNT("quiet", 'q', quiet, WORKS, ACTS, "... without a line for each of them"),
+	ON("no-wait", 0, no_wait, WORKS, ACTS, "... and leave a module to the refresh that is at it"),
+	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, WORKS, ACTS, "HOW",
+			"... snapshots: after looking again only at changed dirs, or at the names in a file" },
+	TEXT("attr-digests", 0, set_attr_digests, 0, WORKS, ACTS, "NAMES", "... with digests of contents (default: as before)"),
 	ON("config-check", 0, config_check, WORKS, ACTS, "only check the configuration, and say what is wrong with it"),
 	{ "address", 0, TEXT_ARG, set_text, F(address), 0, WORKS, ACTS, "ADDRESS", "listen on this address" },
 	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "upper bound of every session's bandwidth"),

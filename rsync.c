@@ -12,6 +12,7 @@
 #include "client_pull.h"
 #include "client_push.h"
 #include "daemon.h"
+#include "daemon_refresh.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
@@ -87,6 +88,8 @@ static int run(struct options *options)
 {
 	if (options->daemon && options->server)
 		return daemon_over_shell(options);
+	if (options->refresh_attrs)
+		return daemon_refresh_main(options);
 	if (options->daemon || options->config_check)
 		return daemon_main(options);
 	if (options->server)

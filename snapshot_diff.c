@@ -8,6 +8,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "snapshot_private.h"
+#include "snapshot_tools.h"
 #include "wire/request.h"
 #include "wire/session.h"
 
@@ -130,4 +131,25 @@ int snapshot_diff_main(struct options *options)
 	attr_snapshot_close(old);
 	attr_snapshot_close(new);
 	return code;
+}
+
+/* --- counting --- */
+
+static void count_change(void *count_void, const struct snapshot_change *change)
+{
+	uint64_t *count = count_void;
+
+	*count += change->item != 0;
+}
+
+uint64_t snapshot_count_changes(struct attr_snapshot *old, const struct attr_snapshot *new)
+{
+	uint64_t count = 0;
+	const struct snapshot_comparison comparison = {
+		.old = old, .new = { .snapshot = new }, .groups = link_groups_new(), .tell = count_change, .context = &count,
+	};
+
+	snapshot_compare(&comparison);
+	link_groups_free(comparison.groups);
+	return count;
 }

@@ -151,6 +151,7 @@ static void add_filter(struct strbuf *out, const struct filter_option *filter)
 
 	switch (filter->kind) {
 	case FOPT_RULE:
+	case FOPT_WORDS:
 		add_word(out, "--");
 		strbuf_addf(out, "%s=%s", names[filter->style], filter->text);
 		break;
