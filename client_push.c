@@ -347,6 +347,9 @@ int client_push(struct options *options, const struct remote *remote, const stru
 		check_names_base(push->sources.items[0]);
 	send_files(push, names_fd);
 	fill_stats(push);
+	/* A server that says much is not done yet, and would take a closed connection for an error. */
+	if (push->connection.shell_pid)
+		wire_take_rest(push->session.wire, DRAIN_SECONDS);
 	exit_remove_hook(say_end, push);
 	code = client_disconnect(&push->connection, session_exit_code(&push->session));
 	client_output_end(push->output, &push->stats, code);

@@ -165,21 +165,41 @@ static bool same_target(void *job_void)
 
 /* --- what is to be done --- */
 
+/* --info=skip2: what would have been done to a file that --ignore-existing leaves alone. */
+static const char *what_is_left(struct file_job *job)
+{
+	struct decide_probe probe = { same_content, same_target, job };
+	struct options relaxed = *job->local->options;
+	struct decide_rules rules = job->rules;
+	struct decision decision;
+
+	relaxed.ignore_existing = false;
+	rules.options = &relaxed;
+	if ((job->dest.st.mode ^ job->entry->mode) & S_IFMT)
+		return " (type change)";
+	decide(&rules, job->task->entries, job->entry, &job->dest, &probe, &decision);
+	if (decision.action == ACTION_COPY || decision.action == ACTION_MAKE)
+		return relaxed.checksum ? " (sum change)" : " (file change)";
+	return decide_is_significant(decision.item_flags) ? " (attr change)" : " (uptodate)";
+}
+
 static void say_skipped(struct file_job *job)
 {
 	const struct ui_levels *levels = &job->local->options->levels;
 	const char *path = job->dir->path, *name = entry_name(job->task->entries, job->entry), *slash = *path ? "/" : "";
 	static const char *const texts[] = {
-		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists",
+		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists%s",
 		[SKIP_NEWER] = "%s%s%s is newer", [SKIP_OVER_MAX] = "%s%s%s is over max-size",
 		[SKIP_UNDER_MIN] = "%s%s%s is under min-size", [SKIP_NOT_REGULAR] = "skipping non-regular file \"%s%s%s\"",
 	};
 	int level = job->decision.skip == SKIP_NOT_REGULAR ? levels->info[INFO_NONREG] : levels->info[INFO_SKIP];
 
+	const char *more = level > 1 && job->decision.skip == SKIP_EXISTS ? what_is_left(job) : "";
+
 	if (level > 0) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		task_text(job->task, L_INFO, texts[job->decision.skip], path, slash, name);
+		task_text(job->task, L_INFO, texts[job->decision.skip], path, slash, name, more);
 #pragma GCC diagnostic pop
 	}
 }

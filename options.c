@@ -435,6 +435,7 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.compress_choice = options->compress_choice,
 		.compress_level = options->compress_level,
 		.compress_level_set = options->compress_level_set,
+		.compress_threads = options->compress_threads,
 		.checksum_choice = options->checksum_choice,
 		.always_checksum = options->checksum,
 		.checksum_seed = options->checksum_seed,

@@ -103,6 +103,7 @@ struct options {
 	const char *compress_choice; /* NULL: negotiate */
 	int compress_level;
 	bool compress_level_set;
+	int compress_threads;        /* as typed, bounded where they are made */
 	bool compress_letter;        /* client: asked for in words that a server is told by -z */
 	const char *skip_compress_text, *max_alloc_text; /* as typed, NULL: not given */
 	bool only_write_batch;

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "lib/exit.h"
-#include "options_parse.h"
+#include "options_set.h"
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 
@@ -126,6 +126,16 @@ static bool finish_compression(struct option_parse *parse, struct options *optio
 	return true;
 }
 
+/* --old-dirs: servers of old know no -d. */
+static void list_by_rule(struct option_parse *parse, struct options *options)
+{
+	const struct option_spec exclude = { .value = FILTER_OLD_EXCLUDE };
+
+	options->recursive = 2;
+	options->dirs = false;
+	add_filter_rule(parse, options, &exclude, "/*/*");
+}
+
 /* --files-from and listings change what -a, -d and -R mean by default. */
 static void finish_recursion(struct option_parse *parse, struct options *options)
 {
@@ -137,8 +147,10 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != ATTR_MODE_LIST)
 		options->recursive = 2;
 	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
-	options->dirs_given = parse->dirs_given > 0;
-	if (parse->dirs_given >= 0)
+	options->dirs_given = parse->dirs_given == 1;
+	if (parse->dirs_given == 2)
+		list_by_rule(parse, options);
+	else if (parse->dirs_given >= 0)
 		options->dirs = parse->dirs_given;
 	else
 		options->dirs = !options->recursive && (options->files_from || listing);

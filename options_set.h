@@ -22,8 +22,8 @@ option_setter set_attr_file, set_attr_digests, set_attr_mode;
 
 /* options_set_session.c */
 option_setter set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_compress, set_zlib_variant,
-	set_compress_choice, set_compress_level, set_skip_compress, set_timeout, clear_timeout, set_stop_after,
-	set_stop_at, set_checksum_seed, set_iconv, clear_iconv, set_protocol, set_rsh, set_secluded,
+	set_compress_choice, set_compress_level, set_compress_threads, set_skip_compress, set_timeout, clear_timeout,
+	set_stop_after, set_stop_at, set_checksum_seed, set_iconv, clear_iconv, set_protocol, set_rsh, set_secluded,
 	set_old_args, add_remote_option, set_append, set_contimeout, set_only_write_batch, become_server,
 	become_daemon, see_daemon, set_config, add_dparam, set_port;
 

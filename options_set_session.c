@@ -104,6 +104,13 @@ bool set_compress_level(struct option_parse *parse, struct options *options, con
 	return true;
 }
 
+bool set_compress_threads(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)spec, (void)text;
+	options->compress_threads = parse->number;
+	return true;
+}
+
 bool set_skip_compress(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;

@@ -9,7 +9,7 @@
 #define F(member) offsetof(struct options, member)
 
 /* Which note_only rows are spellings of one option. */
-enum { ALONE, OLD_DIRS, NO_CRTIMES, THREADS, BLOCKING };
+enum { ALONE, NO_CRTIMES, BLOCKING };
 
 /* The recurring shapes of a row. */
 #define ON(name, letter, member, client, server, help) \
@@ -79,8 +79,8 @@ static const struct option_spec options[] = {
 	PLAIN("dirs", 'd', set_dirs, 1, WORKS, ACTS, "take directories themselves, do not descend"),
 	PLAIN("no-dirs", 0, set_dirs, 0, WORKS, ACTS, NULL),
 	PLAIN("no-d", 0, set_dirs, 0, WORKS, ACTS, NULL),
-	PLAIN("old-dirs", 0, note_only, OLD_DIRS, LATER, NOT_BUILT, NULL),
-	PLAIN("old-d", 0, note_only, OLD_DIRS, LATER, NOT_BUILT, NULL),
+	PLAIN("old-dirs", 0, set_dirs, 2, WORKS, NOT_BUILT, "the same by -r and an exclude rule, for old servers"),
+	PLAIN("old-d", 0, set_dirs, 2, WORKS, NOT_BUILT, NULL),
 	PLAIN("relative", 'R', set_relative, 1, WORKS, ACTS, "keep the whole path of each source argument"),
 	PLAIN("no-relative", 0, set_relative, 0, WORKS, ACTS, NULL),
 	PLAIN("no-R", 0, set_relative, 0, WORKS, ACTS, NULL),
@@ -107,8 +107,9 @@ static const struct option_spec options[] = {
 	ON("open-noatime", 0, open_noatime, PUSH, ACTS, "leave access times of sources alone"),
 	OFF("no-open-noatime", 0, open_noatime, PUSH, ACTS),
 	PLAIN("crtimes", 'N', refuse_crtimes, 0, HIDDEN, ACTS, NULL),
-	PLAIN("no-crtimes", 0, note_only, NO_CRTIMES, LATER, ACTS, NULL),
-	PLAIN("no-N", 0, note_only, NO_CRTIMES, LATER, ACTS, NULL),
+	/* Nobody keeps creation times on Linux. */
+	PLAIN("no-crtimes", 0, note_only, NO_CRTIMES, WORKS, ACTS, NULL),
+	PLAIN("no-N", 0, note_only, NO_CRTIMES, WORKS, ACTS, NULL),
 	ON("omit-dir-times", 'O', omit_dir_times, WORKS, RECEIVES, "leave times of directories alone"),
 	OFF("no-omit-dir-times", 0, omit_dir_times, WORKS, RECEIVES),
 	OFF("no-O", 0, omit_dir_times, WORKS, RECEIVES),
@@ -249,8 +250,8 @@ static const struct option_spec options[] = {
 	TEXT("zc", 0, set_compress_choice, 0, REMOTE, ACTS, NULL, NULL),
 	{ "compress-level", 0, INT_ARG, set_compress_level, 0, 0, REMOTE, ACTS, "NUM", "how much" },
 	INT("zl", 0, set_compress_level, REMOTE, ACTS),
-	{ "compress-threads", 0, INT_ARG, note_only, 0, THREADS, LATER, NOT_BUILT, NULL, NULL },
-	{ "zt", 0, INT_ARG, note_only, 0, THREADS, LATER, NOT_BUILT, NULL, NULL },
+	{ "compress-threads", 0, INT_ARG, set_compress_threads, 0, 0, WORKS, ACTS, "NUM", "threads of zstd (at most 8)" },
+	INT("zt", 0, set_compress_threads, WORKS, ACTS),
 	TEXT("skip-compress", 0, set_skip_compress, 0, REMOTE, ACTS, "SUFFIXES", "but hardly what ends in these"),
 	TEXT("block-size", 'B', set_block_size, 0, REMOTE, RECEIVES, "SIZE", "size of the blocks that are looked for"),
 	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "use no more bandwidth than this, in KiB a second"),

@@ -22,6 +22,8 @@ static void *zstd_new(struct token_writer *writer)
 	if (!stream->context)
 		die(EXIT_MALLOC, "[sender] cannot initialise the zstd compressor");
 	ZSTD_CCtx_setParameter(stream->context, ZSTD_c_compressionLevel, token_session(writer)->compress_level);
+	/* A library without threads says no, and compresses all the same. */
+	ZSTD_CCtx_setParameter(stream->context, ZSTD_c_nbWorkers, token_session(writer)->compress_threads);
 	return stream;
 }
 

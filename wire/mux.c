@@ -535,3 +535,15 @@ void wire_drain(struct wire *wire, int seconds)
 			wire_wait_input(wire, end);
 	}
 }
+
+void wire_take_rest(struct wire *wire, int seconds)
+{
+	int64_t end = monotonic_now() + seconds * NANOSECONDS;
+	enum receive_result result = RECEIVED;
+
+	while (!wire_take_frames(wire) && result != CLOSED && monotonic_now() < end) {
+		result = wire_try_receive(wire, IN_SIZE);
+		if (result == WOULD_BLOCK)
+			wire_wait_input(wire, end);
+	}
+}

@@ -55,6 +55,7 @@ struct session {
 	enum sum_algorithm xfer_sum, file_sum; /* transfer sums; --checksum sums of the file list */
 	enum compress_algorithm compress;
 	int compress_level;
+	int compress_threads;        /* 0: none beside the caller's */
 	int32_t seed;                /* signed, see protocol/03 4.3 */
 	int io_error;                /* IOERR_* bits gathered so far */
 	struct delete_stats deleted; /* from the generator's NDX_DEL_STATS */
@@ -71,6 +72,7 @@ struct setup_request {
 	const char *compress_choice;   /* NULL: negotiate or zlib */
 	int compress_level;
 	bool compress_level_set;
+	int compress_threads;          /* any number: what is out of range is brought into it */
 	const char *checksum_choice;   /* "A" or "A,B"; NULL or "auto": negotiate */
 	bool always_checksum;          /* -c: "none" is then refused */
 	int32_t checksum_seed;         /* 0: random */

@@ -19,6 +19,7 @@ enum {
 	ZSTD_LEVEL_DEFAULT = 3,
 	ZSTD_LEVEL_MIN = -131072,
 	ZSTD_LEVEL_MAX = 22,
+	COMPRESS_THREADS_MAX = 8, /* a client chooses those of a server */
 	CF_KNOWN = 0x1ff,
 };
 
@@ -325,6 +326,7 @@ static void choose_level(struct session *session, const struct setup_request *re
 	case COMPRESS_ZSTD:
 		session->compress_level = !set || level == 0 ? ZSTD_LEVEL_DEFAULT
 							     : clamp(level, ZSTD_LEVEL_MIN, ZSTD_LEVEL_MAX);
+		session->compress_threads = clamp(request->compress_threads, 0, COMPRESS_THREADS_MAX);
 		break;
 	case COMPRESS_LZ4:
 	case COMPRESS_NONE:

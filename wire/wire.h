@@ -163,6 +163,8 @@ bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int st
 bool wire_input_ready(struct wire *wire);
 /* Read and throw away until end of file, ERROR_EXIT, or `seconds` (protocol/01 10.8). */
 void wire_drain(struct wire *wire, int seconds);
+/* After the goodbye, in a connection that is not split: hand on messages that still come, until end of file or `seconds`. */
+void wire_take_rest(struct wire *wire, int seconds);
 
 /* The peer has closed where more is needed: "connection unexpectedly closed", EXIT_STREAMIO. For callers of wire_read_line. */
 _Noreturn void wire_die_closed(struct wire *wire);

@@ -385,7 +385,7 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 		"--log-file=x", "--log-file-format=x", "--fake-super", "--copy-as=root", "--confine-root=/x",
 		"--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
-		"--compress-threads=2", "--zt=2", "--old-dirs", "--munge-links",
+		"--old-dirs", "--munge-links",
 	};
 
 	(void)state;
@@ -407,7 +407,6 @@ static void test_a_receiving_server_has_what_a_pull_has(void **state)
 	static const struct { const char *words, *lacks; } lines[] = {
 		{ "-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S", NULL },
 		{ "-re.iLsfxCIvu --progress --trust-sender --read-batch=x", NULL },
-		{ "-re.iLsfxCIvu --only-send-attrs", "--only-send-attrs" },
 		{ "-re.iLsfxCIvu --filter=-_x", "--filter" },
 	};
 

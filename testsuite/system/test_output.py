@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people see of a client: standard output, standard error and exit code are those of stock, line for line."""
+import os
+
+import pytest
+
+import harness
+import printed
+
+WAYS = ("local", "pull", "daemon-push")
+# Options, and the states of the destination to run them for.
+JOBS = [
+    ("-av", "none other"), ("-avv", "same"), ("-ai", "none"), ("-aii", "same"), ("-aqv", "none"), ("-anv", "other"),
+    ("-rv", "same"), ("-dv", "same"), ("--old-dirs -v", "none"), ("-av --old-d --delete", "other"),
+    ("-av --delete", "other"), ("-ai --delete -n", "other"), ("-av --stats", "other"), ("-a --stats -h", "none"),
+    ("-a --stats --no-h", "none"), ("-av -hh", "none"), ("-av --no-i-r", "none"), ("-av --no-i-r --info=flist2", "none"),
+    ("-av --info=flist0", "other"), ("-av --info=name0", "other"), ("-av --info=stats0", "other"),
+    ("-av --out-format=", "none"), ("-ai --out-format=%n", "other"), ("-a --out-format=%i:%n%L:%l:%B:%M:%o:%f", "other"),
+    ("-a --out-format=%-12n|%12l|%'l|%''l|%U:%G|%m|%%|%Q", "none"), ("-av --zc=zstd --zt=4", "none"),
+    ("-av --no-crtimes --stderr=client", "none"), ("-av --stderr=all", "none"), ("-av --msgs2stderr", "other"),
+    ("-av -8", "none"), ("-av --existing", "other"), ("-avv --ignore-existing", "same"),
+    ("-av --ignore-existing --info=skip2", "same"), ("-ac --ignore-existing --info=skip2", "other"),
+    ("-av --outbuf=L", "none"), ("-a --list-only", "none"), ("--list-only", "none"), ("-r --list-only -v", "none"),
+    ("-a --list-only --no-h", "none"), ("-a --list-only -hh", "none"), ("-aU --list-only", "none"), ("-aq --list-only", "none"),
+]
+CORE = ("-av", "-ai", "-a --stats -h", "-a --list-only")
+
+
+@pytest.fixture(scope="module")
+def site(workspace):
+    place = os.path.join(workspace, "output")
+    os.makedirs(os.path.join(place, "daemon"))
+    with harness.Daemon(harness.STOCK, printed.Site.config(place), os.path.join(place, "daemon")) as daemon:
+        yield printed.Site(place, daemon)
+
+
+def test_push_hears_a_talkative_server_to_the_end(site):
+    result = site.run(harness.HUAI, ["-a", "-vvvv"], site.operands("push"), "other")
+    assert result.code == 0 and b"error" not in result.stderr and b"generate_files finished\n" in result.stdout, result.text
+
+
+@pytest.mark.parametrize("way, options", [("push", []), ("pull", [f"--rsync-path={harness.HUAI}", "-M--compress-threads=3"])])
+def test_threads_compress_what_arrives_whole(site, way, options):
+    result = site.run(harness.HUAI, ["-a", "--zc=zstd", "--compress-threads=3", *options], site.operands(way), "none")
+    assert result.code == 0, result.text
+    with open(os.path.join(site.place, "dest/big")) as file:
+        assert file.read() == "x" * 70_000
+
+
+def seen(site, program, options, way, states, environment=None):
+    results = [site.run(program, options, site.operands(way), state, environment) for state in states]
+    return b"".join(b"-- exit code %d\n%s-- errors\n%s" % (result.code, printed.plain(result.stdout), printed.plain(result.stderr))
+                    for result in results)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("options, states", [pytest.param(*job, marks=[pytest.mark.core] if job[0] in CORE else []) for job in JOBS])
+def test_output_is_that_of_stock(site, options, states, way):
+    if "--list-only" in options and way == "daemon-push":
+        pytest.skip("only sources are listed")
+    expected, got = (seen(site, program, options.split(), way, states.split()) for program, _ in printed.PROGRAMS)
+    report = printed.difference("output", expected, got)
+    if report:
+        pytest.fail(report, pytrace=False)
