@@ -203,7 +203,7 @@ static bool back_up(struct file_job *job, enum backup_way way)
 		job->dir->fd, job->dir->path, job->name,
 	};
 
-	if (!job->dest.exists || job->backed_up)
+	if (!job->local->backups || !job->dest.exists || job->backed_up)
 		return true;
 	/* Whatever has no content is in the way of one that has. */
 	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))

@@ -161,6 +161,7 @@ JOBS = [
     Job("backup-directory-in-the-way", "-ab", directories_in_the_way),
     Job("backup-dir-directory-in-the-way", "-a --backup-dir=../backups", directories_in_the_way),
     Job("backup-in-place", "-ab --inplace --info=backup", protocols=(27, 28, 29, 32)),
+    Job("in-place", "-aii --inplace", protocols=(29, 32)),
     Job("backup-in-place-whole", "-abiiW --inplace --info=backup --debug=backup"),
     Job("backup-dir-in-place", "-aii --inplace --backup-dir=kept --info=backup --no-whole-file", local=False),
     Job("backup-checksum", "-abiic"),
