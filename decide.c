@@ -81,7 +81,7 @@ static uint32_t time_flags(const struct decide_rules *rules, const struct entry 
 {
 	if (decide_keeps_time(rules->options, entry))
 		return mtimes_agree(rules, entry, dest) ? 0 : ITEM_REPORT_TIME;
-	if (start & ITEM_XNAME_FOLLOWS)
+	if (start & (ITEM_XNAME_FOLLOWS | ITEM_MATCHED))
 		return 0;
 	return start & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE) ? ITEM_REPORT_TIME : 0;
 }
@@ -131,7 +131,9 @@ uint32_t decide_item_flags(const struct decide_rules *rules, const struct entrie
 bool decide_is_significant(uint32_t item_flags)
 {
 	/* A link that was in place already says nothing by its two flags alone. */
-	return (item_flags & ~(uint32_t)(ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE)) != 0;
+	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE | ITEM_MATCHED;
+
+	return (item_flags & ~insignificant) != 0;
 }
 
 static bool same_kind(const struct entry *entry, const struct decide_dest *dest)
@@ -269,7 +271,7 @@ static enum skip_reason general_skip(const struct decide_rules *rules, const str
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
-	*decision = (struct decision){ ACTION_NONE, SKIP_NOTHING, 0, false };
+	*decision = (struct decision){ .action = ACTION_NONE, .skip = SKIP_NOTHING };
 	if (!entry->mode) {
 		decision->action = dest->exists ? ACTION_DELETE : ACTION_NONE;
 		return;
@@ -281,6 +283,81 @@ void decide(const struct decide_rules *rules, const struct entries *list, const 
 		decide_regular(rules, list, entry, dest, probe, decision);
 	else
 		decide_object(rules, list, entry, dest, probe, decision);
+}
+
+bool decide_wants_alternate(enum alternate_kind kind, const struct entry *entry, const struct decide_dest *dest)
+{
+	if (!dest->exists)
+		return true;
+	if (!entry_is_regular(entry))
+		return false;
+	return kind != ALTERNATE_COPY || !S_ISREG(dest->st.mode);
+}
+
+enum alternate_level decide_alternate_level(const struct decide_rules *rules, const struct entries *list,
+					    const struct entry *entry, const struct decide_dest *object,
+					    const struct decide_probe *probe)
+{
+	const uint32_t attributes = ITEM_REPORT_TIME | ITEM_REPORT_PERMS | ITEM_REPORT_OWNER | ITEM_REPORT_GROUP;
+	bool unchanged = true;
+
+	if (!same_kind(entry, object))
+		return ALTERNATE_NONE;
+	if (entry_is_regular(entry))
+		unchanged = is_unchanged(rules, entry, object, probe);
+	else if (!entry_is_dir(entry))
+		unchanged = is_same_object(list, entry, object, probe);
+	if (!unchanged)
+		return ALTERNATE_EXISTS;
+	if (decide_item_flags(rules, list, entry, object, 0) & attributes)
+		return ALTERNATE_UNCHANGED;
+	/* -O does not make another time the same. */
+	return rules->options->times && entry_is_dir(entry) && !mtimes_agree(rules, entry, object) ? ALTERNATE_UNCHANGED
+												   : ALTERNATE_SAME;
+}
+
+/* What it takes to have exactly that object here. */
+static void decide_same_alternate(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+				  enum alternate_kind kind, const struct decide_dest *object, struct decision *decision)
+{
+	uint32_t start = ITEM_LOCAL_CHANGE, matched = ITEM_MATCHED;
+
+	if (entry_is_dir(entry)) {
+		decision->action = ACTION_MAKE;
+	} else if (kind == ALTERNATE_COMPARE) {
+		decision->action = ACTION_LEAVE_OUT;
+		start = 0;
+	} else if (kind == ALTERNATE_LINK) {
+		decision->action = ACTION_TAKE_LINK;
+		start |= ITEM_XNAME_FOLLOWS;
+	} else {
+		decision->action = entry_is_regular(entry) ? ACTION_TAKE_COPY : ACTION_MAKE;
+	}
+	/* The time of a file that is written becomes that of now, if it is not kept. */
+	if (decision->action == ACTION_TAKE_COPY)
+		matched = 0;
+	decision->item_flags = decide_item_flags(rules, list, entry, object, start | matched) | ITEM_MATCHED;
+}
+
+void decide_with_alternate(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			   const struct decide_dest *dest, enum alternate_kind kind,
+			   const struct decide_alternate *alternate, struct decision *decision)
+{
+	bool replaces = same_kind(entry, dest);
+	uint32_t start = decision->item_flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
+
+	if (alternate->level == ALTERNATE_NONE || (replaces && alternate->level != ALTERNATE_SAME))
+		return;
+	decision->alternate = alternate->number + 1;
+	if (alternate->level == ALTERNATE_SAME) {
+		decide_same_alternate(rules, list, entry, kind, &alternate->dest, decision);
+		return;
+	}
+	if (entry_is_regular(entry) && alternate->level == ALTERNATE_UNCHANGED) {
+		decision->action = ACTION_TAKE_COPY;
+		start = ITEM_LOCAL_CHANGE;
+	}
+	decision->item_flags = decide_item_flags(rules, list, entry, &alternate->dest, start);
 }
 
 /* --executability on an existing regular file: the source's x bits decide whether there are any, r bits where. */

@@ -21,6 +21,9 @@ enum action {
 	ACTION_COPY,          /* regular file: content */
 	ACTION_MAKE,          /* directory, symlink, device, special: create or replace */
 	ACTION_DELETE,        /* missing argument with --delete-missing-args */
+	ACTION_LEAVE_OUT,     /* an alternate destination has it: nothing is to be here */
+	ACTION_TAKE_COPY,     /* regular file: content of an alternate destination's */
+	ACTION_TAKE_LINK,     /* hard link to an alternate destination's */
 };
 enum skip_reason { SKIP_NOTHING, SKIP_NOT_CREATING, SKIP_EXISTS, SKIP_NEWER, SKIP_OVER_MAX, SKIP_UNDER_MIN, SKIP_NOT_REGULAR };
 
@@ -29,6 +32,7 @@ struct decision {
 	enum skip_reason skip;
 	uint32_t item_flags; /* ITEM_* of wire/request.h as protocol/03 section 9.1 computes them */
 	bool make_room;      /* something of another type is in the way */
+	int alternate;       /* 1 + number of the alternate destination whose file is taken or is the basis; 0: none */
 };
 
 /* What the decision may need to look at beyond metadata, asked for only when needed. */
@@ -55,6 +59,29 @@ struct decide_rules {
 	const gid_t *groups; /* not root: the groups that a file can be given to; NULL: none */
 	size_t group_count;
 };
+
+/* --- alternate destinations: --compare-dest, --copy-dest, --link-dest (protocol/03 11.2) --- */
+
+enum alternate_kind { ALTERNATE_COMPARE, ALTERNATE_COPY, ALTERNATE_LINK };
+enum alternate_level { ALTERNATE_NONE, ALTERNATE_EXISTS, ALTERNATE_UNCHANGED, ALTERNATE_SAME };
+
+/* The best that an alternate destination has for an entry. */
+struct decide_alternate {
+	enum alternate_level level;
+	int number;              /* of the destination, from 0 */
+	struct decide_dest dest; /* its object */
+};
+
+/* Can what an alternate destination has matter, with this at the destination? */
+bool decide_wants_alternate(enum alternate_kind kind, const struct entry *entry, const struct decide_dest *dest);
+/* How well does an object of an alternate destination agree with the entry? The probe looks at that object. */
+enum alternate_level decide_alternate_level(const struct decide_rules *rules, const struct entries *list,
+					    const struct entry *entry, const struct decide_dest *object,
+					    const struct decide_probe *probe);
+/* Change a decision of decide() about an entry that decide_wants_alternate() to what is best with that alternate. */
+void decide_with_alternate(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
+			   const struct decide_dest *dest, enum alternate_kind kind,
+			   const struct decide_alternate *alternate, struct decision *decision);
 
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision);

@@ -22,6 +22,7 @@
 #include "fs/operator.h"
 #include "item_lines.h"
 #include "lib/exit.h"
+#include "local_alternate.h"
 #include "local_backup.h"
 #include "local_pull.h"
 #include "snapshot_make.h"
@@ -550,6 +551,7 @@ static void copy_tree(struct run *run, const char *destination)
 		local->deletes = false;
 	local_guard(local);
 	local_backups_begin(local);
+	local->alternates = local_alternates_open(local);
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST])
@@ -645,6 +647,7 @@ static void clean_up(struct run *run)
 	filter_free(local->receiver_rules);
 	if (local->top.fd >= 0)
 		fs_root_close(&local->top);
+	local_alternates_free(local->alternates);
 	local_seen_free(local->seen);
 	free(local->top_path);
 	free(local->single_name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "local_alternate.h"
 #include "local_backup.h"
 #include "wire/request.h"
 
@@ -34,6 +35,15 @@ static void open_backup(const struct file_job *job, struct basis *basis)
 		basis_close(basis);
 }
 
+/* A file of an alternate destination, by its number. */
+static void open_alternate(const struct file_job *job, int number, struct basis *basis)
+{
+	basis->type = (uint8_t)number;
+	basis->fd = job_open_alternate(job, number, &basis->size);
+	if (basis->fd < 0 || !basis->size)
+		basis_close(basis);
+}
+
 void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
 	const struct options *options = job->local->options;
@@ -41,6 +51,8 @@ void job_choose_basis(const struct file_job *job, struct basis *basis)
 	*basis = no_basis;
 	if (options->whole_file <= 0 && job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size)
 		(job->backed_up && options->inplace ? open_backup : open_old_file)(job, basis);
+	else if (options->whole_file <= 0 && job->decision.alternate)
+		open_alternate(job, job->decision.alternate - 1, basis);
 }
 
 void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis)
@@ -50,6 +62,8 @@ void job_find_basis(const struct file_job *job, uint8_t type, const char *xname,
 		open_old_file(job, basis);
 	else if (type == BASIS_BACKUP && job->backed_up)
 		open_backup(job, basis);
+	else if (job->decision.alternate && type == job->decision.alternate - 1)
+		open_alternate(job, type, basis);
 }
 
 void basis_close(struct basis *basis)

@@ -13,6 +13,7 @@
 #include "fs/operator.h"
 #include "fs/xattr.h"
 #include "lib/exit.h"
+#include "local_alternate.h"
 #include "local_backup.h"
 #include "wire/request.h"
 
@@ -266,6 +267,19 @@ static bool clear_place(struct local *local, struct local_dir *parent, const cha
 	return local->dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
 }
 
+/* A directory that is not here may be in an alternate destination: then it counts as made again. */
+static void compare_with_alternates(struct local *local, const struct entries *list, const struct local_dir *dir,
+				    struct decision *decision)
+{
+	static const struct decide_dest nothing;
+	struct decide_alternate found;
+
+	if (!local->alternates || !(decision->item_flags & ITEM_IS_NEW))
+		return;
+	local_find_alternate_dir(local, list, &dir->entry, dir->path, &found);
+	decide_with_alternate(&local->rules, list, &dir->entry, &nothing, local->alternates->kind, &found, decision);
+}
+
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
 			  struct entries *entries)
 {
@@ -286,6 +300,8 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		dir->skipped = true;
 		return;
 	}
+	if (!dest.exists)
+		compare_with_alternates(local, entries, dir, &decision);
 	if (decision.make_room)
 		atomic_store(&parent->touched, true);
 	if (decision.make_room && !clear_place(local, parent, name)) {
@@ -314,6 +330,8 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	struct entries *entries = flist_dir(local->list, 0)->entries;
 	int32_t dot = entries_find(entries, ".", true);
 	struct decide_dest dest = { .exists = false };
+	struct decide_rules rules = local->rules;
+	struct options relaxed = *local->options;
 	struct decision decision;
 
 	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
@@ -329,10 +347,13 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
 	dest.exists = !local->top_is_new;
 	note_time(local, dir, &dest);
-	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
+	/* It has been made whatever --existing says. */
+	rules.options = &relaxed;
+	relaxed.existing &= !local->top_is_new;
+	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);
+	rules.options = local->options;
+	compare_with_alternates(local, entries, dir, &decision);
 	if (dir->fd >= 0) {
-		struct decide_rules rules = local->rules;
-
 		rules.umask = local_dir_umask(local, dir);
 		dir->mode = decide_mode(&rules, &dir->entry, &dest);
 		dir->has_entry = true;

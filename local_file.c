@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
-#include "local_private.h"
+#include "local_alternate.h"
+#include "local_backup.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -70,9 +71,11 @@ const char *task_name(const struct task *task, const struct entry *entry)
 
 static bool look_at_destination(struct file_job *job)
 {
-	if (job->dir->fresh || job->dir->absent)
+	/* In a dry run what was removed to make room is still there. */
+	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
 	job->dest.exists = fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0;
+	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
 	if (job->dest.exists || errno == ENOENT)
 		return true;
 	task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
@@ -88,9 +91,9 @@ static bool same_attr(struct file_job *job)
 	bool same;
 	int fd;
 
-	if (!job->local->options->checksum && attr_hint_read(&job->dest.st, &size))
+	if (!job->local->options->checksum && attr_hint_read(job->looked_at.st, &size))
 		return side && side->real_size == size;
-	fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	fd = fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
 	if (fd < 0)
 		return false;
 	same = read(fd, old, sizeof old) == ATTR_FILE_SIZE && side && attr_file_decode(old) == side->real_size;
@@ -145,7 +148,7 @@ static bool same_content(void *job_void)
 	if (job->local->pull)
 		return pull_same_content(job);
 	source = job_open_source(job, &size);
-	dest = source < 0 ? -1 : fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
+	dest = source < 0 ? -1 : fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
 	same = dest >= 0 && same_bytes(source, dest);
 	if (source >= 0)
 		close(source);
@@ -158,7 +161,7 @@ static bool same_target(void *job_void)
 {
 	struct file_job *job = job_void;
 	char target[PATH_MAX];
-	ssize_t length = fs_readlink_at(job->dir->fd, job->name, target, sizeof target);
+	ssize_t length = fs_readlink_at(job->looked_at.dir_fd, job->name, target, sizeof target);
 
 	return length >= 0 && !strcmp(target, entry_target(job->task->entries, job->entry));
 }
@@ -259,6 +262,40 @@ void job_show_live(struct file_job *job)
 	atomic_store(&task->live_index, job->index + 1);
 }
 
+static bool leave_out(struct file_job *job)
+{
+	if (!job->dest.exists)
+		return true;
+	if (fs_unlink_at(job->dir->fd, job->name) == 0 || errno == ENOENT)
+		return true;
+	task_complain(job->task, "generator", errno, job->name, "delete_file: unlink ", " failed");
+	return false;
+}
+
+/* What an alternate destination has is put here, or nothing. */
+static void take(struct file_job *job)
+{
+	const struct backup_of of = { job->local, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	bool is_regular = entry_is_regular(job->entry), done;
+
+	/* A regular file goes without a trace, as it does with stock. */
+	if (job->decision.make_room && job->decision.action != ACTION_TAKE_COPY && !local_back_up(&of, BACKUP_RENAME))
+		return;
+	if (job->decision.action == ACTION_LEAVE_OUT) {
+		done = leave_out(job);
+	} else if (job->decision.action == ACTION_TAKE_LINK && job_take_link(job)) {
+		done = true;
+	} else {
+		if (job->decision.action == ACTION_TAKE_LINK)
+			job->decision.item_flags &= ~(uint32_t)ITEM_XNAME_FOLLOWS;
+		job->decision.action = is_regular ? ACTION_TAKE_COPY : ACTION_MAKE;
+		done = is_regular ? job_copy(job) : job_make(job);
+		job->copied = 0; /* not from the source */
+	}
+	if (done)
+		note_item(job, false, 0);
+}
+
 static void carry_out(struct file_job *job)
 {
 	bool done = true, touched = false;
@@ -270,6 +307,10 @@ static void carry_out(struct file_job *job)
 	if (job->local->dry_run) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
+		return;
+	}
+	if (job->decision.action >= ACTION_LEAVE_OUT) {
+		take(job);
 		return;
 	}
 	if (job->decision.action == ACTION_COPY && job->local->pull && !job->local->attrs_only) {
@@ -290,9 +331,30 @@ static void carry_out(struct file_job *job)
 		note_item(job, touched, 0);
 }
 
+/* What would be done, with everything that is there. */
+static void decide_job(struct file_job *job)
+{
+	const struct decide_probe probe = { same_content, same_target, job };
+	const struct alternates *alternates = job->local->alternates;
+	const struct entries *list = job->task->entries;
+	struct decide_alternate found;
+
+	decide(&job->rules, list, job->entry, &job->dest, &probe, &job->decision);
+	if (!alternates || job->decision.action == ACTION_SKIP || job->decision.action == ACTION_DELETE
+	    || !decide_wants_alternate(alternates->kind, job->entry, &job->dest))
+		return;
+	job_find_alternate(job, &probe, &found);
+	decide_with_alternate(&job->rules, list, job->entry, &job->dest, alternates->kind, &found, &job->decision);
+}
+
+static bool writes(enum action action)
+{
+	return action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_LEAVE_OUT || action == ACTION_TAKE_COPY
+	       || action == ACTION_TAKE_LINK;
+}
+
 static void perform(struct file_job *job)
 {
-	struct decide_probe probe = { same_content, same_target, job };
 	const struct options *options = job->local->options;
 
 	if (entry_is_symlink(job->entry) && options->safe_links && options->links) {
@@ -309,8 +371,8 @@ static void perform(struct file_job *job)
 		if (is_unsafe)
 			return;
 	}
-	decide(&job->rules, job->task->entries, job->entry, &job->dest, &probe, &job->decision);
-	if ((job->decision.action == ACTION_COPY || job->decision.action == ACTION_MAKE) && !job->local->dry_run) {
+	decide_job(job);
+	if (writes(job->decision.action) && !job->local->dry_run) {
 		atomic_store(&job->dir->touched, true);
 		job->rules.umask = local_dir_umask(job->local, job->dir);
 	}
@@ -358,20 +420,21 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	local_seen_file(&job);
 }
 
-bool local_is_leader_candidate(struct task *task, uint32_t index)
+enum candidate local_leader_candidate(struct task *task, uint32_t index)
 {
-	struct decide_probe probe = { same_content, same_target, NULL };
 	struct file_job job;
-	bool candidate;
 
 	start_job(&job, task, index);
-	probe.context = &job;
-	candidate = look_at_destination(&job) && job.dest.exists && (job.dest.st.mode & S_IFMT) == (job.entry->mode & S_IFMT);
-	if (candidate) {
-		decide(&job.rules, task->entries, job.entry, &job.dest, &probe, &job.decision);
-		candidate = job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY;
-	}
-	return candidate;
+	if (!look_at_destination(&job) || (!job.local->alternates && !job.dest.exists))
+		return CANDIDATE_NOT;
+	decide_job(&job);
+	if (job.decision.action == ACTION_LEAVE_OUT)
+		return CANDIDATE_LEFT_OUT;
+	if (job.decision.alternate)
+		return CANDIDATE_LEADS;
+	if (!job.dest.exists || job.decision.make_room)
+		return CANDIDATE_NOT;
+	return job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY ? CANDIDATE_LEADS : CANDIDATE_NOT;
 }
 
 void local_task_run(struct task *task)
@@ -387,6 +450,7 @@ void local_task_run(struct task *task)
 	local_seen_start(task);
 	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
 		local_process_entry(task, i, TURN_FIRST);
+	local_alternates_leave(task);
 	if (local->pull)
 		pull_flush(local->pull);
 }

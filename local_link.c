@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "local_alternate.h"
 #include "local_backup.h"
 #include "wire/request.h"
 
@@ -40,7 +41,7 @@ void local_links_add(struct local *local, int32_t node)
 	struct entries *entries = flist_dir(local->list, node)->entries;
 
 	for (uint32_t i = 0; local->options->hard_links && i < entries->count; i++) {
-		struct link_member member = { node, i };
+		struct link_member member = { node, i, false };
 
 		if (is_member(&entries->items[i])) {
 			struct link_group *group = group_of(local, entries, &entries->items[i]);
@@ -50,32 +51,57 @@ void local_links_add(struct local *local, int32_t node)
 	}
 }
 
-/* Does this member lead? Members come in list order. */
+/* May the destination or an alternate one have it already? */
+static enum candidate candidate_at(struct task *task, uint32_t index)
+{
+	bool has_something = task->local->alternates || (!task->dir->fresh && task->dir->fd >= 0);
+
+	return has_something ? local_leader_candidate(task, index) : CANDIDATE_NOT;
+}
+
+/* Does this member lead, or fend for itself? Members come in list order. */
 static bool decide_member(struct local *local, struct task *task, struct link_group *group, uint32_t index)
 {
 	size_t place = group->visited++;
+	enum candidate candidate;
+	bool is_last;
 
-	if (!local->loads_all) {
-		if (group->leader < 0)
-			group->leader = 0;
-		return place == 0;
-	}
-	if (group->members.count == 1)
+	if (local->loads_all && group->members.count == 1)
 		return true;
 	if (group->leader >= 0)
 		return false;
-	if (place + 1 == group->members.count
-	    || (!task->dir->fresh && task->dir->fd >= 0 && local_is_leader_candidate(task, index))) {
+	if (!local->loads_all && !local->pull) {
+		group->leader = 0;
+		return place == 0;
+	}
+	is_last = local->loads_all ? place + 1 == group->members.count : index == group->last_here;
+	candidate = candidate_at(task, index);
+	if (candidate == CANDIDATE_LEFT_OUT) {
+		if (local->loads_all)
+			group->members.items[place].left_out = true;
+		return true;
+	}
+	if (candidate == CANDIDATE_LEADS || is_last) {
 		group->leader = (int64_t)place;
 		return true;
 	}
 	return false;
 }
 
+/* A peer sends further members later: the last one of this task leads, as if there were no more. */
+static void find_last_here(struct local *local, struct task *task)
+{
+	for (uint32_t i = task->first; i < task->last; i++)
+		if (is_member(&task->entries->items[i]))
+			group_of(local, task->entries, &task->entries->items[i])->last_here = i;
+}
+
 void local_links_mark(struct local *local, struct task *task)
 {
 	if (!local->options->hard_links)
 		return;
+	if (local->pull && !local->loads_all)
+		find_last_here(local, task);
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
 		struct link_group *group;
@@ -88,6 +114,7 @@ void local_links_mark(struct local *local, struct task *task)
 		if (!decide_member(local, task, group, i))
 			task->marks[i - task->first] = MARK_LINK;
 	}
+	local_alternates_leave(task);
 }
 
 /* --- making links --- */
@@ -171,6 +198,22 @@ static void note_link(struct local *local, struct fs_stat *leader, const struct 
 		local_seen_change(local, replaced);
 }
 
+/* A member that is not here: it may be in an alternate destination. */
+static uint32_t compare_with_alternates(struct link_job *job, const struct fs_stat *leader)
+{
+	struct local *local = job->local;
+	const struct entries *entries = flist_dir(local->list, job->node)->entries;
+	struct decide_alternate found = { .level = ALTERNATE_NONE };
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(local->list, job->node, job->entry, &path);
+	local_find_alternate_link(local, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
+				  job->group->path, leader, &found);
+	strbuf_free(&path);
+	return decide_item_flags(&local->rules, entries, job->entry, &found.dest, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
+}
+
 static void make_link(struct link_job *job)
 {
 	struct local *local = job->local;
@@ -186,8 +229,11 @@ static void make_link(struct link_job *job)
 
 	dest.exists = job->dir_fd >= 0 && fs_lstat_at(job->dir_fd, job->name, &dest.st) == 0;
 	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
-	flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
-				  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS);
+	if (dest.exists || !local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
+		flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
+					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS);
+	else
+		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
 		local_seen_link(local, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
@@ -248,6 +294,7 @@ static void with_late_task(struct local *local, const struct link_member *member
 	dir->absent = dir->fd < 0;
 	strbuf_free(&path);
 	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
+	local_task_open_sources(local, task);
 	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
 		if (group->done)
 			link_in_task(local, task, member->index, group);
@@ -299,14 +346,16 @@ void local_links_leader_done(struct local *local, struct task *task, uint32_t in
 	if (!local->options->hard_links || !is_member(entry))
 		return;
 	group = group_of(local, task->entries, entry);
-	if (group->done)
+	/* What was left out is nothing to link to. */
+	if (group->done || (flags & ITEM_MATCHED && !(flags & ITEM_LOCAL_CHANGE)))
 		return;
 	if (!failed)
 		leader_succeeded(local, task, group, entry);
 	/* A group that is waiting for the end already is not put there twice. */
 	if (!local->loads_all || group->members.count < 2 || group->failed)
 		return;
-	group->was_current = !failed && !(flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE));
+	/* A regular file that changed without a transfer has come from an alternate destination, and is there. */
+	group->was_current = !failed && !(flags & ITEM_TRANSFER) && (entry_is_regular(entry) || !(flags & ITEM_LOCAL_CHANGE));
 	group->failed = failed;
 	if (group->was_current)
 		link_earlier_members(local, group);
@@ -336,7 +385,7 @@ void local_links_finish(struct local *local)
 		struct link_group *group = local->late_groups.items[i];
 
 		for (size_t m = group->members.count; m-- > 0;)
-			if ((int64_t)m != group->leader)
+			if ((int64_t)m != group->leader && (group->done || !group->members.items[m].left_out))
 				with_late_task(local, &group->members.items[m], group);
 	}
 	local->late_groups.count = 0;

@@ -16,6 +16,7 @@
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
+ *   local_alternate.c what alternate destinations have (local_alternate.h)
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -120,6 +121,7 @@ struct task {
 	bool is_first, is_last;       /* slice of the directory */
 	struct local_dir *dir;
 	VEC(struct task_source) sources;
+	int *alternates;              /* descriptors of the directory in the alternate destinations; NULL: not opened */
 	uint8_t *marks;               /* MARK_* of each entry from `first` on; NULL: all plain */
 	bool find_surplus;
 	bool may_delete;              /* no I/O error so far when it was prepared */
@@ -144,7 +146,7 @@ enum { MARK_PLAIN, MARK_LINK };
 
 /* --- hard link groups --- */
 
-struct link_member { int32_t node; uint32_t index; };
+struct link_member { int32_t node; uint32_t index; bool left_out; };
 struct link_group {
 	VEC(struct link_member) members;  /* in list order; only when the whole list is loaded first */
 	int64_t leader;                   /* index into members, -1: not decided; pipelined: 0 */
@@ -152,6 +154,7 @@ struct link_group {
 	bool was_current;                 /* leader was up to date */
 	char *path;                       /* leader's transfer path, once done */
 	size_t visited;                   /* members prepared so far */
+	uint32_t last_here;               /* the last member of the task that is being prepared */
 };
 
 /* --- the engine --- */
@@ -189,6 +192,7 @@ struct local {
 	bool deletes_stopped;        /* because of an I/O error: said so */
 	uint64_t delete_skipped, delete_count;
 
+	struct alternates *alternates; /* NULL: none (local_alternate.h) */
 	struct backups *backups;     /* NULL: none are made */
 
 	struct pool *pool;
@@ -255,10 +259,17 @@ const char *task_name(const struct task *task, const struct entry *entry);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
 void job_refused(struct file_job *job);   /* it has not, and will not */
-/* How a hard link member would fare: false if it is to be skipped or is no candidate to lead. */
-bool local_is_leader_candidate(struct task *task, uint32_t index);
+/* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
+enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT };
+enum candidate local_leader_candidate(struct task *task, uint32_t index);
 
 /* --- local_write.c --- */
+
+/* An object that may be as its entry says: the job's name in this directory. */
+struct looked_at {
+	int dir_fd;
+	const struct fs_stat *st;
+};
 
 struct file_job {
 	struct task *task;
@@ -270,6 +281,7 @@ struct file_job {
 	struct decide_rules rules; /* with the directory's umask */
 	struct decide_dest dest;
 	struct decision decision;
+	struct looked_at looked_at; /* for the probes of decide.h */
 	uint64_t copied, matched;
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
 	int digest_length;
@@ -395,6 +407,8 @@ void local_load_everything(struct local *local); /* loads_all: before local_run 
 void local_run(struct local *local);
 struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
 void local_task_free(struct task *task);
+/* Hold the source directories that its contents will be read from. */
+void local_task_open_sources(struct local *local, struct task *task);
 /* Wait for what a peer owes to a task that the main thread processed itself. */
 void local_await_task(struct local *local, struct task *task);
 /* Print and count the events of a task that the main thread processed itself. */

@@ -183,7 +183,7 @@ bool pull_same_content(struct file_job *job)
 	struct pull *pull = job->local->pull;
 	const uint8_t *listed = flist_received_digest(job->local->list, job->task->node, job->entry);
 	uint8_t digest[DIGEST_MAX_LENGTH];
-	int fd = listed ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
+	int fd = listed ? fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0) : -1;
 	struct file_digest *running;
 	ssize_t got;
 

@@ -8,6 +8,7 @@
 
 #include "fs/file.h"
 #include "lib/exit.h"
+#include "local_alternate.h"
 #include "local_pull.h"
 
 /* --- one file --- */
@@ -56,6 +57,18 @@ static void say_unverified(struct transfer *transfer, bool is_last)
 	strbuf_free(&path);
 }
 
+/* A peer that names what cannot have been chosen means harm (protocol/03 2.4). */
+static void check_basis(const struct transfer *transfer, const struct item_attrs *item)
+{
+	const struct local *local = transfer->job.local;
+	int count = local->alternates ? local->alternates->count : 0;
+
+	if (item->basis >= BASIS_FUZZY)
+		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", transfer->job.name);
+	if (item->basis < BASIS_FILE && item->basis >= count)
+		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
+}
+
 /* Old senders do not repeat what was chosen; others have to. */
 static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
 {
@@ -69,6 +82,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	struct incoming incoming = { .pull = pull, .basis_fd = -1 };
 	struct basis basis = { .fd = -1 };
 
+	check_basis(transfer, item);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
 		find_basis(transfer, item, pull->session->protocol, &basis);

@@ -174,7 +174,8 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 	*values = (struct format_values){
 		.look = {
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = entry->mode, .unknown = untold,
-			.times_kept = decide_keeps_time(local->options, entry),
+			/* A receiver that old does not say whether it could set the times of symlinks. */
+			.times_kept = local->options->times && !(local->session.protocol < 29 && entry_is_symlink(entry)),
 		},
 		.name = strbuf_text(path) + (local->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
@@ -216,12 +217,13 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 
 	if (options->levels.info[INFO_NAME] < 2 || options->itemize || options->out_format)
 		return;
-	bool is_link = event->flags & ITEM_XNAME_FOLLOWS;
+	bool is_link = event->flags & ITEM_XNAME_FOLLOWS, is_matched = event->flags & ITEM_MATCHED;
 
-	if (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link))
+	if (!is_matched
+	    && (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link)))
 		return;
 	flist_entry_path(report->local->list, node, entry, &path);
-	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s", strbuf_text(&path),
+	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path), entry_is_dir(entry) ? "/" : "",
 		event->touched ? "" : " is uptodate");
 	strbuf_free(&path);
 }
@@ -235,11 +237,13 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		.position = position,
 	};
 	const struct item_lines *lines = &report->lines;
+	/* The same link was found in an alternate destination: that is no news. */
+	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
 
 	name_unchanged(report, node, entry, event, link);
-	if (item_is_shown(lines, event->flags, entry_is_dir(entry), link != NULL))
+	if (item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
-	if (item_is_logged(lines, event->flags, entry_is_dir(entry), link != NULL))
+	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {
 		held.announced = report->live_task->entries && entry == &report->live_task->entries->items[event->index];

@@ -9,7 +9,7 @@
 
 #include "fs/chmod.h"
 #include "lib/exit.h"
-#include "local_private.h"
+#include "local_alternate.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -50,6 +50,7 @@ void local_task_free(struct task *task)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
+	local_alternates_leave(task);
 	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);
@@ -70,8 +71,7 @@ static bool has_source(const struct task *task, uint16_t base)
 	return false;
 }
 
-/* Hold the source directories that contents will be read from. */
-static void open_sources(struct local *local, struct task *task)
+void local_task_open_sources(struct local *local, struct task *task)
 {
 	struct strbuf path = STRBUF_INIT;
 
@@ -151,13 +151,6 @@ static void redo_entry(struct local *local, struct task *task, uint32_t index)
 		local_links_leader_done(local, task, index, 0, true);
 		return;
 	}
-	if (local->dry_run) {
-		struct event event = { .kind = EVENT_ITEM, .index = index };
-
-		event.flags = ITEM_IS_NEW | (entry_is_regular(entry) ? ITEM_TRANSFER : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
-		report_item(local->report, task->node, entry, &event, NULL, task->first_position + index);
-		return;
-	}
 	local_process_entry(task, index, TURN_HAS_ROOM);
 	local_handle_events(local, task);
 }
@@ -186,7 +179,7 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 	case EVENT_AWAITED:
 		break;
 	case EVENT_LINK:
-		if (local->pull)
+		if (local->pull && !local->loads_all)
 			vec_push(&task->links, event->index);
 		else
 			local_link_event(local, task, event->index);
@@ -293,7 +286,7 @@ static void apply_chmod(struct local *local, struct entries *entries)
 static void submit(struct local *local, struct queue *queue, struct task *task)
 {
 	local_links_mark(local, task);
-	open_sources(local, task);
+	local_task_open_sources(local, task);
 	queue->items[(queue->head + queue->count++) % queue->capacity] = task;
 	if (task->dir->skipped) {
 		task->last = task->first;

@@ -9,6 +9,7 @@
 #include "fs/copy.h"
 #include "fs/unnamed.h"
 #include "lib/exit.h"
+#include "local_alternate.h"
 #include "local_backup.h"
 #include "local_pull.h"
 #include "wire/request.h"
@@ -355,6 +356,10 @@ static void source_failed(struct file_job *job, int error, bool reading)
 {
 	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = reading };
 
+	if (job->decision.action == ACTION_TAKE_COPY) {
+		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
+		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
+	}
 	task_event(job->task, event);
 }
 
@@ -508,7 +513,8 @@ static bool copy_content(struct file_job *job)
 {
 	uint64_t size;
 	bool in_place = goes_in_place(job), good;
-	int from = job_open_source(job, &size);
+	int from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
+							    : job_open_source(job, &size);
 
 	if (from < 0) {
 		source_failed(job, errno, false);

@@ -65,6 +65,8 @@ def run(site, program, options, transport, protocol=32, *, path="", before=None,
     """One run into a fresh `d` (or into what `before` makes of it); `after` says what else is to be compared."""
     target = os.path.join(site.place, "d")
     shutil.rmtree(target, ignore_errors=True)
+    if os.path.lexists(target):
+        os.unlink(target)
     if before:
         os.mkdir(target)
         before(target)

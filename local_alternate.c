@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Alternate destinations: opened, searched, linked from. */
+#include "local_alternate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/operator.h"
+
+/* --- the roots --- */
+
+/* As messages show it. In a dry run there may be no destination that ".." could start from. */
+static char *shown_path(const struct local *local, const char *given)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	if (*given != '/')
+		strbuf_addf(&path, "%s/", local->top_path);
+	strbuf_add_string(&path, given);
+	if (local->top.fd < 0) {
+		char *clean = xmalloc(path.length + 2);
+
+		fs_clean_path(clean, strbuf_text(&path));
+		strbuf_truncate(&path, 0);
+		strbuf_addf(&path, "/%s", clean);
+		free(clean);
+	}
+	return strbuf_detach(&path);
+}
+
+static int open_root(const struct local *local, const char *given, const char *shown)
+{
+	const int flags = O_PATH | O_DIRECTORY;
+
+	/* Of a daemon's client: not out of its destination. */
+	if (local->session.is_daemon)
+		return local->top.fd < 0 ? (errno = ENOENT, -1) : fs_open_follow(&local->top, given, flags, 0);
+	if (local->top.fd < 0)
+		return fs_operator_open(shown, flags, 0);
+	return fs_operator_open_at(local->top.fd, given, flags);
+}
+
+struct alternates *local_alternates_open(struct local *local)
+{
+	const struct options *options = local->options;
+	const char *kind = options->alt_dest_kind;
+	struct alternates *alternates;
+
+	if (!options->alt_dest_dirs.count)
+		return NULL;
+	alternates = xcalloc(1, sizeof *alternates);
+	alternates->kind = !strcmp(kind, "link-dest") ? ALTERNATE_LINK
+			   : !strcmp(kind, "copy-dest") ? ALTERNATE_COPY : ALTERNATE_COMPARE;
+	for (size_t i = 0; i < options->alt_dest_dirs.count && i < ALTERNATES_MAX; i++) {
+		struct fs_root *root = &alternates->roots[alternates->count++];
+		char *shown = shown_path(local, options->alt_dest_dirs.items[i]);
+
+		root->fd = open_root(local, options->alt_dest_dirs.items[i], shown);
+		if (root->fd >= 0)
+			fs_root_adopt(root, root->fd);
+		else
+			log_warning("--%s arg %s: %s", kind, errno == ENOTDIR ? "is not a dir" : "does not exist", shown);
+		free(shown);
+	}
+	return alternates;
+}
+
+void local_alternates_free(struct alternates *alternates)
+{
+	for (int i = 0; alternates && i < alternates->count; i++)
+		if (alternates->roots[i].fd >= 0)
+			fs_root_close(&alternates->roots[i]);
+	free(alternates);
+}
+
+/* --- the directory of a task --- */
+
+int local_alternate_dir(struct task *task, int number)
+{
+	const struct alternates *alternates = task->local->alternates;
+
+	if (!task->alternates) {
+		task->alternates = xcalloc((size_t)alternates->count, sizeof *task->alternates);
+		for (int i = 0; i < alternates->count; i++)
+			task->alternates[i] = alternates->roots[i].fd < 0 ? -1
+					      : fs_opendir(&alternates->roots[i], *task->dir->path ? task->dir->path : ".");
+	}
+	return task->alternates[number];
+}
+
+void local_alternates_leave(struct task *task)
+{
+	for (int i = 0; task->alternates && i < task->local->alternates->count; i++)
+		if (task->alternates[i] >= 0)
+			close(task->alternates[i]);
+	free(task->alternates);
+	task->alternates = NULL;
+}
+
+/* --- what they have --- */
+
+/* Is it better than what was found before? The first of equal ones wins. */
+static void consider(enum alternate_level level, int number, const struct decide_dest *object, struct decide_alternate *found)
+{
+	if (level > found->level)
+		*found = (struct decide_alternate){ level, number, *object };
+}
+
+void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found)
+{
+	const struct entries *list = job->task->entries;
+	struct decide_dest object = { .exists = true };
+
+	found->level = ALTERNATE_NONE;
+	for (int i = 0; i < job->local->alternates->count && found->level < ALTERNATE_SAME; i++) {
+		int fd = local_alternate_dir(job->task, i);
+
+		if (fd < 0 || fs_lstat_at(fd, job->name, &object.st) < 0)
+			continue;
+		job->looked_at = (struct looked_at){ fd, &object.st };
+		consider(decide_alternate_level(&job->rules, list, job->entry, &object, probe), i, &object, found);
+	}
+}
+
+void local_find_alternate_dir(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
+			      struct decide_alternate *found)
+{
+	struct decide_dest object = { .exists = true };
+
+	found->level = ALTERNATE_NONE;
+	for (int i = 0; i < local->alternates->count && found->level < ALTERNATE_SAME; i++) {
+		const struct fs_root *root = &local->alternates->roots[i];
+
+		if (root->fd >= 0 && fs_lstat(root, *path ? path : ".", &object.st) == 0)
+			consider(decide_alternate_level(&local->rules, list, entry, &object, NULL), i, &object, found);
+	}
+}
+
+/* Is it another name of the leader's file? In a dry run the leader is where it would be linked from. */
+static bool is_leaders(const struct fs_root *root, const char *leader, const struct fs_stat *leader_st,
+		       const struct fs_stat *st)
+{
+	struct fs_stat there;
+
+	if (!leader_st && fs_lstat(root, leader, &there) == 0)
+		leader_st = &there;
+	return leader_st && leader_st->dev == st->dev && leader_st->ino == st->ino;
+}
+
+void local_find_alternate_link(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
+			       const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found)
+{
+	const struct alternates *alternates = local->alternates;
+	struct decide_dest object = { .exists = true };
+
+	found->level = ALTERNATE_NONE;
+	for (int i = 0; i < alternates->count && found->level == ALTERNATE_NONE; i++) {
+		const struct fs_root *root = &alternates->roots[i];
+
+		if (root->fd < 0 || fs_lstat(root, path, &object.st) < 0
+		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
+			continue;
+		if (alternates->kind != ALTERNATE_LINK)
+			consider(ALTERNATE_EXISTS, i, &object, found);
+		else if (is_leaders(root, leader, leader_st, &object.st)
+			 && !decide_item_flags(&local->rules, list, entry, &object, 0))
+			consider(ALTERNATE_SAME, i, &object, found);
+	}
+}
+
+/* --- what is taken of them --- */
+
+bool job_take_link(struct file_job *job)
+{
+	int fd = local_alternate_dir(job->task, job->decision.alternate - 1);
+	struct fs_temp temp;
+	struct fs_stat st;
+
+	if (fs_lstat_at(fd, job->name, &st) < 0)
+		return false;
+	if (!job->dest.exists)
+		return fs_link_at(fd, job->name, job->dir->fd, job->name) == 0;
+	if (st.dev == job->dest.st.dev && st.ino == job->dest.st.ino)
+		return true;
+	return fs_temp_link(&temp, job->dir->fd, job->name, fd, job->name) == 0 && fs_temp_commit(&temp, job->name) == 0;
+}
+
+int job_open_alternate(const struct file_job *job, int number, uint64_t *size)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct fs_stat st;
+	int fd;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->name);
+	fd = fs_open(&job->local->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
+	strbuf_free(&path);
+	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
+		close(fd);
+		errno = ENOENT;
+		return -1;
+	}
+	if (fd >= 0)
+		*size = st.size;
+	return fd;
+}

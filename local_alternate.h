@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Alternate destinations: trees that may already have what is to be at the destination (--compare-dest, --copy-dest and
+ * --link-dest; protocol/03 11.2). They are opened once; everything in them is found below these descriptors, never through a
+ * symlink that leads out of them, and never by a symlink as the last component.
+ */
+#ifndef LOCAL_ALTERNATE_H
+#define LOCAL_ALTERNATE_H
+
+#include "local_private.h"
+
+#define ALTERNATES_MAX 20
+
+struct alternates {
+	enum alternate_kind kind;
+	int count;
+	struct fs_root roots[ALTERNATES_MAX]; /* fd -1: there is none, its number stays */
+};
+
+/* After the destination has been chosen. NULL: none were named. Those that are not there are complained of. */
+struct alternates *local_alternates_open(struct local *local);
+void local_alternates_free(struct alternates *alternates);
+
+/* --- by the thread that holds the task --- */
+
+/* The directory of the task in an alternate destination, held until local_alternates_leave; -1: not there. */
+int local_alternate_dir(struct task *task, int number);
+void local_alternates_leave(struct task *task);
+/* What the alternates have for the file; the probe's context is the job, whose `looked_at` says at which object. */
+void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found);
+/* Make the job's destination a hard link to what decision.alternate has; false with errno. */
+bool job_take_link(struct file_job *job);
+
+/* --- any thread --- */
+
+/* The regular file that an alternate destination has for a job, open for reading; -1 with errno. */
+int job_open_alternate(const struct file_job *job, int number, uint64_t *size);
+
+/* --- main thread --- */
+
+/* What the alternates have for a directory. */
+void local_find_alternate_dir(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
+			      struct decide_alternate *found);
+/* What the alternates have for a member of a hard link group whose leader has the path `leader` and, if it is there already,
+ * these attributes. --link-dest: only another name of the leader's file counts. */
+void local_find_alternate_link(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
+			       const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found);
+
+#endif
