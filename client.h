@@ -12,6 +12,7 @@
 #ifndef CLIENT_H
 #define CLIENT_H
 
+#include "lib/charset.h"
 #include "options.h"
 #include "remote.h"
 #include "wire/session.h"
@@ -46,6 +47,9 @@ struct connection {
 void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
 		const struct args *paths,
 		    bool we_send);
+
+/* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
+struct charset *client_charset(const struct options *options);
 
 /* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the
  * shell's. */

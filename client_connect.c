@@ -125,9 +125,29 @@ static void make_wire(struct connection *connection, const struct options *optio
 	wire_set_stop_at(connection->wire, options->stop_at);
 }
 
-static void send_secluded(struct connection *connection, const struct options *options, const struct args *words)
+struct charset *client_charset(const struct options *options)
 {
+	struct charset *charset;
+	char *name;
+
+	if (!options->iconv)
+		return NULL;
+	name = xstrndup(options->iconv, strcspn(options->iconv, ","));
+	charset = charset_new(name);
+	if (!charset)
+		die(EXIT_UNSUPPORTED, "iconv_open(\"UTF-8\", \"%s\") failed", name);
+	free(name);
+	return charset;
+}
+
+static void send_secluded(struct connection *connection, const struct options *options, struct args *words)
+{
+	struct charset *charset = client_charset(options);
+
 	tell_words(options, "protected args", words);
+	if (charset)
+		args_to_wire(words, charset);
+	charset_free(charset);
 	args_write_secluded(connection->wire, words);
 }
 

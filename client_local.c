@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <stdnoreturn.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client_private.h"
 #include "client_pull.h"
+#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "server.h"
@@ -25,6 +28,8 @@ static void make_words(const struct options *options, struct args *words)
 {
 	args_append(words, "rsync");
 	options_server_words(options, false, options->max_protocol, words);
+	if (options->munge_links)
+		args_append(words, "--munge-links");
 	/* What only a client that sends would tell. */
 	if (options->levels.debug[DEBUG_DELTASUM])
 		args_append(words, "--debug=deltasum1");
@@ -85,10 +90,24 @@ static void start(struct connection *connection, const struct options *options)
 	*connection = (struct connection){ .in_fd = from[0], .out_fd = to[1], .shell_pid = child };
 }
 
+/* The first half of --iconv is that of the side that sends, which people take for this process. */
+static char *swap_charsets(struct options *options)
+{
+	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;
+	char *swapped;
+
+	if (!comma)
+		return NULL;
+	swapped = xasprintf("%s,%.*s", comma + 1, (int)(comma - options->iconv), options->iconv);
+	options->iconv = swapped;
+	return swapped;
+}
+
 int client_local(struct options *options)
 {
 	const struct pull_terms terms = { .is_ourselves = true };
 	struct connection connection;
+	char *swapped;
 	int code;
 
 	/* No network is worth saving: blocks are looked for only where that was asked. */
@@ -96,10 +115,15 @@ int client_local(struct options *options)
 		options->whole_file = 1;
 	/* Secrets of the command line are none between the two. */
 	options->secluded_args = false;
+	swapped = swap_charsets(options);
 	start(&connection, options);
+	/* That was for the side that sends. */
+	options->munge_links = false;
 	client_adopt(&connection, options);
 	exit_push_hook(end_other_end, &connection);
 	code = client_pull_session(options, &connection, &terms, options->operands.items[options->operands.count - 1]);
 	exit_remove_hook(end_other_end, &connection);
+	options->iconv = NULL;
+	free(swapped);
 	return code;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/ids.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
@@ -38,6 +39,7 @@ static void set_up(struct session *session, const struct connection *connection,
 int client_pull_session(struct options *options, struct connection *connection, const struct pull_terms *terms,
 			const char *destination)
 {
+	struct charset *charset = client_charset(options);
 	struct session session;
 	int code;
 
@@ -45,11 +47,13 @@ int client_pull_session(struct options *options, struct connection *connection, 
 	const struct local_peer peer = {
 		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = terms->asked,
 		.trusted = options->trust_sender || terms->is_ourselves, .is_ourselves = terms->is_ourselves,
+		.munge_symlinks = options->munge_links, .charset = charset,
 	};
 
 	code = local_pull_main(options, &peer, destination);
 	code = client_disconnect(connection, code);
 	fs_ids_free(peer.ids);
+	charset_free(charset);
 	return code;
 }
 

@@ -161,12 +161,9 @@ static void load_before_chroot(void)
 
 static void check_munge_directory(struct daemon_session *session)
 {
-	struct fs_root directory;
-
-	if (!place_munges_symlinks(session) || fs_root_open(&directory, "/rsyncd-munged") < 0)
+	if (!place_munges_symlinks(session) || !attrs_munging_is_unsafe())
 		return;
-	fs_root_close(&directory);
-	log_error("Symlink munging is unsafe when a /rsyncd-munged directory exists.");
+	log_error(MUNGE_UNSAFE);
 	session_refuse(session, "daemon security issue -- contact admin");
 }
 

@@ -152,9 +152,9 @@ static bool is_kept_kind(const struct decide_rules *rules, const struct entry *e
 	if (entry_is_symlink(entry))
 		return options->links;
 	if (entry_is_device(entry))
-		return options->devices && rules->am_root;
+		return options->devices && rules->am_root && !options->drop_devices;
 	if (entry_is_special(entry))
-		return options->specials;
+		return options->specials && !options->drop_devices;
 	return entry_is_regular(entry) || entry_is_dir(entry);
 }
 

@@ -30,6 +30,7 @@ struct flist_receive_setup {
 	 * its names. Names that nobody asked for are refused. NULL: server, or a peer whose ways of expansion are its own. */
 	const struct args *asked;
 	bool trust_sender;
+	bool munge_symlinks;        /* store targets in a form that leads nowhere */
 };
 
 /* An empty list that will be filled from the wire. Its names have no source: paths are below the destination. */

@@ -213,6 +213,8 @@ static void convert_target(struct flist_receiver *receiver, struct incoming *in)
 	const struct strbuf *raw = &receiver->wire_target;
 
 	strbuf_reset(&in->target);
+	if (receiver->setup.munge_symlinks)
+		strbuf_add_string(&in->target, MUNGE_PREFIX);
 	if (!receiver->setup.charset || !receiver->session->symlink_iconv)
 		strbuf_add(&in->target, raw->data, raw->length);
 	else if (!charset_from_wire(receiver->setup.charset, raw->data, raw->length, PATH_MAX - 1, &in->target))

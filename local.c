@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "item_lines.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
@@ -279,10 +281,16 @@ static void add_name(struct run *run, const char *name)
  * to a peer, unless that is ourselves. */
 static void send_name(struct run *run, const char *name)
 {
+	struct charset *charset = run->options->secluded_args ? run->peer->charset : NULL;
+	struct strbuf sent = STRBUF_INIT;
+
 	if (run->peer->is_ourselves && (*name == '#' || *name == ';'))
 		return;
-	wire_write(run->local.session.wire, name, strlen(name) + 1);
+	if (!charset || !charset_to_wire(charset, name, strlen(name), PATH_MAX - 1, &sent))
+		strbuf_add_string(&sent, name);
+	wire_write(run->local.session.wire, strbuf_text(&sent), sent.length + 1);
 	args_append(&run->names, name);
+	strbuf_free(&sent);
 }
 
 static void load_names(const struct options *options, struct strbuf *text)
@@ -484,13 +492,14 @@ static void receive_list(struct run *run)
 	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local);
+	local->pull->charset = peer->charset;
 	filter_send(local->receiver_rules, session, true);
 	send_files_from(run);
 	wire_flush(session->wire);
 	const struct flist_receive_setup setup = {
 		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules,
 		.asked = run->options->files_from ? run->options->files_from_remote ? NULL : &run->names : peer->asked,
-		.trust_sender = peer->trusted,
+		.trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
 	};
 
 	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
@@ -498,10 +507,11 @@ static void receive_list(struct run *run)
 	flist_receive_first(run->receiver);
 	close_header(run);
 	/* After an empty list the session ends before there are two halves of a receiver. */
-	if (flist_dir(local->list, 0)->entries->count)
-		pull_start(local->pull, run->receiver);
-	else if (local->shows_receiver)
-		log_set_role("Receiver");
+	if (!flist_dir(local->list, 0)->entries->count)
+		return;
+	if (local->shows_receiver)
+		log_set_role("generator");
+	pull_start(local->pull, run->receiver);
 }
 
 static void end_pull(struct run *run)
@@ -671,7 +681,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
-	log_set_role(peer && !peer->is_ourselves ? "generator" : "sender");
+	log_set_role(peer && !peer->is_ourselves ? "Receiver" : "sender");
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);

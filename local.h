@@ -31,6 +31,7 @@ struct local_peer {
 	struct charset *charset;    /* --iconv in force, or NULL */
 	const struct args *asked;   /* the source arguments as they were given */
 	bool trusted;               /* --trust-sender */
+	bool munge_symlinks;        /* targets are stored in a form that leads nowhere */
 	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
 };
 

@@ -99,23 +99,47 @@ static void refuse_source(struct local *local, int fd)
 	strbuf_free(&path);
 }
 
-/* --keep-dirlinks: a symlink to a directory is as good as one. */
-static bool is_kept_link(struct local *local, struct local_dir *parent, const char *name, struct fs_stat *st)
+/* Below the destination, as --keep-dirlinks goes: no link leads out of it, unless the operator says that any may. */
+static struct fs_root linked_root(const struct local *local)
 {
-	struct fs_root root = { .fd = parent->fd, .trusting = true };
+	struct fs_root root = local->top;
 
-	return local->options->keep_dirlinks && S_ISLNK(st->mode) && fs_stat_follow(&root, name, st) == 0 && S_ISDIR(st->mode);
+	root.trusting = local->options->insecure_links;
+	return root;
 }
 
-static int open_directory(struct local *local, struct local_dir *parent, const char *name, const struct fs_stat *st)
+enum kept_link { LINK_REPLACED, LINK_KEPT, LINK_LEADS_OUT };
+
+/* --keep-dirlinks: a symlink to a directory is as good as one; what it leads to is then in `st`. */
+static enum kept_link look_behind_link(struct local *local, const struct local_dir *dir, struct fs_stat *st)
 {
-	struct fs_root root = { .fd = parent->fd, .trusting = local->options->keep_dirlinks };
-	int fd = local->options->keep_dirlinks ? fs_open_follow(&root, name, O_RDONLY | O_DIRECTORY, 0)
-					       : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
+	struct fs_root root = linked_root(local);
+	struct fs_stat behind;
+
+	if (!local->options->keep_dirlinks || !S_ISLNK(st->mode))
+		return LINK_REPLACED;
+	if (fs_stat_follow(&root, dir->path, &behind) == 0) {
+		if (!S_ISDIR(behind.mode))
+			return LINK_REPLACED;
+		*st = behind;
+		return LINK_KEPT;
+	}
+	if (errno != ELOOP)
+		return LINK_REPLACED;
+	root.trusting = true;
+	return fs_stat_follow(&root, dir->path, &behind) == 0 && S_ISDIR(behind.mode) ? LINK_LEADS_OUT : LINK_REPLACED;
+}
+
+static int open_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+			  const struct fs_stat *st)
+{
+	struct fs_root root = linked_root(local);
+	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
+			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd >= 0 && local->options->keep_dirlinks && local->attrs_only)
 		refuse_source(local, fd);
-	if (fd >= 0 || errno != EACCES)
+	if (fd >= 0 || errno != EACCES || dir->is_link)
 		return fd;
 	if (!local->dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
 		return fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
@@ -209,7 +233,7 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 {
 	dir->mode = decide_mode(&local->rules, &dir->entry, dest);
 	note_time(local, dir, dest);
-	dir->fd = open_directory(local, parent, name, &dest->st);
+	dir->fd = open_directory(local, parent, dir, name, &dest->st);
 	if (dir->fd < 0) {
 		skip_contents(local, dir, errno, "recv_generator: opendir ");
 		return;
@@ -240,13 +264,25 @@ static void count_directory(struct task *task, uint32_t flags)
 		task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags });
 }
 
-static void look(struct local *local, struct local_dir *parent, const char *name, struct decide_dest *dest)
+/* False: nothing is to be done with the directory, said so. */
+static bool look(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+		 struct decide_dest *dest)
 {
+	enum kept_link link;
+
 	if (parent->fresh || parent->absent)
-		return;
+		return true;
 	dest->exists = fs_lstat_at(parent->fd, name, &dest->st) == 0;
-	if (dest->exists)
-		is_kept_link(local, parent, name, &dest->st);
+	if (!dest->exists)
+		return true;
+	link = look_behind_link(local, dir, &dest->st);
+	dir->is_link = link == LINK_KEPT;
+	if (link != LINK_LEADS_OUT)
+		return true;
+	local_complain_path(local, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
+	log_error("*** Skipping any contents from this failed directory ***");
+	dir->skipped = true;
+	return false;
 }
 
 /* --no-implied-dirs: a parent that the arguments only imply is made where it is missing and not looked at where it is not. */
@@ -293,7 +329,8 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		name = local->single_name;
 	while (*name == '/')
 		name++;
-	look(local, parent, name, &dest);
+	if (!look(local, parent, dir, name, &dest))
+		return;
 	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(local, dir, &decision);

@@ -327,8 +327,11 @@ static void carry_out(struct file_job *job)
 		touched = job_touch(job);
 		job->untouched = !touched;
 	}
-	if (done)
-		note_item(job, touched, 0);
+	if (!done)
+		return;
+	note_item(job, touched, 0);
+	pull_note_success(job->local->pull, job->task->node, job->entry,
+			  job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
 }
 
 /* What would be done, with everything that is there. */

@@ -14,6 +14,7 @@
 
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 static bool is_member(const struct entry *entry)
@@ -237,9 +238,11 @@ static void make_link(struct link_job *job)
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
 		local_seen_link(local, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
+		pull_note_success(local->pull, job->node, job->entry, false);
 	} else if (local->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
 		note_link(local, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
 		report_link(job, flags, job->group->path);
+		pull_note_success(local->pull, job->node, job->entry, false);
 	} else {
 		int error = errno;
 		struct strbuf after = STRBUF_INIT;

@@ -56,6 +56,7 @@ struct local_dir {
 	bool fresh;              /* made by this run: nothing in it but what we put there */
 	bool absent;             /* dry run: it would have been made */
 	bool skipped;            /* its contents are left alone */
+	bool is_link;            /* --keep-dirlinks: what the symlink of this name leads to */
 	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
 	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
 	atomic_bool touched;     /* something was made, replaced or removed in it */

@@ -232,11 +232,42 @@ void pull_order_items(struct events *events)
 	free(items);
 }
 
+/* --- --remove-source-files --- */
+
+/* The reading thread must not wait for those that write: it only leaves a note. */
+void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new)
+{
+	const struct options *options = pull ? pull->local->options : NULL;
+
+	if (!pull || !options->remove_source_files || options->dry_run || (options->remove_sent_files && !is_new))
+		return;
+	int32_t ndx = flist_ndx_of(pull->local->list, node, entry);
+
+	pthread_mutex_lock(&pull->lock);
+	vec_push(&pull->arrived.list, ndx);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+/* Under out_lock. */
+static void send_successes(struct pull *pull)
+{
+	struct arrivals arrived;
+
+	pthread_mutex_lock(&pull->lock);
+	arrived = pull->arrived;
+	pull->arrived = (struct arrivals){ VEC_INIT };
+	pthread_mutex_unlock(&pull->lock);
+	for (size_t i = 0; i < arrived.list.count; i++)
+		wire_send_message_int(pull->session->wire, MSG_SUCCESS, arrived.list.items[i]);
+	vec_free(&arrived.list);
+}
+
 /* --- lists and phases --- */
 
 static void write_done(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
+	send_successes(pull);
 	wire_write_ndx(pull->session->wire, NDX_DONE);
 	wire_flush(pull->session->wire);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -259,6 +290,7 @@ void pull_tick(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
 	ask_again(pull);
+	send_successes(pull);
 	wire_flush(pull->session->wire);
 	wire_keep_alive(pull->session->wire);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -271,12 +303,6 @@ void pull_phase_zero(struct pull *pull)
 		pull->phase_zero_done = true;
 		write_done(pull);
 	}
-}
-
-void pull_note_success(struct pull *pull, int32_t ndx)
-{
-	if (pull->local->options->remove_source_files)
-		wire_send_message_int(pull->session->wire, MSG_SUCCESS, ndx);
 }
 
 int pull_io_error(struct pull *pull)

@@ -46,8 +46,9 @@ void pull_node_done(struct pull *pull, int32_t node);
 /* Now and then, by the main thread: let nothing lie in the buffer, keep the connection alive. */
 void pull_tick(struct pull *pull);
 void pull_flush(struct pull *pull);
-/* Tell the sender that it may remove its file. */
-void pull_note_success(struct pull *pull, int32_t ndx);
+/* The sender is to remove what it has: it is in place here. `new`: since now; older words for the option ask for that. Any
+ * thread; NULL pull: nothing. */
+void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new);
 /* Bits of the peer's and of the list's errors so far. */
 int pull_io_error(struct pull *pull);
 
@@ -67,10 +68,13 @@ struct transfer {
 	uint8_t basis;              /* its type, likewise */
 };
 
+struct arrivals { VEC(int32_t) list; };
+
 struct pull {
 	struct local *local;
 	struct session *session;
 	struct flist_receiver *receiver;
+	struct charset *charset;        /* --iconv: of messages as well; NULL: none */
 	pthread_t reader;
 
 	pthread_mutex_t out_lock;       /* whoever writes; also the order of `asked` is that of the requests */
@@ -78,6 +82,7 @@ struct pull {
 	pthread_cond_t changed;
 	struct transfer *asked, **asked_end;
 	struct transfer *wrong;         /* to be asked for again */
+	struct arrivals arrived;        /* the sender is to be told that it may remove them */
 	bool reading;                   /* the reading thread has taken the connection over */
 	int32_t lists;                  /* lists that have arrived, the first included */
 	bool phase_zero_done;           /* main thread: said so */

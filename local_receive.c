@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fs/file.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_pull.h"
@@ -106,7 +107,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	if (!good && incoming.wrong_digest)
 		say_unverified(transfer, true);
 	if (good)
-		pull_note_success(pull, transfer->ndx);
+		pull_note_success(pull, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }
 
@@ -142,6 +143,18 @@ static enum log_kind kind_of(enum message_code code)
 	}
 }
 
+/* With --iconv what the peer says is UTF-8, as far as it could be. */
+static void say(struct pull *pull, enum log_kind kind, const char *text, size_t length)
+{
+	struct strbuf local = STRBUF_INIT;
+
+	if (pull->charset && charset_from_wire(pull->charset, text, length, 4 * length, &local))
+		log_msg(kind, "%s", strbuf_text(&local));
+	else
+		log_msg(kind, "%.*s", (int)length, text);
+	strbuf_free(&local);
+}
+
 static noreturn void follow_exit(const uint8_t *payload, size_t length)
 {
 	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
@@ -159,7 +172,7 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	case MSG_WARNING:
 	case MSG_ERROR_XFER:
 	case MSG_ERROR:
-		log_msg(kind_of(code), "%.*s", (int)length, (const char *)payload);
+		say(pull, kind_of(code), (const char *)payload, length);
 		break;
 	case MSG_IO_ERROR:
 		atomic_fetch_or(&pull->io_error, wire_message_int(payload) & 7);

@@ -59,6 +59,7 @@ struct options {
 	bool dirs, relative, implied_dirs;
 	bool dirs_given;          /* by -d, not by what implies it */
 	bool links, copy_links, copy_dirlinks, keep_dirlinks, copy_unsafe_links, safe_links, munge_links;
+	bool insecure_links;      /* the operator trusts every symlink that stands in the way */
 	int hard_links;
 	bool perms, executability, acls, owner, group, devices, specials, copy_devices, times;
 	int xattrs, atimes;
@@ -68,7 +69,7 @@ struct options {
 	bool use_qsort;
 	const char *usermap, *groupmap; /* also of --chown; NULL: none */
 	int super;                /* 1: act as root whoever we are, -1: as somebody else; 0: as who we are */
-	bool write_devices;
+	bool write_devices, drop_devices;
 
 	/* selection and deletion */
 	bool checksum, ignore_times, size_only, update, existing, ignore_existing;

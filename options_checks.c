@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "attrs/source.h"
 #include "lib/exit.h"
 #include "options_set.h"
 
@@ -322,6 +323,8 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		return false;
 	if (options->server && !check_server(parse, options))
 		return false;
+	if (options->munge_links && attrs_munging_is_unsafe())
+		return parse_fail_bare(parse, EXIT_UNSUPPORTED, MUNGE_UNSAFE);
 	options->list_only_given = options->list_only;
 	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
 		options->list_only = true;

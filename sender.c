@@ -493,7 +493,7 @@ static struct charset *make_charset(const struct sender_host *host)
 	struct charset *charset = charset_new(host->charset);
 
 	if (!charset)
-		die(EXIT_UNSUPPORTED, "rsync: cannot convert between the charset \"%s\" and UTF-8", host->charset);
+		die(EXIT_UNSUPPORTED, "iconv_open(\"UTF-8\", \"%s\") failed", host->charset);
 	return charset;
 }
 

@@ -234,9 +234,10 @@ static struct flist *make_list(struct server *server, struct filter_list *user)
 	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, user,
 				       module ? module->hidden : NULL);
 
+	/* What a daemon's links are like is the operator's business. */
+	flist_scan_options(list)->munge_symlinks = module ? module->munge_symlinks : server->options->munge_links;
 	if (module) {
 		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
-		flist_scan_options(list)->munge_symlinks = module->munge_symlinks;
 		module->source->open_noatime |= module->open_noatime;
 		server->options->ignore_errors |= module->ignore_errors;
 	}
@@ -343,11 +344,16 @@ static void parse_secluded(struct options *options, struct wire *wire)
 {
 	struct args words = { NULL, 0 };
 	struct args block = { NULL, 0 };
+	struct charset *charset;
 	char *error;
 	int code;
 
 	args_append(&words, "rsync");
 	args_read_secluded(wire, &block);
+	charset = options->iconv ? charset_new(options->iconv) : NULL;
+	if (charset)
+		args_from_wire(&block, charset);
+	charset_free(charset);
 	for (size_t i = 0; i < block.count; i++)
 		args_append(&words, block.items[i]);
 	if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)

@@ -548,3 +548,13 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 	*size = st.size;
 	return fd;
 }
+
+bool attrs_munging_is_unsafe(void)
+{
+	struct fs_root directory;
+
+	if (fs_root_open(&directory, "/rsyncd-munged") < 0)
+		return false;
+	fs_root_close(&directory);
+	return true;
+}

@@ -17,6 +17,12 @@
 #include "fs/root.h"
 #include "lib/strbuf.h"
 
+/* What stands before the target of a symlink that is to lead nowhere (protocol/08 4.6). */
+#define MUNGE_PREFIX "/rsyncd-munged/"
+#define MUNGE_UNSAFE "Symlink munging is unsafe when a /rsyncd-munged directory exists."
+/* Is there such a directory, so that munged symlinks would lead somewhere? */
+bool attrs_munging_is_unsafe(void);
+
 enum attr_source_kind {
 	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
 	ATTRS_ATTR_TREE, /* attributes from attr_root, sizes from its 8-byte files, contents from content_root */

@@ -7,8 +7,6 @@
 #include "attrs/source.h"
 #include "lib/strbuf.h"
 
-#define MUNGE_PREFIX "/rsyncd-munged/"
-
 /* One directory being read, or one named object. */
 struct scan {
 	struct attr_source *source;

@@ -107,3 +107,26 @@ void args_write_secluded(struct wire *wire, const struct args *args)
 	write_word(wire, "rsync", '\0');
 	args_write(wire, args, true);
 }
+
+static void convert(struct args *args, struct charset *charset,
+		    bool (*how)(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out))
+{
+	for (size_t i = 0; i < args->count; i++) {
+		struct strbuf word = STRBUF_INIT;
+
+		if (!how(charset, args->items[i], strlen(args->items[i]), ARGS_MAX_LENGTH, &word) || !word.data)
+			continue;
+		free(args->items[i]);
+		args->items[i] = strbuf_detach(&word);
+	}
+}
+
+void args_to_wire(struct args *args, struct charset *charset)
+{
+	convert(args, charset, charset_to_wire);
+}
+
+void args_from_wire(struct args *args, struct charset *charset)
+{
+	convert(args, charset, charset_from_wire);
+}

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/charset.h"
 #include "wire/wire.h"
 
 #define ARGS_MAX_COUNT 15998 /* S-037 */
@@ -22,6 +23,9 @@ void args_append(struct args *args, const char *text);
 /* Words up to the empty one. nul_terminated: protocol >= 30 and secluded blocks; else LF and CR end a word. Too many:
  * "too many daemon arguments", EXIT_PROTOCOL; too long: EXIT_PROTOCOL (S-008, S-037). */
 void args_read(struct wire *wire, struct args *args, bool nul_terminated);
+/* With --iconv the words of a secluded block travel in UTF-8; what cannot be converted stays as it is. */
+void args_to_wire(struct args *args, struct charset *charset);
+void args_from_wire(struct args *args, struct charset *charset);
 /* A secluded block: the placeholder program name is dropped. */
 void args_read_secluded(struct wire *wire, struct args *args);
 /* protocol/01 5.3: remove one level of backslashes from every word up to and including the first "." word. */

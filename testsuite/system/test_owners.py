@@ -53,8 +53,7 @@ def test_owners_of_a_local_run(site, options):
 @pytest.mark.parametrize("number, options", enumerate(MAPS))
 def test_owners_of_a_pull(site, number, options):
     transport = ("shell", "daemon")[number % 2]
-    receiver.assert_same(site, options, transport, 27 + number % 5)
-    receiver.assert_same(site, options, transport, 32)
+    receiver.assert_same(site, options, transport, 27 + number % 6)
 
 
 @pytest.mark.parametrize("options", ["-ai --super", "-ai --super --chown=nobody:adm", "-ai --chown=:adm", "-ai --chown=:nogroup",
@@ -77,7 +76,8 @@ def test_owners_without_root(site, transport, options):
 @pytest.mark.parametrize("option", ["--usermap", "--groupmap"])
 def test_what_is_no_map_ends_the_run(site, option, value):
     receiver.assert_same(site, ["-av", f"{option}={value}"], "local")
-    receiver.assert_same(site, ["-av", f"{option}={value}"], "daemon", 30)
+    if option == "--groupmap":
+        receiver.assert_same(site, ["-av", f"{option}={value}"], "daemon", 30)
 
 
 def test_an_owner_that_is_as_mapped_is_left_alone(site):

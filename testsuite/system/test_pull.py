@@ -19,7 +19,7 @@ PROTOCOLS = test_matrix.PROTOCOLS
 DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^Setting --timeout|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
 # Options that are not built yet, on the receiving side.
-REFUSED = ("--append", "--append-verify", "--partial-dir=.part", "--delay-updates", "-ay", "-aim", "-aKi", "--munge-links")
+REFUSED = ("--append", "--append-verify", "--partial-dir=.part", "--delay-updates", "-ay", "-aim")
 LEFT_OUT = {
     "digest-none": "both refuse it, and each says so from its own end",
     "ignore-existing": "stock goes on below a file that stands where a directory should be",
@@ -35,7 +35,7 @@ def is_refused(case):
 
 def jobs():
     for number, case in enumerate(test_matrix.CASES):
-        if case.name in LEFT_OUT or is_refused(case) or "iconv" in case.options:
+        if case.name in LEFT_OUT or is_refused(case):
             continue
         for turn, served in enumerate(("plain", "shell")):
             if served not in case.served:

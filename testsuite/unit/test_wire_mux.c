@@ -338,7 +338,7 @@ static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
 		{ 30, MSG_WARNING, 11 },
 		{ 27, MSG_ERROR_XFER, 8 }, { 27, MSG_INFO, 9 }, { 29, MSG_IO_ERROR, 0 }, { 30, MSG_IO_ERROR, 29 },
 		{ 30, MSG_IO_TIMEOUT, 0 }, { 31, MSG_IO_TIMEOUT, 40 }, { 30, MSG_ERROR_EXIT, 0 }, { 31, MSG_ERROR_EXIT, 93 },
-		{ 28, MSG_SUCCESS, 0 }, { 29, MSG_SUCCESS, 107 }, { 29, MSG_NO_SEND, 0 }, { 30, MSG_NO_SEND, 109 },
+		{ 27, MSG_SUCCESS, 107 }, { 29, MSG_SUCCESS, 107 }, { 29, MSG_NO_SEND, 0 }, { 30, MSG_NO_SEND, 109 },
 		{ 28, MSG_DELETED, 0 }, { 29, MSG_DELETED, 108 }, { 32, MSG_LOG, 0 }, { 32, MSG_NOOP, 0 }, { 32, MSG_REDO, 0 },
 	};
 	const uint8_t *bytes;

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of a receiving side that concern links, devices, charsets, sources and limits: what stock does, local runs and pulls do."""
+import os
+import shutil
+
+import pytest
+
+import harness
+import receiver
+import trees
+
+LATIN = "caf\u00e9".encode("latin-1")
+
+JOBS = [
+    "--old-dirs -i", "--old-d -ai", "-i --old-dirs --delete", "-di", "-dai", "-i -d --no-r", "-ai --no-crtimes --no-N", "-aiN",
+    "-ai --drop-D", "-ai --drop-D --no-drop-D", "-ai --drop-D --info=nonreg0", "-ai --open-noatime", "-ai --munge-links",
+    "-ai --munge-links --safe-links", "-ai --munge-links --no-munge-links", "-ai --checksum-seed=5 -c",
+    "-ai --checksum-seed=5 -I --no-W", "-ai --max-alloc=500M", "-ai --max-alloc=1", "-ai --trust-sender", "-ai --stop-after=5",
+    "-ai --time-limit=5", "-ai --stop-at=2050/1/1", "-ai --stop-at=2001-01-01", "-ai --stop-at=xx", "-ai --stop-after=0",
+    "-ai --iconv=utf8", "-ai --iconv=.", "-ai --iconv=-", "-ai --iconv=utf8 --no-iconv", "-aic --iconv=utf8,utf8", "-aKi",
+]
+# A daemon without a charset of its own refuses them, and hangs up on stock before both have said all.
+CHARSETS = ["-ai --iconv=latin1,utf8", "-a8i --iconv=utf8,latin1", "-a8i --iconv=latin1,utf8", "-as8i --iconv=latin1,utf8"]
+
+
+def make(source):
+    os.makedirs(f"{source}/dir/sub/deep")
+    os.mkdir(f"{source}/d\u00e9")
+    for name in ("f0", "caf\u00e9", "dir/x", "dir/sub/y", "dir/sub/deep/z", "d\u00e9/\u00e0", "long"):
+        trees.write(f"{source}/{name}", name.encode() * (5000 if name == "long" else 1))
+    trees.symlink("caf\u00e9", f"{source}/l\u00e9")
+    trees.symlink("/rsyncd-munged/f0", f"{source}/munged")
+    trees.symlink("../x", f"{source}/up")
+    os.mkfifo(f"{source}/pipe")
+    trees.finish(f"{source}/pipe", 0o600, 1_600_000_000_000_000_000)
+    if trees.IS_ROOT:
+        os.mknod(f"{source}/null", 0o020600, os.makedev(1, 3))
+        trees.finish(f"{source}/null", 0o600, 1_600_000_000_000_000_000)
+    trees.set_directory_times(source)
+
+
+@pytest.fixture(scope="module")
+def site(workspace):
+    top = os.path.join(workspace, "receiver")
+    os.mkdir(top)
+    with receiver.Site(top, make) as result:
+        yield result
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("options", [options for options in JOBS if "iconv" not in options])
+def test_local_runs(site, options):
+    receiver.assert_same(site, options, "local")
+
+
+@pytest.mark.parametrize("number, options", enumerate(JOBS))
+def test_pulls(site, number, options):
+    receiver.assert_same(site, options, "shell", 30 if "seed" in options else 27 + number % 6)
+    if "iconv" not in options and number % 2:
+        receiver.assert_same(site, options, "daemon", 32)
+
+
+@pytest.mark.parametrize("options", CHARSETS)
+@pytest.mark.parametrize("protocol", [30, 32])
+def test_charsets_of_a_pull(site, options, protocol):
+    receiver.assert_same(site, options, "shell", protocol)
+
+
+def test_charsets_of_a_local_run_are_those_of_source_and_destination(site):
+    for options in ("-a --iconv=utf8,latin1", "-a --iconv=latin1,utf8", "-a --iconv=utf8"):
+        receiver.assert_same(site, options, "local")
+    assert os.path.exists(os.path.join(site.place, "d", "caf\u00e9"))
+
+
+def test_names_of_a_list_are_converted_with_secluded_arguments(site):
+    with open(os.path.join(site.place, "names"), "wb") as file:
+        file.write(LATIN + b"\nf0\n")
+    outcome = receiver.assert_same(site, "-as8i --iconv=latin1,utf8 --files-from=names", "shell")
+    assert b"f0" in outcome.tree and LATIN in outcome.tree
+
+
+def test_words_of_a_secluded_block_are_converted(site):
+    """Both ways: by our client to stock's server and by stock's client to ours."""
+    target = os.path.join(site.place, "d")
+    operand = b"h:" + os.fsencode(site.source) + b"/" + LATIN
+    for client, server in ((harness.HUAI, harness.STOCK), (harness.STOCK, harness.HUAI), (harness.STOCK, harness.STOCK)):
+        shutil.rmtree(target, ignore_errors=True)
+        result = harness.run(client, "-as", "--iconv=latin1,utf8", "-e", site.shell, f"--rsync-path={server}", operand, target + "/")
+        assert result.code == 0, result.text
+        assert os.listdir(os.fsencode(target)) == [LATIN]
+
+
+def test_an_unknown_charset_ends_the_run(site):
+    for transport in ("local", "shell"):
+        outcome = receiver.run(site, harness.HUAI, ["-a", "--iconv=nosuch"], transport)
+        assert outcome.result.code == 4 and b'iconv_open("UTF-8", "nosuch") failed' in outcome.result.stderr, outcome.result.text
+
+
+def linked(target_of):
+    """A destination in which `dir` is a symlink."""
+    def before(target):
+        place = os.path.dirname(target)
+        shutil.rmtree(os.path.join(place, "outside"), ignore_errors=True)
+        for directory in (os.path.join(target, "real"), os.path.join(place, "outside")):
+            os.makedirs(os.path.join(directory, "sub"))
+            trees.write(os.path.join(directory, "x"), b"old")
+            trees.write(os.path.join(directory, "own"), b"own")
+        os.symlink(target_of(target), os.path.join(target, "dir"))
+    return before
+
+
+INSIDE = linked(lambda target: "real")
+OUTSIDE = {"relative": linked(lambda target: "../outside"), "absolute": linked(lambda target: os.path.dirname(target) + "/outside"),
+           "over the top": linked(lambda target: "../d/real")}
+
+
+def without_times(tree):
+    return {path: {key: value for key, value in entry.items() if key != "mtime" or path not in (b"dir", b"real")}
+            for path, entry in tree.items()}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("options", ["-aKi", "-aKin --delete", "-rKi", "-aKiH --no-i-r", "-aKi --delete-before --exclude=/real"])
+@pytest.mark.parametrize("transport", ["local", "shell", "daemon"])
+def test_symlinks_to_directories_are_kept(site, transport, options):
+    """The time is given to the directory; stock gives it to the symlink, and leaves the directory with that of its last change."""
+    stock, ours = (receiver.run(site, program, options.split(), transport, before=INSIDE)
+                   for program in (harness.STOCK, harness.HUAI))
+    assert ours.result.code == stock.result.code == 0, ours.result.text
+    assert receiver.lines_of(ours.result.stdout, harness.HUAI) == receiver.lines_of(stock.result.stdout, harness.STOCK)
+    assert trees.differences(without_times(stock.tree), without_times(ours.tree)) == []
+    if "n" not in options.split()[0]:
+        assert ours.tree[b"dir"]["target"] == "real".encode() and b"real/sub/y" in ours.tree
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("place", OUTSIDE)
+@pytest.mark.parametrize("options", ["-aK", "-aK --delete --exclude=/real", "-aK --delete-before --exclude=/real", "-aK --delete-after", "-aKH --no-i-r", "-aK --inplace -I"])
+def test_no_kept_symlink_leads_out_of_the_destination(site, place, options):
+    outside = os.path.join(site.place, "outside")
+    for transport in ("local", "daemon"):
+        fresh = {}
+        before = lambda target: (OUTSIDE[place](target), fresh.update(trees.describe(outside)))
+        outcome = receiver.run(site, harness.HUAI, options.split(), transport, before=before)
+        assert outcome.result.code == 23, outcome.result.text
+        assert b'/d/dir": Too many levels of symbolic links (40)\n' in outcome.result.stderr, outcome.result.text
+        assert trees.differences(fresh, trees.describe(outside)) == []
+        assert "target" in outcome.tree[b"dir"] and b"f0" in outcome.tree
+
+
+REMOVALS = ["-ai", "-aiH --no-i-r", "-ri", "-aiu", "-ai --existing", "-ai --ignore-existing", "-ai --max-size=1", "-ain", "-aiI",
+            "-ai --no-specials --no-links"]
+
+
+@pytest.fixture
+def own(place):
+    """A source that may go."""
+    with receiver.Site(place, lambda source: None) as result:
+        yield result
+
+
+def build_own(source):
+    shutil.rmtree(source)
+    os.makedirs(f"{source}/dir")
+    os.mkdir(f"{source}/empty")
+    for name in ("file", "same", "older", "dir/file"):
+        trees.write(f"{source}/{name}", name.encode())
+    os.link(f"{source}/file", f"{source}/second")
+    for name in ("link", "samelink"):
+        trees.symlink("file", f"{source}/{name}")
+    for name in ("pipe", "samepipe"):
+        os.mkfifo(f"{source}/{name}")
+        trees.finish(f"{source}/{name}", 0o600, 1_600_000_000_000_000_000)
+
+
+def with_what_is_there(target):
+    source = os.path.join(os.path.dirname(target), "s")
+    harness.run(harness.STOCK, "-a", *(f"{source}/{name}" for name in ("same", "samelink", "samepipe")), target)
+    trees.write(f"{target}/older", b"longer and newer", mtime_ns=1_800_000_000_000_000_000)
+
+
+@pytest.mark.parametrize("transport, protocol", [("local", 32), ("shell", 28), ("shell", 31), ("daemon", 32)])
+@pytest.mark.parametrize("word", ["--remove-source-files", "--remove-sent-files"])
+def test_sources_that_have_arrived_are_removed(own, transport, protocol, word):
+    for options in REMOVALS[:3] if transport == "daemon" or protocol == 28 else REMOVALS:
+        outcomes = []
+        for program in (harness.STOCK, harness.HUAI):
+            build_own(own.source)
+            outcomes.append(receiver.run(own, program, [*options.split(), word], transport, protocol, before=with_what_is_there,
+                                         after=lambda: sorted(trees.walk(own.source))))
+        stock, ours = outcomes
+        assert ours.result.code == stock.result.code == 0, ours.result.text
+        if "H" not in options or word != "--remove-sent-files":
+            assert ours.extra == stock.extra, ours.result.text
+        assert trees.differences(stock.tree, ours.tree) == [], ours.result.text
