@@ -51,6 +51,9 @@ void client_connect(struct connection *connection, struct options *options, cons
 /* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
 struct charset *client_charset(const struct options *options);
 
+/* --debug=nstr: which algorithms the two ends have come to. */
+void client_tell_choices(const struct options *options, const struct session *session);
+
 /* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the
  * shell's. */
 int client_disconnect(struct connection *connection, int code);

@@ -21,6 +21,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "wire/greeting.h"
 
 enum { PASSWORD_MAX = 511, DIGEST_MAX = 64, CONTEXT_MAX = 512 };
 
@@ -73,8 +74,6 @@ static bool list_has(const char *list, const char *name)
 	return false;
 }
 
-static const char our_list[] = "sha512 sha256 sha1 md5 md4";
-
 /* The strongest that both know; without a list the version decides. */
 static const char *choose_digest(const char *theirs, int protocol)
 {
@@ -87,7 +86,7 @@ static const char *choose_digest(const char *theirs, int protocol)
 			return ours[i];
 	log_error("Failed to negotiate a daemon auth checksum choice.");
 	log_error("Server list: %s", theirs);
-	log_error("Client list: %s", our_list);
+	log_error("Client list: %s", greeting_digests());
 	exit_with(EXIT_UNSUPPORTED);
 }
 

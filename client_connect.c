@@ -223,6 +223,19 @@ static void connect_daemon(struct connection *connection, const struct options *
 	make_session(connection, options, remote, paths, we_send);
 }
 
+void client_tell_choices(const struct options *options, const struct session *session)
+{
+	bool negotiates = session->varint_flags;
+
+	if (!options->levels.debug[DEBUG_NSTR])
+		return;
+	log_info("Client%s checksum: %s", negotiates && !options->checksum_choice ? " negotiated" : "",
+		 sum_algorithm_name(session->xfer_sum));
+	if (session->compress != COMPRESS_NONE)
+		log_info("Client%s compress: %s (level %d)", negotiates && !options->compress_choice ? " negotiated" : "",
+			 compress_algorithm_name(session->compress), session->compress_level);
+}
+
 /* --- the end --- */
 
 static int close_and_wait(struct connection *connection, int code)

@@ -47,23 +47,24 @@ void client_print(const struct options *options, enum log_kind kind, const char 
 {
 	FILE *out = stream_of(options, kind);
 	size_t start = length && text[0] == '\r', end = length, escaped_length;
-	char *escaped;
+	char *line;
 
 	if (!is_printed(options, kind))
 		return;
 	while (end > start && strchr("\r\n", text[end - 1]))
 		end--;
 	escaped_length = log_escape(NULL, 0, text + start, end - start, options->eight_bit_output);
-	escaped = xmalloc(escaped_length + 1);
-	log_escape(escaped, escaped_length + 1, text + start, end - start, options->eight_bit_output);
+	line = xmalloc(length + escaped_length + 1);
+	memcpy(line, text, start);
+	log_escape(line + start, escaped_length + 1, text + start, end - start, options->eight_bit_output);
+	memcpy(line + start + escaped_length, text + end, length - end);
 	if (out == stderr)
 		fflush(stdout);
-	fwrite(text, 1, start, out);
-	fwrite(escaped, 1, escaped_length, out);
-	fwrite(text + end, 1, length - end, out);
+	/* At once: others write to the same standard error. */
+	fwrite(line, 1, start + escaped_length + (length - end), out);
 	if (out == stderr || (length && text[length - 1] != '\n'))
 		fflush(out);
-	free(escaped);
+	free(line);
 }
 
 /* The log's sink. */

@@ -16,6 +16,7 @@
 #include "fs/ids.h"
 #include "fs/operator.h"
 #include "fs/root.h"
+#include "item_lines.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "server.h"
@@ -116,6 +117,17 @@ static void say_end(void *push_void, int code)
 	wire_flush(wire);
 	if (push->session.protocol >= 31 && code != EXIT_SIGNAL)
 		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+}
+
+/* Exit hook: how a log of a run that breaks off ends. */
+static void log_broken_end(void *push_void, int code)
+{
+	const struct push *push = push_void;
+	const struct wire *wire = push->session.wire;
+
+	if (code)
+		log_run_end(push->options, true, wire ? wire_bytes_written(wire) : 0, wire ? wire_bytes_read(wire) : 0,
+			    push->list ? flist_totals(push->list)->size : 0, code);
 }
 
 /* --- rules --- */
@@ -271,6 +283,7 @@ static void set_up(struct push *push)
 		setup_exchange_versions(session, &request);
 	wire_set_protocol(session->wire, session->protocol);
 	setup_client(session, &request);
+	client_tell_choices(push->options, session);
 	wire_set_message_handler(session->wire, handle_message, push);
 	setup_start_mux(session, push->options->remove_source_files);
 	wire_set_wait_hook(session->wire, look_for_signal, push);
@@ -335,6 +348,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	if (options->iconv)
 		push->charset = xstrndup(options->iconv, strcspn(options->iconv, ","));
 	catch_signals();
+	exit_push_hook(log_broken_end, push);
 	push->output = client_output_new(options, &push->session, true);
 	push->rules = make_rules(push);
 	names_fd = open_names(options);
@@ -352,6 +366,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 		wire_take_rest(push->session.wire, DRAIN_SECONDS);
 	exit_remove_hook(say_end, push);
 	code = client_disconnect(&push->connection, session_exit_code(&push->session));
+	exit_remove_hook(log_broken_end, push);
 	client_output_end(push->output, &push->stats, code);
 	client_output_free(push->output);
 	flist_free(push->list);

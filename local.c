@@ -75,8 +75,9 @@ static void emit(void *run_void, enum log_kind kind, const char *text, size_t le
 	if (run->local.report && report_progress(run->local.report))
 		progress_break_line(report_progress(run->local.report));
 	needed = log_escape(NULL, 0, text, body, run->options->eight_bit_output);
-	line = xmalloc(needed + 1);
+	line = xmalloc(needed + 2);
 	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);
+	line[needed] = '\n';
 	if (out == stderr)
 		fflush(stdout);
 	if (run->header_is_open) {
@@ -84,9 +85,18 @@ static void emit(void *run_void, enum log_kind kind, const char *text, size_t le
 		run->header_is_open = false;
 		run->header_was_broken = true;
 	}
-	fwrite(line, 1, needed, out);
-	fputc('\n', out);
+	/* At once: others write to the same standard error. */
+	fwrite(line, 1, needed + 1, out);
 	free(line);
+}
+
+/* Exit hook: how a log of a run that breaks off ends. */
+static void log_broken_end(void *run_void, int code)
+{
+	const struct run *run = run_void;
+
+	if (code && !run->local.shows_receiver)
+		log_run_end(run->options, true, 0, 0, 0, code);
 }
 
 /* --- signals --- */
@@ -681,6 +691,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	old = log_set_sink((struct log_sink){ emit, run });
+	exit_push_hook(log_broken_end, run);
 	log_set_role(peer && !peer->is_ourselves ? "Receiver" : "sender");
 	allow_descriptors();
 	fs_temp_install();
@@ -707,6 +718,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		*stats = local->stats;
 	}
 	code = exit_code(run);
+	exit_remove_hook(log_broken_end, run);
 	say_end(run, code);
 	stop_signal_thread(run);
 	if (local->snapshot_file) {

@@ -160,6 +160,19 @@ static bool may_be_used(struct option_parse *parse, const struct option_spec *sp
 	return true;
 }
 
+/* RSYNC_ICONV is an --iconv that every line begins with. */
+static bool take_environment(struct option_parse *parse, struct options *options)
+{
+	const char *charsets = getenv("RSYNC_ICONV");
+	const struct option_spec *spec = option_table(MODE_CLIENT);
+
+	if (parse->mode != MODE_CLIENT || parse->iconv_given || !charsets || !*charsets)
+		return true;
+	while (!spec->name || strcmp(spec->name, "iconv") != 0)
+		spec++;
+	return may_be_used(parse, spec) && spec->set(parse, options, spec, charsets);
+}
+
 static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
 {
 	char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
@@ -293,7 +306,7 @@ static bool finish(struct option_parse *parse, struct options *options)
 	/* The rest of the options of such a server has still to come. */
 	if (options->server && options->secluded_args && !parse->in_block)
 		return true;
-	if (!options_finish(parse, options))
+	if (!take_environment(parse, options) || !options_finish(parse, options))
 		return false;
 	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }

@@ -107,6 +107,7 @@ struct option_parse {
 	int secluded_given;              /* likewise of -s */
 	bool old_args_given, max_alloc_given;
 	bool partial_dir_empty, daemon_seen, iconv_seen;
+	bool iconv_given;         /* by the option or its negation */
 	int versions;             /* -V count */
 	bool done;                /* a text was printed: end with `code` */
 	int code;
@@ -150,6 +151,8 @@ enum stop_result { STOP_OK, STOP_INVALID, STOP_PAST };
 enum stop_result stop_at_parse(const char *text, time_t now, time_t *when);       /* 1.5, local time zone */
 bool stop_after_parse(const char *text, time_t now, time_t *when);
 
+/* `word` after `indent` blanks at a line's start, else after one; *column (0 before the first word) is kept up to date. */
+void help_add_word(struct strbuf *out, const char *word, int indent, size_t *column);
 void options_add_help(struct strbuf *out);
 void options_add_daemon_help(struct strbuf *out);
 void options_add_version(struct strbuf *out);

@@ -189,7 +189,7 @@ bool set_checksum_seed(struct option_parse *parse, struct options *options, cons
 bool set_iconv(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;
-	parse->iconv_seen = true;
+	parse->iconv_seen = parse->iconv_given = true;
 	options->iconv = strcmp(text, "-") == 0 ? NULL : parse_keep(parse, text);
 	return true;
 }
@@ -198,6 +198,7 @@ bool clear_iconv(struct option_parse *parse, struct options *options, const stru
 {
 	(void)spec, (void)text;
 	parse->iconv_seen = false;
+	parse->iconv_given = true;
 	options->iconv = NULL;
 	return true;
 }

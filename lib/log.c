@@ -100,14 +100,15 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 	if (kind == L_LOG)
 		return;
 	needed = log_escape(NULL, 0, text, body, 0);
-	line = malloc(needed + 1);
+	line = malloc(needed + 2);
 	if (!line)
 		return;
 	log_escape(line, needed + 1, text, body, 0);
+	if (length > body)
+		line[needed++] = '\n';
 	if (out == stderr)
 		fflush(stdout);
 	fwrite(line, 1, needed, out);
-	fwrite(text + body, 1, length - body, out);
 	fflush(out);
 	free(line);
 }

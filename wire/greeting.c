@@ -19,6 +19,11 @@ enum {
 static const char prefix[] = "@RSYNCD:";
 static const char our_digests[] = "sha512 sha256 sha1 md5 md4";
 
+const char *greeting_digests(void)
+{
+	return our_digests;
+}
+
 size_t greeting_format(char *buf, size_t size, int our_version)
 {
 	return (size_t)snprintf(buf, size, "%s %d.0 %s\n", prefix, our_version, our_digests);

@@ -13,6 +13,8 @@ struct greeting {
 
 enum greeting_error { GREETING_OK, GREETING_MALFORMED, GREETING_NO_SUBPROTOCOL, GREETING_NO_DIGESTS };
 
+/* The digests of logins, strongest first, blanks between them. */
+const char *greeting_digests(void);
 /* "@RSYNCD: 32.0 sha512 sha256 sha1 md5 md4\n" for our version. */
 size_t greeting_format(char *buf, size_t size, int our_version);
 /* `line` without its LF, CRs removed. */

@@ -88,8 +88,6 @@ def test_every_stock_option_is_known(place):
 @pytest.mark.parametrize("words, code, line", [
     ("--foo a b", 1, "rsync: --foo: unknown option"),
     ("-aQ a b", 1, "rsync: -aQ: unknown option"),
-    ("-z --only-send-attrs a b", 4,
-     "rsync: --compress and --only-send-attrs together are not supported by this build in a local run"),
     ("--max-size=1x a b", 1, "rsync: --max-size=1x is invalid"),
     ("--info=foo a b", 1, 'Unknown --info item: "foo"'),
     ("--delete a b", 1, "rsync: --delete does not work without --recursive (-r) or --dirs (-d)."),
@@ -132,7 +130,7 @@ def test_version_lines_that_scripts_read():
     result = huai("--version")
     assert result.code == 0, result.text
     assert re.match(rb"rsync-huai +version (\S+) +protocol version 32\n", result.stdout), result.text
-    for word in (b"64-bit files", b" symlinks", b" hardlinks", b" IPv6", b" no ACLs", b" inplace", b"optional secluded-args"):
+    for word in (b"64-bit files", b" symlinks", b" hardlinks", b" IPv6", b"ACLs", b"xattrs", b" inplace", b"optional secluded-args"):
         assert word in result.stdout, word
     assert huai("-qV").stdout == b""
 
@@ -143,7 +141,15 @@ def test_version_as_json():
     assert told["program"] == "rsync-huai" and told["protocol"] == "32.0", told
     assert told["capabilities"]["file_bits"] == 64 and told["capabilities"]["only_send_attrs"] is True
     stock = json.loads(harness.run(harness.STOCK, "-VV").stdout or "{}")
-    assert set(stock.get("capabilities", {})) - {"ACL_at"} <= set(told["capabilities"])
+    assert set(stock) - {"url"} <= set(told)
+    for part in ("capabilities", "optimizations"):
+        assert set(stock.get(part, {})) <= set(told[part])
+    for part in ("checksum_list", "compress_list", "daemon_auth_list"):
+        assert told[part] == stock.get(part, told[part])
+    if told["capabilities"]["ACLs"]:  # what is said is what is done
+        assert huai("-An", "src", "dest").code != 4
+    else:
+        assert huai("-An", "src", "host:dest").code == 4 or huai("-An", "host:src", "dest").code == 4
 
 
 def test_info_help_names_the_words_of_stock():

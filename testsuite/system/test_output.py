@@ -62,3 +62,33 @@ def test_output_is_that_of_stock(site, options, states, way):
     report = printed.difference("output", expected, got)
     if report:
         pytest.fail(report, pytrace=False)
+
+
+def test_charsets_of_the_environment(site):
+    environment = {"RSYNC_ICONV": "UTF-8,ISO-8859-1"}
+    for program, _ in printed.PROGRAMS:
+        result = site.run(program, ["-a", "--delete"], site.operands("push"), "none", environment)
+        assert result.code == 0, result.text
+        assert b"\xe9" in os.listdir(os.fsencode(os.path.join(site.place, "dest")))
+    environment["RSYNC_ICONV"] = "no-such-charset"
+    assert site.run(harness.HUAI, ["-a", "--no-iconv"], site.operands("push"), "none", environment).code == 0
+
+
+@pytest.mark.parametrize("way", ("pull", "push", "daemon-pull"))
+@pytest.mark.parametrize("options, environment", [
+    ("-az", {}), ("-az --zc=lz4", {}), ("-a --cc=md5", {}), ("-az --protocol=29", {}), ("-az --zl=9", {}),
+    ("-az", {"RSYNC_CHECKSUM_LIST": "md5 sha1", "RSYNC_COMPRESS_LIST": "lz4 zlib"}),
+])
+def test_choices_are_told_as_stock_tells_them(site, options, environment, way):
+    expected, got = (seen(site, program, ["--debug=nstr", *options.split()], way, ["none"], environment)
+                     for program, _ in printed.PROGRAMS)
+    assert got == expected and b"Client " in got
+
+
+@pytest.mark.parametrize("options", ["-av", "-a --list-only", "-a --out-format=%M:%n"])
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C"}, {"TZ": "Asia/Tokyo"}, {"CVSIGNORE": "a.txt big"}])
+def test_surroundings_show_as_with_stock(site, options, environment):
+    cvs = ["-C"] if "CVSIGNORE" in environment else []
+    expected, got = (seen(site, program, [*options.split(), *cvs], "local", ["none"], environment)
+                     for program, _ in printed.PROGRAMS)
+    assert got == expected

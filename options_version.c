@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The texts of --version, for people and as JSON (protocol/06 section 8.12). */
+#include <string.h>
+
+#include "options_parse.h"
+#include "wire/greeting.h"
+#include "wire/session.h"
+
+#define LINE_WIDTH 78
+
+void help_add_word(struct strbuf *out, const char *word, int indent, size_t *column)
+{
+	if (*column + 1 + strlen(word) > LINE_WIDTH || *column == 0) {
+		strbuf_addf(out, "%s%*s", *column ? "\n" : "", indent, "");
+		*column = (size_t)indent;
+	} else {
+		strbuf_add_char(out, ' ');
+		(*column)++;
+	}
+	strbuf_add_string(out, word);
+	*column += strlen(word);
+}
+
+/* "no NAME" if it is not there. In JSON '_' stands for dashes. */
+struct feature {
+	const char *name;
+	bool has;
+	const char *option; /* it is there when clients can push and pull with this one; NULL: see `has` */
+};
+
+static const struct feature capabilities[] = {
+	{ "socketpairs", true, NULL }, { "symlinks", true, NULL }, { "symtimes", true, NULL }, { "hardlinks", true, NULL },
+	{ "hardlink-specials", true, NULL }, { "hardlink-symlinks", true, NULL }, { "IPv6", true, NULL },
+	{ "atimes", false, "atimes" }, { "batchfiles", false, "write-batch" }, { "inplace", false, "inplace" },
+	{ "append", false, "append" }, { "ACLs", false, "acls" }, { "ACL-at", false, "acls" }, { "xattrs", false, "xattrs" },
+	{ "secluded-args", false, "secluded-args" }, { "iconv", false, "iconv" }, { "prealloc", false, "preallocate" },
+	{ "stop-at", false, "stop-at" }, { "crtimes", false, NULL }, { "only-send-attrs", true, NULL },
+	{ "attr-snapshot", true, NULL }, { NULL, false, NULL },
+};
+
+static const struct feature optimizations[] = {
+	{ "SIMD-roll", true, NULL }, { "asm-roll", false, NULL }, { "openssl-crypto", false, NULL },
+	{ "asm-MD5", false, NULL }, { NULL, false, NULL },
+};
+
+static const char sum_names[] = "xxh128 xxh3 xxh64 md5 md4 sha1 none";
+static const char compress_names[] = "zstd lz4 zlibx zlib none";
+
+static bool is_there(const struct feature *feature)
+{
+	const struct option_spec *spec = option_table(MODE_CLIENT);
+
+	if (!feature->option)
+		return feature->has;
+	while (spec->set && (!spec->name || strcmp(spec->name, feature->option) != 0))
+		spec++;
+	return (spec->client & REMOTE) == REMOTE;
+}
+
+/* -s is there and has to be asked for. */
+static bool is_optional(const struct feature *feature)
+{
+	return strcmp(feature->name, "secluded-args") == 0 && is_there(feature);
+}
+
+static void add_features(struct strbuf *out, size_t column, const struct feature *features)
+{
+	for (; features->name; features++) {
+		struct strbuf word = STRBUF_INIT;
+
+		strbuf_addf(&word, "%s%s%s", !is_there(features) ? "no " : is_optional(features) ? "optional " : "",
+			    features->name, features[1].name ? "," : "");
+		help_add_word(out, word.data, 4, &column);
+		strbuf_free(&word);
+	}
+	strbuf_add_char(out, '\n');
+}
+
+static void add_capabilities(struct strbuf *out)
+{
+	static const char *const bits[] = { "64-bit files,", "64-bit inums,", "64-bit timestamps,", "64-bit long ints," };
+	size_t column = 0;
+
+	strbuf_add_string(out, "Capabilities:\n");
+	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+		help_add_word(out, bits[i], 4, &column);
+	add_features(out, column, capabilities);
+}
+
+/* The names of a list, one after the other, with an alias behind the one that has one. */
+static void add_names(struct strbuf *out, const char *title, const char *names)
+{
+	const char *alias = strstr(names, "xxh64 ");
+	size_t before = alias ? (size_t)(alias - names) + strlen("xxh64") : strlen(names);
+
+	strbuf_addf(out, "%s:\n    %.*s%s%s\n", title, (int)before, names, alias ? " (xxhash)" : "", names + before);
+}
+
+void options_add_version(struct strbuf *out)
+{
+	strbuf_addf(out, "rsync-huai  version %s  protocol version %d\n", HUAI_VERSION, PROTOCOL_MAX);
+	strbuf_add_string(out, "Speaks the protocol of rsync, and is not made from it.\n");
+	add_capabilities(out);
+	strbuf_add_string(out, "Optimizations:\n");
+	add_features(out, 0, optimizations);
+	add_names(out, "Checksum list", sum_names);
+	add_names(out, "Compress list", compress_names);
+	add_names(out, "Daemon auth list", greeting_digests());
+	strbuf_add_string(out, "\nFree software: you may change and redistribute it under the GNU General Public License,\n"
+			       "version 3 or later. There is no warranty, as far as the law permits.\n");
+}
+
+/* Values of an object or a list, several on a line. */
+static void add_json_word(struct strbuf *out, const char *word, bool is_last, size_t *column)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_addf(&text, "%s%s", word, is_last ? "" : ",");
+	if (*column + 1 + text.length > LINE_WIDTH || *column == 0) {
+		strbuf_addf(out, "%s    %s", *column ? "\n" : "", text.data);
+		*column = 4;
+	} else {
+		strbuf_addf(out, " %s", text.data);
+		(*column)++;
+	}
+	*column += text.length;
+	strbuf_free(&text);
+}
+
+static void add_json_features(struct strbuf *out, size_t column, const struct feature *features)
+{
+	for (; features->name; features++) {
+		struct strbuf word = STRBUF_INIT;
+
+		strbuf_addf(&word, "\"%s\": ", features->name);
+		for (char *p = word.data; *p; p++)
+			if (*p == '-')
+				*p = '_';
+		strbuf_add_string(&word, is_optional(features) ? "\"optional\"" : is_there(features) ? "true" : "false");
+		add_json_word(out, word.data, !features[1].name, &column);
+		strbuf_free(&word);
+	}
+	strbuf_add_string(out, "\n  },\n");
+}
+
+static void add_json_names(struct strbuf *out, const char *key, const char *names)
+{
+	size_t column = 0;
+
+	strbuf_addf(out, "  \"%s\": [\n", key);
+	while (*names) {
+		size_t length = strcspn(names, " ");
+		struct strbuf word = STRBUF_INIT;
+
+		strbuf_addf(&word, "\"%.*s\"", (int)length, names);
+		names += length + (names[length] == ' ');
+		add_json_word(out, word.data, !*names, &column);
+		strbuf_free(&word);
+	}
+	strbuf_add_string(out, "\n  ],\n");
+}
+
+void options_add_version_json(struct strbuf *out)
+{
+	static const char *const bits[] = { "\"file_bits\": 64", "\"inum_bits\": 64", "\"timestamp_bits\": 64",
+					    "\"long_int_bits\": 64" };
+	size_t column = 0;
+
+	strbuf_addf(out, "{\n  \"program\": \"rsync-huai\",\n  \"version\": \"%s\",\n  \"protocol\": \"%d.0\",\n", HUAI_VERSION,
+		    PROTOCOL_MAX);
+	strbuf_add_string(out, "  \"copyright\": \"(C) the authors of rsync-huai\",\n  \"capabilities\": {\n");
+	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+		add_json_word(out, bits[i], false, &column);
+	add_json_features(out, column, capabilities);
+	strbuf_add_string(out, "  \"optimizations\": {\n");
+	add_json_features(out, 0, optimizations);
+	add_json_names(out, "checksum_list", sum_names);
+	add_json_names(out, "compress_list", compress_names);
+	add_json_names(out, "daemon_auth_list", greeting_digests());
+	strbuf_add_string(out, "  \"license\": \"GPLv3\",\n  \"caveat\": \"there is no warranty\"\n}\n");
+}
