@@ -111,7 +111,7 @@ int client_local(struct options *options)
 	int code;
 
 	/* No network is worth saving: blocks are looked for only where that was asked. */
-	if (options->whole_file < 0)
+	if (options->whole_file < 0 && !options->append)
 		options->whole_file = 1;
 	/* Secrets of the command line are none between the two. */
 	options->secluded_args = false;

@@ -249,6 +249,10 @@ static void decide_regular(const struct decide_rules *rules, const struct entrie
 	if (same && is_unchanged(rules, entry, dest, probe)) {
 		decision->action = ACTION_ATTRS;
 		start = 0;
+	} else if (same && rules->options->append && dest->st.size >= entry->size) {
+		/* There is nothing to append. */
+		decision->action = ACTION_NONE;
+		return;
 	} else {
 		decision->action = ACTION_COPY;
 	}

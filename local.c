@@ -26,6 +26,7 @@
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_partial.h"
 #include "local_pull.h"
 #include "snapshot_make.h"
 
@@ -383,7 +384,7 @@ static void add_arguments(struct run *run)
 static bool is_incremental(const struct options *options)
 {
 	return options->recursive && options->allow_inc_recurse && !options->use_qsort && options->delete_when != DELETE_BEFORE
-	       && options->delete_when != DELETE_AFTER;
+	       && options->delete_when != DELETE_AFTER && !options->delay_updates;
 }
 
 /* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
@@ -454,13 +455,14 @@ static void set_up(struct run *run)
 	local->wants_items = report_wants_names(local);
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE)
-			   || (options->hard_links && (local->wants_items || !local->attrs_only))
+			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
 			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
 	/* A peer sends further directories only as the ones before are done. */
 	local->loads_all &= !(run->peer && local->session.inc_recurse);
 	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
 			       || (local->loads_all && options->hard_links);
-	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY);
+	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY)
+			   || options->delay_updates;
 }
 
 /* The one who may read the file may see all of it. */
@@ -572,6 +574,7 @@ static void copy_tree(struct run *run, const char *destination)
 	local_guard(local);
 	local_backups_begin(local);
 	local->alternates = local_alternates_open(local);
+	local_places_begin(local);
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->levels.debug[DEBUG_FLIST])
@@ -655,6 +658,7 @@ static void clean_up(struct run *run)
 	local_links_free(local);
 	local_owner_maps_free(local->owner_maps);
 	local_backups_free(local);
+	local_places_free(local);
 	if (local->pull) {
 		flist_receiver_free(run->receiver);
 		pull_free(local->pull);

@@ -6,6 +6,7 @@
 
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_partial.h"
 #include "wire/request.h"
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
@@ -44,14 +45,35 @@ static void open_alternate(const struct file_job *job, int number, struct basis 
 		basis_close(basis);
 }
 
+/* What has come before is as good as the file that it will replace, or better. */
+static bool open_partial(const struct file_job *job, struct basis *basis)
+{
+	struct fs_stat st;
+
+	basis->fd = local_partial_open(job->local, job->dir, job->name, O_RDONLY);
+	if (basis->fd < 0)
+		return false;
+	basis->type = BASIS_PARTIAL;
+	if (fs_stat_at_fd(basis->fd, &st) == 0 && st.size) {
+		basis->size = st.size;
+		return true;
+	}
+	basis_close(basis);
+	return false;
+}
+
 void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
 	const struct options *options = job->local->options;
 
+	bool wants_blocks = options->whole_file <= 0 || options->append;
+
 	*basis = no_basis;
-	if (options->whole_file <= 0 && job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size)
-		(job->backed_up && options->inplace ? open_backup : open_old_file)(job, basis);
-	else if (options->whole_file <= 0 && job->decision.alternate)
+	if (!wants_blocks || open_partial(job, basis))
+		return;
+	if (job->is_redo || (job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size))
+		(job->backed_up && options->inplace && !job->is_redo ? open_backup : open_old_file)(job, basis);
+	else if (job->decision.alternate)
 		open_alternate(job, job->decision.alternate - 1, basis);
 }
 
@@ -62,6 +84,8 @@ void job_find_basis(const struct file_job *job, uint8_t type, const char *xname,
 		open_old_file(job, basis);
 	else if (type == BASIS_BACKUP && job->backed_up)
 		open_backup(job, basis);
+	else if (type == BASIS_PARTIAL)
+		open_partial(job, basis);
 	else if (job->decision.alternate && type == job->decision.alternate - 1)
 		open_alternate(job, type, basis);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/dir.h"
+#include "fs/file.h"
 #include "lib/exit.h"
 #include "local_backup.h"
 
@@ -353,6 +354,16 @@ static const char *kind_of(const struct entry *entry)
 	return entry_is_special(entry) ? "special file" : "regular file";
 }
 
+static bool is_empty(int dir_fd, const char *name)
+{
+	int fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	bool empty = fd >= 0 && fs_dir_is_empty(fd) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return empty;
+}
+
 bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry)
 {
 	bool recursive = local->options->delete_when != DELETE_NEVER || local->options->force, gone;
@@ -363,7 +374,7 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 	if (recursive) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
-		gone = local->dry_run || fs_rmdir_at(dir->fd, name) == 0;
+		gone = local->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
 			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
 	}

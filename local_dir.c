@@ -196,6 +196,7 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	atomic_store(&dir->acl_umask, atomic_load(&parent->acl_umask));
 	atomic_store(&dir->acl_state, atomic_load(&parent->acl_state));
 	dir->fresh = true;
+	atomic_store(&dir->has_no_partial, true);
 	dir->absent = local->dry_run;
 	local_seen_enter(local, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, nothing);

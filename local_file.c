@@ -12,6 +12,7 @@
 #include "attrs/hint.h"
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -216,12 +217,13 @@ static void count_created(struct run_stats *counts, const struct entry *entry)
 	counts->created.specials += entry_is_special(entry);
 }
 
-static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
+/* An attempt that will be made again is counted and reported like any other. */
+static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
 
-	if (flags & ITEM_IS_NEW)
+	if (flags & ITEM_IS_NEW && !is_attempt)
 		count_created(counts, job->entry);
 	if (flags & ITEM_TRANSFER) {
 		counts->transferred_files++;
@@ -233,7 +235,7 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 		return;
 	struct event event = {
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied, .touched = touched,
-		.elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+		.is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
 	};
 
 	memcpy(event.digest, job->digest, sizeof event.digest);
@@ -242,7 +244,13 @@ static void note_item(struct file_job *job, bool touched, uint32_t elapsed_ms)
 
 void job_received(struct file_job *job)
 {
-	note_item(job, false, 0);
+	note_item(job, false, false, 0);
+}
+
+void job_tried(struct file_job *job)
+{
+	note_item(job, false, true, 0);
+	job->event_place = 0;
 }
 
 void job_refused(struct file_job *job)
@@ -293,7 +301,7 @@ static void take(struct file_job *job)
 		job->copied = 0; /* not from the source */
 	}
 	if (done)
-		note_item(job, false, 0);
+		note_item(job, false, false, 0);
 }
 
 static void carry_out(struct file_job *job)
@@ -306,7 +314,7 @@ static void carry_out(struct file_job *job)
 	}
 	if (job->local->dry_run) {
 		job_pretend_backup(job);
-		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, 0);
+		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
 	}
 	if (job->decision.action >= ACTION_LEAVE_OUT) {
@@ -325,11 +333,13 @@ static void carry_out(struct file_job *job)
 		done = job_make(job);
 	} else {
 		touched = job_touch(job);
+		if (entry_is_regular(job->entry))
+			local_partial_drop(job->local, job->dir, job->name);
 		job->untouched = !touched;
 	}
 	if (!done)
 		return;
-	note_item(job, touched, 0);
+	note_item(job, touched, false, 0);
 	pull_note_success(job->local->pull, job->task->node, job->entry,
 			  job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
 }

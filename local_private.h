@@ -17,6 +17,7 @@
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
+ *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -60,6 +61,7 @@ struct local_dir {
 	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
 	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
 	atomic_bool touched;     /* something was made, replaced or removed in it */
+	atomic_bool has_no_partial; /* no directory of partial files belongs to it */
 	_Atomic int64_t new_gid; /* group of new objects, -1: not known yet */
 	bool has_entry;          /* attributes are to be set at the end */
 	struct entry entry;
@@ -93,6 +95,7 @@ struct event {
 	uint32_t elapsed_ms;
 	int error;
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
+	bool is_attempt;   /* EVENT_ITEM: it came wrong, and is asked for again */
 	uint64_t bytes;    /* EVENT_ITEM: content written */
 	const char *role;  /* EVENT_TEXT: whose message, static */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
@@ -195,6 +198,7 @@ struct local {
 
 	struct alternates *alternates; /* NULL: none (local_alternate.h) */
 	struct backups *backups;     /* NULL: none are made */
+	struct places *places;       /* local_partial.h */
 
 	struct pool *pool;
 	struct report *report;
@@ -259,6 +263,7 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __at
 const char *task_name(const struct task *task, const struct entry *entry);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
+void job_tried(struct file_job *job);     /* the same, but it is wrong */
 void job_refused(struct file_job *job);   /* it has not, and will not */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
 enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT };
@@ -292,13 +297,16 @@ struct file_job {
 	uint64_t event_place;      /* kept for what becomes of the request; 0: none */
 	bool untouched;            /* what was seen of the destination still holds */
 	bool backed_up;
-	struct fs_temp *temp;      /* being filled; NULL: none */
+	bool is_redo;              /* it came wrong before */
+	struct fs_temp *temp;      /* being filled, and might be kept; NULL: none */
 };
 
 bool job_copy(struct file_job *job);  /* regular content; false: failed, said so */
 bool job_make(struct file_job *job);  /* symlink, device, special */
 /* Attributes of an up-to-date file; true if any was set. */
 bool job_touch(struct file_job *job);
+/* Owner, times and mode of an open file that this run has just made. false: something failed, said so. */
+bool job_dress_file(struct file_job *job, int fd, mode_t made_mode);
 /* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
 bool job_back_up_early(struct file_job *job);
 void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */

@@ -11,10 +11,27 @@
 
 #include "delta/block_sums.h"
 #include "lib/exit.h"
+#include "local_install.h"
 
 #define DIGEST_BUFFER (256 * 1024)
 
 /* --- requests --- */
+
+int pull_append_mode(const struct pull *pull)
+{
+	int mode = pull->local->options->append;
+
+	/* Older ones know but the one. */
+	return mode && pull->session->protocol < 30 ? 2 : mode;
+}
+
+static void choose_head(struct pull *pull, struct transfer *transfer, const struct basis *basis)
+{
+	memset(&transfer->head, 0, sizeof transfer->head);
+	if (basis->fd >= 0)
+		sum_head_choose(&transfer->head, basis->size, pull->local->options->block_size, pull->session->protocol,
+				digest_length(pull->session->xfer_sum), transfer->job.is_redo);
+}
 
 /*
  * Under out_lock: into the order of replies, and onto the wire. From the moment that it can be replied to, the transfer is the
@@ -45,7 +62,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	pthread_mutex_unlock(&pull->lock);
 	request_write_attrs(session, ndx, item);
 	sum_head_write(session, &head);
-	if (head.count)
+	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
 		block_sums_write(session, basis->fd, &head);
 	free(item);
 }
@@ -69,9 +86,7 @@ void pull_request(struct file_job *job)
 	transfer->job.rules.options = local->options;
 	if (local->wants_items)
 		transfer->job.event_place = pool_reserve_event(local->pool, job->task);
-	if (basis.fd >= 0)
-		sum_head_choose(&transfer->head, basis.size, local->options->block_size, pull->session->protocol,
-				digest_length(pull->session->xfer_sum), false);
+	choose_head(pull, transfer, &basis);
 	pool_hold(local->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, &basis);
@@ -79,9 +94,21 @@ void pull_request(struct file_job *job)
 	basis_close(&basis);
 }
 
-/* A file that came out wrong is asked for as a whole (protocol/03 7.3). */
+/* What there is by now, not what there was, is what the second attempt begins with. */
+static void prepare_redo(struct file_job *job)
+{
+	struct decide_dest dest = { .exists = false };
+
+	job->is_redo = true;
+	dest.exists = fs_lstat_at(job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
+	job->decision.item_flags = decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
+}
+
+/* A file that came out wrong is asked for once more, with sums that leave less to chance (protocol/03 7.3). */
 static void ask_again(struct pull *pull)
 {
+	struct basis basis;
+
 	pthread_mutex_lock(&pull->lock);
 	struct transfer *wrong = pull->wrong;
 
@@ -90,9 +117,11 @@ static void ask_again(struct pull *pull)
 	while (wrong) {
 		struct transfer *next = wrong->next;
 
-		wrong->state = TRANSFER_REDO;
-		memset(&wrong->head, 0, sizeof wrong->head);
-		write_request(pull, wrong, NULL);
+		prepare_redo(&wrong->job);
+		job_choose_basis(&wrong->job, &basis);
+		choose_head(pull, wrong, &basis);
+		write_request(pull, wrong, &basis);
+		basis_close(&basis);
 		wrong = next;
 	}
 }
@@ -212,9 +241,11 @@ static bool has_place(const struct event *event)
 
 static int compare_places(const void *a, const void *b)
 {
-	uint32_t first = ((const struct event *)a)->index, second = ((const struct event *)b)->index;
+	const struct event *first = a, *second = b;
 
-	return first < second ? -1 : first > second;
+	if (first->index != second->index)
+		return first->index < second->index ? -1 : 1;
+	return second->is_attempt - first->is_attempt;
 }
 
 void pull_order_items(struct events *events)
@@ -241,8 +272,13 @@ void pull_note_success(struct pull *pull, int32_t node, const struct entry *entr
 
 	if (!pull || !options->remove_source_files || options->dry_run || (options->remove_sent_files && !is_new))
 		return;
-	int32_t ndx = flist_ndx_of(pull->local->list, node, entry);
+	pull_note_arrival(pull, flist_ndx_of(pull->local->list, node, entry));
+}
 
+void pull_note_arrival(struct pull *pull, int32_t ndx)
+{
+	if (!pull->local->options->remove_source_files)
+		return;
 	pthread_mutex_lock(&pull->lock);
 	vec_push(&pull->arrived.list, ndx);
 	pthread_mutex_unlock(&pull->lock);
@@ -322,14 +358,27 @@ struct pull *pull_new(struct local *local)
 	pull->lists = 1;
 	pthread_mutex_init(&pull->out_lock, NULL);
 	pthread_mutex_init(&pull->lock, NULL);
+	pthread_mutex_init(&pull->keep_lock, NULL);
 	pthread_cond_init(&pull->changed, NULL);
 	wire_set_message_handler(local->session.wire, pull_message, pull);
 	return pull;
 }
 
+/* Exit hook. The lock is not given back: nobody shall finish the file. */
+static void keep_cut_off(void *pull_void, int code)
+{
+	struct pull *pull = pull_void;
+
+	(void)code;
+	pthread_mutex_lock(&pull->keep_lock);
+	if (pull->cut_off && local_keeps_partial(pull->local->options))
+		job_keep_interrupted(pull->cut_off, pull->cut_off->temp);
+}
+
 void pull_start(struct pull *pull, struct flist_receiver *receiver)
 {
 	pull->receiver = receiver;
+	exit_push_hook(keep_cut_off, pull);
 	if (pthread_create(&pull->reader, NULL, pull_read, pull) != 0)
 		die(EXIT_IPC, "rsync: cannot start the reading thread");
 	pthread_mutex_lock(&pull->lock);
@@ -368,6 +417,7 @@ void pull_finish(struct pull *pull, struct peer_stats *stats)
 		write_done(pull);               /* late deletions */
 	await(pull, protocol >= 31 ? &pull->goodbye_read : &pull->last_done);
 	pthread_join(pull->reader, NULL);
+	exit_remove_hook(keep_cut_off, pull);
 	write_done(pull);
 	*stats = pull->peer;
 }
@@ -376,6 +426,7 @@ void pull_free(struct pull *pull)
 {
 	pthread_mutex_destroy(&pull->out_lock);
 	pthread_mutex_destroy(&pull->lock);
+	pthread_mutex_destroy(&pull->keep_lock);
 	pthread_cond_destroy(&pull->changed);
 	free(pull);
 }

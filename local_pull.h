@@ -49,18 +49,19 @@ void pull_flush(struct pull *pull);
 /* The sender is to remove what it has: it is in place here. `new`: since now; older words for the option ask for that. Any
  * thread; NULL pull: nothing. */
 void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new);
+/* The same of a new file by its index in the list. */
+void pull_note_arrival(struct pull *pull, int32_t ndx);
+/* As the peer understands --append: 0, 1, or 2 for --append-verify. */
+int pull_append_mode(const struct pull *pull);
 /* Bits of the peer's and of the list's errors so far. */
 int pull_io_error(struct pull *pull);
 
 /* --- between the two files --- */
 
-enum transfer_state { TRANSFER_ASKED, TRANSFER_REDO };
-
 /* One file that has been asked for. */
 struct transfer {
 	struct transfer *next;      /* in the order of the requests */
 	int32_t ndx;
-	enum transfer_state state;
 	bool in_second_phase;       /* asked for after the first phase's end */
 	struct file_job job;
 	struct decide_rules rules;
@@ -93,6 +94,9 @@ struct pull {
 	struct peer_stats peer;
 	atomic_int io_error;
 
+	pthread_mutex_t keep_lock;      /* on cut_off and its temp file */
+	struct file_job *cut_off;       /* what would be incomplete, if the process ended now; NULL: nothing */
+
 	/* reading thread only */
 	struct token_reader *tokens;
 	struct file_digest *digest;
@@ -120,9 +124,13 @@ struct incoming {
 	struct sum_head head;
 	int basis_fd;
 	bool basis_is_file;      /* that is written to, if in place */
+	bool in_partial;         /* the partial file is the basis, and is completed where it lies */
 	bool read;               /* the stream has been read to the end of the file */
 	bool wrong_digest;
+	bool is_kept;            /* as far as it came, although wrong */
 };
+/* The process may end while this temp file is filled, and may then keep it; NULL: not any more. */
+void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp);
 /* Tokens of the stream into `to` (-1: nowhere). false: the file is not good; what is wrong with writing has been said. */
 bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place);
 

@@ -10,9 +10,21 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
+#include "local_install.h"
 #include "local_pull.h"
 
 /* --- one file --- */
+
+void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp)
+{
+	struct pull *pull = incoming->pull;
+
+	/* Whoever ends the process keeps the lock, and nothing more is done here. */
+	pthread_mutex_lock(&pull->keep_lock);
+	job->temp = temp;
+	pull->cut_off = temp ? job : NULL;
+	pthread_mutex_unlock(&pull->keep_lock);
+}
 
 bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
@@ -29,6 +41,8 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
 		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size,
 		.in_place = in_place && incoming->basis_is_file, .sparse = options->sparse,
+		.append = job->is_redo ? 0 : pull_append_mode(pull),
+		.is_eager = local_keeps_partial(options) || options->inplace,
 		.done = &job->task->live_done, .name = job->name,
 	};
 
@@ -46,15 +60,20 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 }
 
 /* The digest did not agree: once the file is asked for again (protocol/03 7.3). */
-static void say_unverified(struct transfer *transfer, bool is_last)
+static void say_unverified(struct transfer *transfer, bool is_kept)
 {
 	struct file_job *job = &transfer->job;
+	const struct options *options = job->local->options;
+	bool is_last = transfer->job.is_redo;
+	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
 	struct strbuf path = STRBUF_INIT;
 
+	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
+		return;
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
-	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update discarded%s.",
-		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), is_last ? "" : " (will try again)");
+	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update %s%s.",
+		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), fate, is_last ? "" : " (will try again)");
 	strbuf_free(&path);
 }
 
@@ -81,14 +100,15 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 {
 	struct file_job *job = &transfer->job;
 	struct incoming incoming = { .pull = pull, .basis_fd = -1 };
-	struct basis basis = { .fd = -1 };
+	struct basis basis = { .fd = -1, .type = BASIS_FILE };
 
 	check_basis(transfer, item);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
 		find_basis(transfer, item, pull->session->protocol, &basis);
 	incoming.basis_fd = basis.fd;
-	incoming.basis_is_file = transfer->basis == BASIS_FILE;
+	incoming.in_partial = basis.type == BASIS_PARTIAL && basis.fd >= 0 && pull->session->inplace_partial;
+	incoming.basis_is_file = basis.type == BASIS_FILE || incoming.in_partial;
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
@@ -99,14 +119,18 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 		incoming_fill(&incoming, job, -1, false);
 	basis_close(&basis);
 	job->incoming = NULL;
-	if (!good && incoming.wrong_digest && transfer->state != TRANSFER_REDO) {
-		say_unverified(transfer, false);
-		pull_came_wrong(pull, transfer);
-		return;
+	if (!good && incoming.wrong_digest) {
+		bool is_redo = job->is_redo;
+
+		if (!is_redo)
+			job_tried(job);
+		say_unverified(transfer, incoming.is_kept || job_goes_in_place(job));
+		if (!is_redo) {
+			pull_came_wrong(pull, transfer);
+			return;
+		}
 	}
-	if (!good && incoming.wrong_digest)
-		say_unverified(transfer, true);
-	if (good)
+	if (good && !job->local->options->delay_updates)
 		pull_note_success(pull, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }

@@ -10,6 +10,7 @@
 #include "fs/chmod.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
+#include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -161,7 +162,8 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 	case EVENT_ITEM:
 		report_item(local->report, task->node, &task->entries->items[event->index], event, NULL,
 			    task->first_position + event->index);
-		local_links_leader_done(local, task, event->index, event->flags, false);
+		if (!event->is_attempt)
+			local_links_leader_done(local, task, event->index, event->flags, false);
 		break;
 	case EVENT_DIR:
 		report_directory(local, task, event);
@@ -537,7 +539,10 @@ void local_run(struct local *local)
 		local_delete_pass(local);
 	walk(local);
 	report_drain(local->report);
+	local_delayed_install(local);
 	local_links_finish(local);
+	/* Where no member of a group could lead, single files have been made. */
+	local_delayed_install(local);
 	report_drain(local->report);
 	if (when == DELETE_DELAY)
 		local_delete_delayed(local);

@@ -43,6 +43,8 @@ static void check_place(struct local *local)
 
 void local_snapshot_begin(struct local *local)
 {
+	const struct options *options = local->options;
+
 	if (!local->snapshot_file)
 		return;
 	if (!is_directory(local))
@@ -50,7 +52,7 @@ void local_snapshot_begin(struct local *local)
 	check_place(local);
 	/* Under another name everything is scanned: that is one directory without contents. What is kept beside the files, too,
 	 * may lie anywhere. */
-	if (!local->dry_run && !local->single_name && !local->backups)
+	if (!local->dry_run && !local->single_name && !local->backups && !options->temp_dir && !options_partial_dir(options))
 		local->seen = local_seen_new(local->options);
 }
 

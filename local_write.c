@@ -10,7 +10,8 @@
 #include "fs/unnamed.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
-#include "local_backup.h"
+#include "local_install.h"
+#include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
@@ -64,14 +65,12 @@ static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gi
 	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
-/* Owner, times and mode of an open file that this run has just made. False: something failed, said so; where the owner
- * did, nothing else is set. */
-static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
+/* Where the owner cannot be set, nothing else is. */
+static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode)
 {
-	gid_t made_gid = group_of_new(job, fd);
 	uid_t uid;
 	gid_t gid;
-	bool gives = choose_owner(job, job->local->uid, made_gid, &uid, &gid);
+	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	struct timespec times[2];
 	bool good = true, mode_is_off;
@@ -91,6 +90,11 @@ static bool dress_descriptor(struct file_job *job, int fd, mode_t made_mode)
 		good = false;
 	}
 	return good;
+}
+
+bool job_dress_file(struct file_job *job, int fd, mode_t made_mode)
+{
+	return dress_descriptor(job, fd, job->local->uid, group_of_new(job, fd), made_mode);
 }
 
 /* 1: set, 0: nothing to set, -1: failed, and nothing else is to be set then. */
@@ -194,27 +198,6 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	return true;
 }
 
-/* --- what was there --- */
-
-/* What a new content replaces is to be had again: without its backup the run ends. */
-static bool back_up(struct file_job *job, enum backup_way way)
-{
-	const struct backup_of of = {
-		job->local, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
-		job->dir->fd, job->dir->path, job->name,
-	};
-
-	if (!job->local->backups || !job->dest.exists || job->backed_up)
-		return true;
-	/* Whatever has no content is in the way of one that has. */
-	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))
-		way = BACKUP_RENAME;
-	job->backed_up = local_back_up(&of, way);
-	if (!job->backed_up && entry_is_regular(job->entry))
-		atomic_store(&job->local->stop, STOP_WRITE);
-	return job->backed_up;
-}
-
 /* A file that is complete gets its name, or a temp name first if it is to replace something. */
 static bool publish(struct file_job *job, int fd)
 {
@@ -228,7 +211,7 @@ static bool publish(struct file_job *job, int fd)
 		task_complain(job->task, "receiver", error, job->name, "link ", " failed");
 		return false;
 	}
-	if (!back_up(job, BACKUP_LINK))
+	if (!job_back_up(job, BACKUP_LINK))
 		return false;
 	pool_enter(job->local->pool);
 	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
@@ -251,31 +234,11 @@ static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 	bool good = fill_attr_file(job, fd);
 
 	if (good) {
-		dress_descriptor(job, fd, made_mode);
+		job_dress_file(job, fd, made_mode);
 		good = publish(job, fd);
 	}
 	close(fd);
 	return good;
-}
-
-static bool commit_temp(struct file_job *job, struct fs_temp *temp)
-{
-	if (!back_up(job, BACKUP_LINK)) {
-		fs_temp_discard(temp);
-		return false;
-	}
-	if (fs_temp_commit(temp, job->name) == 0)
-		return true;
-	task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
-	return false;
-}
-
-static bool create_temp(struct file_job *job, struct fs_temp *temp)
-{
-	if (fs_temp_create(temp, job->dir->fd, job->name) == 0)
-		return true;
-	task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
-	return false;
 }
 
 /* Is what stands there an attr file, or did the operator say that it may go? */
@@ -299,23 +262,26 @@ static bool copy_attr(struct file_job *job)
 
 	if (!may_replace(job))
 		return false;
-	if (!atomic_load(&job->local->no_unnamed))
+	bool unnamed = !atomic_load(&job->local->no_unnamed) && !local_has_places(job->local);
+
+	if (unnamed)
 		fd = fs_unnamed_create(job->dir->fd, mode);
 	if (fd >= 0)
 		return copy_attr_unnamed(job, fd, mode);
-	if (!atomic_load(&job->local->no_unnamed) && errno != EOPNOTSUPP) {
+	if (unnamed && errno != EOPNOTSUPP) {
 		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
 		return false;
 	}
-	atomic_store(&job->local->no_unnamed, true);
-	if (!create_temp(job, &temp))
+	if (unnamed)
+		atomic_store(&job->local->no_unnamed, true);
+	if (!job_create_temp(job, &temp))
 		return false;
 	if (!fill_attr_file(job, temp.fd)) {
 		fs_temp_discard(&temp);
 		return false;
 	}
-	dress_descriptor(job, temp.fd, 0600);
-	return commit_temp(job, &temp);
+	job_dress_file(job, temp.fd, 0600);
+	return job_install(job, &temp);
 }
 
 /* --- contents --- */
@@ -363,26 +329,17 @@ static void source_failed(struct file_job *job, int error, bool reading)
 	task_event(job->task, event);
 }
 
-/* --partial: what has been copied of an interrupted file stays, older than anything (protocol/03 7.5). */
-static noreturn void keep_partial(struct file_job *job)
-{
-	const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, 0 } };
-
-	dress_descriptor(job, job->temp->fd, 0600);
-	futimens(job->temp->fd, times);
-	fs_temp_commit(job->temp, job->name);
-	/* The process is about to end. */
-	for (;;)
-		pause();
-}
-
 static void show_progress(void *job_void, uint64_t done)
 {
 	struct file_job *job = job_void;
 
 	atomic_store(&job->task->live_done, done);
-	if (done && job->temp && job->local->options->partial && atomic_load(&job->local->stop) == STOP_SIGNAL)
-		keep_partial(job);
+	if (!done || !job->temp || !local_keeps_partial(job->local->options) || atomic_load(&job->local->stop) != STOP_SIGNAL)
+		return;
+	job_keep_interrupted(job, job->temp);
+	/* The process is about to end. */
+	for (;;)
+		pause();
 }
 
 static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
@@ -421,24 +378,61 @@ static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_
 	return good;
 }
 
+/* Not the whole file: a part of it may be worth something. */
+static void give_up(struct file_job *job, struct fs_temp *temp)
+{
+	if (job->incoming && job->incoming->wrong_digest)
+		job->incoming->is_kept = job_keep_unverified(job, temp);
+	else if (atomic_load(&job->local->stop) == STOP_WRITE && local_keeps_partial(job->local->options))
+		job_keep_interrupted(job, temp);
+	fs_temp_discard(temp);
+}
+
+/* From now on, or from now on no more, there is something to keep should the process end. */
+static void set_temp(struct file_job *job, struct fs_temp *temp)
+{
+	if (job->incoming)
+		incoming_set_temp(job->incoming, job, temp);
+	else
+		job->temp = temp;
+}
+
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 {
 	struct fs_temp temp;
+	bool good;
 
-	if (!create_temp(job, &temp))
+	if (!job_create_temp(job, &temp))
 		return false;
-	job->temp = &temp;
-	if (!fill(job, from, temp.fd, size, false)) {
-		fs_temp_discard(&temp);
+	set_temp(job, &temp);
+	good = fill(job, from, temp.fd, size, false);
+	set_temp(job, NULL);
+	if (!good) {
+		give_up(job, &temp);
 		return false;
 	}
-	dress_descriptor(job, temp.fd, 0600);
-	return commit_temp(job, &temp);
+	job_dress_file(job, temp.fd, 0600);
+	return job_install(job, &temp);
 }
 
-static bool goes_in_place(const struct file_job *job)
+/* What had come of the file before is completed where it lies. */
+static bool complete_partial(struct file_job *job)
 {
-	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+	int fd = local_partial_open(job->local, job->dir, job->name, O_WRONLY);
+	struct fs_stat st;
+	bool good;
+
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
+		return false;
+	}
+	good = fill(job, -1, fd, 0, true);
+	if (good)
+		dress_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
+	close(fd);
+	if (!good && job->incoming->wrong_digest)
+		job->incoming->is_kept = true;
+	return good && job_install_partial(job);
 }
 
 /* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
@@ -459,32 +453,23 @@ static int open_in_place(struct file_job *job, bool *is_new)
 	return fd;
 }
 
-static void dress_in_place(struct file_job *job)
+/* What has not come right keeps the time of now, so that it is looked at again. */
+static void dress_in_place(struct file_job *job, bool with_times)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
 
 	if (given < 0)
 		return;
-	set_times(job, job->name);
+	if (with_times)
+		set_times(job, job->name);
 	if (mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
 		set_mode(job, job->name, mode);
 }
 
-bool job_back_up_early(struct file_job *job)
-{
-	return !goes_in_place(job) || back_up(job, BACKUP_COPY);
-}
-
-void job_pretend_backup(struct file_job *job)
-{
-	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->dest.st.mode)))
-		back_up(job, BACKUP_LINK);
-}
-
 static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 {
-	bool is_new, good;
+	bool is_new, good, is_wrong;
 	int fd = open_in_place(job, &is_new);
 
 	if (fd < 0) {
@@ -496,23 +481,28 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 		return false;
 	}
 	good = fill(job, from, fd, size, true);
-	if (good && is_new)
-		dress_descriptor(job, fd, 0600);
+	is_wrong = !good && job->incoming && job->incoming->wrong_digest;
+	if ((good || is_wrong) && is_new)
+		job_dress_file(job, fd, 0600);
+	if (is_wrong && is_new)
+		futimens(fd, NULL);
 	close(fd);
-	if (good && !is_new)
-		dress_in_place(job);
+	if ((good || is_wrong) && !is_new)
+		dress_in_place(job, good);
 	return good;
 }
 
 bool job_receive(struct file_job *job)
 {
-	return goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
+	if (job->incoming->in_partial)
+		return complete_partial(job);
+	return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
 }
 
 static bool copy_content(struct file_job *job)
 {
 	uint64_t size;
-	bool in_place = goes_in_place(job), good;
+	bool in_place = job_goes_in_place(job), good;
 	int from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
 							    : job_open_source(job, &size);
 
@@ -583,5 +573,5 @@ bool job_make(struct file_job *job)
 		return false;
 	}
 	job_dress(job, temp.name, made_mode);
-	return commit_temp(job, &temp);
+	return job_install(job, &temp);
 }

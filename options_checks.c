@@ -285,6 +285,8 @@ static bool check_client(struct option_parse *parse, struct options *options)
 
 	if (!check_remote_attrs(parse, options))
 		return false;
+	if (options->only_send_attrs && options->append)
+		return parse_fail(parse, EXIT_SYNTAX, "--only-send-attrs cannot be used with --append");
 	if (options->attr_snapshot || options->attr_refresh || options->attr_digests || options->attr_mode != ATTR_MODE_NONE)
 		return attr_options_check(parse, options);
 	if (options->sender || !count || (options->files_from && count != 2)) {

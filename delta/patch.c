@@ -280,6 +280,14 @@ static void show_progress(struct patch *patch)
 				      memory_order_relaxed);
 }
 
+/* The connection may end while it is waited for. */
+static void read_token(struct patch *patch, struct token *token)
+{
+	if (patch->request->is_eager && patch->used && !wire_input_ready(patch->request->session->wire))
+		flush(patch);
+	token_read(patch->request->tokens, token);
+}
+
 void patch_file(const struct patch_request *request, struct patch_outcome *outcome)
 {
 	struct patch patch = { .request = request, .outcome = outcome, .out_fd = request->out_fd };
@@ -287,7 +295,7 @@ void patch_file(const struct patch_request *request, struct patch_outcome *outco
 
 	*outcome = (struct patch_outcome){ .result = PATCH_OK };
 	begin(&patch);
-	for (token_read(request->tokens, &token); token.kind != TOKEN_END; token_read(request->tokens, &token)) {
+	for (read_token(&patch, &token); token.kind != TOKEN_END; read_token(&patch, &token)) {
 		if (token.kind == TOKEN_LITERAL)
 			take_literal(&patch, &token);
 		else

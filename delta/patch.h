@@ -29,6 +29,7 @@ struct patch_request {
 	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
 	bool sparse;                  /* runs of zeros become holes */
 	int append;                   /* 0; 1: begin behind the basis; 2: the same, and the digest covers the basis */
+	bool is_eager;                /* nothing that has come lies in memory while more is waited for */
 	_Atomic uint64_t *done;       /* bytes so far, for progress; NULL: nobody wants to know */
 };
 

@@ -51,12 +51,15 @@ static pid_t this_thread(void)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-/* ".NAME." for a file NAME; returns the length. */
-static size_t name_prefix(char *out, const char *name)
+/* ".NAME." for a file NAME; "NAME." in a directory of temp files. Returns the length. */
+static size_t name_prefix(char *out, const char *name, bool is_hidden)
 {
 	size_t length;
 
-	name += *name == '.';
+	if (is_hidden) {
+		name += *name == '.';
+		*out++ = '.';
+	}
 	length = strlen(name);
 	if (length > BASENAME_LIMIT) {
 		bool in_character = (unsigned char)name[BASENAME_LIMIT] >= 0x80;
@@ -64,13 +67,12 @@ static size_t name_prefix(char *out, const char *name)
 		while (in_character && length > 0 && (unsigned char)name[length - 1] >= 0x80)
 			length--;
 	}
-	out[0] = '.';
-	memcpy(out + 1, name, length);
-	length++;
-	if (out[length - 1] == '.')
+	memcpy(out, name, length);
+	if (length && out[length - 1] == '.')
 		length--;
-	out[length++] = '.';
-	return length;
+	if (length || !is_hidden)
+		out[length++] = '.';
+	return length + is_hidden;
 }
 
 static int add_random_suffix(char *out)
@@ -133,6 +135,7 @@ struct maker {
 	const char *text; /* symlink target or old name */
 	int old_dir_fd;
 	int unnamed_fd;
+	bool is_elsewhere; /* in a directory of temp files */
 	mode_t mode;
 	uint32_t major, minor;
 };
@@ -200,7 +203,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 	temp->slot = claim_slot();
 	if (temp->slot < 0)
 		return -1;
-	size_t prefix = name_prefix(temp->name, name);
+	size_t prefix = name_prefix(temp->name, name, !maker->is_elsewhere);
 
 	for (int i = 0; i < NAME_ATTEMPTS && result < 0; i++) {
 		if (add_random_suffix(temp->name + prefix) < 0)
@@ -217,6 +220,11 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name)
 {
 	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_file });
+}
+
+int fs_temp_create_elsewhere(struct fs_temp *temp, int dir_fd, const char *name)
+{
+	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_file, .is_elsewhere = true });
 }
 
 int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target)
@@ -260,9 +268,9 @@ static int close_file(struct fs_temp *temp)
  * Closed before it is renamed: some file systems report only then that the content did not fit. The slot stays LIVE until the
  * rename is over, so that an ending process removes the file or finds it gone.
  */
-int fs_temp_commit(struct fs_temp *temp, const char *name)
+int fs_temp_commit_to(struct fs_temp *temp, int dir_fd, const char *name)
 {
-	if (close_file(temp) < 0 || fs_rename_at(temp->dir_fd, temp->name, temp->dir_fd, name) < 0) {
+	if (close_file(temp) < 0 || fs_rename_at(temp->dir_fd, temp->name, dir_fd, name) < 0) {
 		int error = atomic_load(&registry.ending) ? ECANCELED : errno;
 		fs_temp_discard(temp);
 		return fs_fail(error);
@@ -272,6 +280,16 @@ int fs_temp_commit(struct fs_temp *temp, const char *name)
 		fs_unlink_at(temp->dir_fd, temp->name);
 	change_state(temp, LIVE, FREE);
 	return 0;
+}
+
+int fs_temp_commit(struct fs_temp *temp, const char *name)
+{
+	return fs_temp_commit_to(temp, temp->dir_fd, name);
+}
+
+int fs_temp_keep(const struct fs_temp *temp, int dir_fd, const char *name)
+{
+	return fs_rename_at(temp->dir_fd, temp->name, dir_fd, name);
 }
 
 void fs_temp_discard(struct fs_temp *temp)

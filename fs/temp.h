@@ -16,7 +16,7 @@
 struct fs_temp {
 	int fd;                       /* open for reading and writing, mode 0600 */
 	int dir_fd;                   /* not owned; must stay open until commit or discard */
-	char name[FS_TEMP_NAME_SIZE]; /* ".NAME.XXXXXX", protocol/03 section 7.4 */
+	char name[FS_TEMP_NAME_SIZE]; /* ".NAME.XXXXXX", protocol/03 section 7.4; unless it lies elsewhere */
 	int slot;                     /* place in the registry */
 	bool is_link;                 /* may be another name of the file that it is to replace */
 };
@@ -26,6 +26,8 @@ struct fs_temp {
  * says that the process is ending (temp files have been removed): a worker thread then stops without a message.
  */
 int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name);
+/* The same in a directory that is not that of the file: "NAME.XXXXXX". */
+int fs_temp_create_elsewhere(struct fs_temp *temp, int dir_fd, const char *name);
 /* The same for an object without content that is to replace `name`; fd is -1. */
 int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target);
 int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor);
@@ -39,6 +41,11 @@ int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
  * A hard link to the file that already has that name is removed as well.
  */
 int fs_temp_commit(struct fs_temp *temp, const char *name);
+/* The same into another directory of the same file system. */
+int fs_temp_commit_to(struct fs_temp *temp, int dir_fd, const char *name);
+/* Give the file a name while its owner, who has to go on as if nothing had happened, may still be writing: at the end of the
+ * process, from any thread. It stays open, and is not removed any more. */
+int fs_temp_keep(const struct fs_temp *temp, int dir_fd, const char *name);
 void fs_temp_discard(struct fs_temp *temp);
 
 /*

@@ -98,7 +98,7 @@ def test_every_stock_option_is_known(place):
     ("--config=x", 1, "Daemon option(s) used without --daemon."),
     ("--daemon -e x", 1, "rsync: -e: unknown option (in daemon mode)"),
     ("a b:c d", 1, "Unexpected remote arg: b:c"),
-    ("-T t h:a b", 4, "rsync: --temp-dir is not supported by this build in a pull"),
+    ("-y h:a b", 4, "rsync: --fuzzy is not supported by this build in a pull"),
     ("--only-send-attrs a h:b", 4, "rsync: --only-send-attrs is not supported by this build in a push"),
 ])
 def test_errors(words, code, line, place):

@@ -19,7 +19,7 @@ PROTOCOLS = test_matrix.PROTOCOLS
 DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^Setting --timeout|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
 # Options that are not built yet, on the receiving side.
-REFUSED = ("--append", "--append-verify", "--partial-dir=.part", "--delay-updates", "-ay", "-aim")
+REFUSED = ("-ay", "-aim")
 LEFT_OUT = {
     "digest-none": "both refuse it, and each says so from its own end",
     "ignore-existing": "stock goes on below a file that stands where a directory should be",
@@ -129,9 +129,3 @@ def test_preallocated_space_is_given_back(site, place):
     calls = harness.run("strace", "-f", "-e", "trace=fallocate", harness.HUAI, "-a", "--preallocate",
                         site.stock.url("plain/big.bin"), os.path.join(place, "copy"))
     assert calls.code == 0 and b"fallocate(" in calls.stderr, calls.text
-
-
-@pytest.mark.parametrize("option", ("-P", "--partial"))
-def test_parts_of_files_cannot_be_kept_yet(site, place, option):
-    result = harness.run(harness.HUAI, "-a", option, site.stock.url("plain/"), os.path.join(place, "dest"))
-    assert result.code == 4 and b"not supported by this build in a pull" in result.stderr, result.text

@@ -121,8 +121,14 @@ def partial_files(place):
                 trees.write(os.path.join(place, directory, name), content[:size], 0o600, OLD)
 
 
+def temp_dir(place):
+    os.mkdir(os.path.join(place, "dest", ".tmp"))
+
+
 class Job:
-    def __init__(self, name, options, before=nothing, twice=False, protocols=(32,), pulled=True, local=True, source="source/"):
+    def __init__(self, name, options, before=nothing, twice=False, protocols=(32,), pulled=True, local=True, source="source/",
+                 environment=None):
+        self.environment = environment
         self.name = name
         self.options = options
         self.before = before
@@ -161,11 +167,59 @@ JOBS = [
     Job("backup-directory-in-the-way", "-ab", directories_in_the_way),
     Job("backup-dir-directory-in-the-way", "-a --backup-dir=../backups", directories_in_the_way),
     Job("backup-in-place", "-ab --inplace --info=backup", protocols=(27, 28, 29, 32)),
-    Job("in-place", "-aii --inplace", protocols=(29, 32)),
     Job("backup-in-place-whole", "-abiiW --inplace --info=backup --debug=backup"),
     Job("backup-dir-in-place", "-aii --inplace --backup-dir=kept --info=backup --no-whole-file", local=False),
     Job("backup-checksum", "-abiic"),
     Job("backup-one-file", "-abii --info=backup", source="source/big"),
+    Job("temp-dir", "-aii --temp-dir=.tmp", temp_dir, protocols=(27, 29, 32)),
+    Job("temp-dir-other", "-aiiH --temp-dir={shm}", protocols=(28, 32)),
+    Job("temp-dir-other-partial", "-aii -P --temp-dir={shm} --no-progress"),
+    Job("temp-dir-other-backup", "-abii --temp-dir={shm}"),
+    Job("temp-dir-missing", "-a --temp-dir=missing", pulled=False),
+    Job("temp-dir-no-directory", "-a --temp-dir=big", pulled=False),
+    Job("partial", "-aii --partial"),
+    Job("partial-dir", "-aii --partial-dir=.part", partial_files, protocols=(27, 28, 29, 30, 31, 32)),
+    Job("partial-dir-delete", "-ai --partial-dir=.part --delete", partial_files, protocols=(27, 29, 30, 32)),
+    Job("partial-dir-delete-after", "-ai --partial-dir=.part --delete-after --force", partial_files),
+    Job("partial-dir-whole", "-aiiW --partial-dir=.part", partial_files),
+    Job("partial-dir-absolute", "-aii --partial-dir={place}/parts", partial_files, protocols=(29, 32)),
+    Job("partial-dir-dry-run", "-ain --partial-dir=.part", partial_files),
+    Job("partial-dir-backup", "-abii --partial-dir=.part --info=backup", partial_files),
+    Job("partial-dir-is-a-file", "-ai --partial-dir=big --delay-updates"),
+    Job("partial-dir-with-dots", "-aii --partial-dir=a/.././.x// --delay-updates"),
+    Job("partial-dir-environment", "-aii --partial", partial_files, environment={"RSYNC_PARTIAL_DIR": ".part"}),
+    Job("delay-updates", "-aii --delay-updates", protocols=(27, 28, 29, 30, 31, 32)),
+    Job("delay-updates-vv", "-avv --delay-updates"),
+    Job("delay-updates-left", "-aii --delay-updates", partial_files, protocols=(27, 29, 32)),
+    Job("delay-updates-hard-links", "-aiiH --delay-updates", protocols=(29, 32)),
+    Job("delay-updates-delete", "-ai --delay-updates --delete", partial_files, protocols=(27, 32)),
+    Job("delay-updates-delete-delay", "-ai --delay-updates --delete-delay"),
+    Job("delay-updates-backup", "-abii --delay-updates --info=backup --debug=backup", protocols=(27, 32)),
+    Job("delay-updates-partial-dir", "-aii --delay-updates --partial-dir=.part", partial_files),
+    Job("delay-updates-temp-dir", "-aii --delay-updates --temp-dir={shm}"),
+    Job("delay-updates-existing", "-aii --delay-updates --existing --no-times"),
+    Job("delay-updates-one-file", "-aii --delay-updates", source="source/big"),
+    Job("in-place", "-aii --inplace", protocols=(27, 32)),
+    Job("in-place-partial", "-aii --inplace --partial"),
+    Job("append", "-aii --append", protocols=(27, 28, 29, 30, 31, 32)),
+    Job("append-stats", "-ai --append --stats"),
+    Job("append-verify", "-ai --append-verify", protocols=(29, 30, 32)),
+    Job("append-verify-stats", "-a --append-verify --stats --out-format=%n"),
+    Job("append-verify-quiet", "-a --append-verify"),
+    Job("append-backup", "-ab --append --info=backup"),
+    Job("append-verify-backup", "-ab --append-verify --info=backup --suffix=.was"),
+    Job("append-dry-run", "-ain --append"),
+    Job("append-checksum", "-aic --append"),
+    Job("append-partial", "-ai --append --partial"),
+    Job("append-whole", "-a --append --whole-file"),
+    Job("append-partial-dir", "-a --append --partial-dir=x"),
+    Job("in-place-partial-dir", "-a --inplace --partial-dir=x"),
+    Job("in-place-delay-updates", "-a --inplace --delay-updates"),
+    Job("append-delay-updates", "-a --append-verify --partial-dir=x --delay-updates"),
+    Job("suffix-with-slash", "-ab --suffix=a/b"),
+    Job("suffix-empty", "-ab --suffix="),
+    Job("suffix-empty-here", "-ab --backup-dir=."),
+    Job("backup-dir-is-a-file", "-ab --backup-dir=big", pulled=False),
     Job("backup-max-delete", "-abii --delete --max-delete=2 --info=backup"),
 ]
 
@@ -188,7 +242,7 @@ def prepare(site, place, job):
 
 
 def command(site, place, job, program, protocol, pulled, shm):
-    words = [program, *job.options.format(shm=shm).split()]
+    words = [program, *job.options.format(shm=shm, place=place).split()]
     if not pulled:
         return words + [job.source, "dest"]
     shell = os.path.join(site, "remote-shell")
@@ -206,7 +260,7 @@ def what_is_there(place, shm, began):
 
 
 def lines(text, *hidden):
-    text = harness.normalise(text, *hidden)
+    text = harness.normalise(text, *hidden).replace(b"cLc.T......", b"cLc.t......")
     return sorted(line for line in text.split(b"\n") if not VOLATILE.match(line))
 
 
@@ -217,7 +271,8 @@ def do(site, place, job, protocol, pulled, program):
     outcome = []
     try:
         for _ in range(1 + job.twice):
-            result = harness.run(*command(site, place, job, program, protocol, pulled, shm), cwd=place)
+            result = harness.run(*command(site, place, job, program, protocol, pulled, shm), cwd=place,
+                                 environment=job.environment)
             hidden = ((place, "PLACE"), (shm, "SHM"))
             outcome.append((result.code, lines(result.stdout, *hidden), lines(result.stderr, *hidden)))
         return outcome, what_is_there(place, shm, began)
@@ -241,12 +296,19 @@ def compare(site, place, job, protocol, pulled):
     return "\n".join(problems)
 
 
+CORE = ("backup-dir", "backup-in-place", "backup-delete", "partial-dir", "delay-updates-backup", "append-verify", "temp-dir-other")
+
+
+def marks(job, protocol):
+    return [pytest.mark.core] if job.name in CORE and protocol == 32 else []
+
+
 def parameters():
     for job in JOBS:
         if job.local:
-            yield pytest.param(job, 0, False, id=f"{job.name}-local")
+            yield pytest.param(job, 0, False, id=f"{job.name}-local", marks=marks(job, 32))
         for protocol in job.protocols if job.pulled else ():
-            yield pytest.param(job, protocol, True, id=f"{job.name}-{protocol}")
+            yield pytest.param(job, protocol, True, id=f"{job.name}-{protocol}", marks=marks(job, protocol))
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +325,23 @@ def test_as_stock_does_it(request, comparisons, job, protocol, pulled):
     difference = comparisons[request.node.callspec.id].result()
     if difference:
         pytest.fail(difference, pytrace=False)
+
+
+@pytest.mark.parametrize("options", ["--delay-updates", "--temp-dir=../temp", "--partial-dir=.part", "--temp-dir={shm} --delay-updates"])
+def test_attr_trees_are_the_same_in_every_style(site, place, options):
+    os.mkdir(os.path.join(place, "temp"))
+    shm = tempfile.mkdtemp(prefix="huai-styles-", dir="/dev/shm")
+    try:
+        words = (harness.HUAI, "-aH", "--only-send-attrs")
+        for target, more in (("plain", ()), ("other", options.format(shm=shm).split())):
+            result = harness.run(*words, *more, os.path.join(site, "source", ""), os.path.join(place, target))
+            assert result.code == 0 and result.stderr == b"", result.text
+        assert trees.differences(trees.describe(os.path.join(place, "plain")), trees.describe(os.path.join(place, "other"))) == []
+        assert os.listdir(shm) == os.listdir(os.path.join(place, "temp")) == []
+    finally:
+        shutil.rmtree(shm)
+
+
+def test_appending_to_attr_files_is_refused(place):
+    result = harness.run(harness.HUAI, "-a", "--only-send-attrs", "--append", "x", "y", cwd=place)
+    assert result.code == 1 and b"--only-send-attrs cannot be used with --append" in result.stderr, result.text

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From a temp file to a file of the destination: backups of what it replaces, partial and delayed files, other file systems. */
+#include "local_install.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "fs/copy.h"
+#include "local_partial.h"
+#include "local_pull.h"
+
+/* --- what was there --- */
+
+bool job_back_up(struct file_job *job, enum backup_way way)
+{
+	const struct backup_of of = {
+		job->local, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
+		job->dir->fd, job->dir->path, job->name,
+	};
+
+	if (!job->local->backups || !job->dest.exists || job->backed_up)
+		return true;
+	/* Whatever has no content is in the way of one that has. */
+	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))
+		way = BACKUP_RENAME;
+	job->backed_up = local_back_up(&of, way);
+	if (!job->backed_up && entry_is_regular(job->entry))
+		atomic_store(&job->local->stop, STOP_WRITE);
+	return job->backed_up;
+}
+
+bool job_goes_in_place(const struct file_job *job)
+{
+	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+}
+
+bool job_back_up_early(struct file_job *job)
+{
+	return !job_goes_in_place(job) || job_back_up(job, BACKUP_COPY);
+}
+
+void job_pretend_backup(struct file_job *job)
+{
+	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->dest.st.mode)))
+		job_back_up(job, BACKUP_LINK);
+}
+
+/* --- a complete file --- */
+
+bool job_create_temp(struct file_job *job, struct fs_temp *temp)
+{
+	int fd = local_temp_fd(job->local, job->dir);
+
+	if ((fd == job->dir->fd ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
+		return true;
+	task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
+	return false;
+}
+
+static bool is_on_file_system_of(int fd, int dir_fd)
+{
+	struct fs_stat a, b;
+
+	return fs_stat_at_fd(fd, &a) == 0 && fs_lstat_at(dir_fd, ".", &b) == 0 && a.dev == b.dev;
+}
+
+/* The temp directory may lie on another file system. */
+static bool is_away(const struct file_job *job, const struct fs_temp *temp)
+{
+	return temp->dir_fd != job->dir->fd && !is_on_file_system_of(temp->fd, job->dir->fd);
+}
+
+/* Then the file gets a second temp file, beside its place. */
+static bool copy_home(struct file_job *job, const struct fs_temp *temp, struct fs_temp *home)
+{
+	const struct fs_copy_options how = { .sparse = job->local->options->sparse };
+	struct fs_stat st;
+	bool write_error;
+	uint64_t copied;
+
+	if (fs_stat_at_fd(temp->fd, &st) < 0 || lseek(temp->fd, 0, SEEK_SET) < 0
+	    || fs_temp_create(home, job->dir->fd, job->name) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
+		return false;
+	}
+	if (fs_copy_content(temp->fd, home->fd, st.size, &how, &copied, &write_error) < 0) {
+		job_write_failed(job, errno);
+		fs_temp_discard(home);
+		return false;
+	}
+	return true;
+}
+
+static bool move_home(struct file_job *job, struct fs_temp *temp)
+{
+	struct fs_temp home;
+
+	if (!is_away(job, temp))
+		return true;
+	if (!copy_home(job, temp, &home))
+		return false;
+	fs_temp_discard(temp);
+	*temp = home;
+	job_dress_file(job, temp->fd, 0600);
+	return true;
+}
+
+static bool park(struct file_job *job, struct fs_temp *temp)
+{
+	int place = local_partial_dir(job->local, job->dir, true), error = errno;
+	bool good = false;
+
+	if (place < 0)
+		fs_temp_discard(temp);
+	else if (!(good = fs_temp_commit_to(temp, place, job->name) == 0))
+		error = errno;
+	if (place >= 0)
+		close(place);
+	if (good)
+		local_delay(job);
+	else
+		task_complain(job->task, "receiver", error, job->name, "rename to the partial-dir of ", " failed");
+	return good;
+}
+
+bool job_install(struct file_job *job, struct fs_temp *temp)
+{
+	bool is_file = entry_is_regular(job->entry);
+
+	if ((is_file && !move_home(job, temp))
+	    || (!(is_file && job->local->options->delay_updates) && !job_back_up(job, BACKUP_LINK))) {
+		fs_temp_discard(temp);
+		return false;
+	}
+	if (is_file && job->local->options->delay_updates)
+		return park(job, temp);
+	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
+		return false;
+	}
+	if (is_file)
+		local_partial_drop(job->local, job->dir, job->name);
+	return true;
+}
+
+bool job_install_partial(struct file_job *job)
+{
+	int place;
+	bool good;
+
+	if (job->local->options->delay_updates) {
+		local_delay(job);
+		return true;
+	}
+	if (!job_back_up(job, BACKUP_LINK))
+		return false;
+	place = local_partial_dir(job->local, job->dir, false);
+	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
+	if (!good)
+		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
+	if (place >= 0)
+		close(place);
+	if (good)
+		local_partial_leave(job->local, job->dir->fd);
+	return good;
+}
+
+/* --- an incomplete file --- */
+
+bool local_keeps_partial(const struct options *options)
+{
+	return options->partial || options->delay_updates;
+}
+
+/* A part that is to be found by its name: at the name of the file itself only where there is no other place for it. */
+static bool keep(struct file_job *job, const struct fs_temp *temp, const struct timespec *mtime)
+{
+	const struct timespec times[2] = { { 0, UTIME_OMIT }, *mtime };
+	struct fs_temp home;
+	bool is_apart = options_partial_dir(job->local->options) != NULL, good;
+	int place = is_apart ? local_partial_dir(job->local, job->dir, true) : job->dir->fd;
+
+	if (is_away(job, temp)) {
+		if (!copy_home(job, temp, &home))
+			return false;
+		temp = &home;
+	}
+	job_dress_file(job, temp->fd, 0600);
+	futimens(temp->fd, times);
+	good = place >= 0 && (is_apart || job_back_up(job, BACKUP_LINK)) && fs_temp_keep(temp, place, job->name) == 0;
+	if (is_apart && place >= 0)
+		close(place);
+	if (temp == &home)
+		fs_temp_discard(&home);
+	return good;
+}
+
+void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp)
+{
+	static const struct timespec now = { 0, UTIME_NOW }, oldest = { 0, 0 };
+	struct fs_stat st;
+
+	/* What is younger would not be looked at again with --update. */
+	if (fs_stat_at_fd(temp->fd, &st) == 0 && st.size)
+		keep(job, temp, options_partial_dir(job->local->options) ? &now : &oldest);
+}
+
+bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp)
+{
+	static const struct timespec now = { 0, UTIME_NOW };
+
+	return local_keeps_partial(job->local->options) && keep(job, temp, &now);
+}

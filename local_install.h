@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * How a file of the destination comes to its name: a temp file is filled, dressed and then installed, or kept as the part that
+ * it is (protocol/03 7.2 and 7.5). Any thread that holds the task; what fails has been said.
+ */
+#ifndef LOCAL_INSTALL_H
+#define LOCAL_INSTALL_H
+
+#include "local_backup.h"
+
+/* What a new content replaces is to be had again: without its backup the run ends. */
+bool job_back_up(struct file_job *job, enum backup_way way);
+/* Is the file itself written to? */
+bool job_goes_in_place(const struct file_job *job);
+
+bool job_create_temp(struct file_job *job, struct fs_temp *temp);
+/* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
+bool job_install(struct file_job *job, struct fs_temp *temp);
+/* The same for a partial file that has been completed in place. */
+bool job_install_partial(struct file_job *job);
+
+/* Do parts of files stay? */
+bool local_keeps_partial(const struct options *options);
+/* The process ends (any thread; the temp file's owner must not finish it any more). */
+void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
+/* It came in full, but wrong. false: it has not been kept. The temp file is to be discarded then as well as else. */
+bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Directories beside the files of the destination: of temp files, of partial files, of delayed ones. */
+#include "local_partial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/operator.h"
+#include "lib/exit.h"
+#include "local_backup.h"
+#include "local_pull.h"
+
+/* One file that waits. */
+struct delayed {
+	uint64_t position; /* in the list */
+	int32_t ndx;
+	char *dir_path, *name;
+	bool is_in_the_way; /* what it replaces: no file */
+	bool replaces, backed_up;
+};
+
+struct places {
+	int temp_fd;             /* -1: temp files lie beside their files */
+	const char *partial;     /* as given; NULL: there is none */
+	int partial_fd;          /* it is absolute: one for all; -1: one for each directory */
+	pthread_mutex_t lock;    /* on the rest */
+	VEC(struct delayed) delayed;
+};
+
+/* --- the beginning and the end --- */
+
+static int open_temp_dir(struct local *local, const char *path)
+{
+	int fd = local->top.fd < 0 ? -1 : fs_operator_open_at(local->top.fd, path, O_PATH | O_DIRECTORY);
+
+	if (fd >= 0 || local->top.fd < 0)
+		return fd;
+	log_set_role("Receiver");
+	if (errno == ENOTDIR)
+		die(EXIT_SYNTAX, "The temp-dir is not a directory: %s", path);
+	if (errno == ENOENT)
+		die(EXIT_SYNTAX, "The temp-dir does not exist: %s", path);
+	log_errno(L_ERROR, errno, "cannot open the temp-dir %s", path);
+	exit_with(EXIT_FILEIO);
+}
+
+/* An absolute one is made if need be, but only itself. Without it nothing is kept. */
+static int open_shared_dir(const char *path, bool make)
+{
+	char leaf[256];
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0), parent;
+
+	if (fd >= 0 || errno != ENOENT || !make)
+		return fd;
+	parent = fs_operator_parent(path, leaf);
+	if (parent < 0)
+		return -1;
+	if (fs_mkdir_at(parent, leaf, 0700) == 0)
+		fd = fs_open_at(parent, leaf, O_PATH | O_DIRECTORY, 0);
+	close(parent);
+	return fd;
+}
+
+void local_places_begin(struct local *local)
+{
+	const struct options *options = local->options;
+	struct places *places = local->places = xcalloc(1, sizeof *places);
+
+	places->temp_fd = options->temp_dir ? open_temp_dir(local, options->temp_dir) : -1;
+	places->partial = options_partial_dir(options);
+	places->partial_fd = -1;
+	pthread_mutex_init(&places->lock, NULL);
+}
+
+static void free_delayed(struct places *places)
+{
+	for (size_t i = 0; i < places->delayed.count; i++) {
+		free(places->delayed.items[i].dir_path);
+		free(places->delayed.items[i].name);
+	}
+	vec_free(&places->delayed);
+}
+
+void local_places_free(struct local *local)
+{
+	struct places *places = local->places;
+
+	if (!places)
+		return;
+	free_delayed(places);
+	if (places->temp_fd >= 0)
+		close(places->temp_fd);
+	if (places->partial_fd >= 0)
+		close(places->partial_fd);
+	pthread_mutex_destroy(&places->lock);
+	free(places);
+	local->places = NULL;
+}
+
+bool local_has_places(const struct local *local)
+{
+	return local->places->temp_fd >= 0 || local->places->partial;
+}
+
+int local_temp_fd(const struct local *local, const struct local_dir *dir)
+{
+	return local->places->temp_fd >= 0 ? local->places->temp_fd : dir->fd;
+}
+
+/* --- partial files --- */
+
+static int shared_dir(struct places *places, bool make)
+{
+	int fd;
+
+	pthread_mutex_lock(&places->lock);
+	if (places->partial_fd < 0)
+		places->partial_fd = open_shared_dir(places->partial, make);
+	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&places->lock);
+	return fd;
+}
+
+/* No link is followed: its name may be the peer's. What is no directory has to give way to one. */
+static int step_into(int fd, const char *name, bool make)
+{
+	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
+
+	if (next >= 0 || !make)
+		return next;
+	if (errno == ENOTDIR || errno == ELOOP)
+		fs_unlink_at(fd, name);
+	if (fs_mkdir_at(fd, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
+}
+
+/* The directory that a relative path leads to from `dir_fd`, itself made if need be; its parent and its own name instead, if
+ * they are asked for. */
+static int walk(int dir_fd, const char *path, bool make, char **leaf)
+{
+	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+
+	while (fd >= 0 && *path) {
+		size_t length = strcspn(path, "/");
+		char *name = xstrndup(path, length);
+
+		path += length + strspn(path + length, "/");
+		if (leaf && !*path) {
+			*leaf = name;
+			return fd;
+		}
+		int next = step_into(fd, name, make && !*path), error = errno;
+
+		free(name);
+		close(fd);
+		fd = next;
+		errno = error;
+	}
+	return fd;
+}
+
+int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
+{
+	struct places *places = local->places;
+	int fd;
+
+	if (!places->partial) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (*places->partial == '/')
+		return shared_dir(places, make);
+	if (!make && atomic_load(&dir->has_no_partial)) {
+		errno = ENOENT;
+		return -1;
+	}
+	fd = walk(dir->fd, places->partial, make, NULL);
+	/* Nobody but this run makes one, and that is noted. */
+	if (fd < 0 && !make && errno == ENOENT)
+		atomic_store(&dir->has_no_partial, true);
+	else if (make)
+		atomic_store(&dir->has_no_partial, false);
+	return fd;
+}
+
+int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags)
+{
+	int place = local_partial_dir(local, dir, false), fd;
+	struct fs_stat st;
+
+	if (place < 0)
+		return -1;
+	fd = fs_open_at(place, name, flags, 0);
+	close(place);
+	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+void local_partial_leave(struct local *local, int dir_fd)
+{
+	char *leaf = NULL;
+	int parent;
+
+	if (*local->places->partial == '/')
+		return;
+	parent = walk(dir_fd, local->places->partial, false, &leaf);
+	if (parent >= 0) {
+		fs_rmdir_at(parent, leaf);
+		close(parent);
+	}
+	free(leaf);
+}
+
+void local_partial_drop(struct local *local, struct local_dir *dir, const char *name)
+{
+	int place = local_partial_dir(local, dir, false);
+
+	if (place < 0)
+		return;
+	if (fs_unlink_at(place, name) == 0)
+		local_partial_leave(local, dir->fd);
+	close(place);
+}
+
+/* --- delayed ones --- */
+
+void local_delay(const struct file_job *job)
+{
+	struct places *places = job->local->places;
+	struct delayed delayed = {
+		.position = job->task->first_position + job->index, .dir_path = xstrdup(job->dir->path),
+		.name = xstrdup(job->name), .replaces = job->dest.exists, .backed_up = job->backed_up,
+		.is_in_the_way = job->dest.exists && !S_ISREG(job->dest.st.mode),
+	};
+
+	if (job->local->pull)
+		delayed.ndx = flist_ndx_of(job->local->list, job->task->node, job->entry);
+
+	pthread_mutex_lock(&places->lock);
+	vec_push(&places->delayed, delayed);
+	pthread_mutex_unlock(&places->lock);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t first = ((const struct delayed *)a)->position, second = ((const struct delayed *)b)->position;
+
+	return first < second ? -1 : first > second;
+}
+
+static void install(struct local *local, const struct delayed *delayed, int dir_fd, int place)
+{
+	const struct backup_of of = { local, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
+	enum backup_way way = delayed->is_in_the_way ? BACKUP_RENAME : BACKUP_LINK;
+
+	if (delayed->replaces && !delayed->backed_up && !local_back_up(&of, way))
+		exit_with(EXIT_FILEIO);
+	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
+		local_partial_leave(local, dir_fd);
+		if (local->pull)
+			pull_note_arrival(local->pull, delayed->ndx);
+		return;
+	}
+	struct strbuf path = STRBUF_INIT;
+
+	strbuf_add_string(&path, delayed->dir_path);
+	strbuf_add_path(&path, delayed->name);
+	int error = errno;
+	char *after = xasprintf(" (from %s/%s)", local->places->partial, delayed->name);
+
+	local_complain_path(local, "receiver", error, strbuf_text(&path), "rename failed for ", after);
+	free(after);
+	strbuf_free(&path);
+}
+
+static void install_in_its_place(struct local *local, const struct delayed *delayed)
+{
+	struct local_dir dir = { .path = delayed->dir_path, .fd = local_open_dir(local, delayed->dir_path) };
+	int place = dir.fd < 0 ? -1 : local_partial_dir(local, &dir, false);
+
+	if (place >= 0)
+		install(local, delayed, dir.fd, place);
+	else
+		local_complain_path(local, "receiver", errno, delayed->dir_path, "opendir ", " failed");
+	if (place >= 0)
+		close(place);
+	if (dir.fd >= 0)
+		close(dir.fd);
+}
+
+void local_delayed_install(struct local *local)
+{
+	struct places *places = local->places;
+
+	if (!places->delayed.count)
+		return;
+	qsort(places->delayed.items, places->delayed.count, sizeof *places->delayed.items, compare);
+	for (size_t i = 0; i < places->delayed.count; i++) {
+		local_stop_check(local);
+		install_in_its_place(local, &places->delayed.items[i]);
+	}
+	free_delayed(places);
+}

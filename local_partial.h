@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Beside the files: directories for temp files (--temp-dir), for what has come of interrupted files (--partial-dir), and for
+ * what waits there for the end (--delay-updates). Any thread, once local_places_begin is through (protocol/03 7.4 to 7.7).
+ */
+#ifndef LOCAL_PARTIAL_H
+#define LOCAL_PARTIAL_H
+
+#include "local_private.h"
+
+/* After the destination has been chosen: look at those of the operator's directories that are not one for each directory of
+ * the destination. Ends the process where they cannot be used. */
+void local_places_begin(struct local *local);
+void local_places_free(struct local *local);
+
+/* Do new files go through other directories than their own? */
+bool local_has_places(const struct local *local);
+/* Where temp files of this directory are made: its own descriptor, or that of --temp-dir. Not to be closed. */
+int local_temp_fd(const struct local *local, const struct local_dir *dir);
+
+/* --- the directory of partial files that belongs to a directory; all of this does nothing without one --- */
+
+/* To be closed by the caller; -1 with errno. */
+int local_partial_dir(struct local *local, struct local_dir *dir, bool make);
+/* What there is of a file, a regular one, opened with these flags; -1: nothing. */
+int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags);
+/* It is of no use any more. The directory goes with the last of them. */
+void local_partial_drop(struct local *local, struct local_dir *dir, const char *name);
+/* One has got another name. */
+void local_partial_leave(struct local *local, int dir_fd);
+
+/* --- --delay-updates --- */
+
+/* A complete file lies among the partial ones, until local_delayed_install (main thread). */
+void local_delay(const struct file_job *job);
+void local_delayed_install(struct local *local);
+
+#endif
