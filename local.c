@@ -384,7 +384,7 @@ static void add_arguments(struct run *run)
 static bool is_incremental(const struct options *options)
 {
 	return options->recursive && options->allow_inc_recurse && !options->use_qsort && options->delete_when != DELETE_BEFORE
-	       && options->delete_when != DELETE_AFTER && !options->delay_updates;
+	       && options->delete_when != DELETE_AFTER && !options->delay_updates && !options->prune_empty_dirs;
 }
 
 /* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
@@ -436,6 +436,9 @@ static void set_up(struct run *run)
 	local->session.inc_recurse = is_incremental(options);
 	if (run->peer)
 		local->session = *run->peer->session;
+	/* protocol/03 10.1 */
+	if (options->delete_when == DELETE_DEFAULT && local->session.protocol < 30)
+		run->options->delete_when = DELETE_BEFORE;
 	local->shows_receiver = run->peer && !run->peer->is_ourselves;
 	local->uid = geteuid();
 	local->gid = getegid();
@@ -454,7 +457,7 @@ static void set_up(struct run *run)
 	read_groups(local);
 	local->wants_items = report_wants_names(local);
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
-	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE)
+	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
 			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
 	/* A peer sends further directories only as the ones before are done. */
@@ -577,6 +580,8 @@ static void copy_tree(struct run *run, const char *destination)
 	local_places_begin(local);
 	local_snapshot_begin(local);
 	filter_set_base(local->receiver_rules, local->top_path);
+	if (local->options->prune_empty_dirs)
+		local_prune(local);
 	if (local->options->levels.debug[DEBUG_FLIST])
 		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
 			 : "delta-transmission disabled for local transfer or --whole-file");

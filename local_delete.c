@@ -41,6 +41,13 @@ static void add_name(struct entries *names, const struct fs_dirent *name, bool i
 	entry->mode = is_dir ? S_IFDIR : name->type == DT_REG ? S_IFREG : S_IFLNK;
 }
 
+static bool is_listed(const struct entries *listed, const char *name)
+{
+	int32_t dir = entries_find(listed, name, true);
+
+	return entries_find(listed, name, false) >= 0 || (dir >= 0 && !(listed->items[dir].flags & ENTRY_PRUNED));
+}
+
 int local_read_names(int dir_fd, const struct entries *listed, struct entries *names)
 {
 	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
@@ -51,7 +58,7 @@ int local_read_names(int dir_fd, const struct entries *listed, struct entries *n
 		return -1;
 	fs_dir_start(&dir, fd);
 	while ((more = fs_dir_next(&dir, &name)) > 0)
-		if (!listed || (entries_find(listed, name.name, false) < 0 && entries_find(listed, name.name, true) < 0))
+		if (!listed || !is_listed(listed, name.name))
 			add_name(names, &name, is_directory(dir_fd, &name));
 	int error = errno;
 

@@ -39,10 +39,22 @@ static void print_node(struct local *local, int32_t node)
 	}
 }
 
+static void list_what_stays(struct local *local)
+{
+	local_load_everything(local);
+	local_prune(local);
+	for (size_t i = 0; i < local->order.count; i++)
+		print_node(local, local->order.items[i]);
+}
+
 void local_list_run(struct local *local)
 {
 	int32_t node = 0;
 
+	if (local->options->prune_empty_dirs) {
+		list_what_stays(local);
+		return;
+	}
 	while (node >= 0) {
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
 		print_node(local, node);

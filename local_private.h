@@ -16,6 +16,7 @@
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
+ *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
  */
@@ -458,5 +459,7 @@ void local_guard(struct local *local);
 /* The same before a directory is made in `parent`. */
 void local_guard_new(struct local *local, const char *parent);
 void local_list_run(struct local *local);
+/* --prune-empty-dirs, when everything has been loaded: directories without files leave the list and `order`. */
+void local_prune(struct local *local);
 
 #endif

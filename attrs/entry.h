@@ -23,6 +23,7 @@ enum entry_flag {
 	ENTRY_HIDDEN = 0x10,     /* directory that is walked through but not listed (-R --no-implied-dirs below 30) */
 	ENTRY_SENT = 0x20,       /* transferred once already: the next request is a redo */
 	ENTRY_MOUNT = 0x40,      /* mount point under -x */
+	ENTRY_PRUNED = 0x80,     /* -m: a hole that counts as not listed at all */
 };
 
 /* 48 bytes. */

@@ -19,7 +19,7 @@ PROTOCOLS = test_matrix.PROTOCOLS
 DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^Setting --timeout|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
 # Options that are not built yet, on the receiving side.
-REFUSED = ("-ay", "-aim")
+REFUSED = ("-ay",)
 LEFT_OUT = {
     "digest-none": "both refuse it, and each says so from its own end",
     "ignore-existing": "stock goes on below a file that stands where a directory should be",

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * --prune-empty-dirs: directories without anything but directories below them are taken out of the list, unless a rule
+ * protects them at the destination (protocol/04 4.12.4). Like names that nobody ever listed they may be deleted there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local_private.h"
+
+static bool is_protected(struct local *local, int32_t node, const struct entry *entry)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(local->list, node, entry, &path);
+	bool excluded = filter_excludes(local->receiver_rules, strbuf_text(&path), true);
+
+	strbuf_free(&path);
+	return excluded;
+}
+
+/* Does the entry make its directory one that stays? `stays`: of each node, those below this one are decided. */
+static bool counts(struct local *local, int32_t node, const struct entry *entry, const bool *stays)
+{
+	if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
+		return false;
+	if (!entry_is_dir(entry))
+		return true;
+	return (entry->dir && stays[entry->dir]) || is_protected(local, node, entry);
+}
+
+/* Entries of equal names stand together, the one that counts in front. */
+static void prune_entries(struct local *local, int32_t node, bool *stays)
+{
+	struct entries *entries = flist_dir(local->list, node)->entries;
+	const char *pruned = NULL;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		struct entry *entry = &entries->items[i];
+		const char *name = entry_name(entries, entry);
+		bool is_hole = entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN);
+
+		if (counts(local, node, entry, stays))
+			stays[node] = true;
+		else if (entry_is_dir(entry) && strcmp(name, ".") != 0 && (!is_hole || (pruned && !strcmp(name, pruned)))) {
+			entry->flags |= ENTRY_DUPLICATE | ENTRY_PRUNED;
+			pruned = name;
+		}
+	}
+}
+
+static bool is_pruned(struct local *local, int32_t node, const bool *gone)
+{
+	const struct flist_dir *dir = flist_dir(local->list, node);
+
+	if (!node)
+		return false;
+	return gone[dir->parent] || flist_dir(local->list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
+}
+
+void local_prune(struct local *local)
+{
+	uint32_t nodes = flist_dir_count(local->list);
+	bool *stays = xcalloc(nodes, sizeof *stays), *gone = xcalloc(nodes, sizeof *gone);
+	size_t kept = 0;
+
+	/* What is below a directory comes behind it. */
+	for (size_t i = local->order.count; i-- > 0;)
+		prune_entries(local, local->order.items[i], stays);
+	for (size_t i = 0; i < local->order.count; i++) {
+		int32_t node = local->order.items[i];
+
+		gone[node] = is_pruned(local, node, gone);
+		if (!gone[node])
+			local->order.items[kept++] = node;
+	}
+	local->order.count = kept;
+	free(stays);
+	free(gone);
+}
