@@ -25,28 +25,29 @@ static void drop_component(struct strbuf *path)
 	}
 }
 
-/* "." components stay: "/./" divides a path for --relative, "/." at the end asks for a directory's content. */
+/* "." components stay: "/./" divides a path for --relative, "/." at the end asks for a directory's content. So does "..". */
 static char *make_relative(const char *word)
 {
 	struct strbuf path = STRBUF_INIT;
-	bool slash = false;
+	bool is_directory = false;
 
 	while (*word) {
 		size_t length = strcspn(word, "/");
+		bool is_parent = length == 2 && !memcmp(word, "..", 2);
 
-		slash = word[length] == '/';
-		if (length == 2 && !memcmp(word, "..", 2)) {
+		is_directory = is_parent || word[length] == '/';
+		if (is_parent) {
 			drop_component(&path);
 		} else if (length) {
 			if (path.length)
 				strbuf_add_char(&path, '/');
 			strbuf_add(&path, word, length);
 		}
-		word += length + slash;
+		word += length + (word[length] == '/');
 	}
 	if (!path.length)
 		strbuf_add_char(&path, '.');
-	else if (slash)
+	else if (is_directory)
 		strbuf_add_char(&path, '/');
 	return strbuf_detach(&path);
 }

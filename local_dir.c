@@ -317,6 +317,14 @@ static void compare_with_alternates(struct local *local, const struct entries *l
 	decide_with_alternate(&local->rules, list, &dir->entry, &nothing, local->alternates->kind, &found, decision);
 }
 
+/* --ignore-existing where something else stands: nothing that is to be below it can be there, which is said of each. */
+static void fail_below(struct local_dir *parent, struct local_dir *dir, const char *name)
+{
+	dir->fd = fs_open_at(parent->fd, name, O_PATH, 0);
+	dir->skipped = dir->fd < 0;
+	dir->may_delete = false;
+}
+
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
 			  struct entries *entries)
 {
@@ -336,6 +344,8 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(local, dir, &decision);
 		dir->skipped = true;
+		if (decision.skip == SKIP_EXISTS)
+			fail_below(parent, dir, name);
 		return;
 	}
 	if (!dest.exists)

@@ -198,6 +198,10 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	case MSG_ERROR:
 		say(pull, kind_of(code), (const char *)payload, length);
 		break;
+	case MSG_IO_TIMEOUT:
+		if (pull->local->options->levels.info[INFO_MISC] > 1)
+			log_info("Setting --timeout=%d to match server", wire_message_int(payload));
+		break;
 	case MSG_IO_ERROR:
 		atomic_fetch_or(&pull->io_error, wire_message_int(payload) & 7);
 		break;

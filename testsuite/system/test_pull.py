@@ -16,7 +16,7 @@ import trees
 
 PROTOCOLS = test_matrix.PROTOCOLS
 # Lines that are ours on purpose: DEL is escaped, another member of a hard-link group comes first, what a connection tells at -vv.
-DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^Setting --timeout|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
+DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
 # Options that are not built yet, on the receiving side.
 REFUSED = ("-ay",)

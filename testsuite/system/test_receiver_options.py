@@ -193,3 +193,43 @@ def test_sources_that_have_arrived_are_removed(own, transport, protocol, word):
         if "H" not in options or word != "--remove-sent-files":
             assert ours.extra == stock.extra, ours.result.text
         assert trees.differences(stock.tree, ours.tree) == [], ours.result.text
+
+
+@pytest.mark.parametrize("transport", ["local", "shell"])
+@pytest.mark.parametrize("extra", ["", "--no-i-r", "-n"])
+def test_what_cannot_be_below_an_existing_file_is_told(own, transport, extra):
+    """As with stock, but for the item of the directory that could not be made, and the time that stock gives the file."""
+    build_own(own.source)
+    os.mkdir(f"{own.source}/dir/sub")
+    before = lambda target: trees.write(f"{target}/dir", b"a file")
+    stock, ours = (receiver.run(own, program, ["-ai", "--ignore-existing", *extra.split()], transport, before=before)
+                   for program in (harness.STOCK, harness.HUAI))
+    assert ours.result.code == stock.result.code == 23, ours.result.text
+    said = [line for line in receiver.lines_of(stock.result.stderr, harness.STOCK) if b"recv_generator" in line]
+    assert said == [line for line in receiver.lines_of(ours.result.stderr, harness.HUAI) if b"recv_generator" in line]
+    del stock.tree[b"dir"]["mtime"], ours.tree[b"dir"]["mtime"]
+    assert trees.differences(stock.tree, ours.tree) == []
+
+
+def test_timeout_of_a_server_is_told(place):
+    os.mkdir(f"{place}/s")
+    trees.write(f"{place}/s/file", b"x")
+    with harness.Daemon(harness.STOCK, f"use chroot = no\ntimeout = 40\n[m]\npath = {place}/s\n", place) as daemon:
+        for words, told in (([], True), (["--timeout=60"], True), (["--timeout=20"], False), (["--protocol=30"], False)):
+            for program in (harness.STOCK, harness.HUAI):
+                result = harness.run(program, "-rvvn", *words, daemon.url("m/"), f"{place}/d/")
+                assert result.code == 0 and (b"\nSetting --timeout=40 to match server\n" in result.stdout) == told, result.text
+
+
+def test_operand_that_ends_in_dots_means_the_contents_of_a_directory(own):
+    build_own(own.source)
+    os.mkdir(f"{own.source}/dir/sub")
+    config = f"use chroot = no\n[m]\npath = {own.source}\n"
+    for path in ("dir/sub/..", "dir/..", "dir/sub/../", "dir/sub/../..", ".."):
+        listed = []
+        for program in (harness.STOCK, harness.HUAI):
+            with harness.Daemon(program, config, own.place) as daemon:
+                result = harness.run(harness.STOCK, "-r", "--trust-sender", "--list-only", daemon.url(f"m/{path}"))
+                assert result.code == 0, result.text
+                listed.append(result.stdout)
+        assert listed[0] == listed[1]

@@ -69,6 +69,9 @@ static void test_path_words_become_relative_to_the_module(void **state)
 	check_word("mod/a/./b/", "a/./b/");
 	check_word("mod/sub/", "sub/");
 	check_word("mod/sub/.", "sub/.");
+	check_word("mod/sub/inner/..", "sub/");
+	check_word("mod/sub/..", ".");
+	check_word("..", ".");
 	check_word("mod/...", "...");
 	check_word("mod/..x/.y", "..x/.y");
 }
