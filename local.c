@@ -224,6 +224,8 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
+	if (run->local.service && !sends)
+		return serve_rules(options, &run->local.session, &setup);
 	rules = filter_new(&setup);
 	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
 	options_add_filters(options, rules, !is_sent);
@@ -239,7 +241,7 @@ static void say_header(struct run *run)
 	int level = options->levels.info[INFO_FLIST];
 
 	log_list_begin(!run->local.shows_receiver);
-	if (!level || options->quiet || (!options->recursive && !options->dirs))
+	if (!level || options->quiet || run->local.service || (!options->recursive && !options->dirs))
 		return;
 	if (run->local.session.inc_recurse)
 		log_msg(L_CLIENT, "%s incremental file list", run->local.shows_receiver ? "receiving" : "sending");
@@ -434,8 +436,10 @@ static void set_up(struct run *run)
 	local->session.protocol = PROTOCOL_MAX;
 	local->session.is_sender = true;
 	local->session.inc_recurse = is_incremental(options);
-	if (run->peer)
+	if (run->peer) {
 		local->session = *run->peer->session;
+		local->service = run->peer->service;
+	}
 	/* protocol/03 10.1 */
 	if (options->delete_when == DELETE_DEFAULT && local->session.protocol < 30)
 		run->options->delete_when = DELETE_BEFORE;
@@ -508,12 +512,15 @@ static void receive_list(struct run *run)
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local);
 	local->pull->charset = peer->charset;
-	filter_send(local->receiver_rules, session, true);
-	send_files_from(run);
+	if (!local->service) {
+		filter_send(local->receiver_rules, session, true);
+		send_files_from(run);
+	}
 	wire_flush(session->wire);
 	const struct flist_receive_setup setup = {
-		.ids = peer->ids, .charset = peer->charset, .rules = local->sender_rules,
-		.asked = run->options->files_from ? run->options->files_from_remote ? NULL : &run->names : peer->asked,
+		.ids = peer->ids, .charset = peer->charset, .rules = local->service ? NULL : local->sender_rules,
+		.asked = local->service || (run->options->files_from && run->options->files_from_remote) ? NULL
+			 : run->options->files_from ? &run->names : peer->asked,
 		.trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
 	};
 
@@ -522,7 +529,7 @@ static void receive_list(struct run *run)
 	flist_receive_first(run->receiver);
 	close_header(run);
 	/* After an empty list the session ends before there are two halves of a receiver. */
-	if (!flist_dir(local->list, 0)->entries->count)
+	if (!local->service && !flist_dir(local->list, 0)->entries->count)
 		return;
 	if (local->shows_receiver)
 		log_set_role("generator");
@@ -533,7 +540,7 @@ static void end_pull(struct run *run)
 {
 	struct pull *pull = run->local.pull;
 
-	if (pull && flist_dir(run->local.list, 0)->count)
+	if (pull && (run->local.service || flist_dir(run->local.list, 0)->count))
 		pull_finish(pull, &run->peer_stats);
 }
 
@@ -544,7 +551,8 @@ static void say_list_count(struct run *run)
 	uint64_t entries = run->local.loaded_entries;
 	FILE *out = stream_of(options, L_CLIENT);
 
-	if (options->levels.info[INFO_FLIST] < 2 || run->local.session.inc_recurse || (!options->recursive && !options->dirs))
+	if (options->levels.info[INFO_FLIST] < 2 || run->local.service || run->local.session.inc_recurse
+	    || (!options->recursive && !options->dirs))
 		return;
 	if (run->header_is_open && entries >= 100)
 		fputc('\n', out);
@@ -567,11 +575,15 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = count_first_entries(local);
 	}
 
-	if (!entries && local->pull)
+	if (!entries && local->pull && !local->service)
 		return;
 	local_choose_destination(local, destination, entries);
-	if (!entries)
+	if (!entries) {
+		if (local->pull)
+			pull_node_done(local->pull, 0);
+		end_pull(run);
 		return;
+	}
 	if (local->single_name)
 		local->deletes = false;
 	local_guard(local);
@@ -623,6 +635,8 @@ static void say_end(struct run *run, int code)
 	struct run_stats *stats = &run->local.stats;
 	int level = options->levels.info[INFO_STATS];
 
+	if (run->local.service)
+		return;
 	if (options->levels.debug[DEBUG_DELTASUM] && !run->peer)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
 	fill_statistics(run);
@@ -691,7 +705,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
-	struct log_sink old;
+	struct log_sink old = { NULL, NULL };
 	int code;
 
 	run->options = options;
@@ -699,8 +713,10 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->peer = peer;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
-	old = log_set_sink((struct log_sink){ emit, run });
-	exit_push_hook(log_broken_end, run);
+	if (!peer || !peer->service) {
+		old = log_set_sink((struct log_sink){ emit, run });
+		exit_push_hook(log_broken_end, run);
+	}
 	log_set_role(peer && !peer->is_ourselves ? "Receiver" : "sender");
 	allow_descriptors();
 	fs_temp_install();
@@ -736,7 +752,8 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		code = code ? code : snapshot_code;
 	}
 	clean_up(run);
-	log_set_sink(old);
+	if (old.emit)
+		log_set_sink(old);
 	free(run);
 	return code;
 }

@@ -6,6 +6,7 @@
 #include "attrs/snapshot.h"
 #include "options.h"
 #include "ui/stats.h"
+#include "wire/wire.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */
 int local_main(struct options *options);
@@ -33,6 +34,13 @@ struct local_peer {
 	bool trusted;               /* --trust-sender */
 	bool munge_symlinks;        /* targets are stored in a form that leads nowhere */
 	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
+	const struct local_service *service; /* we are the server of the session; NULL: its client */
+};
+
+/* What belongs to the server of such a session: its client shows what is done here. */
+struct local_service {
+	wire_message_handler *message; /* what the client says of the session as such */
+	void *context;
 };
 
 /* The same with such sources: a pull. destination NULL: list them. Reads and writes up to the goodbye. */

@@ -231,6 +231,8 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		counts->literal += job->copied;
 		counts->matched += job->matched;
 	}
+	if (job->local->service && (!(flags & ITEM_TRANSFER) || job->local->dry_run))
+		serve_item(job->local, job->task->node, job->entry, flags, NULL);
 	if (!job->local->wants_items && !job->task->marks)
 		return;
 	struct event event = {
@@ -450,6 +452,14 @@ enum candidate local_leader_candidate(struct task *task, uint32_t index)
 	return job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY ? CANDIDATE_LEADS : CANDIDATE_NOT;
 }
 
+/* The list's own ".". */
+static const struct entry *dot_entry(const struct task *task)
+{
+	int32_t index = entries_find(task->entries, ".", true);
+
+	return index < 0 ? NULL : &task->entries->items[index];
+}
+
 void local_task_run(struct task *task)
 {
 	struct local *local = task->local;
@@ -460,6 +470,9 @@ void local_task_run(struct task *task)
 			return;
 		task->find_surplus = false;
 	}
+	if (task->tells_dir)
+		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
+	task->tells_dir = false;
 	local_seen_start(task);
 	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
 		local_process_entry(task, i, TURN_FIRST);

@@ -185,6 +185,8 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->devices += entry_is_device(job->entry);
 		created->specials += entry_is_special(job->entry);
 	}
+	if (job->local->service)
+		serve_item(job->local, job->node, job->entry, flags, target ? target : "");
 	report_item(job->local->report, job->node, job->entry, &event, target, 0);
 }
 
@@ -220,7 +222,7 @@ static void make_link(struct link_job *job)
 	struct local *local = job->local;
 	const struct entries *entries = flist_dir(local->list, job->node)->entries;
 	struct decide_dest dest = { .exists = false }, none = { .exists = false };
-	int leader_fd = local->dry_run ? -1 : open_leader_dir(local, job->group->path);
+	int leader_fd = local->top.fd < 0 ? -1 : open_leader_dir(local, job->group->path);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
 	uint32_t flags;

@@ -15,6 +15,7 @@
  *   local_report.c   what is printed                   local_list.c    listings
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
+ *   local_serve.c    what a server tells its client
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
@@ -136,6 +137,8 @@ struct task {
 	enum task_state state;        /* under the pool's lock */
 	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
 	uint64_t events_taken;        /* likewise: how many were in front of those */
+	uint32_t dir_flags;           /* the directory's item, which a service's worker tells before those of the files */
+	bool tells_dir;
 	uint64_t first_position;      /* of the directory's first entry in the whole list */
 	_Atomic uint64_t live_done;   /* progress of the file being copied now */
 	_Atomic uint64_t live_size;
@@ -174,6 +177,7 @@ struct local {
 	const struct options *options;
 	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
+	const struct local_service *service; /* the peer of `pull` is our client (local_serve.c); NULL: it is not */
 	struct session session;
 	struct decide_rules rules;
 	struct owner_maps *owner_maps; /* NULL: none */
@@ -448,6 +452,15 @@ bool report_names_directories(const struct local *local);
 struct owner_maps;
 struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules);
 void local_owner_maps_free(struct owner_maps *maps);
+/* --- local_serve.c: what the client of a service is told --- */
+
+/* What was done to an entry or, with entry NULL, to a directory. `link`: of which it was made one, "" if it was one before;
+ * NULL: none. Any thread. */
+void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link);
+/* Main thread, from protocol 29 on: */
+void serve_deletion(struct local *local, const char *path, bool is_dir);
+/* The rules that the client sends, if it does. */
+struct filter_list *serve_rules(const struct options *options, struct session *session, const struct filter_setup *setup);
 
 /* --- local_dest.c, local_guard.c, local_list.c --- */
 

@@ -94,6 +94,13 @@ void pull_request(struct file_job *job)
 	basis_close(&basis);
 }
 
+void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
+{
+	pthread_mutex_lock(&pull->out_lock);
+	request_write_attrs(pull->session, ndx, item);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
 /* What there is by now, not what there was, is what the second attempt begins with. */
 static void prepare_redo(struct file_job *job)
 {
@@ -348,6 +355,16 @@ int pull_io_error(struct pull *pull)
 
 /* --- the beginning and the end --- */
 
+static void init_recursive(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t kind;
+
+	pthread_mutexattr_init(&kind);
+	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(lock, &kind);
+	pthread_mutexattr_destroy(&kind);
+}
+
 struct pull *pull_new(struct local *local)
 {
 	struct pull *pull = xcalloc(1, sizeof *pull);
@@ -356,11 +373,12 @@ struct pull *pull_new(struct local *local)
 	pull->session = &local->session;
 	pull->asked_end = &pull->asked;
 	pull->lists = 1;
-	pthread_mutex_init(&pull->out_lock, NULL);
+	init_recursive(&pull->out_lock);
 	pthread_mutex_init(&pull->lock, NULL);
 	pthread_mutex_init(&pull->keep_lock, NULL);
 	pthread_cond_init(&pull->changed, NULL);
 	wire_set_message_handler(local->session.wire, pull_message, pull);
+	wire_set_output_lock(local->session.wire, &pull->out_lock);
 	return pull;
 }
 
@@ -405,6 +423,25 @@ static void await(struct pull *pull, const bool *fact)
 	pthread_mutex_unlock(&pull->lock);
 }
 
+/* The client of a service shows what has been deleted (protocol/01 10.4). */
+static void end_deletions(struct pull *pull)
+{
+	const struct local *local = pull->local;
+	const struct kind_counts *counts = &local->stats.deleted;
+
+	if (local->service && (local->deletes || local->options->force)) {
+		pull->session->deleted = (struct delete_stats){
+			.files = (int32_t)(counts->total - counts->dirs - counts->links - counts->devices - counts->specials),
+			.dirs = (int32_t)counts->dirs, .symlinks = (int32_t)counts->links,
+			.devices = (int32_t)counts->devices, .specials = (int32_t)counts->specials,
+		};
+		pthread_mutex_lock(&pull->out_lock);
+		delete_stats_write(pull->session);
+		pthread_mutex_unlock(&pull->out_lock);
+	}
+	write_done(pull);
+}
+
 void pull_finish(struct pull *pull, struct peer_stats *stats)
 {
 	int protocol = pull->session->protocol;
@@ -414,7 +451,7 @@ void pull_finish(struct pull *pull, struct peer_stats *stats)
 	if (protocol >= 29)
 		write_done(pull);               /* phase 2 */
 	if (protocol >= 31)
-		write_done(pull);               /* late deletions */
+		end_deletions(pull);
 	await(pull, protocol >= 31 ? &pull->goodbye_read : &pull->last_done);
 	pthread_join(pull->reader, NULL);
 	exit_remove_hook(keep_cut_off, pull);

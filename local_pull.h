@@ -14,6 +14,7 @@
 
 #include "delta/patch.h"
 #include "flist_receive.h"
+#include "local.h"
 #include "local_private.h"
 #include "wire/request.h"
 
@@ -43,6 +44,8 @@ void pull_order_items(struct events *events);
 void pull_phase_zero(struct pull *pull);
 /* All files of a node's directory have a final outcome. */
 void pull_node_done(struct pull *pull, int32_t node);
+/* Tell of a file without asking for its content. Any thread. */
+void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item);
 /* Now and then, by the main thread: let nothing lie in the buffer, keep the connection alive. */
 void pull_tick(struct pull *pull);
 void pull_flush(struct pull *pull);
@@ -78,7 +81,8 @@ struct pull {
 	struct charset *charset;        /* --iconv: of messages as well; NULL: none */
 	pthread_t reader;
 
-	pthread_mutex_t out_lock;       /* whoever writes; also the order of `asked` is that of the requests */
+	pthread_mutex_t out_lock;       /* whoever writes; also the order of `asked` is that of the requests; recursive, because
+	                                 * who ends the process needs it, too */
 	pthread_mutex_t lock;           /* the rest */
 	pthread_cond_t changed;
 	struct transfer *asked, **asked_end;

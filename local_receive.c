@@ -141,7 +141,8 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 
 	request_read_attrs(session, item);
-	if (item->flags & ITEM_TRANSFER) {
+	/* A dry run asks for nothing; as a server it tells of files as if it did. */
+	if (item->flags & ITEM_TRANSFER && !pull->local->dry_run) {
 		struct transfer *transfer = pull_take(pull, ndx);
 
 		if (!transfer)
@@ -191,6 +192,10 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 {
 	struct pull *pull = pull_void;
 
+	if (pull->local->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
+		pull->local->service->message(pull->local->service->context, code, payload, length);
+		return;
+	}
 	switch (code) {
 	case MSG_INFO:
 	case MSG_WARNING:

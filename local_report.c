@@ -31,7 +31,8 @@ struct held {
 
 struct report {
 	struct local *local;
-	struct item_lines lines;
+	struct item_lines lines;     /* of items */
+	struct item_lines deletions; /* of deletions, of which a service's client is told otherwise */
 	struct progress *progress;
 	VEC(struct held) held;
 	int64_t oldest_ms;
@@ -47,11 +48,19 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* An old client of a service does not know what is done without a transfer, and so is told line by line. */
+static const char *choose_service_format(const struct local *local)
+{
+	return local->session.protocol < 29 && local->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
+}
+
 bool report_wants_names(const struct local *local)
 {
 	const struct options *options = local->options;
 	struct item_lines lines;
 
+	if (local->service)
+		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local);
 	item_lines_init(&lines, options);
 	return lines.shown || lines.logged
 	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
@@ -74,8 +83,13 @@ struct report *report_new(struct local *local)
 	int mode = options->levels.info[INFO_PROGRESS];
 
 	report->local = local;
-	item_lines_init(&report->lines, options);
-	if (mode && !options->quiet && !options->dry_run)
+	item_lines_init(&report->deletions, options);
+	report->lines = report->deletions;
+	if (local->service) {
+		report->lines.shown = choose_service_format(local);
+		report->lines.shown_has_item = false;
+	}
+	if (mode && !options->quiet && !options->dry_run && !local->service)
 		report->progress = progress_new(mode, options->human_readable);
 	return report;
 }
@@ -241,6 +255,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
 
 	name_unchanged(report, node, entry, event, link);
+	if (report->local->service && event->flags & ITEM_TRANSFER)
+		return;
 	if (item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
@@ -289,5 +305,8 @@ void report_live(struct report *report, struct task *task)
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
-	item_lines_deletion(&report->lines, path, is_dir);
+	if (report->local->service && report->local->session.protocol >= 29)
+		serve_deletion(report->local, path, is_dir);
+	else
+		item_lines_deletion(&report->deletions, path, is_dir);
 }

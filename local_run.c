@@ -315,6 +315,17 @@ static void set_up_deletion(struct local *local, struct task *task)
 	}
 }
 
+/* The client of a service sees items as they are decided on: no directory may overtake one that waits for its deletions. */
+static void delete_now(struct local *local, struct task *task)
+{
+	local_find_surplus(task);
+	if (task->surplus.count)
+		local_delete_surplus(local, task);
+	entries_free(&task->surplus);
+	entries_init(&task->surplus);
+	task->find_surplus = false;
+}
+
 /* The directory of a loaded node and its files. Needs room for all slices, so big directories come one at a time. */
 static void finish_front(struct local *local, struct queue *queue);
 
@@ -331,6 +342,8 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	task->first_position = position;
 	task->is_first = true;
 	set_up_deletion(local, task);
+	if (local->service && task->find_surplus && !dir->skipped)
+		delete_now(local, task);
 	for (;;) {
 		first += slice;
 		task->is_last = first >= count;

@@ -51,18 +51,6 @@ static void refuse_command_line(const struct options *options, char *error, int 
 	exit_with(code);
 }
 
-static noreturn void run_server(struct options *options)
-{
-	log_set_role(options->sender ? "sender" : "Receiver");
-	char *lack = options->sender ? NULL : options_receiving_lack(options);
-
-	if (lack)
-		die(EXIT_UNSUPPORTED, "rsync: %s", lack);
-	if (!options->sender)
-		die(EXIT_UNSUPPORTED, "rsync: on remote machine: the receiving side is not built yet, only the sending one");
-	server_main(options);
-}
-
 static int run_remote(struct options *options, const struct remote *remote, const struct args *paths, bool we_send)
 {
 	return we_send ? client_push(options, remote, paths) : client_pull(options, remote, paths);
@@ -93,7 +81,7 @@ static int run(struct options *options)
 	if (options->daemon || options->config_check)
 		return daemon_main(options);
 	if (options->server)
-		run_server(options);
+		server_main(options);
 	return run_client(options);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A server's session: set-up, messages, the names and rules that the client sends, the end. */
+/* A server's session: set-up, messages, the role of the sender, the end. */
 #include "server.h"
 
 #include <errno.h>
@@ -24,6 +24,7 @@ static enum message_code code_of(enum log_kind kind)
 {
 	switch (kind) {
 	case L_INFO:
+	case L_CLIENT:
 		return MSG_INFO;
 	case L_WARNING:
 		return MSG_WARNING;
@@ -39,9 +40,9 @@ static bool goes_through_stream(const struct server *server, enum log_kind kind)
 {
 	if (server->finished || server->stream_broken || !wire_mux_out(server->session.wire))
 		return false;
-	if (kind == L_INFO)
+	if (kind == L_INFO || kind == L_CLIENT)
 		return !server->options->quiet;
-	return kind != L_LOG && kind != L_CLIENT && server->session.log_through_stream;
+	return kind != L_LOG && server->session.log_through_stream;
 }
 
 static void emit(void *context, enum log_kind kind, const char *text, size_t length)
@@ -49,7 +50,7 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 	struct server *server = context;
 	bool streamed = goes_through_stream(server, kind);
 
-	if (server->module || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
+	if ((server->module && kind != L_CLIENT) || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
 		server->below.emit(server->below.context, kind, text, length);
 	if (streamed)
 		wire_send_message(server->session.wire, code_of(kind), text, length);
@@ -100,9 +101,14 @@ static void say_goodbye(void *context, int code)
 		return;
 	if (server->session.protocol >= 31)
 		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
+	/* Nobody else needs it any more. */
+	wire_claim_output(wire);
 	wire_flush(wire);
 	if (server->session.protocol >= 31 && server->session.log_through_stream)
 		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+	else if (!server->session.is_sender)
+		/* A client that goes on sending into a closed connection hears of nothing else. */
+		wire_drain(wire, REFUSAL_GRACE_SECONDS);
 	server->finished = true;
 }
 
@@ -111,8 +117,10 @@ static void follow_exit(struct server *server, const uint8_t *payload, size_t le
 {
 	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
 
-	if (length == 4)
+	if (length == 4 && server->session.is_sender)
 		wire_send_message(server->session.wire, MSG_ERROR_EXIT, "", 0);
+	else if (length == 4)
+		wire_send_message_int(server->session.wire, MSG_ERROR_EXIT, code);
 	wire_flush(server->session.wire);
 	server->finished = true;
 	if (!server->module)
@@ -120,9 +128,9 @@ static void follow_exit(struct server *server, const uint8_t *payload, size_t le
 	exit_with(code ? code : EXIT_STREAMIO);
 }
 
-static void handle_message(void *context, enum message_code code, const uint8_t *payload, size_t length)
+void server_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length)
 {
-	struct server *server = context;
+	struct server *server = server_void;
 
 	if (code == MSG_ERROR_EXIT)
 		follow_exit(server, payload, length);
@@ -159,10 +167,12 @@ static void set_limits(struct server *server)
 static void set_up(struct server *server)
 {
 	struct session *session = &server->session;
+	const char *names = server->options->files_from;
+	bool sends_names = !server->options->sender && names && strcmp(names, "-") != 0;
 	struct setup_request request;
 
 	session->is_server = true;
-	session->is_sender = true;
+	session->is_sender = server->options->sender;
 	options_setup_request(server->options, &request);
 	/* A session that will be refused must get so far that it can be told. */
 	request.always_checksum &= !server->startup_error;
@@ -174,9 +184,13 @@ static void set_up(struct server *server)
 	set_log(server);
 	exit_push_hook(say_goodbye, server);
 	setup_server(session, &request);
-	wire_set_message_handler(session->wire, handle_message, server);
+	if (sends_names && session->protocol < 31)
+		server_send_names(server);
+	wire_set_message_handler(session->wire, server_message, server);
 	setup_start_mux(session, server->options->remove_source_files);
 	set_limits(server);
+	if (sends_names && session->protocol >= 31)
+		server_send_names(server);
 }
 
 /* What cannot be done for this client, after the set-up so that it can be told. */
@@ -244,15 +258,14 @@ static struct flist *make_list(struct server *server, struct filter_list *user)
 	return list;
 }
 
-static noreturn void finish(struct server *server, const struct flist *list)
+noreturn void server_finish(struct server *server, int code, uint64_t total_size)
 {
 	const struct wire *wire = server->session.wire;
-	int code = session_exit_code(&server->session);
 
 	server->finished = true;
 	if (server->module && server->module->log_end)
 		server->module->log_end(server->module->log_context, wire_bytes_written(wire), wire_bytes_read(wire),
-					flist_totals(list)->size, code);
+					total_size, code);
 	if (!server->module)
 		exit_set_quiet(true);
 	exit_with(code);
@@ -299,7 +312,7 @@ static void send_list(struct server *server, struct flist *list)
 		.chmod = module ? module->outgoing_chmod : NULL,
 		.charset = module ? module->charset : server->options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
-		.message = handle_message,
+		.message = server_message,
 		.item = module && module->log_transfer ? log_item : NULL,
 		.context = server,
 	};
@@ -307,7 +320,7 @@ static void send_list(struct server *server, struct flist *list)
 	sender_run(&host, list);
 }
 
-noreturn void server_run(struct server *server)
+static noreturn void server_send(struct server *server)
 {
 	const struct options *options = server->options;
 	struct flist *list = NULL;
@@ -321,13 +334,6 @@ noreturn void server_run(struct server *server)
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
 
-	log_set_role("sender");
-	check_checksum_choice(server);
-	server->names_fd = -1;
-	open_names_file(server);
-	set_up(server);
-	if (server->startup_error)
-		refuse(server);
 	struct filter_list *user = filter_new(&setup);
 
 	list = make_list(server, user);
@@ -335,7 +341,23 @@ noreturn void server_run(struct server *server)
 	check_role(server);
 	send_list(server, list);
 	filter_free(user);
-	finish(server, list);
+	server_finish(server, session_exit_code(&server->session), flist_totals(list)->size);
+}
+
+noreturn void server_run(struct server *server)
+{
+	log_set_role(server->options->sender ? "sender" : "Receiver");
+	check_checksum_choice(server);
+	server->names_fd = -1;
+	open_names_file(server);
+	if (!server->options->sender)
+		server_check_receiving(server);
+	set_up(server);
+	if (server->startup_error)
+		refuse(server);
+	if (server->options->sender)
+		server_send(server);
+	server_receive(server);
 }
 
 /* --- over a remote shell --- */

@@ -48,7 +48,7 @@ struct server {
 	bool startup_error_is_bare;      /* no "rsync: " in front of it */
 	int startup_code;
 
-	/* private to server.c */
+	/* private to server.c and server_receive.c */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
 	bool stream_broken;              /* the peer cannot be told anything any more */
@@ -61,6 +61,19 @@ noreturn void server_main(struct options *options);
 /* From the version exchange (remote shell) or the argument list (daemon) on: set-up, multiplexing, filter list, role.
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
+
+/* --- between server.c and server_receive.c --- */
+
+/* The names that the client wants to have of a file that lies here; the file is closed. */
+void server_send_names(struct server *server);
+/* What this build cannot do for a client that sends becomes a startup_error, unless there is one already. */
+void server_check_receiving(struct server *server);
+/* The role of the receiver, after the set-up. */
+noreturn void server_receive(struct server *server);
+/* The peer's messages about the session as such; context: the server. */
+void server_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length);
+/* The session has come to its end. */
+noreturn void server_finish(struct server *server, int code, uint64_t total_size);
 
 /* What the errors seen so far make of a run that otherwise succeeded (protocol/01 10.9). */
 int session_exit_code(const struct session *session);

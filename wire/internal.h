@@ -40,6 +40,7 @@ struct wire {
 	size_t frame_left;
 	bool mux_in;
 	atomic_bool in_closed; /* end of file or error seen */
+	atomic_bool exit_heard; /* an ERROR_EXIT has come */
 	int in_error;   /* errno of a failed read, 0: end of file */
 	wire_message_handler *handler;
 	void *handler_context;
@@ -118,8 +119,6 @@ static inline bool wire_is_reader(const struct wire *wire)
 
 /* The reading thread, about to wait: send what can be sent at once, if nobody else is at it. */
 void wire_offer_output(struct wire *wire);
-/* The reading thread wants to flush: get the lock, at most for a second. */
-bool wire_claim_output(struct wire *wire);
 /* Another thread than the reading one: until that has come to the end of the input, or `end`. */
 void wire_await_close(const struct wire *wire, int64_t end);
 /* poll.c: is a keep-alive due? */

@@ -112,6 +112,8 @@ static void deliver(struct wire *wire, int code, uint8_t *payload, size_t length
 {
 	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
 		return;
+	if (code == MSG_ERROR_EXIT)
+		wire->exit_heard = true;
 	if (length == 4 && find_rule(code)->receive != TEXT && find_rule(code)->receive != NAME)
 		bound_number(code, payload);
 	if (wire->handler)

@@ -62,6 +62,6 @@ bool wire_claim_output(struct wire *wire)
 
 void wire_await_close(const struct wire *wire, int64_t end)
 {
-	while (!wire->in_closed && monotonic_now() < end)
+	while (!wire->in_closed && !wire->exit_heard && monotonic_now() < end)
 		poll(NULL, 0, AWAIT_MS);
 }

@@ -113,13 +113,6 @@ def test_errors_of_a_server(words, code, line, role, place):
     assert_fails(huai(*words.split(" "), cwd=place), code, line.encode(), role)
 
 
-def test_a_receiving_server_is_refused(place):
-    result = huai("--server", "-re.iLsfxCIvu", ".", place)
-    assert result.code == 4, result.text
-    assert b"the receiving side is not built yet" in result.stderr, result.text
-    assert os.listdir(place) == []
-
-
 def test_no_operand_is_answered_with_the_usage():
     result = huai()
     assert result.code == 1 and result.stdout == b"" and b"\nUsage: rsync-huai " in result.stderr, result.text

@@ -288,24 +288,25 @@ def site(workspace):
     os.mkdir(top)
     result = Site(top)
     os.mkdir(os.path.join(top, "stock"))
-    with harness.Daemon(harness.STOCK, result.config(), os.path.join(top, "stock")) as result.daemon:
+    with harness.Daemon(harness.STOCK, result.config(), os.path.join(top, "stock")) as daemon:
+        result.daemons = {harness.STOCK: daemon}
         yield result
 
 
-def destination(site, case, transport, work):
-    """The remote operand, and the --rsync-path if it is another than stock's."""
+def destination(site, case, transport, work, server):
+    """The remote operand, and the --rsync-path if it is another than the server."""
     if case.target.startswith("::"):
-        return site.daemon.url(case.target[2:]), harness.STOCK
+        return site.daemons[server].url(case.target[2:]), server
     if case.target.startswith("!"):
         return f"host:{work}/dest", case.target[1:]
     if transport == "shell":
-        return f"host:{work}/{case.target}", harness.STOCK
-    return site.daemon.url(f"up/{os.path.relpath(work, site.top)}/{case.target}"), harness.STOCK
+        return f"host:{work}/{case.target}", server
+    return site.daemons[server].url(f"up/{os.path.relpath(work, site.top)}/{case.target}"), server
 
 
-def command(site, case, transport, protocol, theirs, program, work):
+def command(site, case, transport, protocol, theirs, program, work, server):
     """theirs: the older protocol is the server's, not the client's."""
-    operand, remote_program = destination(site, case, transport, work)
+    operand, remote_program = destination(site, case, transport, work, server)
     lists = site.lists if transport == "shell" else "/lists"
     values = {"mirror": site.mirror, "lists": site.lists, "remote_lists": lists, "own": os.path.join(work, "own")}
     words = [program]
@@ -321,7 +322,7 @@ def command(site, case, transport, protocol, theirs, program, work):
     return words + [source.format(**values) for source in case.sources] + [operand]
 
 
-def push(site, place, case, transport, protocol, theirs, program, name):
+def push(site, place, case, transport, protocol, theirs, program, name, server=harness.STOCK):
     """Run one client; the place has the same name for both. What it did, and what it left on either side."""
     work = os.path.join(place, "work")
     since = time.time_ns() - 20_000_000  # file times come from a clock that ticks more slowly
@@ -333,7 +334,7 @@ def push(site, place, case, transport, protocol, theirs, program, name):
     if "../basis" in case.options:
         os.symlink(site.same, os.path.join(work, "basis")) if "-T" not in case.options else os.mkdir(os.path.join(work, "basis"))
         os.symlink(site.old, os.path.join(work, "other"))
-    words = command(site, case, transport, protocol, theirs, program, work)
+    words = command(site, case, transport, protocol, theirs, program, work, server)
     result = harness.run(*words, cwd=work, environment={"RSYNC_PASSWORD": "wrong", "USER": "joe"})
     tree = trees.describe(work, since_ns=since)
     if case.xattrs:

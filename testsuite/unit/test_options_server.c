@@ -407,6 +407,7 @@ static void test_a_receiving_server_has_what_a_pull_has(void **state)
 	static const struct { const char *words, *lacks; } lines[] = {
 		{ "-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S", NULL },
 		{ "-re.iLsfxCIvu --progress --trust-sender --read-batch=x", NULL },
+		{ "-re.iLsfxCIvu --log-file=x", "--log-file" },
 		{ "-re.iLsfxCIvu --filter=-_x", "--filter" },
 	};
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The role of the receiver at a server: the names it may have to send, and the engine that keeps its destination. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "lib/strbuf.h"
+#include "local.h"
+#include "server.h"
+
+#define NAMES_LIMIT (1u << 30)
+
+void server_check_receiving(struct server *server)
+{
+	char *lack = server->startup_error ? NULL : options_receiving_lack(server->options);
+
+	if (!lack)
+		return;
+	server->startup_error = lack;
+	server->startup_code = EXIT_UNSUPPORTED;
+}
+
+/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (protocol/01 9.7). */
+void server_send_names(struct server *server)
+{
+	struct wire *wire = server->session.wire;
+	struct strbuf names = STRBUF_INIT;
+
+	if (server->names_fd >= 0 && fs_read_all(server->names_fd, NAMES_LIMIT, &names) < 0)
+		log_errno(L_ERROR_XFER, errno, "read error on files-from file %s", server->options->files_from);
+	for (size_t at = 0; at < names.length;) {
+		const char *name = strbuf_text(&names) + at;
+		size_t length = server->options->from0 ? strlen(name) : strcspn(name, "\r\n");
+
+		if (length)
+			wire_write(wire, name, length);
+		if (length)
+			wire_write_byte(wire, 0);
+		at += length + 1;
+	}
+	wire_write_byte(wire, 0);
+	strbuf_free(&names);
+	if (server->names_fd >= 0)
+		close(server->names_fd);
+}
+
+static struct charset *make_charset(const struct options *options)
+{
+	struct charset *charset = options->iconv ? charset_new(options->iconv) : NULL;
+
+	if (options->iconv && !charset)
+		die(EXIT_UNSUPPORTED, "iconv_open(\"%s\", \"UTF-8\") failed", options->iconv);
+	return charset;
+}
+
+noreturn void server_receive(struct server *server)
+{
+	struct options *options = server->options;
+	const struct args *operands = &options->operands;
+	const struct local_service service = { .message = server_message, .context = server };
+	const struct local_peer peer = {
+		.session = &server->session, .ids = server->ids, .charset = make_charset(options),
+		.munge_symlinks = options->munge_links, .service = &service,
+	};
+
+	if (operands->count > 1)
+		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
+	server_finish(server, local_pull_main(options, &peer, operands->count ? operands->items[0] : "."), 0);
+}
