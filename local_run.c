@@ -10,6 +10,7 @@
 #include "fs/chmod.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
+#include "local_install.h"
 #include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
@@ -225,7 +226,7 @@ void local_stop_check(struct local *local)
 	if (report_progress(local->report))
 		progress_break_line(report_progress(local->report));
 	/* The workers look at the flag now and then; they may have a file to keep. */
-	if (stop == STOP_SIGNAL && local->options->partial)
+	if (stop == STOP_SIGNAL && local_keeps_partial(local->options))
 		nanosleep(&moment, NULL);
 	pool_close_gate(local->pool);
 	exit_with(codes[stop]);
