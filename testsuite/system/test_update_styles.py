@@ -241,13 +241,14 @@ def prepare(site, place, job):
     job.before(place)
 
 
-def command(site, place, job, program, protocol, pulled, shm):
-    words = [program, *job.options.format(shm=shm, place=place).split()]
-    if not pulled:
-        return words + [job.source, "dest"]
-    shell = os.path.join(site, "remote-shell")
-    source = os.path.join(place, job.source)
-    return words + [f"--protocol={protocol}", "-e", shell, f"--rsync-path={harness.STOCK}", f"host:{source}", "dest"]
+def command(site, place, job, program, protocol, way, shm):
+    options = job.options.format(shm=shm, place=place).split()
+    if way == "local":
+        return [program, *options, job.source, "dest"]
+    through = [f"--protocol={protocol}", "-e", os.path.join(site, "remote-shell")]
+    if way == "pull":
+        return [program, *options, *through, f"--rsync-path={harness.STOCK}", f"host:{place}/{job.source}", "dest"]
+    return [harness.STOCK, *options, *through, f"--rsync-path={program}", job.source, f"host:{place}/dest"]
 
 
 def what_is_there(place, shm, began):
@@ -264,14 +265,14 @@ def lines(text, *hidden):
     return sorted(line for line in text.split(b"\n") if not VOLATILE.match(line))
 
 
-def do(site, place, job, protocol, pulled, program):
+def do(site, place, job, protocol, way, program):
     shm = tempfile.mkdtemp(prefix="huai-styles-", dir="/dev/shm")
     began = 1_780_000_000_000_000_000
     prepare(site, place, job)
     outcome = []
     try:
         for _ in range(1 + job.twice):
-            result = harness.run(*command(site, place, job, program, protocol, pulled, shm), cwd=place,
+            result = harness.run(*command(site, place, job, program, protocol, way, shm), cwd=place,
                                  environment=job.environment)
             hidden = ((place, "PLACE"), (shm, "SHM"))
             outcome.append((result.code, lines(result.stdout, *hidden), lines(result.stderr, *hidden)))
@@ -280,9 +281,9 @@ def do(site, place, job, protocol, pulled, program):
         shutil.rmtree(shm, ignore_errors=True)
 
 
-def compare(site, place, job, protocol, pulled):
-    expected, tree = do(site, os.path.join(place, "stock"), job, protocol, pulled, harness.STOCK)
-    got, our_tree = do(site, os.path.join(place, "ours"), job, protocol, pulled, harness.HUAI)
+def compare(site, place, job, protocol, way):
+    expected, tree = do(site, os.path.join(place, "stock"), job, protocol, way, harness.STOCK)
+    got, our_tree = do(site, os.path.join(place, "ours"), job, protocol, way, harness.HUAI)
     problems = trees.differences(tree, our_tree)
     for number, (theirs, ours) in enumerate(zip(expected, got)):
         for what, left, right in zip(("exit code", "stdout", "stderr"), theirs, ours):
@@ -306,9 +307,11 @@ def marks(job, protocol):
 def parameters():
     for job in JOBS:
         if job.local:
-            yield pytest.param(job, 0, False, id=f"{job.name}-local", marks=marks(job, 32))
+            yield pytest.param(job, 0, "local", id=f"{job.name}-local", marks=marks(job, 32))
         for protocol in job.protocols if job.pulled else ():
-            yield pytest.param(job, protocol, True, id=f"{job.name}-{protocol}", marks=marks(job, protocol))
+            yield pytest.param(job, protocol, "pull", id=f"{job.name}-pull-{protocol}", marks=marks(job, protocol))
+        for protocol in job.protocols[:1] if job.pulled else ():
+            yield pytest.param(job, protocol, "push", id=f"{job.name}-push-{protocol}")
 
 
 @pytest.fixture(scope="module")
@@ -320,8 +323,8 @@ def comparisons(request, site):
     executor.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("job, protocol, pulled", parameters())
-def test_as_stock_does_it(request, comparisons, job, protocol, pulled):
+@pytest.mark.parametrize("job, protocol, way", parameters())
+def test_as_stock_does_it(request, comparisons, job, protocol, way):
     difference = comparisons[request.node.callspec.id].result()
     if difference:
         pytest.fail(difference, pytrace=False)
