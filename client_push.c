@@ -54,20 +54,22 @@ static void note_signal(int number)
 
 static void catch_signals(void)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM };
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM };
 	struct sigaction action = { .sa_handler = note_signal };
 
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaction(numbers[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGVTALRM, SIG_IGN);
 }
 
 static void look_for_signal(void *push_void)
 {
 	(void)push_void;
 	if (caught_signal)
-		exit_with(EXIT_SIGNAL);
+		exit_with(caught_signal == SIGUSR1 ? EXIT_SIGNAL1 : EXIT_SIGNAL);
 }
 
 /* --- messages --- */

@@ -56,8 +56,10 @@ static void check_local_sources(const struct options *options)
 		const char *operand = options->operands.items[i];
 
 		refuse_empty(operand);
-		if (!is_local(operand))
-			die(EXIT_SYNTAX, "Unexpected remote arg: %s", operand);
+		if (is_local(operand))
+			continue;
+		log_set_role("sender");
+		die(EXIT_SYNTAX, "Unexpected remote arg: %s", operand);
 	}
 }
 

@@ -102,6 +102,16 @@ static void log_broken_end(void *run_void, int code)
 
 /* --- signals --- */
 
+/* Those that end a run. */
+static void fill_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+}
+
 /* The threads are interrupted nowhere; this one hears the signal and tells them. */
 static void *await_signal(void *run_void)
 {
@@ -110,16 +120,13 @@ static void *await_signal(void *run_void)
 	sigset_t set;
 	int number;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	fill_signals(&set);
 	sigwait(&set, &number);
-	atomic_store(&run->local.stop, STOP_SIGNAL);
+	atomic_store(&run->local.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
 	/* The main thread ends the process within moments, unless it waits for something that does not come. */
 	nanosleep(&patience, NULL);
 	fs_temp_remove_all();
-	_exit(EXIT_SIGNAL);
+	_exit(number == SIGUSR1 ? EXIT_SIGNAL1 : EXIT_SIGNAL);
 }
 
 static void handle_signals(struct run *run)
@@ -128,10 +135,9 @@ static void handle_signals(struct run *run)
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGVTALRM, SIG_IGN);
+	fill_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	run->has_signal_thread = pthread_create(&run->signal_thread, NULL, await_signal, run) == 0;
 }

@@ -203,6 +203,14 @@ void pool_take_last_events(struct pool *pool, struct task *task, struct events *
 	pthread_mutex_unlock(&pool->lock);
 }
 
+/* An event makes the main thread work on the task's entries: not while a worker does. */
+static bool is_for_later(const struct task *task, const struct event *event)
+{
+	bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
+
+	return event->kind == EVENT_AWAITED || (is_work && state_of(task) == TASK_RUNNING);
+}
+
 void pool_take_events(struct pool *pool, struct task *task, struct events *events)
 {
 	struct events rest = { VEC_INIT };
@@ -210,7 +218,7 @@ void pool_take_events(struct pool *pool, struct task *task, struct events *event
 
 	pthread_mutex_lock(&pool->lock);
 	*events = task->events;
-	while (count < events->list.count && events->list.items[count].kind != EVENT_AWAITED)
+	while (count < events->list.count && !is_for_later(task, &events->list.items[count]))
 		count++;
 	for (size_t i = count; i < events->list.count; i++)
 		vec_push(&rest.list, events->list.items[i]);

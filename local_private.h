@@ -169,7 +169,7 @@ struct link_group {
 
 struct delayed_delete { char *path; bool is_dir; };
 
-enum { STOP_NONE, STOP_SIGNAL, STOP_WRITE, STOP_REFUSED };
+enum { STOP_NONE, STOP_SIGNAL, STOP_SIGNAL1, STOP_WRITE, STOP_REFUSED };
 
 struct seen;
 
@@ -242,7 +242,7 @@ bool pool_has_run(struct pool *pool, struct task *task);
 /* One more, one fewer reason why a task is not done although its worker is. Any thread. */
 void pool_hold(struct pool *pool, struct task *task);
 void pool_release(struct pool *pool, struct task *task);
-/* Take the events that are there, up to the first that is awaited; at the end all of them. */
+/* Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them. */
 void pool_take_events(struct pool *pool, struct task *task, struct events *events);
 void pool_take_last_events(struct pool *pool, struct task *task, struct events *events);
 void pool_add_event(struct pool *pool, struct task *task, const struct event *event);

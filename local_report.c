@@ -118,9 +118,11 @@ static void set_totals(struct report *report)
 	progress_totals(report->progress, totals->size, local->loaded_entries, flist_is_complete(local->list));
 }
 
-/* The first that is shown of a file. */
-static uint64_t first_update(uint64_t size)
+/* The first that is shown of a file: a receiver has not got anything yet. */
+static uint64_t first_update(const struct report *report, uint64_t size)
 {
+	if (report->local->shows_receiver)
+		return 0;
 	return size < FIRST_UPDATE ? size : FIRST_UPDATE;
 }
 
@@ -133,7 +135,7 @@ static void show_held(struct report *report, struct held *held)
 		if (!held->announced)
 			progress_file_start(report->progress, held->size);
 		if (!held->announced && held->size)
-			progress_update(report->progress, first_update(held->size));
+			progress_update(report->progress, first_update(report, held->size));
 		progress_file_end(report->progress, held->size, held->position);
 	}
 	if (held->log_line)
@@ -277,6 +279,7 @@ void report_live(struct report *report, struct task *task)
 {
 	uint32_t index = atomic_load(&task->live_index);
 	uint64_t done, least;
+	bool is_new;
 	struct event event = { .kind = EVENT_ITEM, .flags = atomic_load(&task->live_flags) };
 	const struct entry *entry;
 
@@ -284,7 +287,8 @@ void report_live(struct report *report, struct task *task)
 		return;
 	index--;
 	entry = &task->entries->items[index];
-	if (report->live_task != task || report->live_index != index) {
+	is_new = report->live_task != task || report->live_index != index;
+	if (is_new) {
 		report_drain(report);
 		report->live_task = task;
 		report->live_index = index;
@@ -298,8 +302,8 @@ void report_live(struct report *report, struct task *task)
 		set_totals(report);
 		progress_file_start(report->progress, atomic_load(&task->live_size));
 	}
-	done = atomic_load(&task->live_done);
-	least = first_update(atomic_load(&task->live_size));
+	least = first_update(report, atomic_load(&task->live_size));
+	done = is_new ? 0 : atomic_load(&task->live_done);
 	progress_update(report->progress, done < least ? least : done);
 }
 

@@ -215,7 +215,8 @@ void local_handle_events(struct local *local, struct task *task)
 void local_stop_check(struct local *local)
 {
 	static const int codes[] = {
-		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_WRITE] = EXIT_FILEIO, [STOP_REFUSED] = EXIT_FILESELECT,
+		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_SIGNAL1] = EXIT_SIGNAL1, [STOP_WRITE] = EXIT_FILEIO,
+		[STOP_REFUSED] = EXIT_FILESELECT,
 	};
 	const struct timespec moment = { 0, 400000000 };
 	int stop = atomic_load(&local->stop);
@@ -265,7 +266,7 @@ static void look_up(struct local *local, struct queue *queue)
 {
 	int stop = atomic_load(&local->stop);
 
-	if (stop == STOP_SIGNAL)
+	if (stop == STOP_SIGNAL || stop == STOP_SIGNAL1)
 		local_stop_check(local);
 	else if (stop != STOP_NONE)
 		end_after_failure(local, queue);
@@ -423,10 +424,10 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 
 	while ((state = pool_wait(local->pool, task, POLL_MS)) == TASK_QUEUED || state == TASK_RUNNING) {
 		look_up(local, queue);
-		if (report_progress(local->report)) {
-			local_handle_events(local, task);
-			report_live(local->report, task);
-		}
+		if (!local->wants_items)
+			continue;
+		local_handle_events(local, task);
+		report_live(local->report, task);
 	}
 	look_up(local, queue);
 	return state;

@@ -254,7 +254,7 @@ static const struct option_spec options[] = {
 	INT("zt", 0, set_compress_threads, WORKS, ACTS),
 	TEXT("skip-compress", 0, set_skip_compress, 0, REMOTE, ACTS, "SUFFIXES", "but hardly what ends in these"),
 	TEXT("block-size", 'B', set_block_size, 0, REMOTE, RECEIVES, "SIZE", "size of the blocks that are looked for"),
-	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "use no more bandwidth than this, in KiB a second"),
+	TEXT("bwlimit", 0, set_bwlimit, 0, REMOTE, ACTS, "RATE", "use no more bandwidth than this, in KiB a second"),
 	PLAIN("no-bwlimit", 0, clear_bwlimit, 0, WORKS, ACTS, NULL),
 	{ "timeout", 0, INT_ARG, set_timeout, 0, 0, WORKS, ACTS, "SECONDS", "end when nothing has come for so long" },
 	PLAIN("no-timeout", 0, clear_timeout, 0, WORKS, ACTS, NULL),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What people see of a client: standard output, standard error and exit code are those of stock, line for line."""
 import os
+import re
+import signal
+import subprocess
 
 import pytest
 
@@ -92,3 +95,46 @@ def test_surroundings_show_as_with_stock(site, options, environment):
     expected, got = (seen(site, program, [*options.split(), *cvs], "local", ["none"], environment)
                      for program, _ in printed.PROGRAMS)
     assert got == expected
+
+
+@pytest.mark.parametrize("way", ("local", "pull", "push"))
+@pytest.mark.parametrize("options", ["-a --progress", "-a --progress --no-i-r -hh", "-aq --progress", "-an --progress"])
+def test_progress_is_that_of_stock(site, options, way):
+    # How fast it goes decides on the width of two columns.
+    expected, got = (re.sub(rb" +RATE", b" RATE", seen(site, program, options.split(), way, ["none"]))
+                     for program, _ in printed.PROGRAMS)
+    report = printed.difference("progress", expected, got)
+    if report:
+        pytest.fail(report, pytrace=False)
+
+
+def begin_slowly(site, way, *options):
+    """A run that takes some seconds, and has got as far as its first name."""
+    process = subprocess.Popen([harness.HUAI, "-av", "--delete", "--bwlimit=40", "--outbuf=L", *options, *site.operands(way)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=harness.ENVIRONMENT, cwd=site.place)
+    lines = []
+    while b"a.txt\n" not in lines:
+        lines.append(process.stdout.readline())
+        assert lines[-1], (lines, process.stderr.read())
+    return process
+
+
+@pytest.mark.parametrize("way", ("local", "pull", "push"))
+@pytest.mark.parametrize("number, code, words", [
+    (signal.SIGUSR1, 19, b"received SIGUSR1 (code 19)"), (signal.SIGINT, 20, b"received SIGINT, SIGTERM, or SIGHUP (code 20)"),
+])
+def test_signals_end_a_run(site, way, number, code, words):
+    site.run(harness.STOCK, ["--version"], [], "none")
+    with begin_slowly(site, way) as process:
+        process.send_signal(number)
+        assert words in process.communicate(timeout=20)[1] and process.returncode == code
+    assert not [name for name in os.listdir(os.path.join(site.place, "dest")) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("number", (signal.SIGUSR2, signal.SIGVTALRM))
+def test_other_signals_do_not(site, number):
+    site.run(harness.STOCK, ["--version"], [], "none")
+    with begin_slowly(site, "pull", "--exclude=big", "--exclude=hard") as process:
+        process.send_signal(number)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
