@@ -2,8 +2,10 @@
 /* Lists that arrive: sub-lists, their numbers, and the hand-over from the reading thread to the working one. */
 #include "flist_receive.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "flist_receive_private.h"
 #include "lib/exit.h"
@@ -132,6 +134,25 @@ bool flist_next_is_known(struct flist *list)
 	struct flist_received *received = list->received;
 
 	pthread_mutex_lock(&received->lock);
+	bool known = has_next(list) || received->over;
+
+	pthread_mutex_unlock(&received->lock);
+	return known;
+}
+
+bool flist_await_next(struct flist *list, int ms)
+{
+	struct flist_received *received = list->received;
+	struct timespec until;
+	int result = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&received->lock);
+	while (!has_next(list) && !received->over && result != ETIMEDOUT)
+		result = pthread_cond_timedwait(&received->arrived, &received->lock, &until);
 	bool known = has_next(list) || received->over;
 
 	pthread_mutex_unlock(&received->lock);

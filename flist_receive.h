@@ -51,6 +51,8 @@ void flist_receive_next(struct flist_receiver *receiver, int32_t ndx);
 
 /* Working thread: would flist_load_next return at once? If not, what waits to be sent has to be sent first. */
 bool flist_next_is_known(struct flist *list);
+/* The same once it is, or after so many milliseconds. */
+bool flist_await_next(struct flist *list, int ms);
 
 /* The index that stands for an entry, or for a directory node itself (entry NULL), in requests. For nodes that have been handed
  * out. Incremental: a directory is requested by its node only. */

@@ -18,11 +18,28 @@ static bool is_component(const char *text, size_t length, const char *component)
 	return strlen(component) == length && !memcmp(text, component, length);
 }
 
+/* Most names are one more component of the directory that the list is of, and that has been cleaned. */
+static bool is_clean(const struct flist_receiver *receiver, const char *name, size_t length)
+{
+	const struct strbuf *parent = &receiver->node_path;
+	size_t prefix = parent->length ? parent->length + 1 : 0;
+
+	if (!prefix || length <= prefix || name[prefix - 1] != '/' || memcmp(name, parent->data, prefix - 1) != 0)
+		return false;
+	name += prefix;
+	length -= prefix;
+	return *name != '.' && !memchr(name, '/', length) && !memchr(name, '\0', length);
+}
+
 void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean)
 {
 	const char *at = name, *end = name + length;
 
 	strbuf_reset(clean);
+	if (is_clean(receiver, name, length)) {
+		strbuf_add(clean, name, length);
+		return;
+	}
 	if (memchr(name, '\0', length))
 		die(EXIT_PROTOCOL, "NUL byte inside a file-list name received: %s", name);
 	if (!length)
@@ -177,7 +194,7 @@ static bool is_below_asked(const struct asked_names *asked, char *path)
 
 	if (!asked->recursive && !asked->dirs)
 		return false;
-	if (asked->everything || (asked->top && !slash))
+	if (asked->top && !slash)
 		return true;
 	for (; slash; slash = strrchr(path, '/')) {
 		*slash = '\0';
@@ -193,6 +210,8 @@ enum asked asked_names_look_up(const struct asked_names *asked, const char *name
 {
 	char path[PATH_MAX];
 
+	if (asked->everything)
+		return ASKED_YES;
 	name += *name == '/';
 	if (!strcmp(name, "."))
 		return asked->top ? ASKED_YES : ASKED_PARENT;

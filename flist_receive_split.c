@@ -11,6 +11,8 @@
 #include "flist_receive_private.h"
 #include "lib/exit.h"
 
+enum { USUAL_COUNT = 64, USUAL_BYTES = 2048 }; /* of a sub-list and its names: most need no more, and it is cut when complete */
+
 static _Noreturn void die_misplaced(const struct flist_receiver *receiver, const char *path)
 {
 	die(receiver->session->inc_recurse ? EXIT_UNSUPPORTED : EXIT_PROTOCOL,
@@ -40,6 +42,8 @@ static uint32_t new_staged(struct flist_receiver *receiver, const char *path, si
 	};
 
 	entries_init(staged.entries);
+	if (receiver->session->inc_recurse)
+		entries_reserve(staged.entries, USUAL_COUNT, USUAL_BYTES);
 	strbuf_add(&receiver->staged_paths, path, length);
 	strbuf_add_char(&receiver->staged_paths, '\0');
 	vec_push(&receiver->staged, staged);

@@ -306,6 +306,17 @@ static void take(struct file_job *job)
 		note_item(job, false, false, 0);
 }
 
+/* Contents are copied here, or the sums of an old one have to be sent. */
+static bool takes_long(const struct file_job *job)
+{
+	const struct options *options = job->local->options;
+	bool may_have_basis = (job->dest.exists && S_ISREG(job->dest.st.mode)) || options->fuzzy || options->has_partial_dir
+			      || options->alt_dest_dirs.count;
+
+	return job->decision.action >= ACTION_LEAVE_OUT
+	       || (job->decision.action == ACTION_COPY && options->whole_file <= 0 && may_have_basis);
+}
+
 static void carry_out(struct file_job *job)
 {
 	bool done = true, touched = false;
@@ -317,6 +328,10 @@ static void carry_out(struct file_job *job)
 	if (job->local->dry_run) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
+		return;
+	}
+	if (job->task->is_brief && takes_long(job)) {
+		job->task->is_left = true;
 		return;
 	}
 	if (job->decision.action >= ACTION_LEAVE_OUT) {
@@ -473,10 +488,15 @@ void local_task_run(struct task *task)
 	if (task->tells_dir)
 		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
 	task->tells_dir = false;
-	local_seen_start(task);
-	for (uint32_t i = task->first; i < task->last && !atomic_load(&local->stop); i++)
-		local_process_entry(task, i, TURN_FIRST);
+	if (!task->started)
+		local_seen_start(task);
+	task->started = true;
+	for (; task->at < task->last && !atomic_load(&local->stop); task->at++) {
+		local_process_entry(task, task->at, TURN_FIRST);
+		if (task->is_left)
+			return;
+	}
 	local_alternates_leave(task);
 	if (local->pull)
-		pull_flush(local->pull);
+		pull_flush_requests(local->pull);
 }

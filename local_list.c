@@ -60,6 +60,6 @@ void local_list_run(struct local *local)
 		print_node(local, node);
 		if (local->pull)
 			pull_node_done(local->pull, node);
-		node = flist_load_next(local->list);
+		node = local->pull ? pull_next_list(local->pull) : flist_load_next(local->list);
 	}
 }

@@ -19,6 +19,7 @@ struct pool {
 	pthread_cond_t finished; /* a task has changed its state */
 	struct task *head, *tail;
 	bool closed;
+	int busy;                /* workers that have a task */
 	pthread_rwlock_t gate;   /* held for reading while an object may exist under a temp name */
 	int count;
 	pthread_t threads[THREADS_MAX];
@@ -47,9 +48,15 @@ static struct task *next_task(struct pool *pool)
 		if (!pool->head)
 			pool->tail = NULL;
 		task->state = TASK_RUNNING;
+		pool->busy++;
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return task;
+}
+
+static enum task_state state_after_run(const struct task *task)
+{
+	return task->surplus.count && task->find_surplus ? TASK_WAITS : TASK_DONE;
 }
 
 static void *work(void *pool_void)
@@ -60,7 +67,8 @@ static void *work(void *pool_void)
 	while ((task = next_task(pool))) {
 		local_task_run(task);
 		pthread_mutex_lock(&pool->lock);
-		task->state = task->surplus.count && task->find_surplus ? TASK_WAITS : TASK_DONE;
+		pool->busy--;
+		task->state = state_after_run(task);
 		pthread_cond_signal(&pool->finished);
 		pthread_mutex_unlock(&pool->lock);
 	}
@@ -120,6 +128,29 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent)
 		pool->tail = task;
 	pthread_cond_signal(&pool->work);
 	pthread_mutex_unlock(&pool->lock);
+}
+
+bool pool_run_here(struct pool *pool, struct task *task)
+{
+	pthread_mutex_lock(&pool->lock);
+	bool idle = !pool->head && !pool->busy;
+
+	if (idle)
+		task->state = TASK_RUNNING;
+	pthread_mutex_unlock(&pool->lock);
+	if (!idle || task->local->options->checksum)
+		return false;
+	task->is_brief = true;
+	local_task_run(task);
+	task->is_brief = false;
+	if (task->is_left) {
+		task->is_left = false;
+		return false;
+	}
+	pthread_mutex_lock(&pool->lock);
+	task->state = state_after_run(task);
+	pthread_mutex_unlock(&pool->lock);
+	return true;
 }
 
 /* A task whose worker has gone through it still runs as long as something is owed. */

@@ -124,6 +124,10 @@ struct task {
 	int32_t node;
 	struct entries *entries;
 	uint32_t first, last;         /* [first, last) */
+	uint32_t at;                  /* the first one that nobody has processed */
+	bool started;
+	bool is_brief;                /* the main thread goes through it: what takes long is left to a worker */
+	bool is_left;                 /* it has been */
 	bool is_first, is_last;       /* slice of the directory */
 	struct local_dir *dir;
 	VEC(struct task_source) sources;
@@ -234,6 +238,9 @@ struct pool;
 struct pool *pool_new(struct local *local, int threads);
 void pool_free(struct pool *pool);       /* waits for the workers */
 void pool_submit(struct pool *pool, struct task *task, bool urgent);
+/* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
+ * false: workers are busy, or something takes long, and the rest has to be submitted. */
+bool pool_run_here(struct pool *pool, struct task *task);
 /* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed (-1: forever). */
 enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
 enum task_state pool_state(struct pool *pool, struct task *task);
@@ -257,7 +264,7 @@ int pool_threads(const struct options *options, bool attrs_only);
 
 /* --- local_file.c (any thread that holds the task) --- */
 
-void local_task_run(struct task *task);                  /* a worker's whole work on a task */
+void local_task_run(struct task *task);                  /* a worker's whole work on a task, or the rest of it */
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
 enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };
 void local_process_entry(struct task *task, uint32_t index, enum turn turn);

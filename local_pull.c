@@ -7,12 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "delta/block_sums.h"
 #include "lib/exit.h"
 #include "local_install.h"
 
+/* Ends of lists travel together: every piece of output wakes the sender. It is ahead by more entries than these. */
+#define DONES_TOGETHER 16
+#define ENTRIES_TOGETHER 256
+#define LIST_MS 2 /* when no list has come for so long, the sender may be waiting for us */
+#define TICK_NS INT64_C(10000000)
 #define DIGEST_BUFFER (256 * 1024)
 
 /* --- requests --- */
@@ -60,6 +66,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	*pull->asked_end = transfer;
 	pull->asked_end = &transfer->next;
 	pthread_mutex_unlock(&pull->lock);
+	atomic_store(&pull->has_requests, true);
 	request_write_attrs(session, ndx, item);
 	sum_head_write(session, &head);
 	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
@@ -97,6 +104,7 @@ void pull_request(struct file_job *job)
 void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
 {
 	pthread_mutex_lock(&pull->out_lock);
+	atomic_store(&pull->has_requests, true);
 	request_write_attrs(pull->session, ndx, item);
 	pthread_mutex_unlock(&pull->out_lock);
 }
@@ -307,34 +315,77 @@ static void send_successes(struct pull *pull)
 
 /* --- lists and phases --- */
 
+/* Under out_lock. */
+static void flush(struct pull *pull)
+{
+	wire_flush(pull->session->wire);
+	atomic_store(&pull->has_requests, false);
+	pull->dones = pull->done_entries = 0;
+}
+
 static void write_done(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
 	send_successes(pull);
 	wire_write_ndx(pull->session->wire, NDX_DONE);
-	wire_flush(pull->session->wire);
+	flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
 void pull_node_done(struct pull *pull, int32_t node)
 {
-	if (pull->session->inc_recurse && flist_has_own_list(pull->local->list, node))
-		write_done(pull);
+	if (!pull->session->inc_recurse || !flist_has_own_list(pull->local->list, node))
+		return;
+	pthread_mutex_lock(&pull->out_lock);
+	send_successes(pull);
+	wire_write_ndx(pull->session->wire, NDX_DONE);
+	pull->done_entries += flist_dir(pull->local->list, node)->count;
+	if (++pull->dones >= DONES_TOGETHER || pull->done_entries >= ENTRIES_TOGETHER)
+		flush(pull);
+	pthread_mutex_unlock(&pull->out_lock);
 }
 
 void pull_flush(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
-	wire_flush(pull->session->wire);
+	flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
+}
+
+int32_t pull_next_list(struct pull *pull)
+{
+	struct flist *list = pull->local->list;
+
+	if (!flist_await_next(list, LIST_MS))
+		pull_flush(pull);
+	return flist_load_next(list);
+}
+
+void pull_flush_requests(struct pull *pull)
+{
+	if (atomic_load(&pull->has_requests))
+		pull_flush(pull);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 void pull_tick(struct pull *pull)
 {
+	int64_t now = now_ns();
+
+	if (now - pull->last_tick < TICK_NS)
+		return;
+	pull->last_tick = now;
 	pthread_mutex_lock(&pull->out_lock);
 	ask_again(pull);
 	send_successes(pull);
-	wire_flush(pull->session->wire);
+	flush(pull);
 	wire_keep_alive(pull->session->wire);
 	pthread_mutex_unlock(&pull->out_lock);
 }

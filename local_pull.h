@@ -42,13 +42,16 @@ bool pull_same_content(struct file_job *job);
 void pull_order_items(struct events *events);
 /* Everything has been asked for: without incremental recursion, the end of the first phase. */
 void pull_phase_zero(struct pull *pull);
-/* All files of a node's directory have a final outcome. */
+/* All files of a node's directory have a final outcome. The sender hears of that soon, when the buffer is flushed. */
 void pull_node_done(struct pull *pull, int32_t node);
 /* Tell of a file without asking for its content. Any thread. */
 void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item);
+/* As flist_load_next. */
+int32_t pull_next_list(struct pull *pull);
 /* Now and then, by the main thread: let nothing lie in the buffer, keep the connection alive. */
 void pull_tick(struct pull *pull);
 void pull_flush(struct pull *pull);
+void pull_flush_requests(struct pull *pull); /* if there are any: ends of lists may wait */
 /* The sender is to remove what it has: it is in place here. `new`: since now; older words for the option ask for that. Any
  * thread; NULL pull: nothing. */
 void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new);
@@ -91,6 +94,9 @@ struct pull {
 	bool reading;                   /* the reading thread has taken the connection over */
 	int32_t lists;                  /* lists that have arrived, the first included */
 	bool phase_zero_done;           /* main thread: said so */
+	int64_t last_tick;              /* main thread */
+	atomic_bool has_requests;       /* in the output buffer */
+	uint32_t dones, done_entries;   /* ends of lists in the output buffer, and what they end; under out_lock */
 	int32_t echoes;                 /* DONEs of the sender so far */
 	bool lists_complete;
 	uint64_t list_bytes;            /* of all lists */

@@ -35,7 +35,7 @@ struct task *local_task_new(struct local *local, int32_t node, struct local_dir 
 	task->local = local;
 	task->node = node;
 	task->entries = flist_dir(local->list, node)->entries;
-	task->first = first;
+	task->first = task->at = first;
 	task->last = last;
 	task->dir = dir;
 	task->state = TASK_DONE;
@@ -296,6 +296,9 @@ static void submit(struct local *local, struct queue *queue, struct task *task)
 		task->last = task->first;
 		task->find_surplus = false;
 	}
+	/* Requests have the order of the list, so there is one worker. */
+	if (local->pull && !local->attrs_only && pool_run_here(local->pool, task))
+		return;
 	pool_submit(local->pool, task, false);
 }
 
@@ -422,6 +425,8 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 {
 	enum task_state state;
 
+	if (local->pull)
+		pull_flush_requests(local->pull);
 	while ((state = pool_wait(local->pool, task, POLL_MS)) == TASK_QUEUED || state == TASK_RUNNING) {
 		look_up(local, queue);
 		if (!local->wants_items)
@@ -435,6 +440,8 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 
 void local_await_task(struct local *local, struct task *task)
 {
+	if (local->pull)
+		pull_flush_requests(local->pull);
 	while (local->pull && pool_wait(local->pool, task, POLL_MS) == TASK_RUNNING) {
 		local_stop_check(local);
 		pull_tick(local->pull);
@@ -504,7 +511,7 @@ static int32_t next_node(struct local *local, size_t *place)
 	else if (local->preloaded >= 0)
 		node = local->preloaded;
 	else
-		node = flist_load_next(local->list);
+		node = local->pull ? pull_next_list(local->pull) : flist_load_next(local->list);
 	if (node == local->preloaded)
 		local->preloaded = -1;
 	if (node >= 0)
@@ -517,8 +524,6 @@ static void await_list(struct local *local, struct queue *queue)
 {
 	while (local->pull && !flist_next_is_known(local->list) && queue->count)
 		finish_front(local, queue);
-	if (local->pull)
-		pull_flush(local->pull);
 }
 
 static void walk(struct local *local)

@@ -142,7 +142,7 @@ struct image *local_snapshot_of_list(struct local *local)
 		return NULL;
 	}
 	walk.image = image_new();
-	for (int32_t node = 0; node >= 0; node = flist_load_next(local->list)) {
+	for (int32_t node = 0; node >= 0; node = pull_next_list(local->pull)) {
 		local_stop_check(local);
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
 		take_node(&walk, node);

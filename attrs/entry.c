@@ -13,6 +13,14 @@ void entries_init(struct entries *list)
 	memset(list, 0, sizeof *list);
 }
 
+void entries_reserve(struct entries *list, uint32_t count, uint32_t name_bytes)
+{
+	list->items = xrealloc_array(list->items, count, sizeof *list->items);
+	list->capacity = count;
+	list->pool = xrealloc_array(list->pool, name_bytes, 1);
+	list->pool_capacity = name_bytes;
+}
+
 void entries_free(struct entries *list)
 {
 	if (list->snapshot) {

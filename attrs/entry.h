@@ -73,6 +73,7 @@ struct entries {
 
 void entries_init(struct entries *list);
 void entries_free(struct entries *list);
+void entries_reserve(struct entries *list, uint32_t count, uint32_t name_bytes); /* of an empty list: room for so much */
 void entries_clear(struct entries *list); /* count 0, keeps memory */
 
 /* Append a zeroed entry with a copy of the name; the pointer is valid until the next append. EXIT_MALLOC past 4 GiB pools. */
