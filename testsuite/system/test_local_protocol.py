@@ -64,5 +64,5 @@ def test_blocks_are_looked_for_only_where_asked(place):
 
 def test_what_a_pull_cannot_do_is_refused(place):
     local_jobs.make_trees(place)
-    result = harness.run(harness.HUAI, "-a", "--no-W", f"--attr-snapshot={place}/file", "--attr-refresh=dirs", f"{place}/src/", f"{place}/dst/")
+    result = harness.run(harness.HUAI, "-a", "--no-W", f"--attr-snapshot={place}/file", "--attr-refresh=dirs", f"{place}/src/")
     assert result.code == 4 and b"--no-W and --attr-refresh together are not supported" in result.stderr, result.text
