@@ -202,7 +202,7 @@ static bool is_unchanged(const struct decide_rules *rules, const struct entry *e
 	if (entry->size != dest->st.size)
 		return false;
 	if (options->checksum)
-		return probe->same_content(probe->context);
+		return dest->is_device ? !entry->size : probe->same_content(probe->context);
 	if (options->size_only)
 		return !rules->check_content || probe->same_content(probe->context);
 	if (options->ignore_times || !mtimes_agree(rules, entry, dest))
@@ -215,7 +215,7 @@ static bool is_newer_there(int window, const struct entry *entry, const struct d
 {
 	int64_t ahead;
 
-	if (!dest->exists || !S_ISREG(dest->st.mode))
+	if (!dest->exists || dest->is_device || !S_ISREG(dest->st.mode))
 		return false;
 	if (!checked_sub(entry->mtime, dest->st.mtime, &ahead))
 		return entry->mtime < dest->st.mtime;

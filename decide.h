@@ -45,6 +45,7 @@ struct decide_probe {
 /* The destination's attributes as they matter to a decision; exists false: nothing there. */
 struct decide_dest {
 	bool exists;
+	bool is_device;      /* --write-devices: one that is taken for a regular file, as st says */
 	struct fs_stat st;
 };
 

@@ -78,6 +78,7 @@ static void open_base(struct flist *list, struct flist_base *base)
 	base->source.shown_prefix = base->shown;
 	base->source.only_attrs = options->only_send_attrs;
 	base->source.open_noatime = options->open_noatime;
+	base->source.copies_devices = options->copy_devices;
 	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
 		base->open_error = errno;
 		base->source.attr_root.fd = -1;
@@ -141,6 +142,7 @@ static void set_scan_options(struct flist *list)
 	scan->hard_links = options->hard_links > 0;
 	scan->atimes = options->atimes > 0;
 	scan->copy_links = options->copy_links;
+	scan->copy_devices = options->copy_devices;
 	scan->copy_dirlinks = options->copy_dirlinks;
 	scan->copy_unsafe_links = options->copy_unsafe_links;
 	scan->one_file_system = options->one_file_system;

@@ -423,7 +423,11 @@ static void compute_digest(struct flist_sender *sender, const struct outgoing *o
 		strbuf_free(&path);
 		if (fd < 0)
 			return;
-		while ((got = read(fd, buffer, DIGEST_BUFFER)) > 0) {
+		/* A device may have no end. */
+		uint64_t left = source->copies_devices ? size : UINT64_MAX;
+
+		while (left && (got = read(fd, buffer, left < DIGEST_BUFFER ? left : DIGEST_BUFFER)) > 0) {
+			left -= (uint64_t)got;
 			file_digest_update(sender->digest, buffer, (size_t)got);
 			wire_keep_alive(sender->session->wire);
 		}

@@ -16,7 +16,9 @@ static void open_old_file(const struct file_job *job, struct basis *basis)
 	struct fs_stat st;
 
 	basis->fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
-	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
+	if (basis->fd >= 0 && job->dest.is_device)
+		basis->size = job->dest.st.size;
+	else if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
 		basis->size = st.size;
 	else
 		basis_close(basis);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "fs/file.h"
 #include "local_alternate.h"
 #include "local_backup.h"
 #include "local_partial.h"
@@ -70,12 +71,33 @@ const char *task_name(const struct task *task, const struct entry *entry)
 
 /* --- what is there --- */
 
+/* --write-devices: a device that a file is to be written into. Only block devices have an end. */
+static void take_for_file(struct file_job *job)
+{
+	struct fs_stat *st = &job->dest.st;
+	bool is_block = S_ISBLK(st->mode);
+
+	if (!is_block && !S_ISCHR(st->mode))
+		return;
+	job->dest.is_device = true;
+	st->mode = S_IFREG | (st->mode & 07777);
+	st->size = 0;
+	int fd = is_block ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
+
+	if (fd >= 0) {
+		st->size = fs_device_size(fd);
+		close(fd);
+	}
+}
+
 static bool look_at_destination(struct file_job *job)
 {
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
 	job->dest.exists = fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0;
+	if (job->dest.exists && job->local->options->write_devices && entry_is_regular(job->entry))
+		take_for_file(job);
 	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
 	if (job->dest.exists || errno == ENOENT)
 		return true;

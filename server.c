@@ -201,8 +201,6 @@ static void check_role(const struct server *server)
 	if (server->module && server->module->read_only && options->remove_source_files)
 		die(EXIT_SYNTAX, "ERROR: --remove-%s-files cannot be used with a read-only module",
 		    options->remove_sent_files ? "sent" : "source");
-	if (options->copy_devices)
-		die(EXIT_UNSUPPORTED, "rsync: --copy-devices is not supported by this build");
 }
 
 static int open_names(const struct server *server)
@@ -253,6 +251,7 @@ static struct flist *make_list(struct server *server, struct filter_list *user)
 	if (module) {
 		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
 		module->source->open_noatime |= module->open_noatime;
+		module->source->copies_devices = server->options->copy_devices;
 		server->options->ignore_errors |= module->ignore_errors;
 	}
 	return list;

@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attrs/hint.h"
 #include "attrs/source_private.h"
 #include "fs/access.h"
 #include "fs/dir.h"
+#include "fs/file.h"
 #include "lib/log.h"
 #include "wire/session.h"
 
@@ -305,6 +307,46 @@ static struct entry *add_entry(struct scan *scan, const char *name, size_t name_
 	return scan->list->count == before ? entry : NULL;
 }
 
+/* Open for reading, without marking the access if asked for and allowed. */
+static int open_content(const struct attr_source *source, const char *path, bool follow)
+{
+	const struct fs_root *root = attr_source_real_root(source);
+	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
+
+	if (source->open_noatime) {
+		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
+		if (fd >= 0 || errno != EPERM)
+			return fd;
+	}
+	return open_function(root, path, O_RDONLY, 0);
+}
+
+static bool is_device(const struct fs_stat *st)
+{
+	return S_ISCHR(st->mode) || S_ISBLK(st->mode);
+}
+
+/* --copy-devices: a device is a file of what can be read from it. Only block devices have an end. */
+static void take_for_file(struct scan *scan, struct fs_stat *st)
+{
+	struct timespec now;
+
+	if (!scan->options->copy_devices || !is_device(st) || scan->source->kind != ATTRS_LIVE)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	st->mtime = now.tv_sec;
+	st->mtime_nsec = (uint32_t)now.tv_nsec;
+	st->size = 0;
+	if (S_ISBLK(st->mode)) {
+		int fd = open_content(scan->source, strbuf_text(&scan->path), true);
+
+		st->size = fd < 0 ? 0 : fs_device_size(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	st->mode = S_IFREG | (st->mode & 07777);
+}
+
 /* Mount points under -x: false if the directory is left out altogether. */
 static bool admit_mount_point(struct scan *scan, const struct fs_stat *st, uint16_t *flags)
 {
@@ -350,6 +392,7 @@ static void scan_name(struct scan *scan, const struct fs_dirent *name)
 		return;
 	if (!is_readable(scan, name->name, &st) || !admit_mount_point(scan, &st, &flags))
 		return;
+	take_for_file(scan, &st);
 	struct entry *entry = add_entry(scan, name->name, name->name_length, &st);
 
 	if (entry)
@@ -503,6 +546,8 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 
 	if (result == SCAN_OK && source->kind == ATTRS_ATTR_TREE && S_ISREG(st.mode))
 		result = read_attr_file(&scan, name, true, &st);
+	if (result == SCAN_OK)
+		take_for_file(&scan, &st);
 	if (result == SCAN_OK && is_readable(&scan, name, &st) && !add_entry(&scan, name, strlen(name), &st))
 		result = SCAN_ERROR;
 	int error = errno;
@@ -510,20 +555,6 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 	scan_free(&scan);
 	errno = error;
 	return result;
-}
-
-/* Open for reading, without marking the access if asked for and allowed. */
-static int open_content(const struct attr_source *source, const char *path, bool follow)
-{
-	const struct fs_root *root = attr_source_real_root(source);
-	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
-
-	if (source->open_noatime) {
-		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
-		if (fd >= 0 || errno != EPERM)
-			return fd;
-	}
-	return open_function(root, path, O_RDONLY, 0);
 }
 
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
@@ -537,7 +568,7 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 			source->missing++;
 		return -1;
 	}
-	if (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode)) {
+	if (fs_stat_at_fd(fd, &st) < 0 || !(S_ISREG(st.mode) || (source->copies_devices && is_device(&st)))) {
 		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
 		close(fd);
 		errno = error;
@@ -545,7 +576,7 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 	}
 	if (source->kind != ATTRS_LIVE && (st.size != entry->size || st.mtime != entry->mtime))
 		source->stale++;
-	*size = st.size;
+	*size = S_ISREG(st.mode) ? st.size : fs_device_size(fd);
 	return fd;
 }
 

@@ -110,6 +110,14 @@ int fs_preallocate(int fd, uint64_t size)
 	return 0;
 }
 
+uint64_t fs_device_size(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	lseek(fd, 0, SEEK_SET);
+	return end > 0 ? (uint64_t)end : 0;
+}
+
 bool fs_is_dir(const struct fs_root *root, const char *path)
 {
 	struct fs_stat st;

@@ -233,3 +233,53 @@ def test_operand_that_ends_in_dots_means_the_contents_of_a_directory(own):
                 assert result.code == 0, result.text
                 listed.append(result.stdout)
         assert listed[0] == listed[1]
+
+
+needs_root = pytest.mark.skipif(not trees.IS_ROOT, reason="needs root")
+DEVICE_JOBS = [
+    "-ai --write-devices", "-ai --write-devices -n", "-ai --write-devices -c", "-ai --write-devices --no-W", "-aiu --write-devices",
+    "-ri --write-devices", "-ai --write-devices --no-write-devices", "-ai --copy-devices", "-ai --copy-devices -n",
+    "-aic --copy-devices", "-ai --copy-devices --write-devices",
+]
+
+
+def make_with_devices(source):
+    for name, content in (("null", b"5000" * 1250), ("zero", b"small"), ("new", b"n"), ("empty", b"")):
+        trees.write(f"{source}/{name}", content)
+    for name, minor in (("device", 3), ("full", 7)):
+        os.mknod(f"{source}/{name}", 0o020640, os.makedev(1, minor))
+        trees.finish(f"{source}/{name}", mtime_ns=1_600_000_000_000_000_000)
+    os.mknod(f"{source}/none", 0o020600, os.makedev(250, 77))
+    trees.set_directory_times(source)
+
+
+def with_devices(target):
+    for name, minor in (("null", 3), ("zero", 5), ("empty", 3)):
+        os.mknod(f"{target}/{name}", 0o020666, os.makedev(1, minor))
+        trees.finish(f"{target}/{name}", mtime_ns=1_600_000_000_000_000_000)
+    trees.write(f"{target}/device", b"a file")
+
+
+@needs_root
+@pytest.mark.parametrize("transport, protocol", [("local", 32), ("shell", 29), ("shell", 32)])
+def test_devices_are_read_and_written(place, transport, protocol):
+    with receiver.Site(place, make_with_devices) as site:
+        for options in DEVICE_JOBS:
+            receiver.assert_same(site, options, transport, protocol, before=with_devices)
+
+
+@needs_root
+def test_our_server_copies_devices_where_it_may(place):
+    with receiver.Site(place, make_with_devices) as site:
+        words = ["-aic", "--copy-devices", "-e", site.shell]
+        results = []
+        for server in (harness.STOCK, harness.HUAI):
+            shutil.rmtree(f"{place}/d", ignore_errors=True)
+            results.append(harness.run(harness.STOCK, *words, f"--rsync-path={server}", f"h:{site.source}/", f"{place}/d/"))
+            assert os.lstat(f"{place}/d/full").st_size == 0
+        assert [result.code for result in results] == [23, 23] and results[0].stdout == results[1].stdout, results[1].text
+        for refuse, code in (("", 4), ("refuse options = !copy-devices\n", 23)):
+            with harness.Daemon(harness.HUAI, f"uid = root\ngid = root\nuse chroot = no\n[m]\npath = {site.source}\n{refuse}",
+                                place) as daemon:
+                result = harness.run(harness.STOCK, "-a", "--copy-devices", daemon.url("m/"), f"{place}/e/")
+                assert result.code == code and os.path.exists(f"{place}/e/full") == (code == 23), result.text

@@ -385,7 +385,7 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 		"--log-file=x", "--log-file-format=x", "--fake-super", "--copy-as=root", "--confine-root=/x",
 		"--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
-		"--old-dirs", "--munge-links",
+		"--old-dirs",
 	};
 
 	(void)state;
