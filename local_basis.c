@@ -2,10 +2,12 @@
 /* What the blocks of a file's new content may come from: chosen when it is asked for, found again when it comes. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_fuzzy.h"
 #include "local_partial.h"
 #include "wire/request.h"
 
@@ -47,6 +49,16 @@ static void open_alternate(const struct file_job *job, int number, struct basis 
 		basis_close(basis);
 }
 
+static void open_fuzzy(const struct file_job *job, struct basis *basis)
+{
+	basis->type = (uint8_t)(BASIS_FUZZY + job->fuzzy_place);
+	basis->fd = job_open_fuzzy(job, &basis->size);
+	if (basis->fd < 0 || !basis->size)
+		basis_close(basis);
+	else
+		basis->xname = xstrdup(job->fuzzy);
+}
+
 /* What has come before is as good as the file that it will replace, or better. */
 static bool open_partial(const struct file_job *job, struct basis *basis)
 {
@@ -77,6 +89,8 @@ void job_choose_basis(const struct file_job *job, struct basis *basis)
 		(job->backed_up && options->inplace && !job->is_redo ? open_backup : open_old_file)(job, basis);
 	else if (job->decision.alternate)
 		open_alternate(job, job->decision.alternate - 1, basis);
+	else if (job->fuzzy)
+		open_fuzzy(job, basis);
 }
 
 void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis)
@@ -90,6 +104,8 @@ void job_find_basis(const struct file_job *job, uint8_t type, const char *xname,
 		open_partial(job, basis);
 	else if (job->decision.alternate && type == job->decision.alternate - 1)
 		open_alternate(job, type, basis);
+	else if (job->fuzzy && type == BASIS_FUZZY + job->fuzzy_place && !strcmp(xname, job->fuzzy))
+		open_fuzzy(job, basis);
 }
 
 void basis_close(struct basis *basis)

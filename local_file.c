@@ -13,6 +13,7 @@
 #include "fs/file.h"
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_fuzzy.h"
 #include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
@@ -324,8 +325,11 @@ static void take(struct file_job *job)
 		done = is_regular ? job_copy(job) : job_make(job);
 		job->copied = 0; /* not from the source */
 	}
-	if (done)
-		note_item(job, false, false, 0);
+	if (!done)
+		return;
+	note_item(job, false, false, 0);
+	if (is_regular || job->decision.action == ACTION_MAKE)
+		pull_note_success(job->local->pull, job->task->node, job->entry, job->decision.action == ACTION_MAKE);
 }
 
 /* Contents are copied here, or the sums of an old one have to be sent. */
@@ -339,6 +343,11 @@ static bool takes_long(const struct file_job *job)
 	       || (job->decision.action == ACTION_COPY && options->whole_file <= 0 && may_have_basis);
 }
 
+static bool is_file(const struct decide_dest *dest)
+{
+	return dest->exists && S_ISREG(dest->st.mode);
+}
+
 static void carry_out(struct file_job *job)
 {
 	bool done = true, touched = false;
@@ -347,13 +356,15 @@ static void carry_out(struct file_job *job)
 		task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
 		return;
 	}
+	if (job->task->is_brief && takes_long(job)) {
+		job->task->is_left = true;
+		return;
+	}
+	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->dest))
+		job_find_fuzzy(job);
 	if (job->local->dry_run) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
-		return;
-	}
-	if (job->task->is_brief && takes_long(job)) {
-		job->task->is_left = true;
 		return;
 	}
 	if (job->decision.action >= ACTION_LEAVE_OUT) {
@@ -470,6 +481,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	if (look_at_destination(&job))
 		perform(&job);
 	local_seen_file(&job);
+	free(job.fuzzy);
 }
 
 enum candidate local_leader_candidate(struct task *task, uint32_t index)
@@ -519,6 +531,7 @@ void local_task_run(struct task *task)
 			return;
 	}
 	local_alternates_leave(task);
+	local_fuzzy_leave(task);
 	if (local->pull)
 		pull_flush_requests(local->pull);
 }

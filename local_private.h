@@ -17,6 +17,7 @@
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
  *   local_serve.c    what a server tells its client
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
+ *   local_fuzzy.c    files that resemble one another (local_fuzzy.h)
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
@@ -131,6 +132,7 @@ struct task {
 	bool is_first, is_last;       /* slice of the directory */
 	struct local_dir *dir;
 	VEC(struct task_source) sources;
+	struct fuzzy_dirs *fuzzy;     /* --fuzzy: what there is to choose from; NULL: not read */
 	int *alternates;              /* descriptors of the directory in the alternate destinations; NULL: not opened */
 	uint8_t *marks;               /* MARK_* of each entry from `first` on; NULL: all plain */
 	bool find_surplus;
@@ -300,6 +302,8 @@ struct file_job {
 	struct decide_dest dest;
 	struct decision decision;
 	struct looked_at looked_at; /* for the probes of decide.h */
+	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */
+	int fuzzy_place;           /* where that is: 0 the destination directory, 1 + n that of an alternate destination */
 	uint64_t copied, matched;
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
 	int digest_length;

@@ -89,6 +89,7 @@ void pull_request(struct file_job *job)
 	job_choose_basis(job, &basis);
 	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
 	transfer->job = *job;
+	job->fuzzy = NULL;
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = local->options;
 	if (local->wants_items)
@@ -216,6 +217,7 @@ void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
 		job_received(&transfer->job);
 	else
 		job_refused(&transfer->job);
+	free(transfer->job.fuzzy);
 	free(transfer);
 	pool_release(pull->local->pool, task);
 }

@@ -83,9 +83,9 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 	const struct local *local = transfer->job.local;
 	int count = local->alternates ? local->alternates->count : 0;
 
-	if (item->basis >= BASIS_FUZZY)
+	if (item->basis >= BASIS_FUZZY && !local->options->fuzzy)
 		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", transfer->job.name);
-	if (item->basis < BASIS_FILE && item->basis >= count)
+	if (item->basis > BASIS_FUZZY + count || (item->basis < BASIS_FILE && item->basis >= count))
 		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
 }
 

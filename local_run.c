@@ -10,6 +10,7 @@
 #include "fs/chmod.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
+#include "local_fuzzy.h"
 #include "local_install.h"
 #include "local_partial.h"
 #include "local_pull.h"
@@ -53,6 +54,7 @@ void local_task_free(struct task *task)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
 	local_alternates_leave(task);
+	local_fuzzy_leave(task);
 	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);

@@ -219,9 +219,9 @@ static const struct option_spec options[] = {
 	TEXT("compare-dest", 0, add_alt_dest, 0, WORKS, RECEIVES, "DIR", "leave out what is the same in DIR"),
 	TEXT("copy-dest", 0, add_alt_dest, 1, WORKS, RECEIVES, "DIR", "... and copy it from there"),
 	TEXT("link-dest", 0, add_alt_dest, 2, WORKS, RECEIVES, "DIR", "... and link to it"),
-	COUNT("fuzzy", 'y', fuzzy, PUSH, RECEIVES, "look for a similar file to start from"),
-	NUMBER("no-fuzzy", 0, fuzzy, 0, PUSH, RECEIVES, NULL),
-	NUMBER("no-y", 0, fuzzy, 0, PUSH, RECEIVES, NULL),
+	COUNT("fuzzy", 'y', fuzzy, WORKS, RECEIVES, "look for a similar file to start from"),
+	NUMBER("no-fuzzy", 0, fuzzy, 0, WORKS, RECEIVES, NULL),
+	NUMBER("no-y", 0, fuzzy, 0, WORKS, RECEIVES, NULL),
 	ON("mkpath", 0, mkpath, WORKS, RECEIVES, "make the missing directories of the destination's path"),
 	OFF("no-mkpath", 0, mkpath, WORKS, RECEIVES),
 

@@ -221,3 +221,18 @@ def groups(workspace):
 def test_hard_links_of_alternates(groups, kind, options, transport, protocol):
     receiver.assert_same(groups, [*options.split(), f"--{kind}-dest=../old"], transport, protocol,
                          after=lambda: inodes(groups.place, ("old",)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sources_that_alternates_have_are_removed_as_by_stock(place, kind):
+    left = []
+    for program in harness.STOCK, harness.HUAI:
+        top = os.path.join(place, os.path.basename(program))
+        os.mkdir(top)
+        with receiver.Site(top, make_source) as site:
+            make_alternates(top)
+            result = receiver.run(site, program, ["-a", "--remove-source-files", f"--{kind}-dest=../old"], "shell",
+                                  before=fill_destination).result
+        assert result.code == 0, result.text
+        left.append(sorted(trees.describe(site.source)))
+    assert left[0] == left[1]

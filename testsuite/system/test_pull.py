@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """rsync-huai and stock rsync pull the same from stock servers: result tree, exit code and output agree.
 
-The jobs are those of test_matrix.py that this build has the options for; what it refuses is refused with exit code 4.
+The jobs are those of test_matrix.py.
 """
 import concurrent.futures
 import os
@@ -18,8 +18,6 @@ PROTOCOLS = test_matrix.PROTOCOLS
 # Lines that are ours on purpose: DEL is escaped, another member of a hard-link group comes first, what a connection tells at -vv.
 DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
-# Options that are not built yet, on the receiving side.
-REFUSED = ("-ay",)
 LEFT_OUT = {
     "digest-none": "both refuse it, and each says so from its own end",
     "ignore-existing": "stock goes on below a file that stands where a directory should be",
@@ -29,13 +27,9 @@ LEFT_OUT = {
 }
 
 
-def is_refused(case):
-    return any(word in REFUSED for word in case.options.split())
-
-
 def jobs():
     for number, case in enumerate(test_matrix.CASES):
-        if case.name in LEFT_OUT or is_refused(case):
+        if case.name in LEFT_OUT:
             continue
         for turn, served in enumerate(("plain", "shell")):
             if served not in case.served:
@@ -94,15 +88,6 @@ def test_pull_is_the_same_as_stock_makes_it(request, pulls, case, served, protoc
     difference = pulls[request.node.callspec.id].result()
     if difference:
         pytest.fail(difference, pytrace=False)
-
-
-@pytest.mark.parametrize("case", [case for case in test_matrix.CASES if is_refused(case)], ids=lambda case: case.name)
-def test_what_cannot_be_received_is_refused(site, place, case):
-    words = test_matrix.command(site, case, "plain", 32, site.stock, harness.STOCK)
-    words[0] = harness.HUAI
-    result = harness.run(*words, cwd=place)
-    assert result.code == 4 and b"not supported by this build" in result.stderr, result.text
-    assert os.listdir(place) == []
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

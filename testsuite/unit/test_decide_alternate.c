@@ -48,7 +48,9 @@ static int set_up(void **state)
 	scene->entry->mode = S_IFREG | 0644;
 	scene->entry->size = 100;
 	scene->entry->mtime = 1000;
-	scene->found.dest = (struct decide_dest){ true, { .mode = S_IFREG | 0644, .size = 100, .mtime = 1000, .nlink = 1 } };
+	scene->found.dest = (struct decide_dest){
+		.exists = true, .st = { .mode = S_IFREG | 0644, .size = 100, .mtime = 1000, .nlink = 1 },
+	};
 	*state = scene;
 	return 0;
 }

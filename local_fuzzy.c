@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The search for a file that resembles one that is not there. */
+#include "local_fuzzy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/dir.h"
+#include "local_alternate.h"
+#include "name_distance.h"
+
+/* The regular files of a directory that have content, in the order of a list. */
+struct fuzzy_dirs {
+	int count;
+	struct entries names[]; /* of the destination, then of each alternate one */
+};
+
+/* --- what there is --- */
+
+static void add_file(struct entries *names, int dir_fd, const struct fs_dirent *name)
+{
+	struct entry *entry;
+	struct fs_stat st;
+
+	if (fs_lstat_at(dir_fd, name->name, &st) < 0 || !S_ISREG(st.mode) || !st.size)
+		return;
+	entry = entries_add(names, name->name, name->name_length);
+	entry->mode = (uint16_t)st.mode;
+	entry->size = st.size;
+	entry->mtime = st.mtime;
+	entry->mtime_nsec = st.mtime_nsec;
+}
+
+static void read_names(struct entries *names, int dir_fd)
+{
+	struct fs_dirent name;
+	struct fs_dir dir;
+	int fd = dir_fd < 0 ? -1 : fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+
+	entries_init(names);
+	if (fd < 0)
+		return;
+	fs_dir_start(&dir, fd);
+	while (fs_dir_next(&dir, &name) > 0)
+		add_file(names, dir_fd, &name);
+	fs_dir_finish(&dir);
+	entries_sort(names);
+}
+
+static struct fuzzy_dirs *dirs_of(struct task *task)
+{
+	const struct local *local = task->local;
+	int alternates = local->options->fuzzy > 1 && local->alternates ? local->alternates->count : 0;
+
+	if (task->fuzzy)
+		return task->fuzzy;
+	task->fuzzy = xcalloc(1, sizeof *task->fuzzy + (size_t)(1 + alternates) * sizeof *task->fuzzy->names);
+	task->fuzzy->count = 1 + alternates;
+	read_names(&task->fuzzy->names[0], task->dir->fresh ? -1 : task->dir->fd);
+	for (int i = 0; i < alternates; i++)
+		read_names(&task->fuzzy->names[1 + i], local_alternate_dir(task, i));
+	return task->fuzzy;
+}
+
+void local_fuzzy_leave(struct task *task)
+{
+	for (int i = 0; task->fuzzy && i < task->fuzzy->count; i++)
+		entries_free(&task->fuzzy->names[i]);
+	free(task->fuzzy);
+	task->fuzzy = NULL;
+}
+
+/* --- what is chosen --- */
+
+static bool agrees(const struct file_job *job, const struct entry *listed, const struct entry *file)
+{
+	return listed->size == file->size
+	       && decide_same_time(job->local->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
+				   file->mtime_nsec);
+}
+
+/* What is listed before this one and has to be updated may be another file when the reply comes. */
+static bool may_be_used(const struct file_job *job, int place, const struct entries *names, const struct entry *file)
+{
+	const struct entries *list = job->task->entries;
+	int32_t index = place ? -1 : entries_find(list, entry_name(names, file), false);
+
+	return index < 0 || (uint32_t)index > job->index || agrees(job, &list->items[index], file);
+}
+
+/* As messages call it. */
+static void show_name(const struct file_job *job, int place, const char *name, struct strbuf *shown)
+{
+	const struct local *local = job->local;
+
+	strbuf_truncate(shown, 0);
+	if (place) {
+		const char *dir = local->options->alt_dest_dirs.items[place - 1];
+
+		if (*dir != '/')
+			strbuf_addf(shown, "%s/", local->top_path);
+		strbuf_addf(shown, "%s/", dir);
+	}
+	if (*job->dir->path)
+		strbuf_addf(shown, "%s/", job->dir->path);
+	strbuf_add_string(shown, name);
+}
+
+static void choose(struct file_job *job, int place, const char *name)
+{
+	job->fuzzy = xstrdup(name);
+	job->fuzzy_place = place;
+}
+
+static void find_same(struct file_job *job, int place, const struct entries *names)
+{
+	struct strbuf shown = STRBUF_INIT;
+
+	for (uint32_t i = 0; i < names->count; i++) {
+		const struct entry *file = &names->items[i];
+
+		if (!agrees(job, job->entry, file) || !may_be_used(job, place, names, file))
+			continue;
+		choose(job, place, entry_name(names, file));
+		show_name(job, place, job->fuzzy, &shown);
+		if (job->local->options->levels.debug[DEBUG_FUZZY] > 1)
+			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
+		strbuf_free(&shown);
+		return;
+	}
+}
+
+static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
+{
+	const bool tells = job->local->options->levels.debug[DEBUG_FUZZY] > 1;
+	struct strbuf shown = STRBUF_INIT;
+
+	for (uint32_t i = 0; i < names->count; i++) {
+		const char *name = entry_name(names, &names->items[i]);
+		uint32_t distance;
+
+		if (!may_be_used(job, place, names, &names->items[i]))
+			continue;
+		distance = name_distance(name, job->name, *best);
+		show_name(job, place, name, &shown);
+		if (tells)
+			task_text(job->task, L_INFO, "fuzzy distance for %s = %u.%05u", strbuf_text(&shown),
+				  distance / NAME_DISTANCE_UNIT, distance % NAME_DISTANCE_UNIT);
+		if (distance > *best)
+			continue;
+		*best = distance;
+		free(job->fuzzy);
+		choose(job, place, name);
+	}
+	strbuf_free(&shown);
+}
+
+static void tell_choice(const struct file_job *job)
+{
+	struct strbuf shown = STRBUF_INIT, path = STRBUF_INIT;
+
+	show_name(job, job->fuzzy_place, job->fuzzy, &shown);
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->name);
+	task_text(job->task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
+	strbuf_free(&shown);
+	strbuf_free(&path);
+}
+
+void job_find_fuzzy(struct file_job *job)
+{
+	const struct options *options = job->local->options;
+	uint32_t best = NAME_DISTANCE_LIMIT;
+	const struct fuzzy_dirs *dirs;
+
+	/* Without blocks to look for, it is for those who want to watch. */
+	bool wants_blocks = job->local->pull && (options->whole_file <= 0 || options->append);
+
+	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
+		return;
+	dirs = dirs_of(job->task);
+	for (int i = 0; i < dirs->count && !job->fuzzy; i++)
+		find_same(job, i, &dirs->names[i]);
+	if (!job->fuzzy)
+		for (int i = 0; i < dirs->count; i++)
+			find_like(job, i, &dirs->names[i], &best);
+	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY])
+		tell_choice(job);
+}
+
+int job_open_fuzzy(const struct file_job *job, uint64_t *size)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct fs_stat st;
+	int fd;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->fuzzy);
+	fd = job->fuzzy_place ? fs_open(&job->local->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
+			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
+	strbuf_free(&path);
+	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
+		close(fd);
+		errno = ENOENT;
+		return -1;
+	}
+	if (fd >= 0)
+		*size = st.size;
+	return fd;
+}
