@@ -97,8 +97,6 @@ def test_every_stock_option_is_known(place):
      "rsync: [client] failed to open exclude file /nonexistent: No such file or directory (2)"),
     ("--config=x", 1, "Daemon option(s) used without --daemon."),
     ("--daemon -e x", 1, "rsync: -e: unknown option (in daemon mode)"),
-    ("a b:c d", 1, "Unexpected remote arg: b:c"),
-    ("-y h:a b", 4, "rsync: --fuzzy is not supported by this build in a pull"),
     ("--only-send-attrs a h:b", 4, "rsync: --only-send-attrs is not supported by this build in a push"),
 ])
 def test_errors(words, code, line, place):
@@ -111,6 +109,11 @@ def test_errors(words, code, line, place):
 ])
 def test_errors_of_a_server(words, code, line, role, place):
     assert_fails(huai(*words.split(" "), cwd=place), code, line.encode(), role)
+
+
+def test_a_remote_operand_among_local_ones(place):
+    """What has more than one source sends."""
+    assert_fails(huai("a", "b:c", "d", cwd=place), 1, b"Unexpected remote arg: b:c", b"sender")
 
 
 def test_no_operand_is_answered_with_the_usage():
