@@ -30,6 +30,12 @@ static void make_words(const struct options *options, struct args *words)
 	options_server_words(options, false, options->max_protocol, words);
 	if (options->munge_links)
 		args_append(words, "--munge-links");
+	if (options->copy_as) {
+		char *word = xasprintf("--copy-as=%s", options->copy_as);
+
+		args_append(words, word);
+		free(word);
+	}
 	/* What only a client that sends would tell. */
 	if (options->levels.debug[DEBUG_DELTASUM])
 		args_append(words, "--debug=deltasum1");

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client_output.h"
+#include "copy_as.h"
 #include "delta/match.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
@@ -357,6 +358,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	client_connect(&push->connection, options, remote, paths, true);
 	log_set_role("sender");
 	set_up(push);
+	copy_as_assume(options);
 	options_protect_leftovers(push->options, push->rules, push->session.protocol >= 30);
 	filter_send(push->rules, &push->session, server_wants_rules(push));
 	if (options->files_from)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
+#include "copy_as.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "item_lines.h"
@@ -44,6 +45,8 @@ struct run {
 	struct flist_receiver *receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
 	struct image *image;               /* of the peer's list, for its snapshot */
+	bool has_names_text;
+	struct strbuf names_text;          /* the --files-from list, once it has been read */
 	struct args names;                 /* of a --files-from list that the peer has been sent */
 	int stdin_copy;          /* -: both sides read the same rules */
 	bool header_is_open;     /* "building file list ... " waits for its "done" */
@@ -312,14 +315,18 @@ static void send_name(struct run *run, const char *name)
 	strbuf_free(&sent);
 }
 
-static void load_names(const struct options *options, struct strbuf *text)
+static void load_names(struct run *run)
 {
+	const struct options *options = run->options;
 	int failed, error;
 
+	if (run->has_names_text)
+		return;
+	run->has_names_text = true;
 	if (!strcmp(options->files_from, "-"))
-		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, text);
+		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &run->names_text);
 	else
-		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, text);
+		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, &run->names_text);
 	if (!failed)
 		return;
 	error = errno;
@@ -332,7 +339,6 @@ static void read_files_from(struct run *run)
 {
 	const struct options *options = run->options;
 	const char *base = options->operands.items[0];
-	struct strbuf text = STRBUF_INIT;
 	struct fs_root root;
 	int error;
 
@@ -348,9 +354,9 @@ static void read_files_from(struct run *run)
 	}
 	fs_root_close(&root);
 	flist_set_files_from(run->local.list, base);
-	load_names(options, &text);
-	for_each_name(run, &text, add_name);
-	strbuf_free(&text);
+	load_names(run);
+	for_each_name(run, &run->names_text, add_name);
+	strbuf_free(&run->names_text);
 }
 
 /* A list of names that lies here and is wanted there. Below protocol 31 it travels between frames. */
@@ -358,19 +364,18 @@ static void send_files_from(struct run *run)
 {
 	const struct options *options = run->options;
 	struct wire *wire = run->local.session.wire;
-	struct strbuf text = STRBUF_INIT;
 	bool framed = wire_mux_out(wire), window = framed && run->local.session.protocol < 31;
 
 	if (!options->files_from || options->files_from_remote)
 		return;
-	load_names(options, &text);
+	load_names(run);
 	if (window)
 		wire_set_mux_out(wire, false);
-	for_each_name(run, &text, send_name);
+	for_each_name(run, &run->names_text, send_name);
 	wire_write_byte(wire, 0);
 	if (window)
 		wire_set_mux_out(wire, true);
-	strbuf_free(&text);
+	strbuf_free(&run->names_text);
 }
 
 static void add_arguments(struct run *run)
@@ -431,6 +436,27 @@ static void read_groups(struct local *local)
 	groups[count > 0 ? count : 0] = local->gid;
 	local->rules.groups = groups;
 	local->rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
+}
+
+static void read_rules(struct run *run)
+{
+	if (run->local.sender_rules)
+		return;
+	run->local.sender_rules = make_rules(run, FILTER_SENDER);
+	run->local.receiver_rules = make_rules(run, FILTER_RECEIVER);
+}
+
+/* --copy-as: the files of the command line are read as the user who typed it, all others as somebody else. */
+static void become_copier(struct run *run)
+{
+	const struct options *options = run->options;
+
+	if (!options->copy_as || (run->peer && run->peer->service))
+		return;
+	read_rules(run);
+	if (options->files_from && !options->files_from_remote)
+		load_names(run);
+	copy_as_assume(options);
 }
 
 static void set_up(struct run *run)
@@ -494,8 +520,7 @@ static void make_list(struct run *run)
 {
 	struct local *local = &run->local;
 
-	local->sender_rules = make_rules(run, FILTER_SENDER);
-	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
+	read_rules(run);
 	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
 	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
 	say_header(run);
@@ -513,8 +538,7 @@ static void receive_list(struct run *run)
 	struct session *session = &local->session;
 
 	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
-	local->sender_rules = make_rules(run, FILTER_SENDER);
-	local->receiver_rules = make_rules(run, FILTER_RECEIVER);
+	read_rules(run);
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local);
 	local->pull->charset = peer->charset;
@@ -727,6 +751,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	allow_descriptors();
 	fs_temp_install();
 	handle_signals(run);
+	become_copier(run);
 	set_up(run);
 	local->report = report_new(local);
 	if (peer)

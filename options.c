@@ -406,7 +406,10 @@ char *options_receiving_lack(const struct options *options)
 
 bool options_act_as_root(const struct options *options)
 {
-	return options->super ? options->super > 0 : geteuid() == 0;
+	/* Whoever gives root up means it. */
+	if (options->super < 0 || (options->super > 0 && !options->copy_as))
+		return options->super > 0;
+	return geteuid() == 0;
 }
 
 static void add_rule(struct filter_list *list, const char *format, const char *name)

@@ -68,6 +68,7 @@ struct options {
 	struct chmod_rules *chmod; /* NULL: none (ui-independent, see fs/chmod.h) */
 	bool use_qsort;
 	const char *usermap, *groupmap; /* also of --chown; NULL: none */
+	const char *copy_as;      /* USER[:GROUP] who touches the files; NULL: this process's user */
 	int super;                /* 1: act as root whoever we are, -1: as somebody else; 0: as who we are */
 	bool write_devices, drop_devices;
 

@@ -160,7 +160,7 @@ static const struct option_spec options[] = {
 	NUMBER("super", 0, super, 1, WORKS, RECEIVES, "let the receiving side try what needs root"),
 	NUMBER("no-super", 0, super, -1, WORKS, RECEIVES, NULL),
 	PLAIN("fake-super", 0, note_only, ALONE, LATER, NOT_BUILT, NULL),
-	TEXT("copy-as", 0, note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	WORD("copy-as", copy_as, WORKS, ACTS, "USER:GROUP", "touch files as this user"),
 	COUNT("one-file-system", 'x', one_file_system, WORKS, ACTS, "stay on the file system of each source argument"),
 	NUMBER("no-one-file-system", 0, one_file_system, 0, WORKS, ACTS, NULL),
 	NUMBER("no-x", 0, one_file_system, 0, WORKS, ACTS, NULL),

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "copy_as.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
@@ -354,6 +355,7 @@ noreturn void server_run(struct server *server)
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
+	copy_as_assume(server->options);
 	if (server->options->sender)
 		server_send(server);
 	server_receive(server);

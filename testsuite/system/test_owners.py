@@ -85,3 +85,67 @@ def test_an_owner_that_is_as_mapped_is_left_alone(site):
     for transport in ("local", "daemon"):
         outcome = receiver.assert_same(site, "-ai --chown=5:6", transport, before=before)
         assert outcome.result.stdout == b"", outcome.result.text
+
+
+COPIES = ["-ai --copy-as=nobody", "-ai --copy-as=nobody:daemon", "-ai --copy-as=65534:1", "-ai --copy-as=root",
+          "-ai --copy-as=root --copy-as=nobody", "-ai --copy-as=nobody --exclude-from=only-root", "-ai --copy-as=nobody --super",
+          "-ai --copy-as=nobody --files-from=only-root", "-aiz --copy-as=nobody --delete"]
+NOT_COPIERS = {"nosuch": b"Invalid copy-as user: nosuch", "nobody:nosuch": b"Invalid copy-as group: nosuch", "": b"Invalid copy-as user: ",
+               ":daemon": b"Invalid copy-as user: ", "nobody:": b"Invalid copy-as group: ", "12345": b"] getpwuid failed: Success (0)"}
+
+
+def make_secrets(source):
+    os.mkdir(f"{source}/dir")
+    trees.write(f"{source}/f0", b"public")
+    trees.write(f"{source}/secret", b"of root", 0o600)
+    trees.write(f"{source}/dir/group", b"x", 0o664, owner=(0, 65534))
+    os.mknod(f"{source}/null", 0o020600, os.makedev(1, 3))
+    trees.finish(f"{source}/null", 0o600, 1_600_000_000_000_000_000)
+    trees.write(os.path.join(os.path.dirname(source), "only-root"), b"f0\n", 0o600)
+    trees.set_directory_times(source)
+
+
+@pytest.fixture(scope="module")
+def secrets(workspace):
+    top = os.path.join(workspace, "secrets")
+    os.mkdir(top)
+    os.chmod(top, 0o755)
+    with receiver.Site(top, make_secrets) as result:
+        yield result
+
+
+@pytest.mark.parametrize("options", COPIES)
+def test_copies_as_another_user(secrets, options):
+    of_nobody = lambda target: os.chown(target, 65534, 65534)
+    for transport, protocol in (("local", 32), ("shell", 29), ("daemon", 32)):
+        outcome = receiver.assert_same(secrets, options, transport, protocol, before=of_nobody)
+        if "=nobody" in options and "exclude" not in options:
+            assert outcome.tree[b"f0"]["owner"][0] == 65534
+            assert transport != "local" or b"secret" not in outcome.tree
+
+
+@pytest.mark.parametrize("user", NOT_COPIERS)
+@pytest.mark.parametrize("transport", ["local", "daemon"])
+def test_nobody_copies_as_an_unknown_user(secrets, transport, user):
+    for program in (receiver.harness.STOCK, receiver.harness.HUAI):
+        outcome = receiver.run(secrets, program, ["-a", f"--copy-as={user}"], transport)
+        assert outcome.result.code == 1 and NOT_COPIERS[user] + b"\n" in outcome.result.stderr, outcome.result.text
+        assert outcome.tree is None
+
+
+def test_only_root_copies_as_another_user(secrets):
+    for program in (receiver.harness.STOCK, receiver.harness.HUAI):
+        outcome = receiver.run(secrets, program, ["-a", "--copy-as=root"], "local", user=receiver.NOBODY)
+        assert outcome.result.code == 1 and b"setgid failed: Operation not permitted (1)" in outcome.result.stderr
+
+
+def test_server_and_pushing_client_copy_as_another_user(secrets):
+    """The secret is read by nobody who may not."""
+    for program in (receiver.harness.STOCK, receiver.harness.HUAI):
+        for words in (["-M--copy-as=nobody", f"--rsync-path={program}", f"h:{secrets.source}/", "d/"],
+                      ["--copy-as=nobody", f"--rsync-path={receiver.harness.STOCK}", "s/", f"h:{secrets.place}/d/"]):
+            receiver.shutil.rmtree(f"{secrets.place}/d", ignore_errors=True)
+            client = receiver.harness.STOCK if words[0].startswith("-M") else program
+            result = receiver.harness.run(client, "-a", "-e", secrets.shell, *words, cwd=secrets.place)
+            assert result.code == 23 and b"secret" in result.stderr and b"Permission denied (13)" in result.stderr, result.text
+            assert sorted(os.listdir(f"{secrets.place}/d")) == ["dir", "f0", "null"]
