@@ -259,7 +259,8 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	if (!job->local->wants_items && !job->task->marks)
 		return;
 	struct event event = {
-		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .bytes = job->copied, .touched = touched,
+		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
+		.bytes = job->local->pull ? job->moved : job->copied, .sums = job->sums,
 		.is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
 	};
 

@@ -99,7 +99,8 @@ struct event {
 	int error;
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	bool is_attempt;   /* EVENT_ITEM: it came wrong, and is asked for again */
-	uint64_t bytes;    /* EVENT_ITEM: content written */
+	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
+	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */
 	const char *role;  /* EVENT_TEXT: whose message, static */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
 	int digest_length;
@@ -305,6 +306,7 @@ struct file_job {
 	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */
 	int fuzzy_place;           /* where that is: 0 the destination directory, 1 + n that of an alternate destination */
 	uint64_t copied, matched;
+	uint64_t moved, sums;      /* bytes of the reply, and of block sums in the request: for people's eyes */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
 	int digest_length;
 	struct run_stats *counts;  /* of the task, where this thread adds */

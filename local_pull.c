@@ -23,6 +23,9 @@
 
 /* --- requests --- */
 
+#define SUM_HEAD_BYTES 16
+#define WEAK_BYTES 4
+
 int pull_append_mode(const struct pull *pull)
 {
 	int mode = pull->local->options->append;
@@ -60,6 +63,9 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 		item->flags |= ITEM_XNAME_FOLLOWS;
 		item->xname_length = (size_t)snprintf(item->xname, sizeof item->xname, "%s", basis->xname);
 	}
+	transfer->job.sums = SUM_HEAD_BYTES;
+	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
+		transfer->job.sums += (uint64_t)head.count * (uint64_t)(WEAK_BYTES + head.strong_length);
 	transfer->in_second_phase = pull->phase_zero_done;
 	pthread_mutex_lock(&pull->lock);
 	transfer->next = NULL;

@@ -108,6 +108,7 @@ struct pull {
 	struct file_job *cut_off;       /* what would be incomplete, if the process ended now; NULL: nothing */
 
 	/* reading thread only */
+	uint64_t item_start;            /* where in the stream the item begins that is being read */
 	struct token_reader *tokens;
 	struct file_digest *digest;
 	struct patch_buffer buffer;

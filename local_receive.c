@@ -103,6 +103,8 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	struct basis basis = { .fd = -1, .type = BASIS_FILE };
 
 	check_basis(transfer, item);
+	if (job->local->shows_receiver)
+		pull->item_start = wire_stream_read(pull->session->wire);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
 		find_basis(transfer, item, pull->session->protocol, &basis);
@@ -117,6 +119,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
 		incoming_fill(&incoming, job, -1, false);
+	job->moved = wire_stream_read(pull->session->wire) - pull->item_start;
 	basis_close(&basis);
 	job->incoming = NULL;
 	if (!good && incoming.wrong_digest) {
@@ -274,6 +277,8 @@ static void receive_list(struct pull *pull, int32_t ndx)
 static int32_t read_index(struct pull *pull)
 {
 	struct session *session = pull->session;
+
+	pull->item_start = wire_stream_read(session->wire);
 	int32_t ndx = wire_read_ndx(session->wire);
 
 	while (ndx == NDX_DEL_STATS && session->protocol >= 31) {

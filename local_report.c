@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "item_lines.h"
-#include "local_private.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096
@@ -177,16 +177,39 @@ void report_section_end(struct report *report, uint64_t position)
 
 /* --- items --- */
 
+/* What %C shows: the digest of a content that has come, or of one that the list tells; of one that would come, nothing. */
+static const uint8_t *shown_digest(const struct local *local, int32_t node, const struct entry *entry,
+				   const struct event *event, int *length, uint8_t room[DIGEST_MAX_LENGTH])
+{
+	bool is_listed = local->pull && local->options->checksum;
+	const uint8_t *listed = is_listed ? flist_received_digest(local->list, node, entry) : NULL;
+
+	*length = event->digest_length ? event->digest_length : digest_length(local->session.xfer_sum);
+	if (event->digest_length)
+		return event->digest;
+	if (listed) {
+		*length = digest_length(local->session.file_sum);
+		digest_for_people(local->session.file_sum, listed, *length, room);
+		return room;
+	}
+	memset(room, 0, DIGEST_MAX_LENGTH);
+	return event->flags & ITEM_TRANSFER && local->dry_run ? room : NULL;
+}
+
 static void fill_values(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
-			const char *link, struct strbuf *path, struct strbuf *shown, struct format_values *values)
+			const char *link, struct strbuf *path, struct strbuf *shown, uint8_t room[DIGEST_MAX_LENGTH],
+			struct format_values *values)
 {
 	struct local *local = report->local;
 	const struct entries *entries = node < 0 ? NULL : flist_dir(local->list, node)->entries;
 	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
+	const uint8_t *digest;
+	int digest_bytes;
 	bool untold = local->session.protocol < 29 && event->flags & ITEM_TRANSFER;
 
 	flist_entry_path(local->list, node, entry, path);
 	flist_shown_name(local->list, node, entry, shown);
+	digest = shown_digest(local, node, entry, event, &digest_bytes, room);
 	*values = (struct format_values){
 		.look = {
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = entry->mode, .unknown = untold,
@@ -199,13 +222,14 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.link_is_hard = link != NULL,
 		.length = entry->size,
 		.transferred = event->bytes,
+		.checksum_bytes = local->shows_receiver ? 0 : event->sums,
 		.mtime = entry->mtime,
 		.uid = local->options->owner ? entry->uid : 0,
 		.gid = entry->gid,
 		.group_not_kept = !local->options->group || (local->pull && !decide_keeps_group(&local->rules, entry)),
 		.pid = (int)getpid(),
-		.digest = event->digest_length ? event->digest : NULL,
-		.digest_length = event->digest_length,
+		.digest = digest,
+		.digest_length = digest_bytes,
 		.operation = local->shows_receiver ? "recv" : "send",
 	};
 }
@@ -214,10 +238,11 @@ static char *format_line(struct report *report, const char *format, int32_t node
 			 const struct event *event, const char *link)
 {
 	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
+	uint8_t room[DIGEST_MAX_LENGTH];
 	struct format_values values;
 	char *line;
 
-	fill_values(report, node, entry, event, link, &path, &shown, &values);
+	fill_values(report, node, entry, event, link, &path, &shown, room, &values);
 	line = item_line(format, &values);
 	strbuf_free(&path);
 	strbuf_free(&shown);

@@ -12,6 +12,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options_parse.h"
+#include "ui/itemize.h"
 
 static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
 {
@@ -243,12 +244,25 @@ static bool refuse_lacking(struct option_parse *parse, const struct option_spec 
 			  lacking->client == LATER ? "" : where);
 }
 
-/* What one kind of run can do another may not be able to. */
+/* Do the lines tell what only a transfer has: bytes that travel, digests of it? */
+static bool tells_of_travel(const struct options *options)
+{
+	const char *formats[] = { options->out_format, options->log_file ? options->log_file_format : NULL };
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (formats[i]
+		    && (format_uses(formats[i], 'b') || format_uses(formats[i], 'c') || format_uses(formats[i], 'C')))
+			return true;
+	return false;
+}
+
 /* What the local engine does not do itself, a local run does by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
-	if (!parse->not_local)
+	if (!parse->not_local) {
+		options->by_protocol = tells_of_travel(options) && !parse->not_pull;
 		return true;
+	}
 	if (!(parse->not_local->client & PULL))
 		return refuse_lacking(parse, parse->not_local, " in a local run");
 	if (parse->not_pull) {
@@ -261,6 +275,7 @@ static bool check_local_run(struct option_parse *parse, struct options *options)
 	return true;
 }
 
+/* What one kind of run can do another may not be able to. */
 static bool check_kind_of_run(struct option_parse *parse, struct options *options)
 {
 	enum client_use kind = options_kind_of_run(options);

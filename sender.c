@@ -282,7 +282,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 		.context = sender->host->context,
 	};
 	struct transfer_record record = { .size = size };
-	uint64_t before = wire_bytes_written(session->wire);
+	uint64_t before = wire_stream_written(session->wire);
 
 	tell_item(sender, request, &record, ITEM_BEGINS);
 
@@ -294,7 +294,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	wire_write(session->wire, digest, (size_t)length);
 	report_read_error(sender, request, source);
 	note_sent(sender, request->ndx);
-	record.written = wire_bytes_written(session->wire) - before;
+	record.written = wire_stream_written(session->wire) - before;
 	record.sums = sums_length(request);
 	digest_for_people(session->xfer_sum, digest, length, shown);
 	record.digest = shown;

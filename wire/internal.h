@@ -64,6 +64,8 @@ struct wire {
 
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;
+	uint64_t stream;             /* bytes of data, not of headers and messages, up to `limit` */
+	uint64_t overhead;           /* bytes of headers and messages among what was written */
 
 	atomic_int timeout;      /* seconds */
 	_Atomic int64_t last_io, last_output;  /* CLOCK_MONOTONIC, ns */

@@ -132,6 +132,7 @@ void wire_input_grew(struct wire *wire, size_t length)
 		wire->frame_left -= mine;
 	}
 	wire->limit += mine;
+	wire->stream += mine;
 }
 
 static void open_data_frame(struct wire *wire, size_t length)
@@ -144,6 +145,7 @@ static void open_data_frame(struct wire *wire, size_t length)
 	if (here > length)
 		here = length;
 	wire->limit += here;
+	wire->stream += here;
 	wire->frame_left = length - here;
 }
 
@@ -244,8 +246,10 @@ void wire_close_frame(struct wire *wire)
 		return;
 	length = wire->out_used - wire->frame - FRAME_HEADER;
 	put_le32(wire->out + wire->frame, (uint32_t)length | (uint32_t)TAG_BASE << 24);
-	if (!length)
+	if (!length) {
 		wire->out_used = wire->frame;
+		wire->overhead -= FRAME_HEADER;
+	}
 	wire->frame = NO_FRAME;
 }
 
@@ -270,6 +274,7 @@ static void put_frame(struct wire *wire, enum message_code code, const void *pay
 	if (length)
 		memcpy(wire->out + wire->out_used + FRAME_HEADER, payload, length);
 	wire->out_used += FRAME_HEADER + length;
+	wire->overhead += FRAME_HEADER + length;
 }
 
 void wire_put_empty_frame(struct wire *wire)
@@ -347,6 +352,7 @@ uint8_t *wire_room_slow(struct wire *wire, size_t length)
 	if (wire->mux_out && wire->frame == NO_FRAME) {
 		wire->frame = wire->out_used;
 		wire->out_used += FRAME_HEADER;
+		wire->overhead += FRAME_HEADER;
 	}
 	room = wire->out + wire->out_used;
 	wire->out_used += length;
@@ -406,6 +412,7 @@ static void send_framed(struct wire *wire, struct iovec *pieces, int count)
 		buffered = 0;
 		header = headers[frame];
 		iov[used++] = (struct iovec){ header, FRAME_HEADER };
+		wire->overhead += FRAME_HEADER;
 	}
 	send_buffer(wire, iov, used);
 }

@@ -144,6 +144,16 @@ uint64_t wire_bytes_read(const struct wire *wire)
 	return wire->received - wire->received_base;
 }
 
+uint64_t wire_stream_read(const struct wire *wire)
+{
+	return wire->stream - (wire->limit - wire->pos);
+}
+
+uint64_t wire_stream_written(const struct wire *wire)
+{
+	return wire->sent + wire->out_used - wire->overhead;
+}
+
 uint64_t wire_bytes_written(const struct wire *wire)
 {
 	return wire->sent + wire->out_used - wire->sent_base;

@@ -86,6 +86,9 @@ void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *co
 uint64_t wire_bytes_read(const struct wire *wire);
 uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered; for those who may write */
 void wire_reset_counts(struct wire *wire);
+/* Bytes of the stream that have been taken out and put in, without the headers of frames and without messages. */
+uint64_t wire_stream_read(const struct wire *wire);
+uint64_t wire_stream_written(const struct wire *wire);
 
 /*
  * From now on two threads share the connection: the calling one only reads, any others only write, one at a time (the

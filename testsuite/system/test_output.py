@@ -26,6 +26,8 @@ JOBS = [
     ("-av --outbuf=L", "none"), ("-a --list-only", "none"), ("--list-only", "none"), ("-r --list-only -v", "none"),
     ("-a --list-only --no-h", "none"), ("-a --list-only -hh", "none"), ("-aU --list-only", "none"), ("-aq --list-only", "none"),
 ]
+JOBS += [(f"{options} --out-format=%b:%c:%C:%n", "other") for options in ("-a", "-an", "-az", "-aI --no-W", "-a --append-verify")]
+JOBS += [("-ac --out-format=%C:%n --exclude=sub/b", "other")]
 CORE = ("-av", "-ai", "-a --stats -h", "-a --list-only")
 
 
