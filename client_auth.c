@@ -5,16 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <nettle/base64.h>
-#include <nettle/md4.h>
-#include <nettle/md5.h>
-#include <nettle/nettle-meta.h>
-
+#include "auth_digest.h"
 #include "client_private.h"
 #include "fs/file.h"
 #include "fs/operator.h"
@@ -23,67 +18,16 @@
 #include "lib/log.h"
 #include "wire/greeting.h"
 
-enum { PASSWORD_MAX = 511, DIGEST_MAX = 64, CONTEXT_MAX = 512 };
+enum { PASSWORD_MAX = 511 };
 
-/* --- digests --- */
+/* --- the digest --- */
 
-static const struct nettle_hash *find_digest(const char *name, size_t length)
-{
-	static const struct { const char *name; const struct nettle_hash *hash; } digests[] = {
-		{ "sha512", &nettle_sha512 }, { "sha256", &nettle_sha256 }, { "sha1", &nettle_sha1 },
-		{ "md5", &nettle_md5 }, { "md4", &nettle_md4 }, { "", &nettle_md4 },
-	};
-
-	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++)
-		if (strlen(digests[i].name) == length && strncasecmp(digests[i].name, name, length) == 0)
-			return digests[i].hash;
-	return NULL;
-}
-
-char *daemon_response(const char *digest, const char *password, const char *challenge)
-{
-	const struct nettle_hash *hash = find_digest(digest, strlen(digest));
-	union { uint8_t bytes[CONTEXT_MAX]; uint64_t align; } context;
-	static const uint8_t zeros[4];
-	uint8_t sum[DIGEST_MAX];
-	char *text;
-
-	hash->init(&context);
-	if (!*digest)
-		hash->update(&context, sizeof zeros, zeros);
-	hash->update(&context, strlen(password), (const uint8_t *)password);
-	hash->update(&context, strlen(challenge), (const uint8_t *)challenge);
-	hash->digest(&context, hash->digest_size, sum);
-	text = xmalloc(BASE64_ENCODE_RAW_LENGTH(hash->digest_size) + 1);
-	base64_encode_raw(text, hash->digest_size, sum);
-	text[BASE64_ENCODE_RAW_LENGTH(hash->digest_size)] = '\0';
-	text[strcspn(text, "=")] = '\0';
-	return text;
-}
-
-static bool list_has(const char *list, const char *name)
-{
-	size_t length;
-
-	for (; *list; list += length) {
-		list += strspn(list, " ");
-		length = strcspn(list, " ");
-		if (length == strlen(name) && strncasecmp(list, name, length) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The strongest that both know; without a list the version decides. */
 static const char *choose_digest(const char *theirs, int protocol)
 {
-	static const char *const ours[] = { "sha512", "sha256", "sha1", "md5", "md4" };
+	const char *digest = auth_digest_choose(theirs, protocol);
 
-	if (!theirs)
-		return protocol >= 30 ? "md5" : "";
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		if (list_has(theirs, ours[i]))
-			return ours[i];
+	if (digest)
+		return digest;
 	log_error("Failed to negotiate a daemon auth checksum choice.");
 	log_error("Server list: %s", theirs);
 	log_error("Client list: %s", greeting_digests());
@@ -203,14 +147,13 @@ void daemon_answer(struct wire *wire, const struct options *options, const struc
 		   const char *challenge)
 {
 	const char *digest = choose_digest(digests, protocol);
-	char password[PASSWORD_MAX + 1], *response, *line;
+	char password[PASSWORD_MAX + 1], response[AUTH_TEXT_MAX], *line;
 
 	find_password(options, password);
-	response = daemon_response(digest, password, challenge);
+	auth_response(digest, password, challenge, response);
 	explicit_bzero(password, sizeof password);
 	line = xasprintf("%s %s\n", find_user(remote), response);
 	wire_write(wire, line, strlen(line));
 	wire_flush(wire);
 	free(line);
-	free(response);
 }

@@ -47,7 +47,5 @@ void daemon_log_in(struct connection *connection, const struct options *options,
 void daemon_answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
 		int protocol,
 		   const char *challenge);
-/* Unpadded base64 of the digest over password and challenge; `digest` a name of the greeting's, "" the old form of md4. */
-char *daemon_response(const char *digest, const char *password, const char *challenge);
 
 #endif

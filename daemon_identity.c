@@ -107,22 +107,14 @@ static void add_group(struct daemon_session *session, const char *name)
 	vec_push(&session->identity.gids, gid);
 }
 
-/* A list that starts with a comma is split at commas only, so that names may hold spaces (S-100). */
-static void add_groups(struct daemon_session *session, char *list)
+static void add_groups(struct daemon_session *session, char *text)
 {
-	const char *separators = " \t\r\n,";
-	char *name, *end, *rest;
+	struct config_list list;
+	char *name;
 
-	list += strspn(list, " \t");
-	if (*list == ',')
-		separators = ",";
-	for (name = strtok_r(list, separators, &rest); name; name = strtok_r(NULL, separators, &rest)) {
-		name += strspn(name, " \t");
-		for (end = name + strlen(name); end > name && isspace((unsigned char)end[-1]);)
-			*--end = 0;
-		if (*name)
-			add_group(session, name);
-	}
+	config_list_start(&list, text);
+	while ((name = config_list_next(&list)))
+		add_group(session, name);
 }
 
 void identity_resolve(struct daemon_session *session)

@@ -80,15 +80,20 @@ static bool may_chroot(void)
 	return ok;
 }
 
+/* An anonymous client has no user name: the path would widen to the parent of all users' directories. So would "..". */
+static bool is_component(const char *user)
+{
+	return *user && strcmp(user, ".") && strcmp(user, "..") && !strchr(user, '/');
+}
+
 void place_resolve(struct daemon_session *session)
 {
 	const struct module *module = session->module;
 	char *path;
 	bool chroot = module->use_chroot == YES;
 
-	/* An anonymous client has no user name: the path would widen to the parent of all users' directories. */
-	if (strstr(module->path, "%RSYNC_USER_NAME%")) {
-		log_error("the path of module %s needs a user name", module->name);
+	if (strstr(module->path, "%RSYNC_USER_NAME%") && !is_component(session->user)) {
+		log_error("the path of module %s needs a user name that is one component of a path", module->name);
 		session_refuse(session, "no path setting.");
 	}
 	path = config_text(module->path);

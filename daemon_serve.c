@@ -37,8 +37,8 @@ static void log_transfer(void *context, const struct transfer_record *record)
 		.uid = session->options.owner ? entry->uid : 0, .gid = entry->gid, .group_not_kept = !session->options.group,
 		.digest = record->digest, .digest_length = record->digest_length, .address = session->peer.address,
 		.host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED",
-		.module = session->module->name, .module_path = session->place.path, .user = "", .pid = (int)getpid(),
-		.operation = "send",
+		.module = session->module->name, .module_path = session->place.path, .user = session->user,
+		.pid = (int)getpid(), .operation = "send",
 	};
 
 	format_expand(log->format, &values, &line);
@@ -153,7 +153,7 @@ static bool is_read_only(const struct daemon_session *session)
 {
 	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
 	 * it cannot be used, clients may not do more than otherwise. */
-	return session->module->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
+	return session->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
 }
 
 /* May data flow in this direction (protocol/07 section 5.21)? */

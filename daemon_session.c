@@ -32,9 +32,17 @@ static noreturn void end_quietly(int code)
 	exit_with(code);
 }
 
-static void say(struct daemon_session *session, const char *text)
+void session_say(struct daemon_session *session, const char *text)
 {
 	wire_write(session->wire, text, strlen(text));
+}
+
+void session_read_line(struct daemon_session *session, char *line, size_t size)
+{
+	bool bad;
+
+	if (!wire_read_line(session->wire, line, size, '\n', '\n', &bad))
+		end_quietly(EXIT_STARTCLIENT);
 }
 
 void session_refuse(struct daemon_session *session, const char *fmt, ...)
@@ -47,7 +55,7 @@ void session_refuse(struct daemon_session *session, const char *fmt, ...)
 	strbuf_vaddf(&text, fmt, args);
 	strbuf_add_char(&text, '\n');
 	va_end(args);
-	say(session, strbuf_text(&text));
+	session_say(session, strbuf_text(&text));
 	wire_flush(session->wire);
 	end_quietly(EXIT_STARTCLIENT);
 }
@@ -160,14 +168,6 @@ static void identify_peer(struct daemon_session *session, int fd)
 
 /* --- stages 7 and 8: greeting, command or module --- */
 
-static void read_line(struct daemon_session *session, char *line)
-{
-	bool bad;
-
-	if (!wire_read_line(session->wire, line, LINE_SIZE, '\n', '\n', &bad))
-		end_quietly(EXIT_STARTCLIENT);
-}
-
 static void send_motd(struct daemon_session *session)
 {
 	char *path = config_text(session->config->globals.motd_file);
@@ -190,7 +190,7 @@ static void exchange_greetings(struct daemon_session *session, char *line)
 	wire_write(session->wire, line, greeting_format(line, LINE_SIZE, version));
 	send_motd(session);
 	wire_flush(session->wire);
-	read_line(session, line);
+	session_read_line(session, line, LINE_SIZE);
 	switch (greeting_parse(&session->greeting, line)) {
 	case GREETING_OK:
 		break;
@@ -201,6 +201,7 @@ static void exchange_greetings(struct daemon_session *session, char *line)
 	case GREETING_NO_DIGESTS:
 		session_refuse(session, "your client omitted the digest name list: %s", line);
 	}
+	session->digests = session->greeting.digests ? xstrdup(session->greeting.digests) : NULL;
 	session->protocol = greeting_negotiate(&session->greeting, version);
 }
 
@@ -220,7 +221,7 @@ static noreturn void list_modules(struct daemon_session *session)
 	}
 	if (session->greeting.version >= FIRST_PROTOCOL_WITH_EXIT)
 		strbuf_add_string(&text, "@RSYNCD: EXIT\n");
-	say(session, strbuf_text(&text));
+	session_say(session, strbuf_text(&text));
 	wire_flush(session->wire);
 	end_quietly(EXIT_OK);
 }
@@ -246,10 +247,10 @@ static void choose_module(struct daemon_session *session, char *line)
 {
 	const char early[] = "#early_input=";
 
-	read_line(session, line);
+	session_read_line(session, line, LINE_SIZE);
 	if (!strncmp(line, early, strlen(early))) {
 		skip_early_input(session, line + strlen(early));
-		read_line(session, line);
+		session_read_line(session, line, LINE_SIZE);
 	}
 	if (!*line || !strcmp(line, "#list"))
 		list_modules(session);
@@ -260,7 +261,7 @@ static void choose_module(struct daemon_session *session, char *line)
 		refuse_unknown(session, line);
 }
 
-/* --- stages 9 and 10: may it come in? --- */
+/* --- stages 9 to 11: may it come in? A slot is for those who may (S-054). --- */
 
 static void export_peer(const struct daemon_session *session)
 {
@@ -320,6 +321,17 @@ static void check_protocol(struct daemon_session *session)
 		return;
 	log_error("protocol %d of the client is not supported", session->greeting.version);
 	session_refuse(session, "protocol version %d is not supported", session->greeting.version);
+}
+
+/* After the handshake has taken its time, a new one begins for the module's users. */
+static void authenticate(struct daemon_session *session)
+{
+	session->user = xstrdup("");
+	session->read_only = session->module->read_only;
+	arm_deadline(session, session->module->timeout);
+	session_authenticate(session);
+	disarm_deadline(session);
+	setenv("RSYNC_USER_NAME", session->user, 1);
 }
 
 static void claim_slot(struct daemon_session *session)
@@ -423,7 +435,7 @@ static void start_converter(struct daemon_session *session)
 
 static void receive_request(struct daemon_session *session)
 {
-	say(session, "@RSYNCD: OK\n");
+	session_say(session, "@RSYNCD: OK\n");
 	wire_flush(session->wire);
 	arm_deadline(session, session->module->timeout);
 	arguments_receive(session);
@@ -439,8 +451,8 @@ static void log_request(struct daemon_session *session)
 	char *request = session_request(session);
 
 	if (session->request.count)
-		log_msg(L_LOG, "rsync %s %s from %s (%s)", session->options.sender ? "on" : "to", request, session->peer.name,
-			session->peer.address);
+		log_msg(L_LOG, "rsync %s %s from %s%s%s (%s)", session->options.sender ? "on" : "to", request, session->user,
+			*session->user ? "@" : "", session->peer.name, session->peer.address);
 	free(request);
 }
 
@@ -471,6 +483,7 @@ void daemon_session_run(const struct session_start *start)
 	check_charset(session);
 	check_access(session);
 	check_protocol(session);
+	authenticate(session);
 	claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);

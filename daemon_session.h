@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
- * daemon_peer.c, daemon_identity.c, daemon_roots.c, daemon_arguments.c and daemon_converter.c; daemon_session.c calls them in
- * order. A stage that refuses the client says why in the log and answers with session_refuse.
+ * daemon_peer.c, daemon_auth.c, daemon_identity.c, daemon_roots.c, daemon_arguments.c and daemon_converter.c;
+ * daemon_session.c calls them in order. A stage that refuses the client says why in the log and answers with session_refuse.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -59,9 +59,12 @@ struct daemon_session {
 
 	struct peer peer;
 	struct greeting greeting;
+	char *digests;        /* that the client has listed, NULL: none */
 	int protocol;         /* 0: not one that we speak */
 
 	const struct module *module;
+	char *user;           /* who has logged in, "" if nobody had to */
+	bool read_only;       /* of the module, or as the user's rule has it */
 	struct identity identity;
 	struct module_place place;
 	struct fs_root outer; /* of the place, until the process has entered it */
@@ -80,6 +83,10 @@ struct daemon_session {
 /* Answer "@ERROR: TEXT" and end. */
 noreturn void session_refuse(struct daemon_session *session, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Lines of the text phase. A client that sends no whole line of fewer than `size` bytes is left. */
+void session_say(struct daemon_session *session, const char *text);
+void session_read_line(struct daemon_session *session, char *line, size_t size);
+
 /* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
 char *session_request(const struct daemon_session *session);
 
@@ -87,6 +94,10 @@ char *session_request(const struct daemon_session *session);
 void peer_from_socket(struct peer *peer, int fd);
 void peer_from_shell(struct peer *peer);     /* the remote shell's environment, else descriptor 0 */
 void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is wrong */
+
+/* --- daemon_auth.c --- */
+/* Challenge the client if the module asks for users; sets `user`, and `read_only` if the user's rule says so. */
+void session_authenticate(struct daemon_session *session);
 
 /* --- daemon_identity.c --- */
 void identity_resolve(struct daemon_session *session);

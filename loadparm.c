@@ -92,6 +92,8 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 	if (parameter->type == P_UNSUPPORTED) {
 		strbuf_addf(&why, "\"%s\" is not supported by this build", parameter->name);
 		spoil(loader, false, strbuf_text(&why));
+	} else if (parameter->type == P_REFUSED) {
+		spoil(loader, false, "a module's name is that of its header and cannot be renamed");
 	} else if (parameter->global && loader->section != NO_MODULE) {
 		problem(loader, CONFIG_NOTE, "global parameter \"%s\" inside a module is ignored", parameter->name);
 	} else if (parameter->listener && loader->seen_section) {

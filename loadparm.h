@@ -35,6 +35,8 @@ struct module {
 	enum tristate open_noatime;
 	char *uid, *gid, *charset, *dont_compress, *refuse_options;
 	char *hosts_allow, *hosts_deny;
+	char *auth_users, *secrets_file, *auth_digest;
+	bool strict_modes;
 	char *filter, *exclude, *include, *exclude_from, *include_from;
 	char *log_file, *log_format, *syslog_tag;
 	int syslog_facility;        /* LOG_DAEMON ... */
@@ -107,8 +109,19 @@ bool config_expand(const char *value, struct strbuf *out);
 char *config_text(const char *value);
 
 /*
- * The same for a shell command: RSYNC_* values are quoted for the place where they stand. false with *bad (malloc'ed) naming
- * the variable if its value holds a byte that a shell could act on.
+ * A list of names: separated by blanks and commas; one that starts with a comma is split at commas only, so that names may
+ * hold blanks (S-100). `text` is cut into pieces. NULL: no more.
+ */
+struct config_list {
+	char *rest;
+	const char *separators;
+};
+void config_list_start(struct config_list *list, char *text);
+char *config_list_next(struct config_list *list);
+
+/*
+ * config_expand for a shell command: RSYNC_* values are quoted for the place where they stand. false with *bad (malloc'ed)
+ * naming the variable if its value holds a byte that a shell could act on.
  */
 bool config_expand_command(const char *command, struct strbuf *out, char **bad);
 

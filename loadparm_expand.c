@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* %VAR% references in parameter values, for plain text and for shell commands (protocol/07 section 2.10). */
+/* What stands in values of parameters: lists, and %VAR% references in text and in shell commands (protocol/07 section 2.10). */
 #include "loadparm.h"
 
 #include <ctype.h>
@@ -60,6 +60,26 @@ char *config_text(const char *value)
 	if (!config_expand(value, &text))
 		die(EXIT_MALLOC, "a value of the configuration grows too long: %s", value);
 	return strbuf_detach(&text);
+}
+
+void config_list_start(struct config_list *list, char *text)
+{
+	text += strspn(text, " \t\r\n");
+	*list = (struct config_list){ text, *text == ',' ? "," : " \t\r\n," };
+}
+
+char *config_list_next(struct config_list *list)
+{
+	char *item, *end;
+
+	while ((item = strsep(&list->rest, list->separators))) {
+		item += strspn(item, " \t\r\n");
+		for (end = item + strlen(item); end > item && isspace((unsigned char)end[-1]);)
+			*--end = 0;
+		if (*item)
+			return item;
+	}
+	return NULL;
 }
 
 /* No byte that could end a word, open a quote or start anything in a shell. */

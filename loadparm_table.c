@@ -9,6 +9,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "auth_digest.h"
 #include "fs/chmod.h"
 #include "lib/alloc.h"
 #include "loadparm_grammar.h"
@@ -29,6 +30,8 @@ static const struct parameter parameters[] = {
 	{ "attr snapshot", P_PATH, M(attr_snapshot) },
 	{ "attr snapshot fallback", P_FALLBACK, M(attr_snapshot_fallback) },
 	{ "attr snapshot max age", P_INTEGER, M(attr_snapshot_max_age), .low = 0, .high = INT_MAX },
+	{ "auth digest", P_STRING, M(auth_digest) },
+	{ "auth users", P_STRING, M(auth_users) },
 	{ "charset", P_STRING, M(charset) },
 	{ "comment", P_STRING, M(comment) },
 	{ "dont compress", P_STRING, M(dont_compress) },
@@ -50,6 +53,7 @@ static const struct parameter parameters[] = {
 	{ "max connections", P_INTEGER, M(max_connections), .low = INT_MIN, .high = 1000000 },
 	{ "max verbosity", P_INTEGER, M(max_verbosity), .low = 0, .high = INT_MAX },
 	{ "munge symlinks", P_TRISTATE, M(munge_symlinks) },
+	{ "name", P_REFUSED, false, false, 0, 0, 0 },
 	{ "name converter", P_STRING, M(name_converter) },
 	{ "numeric ids", P_TRISTATE, M(numeric_ids) },
 	{ "open noatime", P_TRISTATE, M(open_noatime) },
@@ -59,6 +63,8 @@ static const struct parameter parameters[] = {
 	{ "real file prefix", P_PATH, M(real_file_prefix) },
 	{ "refuse options", P_STRING, M(refuse_options) },
 	{ "reverse lookup", P_BOOL, M(reverse_lookup) },
+	{ "secrets file", P_STRING, M(secrets_file) },
+	{ "strict modes", P_BOOL, M(strict_modes) },
 	{ "syslog facility", P_FACILITY, M(syslog_facility) },
 	{ "syslog tag", P_STRING, M(syslog_tag) },
 	{ "timeout", P_INTEGER, M(timeout), .low = INT_MIN, .high = INT_MAX },
@@ -67,8 +73,6 @@ static const struct parameter parameters[] = {
 	{ "use chroot", P_TRISTATE, M(use_chroot) },
 	{ "write only", P_BOOL, M(write_only) },
 
-	UNSUPPORTED("auth digest"),
-	UNSUPPORTED("auth users"),
 	UNSUPPORTED("daemon chroot"),
 	UNSUPPORTED("daemon gid"),
 	UNSUPPORTED("daemon uid"),
@@ -76,14 +80,10 @@ static const struct parameter parameters[] = {
 	UNSUPPORTED("fake super"),
 	UNSUPPORTED("incoming chmod"),
 	UNSUPPORTED("insecure links"),
-	/* In stock it renames the module behind the back of its own header. */
-	UNSUPPORTED("name"),
 	UNSUPPORTED("post-xfer exec"),
 	UNSUPPORTED("pre-xfer exec"),
 	UNSUPPORTED("proxy protocol"),
 	UNSUPPORTED("proxy protocol hosts"),
-	UNSUPPORTED("secrets file"),
-	UNSUPPORTED("strict modes"),
 	UNSUPPORTED("temp dir"),
 };
 
@@ -132,7 +132,7 @@ void parameters_set_defaults(struct config *config)
 	module->name = config_keep(config, "");
 	config->globals.listen_backlog = 5;
 	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
-	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = true;
+	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = module->strict_modes = true;
 	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");
 	module->syslog_tag = config_keep(config, "rsyncd");
 	module->syslog_facility = LOG_DAEMON;
@@ -240,6 +240,10 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 	if ((parameter->offset == offsetof(struct module, real_file_prefix) ||
 	     parameter->offset == offsetof(struct module, attr_snapshot)) && *text && *text != '/') {
 		strbuf_addf(why, "%s \"%s\" is not an absolute path", parameter->name, text);
+		return false;
+	}
+	if (parameter->offset == offsetof(struct module, auth_digest) && *text && auth_digest_rank(text) < 0) {
+		strbuf_addf(why, "\"%s\" is no digest that this build has", text);
 		return false;
 	}
 	if (parameter->offset == offsetof(struct module, outgoing_chmod) && *text) {

@@ -370,7 +370,7 @@ def test_every_problem_is_named_with_its_place(place, tree):
     result, path = check_config(place, f"""port = 8730
 frobnicate = yes
 [a]
-auth users = joe
+name = joe
 path = {tree}
 [b]
 path = {tree}
@@ -388,11 +388,11 @@ hosts deny = 10.0.0.0/99
     assert result.code == 1
     assert [line.split(":")[1] for line in lines] == ["2", "4", "8", "9", "12", "15", "16"]
     assert all(line.startswith(f"{path}:") for line in lines)
-    assert "auth users" in lines[1] and "not supported by this build" in lines[1]
+    assert "cannot be renamed" in lines[1]
 
 
 @pytest.mark.parametrize("text", ["[m]\npath = /\nreal file prefix = rel\n",
-                                  "[m]\npath = /\nreal file prefix = /nonexistent/x\n", "[m]\nsecrets file = /x\n", "[m/n]\n", "port = x\n"])
+                                  "[m]\npath = /\nreal file prefix = /nonexistent/x\n", "[m]\nstrict modes = maybe\n", "[m/n]\n", "port = x\n"])
 def test_a_daemon_does_not_start_with_errors(place, text):
     path = os.path.join(place, "start.conf")
     with open(path, "w") as file:

@@ -221,9 +221,9 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 static void test_parameters_of_other_builds_are_named(void **state)
 {
 	static const char *const names[] = {
-		"auth users", "secrets file", "strict modes", "auth digest", "early exec", "pre-xfer exec", "post-xfer exec",
+		"early exec", "pre-xfer exec", "post-xfer exec",
 		"incoming chmod", "fake super", "insecure links", "temp dir", "proxy protocol", "proxy protocol hosts",
-		"daemon chroot", "daemon uid", "daemon gid", "name",
+		"daemon chroot", "daemon uid", "daemon gid",
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -234,6 +234,13 @@ static void test_parameters_of_other_builds_are_named(void **state)
 		assert_true(module_of(*state, "m")->disabled);
 		free(text);
 	}
+}
+
+static void test_a_module_cannot_be_renamed(void **state)
+{
+	assert_non_null(load(*state, "[m]\nname = x\n"));
+	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 2), "cannot be renamed"));
+	assert_true(module_of(*state, "m")->disabled);
 }
 
 static void test_unknown_and_misplaced_lines_are_noted(void **state)
@@ -416,6 +423,7 @@ int main(void)
 		CASE(test_a_module_has_a_snapshot_or_a_prefix),
 		CASE(test_a_writable_module_with_a_snapshot_is_noted_once),
 		CASE(test_parameters_of_other_builds_are_named),
+		CASE(test_a_module_cannot_be_renamed),
 		CASE(test_unknown_and_misplaced_lines_are_noted),
 		CASE(test_a_broken_file_serves_nothing),
 		CASE(test_a_file_that_includes_itself_ends),
