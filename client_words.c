@@ -214,7 +214,7 @@ static void add_deletion(const struct options *o, struct args *words)
 	add_flag(words, o->delete_excluded, "--delete-excluded");
 	add_flag(words, o->force, "--force");
 	add_flag(words, o->only_write_batch, "--only-write-batch=X");
-	add_flag(words, o->super > 0, "--super");
+	add_flag(words, o->super == SUPER_YES, "--super");
 	add_flag(words, o->size_only, "--size-only");
 	add_flag(words, o->stats, "--stats");
 }

@@ -313,7 +313,8 @@ enum alternate_level decide_alternate_level(const struct decide_rules *rules, co
 		unchanged = is_same_object(list, entry, object, probe);
 	if (!unchanged)
 		return ALTERNATE_EXISTS;
-	if (decide_item_flags(rules, list, entry, object, 0) & attributes)
+	if (decide_item_flags(rules, list, entry, object, 0) & attributes
+	    || (probe && probe->same_attributes && !probe->same_attributes(probe->context)))
 		return ALTERNATE_UNCHANGED;
 	/* -O does not make another time the same. */
 	return rules->options->times && entry_is_dir(entry) && !mtimes_agree(rules, entry, object) ? ALTERNATE_UNCHANGED

@@ -40,6 +40,7 @@ struct decide_probe {
 	bool (*same_content)(void *context); /* --checksum, or attr files: do contents agree? */
 	bool (*same_target)(void *context);  /* symlinks */
 	void *context;
+	bool (*same_attributes)(void *context); /* alternates: ACLs and extended attributes; NULL: none are kept */
 };
 
 /* The destination's attributes as they matter to a decision; exists false: nothing there. */

@@ -46,6 +46,8 @@ struct flist *flist_new_received(const struct options *options, struct session *
 	list->dirs.items[0].entries = NULL;
 	reserved_grow(&received->names, 1);
 	list->names.data = received->names.start;
+	if (options->acls || options->xattrs)
+		received->attributes = received_attributes_new(options);
 	list->received = received;
 	flist_add_base(list, xstrdup(""));
 	return list;
@@ -77,6 +79,7 @@ void flist_received_free(struct flist *list)
 	reserved_free(&received->names);
 	reserved_free(&received->orders);
 	vec_free(&received->places);
+	received_attributes_free(received->attributes);
 	pthread_mutex_destroy(&received->lock);
 	pthread_cond_destroy(&received->arrived);
 	free(received);
@@ -455,6 +458,7 @@ static void receive_list(struct flist_receiver *receiver)
 	size_t used = received->held + receiver->links.count * (sizeof(struct hashmap_slot) + sizeof(struct received_link));
 
 	pthread_mutex_unlock(&received->lock);
+	used += received->attributes ? received->attributes->bytes : 0;
 	receiver->memory_limit = used < limit ? limit - used : 0;
 	receiver->io_error = 0;
 	int mask = flist_receive_entries(receiver);
@@ -467,6 +471,8 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	flist_dir_path(receiver->list, node, &receiver->node_path);
 	receiver->list_first = receiver->list->next_ndx + 1;
 	receive_list(receiver);
+	if (receiver->options->acls)
+		received_acls_localize(receiver);
 	struct entries *entries = receiver->staged.items[0].entries;
 
 	receiver->staged.items[0].entries = NULL;
@@ -481,9 +487,9 @@ static void receive_trailer(struct flist_receiver *receiver)
 	struct session *session = receiver->session;
 
 	if (!options->numeric_ids) {
-		if (options->owner)
+		if (options->owner || options->acls)
 			id_map_read_list(&receiver->users, session);
-		if (options->group)
+		if (options->group || options->acls)
 			id_map_read_list(&receiver->groups, session);
 	}
 	if (session->protocol < 30) {
@@ -499,6 +505,8 @@ static void receive_whole_list(struct flist_receiver *receiver)
 
 	receive_list(receiver);
 	receive_trailer(receiver);
+	if (receiver->options->acls)
+		received_acls_localize(receiver);
 	flist_split(receiver);
 	if (list->received->is_permuted)
 		permute(list);
@@ -558,8 +566,6 @@ void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)
 
 static void check_options(const struct options *options, const struct session *session)
 {
-	if (options->acls || options->xattrs)
-		die(EXIT_UNSUPPORTED, "rsync: file lists with ACLs or extended attributes cannot be received");
 	if (options->atimes && session->protocol < 28)
 		die(EXIT_PROTOCOL, "--atimes requires protocol 28 or higher (negotiated %d).", session->protocol);
 }
@@ -575,6 +581,9 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 	receiver->session = session;
 	receiver->options = options;
 	receiver->setup = *setup;
+	receiver->xattr_policy = setup->xattr_policy ? *setup->xattr_policy : (struct xattr_policy){
+		.level = options_super_level(options), .verbatim = options->xattrs > 1,
+	};
 	if (doubtful && setup->asked && !options->old_args && !options->files_from_remote)
 		receiver->asked = asked_names_new(options, setup->asked);
 	if (doubtful && setup->rules && !filter_is_empty(setup->rules) && !filter_has_merges(setup->rules))

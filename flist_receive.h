@@ -14,8 +14,10 @@
 #ifndef FLIST_RECEIVE_H
 #define FLIST_RECEIVE_H
 
+#include "acl.h"
 #include "flist.h"
 #include "fs/ids.h"
+#include "xattr_list.h"
 
 struct args;
 struct flist_receiver;
@@ -29,6 +31,7 @@ struct flist_receive_setup {
 	/* Client: the paths of the source arguments, of a daemon behind the module's name; with a --files-from list of our own
 	 * its names. Names that nobody asked for are refused. NULL: server, or a peer whose ways of expansion are its own. */
 	const struct args *asked;
+	const struct xattr_policy *xattr_policy; /* -X: the receiver's; NULL: no rules */
 	bool trust_sender;
 	bool munge_symlinks;        /* store targets in a form that leads nowhere */
 };
@@ -61,5 +64,13 @@ int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry
 bool flist_has_own_list(struct flist *list, int32_t node);
 /* The digest that came with a regular file (-c), or NULL. */
 const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry);
+
+/* -A, not for symlinks: an entry's ACLs, reduced as they travel (acl.h); defaults: of a directory. They stay with the list. */
+void flist_received_acls(const struct flist *list, int32_t node, const struct entry *entry, const struct fs_acl **access,
+			 const struct fs_acl **defaults);
+/* -X: the attributes that an entry is to have; likewise. */
+const struct xattr_list *flist_received_xattrs(const struct flist *list, int32_t node, const struct entry *entry);
+/* Reading thread: the values that a peer sends for items of that list which have none yet; entry NULL: it must not send any. */
+void flist_receive_xattr_answer(struct flist_receiver *receiver, int32_t node, const struct entry *entry);
 
 #endif

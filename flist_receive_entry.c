@@ -449,13 +449,20 @@ static void fill_side(struct flist_receiver *receiver, const struct incoming *in
 		side->rdev_major = in->rdev_major;
 		side->rdev_minor = in->rdev_minor;
 	}
+	if (in->acls || in->xattrs) {
+		struct entry_side *side = entries_side(entries, entry);
+
+		side->acls = in->acls;
+		side->xattrs = in->xattrs;
+	}
 	if (in->has_target)
 		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
 }
 
 static bool has_side(const struct flist_receiver *receiver, const struct incoming *in)
 {
-	return in->group || in->has_target || is_device(in) || receiver->options->atimes || receiver->options->only_send_attrs;
+	return in->group || in->acls || in->xattrs || in->has_target || is_device(in) || receiver->options->atimes
+	       || receiver->options->only_send_attrs;
 }
 
 static void account(struct flist_receiver *receiver, const struct incoming *in)
@@ -534,6 +541,7 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 
 	in->flags = flags;
 	in->group = 0;
+	in->acls = in->xattrs = 0;
 	in->has_target = false;
 	in->rdev_major = in->rdev_minor = 0;
 	read_name(receiver, flags);
@@ -546,6 +554,10 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 	}
 	if (!abbreviated)
 		read_fields(receiver, in);
+	if (receiver->options->acls && !is_type(in, S_IFLNK))
+		in->acls = received_acls_read(receiver, in->mode);
+	if (receiver->options->xattrs)
+		in->xattrs = received_xattrs_read(receiver);
 	account(receiver, in);
 	if (is_type(in, S_IFDIR) && receiver->session->inc_recurse && receiver->options->iconv)
 		vec_push(&receiver->arrived_dirs, (uint32_t)receiver->arrived);

@@ -20,7 +20,7 @@ static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own
 
 void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids)
 {
-	init(map, options_act_as_root(options) && !options->numeric_ids, ids, geteuid());
+	init(map, (options_act_as_root(options) || options->acls) && !options->numeric_ids, ids, geteuid());
 	map->find = fs_user_id;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What the files that receive a list share: flist_receive.c (lists, threads, numbers), flist_receive_entry.c (the fields of
- * an entry), flist_receive_split.c (one list of paths into directories), flist_receive_names.c (ids), flist_receive_check.c
- * (names).
+ * an entry), flist_receive_attributes.c (ACLs and extended attributes), flist_receive_split.c (one list of paths into
+ * directories), flist_receive_names.c (ids), flist_receive_check.c (names).
  */
 #ifndef FLIST_RECEIVE_PRIVATE_H
 #define FLIST_RECEIVE_PRIVATE_H
@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include "acl.h"
 #include "delta/digest.h"
 #include "flist_private.h"
 #include "flist_receive.h"
@@ -17,6 +18,7 @@
 #include "lib/hashmap.h"
 #include "lib/reserved.h"
 #include "options_idmap.h"
+#include "xattr_list.h"
 
 /* --- the list as two threads see it (flist_receive.c) --- */
 
@@ -32,6 +34,29 @@ struct received_place {
 	uint32_t index;
 };
 
+/* What many entries share, numbered as it comes; items do not move. */
+struct received_table {
+	struct reserved area;
+	size_t size;               /* of an item */
+	uint32_t count;
+};
+
+struct received_xattrs {
+	struct xattr_list list;
+	uint32_t *places;          /* by number - 1: place in the list + 1, 0 where it was dropped */
+	int32_t sent_count;        /* of them */
+};
+
+/* Written by the reading thread, before the entries that have it are handed out. */
+struct received_attributes {
+	struct received_table access, defaults; /* struct fs_acl, as they travel */
+	struct received_table pairs;            /* one of each: what entries have */
+	struct hashmap pair_numbers;
+	struct received_table xattrs;           /* struct received_xattrs */
+	uint32_t local_access, local_defaults;  /* how many have ids of this machine */
+	size_t bytes;
+};
+
 struct flist_received {
 	pthread_mutex_t lock;      /* of what the threads share: everything below, load_order, a node's `entries` */
 	pthread_cond_t arrived;
@@ -40,6 +65,7 @@ struct flist_received {
 	int io_error;              /* of the peer, not noted in the session yet */
 	struct flist_totals shown; /* the working thread's copy of the totals */
 	size_t held;               /* bytes of entries */
+	struct received_attributes *attributes; /* NULL without -A and -X */
 	struct reserved dirs, names;
 	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
 	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
@@ -97,6 +123,7 @@ struct incoming {
 	uint32_t nsec, mode, uid, gid;
 	uint32_t rdev_major, rdev_minor;
 	uint64_t group;           /* hard-link group, 0: none */
+	uint32_t acls, xattrs;    /* numbers of what it has, 0: nothing */
 	bool has_target, unconvertible;
 	struct strbuf name;       /* clean, whole path */
 	struct strbuf target;
@@ -133,6 +160,7 @@ struct flist_receiver {
 	struct asked_names *asked;       /* NULL: nothing is checked */
 	struct filter_list *rules;       /* NULL: nothing is checked */
 	struct id_map users, groups;
+	struct xattr_policy xattr_policy;
 	struct incoming_state state;
 	struct incoming incoming;        /* buffers are kept */
 	struct strbuf wire_target;
@@ -162,6 +190,16 @@ struct flist_receiver {
 
 /* Read entries up to and with the end marker; returns the I/O error mask in it. */
 int flist_receive_entries(struct flist_receiver *receiver);
+
+/* --- ACLs and extended attributes (flist_receive_attributes.c) --- */
+
+struct received_attributes *received_attributes_new(const struct options *options);
+void received_attributes_free(struct received_attributes *attributes);
+/* Those of an entry with this mode; the number of what it has, 0 if that is nothing. */
+uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode);
+uint32_t received_xattrs_read(struct flist_receiver *receiver);
+/* Give the ACLs that have come since the last call ids of this machine. */
+void received_acls_localize(struct flist_receiver *receiver);
 
 /* --- one list of paths (flist_receive_split.c) --- */
 

@@ -6,9 +6,9 @@
 #include <xxhash.h>
 
 #include "delta/digest.h"
+#include "acl.h"
 #include "flist_send_private.h"
 #include "fs/ids.h"
-#include "fs/xattr.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -113,18 +113,6 @@ static void complain(struct xattr_sender *sender, int32_t node, const struct ent
 
 /* --- ACLs --- */
 
-/* What need not travel because the mode says it (5.6.2). */
-static void reduce_access(struct fs_acl *acl, uint32_t mode)
-{
-	uint8_t group = (mode >> 3) & 7;
-
-	if (acl->mask == FS_ACL_ABSENT || acl->group_obj == group)
-		acl->group_obj = FS_ACL_ABSENT;
-	if (acl->named_count && acl->mask == group)
-		acl->mask = FS_ACL_ABSENT;
-	acl->user_obj = acl->other = FS_ACL_ABSENT;
-}
-
 static void acl_key(const struct fs_acl *acl, struct strbuf *key)
 {
 	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
@@ -178,7 +166,7 @@ static void write_acl(struct xattr_sender *sender, struct literals *literals, co
 	strbuf_free(&key);
 }
 
-static const struct fs_acl no_acl = { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 };
+static const struct fs_acl no_acl = ACL_NOTHING;
 
 /* Devices and specials that are not preserved, and missing arguments, have an empty ACL. */
 static bool has_attributes(const struct xattr_sender *sender, const struct entry *entry)
@@ -192,14 +180,31 @@ static bool has_attributes(const struct xattr_sender *sender, const struct entry
 	return entry->mode != 0 && (!entry_is_symlink(entry) || options->links);
 }
 
+/* A symlink that the list has as what it leads to has that one's ACLs. */
+static int read_acl_of(const struct options *options, const struct fs_root *root, const char *path, const struct entry *entry,
+		       bool is_default, struct fs_acl *acl)
+{
+	bool follows = options->copy_links || options->copy_unsafe_links || (options->copy_dirlinks && entry_is_dir(entry));
+	struct fs_held held;
+
+	if (!follows || fs_hold_follow(&held, root, path) < 0)
+		return fs_acl_read(root, path, is_default, acl);
+	int result = fs_held_acl(&held, is_default, acl);
+
+	fs_release(&held);
+	return result;
+}
+
 static void read_acl(struct xattr_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
 	struct strbuf path = STRBUF_INIT;
 	struct attr_source *source = real_place(sender, node, entry, &path);
 
 	*acl = no_acl;
+	const struct fs_root *root = attr_source_real_root(source);
+
 	if (has_attributes(sender, entry)
-	    && fs_acl_read(attr_source_real_root(source), strbuf_text(&path), is_default, acl) < 0) {
+	    && read_acl_of(sender->list->options, root, strbuf_text(&path), entry, is_default, acl) < 0) {
 		complain(sender, node, entry, "sys_acl_get_file", errno);
 		*acl = no_acl;
 	}
@@ -211,7 +216,7 @@ void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct ent
 	struct fs_acl acl;
 
 	read_acl(sender, node, entry, false, &acl);
-	reduce_access(&acl, entry->mode);
+	acl_reduce(&acl, entry->mode);
 	write_acl(sender, &sender->access, &acl);
 	fs_acl_free(&acl);
 	if (!entry_is_dir(entry))

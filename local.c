@@ -242,6 +242,19 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	return rules;
 }
 
+/* Rules of per-directory files are not among them: names of attributes are looked up in no order, and by any thread. */
+static void make_xattr_policies(struct run *run)
+{
+	const struct options *options = run->options;
+	struct xattr_policy policy = { .level = options_super_level(options), .verbatim = options->xattrs > 1 };
+	struct local *local = &run->local;
+
+	policy.lock = &local->xattr_lock;
+	local->sends_xattrs = local->keeps_xattrs = policy;
+	local->sends_xattrs.rules = filter_xattr_list(local->sender_rules);
+	local->keeps_xattrs.rules = filter_xattr_list(local->receiver_rules);
+}
+
 /* --- the list --- */
 
 static void say_header(struct run *run)
@@ -465,6 +478,7 @@ static void set_up(struct run *run)
 	const struct options *options = run->options;
 
 	local->options = options;
+	pthread_mutex_init(&local->xattr_lock, NULL);
 	local->session.protocol = PROTOCOL_MAX;
 	local->session.is_sender = true;
 	local->session.inc_recurse = is_incremental(options);
@@ -521,6 +535,7 @@ static void make_list(struct run *run)
 	struct local *local = &run->local;
 
 	read_rules(run);
+	make_xattr_policies(run);
 	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
 	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
 	say_header(run);
@@ -539,6 +554,7 @@ static void receive_list(struct run *run)
 
 	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
 	read_rules(run);
+	make_xattr_policies(run);
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local);
 	local->pull->charset = peer->charset;
@@ -551,7 +567,7 @@ static void receive_list(struct run *run)
 		.ids = peer->ids, .charset = peer->charset, .rules = local->service ? NULL : local->sender_rules,
 		.asked = local->service || (run->options->files_from && run->options->files_from_remote) ? NULL
 			 : run->options->files_from ? &run->names : peer->asked,
-		.trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
+		.xattr_policy = &local->keeps_xattrs, .trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
 	};
 
 	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
@@ -718,6 +734,9 @@ static void clean_up(struct run *run)
 	flist_free(local->list);
 	filter_free(local->sender_rules);
 	filter_free(local->receiver_rules);
+	filter_free(local->sends_xattrs.rules);
+	filter_free(local->keeps_xattrs.rules);
+	pthread_mutex_destroy(&local->xattr_lock);
 	if (local->top.fd >= 0)
 		fs_root_close(&local->top);
 	local_alternates_free(local->alternates);

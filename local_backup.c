@@ -219,6 +219,19 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 	return good;
 }
 
+static void copy_attributes(const struct local *local, const struct fs_root *root, const char *from_path, int to_fd,
+			    const char *to_name)
+{
+	struct fs_held from, to = { .fd = -1 };
+
+	if ((!local->options->acls && !local->options->xattrs) || fs_hold(&from, root, from_path) < 0)
+		return;
+	if (fs_hold_at(&to, to_fd, to_name) == 0)
+		local_copy_attributes(local, &from, &to);
+	fs_release(&from);
+	fs_release(&to);
+}
+
 /* A new directory among the backups is like the one that it stands for. */
 static void dress_directory(struct local *local, int fd, const char *name, const char *path, size_t length)
 {
@@ -231,6 +244,7 @@ static void dress_directory(struct local *local, int fd, const char *name, const
 
 		if (decide_keeps_owner(rules))
 			fs_chown_at(fd, name, st.uid, st.gid);
+		copy_attributes(local, &local->top, original, fd, name);
 		if (!local->options->perms)
 			mode |= made.mode & S_ISGID;
 		fs_chmod_at(fd, name, mode);
@@ -352,6 +366,7 @@ static void dress_copy(const struct backup *backup, const char *name)
 
 	if (decide_keeps_owner(&local->rules))
 		fs_chown_at(backup->fd, name, st->uid, st->gid);
+	copy_attributes(local, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, name);
 	if (!S_ISLNK(st->mode))
 		fs_chmod_at(backup->fd, name, st->mode & PERMISSION_BITS);
 	if (local->options->times)

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "fs/operator.h"
-#include "fs/xattr.h"
+#include "fs/acl.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
+#include "local_pull.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
@@ -165,27 +166,68 @@ static bool choose_owner(struct local *local, struct local_dir *dir, const struc
 	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
+/* ACLs and extended attributes: what has not come yet is asked for. True: the mode has to be set again. */
+static bool dress_attributes(struct local_dir *dir, struct task *task, struct wanted *wanted)
+{
+	const struct dressed dressed = {
+		.task = task, .name = ".", .old_name = ".", .alternate = dir->alternate, .role = "generator",
+	};
+	struct fs_held held;
+	bool has_acl;
+
+	if (!(dir->fresh ? wanted->access || wanted->xattrs : dir->differs) || fs_hold_at(&held, dir->fd, ".") < 0)
+		return false;
+	if (wanted->lacks_values)
+		task->dir_wanted = *wanted;
+	else if (dir->fresh || dir->differs & ITEM_REPORT_XATTR)
+		dress_xattrs(&dressed, wanted, &held);
+	has_acl = dress_acls(&dressed, wanted, &held, dir->entry.mode, &dir->mode);
+	fs_release(&held);
+	/* What is made here from now on inherits another ACL. */
+	if (wanted->defaults)
+		atomic_store(&dir->acl_state, ACL_UNKNOWN);
+	return has_acl;
+}
+
+/* A new directory is compared with that of an alternate destination, as its item is; else with nothing. */
+static uint32_t compare_new(const struct local *local, const struct local_dir *dir, struct wanted *wanted)
+{
+	const struct fs_root *root = dir->alternate ? &local->alternates->roots[dir->alternate - 1] : NULL;
+	int fd = root ? fs_opendir(root, *dir->path ? dir->path : ".") : -1;
+	uint32_t flags = wanted_compare(local, wanted, dir->entry.mode, fd, fd < 0 ? NULL : ".");
+
+	if (fd >= 0)
+		close(fd);
+	return flags;
+}
+
 /* Owner and mode of now; times and what would lock us out wait until the end. */
-static void dress_directory(struct local *local, struct local_dir *dir, const struct fs_stat *st)
+static void dress_directory(struct local *local, struct local_dir *dir, struct task *task, const struct fs_stat *st,
+			    struct wanted *wanted)
 {
 	const struct decide_rules *rules = &local->rules;
 	uid_t uid;
 	gid_t gid;
 
-	if (choose_owner(local, dir, st, &uid, &gid) && fs_chown_at(dir->fd, ".", uid, gid) < 0)
+	if (choose_owner(local, dir, st, &uid, &gid) && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
 		local_complain_path(local, "generator", errno, dir->path, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		return;
+	}
+	bool has_acl = dress_attributes(dir, task, wanted);
+
 	if (!rules->am_root && (dir->mode & 0700) != 0700) {
 		dir->mode_pending = true;
 		if ((st->mode & 0700) != 0700)
 			fs_chmod_at(dir->fd, ".", (st->mode & PERMISSION_BITS) | 0700);
-	} else if (dir->mode != (st->mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0) {
+	} else if ((has_acl || dir->mode != (st->mode & PERMISSION_BITS)) && fs_chmod_at(dir->fd, ".", dir->mode) < 0) {
 		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
 	}
 }
 
 static void make_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
-			   const struct decide_dest *nothing)
+			   struct task *task, struct wanted *wanted)
 {
+	static const struct decide_dest nothing;
 	struct decide_rules rules = local->rules;
 	struct fs_stat st;
 
@@ -199,7 +241,8 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	atomic_store(&dir->has_no_partial, true);
 	dir->absent = local->dry_run;
 	local_seen_enter(local, dir->node, NULL);
-	dir->mode = decide_mode(&rules, &dir->entry, nothing);
+	dir->mode = decide_mode(&rules, &dir->entry, &nothing);
+	dir->differs = compare_new(local, dir, wanted);
 	if (local->dry_run)
 		return;
 	if (fs_mkdir_at(parent->fd, name, dir->mode & 0700) < 0) {
@@ -216,7 +259,7 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	if (!local->options->perms)
 		dir->mode |= st.mode & S_ISGID;
 	dir->has_entry = true;
-	dress_directory(local, dir, &st);
+	dress_directory(local, dir, task, &st, wanted);
 }
 
 static void note_time(struct local *local, struct local_dir *dir, const struct decide_dest *dest)
@@ -230,7 +273,7 @@ static void note_time(struct local *local, struct local_dir *dir, const struct d
 }
 
 static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
-			    const struct decide_dest *dest)
+			    const struct decide_dest *dest, struct task *task, struct wanted *wanted)
 {
 	dir->mode = decide_mode(&local->rules, &dir->entry, dest);
 	note_time(local, dir, dest);
@@ -240,9 +283,10 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 		return;
 	}
 	dir->has_entry = true;
+	dir->differs = wanted_compare(local, wanted, dir->entry.mode, dir->fd, ".");
 	local_seen_enter(local, dir->node, &dest->st);
 	if (!local->dry_run)
-		dress_directory(local, dir, &dest->st);
+		dress_directory(local, dir, task, &dest->st, wanted);
 }
 
 static void say_skipped(struct local *local, struct local_dir *dir, const struct decision *decision)
@@ -330,8 +374,8 @@ static void fail_below(struct local_dir *parent, struct local_dir *dir, const ch
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
 			  struct entries *entries)
 {
-	static const struct decide_dest nothing;
 	struct decide_dest dest = { .exists = false };
+	struct wanted wanted = { .own = NULL };
 	const char *name = entry_name(entries, &dir->entry);
 	struct decision decision;
 	bool quiet = is_unwanted_parent(local, &dir->entry);
@@ -352,6 +396,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	}
 	if (!dest.exists)
 		compare_with_alternates(local, entries, dir, &decision);
+	dir->alternate = decision.alternate;
 	if (decision.make_room)
 		atomic_store(&parent->touched, true);
 	if (decision.make_room && !clear_place(local, parent, name)) {
@@ -362,17 +407,20 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		local_seen_change(local, &dest.st);
 	if (quiet)
 		dir->entry.mode = S_IFDIR | 0777;
+	else
+		local_want_attributes(local, parent->node, &dir->entry, &wanted);
 	if (decision.action == ACTION_MAKE) {
-		make_directory(local, parent, dir, name, &nothing);
+		make_directory(local, parent, dir, name, task, &wanted);
 		if (quiet && dir->fd >= 0 && local->options->perms)
 			fs_chmod_at(dir->fd, ".", 0777 & ~local_dir_umask(local, dir));
 	} else {
-		enter_directory(local, parent, dir, name, &dest);
+		enter_directory(local, parent, dir, name, &dest, task, &wanted);
 	}
+	wanted_free(&wanted);
 	if (quiet)
 		dir->has_entry = false;
 	else if (!dir->skipped)
-		count_directory(task, decision.item_flags);
+		count_directory(task, decision.item_flags | dir->differs);
 }
 
 static void prepare_top(struct local *local, struct local_dir *dir, struct task *task)
@@ -382,6 +430,7 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	struct decide_dest dest = { .exists = false };
 	struct decide_rules rules = local->rules;
 	struct options relaxed = *local->options;
+	struct wanted wanted;
 	struct decision decision;
 
 	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
@@ -403,14 +452,19 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);
 	rules.options = local->options;
 	compare_with_alternates(local, entries, dir, &decision);
+	local_want_attributes(local, 0, &dir->entry, &wanted);
 	if (dir->fd >= 0) {
 		rules.umask = local_dir_umask(local, dir);
 		dir->mode = decide_mode(&rules, &dir->entry, &dest);
 		dir->has_entry = true;
+		dir->alternate = decision.alternate;
+		dir->differs = dest.exists ? wanted_compare(local, &wanted, dir->entry.mode, dir->fd, ".")
+					   : compare_new(local, dir, &wanted);
 		if (!local->dry_run)
-			dress_directory(local, dir, &dest.st);
+			dress_directory(local, dir, task, &dest.st, &wanted);
 	}
-	count_directory(task, decision.item_flags);
+	wanted_free(&wanted);
+	count_directory(task, decision.item_flags | dir->differs);
 }
 
 static struct local_dir *new_dir(struct local *local, int32_t node, struct local_dir *parent)

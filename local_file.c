@@ -195,7 +195,7 @@ static bool same_target(void *job_void)
 /* --info=skip2: what would have been done to a file that --ignore-existing leaves alone. */
 static const char *what_is_left(struct file_job *job)
 {
-	struct decide_probe probe = { same_content, same_target, job };
+	struct decide_probe probe = { same_content, same_target, job, NULL };
 	struct options relaxed = *job->local->options;
 	struct decide_rules rules = job->rules;
 	struct decision decision;
@@ -254,7 +254,7 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		counts->literal += job->copied;
 		counts->matched += job->matched;
 	}
-	if (job->local->service && (!(flags & ITEM_TRANSFER) || job->local->dry_run))
+	if (job->local->service && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->dry_run))
 		serve_item(job->local, job->task->node, job->entry, flags, NULL);
 	if (!job->local->wants_items && !job->task->marks)
 		return;
@@ -266,6 +266,17 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 
 	memcpy(event.digest, job->digest, sizeof event.digest);
 	job_event(job, &event);
+}
+
+void job_source_failed(struct file_job *job, int error, enum source_step step)
+{
+	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = step };
+
+	if (job->decision.action == ACTION_TAKE_COPY && step != SOURCE_ATTRIBUTES) {
+		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
+		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
+	}
+	task_event(job->task, event);
 }
 
 void job_received(struct file_job *job)
@@ -344,6 +355,42 @@ static bool takes_long(const struct file_job *job)
 	       || (job->decision.action == ACTION_COPY && options->whole_file <= 0 && may_have_basis);
 }
 
+static void note_done(struct file_job *job, bool touched)
+{
+	note_item(job, touched, false, 0);
+	pull_note_success(job->local->pull, job->task->node, job->entry,
+			  job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
+}
+
+void job_change(struct file_job *job)
+{
+	bool touched = false, done = true;
+
+	if (job->decision.action >= ACTION_LEAVE_OUT) {
+		take(job);
+		return;
+	}
+	if (job->decision.action == ACTION_MAKE)
+		done = job_make(job);
+	else
+		touched = job_touch(job);
+	if (job->decision.action == ACTION_ATTRS && entry_is_regular(job->entry))
+		local_partial_drop(job->local, job->dir, job->name);
+	job->untouched = job->decision.action == ACTION_ATTRS && !touched && !job->set_xattrs;
+	if (done)
+		note_done(job, touched);
+}
+
+static void copy(struct file_job *job)
+{
+	job_show_live(job);
+	bool done = job_copy(job);
+
+	atomic_store(&job->task->live_index, 0);
+	if (done)
+		note_done(job, false);
+}
+
 static bool is_file(const struct decide_dest *dest)
 {
 	return dest->exists && S_ISREG(dest->st.mode);
@@ -351,7 +398,7 @@ static bool is_file(const struct decide_dest *dest)
 
 static void carry_out(struct file_job *job)
 {
-	bool done = true, touched = false;
+	bool copies = job->decision.action == ACTION_COPY;
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
 		task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
@@ -368,37 +415,53 @@ static void carry_out(struct file_job *job)
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
 	}
-	if (job->decision.action >= ACTION_LEAVE_OUT) {
-		take(job);
-		return;
-	}
-	if (job->decision.action == ACTION_COPY && job->local->pull && !job->local->attrs_only) {
+	if (job->local->pull && ((copies && !job->local->attrs_only) || job->wanted.lacks_values))
 		pull_request(job);
-		return;
+	else if (copies)
+		copy(job);
+	else
+		job_change(job);
+}
+
+static bool is_kept(enum action action)
+{
+	return action == ACTION_ATTRS || action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_TAKE_COPY;
+}
+
+int job_compared_object(struct file_job *job, const char **name)
+{
+	*name = job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
+	return job->decision.alternate ? local_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
+}
+
+/* False: the file is left out. */
+static bool compare_attributes(struct file_job *job)
+{
+	const char *name;
+	int dir_fd;
+
+	if (!job_want_attributes(job)) {
+		job_source_failed(job, errno, SOURCE_ATTRIBUTES);
+		return false;
 	}
-	if (job->decision.action == ACTION_COPY) {
-		job_show_live(job);
-		done = job_copy(job);
-		atomic_store(&job->task->live_index, 0);
-	} else if (job->decision.action == ACTION_MAKE) {
-		done = job_make(job);
-	} else {
-		touched = job_touch(job);
-		if (entry_is_regular(job->entry))
-			local_partial_drop(job->local, job->dir, job->name);
-		job->untouched = !touched;
-	}
-	if (!done)
-		return;
-	note_item(job, touched, false, 0);
-	pull_note_success(job->local->pull, job->task->node, job->entry,
-			  job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
+	dir_fd = job_compared_object(job, &name);
+	job->decision.item_flags |= wanted_compare(job->local, &job->wanted, decide_mode(&job->rules, job->entry, &job->dest),
+						   dir_fd, name);
+	return true;
+}
+
+/* For alternate destinations: ACLs and extended attributes of the object that is looked at. */
+static bool same_attributes(void *job_void)
+{
+	struct file_job *job = job_void;
+
+	return !wanted_compare(job->local, &job->wanted, job->entry->mode, job->looked_at.dir_fd, job->name);
 }
 
 /* What would be done, with everything that is there. */
 static void decide_job(struct file_job *job)
 {
-	const struct decide_probe probe = { same_content, same_target, job };
+	const struct decide_probe probe = { same_content, same_target, job, same_attributes };
 	const struct alternates *alternates = job->local->alternates;
 	const struct entries *list = job->task->entries;
 	struct decide_alternate found;
@@ -407,6 +470,7 @@ static void decide_job(struct file_job *job)
 	if (!alternates || job->decision.action == ACTION_SKIP || job->decision.action == ACTION_DELETE
 	    || !decide_wants_alternate(alternates->kind, job->entry, &job->dest))
 		return;
+	job_want_attributes(job);
 	job_find_alternate(job, &probe, &found);
 	decide_with_alternate(&job->rules, list, job->entry, &job->dest, alternates->kind, &found, &job->decision);
 }
@@ -440,6 +504,8 @@ static void perform(struct file_job *job)
 		atomic_store(&job->dir->touched, true);
 		job->rules.umask = local_dir_umask(job->local, job->dir);
 	}
+	if (is_kept(job->decision.action) && !compare_attributes(job))
+		return;
 	/* Other kinds may need more than attributes: targets, contents of directories. */
 	job->untouched = job->decision.action == ACTION_SKIP && S_ISREG(job->dest.st.mode);
 	if (job->decision.action == ACTION_SKIP)
@@ -483,6 +549,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		perform(&job);
 	local_seen_file(&job);
 	free(job.fuzzy);
+	wanted_free(&job.wanted);
 }
 
 enum candidate local_leader_candidate(struct task *task, uint32_t index)
@@ -520,9 +587,11 @@ void local_task_run(struct task *task)
 			return;
 		task->find_surplus = false;
 	}
-	if (task->tells_dir)
+	if (task->dir_wanted.lacks_values)
+		pull_request_directory(task);
+	else if (task->tells_dir)
 		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
-	task->tells_dir = false;
+	task->tells_dir = task->dir_wanted.lacks_values = false;
 	if (!task->started)
 		local_seen_start(task);
 	task->started = true;

@@ -217,6 +217,18 @@ static uint32_t compare_with_alternates(struct link_job *job, const struct fs_st
 	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 }
 
+/* With what is there, if it is of the kind. */
+static uint32_t compare_attributes(const struct link_job *job, bool same_kind)
+{
+	struct wanted wanted;
+	uint32_t flags;
+
+	local_want_attributes(job->local, job->node, job->entry, &wanted);
+	flags = wanted_compare(job->local, &wanted, job->entry->mode, job->dir_fd, same_kind ? job->name : NULL);
+	wanted_free(&wanted);
+	return flags;
+}
+
 static void make_link(struct link_job *job)
 {
 	struct local *local = job->local;
@@ -234,7 +246,7 @@ static void make_link(struct link_job *job)
 	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 	if (dest.exists || !local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
 		flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
-					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS);
+					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS) | compare_attributes(job, same_kind);
 	else
 		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {

@@ -21,6 +21,7 @@
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
+ *   local_attributes.c ACLs and extended attributes
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -28,6 +29,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "acl.h"
 #include "attrs/source.h"
 #include "decide.h"
 #include "delta/digest.h"
@@ -40,6 +42,7 @@
 #include "options.h"
 #include "ui/progress.h"
 #include "ui/stats.h"
+#include "xattr_list.h"
 
 struct file_job;
 struct image;
@@ -74,6 +77,8 @@ struct local_dir {
 	uint32_t old_mtime_nsec;
 	bool time_agrees;        /* with the entry's, before this run */
 	bool may_delete;         /* surplus names are deleted here */
+	int alternate;           /* new: 1 + number of the alternate destination that has it as well; 0: none */
+	uint32_t differs;        /* ITEM_REPORT_ACL, ITEM_REPORT_XATTR, as it was found */
 };
 
 /* --- what a worker has to say --- */
@@ -82,13 +87,15 @@ enum event_kind {
 	EVENT_ITEM,           /* looked at or changed: flags, bytes */
 	EVENT_DIR,            /* the directory itself */
 	EVENT_TEXT,           /* message */
-	EVENT_SOURCE_FAILED,  /* content could not be opened or read: error; bytes: 1 if reading failed */
+	EVENT_SOURCE_FAILED,  /* it could not be opened or read: error; bytes: what was done, enum source_step */
 	EVENT_LINK,           /* hard link to another member of its group: main thread */
 	EVENT_REDO,           /* a directory is in the way: main thread */
 	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
 	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
 	EVENT_AWAITED,        /* keeps the place of one of the two that the peer's reply will make */
 };
+
+enum source_step { SOURCE_OPEN, SOURCE_READ, SOURCE_ATTRIBUTES };
 
 struct event {
 	enum event_kind kind;
@@ -119,6 +126,16 @@ struct task_source {
 
 enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_WAITS, TASK_DONE };
 
+struct source_attributes;
+/* What an object is to have besides what stat(2) shows. */
+struct wanted {
+	const struct fs_acl *access, *defaults; /* reduced (acl.h); NULL: ACLs are left alone */
+	const struct xattr_list *xattrs;        /* NULL: they are left alone */
+	bool is_known;                          /* read already */
+	bool lacks_values;                      /* there are values that neither the list nor the destination has (yet) */
+	struct source_attributes *own;          /* read for this one; NULL: they are the list's */
+};
+
 /* Some or all files of one directory. */
 struct task {
 	struct task *next;
@@ -145,6 +162,7 @@ struct task {
 	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
 	uint64_t events_taken;        /* likewise: how many were in front of those */
 	uint32_t dir_flags;           /* the directory's item, which a service's worker tells before those of the files */
+	struct wanted dir_wanted;     /* attributes of the directory whose values a worker has to ask for: lacks_values */
 	bool tells_dir;
 	uint64_t first_position;      /* of the directory's first entry in the whole list */
 	_Atomic uint64_t live_done;   /* progress of the file being copied now */
@@ -189,6 +207,8 @@ struct local {
 	struct decide_rules rules;
 	struct owner_maps *owner_maps; /* NULL: none */
 	struct filter_list *sender_rules, *receiver_rules;
+	struct xattr_policy sends_xattrs, keeps_xattrs;
+	pthread_mutex_t xattr_lock; /* of their rules */
 	struct flist *list;
 	struct fs_root top;          /* destination directory; fd -1: would be made (dry run) */
 	char *top_path;              /* absolute, for messages and rules */
@@ -276,13 +296,50 @@ void task_event(struct task *task, struct event event);  /* takes over event.tex
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *task_name(const struct task *task, const struct entry *entry);
+void job_source_failed(struct file_job *job, int error, enum source_step step);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
 void job_tried(struct file_job *job);     /* the same, but it is wrong */
 void job_refused(struct file_job *job);   /* it has not, and will not */
+void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
 enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT };
 enum candidate local_leader_candidate(struct task *task, uint32_t index);
+
+/* --- local_attributes.c (any thread, but for local_want_attributes) --- */
+
+/* Those values. */
+struct lacking {
+	VEC(struct xattr_item *) items;
+};
+/* An object whose attributes are set, in the directory of its task. */
+struct dressed {
+	struct task *task;
+	const char *name;      /* in messages; ".": the directory itself */
+	const char *old_name;  /* of what it is to replace, or of itself; NULL: it is new */
+	int alternate;         /* 1 + number of the alternate destination that has the old one; 0: none */
+	const char *role;      /* in messages of ACLs, static */
+	bool is_link;
+};
+
+/* Read the wishes for a file's entry (false: the source cannot be read, errno); for any entry (main thread). */
+bool job_want_attributes(struct file_job *job);
+/* What a file's attributes are compared with, as its item says: `*name` in the directory that is returned; NULL: nothing. By
+ * the worker of its task. */
+int job_compared_object(struct file_job *job, const char **name);
+void local_want_attributes(struct local *local, int32_t node, const struct entry *entry, struct wanted *wanted);
+void wanted_free(struct wanted *wanted);
+/* ITEM_REPORT_ACL and ITEM_REPORT_XATTR, if an object that is to have this mode differs; name NULL: nothing is there. */
+uint32_t wanted_compare(const struct local *local, struct wanted *wanted, mode_t mode, int dir_fd, const char *name);
+void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *name, struct lacking *lacking);
+/* Set what is not as it should be; true if anything was. ACLs change permission bits to those of the listed mode: *mode, which
+ * is otherwise the one to be set, has to be set again then. */
+bool dress_xattrs(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held);
+bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
+		mode_t *mode);
+
+/* Give a new object the attributes of another one, as far as any are kept and can be set. */
+void local_copy_attributes(const struct local *local, const struct fs_held *from, const struct fs_held *to);
 
 /* --- local_write.c --- */
 
@@ -305,6 +362,10 @@ struct file_job {
 	struct looked_at looked_at; /* for the probes of decide.h */
 	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */
 	int fuzzy_place;           /* where that is: 0 the destination directory, 1 + n that of an alternate destination */
+	struct wanted wanted;
+	bool is_told;              /* the peer knows the item from a request */
+	const char *made_name;     /* of a temp file that gets its attributes, for messages; NULL: its own */
+	bool set_xattrs;           /* of an existing object, which nobody is told of but by its item */
 	uint64_t copied, matched;
 	uint64_t moved, sums;      /* bytes of the reply, and of block sums in the request: for people's eyes */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
@@ -328,6 +389,8 @@ bool job_dress_file(struct file_job *job, int fd, mode_t made_mode);
 /* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
 bool job_back_up_early(struct file_job *job);
 void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */
+/* Extended attributes of the task's own directory. */
+void job_touch_directory(struct file_job *job);
 int job_open_source(struct file_job *job, uint64_t *size);
 bool job_receive(struct file_job *job); /* regular content from job->incoming; as job_copy */
 void job_write_failed(struct file_job *job, int error);

@@ -42,11 +42,29 @@ static void choose_head(struct pull *pull, struct transfer *transfer, const stru
 				digest_length(pull->session->xfer_sum), transfer->job.is_redo);
 }
 
+/* Each value is asked for once in a session, by the first who lacks it; the others wait for their turn. Under out_lock. */
+static void write_lacking(struct wire *wire, const struct lacking *lacking)
+{
+	int32_t previous = 0;
+
+	for (size_t i = 0; i < lacking->items.count; i++) {
+		struct xattr_item *item = lacking->items.items[i];
+
+		if (item->requested)
+			continue;
+		item->requested = true;
+		wire_write_varint(wire, item->number - previous);
+		previous = item->number;
+	}
+	wire_write_byte(wire, 0);
+}
+
 /*
  * Under out_lock: into the order of replies, and onto the wire. From the moment that it can be replied to, the transfer is the
  * reading thread's: a peer may answer, or skip it by answering something else, before all of the request has been written.
  */
-static void write_request(struct pull *pull, struct transfer *transfer, const struct basis *basis)
+static void write_request(struct pull *pull, struct transfer *transfer, const struct basis *basis,
+			  const struct lacking *lacking)
 {
 	struct session *session = pull->session;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
@@ -74,7 +92,10 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	pthread_mutex_unlock(&pull->lock);
 	atomic_store(&pull->has_requests, true);
 	request_write_attrs(session, ndx, item);
-	sum_head_write(session, &head);
+	if (pull_has_xattr_part(pull, item->flags))
+		write_lacking(session->wire, lacking);
+	if (item->flags & ITEM_TRANSFER)
+		sum_head_write(session, &head);
 	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
 		block_sums_write(session, basis->fd, &head);
 	free(item);
@@ -85,17 +106,24 @@ void pull_request(struct file_job *job)
 	struct local *local = job->local;
 	struct pull *pull = local->pull;
 	struct transfer *transfer;
-	struct basis basis;
+	const char *name;
+	struct lacking lacking = { VEC_INIT };
+	struct basis basis = { .fd = -1 };
 
-	if (!job_back_up_early(job)) {
+	if (job->decision.action == ACTION_COPY && !job_back_up_early(job)) {
 		task_event(job->task, (struct event){ .kind = EVENT_FAILED, .index = job->index });
 		return;
 	}
 	transfer = xcalloc(1, sizeof *transfer);
-	job_choose_basis(job, &basis);
+	if (job->decision.action == ACTION_COPY)
+		job_choose_basis(job, &basis);
+	int dir_fd = job_compared_object(job, &name);
+
+	wanted_find_lacking(&job->wanted, dir_fd, name, &lacking);
 	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
 	transfer->job = *job;
 	job->fuzzy = NULL;
+	transfer->job.is_told = true;
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = local->options;
 	if (local->wants_items)
@@ -103,9 +131,40 @@ void pull_request(struct file_job *job)
 	choose_head(pull, transfer, &basis);
 	pool_hold(local->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
-	write_request(pull, transfer, &basis);
+	write_request(pull, transfer, &basis, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
 	basis_close(&basis);
+	vec_free(&lacking.items);
+}
+
+/* Only incremental lists have a number for the directory of the first one besides that of ".". */
+static int32_t directory_ndx(const struct task *task)
+{
+	bool is_dot = !task->node && !task->local->session.inc_recurse;
+
+	return flist_ndx_of(task->local->list, task->node,
+			    is_dot ? &task->entries->items[entries_find(task->entries, ".", true)] : NULL);
+}
+
+void pull_request_directory(struct task *task)
+{
+	struct pull *pull = task->local->pull;
+	struct transfer *transfer = xcalloc(1, sizeof *transfer);
+	struct lacking lacking = { VEC_INIT };
+
+	wanted_find_lacking(&task->dir_wanted, task->dir->fd, ".", &lacking);
+	transfer->ndx = directory_ndx(task);
+	transfer->is_directory = true;
+	transfer->job = (struct file_job){
+		.task = task, .local = task->local, .dir = task->dir, .entry = &task->dir->entry, .name = ".",
+		.wanted = task->dir_wanted, .is_told = true,
+		.decision = { .action = ACTION_ATTRS, .item_flags = task->dir_flags },
+	};
+	pool_hold(task->local->pool, task);
+	pthread_mutex_lock(&pull->out_lock);
+	write_request(pull, transfer, NULL, &lacking);
+	pthread_mutex_unlock(&pull->out_lock);
+	vec_free(&lacking.items);
 }
 
 void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
@@ -113,6 +172,8 @@ void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *it
 	pthread_mutex_lock(&pull->out_lock);
 	atomic_store(&pull->has_requests, true);
 	request_write_attrs(pull->session, ndx, item);
+	if (pull_has_xattr_part(pull, item->flags))
+		write_lacking(pull->session->wire, &(struct lacking){ VEC_INIT });
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
@@ -123,7 +184,8 @@ static void prepare_redo(struct file_job *job)
 
 	job->is_redo = true;
 	dest.exists = fs_lstat_at(job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
-	job->decision.item_flags = decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
+	job->decision.item_flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
+	job->decision.item_flags |= decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }
 
 /* A file that came out wrong is asked for once more, with sums that leave less to chance (protocol/03 7.3). */
@@ -138,11 +200,12 @@ static void ask_again(struct pull *pull)
 	pthread_mutex_unlock(&pull->lock);
 	while (wrong) {
 		struct transfer *next = wrong->next;
+		const struct lacking nothing = { VEC_INIT };
 
 		prepare_redo(&wrong->job);
 		job_choose_basis(&wrong->job, &basis);
 		choose_head(pull, wrong, &basis);
-		write_request(pull, wrong, &basis);
+		write_request(pull, wrong, &basis, &nothing);
 		basis_close(&basis);
 		wrong = next;
 	}
@@ -172,6 +235,25 @@ struct transfer *pull_take(struct pull *pull, int32_t ndx)
 	while ((transfer = take_oldest(pull)) && transfer->ndx != ndx)
 		pull_settle(pull, transfer, false);
 	return transfer;
+}
+
+bool pull_expects(struct pull *pull, int32_t ndx)
+{
+	const struct transfer *transfer;
+
+	pthread_mutex_lock(&pull->lock);
+	for (transfer = pull->asked; transfer && transfer->ndx != ndx; transfer = transfer->next)
+		;
+	pthread_mutex_unlock(&pull->lock);
+	return transfer != NULL;
+}
+
+bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
+{
+	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+	bool is_shortened = pull->session->protocol >= 31 && !pull->session->avoid_xattr_optim && (flags & link) == link;
+
+	return pull->local->options->xattrs && !pull->local->dry_run && flags & ITEM_REPORT_XATTR && !is_shortened;
 }
 
 void pull_refused(struct pull *pull, int32_t ndx)
@@ -217,12 +299,17 @@ void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 
 void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
 {
-	struct task *task = transfer->job.task;
-
 	if (good)
 		job_received(&transfer->job);
-	else
+	else if (!transfer->is_directory)
 		job_refused(&transfer->job);
+	pull_forget(pull, transfer);
+}
+
+void pull_forget(struct pull *pull, struct transfer *transfer)
+{
+	struct task *task = transfer->job.task;
+
 	free(transfer->job.fuzzy);
 	free(transfer);
 	pool_release(pull->local->pool, task);

@@ -34,8 +34,11 @@ void pull_free(struct pull *pull);
 
 /* --- the engine's side (local_pull.c) --- */
 
-/* Ask for the content of a regular file; the task stays busy until the fate of the file is known. */
+/* Ask for the content of a regular file, or just for values of any one's attributes; the task stays busy until the fate of the
+ * file is known. */
 void pull_request(struct file_job *job);
+/* Ask for values of attributes of the directory of the task, which are then set. */
+void pull_request_directory(struct task *task);
 /* --checksum: is the destination's content that of the list's digest? */
 bool pull_same_content(struct file_job *job);
 /* Contents come when they come: put the items of one task into the order of the list. */
@@ -69,6 +72,7 @@ struct transfer {
 	struct transfer *next;      /* in the order of the requests */
 	int32_t ndx;
 	bool in_second_phase;       /* asked for after the first phase's end */
+	bool is_directory;          /* the task's own: job has no more than what its attributes take */
 	struct file_job job;
 	struct decide_rules rules;
 	struct sum_head head;       /* of the request */
@@ -114,6 +118,10 @@ struct pull {
 	struct patch_buffer buffer;
 };
 
+/* Has it been asked for? */
+bool pull_expects(struct pull *pull, int32_t ndx);
+/* Do values of extended attributes follow an item with these flags (protocol/05 5.3.1)? */
+bool pull_has_xattr_part(const struct pull *pull, uint32_t flags);
 /* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */
 struct transfer *pull_take(struct pull *pull, int32_t ndx);
 /* The sender has said that there will be no reply. */
@@ -124,6 +132,8 @@ void pull_all_refused(struct pull *pull, bool first_phase);
 void pull_came_wrong(struct pull *pull, struct transfer *transfer);
 /* The file's fate is known. Frees the transfer. */
 void pull_settle(struct pull *pull, struct transfer *transfer, bool good);
+/* The same when everything has been said of it. */
+void pull_forget(struct pull *pull, struct transfer *transfer);
 
 void *pull_read(void *pull_void);
 /* The handler of wire_set_message_handler; context: the struct pull. */

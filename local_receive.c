@@ -138,20 +138,52 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	pull_settle(pull, transfer, good);
 }
 
+/* Values of extended attributes, which the file's list has lacked. */
+static void receive_values(struct pull *pull, const struct transfer *transfer)
+{
+	const struct file_job *job = transfer ? &transfer->job : NULL;
+	int32_t node = !job ? 0 : job->task->node;
+
+	if (transfer && transfer->is_directory && node)
+		node = flist_dir(pull->local->list, node)->parent;
+	flist_receive_xattr_answer(pull->receiver, node, job ? job->entry : NULL);
+}
+
+/* An object of which nothing but such values was asked for. */
+static void set_attributes(struct pull *pull, struct transfer *transfer)
+{
+	struct file_job *job = &transfer->job;
+
+	job->counts = &job->task->received;
+	if (transfer->is_directory)
+		job_touch_directory(job);
+	else
+		job_change(job);
+	pull_forget(pull, transfer);
+}
+
 static void receive_item(struct pull *pull, int32_t ndx)
 {
 	struct session *session = pull->session;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 
 	request_read_attrs(session, item);
+	bool has_values = pull_has_xattr_part(pull, item->flags);
 	/* A dry run asks for nothing; as a server it tells of files as if it did. */
-	if (item->flags & ITEM_TRANSFER && !pull->local->dry_run) {
-		struct transfer *transfer = pull_take(pull, ndx);
+	bool has_data = item->flags & ITEM_TRANSFER && !pull->local->dry_run;
+	struct transfer *transfer = NULL;
 
-		if (!transfer)
-			die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
+	if (has_data || (has_values && pull_expects(pull, ndx)))
+		transfer = pull_take(pull, ndx);
+	if (has_data ? !transfer || transfer->job.decision.action != ACTION_COPY
+		     : transfer && transfer->job.decision.action == ACTION_COPY)
+		die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
+	if (has_values)
+		receive_values(pull, transfer);
+	if (has_data)
 		receive_file(pull, transfer, item);
-	}
+	else if (transfer)
+		set_attributes(pull, transfer);
 	free(item);
 }
 

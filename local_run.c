@@ -79,7 +79,9 @@ void local_task_open_sources(struct local *local, struct task *task)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	if (local->pull || local->attrs_only || (local->dry_run && !local->options->checksum))
+	bool for_all = local->options->acls || local->options->xattrs;
+
+	if (local->pull || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -87,7 +89,7 @@ void local_task_open_sources(struct local *local, struct task *task)
 		struct attr_source *from;
 		size_t name_length = entry->name_length;
 
-		if (!entry_is_regular(entry) || has_source(task, entry->root))
+		if ((!for_all && !entry_is_regular(entry)) || has_source(task, entry->root))
 			continue;
 		name_length -= entry_name(task->entries, entry)[0] == '/';
 		from = flist_entry_source(local->list, task->node, entry, &path);
@@ -118,6 +120,10 @@ static void log_text(const struct event *event)
 
 static void log_source_failure(struct local *local, struct task *task, const struct event *event)
 {
+	static const char *const calls[] = {
+		[SOURCE_OPEN] = "send_files failed to open ", [SOURCE_READ] = "read errors mapping ",
+		[SOURCE_ATTRIBUTES] = "failed to read attributes of ",
+	};
 	struct strbuf quoted = STRBUF_INIT;
 
 	flist_quote(local->list, task->node, &task->entries->items[event->index], &quoted);
@@ -125,8 +131,7 @@ static void log_source_failure(struct local *local, struct task *task, const str
 		log_warning("file has vanished: %s", strbuf_text(&quoted));
 		local->session.io_error |= IOERR_VANISHED;
 	} else {
-		log_errno(L_ERROR_XFER, event->error, event->bytes ? "read errors mapping %s" : "send_files failed to open %s",
-			  strbuf_text(&quoted));
+		log_errno(L_ERROR_XFER, event->error, "%s%s", calls[event->bytes], strbuf_text(&quoted));
 		local->session.io_error |= IOERR_GENERAL;
 	}
 	strbuf_free(&quoted);

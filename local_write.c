@@ -65,6 +65,22 @@ static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gi
 	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
+/* `name`: as messages call it. */
+static struct dressed dressed_as(const struct file_job *job, const char *name)
+{
+	bool same_kind = job->dest.exists && (job->dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
+
+	return (struct dressed){
+		.task = job->task, .name = name, .old_name = same_kind || job->decision.alternate ? job->name : NULL,
+		.alternate = job->decision.alternate, .role = role_of(job), .is_link = entry_is_symlink(job->entry),
+	};
+}
+
+static bool wants_attributes(const struct file_job *job)
+{
+	return job->wanted.xattrs || job->wanted.access;
+}
+
 /* Where the owner cannot be set, nothing else is. */
 static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode)
 {
@@ -73,18 +89,23 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	struct timespec times[2];
-	bool good = true, mode_is_off;
+	const struct dressed dressed = dressed_as(job, job->made_name ? job->made_name : job->name);
+	struct fs_held held = { .fd = -1 };
+	bool good = true, has_acl, mode_is_off;
 
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return false;
 	}
+	if (wants_attributes(job) && fs_hold_open(&held, fd) == 0)
+		dress_xattrs(&dressed, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
 		good = false;
 	}
-	mode_is_off = mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
+	has_acl = held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	mode_is_off = has_acl || mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
 	if (mode_is_off && fchmod(fd, mode) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
 		good = false;
@@ -136,17 +157,39 @@ static int set_mode(struct file_job *job, const char *name, mode_t mode)
 void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	const struct dressed dressed = dressed_as(job, job->name);
+	struct fs_held held = { .fd = -1 };
 	struct fs_stat st;
-	int given;
+	int given = fs_lstat_at(job->dir->fd, name, &st) < 0 ? -1 : set_owner(job, name, st.uid, st.gid);
+	bool off = given || mode != made_mode || local_dir_has_default_acl(job->dir);
 
-	if (fs_lstat_at(job->dir->fd, name, &st) < 0)
-		return;
-	given = set_owner(job, name, st.uid, st.gid);
 	if (given < 0)
 		return;
+	if (wants_attributes(job) && fs_hold_at(&held, job->dir->fd, name) == 0)
+		dress_xattrs(&dressed, &job->wanted, &held);
 	set_times(job, name);
-	if (!entry_is_symlink(job->entry) && (mode != made_mode || local_dir_has_default_acl(job->dir) || given))
+	off |= held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	fs_release(&held);
+	if (!entry_is_symlink(job->entry) && off)
 		set_mode(job, name, mode);
+}
+
+/* ACLs and extended attributes of what is there already; true if the mode has to be set again. */
+static bool touch_attributes(struct file_job *job, mode_t *mode)
+{
+	const uint32_t flags = job->decision.item_flags;
+	const struct dressed dressed = dressed_as(job, job->name);
+	struct fs_held held;
+	bool has_acl = false;
+
+	if (!(flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR)) || fs_hold_at(&held, job->dir->fd, job->name) < 0)
+		return false;
+	if (flags & ITEM_REPORT_XATTR)
+		job->set_xattrs = dress_xattrs(&dressed, &job->wanted, &held);
+	if (flags & ITEM_REPORT_ACL)
+		has_acl = dress_acls(&dressed, &job->wanted, &held, *mode, mode);
+	fs_release(&held);
+	return has_acl;
 }
 
 /* Whole seconds decide whether a file is up to date; after a comparison of contents the rest is put right as well. */
@@ -160,18 +203,30 @@ static bool times_need_setting(const struct file_job *job)
 	       && (entry->mtime != job->dest.st.mtime || entry->mtime_nsec != job->dest.st.mtime_nsec);
 }
 
+void job_touch_directory(struct file_job *job)
+{
+	mode_t mode = 0;
+
+	touch_attributes(job, &mode);
+}
+
 bool job_touch(struct file_job *job)
 {
 	mode_t old = job->dest.st.mode & PERMISSION_BITS, mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
+	bool has_acl;
 
 	if (given < 0)
 		return false;
+	has_acl = touch_attributes(job, &mode);
+	/* The ACL has brought the mode's bits along, as far as an item of a file tells. */
+	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
+		job->decision.item_flags &= ~(uint32_t)ITEM_REPORT_PERMS;
 	if (times_need_setting(job))
 		changes += set_times(job, job->name);
-	if (!entry_is_symlink(job->entry) && (mode != old || (given && mode & SETID_BITS)))
+	if (!entry_is_symlink(job->entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))
 		changes += set_mode(job, job->name, mode);
-	return changes > 0;
+	return changes > 0 || has_acl;
 }
 
 /* --- attr files --- */
@@ -318,17 +373,6 @@ int job_open_source(struct file_job *job, uint64_t *size)
 	return fd;
 }
 
-static void source_failed(struct file_job *job, int error, bool reading)
-{
-	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = reading };
-
-	if (job->decision.action == ACTION_TAKE_COPY) {
-		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
-		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
-	}
-	task_event(job->task, event);
-}
-
 static void show_progress(void *job_void, uint64_t done)
 {
 	struct file_job *job = job_void;
@@ -355,11 +399,11 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 		if (write_error)
 			job_write_failed(job, errno);
 		else
-			source_failed(job, errno, true);
+			job_source_failed(job, errno, SOURCE_READ);
 		return false;
 	}
 	if (job->copied < size) {
-		source_failed(job, ENODATA, true);
+		job_source_failed(job, ENODATA, SOURCE_READ);
 		return false;
 	}
 	return true;
@@ -411,7 +455,9 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 		give_up(job, &temp);
 		return false;
 	}
+	job->made_name = temp.name;
 	job_dress_file(job, temp.fd, 0600);
+	job->made_name = NULL;
 	return job_install(job, &temp);
 }
 
@@ -458,12 +504,14 @@ static void dress_in_place(struct file_job *job, bool with_times)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
+	bool has_acl;
 
 	if (given < 0)
 		return;
+	has_acl = touch_attributes(job, &mode);
 	if (with_times)
 		set_times(job, job->name);
-	if (mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
+	if (has_acl || mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
 		set_mode(job, job->name, mode);
 }
 
@@ -507,7 +555,7 @@ static bool copy_content(struct file_job *job)
 							    : job_open_source(job, &size);
 
 	if (from < 0) {
-		source_failed(job, errno, false);
+		job_source_failed(job, errno, SOURCE_OPEN);
 		return false;
 	}
 	good = in_place ? copy_in_place(job, from, size) : copy_to_temp(job, from, size);

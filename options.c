@@ -421,10 +421,7 @@ char *options_receiving_lack(const struct options *options)
 
 bool options_act_as_root(const struct options *options)
 {
-	/* Whoever gives root up means it. */
-	if (options->super < 0 || (options->super > 0 && !options->copy_as))
-		return options->super > 0;
-	return geteuid() == 0;
+	return options_super_level(options) != LEVEL_NORMAL;
 }
 
 static void add_rule(struct filter_list *list, const char *format, const char *name)
@@ -451,6 +448,16 @@ const char *options_partial_dir(const struct options *options)
 	if (options->partial_dir)
 		return options->partial_dir;
 	return options->delay_updates ? ".~tmp~" : NULL;
+}
+
+enum super_level options_super_level(const struct options *options)
+{
+	if (options->super == SUPER_FAKE)
+		return LEVEL_FAKE;
+	/* Whoever gives root up by --copy-as means it. */
+	if (options->super == SUPER_NO || (options->super == SUPER_YES && !options->copy_as))
+		return options->super == SUPER_YES ? LEVEL_ROOT : LEVEL_NORMAL;
+	return geteuid() == 0 ? LEVEL_ROOT : LEVEL_NORMAL;
 }
 
 void options_setup_request(const struct options *options, struct setup_request *request)

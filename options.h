@@ -19,6 +19,10 @@ enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, D
 /* What is done with attr snapshots, instead of a transfer. */
 enum attr_mode { ATTR_MODE_NONE, ATTR_MODE_LIST, ATTR_MODE_VERIFY, ATTR_MODE_DIFF, ATTR_MODE_FROM_TREE, ATTR_MODE_TO_TREE };
 #define INFO_NOT_GIVEN 0xff
+/* --super and its kin: the last one counts. */
+enum super_mode { SUPER_FAKE = -2, SUPER_NO = -1, SUPER_DEFAULT = 0, SUPER_YES = 1 };
+/* What a process may do to attributes (protocol/05 5.4.1). */
+enum super_level { LEVEL_NORMAL, LEVEL_ROOT, LEVEL_FAKE };
 enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
 /* One filter option, in command-line order; turned into rules by options_add_filters once the protocol is known. */
@@ -69,7 +73,7 @@ struct options {
 	bool use_qsort;
 	const char *usermap, *groupmap; /* also of --chown; NULL: none */
 	const char *copy_as;      /* USER[:GROUP] who touches the files; NULL: this process's user */
-	int super;                /* 1: act as root whoever we are, -1: as somebody else; 0: as who we are */
+	int super;                /* enum super_mode */
 	bool write_devices, drop_devices;
 
 	/* selection and deletion */
@@ -186,6 +190,9 @@ void options_free(struct options *options);
 
 /* Does a receiving side with these need the whole list before it starts, which rules out incremental recursion? */
 bool options_need_whole_list(const struct options *options);
+
+/* The level of this process with these options. */
+enum super_level options_super_level(const struct options *options);
 
 /* Is a client's argument "host:path", "host::module" or "rsync://..." (protocol/06 section 6)? */
 bool argument_is_remote(const char *argument);

@@ -279,11 +279,24 @@ static bool check_remote_attrs(struct option_parse *parse, const struct options 
 	return true;
 }
 
+/* ACLs and extended attributes are those of the real files, wherever their list comes from. */
+static bool check_kept_attributes(struct option_parse *parse, const struct options *options)
+{
+	const char *kept = options->acls ? "acls" : options->xattrs ? "xattrs" : NULL;
+	bool lists_only = options->attr_mode != ATTR_MODE_NONE || (options->attr_snapshot && options->operands.count < 2);
+
+	if (kept && options->only_send_attrs)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --only-send-attrs", kept);
+	if (kept && lists_only)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with snapshots of attributes", kept);
+	return true;
+}
+
 static bool check_client(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
 
-	if (!check_remote_attrs(parse, options))
+	if (!check_remote_attrs(parse, options) || !check_kept_attributes(parse, options))
 		return false;
 	if (options->only_send_attrs && options->append)
 		return parse_fail(parse, EXIT_SYNTAX, "--only-send-attrs cannot be used with --append");

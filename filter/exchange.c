@@ -86,18 +86,23 @@ static const struct wire_modifier {
 	{ RULE_PERISHABLE, 0, 'p' },
 };
 
+static void add_modern(const struct rule *rule, uint16_t flags, struct strbuf *text)
+{
+	strbuf_add_char(text, "-+:"[rule->action]);
+	for (size_t i = 0; i < sizeof wire_modifiers / sizeof wire_modifiers[0]; i++)
+		if ((flags & wire_modifiers[i].flag) && !(flags & wire_modifiers[i].not))
+			strbuf_add_char(text, wire_modifiers[i].letter);
+	strbuf_add_char(text, ' ');
+	strbuf_add_string(text, rule->pattern);
+	if (flags & RULE_DIR_ONLY)
+		strbuf_add_char(text, '/');
+}
+
 static void send_modern(const struct sending *sending, const struct rule *rule, uint16_t flags)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	strbuf_add_char(&text, "-+:"[rule->action]);
-	for (size_t i = 0; i < sizeof wire_modifiers / sizeof wire_modifiers[0]; i++)
-		if ((flags & wire_modifiers[i].flag) && !(flags & wire_modifiers[i].not))
-			strbuf_add_char(&text, wire_modifiers[i].letter);
-	strbuf_add_char(&text, ' ');
-	strbuf_add_string(&text, rule->pattern);
-	if (flags & RULE_DIR_ONLY)
-		strbuf_add_char(&text, '/');
+	add_modern(rule, flags, &text);
 	send_text(sending, text.data, text.length);
 	strbuf_free(&text);
 }
@@ -177,4 +182,26 @@ void filter_send(struct filter_list *list, struct session *session, bool wanted)
 		filter_add(list, ":C", FILTER_NEW_STYLE);
 	if (cvs && !session->is_sender)
 		filter_add(list, "-C", FILTER_NEW_STYLE);
+}
+
+struct filter_list *filter_xattr_list(const struct filter_list *list)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct filter_list *copy;
+
+	if (!list->has_xattr_rules)
+		return NULL;
+	copy = filter_new(&list->setup);
+	for (size_t i = 0; i < list->rules.rules.count; i++) {
+		const struct rule *rule = &list->rules.rules.items[i];
+
+		if (!(rule->flags & RULE_XATTR) || rule->action == ACTION_DIR_MERGE || rule->cvs)
+			continue;
+		strbuf_reset(&text);
+		add_modern(rule, rule->flags, &text);
+		filter_add(copy, strbuf_text(&text), FILTER_NEW_STYLE);
+	}
+	copy->has_xattr_rules = true;
+	strbuf_free(&text);
+	return copy;
 }

@@ -123,6 +123,8 @@ bool filter_excludes(struct filter_list *list, const char *name, bool is_dir);
 bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_dir);
 /* Daemon lists: is any parent of `path` (module-relative, whatever the base directory), or `path` itself, excluded? */
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir);
+/* The xattr rules of the command line or the wire alone, for a list of their own; NULL: there are none of the kind. */
+struct filter_list *filter_xattr_list(const struct filter_list *list);
 /* Xattr rules (4.15): -1 no xattr rules known, else 0 included, 1 excluded. */
 int filter_excludes_xattr(struct filter_list *list, const char *name);
 

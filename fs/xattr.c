@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading extended attributes and ACLs of held objects. */
+/* Extended attributes of held objects. */
 #include "fs/xattr.h"
 
 #include <errno.h>
@@ -19,18 +19,9 @@
 
 #define RACE_ATTEMPTS 8 /* an attribute may grow between asking for its length and reading it */
 
-/*
- * A held object. The f* calls refuse O_PATH descriptors, and nothing but O_PATH may hold symlinks and devices: then the object
- * is named through proc. Without proc regular files and directories are opened, the others have no attributes.
- */
-struct held {
-	int fd;
-	bool by_path; /* use `path`, else fd */
-	char path[FS_PROC_PATH_SIZE];
-	struct fs_stat st;
-};
-
-static int hold_opened(struct held *held, const struct fs_root *root, const char *path)
+/* The f* calls refuse O_PATH descriptors, and nothing but O_PATH may hold symlinks and devices: then the object is named
+ * through proc. Without proc regular files and directories are opened, the others have no attributes. */
+static int hold_opened(struct fs_held *held, const struct fs_root *root, const char *path)
 {
 	struct fs_stat opened;
 	int fd;
@@ -49,41 +40,68 @@ static int hold_opened(struct held *held, const struct fs_root *root, const char
 	return 0;
 }
 
-static int hold(struct held *held, const struct fs_root *root, const char *path)
+/* `fd`: opened with O_PATH, or -1. Taken over. */
+static int hold_found(struct fs_held *held, int fd, const struct fs_root *root, const char *path)
 {
 	int error;
 
-	held->fd = fs_open(root, path, O_PATH, 0);
-	if (held->fd < 0)
+	held->fd = fd;
+	held->is_borrowed = false;
+	if (fd < 0)
 		return -1;
 	held->by_path = fs_proc_path(held->fd, held->path);
 	if (fs_stat_at_fd(held->fd, &held->st) == 0 && (held->by_path || hold_opened(held, root, path) == 0))
 		return 0;
 	error = errno;
 	close(held->fd);
+	held->fd = -1;
 	return fs_fail(error);
 }
 
-static void release(struct held *held)
+int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path)
 {
-	int error = errno;
-
-	close(held->fd);
-	errno = error;
+	return hold_found(held, fs_open(root, path, O_PATH, 0), root, path);
 }
 
-static ssize_t list_names(const struct held *held, char *names, size_t size)
+int fs_hold_follow(struct fs_held *held, const struct fs_root *root, const char *path)
+{
+	return hold_found(held, fs_open_follow(root, path, O_PATH, 0), root, path);
+}
+
+int fs_hold_at(struct fs_held *held, int dir_fd, const char *name)
+{
+	const struct fs_root here = { .fd = dir_fd };
+
+	return fs_hold(held, &here, name);
+}
+
+int fs_hold_open(struct fs_held *held, int fd)
+{
+	held->fd = fd;
+	held->is_borrowed = true;
+	held->by_path = false;
+	return fs_stat_at_fd(fd, &held->st);
+}
+
+void fs_release(struct fs_held *held)
+{
+	if (held->fd >= 0 && !held->is_borrowed)
+		fs_close_quietly(held->fd);
+	held->fd = -1;
+}
+
+static ssize_t list_names(const struct fs_held *held, char *names, size_t size)
 {
 	return held->by_path ? listxattr(held->path, names, size) : flistxattr(held->fd, names, size);
 }
 
-static ssize_t get_value(const struct held *held, const char *name, void *value, size_t size)
+static ssize_t get_value(const struct fs_held *held, const char *name, void *value, size_t size)
 {
 	return held->by_path ? getxattr(held->path, name, value, size) : fgetxattr(held->fd, name, value, size);
 }
 
 /* All names, each with its NUL, malloc'ed. */
-static int read_names(const struct held *held, char **names, size_t *length)
+static int read_names(const struct fs_held *held, char **names, size_t *length)
 {
 	for (int i = 0; i < RACE_ATTEMPTS; i++) {
 		ssize_t size = list_names(held, NULL, 0);
@@ -102,7 +120,7 @@ static int read_names(const struct held *held, char **names, size_t *length)
 	return fs_fail(EBUSY);
 }
 
-static int read_value(const struct held *held, const char *name, void **value, size_t *length)
+int fs_held_get(const struct fs_held *held, const char *name, void **value, size_t *length)
 {
 	for (int i = 0; i < RACE_ATTEMPTS; i++) {
 		ssize_t size = get_value(held, name, NULL, 0);
@@ -127,18 +145,20 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* A name that has gone since it was listed is no error. */
-static int read_all(const struct held *held, struct fs_xattr_list *list)
+int fs_held_xattrs(const struct fs_held *held, struct fs_xattr_list *list)
 {
 	VEC(struct fs_xattr) items = VEC_INIT;
 	char *names;
 	size_t length;
 	int result = 0;
 
+	list->items = NULL;
+	list->count = 0;
 	if (read_names(held, &names, &length) < 0)
 		return errno == ENOTSUP ? 0 : -1;
 	for (char *name = names; result == 0 && name < names + length; name += strlen(name) + 1) {
 		struct fs_xattr item = { .name = name };
-		if (read_value(held, name, &item.value, &item.length) == 0) {
+		if (fs_held_get(held, name, &item.value, &item.length) == 0) {
 			item.name = xstrdup(name);
 			vec_push(&items, item);
 		} else if (errno != ENODATA) {
@@ -158,29 +178,44 @@ static int read_all(const struct held *held, struct fs_xattr_list *list)
 	return result;
 }
 
+int fs_held_set(const struct fs_held *held, const char *name, const void *value, size_t length)
+{
+	return held->by_path ? setxattr(held->path, name, value, length, 0) : fsetxattr(held->fd, name, value, length, 0);
+}
+
+int fs_held_remove(const struct fs_held *held, const char *name)
+{
+	return held->by_path ? removexattr(held->path, name) : fremovexattr(held->fd, name);
+}
+
+int fs_held_chmod(const struct fs_held *held, mode_t mode)
+{
+	return held->by_path ? chmod(held->path, mode) : fchmod(held->fd, mode);
+}
+
 int fs_xattr_read(const struct fs_root *root, const char *path, struct fs_xattr_list *list)
 {
-	struct held held;
+	struct fs_held held;
 
 	list->items = NULL;
 	list->count = 0;
-	if (hold(&held, root, path) < 0)
+	if (fs_hold(&held, root, path) < 0)
 		return errno == ENOTSUP ? 0 : -1;
-	int result = read_all(&held, list);
+	int result = fs_held_xattrs(&held, list);
 
-	release(&held);
+	fs_release(&held);
 	return result;
 }
 
 int fs_xattr_get(const struct fs_root *root, const char *path, const char *name, void **value, size_t *length)
 {
-	struct held held;
+	struct fs_held held;
 
-	if (hold(&held, root, path) < 0)
+	if (fs_hold(&held, root, path) < 0)
 		return -1;
-	int result = read_value(&held, name, value, length);
+	int result = fs_held_get(&held, name, value, length);
 
-	release(&held);
+	fs_release(&held);
 	return result;
 }
 
@@ -193,142 +228,4 @@ void fs_xattr_list_free(struct fs_xattr_list *list)
 	free(list->items);
 	list->items = NULL;
 	list->count = 0;
-}
-
-/* The kernel's form of an ACL, protocol/05 section 5.6.7. */
-#define ACL_VERSION 2
-#define ACL_HEADER_SIZE 4
-#define ACL_ENTRY_SIZE 8
-enum acl_tag {
-	TAG_USER_OBJ = 0x01, TAG_USER = 0x02, TAG_GROUP_OBJ = 0x04, TAG_GROUP = 0x08, TAG_MASK = 0x10, TAG_OTHER = 0x20,
-};
-
-static uint32_t little_endian(const uint8_t *bytes, int count)
-{
-	uint32_t value = 0;
-
-	for (int i = 0; i < count; i++)
-		value |= (uint32_t)bytes[i] << (8 * i);
-	return value;
-}
-
-static void set_all(struct fs_acl *acl, uint8_t user, uint8_t group, uint8_t other)
-{
-	acl->user_obj = user;
-	acl->group_obj = group;
-	acl->mask = FS_ACL_ABSENT;
-	acl->other = other;
-	acl->named = NULL;
-	acl->named_count = 0;
-}
-
-static uint8_t *acl_part(struct fs_acl *acl, unsigned tag)
-{
-	switch (tag) {
-	case TAG_USER_OBJ:
-		return &acl->user_obj;
-	case TAG_GROUP_OBJ:
-		return &acl->group_obj;
-	case TAG_MASK:
-		return &acl->mask;
-	case TAG_OTHER:
-		return &acl->other;
-	default:
-		return NULL;
-	}
-}
-
-static bool add_acl_entry(struct fs_acl *acl, const uint8_t *bytes)
-{
-	unsigned tag = little_endian(bytes, 2), bits = little_endian(bytes + 2, 2);
-	uint32_t id = little_endian(bytes + 4, 4);
-	uint8_t *part = acl_part(acl, tag);
-
-	if (bits > 7 || (!part && tag != TAG_USER && tag != TAG_GROUP))
-		return false;
-	if (part)
-		*part = (uint8_t)bits;
-	else
-		acl->named[acl->named_count++] = (struct fs_acl_entry){ id, (uint8_t)bits, tag == TAG_USER };
-	return true;
-}
-
-static int compare_acl_entries(const void *a, const void *b)
-{
-	const struct fs_acl_entry *x = a, *y = b;
-
-	if (x->is_user != y->is_user)
-		return x->is_user ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int parse_acl(struct fs_acl *acl, const uint8_t *bytes, size_t length)
-{
-	size_t count;
-
-	if (length < ACL_HEADER_SIZE || (length - ACL_HEADER_SIZE) % ACL_ENTRY_SIZE
-	    || little_endian(bytes, ACL_HEADER_SIZE) != ACL_VERSION)
-		return fs_fail(EINVAL);
-	count = (length - ACL_HEADER_SIZE) / ACL_ENTRY_SIZE;
-	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
-	acl->named = xcalloc(count, sizeof *acl->named);
-	for (size_t i = 0; i < count; i++) {
-		if (!add_acl_entry(acl, bytes + ACL_HEADER_SIZE + i * ACL_ENTRY_SIZE)) {
-			fs_acl_free(acl);
-			return fs_fail(EINVAL);
-		}
-	}
-	if (acl->named_count > 1)
-		qsort(acl->named, acl->named_count, sizeof *acl->named, compare_acl_entries);
-	return 0;
-}
-
-/* What an object has that carries no ACL of this kind: its mode, or no default. */
-static void acl_without_attribute(struct fs_acl *acl, uint32_t mode, int default_acl)
-{
-	if (default_acl)
-		set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
-	else
-		set_all(acl, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
-}
-
-static int read_acl(const struct held *held, int default_acl, struct fs_acl *acl)
-{
-	void *value;
-	size_t length;
-
-	acl_without_attribute(acl, held->st.mode, default_acl);
-	if (S_ISLNK(held->st.mode) || (default_acl && !S_ISDIR(held->st.mode)))
-		return 0;
-	if (read_value(held, default_acl ? "system.posix_acl_default" : "system.posix_acl_access", &value, &length) < 0)
-		return errno == ENODATA || errno == ENOTSUP || errno == ENOSYS ? 0 : -1;
-	int result = parse_acl(acl, value, length);
-
-	free(value);
-	return result;
-}
-
-int fs_acl_read(const struct fs_root *root, const char *path, int default_acl, struct fs_acl *acl)
-{
-	struct held held;
-
-	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
-	if (hold(&held, root, path) < 0) {
-		struct fs_stat st;
-		if (errno != ENOTSUP || fs_lstat(root, path, &st) < 0)
-			return -1;
-		acl_without_attribute(acl, st.mode, default_acl);
-		return 0;
-	}
-	int result = read_acl(&held, default_acl, acl);
-
-	release(&held);
-	return result;
-}
-
-void fs_acl_free(struct fs_acl *acl)
-{
-	free(acl->named);
-	acl->named = NULL;
-	acl->named_count = 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A file list of any bytes, for any session and set of options: refused with a message, or a tree of nodes whose names stay
- * below the destination and whose numbers lead to the entries they came from. The first two bytes choose session and options.
+ * below the destination and whose numbers lead to the entries they came from. The first three bytes choose session and options.
+ * What follows the list is an answer with values of extended attributes.
  */
 #include "catch_die.h"
 
@@ -28,7 +29,7 @@ static void require(bool holds)
 		abort();
 }
 
-static void choose(struct run *run, uint8_t first, uint8_t second)
+static void choose(struct run *run, uint8_t first, uint8_t second, uint8_t third)
 {
 	struct options *options = &run->options;
 	struct session *session = &run->session;
@@ -52,6 +53,9 @@ static void choose(struct run *run, uint8_t first, uint8_t second)
 	options->iconv = second & 0x40 ? "iso-8859-1" : NULL;
 	session->symlink_iconv = second & 0x40;
 	options->numeric_ids = second & 0x80;
+	options->acls = third & 1 && session->protocol >= 30;
+	options->xattrs = session->protocol >= 30 ? third >> 1 & 3 : 0;
+	options->super = (third >> 3 & 3) == 3 ? SUPER_YES : -(third >> 3 & 3);
 }
 
 /* Relative to the destination, and nowhere above it. */
@@ -64,6 +68,29 @@ static void check_path(const struct run *run, const char *path)
 		require(length != 2 || memcmp(path, "..", 2) != 0);
 		path += length;
 		path += *path == '/';
+	}
+}
+
+/* In order, of ids that files can have, under names that are kept. */
+static void check_attributes(struct run *run, int32_t node, const struct entry *entry)
+{
+	const struct fs_acl *access, *defaults;
+
+	if (run->options.acls) {
+		flist_received_acls(run->list, node, entry, &access, &defaults);
+		for (size_t i = 0; i < access->named_count; i++)
+			require(access->named[i].bits < 8 && access->named[i].id != UINT32_MAX);
+		for (size_t i = 1; i < defaults->named_count; i++)
+			require(defaults->named[i].is_user < defaults->named[i - 1].is_user
+				|| defaults->named[i].id > defaults->named[i - 1].id);
+	}
+	if (!run->options.xattrs)
+		return;
+	const struct xattr_list *list = flist_received_xattrs(run->list, node, entry);
+
+	for (size_t i = 0; i < list->count; i++) {
+		require(*list->items[i].name && (!i || strcmp(list->items[i - 1].name, list->items[i].name) < 0));
+		require(run->options.xattrs > 1 || strncmp(list->items[i].name, "user.rsync.%", 12) != 0);
 	}
 }
 
@@ -84,6 +111,7 @@ static void check_entry(struct run *run, int32_t node, const struct entry *entry
 	require(flist_locate(run->list, flist_ndx_of(run->list, node, entry), &pos));
 	require(pos.entry == entry && pos.dir == node);
 	require(!flist_received_digest(run->list, node, entry) || run->options.checksum);
+	check_attributes(run, node, entry);
 }
 
 static void check_list(struct run *run)
@@ -116,18 +144,22 @@ static void receive(void *run_void)
 		flist_receive_next(run->receiver, ndx);
 	}
 	run->finished = true;
+	const struct entries *first = flist_dir(run->list, 0)->entries;
+
+	if (run->options.xattrs && first->count)
+		flist_receive_xattr_answer(run->receiver, 0, &first->items[first->count - 1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct run run;
 
-	if (size < 2)
+	if (size < 3)
 		return 0;
 	memset(&run, 0, sizeof run);
-	choose(&run, data[0], data[1]);
+	choose(&run, data[0], data[1], data[2]);
 	run.charset = run.options.iconv ? charset_new(run.options.iconv) : NULL;
-	run.session.wire = wire_new_memory(data + 2, size - 2);
+	run.session.wire = wire_new_memory(data + 3, size - 3);
 	wire_set_protocol(run.session.wire, run.session.protocol);
 	catch_die(receive, &run);
 	if (run.finished)

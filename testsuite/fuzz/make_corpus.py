@@ -157,7 +157,21 @@ def list_seeds(captures):
         first = protocol - 27 | (8 if protocol >= 30 else 0) | (0x10 if is_varint else 0) | (0x20 if job == "relative-file" else 0)
         second = {"list": 0, "archive": 0x0F, "checksum-numeric": 0x97}.get(job, 7)
         if payload:
-            yield bytes([first, second]) + payload[:LONGEST]
+            yield bytes([first, second, 0]) + payload[:LONGEST]
+    yield from attribute_list_seeds()
+
+
+def attribute_list_seeds():
+    """Two entries with an ACL of two named entries and one attribute each of a short and a long value."""
+    dot = bytes.fromhex("19012e0000106500f153ed410000")
+    file = bytes.fromhex("8098026631000600a4810000")
+    acls = b"\0\x12\4\2\x21\x12\x14\x18"
+    xattrs = b"\0\2\7\2user.s\0ab\7\x21user.l\0" + bytes(16)
+    for kept, choice in ((1, 1), (2, 2), (3, 3)):
+        first = (acls if kept & 1 else b"") + (b"\0\0" if kept & 1 else b"") + (xattrs if kept & 2 else b"")
+        second = (b"\1" if kept & 1 else b"") + (b"\1" if kept & 2 else b"")
+        for level in (0, 8, 0x10, 0x18):
+            yield bytes([0x1d, 6, choice | level]) + dot + first + file + second + b"\0\0" + b"\2\x21" + bytes(33) + b"\0"
 
 
 def write_seeds(harness, output, found):

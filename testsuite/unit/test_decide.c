@@ -67,7 +67,7 @@ static int tear_down(void **state)
 
 static const struct decision *decide_scene(struct scene *scene)
 {
-	struct decide_probe probe = { same_content, same_target, scene };
+	struct decide_probe probe = { same_content, same_target, scene, NULL };
 
 	decide(&scene->rules, &scene->list, scene->entry, &scene->dest, &probe, &scene->decision);
 	return &scene->decision;

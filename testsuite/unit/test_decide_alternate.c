@@ -33,7 +33,8 @@ static bool differ(void *unused)
 	return false;
 }
 
-static const struct decide_probe agreeing = { agree, agree, NULL }, differing = { differ, differ, NULL };
+static const struct decide_probe agreeing = { agree, agree, NULL, agree }, differing = { differ, differ, NULL, differ };
+static const struct decide_probe with_other_acl = { agree, agree, NULL, differ };
 
 static int set_up(void **state)
 {
@@ -93,6 +94,7 @@ static void test_level_of_a_regular_file(void **state)
 	struct fs_stat *st = &scene->found.dest.st;
 
 	assert_int_equal(level(scene, &agreeing), ALTERNATE_SAME);
+	assert_int_equal(level(scene, &with_other_acl), ALTERNATE_UNCHANGED);
 	st->mode = S_IFREG | 0600;
 	assert_int_equal(level(scene, &agreeing), ALTERNATE_UNCHANGED);
 	scene->options.perms = false;

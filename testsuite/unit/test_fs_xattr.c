@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Extended attributes and ACLs are those of the named object, never of what a link points to. */
-#include "fs/xattr.h"
+#include "fs/acl.h"
 
 #include <sys/xattr.h>
 
@@ -181,6 +181,62 @@ static void test_mode_only_acl(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* S-084: what is held is changed, whatever has the name by then. */
+static void test_setting_and_removing(void **state)
+{
+	struct fs_held held;
+	void *value;
+	size_t length;
+
+	(void)state;
+	tree_file("target", "t");
+	tree_file("victim", "v");
+	assert_int_equal(fs_hold_at(&held, root.fd, "target"), 0);
+	assert_int_equal(unlink("target") | symlink("victim", "target"), 0);
+	if (fs_held_set(&held, "user.set", "value", 5) < 0)
+		skip();
+	assert_int_equal(fs_held_get(&held, "user.set", &value, &length), 0);
+	assert_int_equal(length, 5);
+	free(value);
+	assert_int_equal(fs_held_remove(&held, "user.set"), 0);
+	assert_int_equal(fs_held_get(&held, "user.set", &value, &length), -1);
+	fs_release(&held);
+	assert_int_equal(fs_hold_at(&held, root.fd, "target"), 0);
+	assert_int_equal(fs_held_set(&held, "user.set", "x", 1), -1); /* a link's own: not allowed */
+	fs_release(&held);
+	assert_int_equal(fs_xattr_get(&root, "victim", "user.set", &value, &length), -1);
+}
+
+static void test_setting_acls(void **state)
+{
+	struct fs_acl_entry named[] = { { 33, 4, 1 }, { 1000, 7, 1 }, { 20, 6, 0 } };
+	const struct fs_acl wanted = { 6, 4, 6, 0, named, 3 }, minimal = { 6, 4, FS_ACL_ABSENT, 0, NULL, 0 };
+	const struct fs_acl none = { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 };
+	struct fs_held held;
+	struct fs_acl acl;
+
+	(void)state;
+	tree_dir("acls");
+	assert_int_equal(fs_hold_at(&held, root.fd, "acls"), 0);
+	if (fs_held_set_acl(&held, false, &wanted) < 0)
+		skip();
+	for (int is_default = 0; is_default < 2; is_default++) {
+		assert_int_equal(fs_held_set_acl(&held, is_default, &wanted), 0);
+		assert_int_equal(fs_held_acl(&held, is_default, &acl), 0);
+		assert_int_equal(acl.mask, 6);
+		assert_int_equal(acl.named_count, 3);
+		assert_memory_equal(acl.named, named, sizeof named);
+		fs_acl_free(&acl);
+		assert_int_equal(fs_held_set_acl(&held, is_default, is_default ? &none : &minimal), 0);
+		assert_int_equal(fs_held_acl(&held, is_default, &acl), 0);
+		assert_int_equal(acl.named_count, 0);
+		assert_int_equal(acl.mask, FS_ACL_ABSENT);
+		fs_acl_free(&acl);
+	}
+	assert_int_equal(fs_held_set_acl(&held, true, &none), 0); /* there is none already */
+	fs_release(&held);
+}
+
 /* In a chroot /proc may be anybody's: the same answers without it, and no link in its place is used. */
 static int read_in_chroot(void)
 {
@@ -235,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_extended_acl),
 		cmocka_unit_test(test_default_acl),
 		cmocka_unit_test(test_mode_only_acl),
+		cmocka_unit_test(test_setting_and_removing),
+		cmocka_unit_test(test_setting_acls),
 		cmocka_unit_test(test_without_proc),
 	};
 

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * ACLs and extended attributes of destination objects (protocol/05): what they are to be, by the list of a peer or by the local
+ * source; whether they are that; and setting them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flist_receive.h"
+#include "local_alternate.h"
+#include "wire/request.h"
+
+#define PERMISSION_BITS 07777u
+#define SETID_BITS (S_ISUID | S_ISGID)
+
+/* What was read from a local source. */
+struct source_attributes {
+	struct fs_acl access, defaults;
+	struct xattr_list xattrs;
+};
+
+/* --- what is wanted --- */
+
+static bool read_acls(const struct fs_held *source, const struct entry *entry, struct source_attributes *own)
+{
+	if (fs_held_acl(source, false, &own->access) < 0)
+		return false;
+	if (entry_is_dir(entry) && fs_held_acl(source, true, &own->defaults) < 0)
+		return false;
+	acl_reduce(&own->access, entry->mode);
+	acl_complete(&own->access, false, entry->mode);
+	return true;
+}
+
+static bool read_xattrs(const struct local *local, const struct fs_held *source, struct source_attributes *own)
+{
+	struct fs_xattr_list have;
+
+	if (fs_held_xattrs(source, &have) < 0)
+		return false;
+	xattr_list_from_source(&own->xattrs, &have, &local->sends_xattrs, &local->keeps_xattrs);
+	return true;
+}
+
+/* A symlink that the list has as what it leads to has that one's ACLs, and the link's own extended attributes. */
+static int hold_for_acls(const struct local *local, const struct fs_root *root, const char *path, const struct entry *entry,
+			 struct fs_held *held)
+{
+	const struct options *options = local->options;
+	bool follows = options->copy_links || options->copy_unsafe_links || (options->copy_dirlinks && entry_is_dir(entry));
+
+	return follows ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
+}
+
+/* What can have no attributes has none. False with errno. */
+static bool read_source(const struct local *local, const struct fs_root *root, const char *path, const struct entry *entry,
+			struct wanted *wanted)
+{
+	struct source_attributes *own = xcalloc(1, sizeof *own);
+	struct fs_held held;
+	bool good = true;
+
+	wanted_free(wanted);
+	own->access = own->defaults = (struct fs_acl)ACL_NOTHING;
+	wanted->own = own;
+	if (local->options->acls && !entry_is_symlink(entry)) {
+		if (hold_for_acls(local, root, path, entry, &held) == 0)
+			good = read_acls(&held, entry, own);
+		else
+			good = errno == ENOTSUP;
+		fs_release(&held);
+		wanted->access = good ? &own->access : NULL;
+		wanted->defaults = good ? &own->defaults : NULL;
+	}
+	if (good && local->options->xattrs) {
+		if (fs_hold(&held, root, path) == 0)
+			good = read_xattrs(local, &held, own);
+		else
+			good = errno == ENOTSUP;
+		fs_release(&held);
+		wanted->xattrs = good ? &own->xattrs : NULL;
+	}
+	return good;
+}
+
+static void take_from_list(const struct local *local, int32_t node, const struct entry *entry, struct wanted *wanted)
+{
+	if (local->options->acls && !entry_is_symlink(entry))
+		flist_received_acls(local->list, node, entry, &wanted->access, &wanted->defaults);
+	if (local->options->xattrs)
+		wanted->xattrs = flist_received_xattrs(local->list, node, entry);
+}
+
+static bool keeps_attributes(const struct local *local)
+{
+	return local->options->acls || local->options->xattrs;
+}
+
+bool job_want_attributes(struct file_job *job)
+{
+	const struct task *task = job->task;
+	const char *name = entry_name(task->entries, job->entry);
+
+	if (!keeps_attributes(job->local) || job->wanted.is_known)
+		return true;
+	if (job->local->pull) {
+		take_from_list(job->local, task->node, job->entry, &job->wanted);
+		return job->wanted.is_known = true;
+	}
+	errno = ENOENT;
+	for (size_t i = 0; i < task->sources.count; i++) {
+		const struct task_source *source = &task->sources.items[i];
+
+		if (source->base == job->entry->root && source->root.fd >= 0)
+			job->wanted.is_known = read_source(job->local, &source->root, name + strspn(name, "/"), job->entry,
+							   &job->wanted);
+	}
+	return job->wanted.is_known;
+}
+
+void local_want_attributes(struct local *local, int32_t node, const struct entry *entry, struct wanted *wanted)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	*wanted = (struct wanted){ .own = NULL };
+	if (!keeps_attributes(local))
+		return;
+	if (local->pull) {
+		take_from_list(local, node, entry, wanted);
+		return;
+	}
+	struct attr_source *source = flist_entry_source(local->list, node, entry, &path);
+
+	if (!read_source(local, attr_source_real_root(source), strbuf_text(&path), entry, wanted)) {
+		int error = errno;
+
+		flist_quote(local->list, node, entry, &path);
+		log_errno(L_ERROR_XFER, error, "failed to read attributes of %s", strbuf_text(&path));
+	}
+	strbuf_free(&path);
+}
+
+void wanted_free(struct wanted *wanted)
+{
+	struct source_attributes *own = wanted->own;
+
+	if (own) {
+		fs_acl_free(&own->access);
+		fs_acl_free(&own->defaults);
+		xattr_list_free(&own->xattrs);
+		free(own);
+	}
+	*wanted = (struct wanted){ .own = NULL };
+}
+
+/* --- is it so? --- */
+
+/* What cannot be read counts as nothing: where there are no ACLs, a mode is all there is. */
+static bool same_acls(const struct fs_held *held, const struct wanted *wanted, mode_t mode)
+{
+	struct fs_acl have;
+	bool same = fs_held_acl(held, false, &have) < 0 ? !acl_is_extended(wanted->access)
+							: acl_same_access(wanted->access, mode, &have);
+
+	fs_acl_free(&have);
+	if (!same || !S_ISDIR(held->st.mode))
+		return same;
+	same = fs_held_acl(held, true, &have) < 0 ? fs_acl_is_empty(wanted->defaults)
+						  : acl_same_default(wanted->defaults, &have);
+	fs_acl_free(&have);
+	return same;
+}
+
+/* A value that has not come, and that the object does not have either. */
+static bool lacks_value(const struct xattr_item *item, const struct fs_xattr_list *have)
+{
+	const struct fs_xattr *there = xattr_find(have, item->name);
+
+	return !atomic_load(&item->value) && !(there && xattr_item_matches(item, there->value, there->length));
+}
+
+static bool lacks_values(const struct xattr_list *list, const struct fs_xattr_list *have)
+{
+	bool lacks = false;
+
+	for (size_t i = 0; !lacks && i < list->count; i++)
+		lacks = lacks_value(&list->items[i], have);
+	return lacks;
+}
+
+uint32_t wanted_compare(const struct local *local, struct wanted *wanted, mode_t mode, int dir_fd, const char *name)
+{
+	static const struct fs_xattr_list nothing = { NULL, 0 };
+	struct fs_xattr_list have = nothing;
+	struct fs_held held = { .fd = -1 };
+	uint32_t flags = 0;
+
+	if (!wanted->access && !wanted->xattrs)
+		return 0;
+	if (name && fs_hold_at(&held, dir_fd, name) < 0)
+		name = NULL;
+	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(&held, wanted, mode))
+		flags |= ITEM_REPORT_ACL;
+	if (wanted->xattrs) {
+		if (name && fs_held_xattrs(&held, &have) < 0)
+			have = nothing;
+		if (!xattr_list_same(wanted->xattrs, &have, &local->keeps_xattrs)) {
+			flags |= ITEM_REPORT_XATTR;
+			wanted->lacks_values = lacks_values(wanted->xattrs, &have);
+		}
+		fs_xattr_list_free(&have);
+	}
+	fs_release(&held);
+	return flags;
+}
+
+void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *name, struct lacking *lacking)
+{
+	struct fs_xattr_list have = { NULL, 0 };
+	struct fs_held held;
+
+	if (!wanted->lacks_values)
+		return;
+	if (name && fs_hold_at(&held, dir_fd, name) == 0) {
+		if (fs_held_xattrs(&held, &have) < 0)
+			have = (struct fs_xattr_list){ NULL, 0 };
+		fs_release(&held);
+	}
+	for (size_t i = 0; i < wanted->xattrs->count; i++)
+		if (lacks_value(&wanted->xattrs->items[i], &have))
+			vec_push(&lacking->items, &wanted->xattrs->items[i]);
+	fs_xattr_list_free(&have);
+}
+
+/* --- making it so --- */
+
+/* Messages name directories as such, everything else by the name that it has at the moment. */
+static void add_path(struct strbuf *out, const struct dressed *dressed, bool absolute)
+{
+	if (absolute)
+		strbuf_addf(out, "%s%s", dressed->task->local->top_path, *dressed->task->dir->path ? "/" : "");
+	strbuf_add_string(out, dressed->task->dir->path);
+	if (strcmp(dressed->name, ".") != 0)
+		strbuf_addf(out, "%s%s", absolute || *dressed->task->dir->path ? "/" : "", dressed->name);
+	else if (!*dressed->task->dir->path)
+		strbuf_add_string(out, absolute ? "/." : ".");
+}
+
+static void say(const struct dressed *dressed, const char *role, int error, struct strbuf *text)
+{
+	struct event event = {
+		.kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = error ? role : NULL, .error = error,
+		.text = strbuf_detach(text),
+	};
+
+	task_event(dressed->task, event);
+}
+
+static void say_xattr(void *dressed_void, int error, const char *call, const char *name)
+{
+	const struct dressed *dressed = dressed_void;
+	struct strbuf text = STRBUF_INIT;
+	const char *letter = dressed->is_link ? "l" : "f";
+
+	if (!*call) {
+		strbuf_addf(&text, "Missing abbreviated xattr value, %s, for ", name);
+		add_path(&text, dressed, false);
+	} else {
+		strbuf_addf(&text, "%s: %s%s(\"", name ? "rsync_xal_set" : "rsync_xal_get", letter, call);
+		add_path(&text, dressed, true);
+		strbuf_addf(&text, "\"%s%s%s) failed", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
+	}
+	say(dressed, "receiver", error, &text);
+}
+
+static void say_acl(const struct dressed *dressed, bool is_default)
+{
+	struct strbuf text = STRBUF_INIT;
+	int error = errno;
+
+	strbuf_add_string(&text, "set_acl: xacl_set(");
+	add_path(&text, dressed, false);
+	strbuf_addf(&text, ", ACL_TYPE_%s)", is_default ? "DEFAULT" : "ACCESS");
+	say(dressed, dressed->role, error, &text);
+}
+
+static int hold_predecessor(const struct dressed *dressed, struct fs_held *held)
+{
+	const struct task *task = dressed->task;
+	struct strbuf path = STRBUF_INIT;
+
+	if (!dressed->alternate)
+		return fs_hold_at(held, task->dir->fd, dressed->old_name);
+	strbuf_add_string(&path, task->dir->path);
+	strbuf_add_path(&path, dressed->old_name);
+	int result = fs_hold(held, &task->local->alternates->roots[dressed->alternate - 1], strbuf_text(&path));
+
+	strbuf_free(&path);
+	return result;
+}
+
+/* What the object that is replaced has, if something of it is needed. */
+static void read_predecessor(const struct dressed *dressed, const struct xattr_list *list, struct fs_xattr_list *old)
+{
+	struct fs_held held;
+	bool needed = false;
+
+	*old = (struct fs_xattr_list){ NULL, 0 };
+	for (size_t i = 0; !needed && i < list->count; i++)
+		needed = !atomic_load(&list->items[i].value);
+	if (!needed || !dressed->old_name || hold_predecessor(dressed, &held) < 0)
+		return;
+	if (fs_held_xattrs(&held, old) < 0)
+		*old = (struct fs_xattr_list){ NULL, 0 };
+	fs_release(&held);
+}
+
+bool dress_xattrs(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held)
+{
+	const struct local *local = dressed->task->local;
+	const struct xattr_complaint complaint = { say_xattr, (void *)dressed };
+	struct fs_xattr_list old;
+
+	if (!wanted->xattrs)
+		return false;
+	/* Attributes of users are content: a read-only object of our own is made writable for that moment. */
+	bool opens = !local->rules.am_root && !dressed->is_link && !(held->st.mode & S_IWUSR)
+		     && fs_held_chmod(held, (held->st.mode & PERMISSION_BITS) | S_IWUSR) == 0;
+
+	read_predecessor(dressed, wanted->xattrs, &old);
+	bool changed = xattr_list_apply(wanted->xattrs, held, &old, &local->keeps_xattrs, &complaint);
+
+	fs_xattr_list_free(&old);
+	if (opens)
+		fs_held_chmod(held, held->st.mode & PERMISSION_BITS);
+	return changed;
+}
+
+/* Bits that would not go with the other ACL are taken off first (5.6.7). */
+static void narrow(const struct fs_held *held, mode_t mode)
+{
+	mode_t old = held->st.mode & PERMISSION_BITS;
+
+	if ((old ^ mode) & 07000)
+		fs_held_chmod(held, (mode & S_ISVTX) | (old & mode & (SETID_BITS | 0777)));
+}
+
+bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
+		mode_t *mode)
+{
+	struct fs_acl have, whole;
+	bool changed = false, failed = false;
+
+	if (!wanted->access || S_ISLNK(held->st.mode))
+		return false;
+	if (fs_held_acl(held, false, &have) < 0 || !acl_same_access(wanted->access, listed, &have)) {
+		narrow(held, *mode);
+		whole = acl_of_file(wanted->access, listed);
+		changed = fs_held_set_acl(held, false, &whole) == 0;
+		failed = !changed;
+		if (failed)
+			say_acl(dressed, false);
+		else
+			*mode = (*mode & ~(mode_t)0777) | (listed & 0777);
+	}
+	fs_acl_free(&have);
+	if (failed || !S_ISDIR(held->st.mode))
+		return changed;
+	if (fs_held_acl(held, true, &have) < 0 || !acl_same_default(wanted->defaults, &have)) {
+		whole = acl_of_directory(wanted->defaults);
+		if (fs_held_set_acl(held, true, &whole) < 0)
+			say_acl(dressed, true);
+	}
+	fs_acl_free(&have);
+	return changed;
+}
+
+/* --- copies --- */
+
+static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool is_default)
+{
+	struct fs_acl acl;
+
+	if (fs_held_acl(from, is_default, &acl) == 0) {
+		fs_held_set_acl(to, is_default, &acl);
+		fs_acl_free(&acl);
+	}
+}
+
+void local_copy_attributes(const struct local *local, const struct fs_held *from, const struct fs_held *to)
+{
+	struct fs_xattr_list list = { NULL, 0 };
+
+	if (local->options->xattrs && fs_held_xattrs(from, &list) == 0) {
+		for (size_t i = 0; i < list.count; i++)
+			if (xattr_name_counts(&local->keeps_xattrs, list.items[i].name))
+				fs_held_set(to, list.items[i].name, list.items[i].value, list.items[i].length);
+		fs_xattr_list_free(&list);
+	}
+	if (!local->options->acls || S_ISLNK(from->st.mode))
+		return;
+	copy_acl(from, to, false);
+	if (S_ISDIR(from->st.mode))
+		copy_acl(from, to, true);
+}

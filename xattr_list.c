@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Lists of extended attributes: comparing and setting. */
+#include "xattr_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "delta/digest.h"
+#include "lib/alloc.h"
+
+/* --- lists --- */
+
+struct xattr_value *xattr_value_new(const void *bytes, size_t length)
+{
+	size_t kept = length > XATTR_KEPT_MAX ? 0 : length;
+	struct xattr_value *value = xmalloc(sizeof *value + kept);
+
+	value->length = length;
+	if (kept)
+		memcpy(value->bytes, bytes, kept);
+	return value;
+}
+
+void xattr_list_add(struct xattr_list *list, size_t *capacity, const struct xattr_item *item)
+{
+	if (list->count == *capacity) {
+		*capacity = *capacity ? 2 * *capacity : 4;
+		list->items = xrealloc_array(list->items, *capacity, sizeof *list->items);
+	}
+	memcpy(&list->items[list->count++], item, sizeof *item);
+}
+
+static void free_item(struct xattr_item *item)
+{
+	free(item->name);
+	free(atomic_load(&item->value));
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct xattr_item *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : x->number < y->number ? -1 : x->number > y->number;
+}
+
+void xattr_list_sort(struct xattr_list *list)
+{
+	size_t kept = 0;
+
+	if (list->count < 2)
+		return;
+	qsort(list->items, list->count, sizeof *list->items, compare_items);
+	for (size_t i = 0; i < list->count; i++) {
+		if (kept && !strcmp(list->items[kept - 1].name, list->items[i].name))
+			free_item(&list->items[i]);
+		else
+			memmove(&list->items[kept++], &list->items[i], sizeof *list->items);
+	}
+	list->count = kept;
+}
+
+void xattr_list_free(struct xattr_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free_item(&list->items[i]);
+	free(list->items);
+	list->items = NULL;
+	list->count = 0;
+}
+
+void xattr_list_from_source(struct xattr_list *list, struct fs_xattr_list *have, const struct xattr_policy *sends,
+			    const struct xattr_policy *keeps)
+{
+	size_t capacity = 0;
+
+	*list = (struct xattr_list){ NULL, 0 };
+	for (size_t i = 0; i < have->count; i++) {
+		const struct fs_xattr *from = &have->items[i];
+		const char *sent = xattr_name_to_send(sends, from->name);
+		char *name = sent ? xattr_name_to_keep(keeps, sent) : NULL;
+		struct xattr_item item = { .name = name, .length = from->length, .number = (int32_t)i + 1 };
+
+		if (!name)
+			continue;
+		atomic_init(&item.value, xattr_value_new(from->value, from->length));
+		xattr_list_add(list, &capacity, &item);
+	}
+	xattr_list_sort(list);
+	fs_xattr_list_free(have);
+}
+
+/* --- comparing --- */
+
+bool xattr_item_matches(const struct xattr_item *item, const void *value, size_t length)
+{
+	const struct xattr_value *known = atomic_load(&item->value);
+	uint8_t digest[DIGEST_MAX_LENGTH];
+
+	if (known)
+		return known->length == length && length <= XATTR_KEPT_MAX && !memcmp(known->bytes, value, length);
+	if (item->length != length)
+		return false;
+	struct file_digest *running = file_digest_new();
+
+	file_digest_start_plain(running, SUM_MD5);
+	file_digest_update(running, value, length);
+	file_digest_finish(running, digest);
+	file_digest_free(running);
+	return !memcmp(digest, item->digest, XATTR_DIGEST_LENGTH);
+}
+
+static int compare_name(const void *name, const void *item)
+{
+	return strcmp(name, ((const struct fs_xattr *)item)->name);
+}
+
+const struct fs_xattr *xattr_find(const struct fs_xattr_list *have, const char *name)
+{
+	return have->count ? bsearch(name, have->items, have->count, sizeof *have->items, compare_name) : NULL;
+}
+
+static int compare_wanted(const void *name, const void *item)
+{
+	return strcmp(name, ((const struct xattr_item *)item)->name);
+}
+
+static bool is_wanted(const struct xattr_list *list, const char *name)
+{
+	return list->count && bsearch(name, list->items, list->count, sizeof *list->items, compare_wanted);
+}
+
+bool xattr_list_same(const struct xattr_list *list, const struct fs_xattr_list *have, const struct xattr_policy *policy)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < have->count; i++) {
+		const struct fs_xattr *item = &have->items[i];
+
+		if (!xattr_name_counts(policy, item->name))
+			continue;
+		if (next == list->count || strcmp(list->items[next].name, item->name) != 0
+		    || !xattr_item_matches(&list->items[next], item->value, item->length))
+			return false;
+		next++;
+	}
+	return next == list->count;
+}
+
+/* --- setting --- */
+
+static bool set_value(const struct fs_held *to, const char *name, const void *bytes, size_t length,
+		      const struct xattr_complaint *complaint)
+{
+	if (length > XATTR_KEPT_MAX) {
+		complaint->say(complaint->context, E2BIG, "setxattr", name);
+		return false;
+	}
+	if (fs_held_set(to, name, bytes, length) == 0)
+		return true;
+	complaint->say(complaint->context, errno, "setxattr", name);
+	return false;
+}
+
+static bool set_item(const struct xattr_item *item, const struct fs_held *to, const struct fs_xattr_list *have,
+		     const struct fs_xattr_list *old, const struct xattr_complaint *complaint)
+{
+	const struct xattr_value *known = atomic_load(&item->value);
+	const struct fs_xattr *there = xattr_find(have, item->name), *before;
+
+	if (there && xattr_item_matches(item, there->value, there->length))
+		return false;
+	if (known)
+		return set_value(to, item->name, known->bytes, known->length, complaint);
+	before = old ? xattr_find(old, item->name) : NULL;
+	if (before && xattr_item_matches(item, before->value, before->length))
+		return set_value(to, item->name, before->value, before->length, complaint);
+	complaint->say(complaint->context, 0, "", item->name);
+	return false;
+}
+
+bool xattr_list_apply(const struct xattr_list *list, const struct fs_held *to, const struct fs_xattr_list *old,
+		      const struct xattr_policy *policy, const struct xattr_complaint *complaint)
+{
+	struct fs_xattr_list have;
+	bool changed = false;
+
+	if (fs_held_xattrs(to, &have) < 0) {
+		complaint->say(complaint->context, errno, "listxattr", NULL);
+		return false;
+	}
+	for (size_t i = 0; i < list->count; i++)
+		changed |= set_item(&list->items[i], to, &have, old, complaint);
+	for (size_t i = 0; i < have.count; i++) {
+		const char *name = have.items[i].name;
+
+		if (!xattr_name_counts(policy, name) || is_wanted(list, name))
+			continue;
+		if (fs_held_remove(to, name) == 0)
+			changed = true;
+		else
+			complaint->say(complaint->context, errno, "removexattr", name);
+	}
+	fs_xattr_list_free(&have);
+	return changed;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The extended attributes that an object is to have, by their local names: comparing them with those it has, and setting them
+ * (protocol/05 section 5.5). A list that has come from a peer knows long values by their digests first; one that is read from a
+ * source has all values.
+ */
+#ifndef XATTR_LIST_H
+#define XATTR_LIST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fs/xattr.h"
+#include "xattr_names.h"
+
+#define XATTR_SHORT 32          /* longer values are known by their MD5 first */
+#define XATTR_DIGEST_LENGTH 16
+#define XATTR_KEPT_MAX 65536    /* longer ones no Linux file system takes: their bytes are not kept */
+
+struct xattr_value {
+	size_t length;
+	uint8_t bytes[];        /* none if longer than XATTR_KEPT_MAX */
+};
+
+struct xattr_item {
+	char *name;             /* local */
+	size_t length;          /* as listed */
+	uint8_t digest[XATTR_DIGEST_LENGTH]; /* of a long value that has been listed */
+	_Atomic(struct xattr_value *) value; /* NULL: not known (yet); set once, by the thread that reads */
+	int32_t number;         /* of the sender's list, from 1 */
+	bool requested;         /* of a peer, once in a connection; for the thread that writes */
+};
+
+struct xattr_list {
+	struct xattr_item *items; /* by name */
+	size_t count;
+};
+
+/* Add an item; `name` and `value` (NULL: only the digest is known) become the list's. *capacity: 0 at first. */
+void xattr_list_add(struct xattr_list *list, size_t *capacity, const struct xattr_item *item);
+/* After the last one. Of two of the same name, which only a peer can have sent, one stays. */
+void xattr_list_sort(struct xattr_list *list);
+void xattr_list_free(struct xattr_list *list);
+struct xattr_value *xattr_value_new(const void *bytes, size_t length);
+
+/* What a source has, as a sender with the one policy would send it and a receiver with the other would keep it; takes `have`
+ * over. */
+void xattr_list_from_source(struct xattr_list *list, struct fs_xattr_list *have, const struct xattr_policy *sends,
+			    const struct xattr_policy *keeps);
+
+/* Does the object have just these? */
+bool xattr_list_same(const struct xattr_list *list, const struct fs_xattr_list *have, const struct xattr_policy *policy);
+/* Is this value the one that is listed? */
+bool xattr_item_matches(const struct xattr_item *item, const void *value, size_t length);
+/* Of these attributes of an object, the one of that name, or NULL. */
+const struct fs_xattr *xattr_find(const struct fs_xattr_list *have, const char *name);
+
+/* Said of an attribute (NULL: of all) that cannot be read or set. error 0: there is no system's reason. */
+struct xattr_complaint {
+	void (*say)(void *context, int error, const char *call, const char *name);
+	void *context;
+};
+
+/*
+ * Give the object `to` what it does not have, take from it what it should not have. `old` has what its predecessor had: values
+ * that only digests are known of are taken from there. Calls are named "setxattr" and "removexattr"; "" is a value that should
+ * be in `old` and is not. Returns whether anything was changed.
+ */
+bool xattr_list_apply(const struct xattr_list *list, const struct fs_held *to, const struct fs_xattr_list *old,
+		      const struct xattr_policy *policy, const struct xattr_complaint *complaint);
+
+#endif
