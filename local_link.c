@@ -322,10 +322,21 @@ static void with_late_task(struct local *local, const struct link_member *member
 	local_dir_release(dir);
 }
 
+/* Such a member is linked when its leader turns out to be current, or later. */
+static bool is_before_leader(const struct link_group *group, int32_t node, uint32_t index)
+{
+	for (int64_t i = 0; i < group->leader; i++)
+		if (group->members.items[i].node == node && group->members.items[i].index == index)
+			return true;
+	return false;
+}
+
 void local_link_event(struct local *local, struct task *task, uint32_t index)
 {
 	struct link_group *group = group_of(local, task->entries, &task->entries->items[index]);
 
+	if (local->loads_all && is_before_leader(group, task->node, index))
+		return;
 	if (group->done && (group->was_current || !local->loads_all)) {
 		link_in_task(local, task, index, group);
 	} else if (!local->loads_all) {

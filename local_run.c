@@ -189,7 +189,7 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 	case EVENT_AWAITED:
 		break;
 	case EVENT_LINK:
-		if (local->pull && !local->loads_all)
+		if (local->pull)
 			vec_push(&task->links, event->index);
 		else
 			local_link_event(local, task, event->index);

@@ -216,7 +216,7 @@ def groups(workspace):
 
 
 @pytest.mark.parametrize("transport, protocol", [("local", 32), ("shell", 32), ("shell", 29), ("daemon", 30)])
-@pytest.mark.parametrize("options", ["-aHi", "-aHii", "-aHi --no-i-r"])
+@pytest.mark.parametrize("options", ["-aHi", "-aHii", "-aHi --no-i-r", "-aH", "-aH --no-i-r"])
 @pytest.mark.parametrize("kind", ["copy", "link"])
 def test_hard_links_of_alternates(groups, kind, options, transport, protocol):
     receiver.assert_same(groups, [*options.split(), f"--{kind}-dest=../old"], transport, protocol,
