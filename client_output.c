@@ -174,25 +174,15 @@ static void tell_item(struct client_output *output, enum log_kind kind, const ch
 		      const struct transfer_record *record)
 {
 	static const uint8_t no_digest[DIGEST_MAX_LENGTH];
-	const struct options *options = output->options;
-	const struct entry *entry = record->entry;
-	bool pretends = options->dry_run && record->flags & ITEM_TRANSFER;
-	const struct format_values values = {
-		.look = {
-			.flags = record->flags, .mode = shown_mode(output, entry), .times_kept = options->times,
-			.sends = output->sends, .unknown = record->flags & ITEM_MISSING_DATA,
-		},
-		.name = record->name, .shown = record->shown, .link = record->link, .link_is_hard = record->link_is_hard,
-		.length = entry->size, .transferred = record->written, .checksum_bytes = record->sums,
-		.mtime = entry->mtime, .uid = options->owner ? entry->uid : 0, .gid = entry->gid,
-		.group_not_kept = !options->group,
-		.digest = pretends ? no_digest : record->digest,
-		.digest_length = digest_length(output->session->xfer_sum),
-		.pid = (int)getpid(), .operation = output->sends ? "send" : "recv",
-	};
+	struct format_values values;
+	char *line;
 
-	char *line = item_line(format, &values);
-
+	item_record_values(&values, output->options, record);
+	values.look.mode = shown_mode(output, record->entry);
+	values.digest_length = digest_length(output->session->xfer_sum);
+	if (output->options->dry_run && record->flags & ITEM_TRANSFER)
+		values.digest = no_digest;
+	line = item_line(format, &values);
 	log_msg(kind, "%s", line);
 	free(line);
 }
@@ -270,5 +260,6 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 	told.protocol = output->session->protocol;
 	if (level)
 		stats_print(&told, options->human_readable, level > 1, true, options->dry_run);
-	log_run_end(options, output->sends, stats->sent, stats->received, stats->total_size, code);
+	if (!log_end_is_told(options, code))
+		log_run_end(output->sends, stats->sent, stats->received, stats->total_size, code);
 }

@@ -129,7 +129,7 @@ static void log_broken_end(void *push_void, int code)
 	const struct wire *wire = push->session.wire;
 
 	if (code)
-		log_run_end(push->options, true, wire ? wire_bytes_written(wire) : 0, wire ? wire_bytes_read(wire) : 0,
+		log_run_end(true, wire ? wire_bytes_written(wire) : 0, wire ? wire_bytes_read(wire) : 0,
 			    push->list ? flist_totals(push->list)->size : 0, code);
 }
 

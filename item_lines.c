@@ -64,8 +64,11 @@ bool item_is_shown(const struct item_lines *lines, uint32_t flags, bool is_dir, 
 /* A dry run has no transfers that could end and be logged. */
 bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link)
 {
-	if (!lines->logged || (flags & ITEM_TRANSFER && lines->options->dry_run))
+	if (!lines->logged || (lines->options->dry_run && (lines->options->server || flags & ITEM_TRANSFER)))
 		return false;
+	/* A server has no say in what its client wants to see. */
+	if (lines->options->server && !(flags & ITEM_TRANSFER))
+		return lines->logged_has_item && (decide_is_significant(flags) || is_hard_link);
 	return is_named(lines, flags, is_dir, is_hard_link, lines->logged_has_item && wants_unchanged(lines->options));
 }
 
@@ -93,7 +96,9 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 		.name = path, .shown = path, .is_deletion = true, .pid = (int)getpid(), .group_not_kept = !options->group,
 	};
 
-	if (lines->shown && (lines->shown_has_item || lines->shown_has_operation))
+	if (lines->is_only_logged)
+		;
+	else if (lines->shown && (lines->shown_has_item || lines->shown_has_operation))
 		tell_deletion(L_CLIENT, lines->shown, &values);
 	else if (options->levels.info[INFO_DEL] || options->out_format)
 		tell_deletion(L_CLIENT, "deleting %n", &values);
@@ -102,15 +107,35 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 	tell_deletion(L_LOG, lines->logged_has_item || lines->logged_has_operation ? lines->logged : "deleting %n", &values);
 }
 
+void item_record_values(struct format_values *values, const struct options *options, const struct transfer_record *record)
+{
+	const struct entry *entry = record->entry;
+
+	*values = (struct format_values){
+		.look = {
+			.flags = record->flags, .mode = entry->mode, .times_kept = options->times, .sends = true,
+			.unknown = record->flags & ITEM_MISSING_DATA,
+		},
+		.name = record->name, .shown = record->shown, .link = record->link, .link_is_hard = record->link_is_hard,
+		.length = entry->size, .transferred = record->written, .checksum_bytes = record->sums,
+		.mtime = entry->mtime, .uid = options->owner ? entry->uid : 0, .gid = entry->gid,
+		.group_not_kept = !options->group, .digest = record->digest, .digest_length = record->digest_length,
+		.pid = (int)getpid(), .operation = "send",
+	};
+}
+
 void log_list_begin(bool sends)
 {
 	log_msg(L_LOG, "%s file list", sends ? "building" : "receiving");
 }
 
-void log_run_end(const struct options *options, bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code)
+bool log_end_is_told(const struct options *options, int code)
 {
-	if (!code && options->levels.info[INFO_STATS])
-		return;
+	return !code && options->levels.info[INFO_STATS];
+}
+
+void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code)
+{
 	if (sends || !code)
 		log_msg(L_LOG, "sent %" PRIu64 " bytes  received %" PRIu64 " bytes  total size %" PRIu64, sent, received,
 			total_size);

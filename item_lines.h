@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "options.h"
+#include "sender.h"
 #include "ui/itemize.h"
 
 struct item_lines {
@@ -20,6 +21,7 @@ struct item_lines {
 	bool shown_has_item, shown_has_operation;
 	bool logged_has_item, logged_has_operation;
 	bool shown_is_late;             /* it tells what is known only after the content */
+	bool is_only_logged;            /* somebody else tells people of deletions */
 };
 
 /* The options are borrowed. */
@@ -35,8 +37,13 @@ char *item_line(const char *format, const struct format_values *values);
 /* A deletion, in both places. */
 void item_lines_deletion(const struct item_lines *lines, const char *path, bool is_dir);
 
-/* What a log begins and ends with, if there is one. The trailer of a verbose run that ends well says the same as the end. */
+/* What a sending side knows of an item, and can be shown of it. What a daemon adds is left out. */
+void item_record_values(struct format_values *values, const struct options *options, const struct transfer_record *record);
+
+/* What a log begins and ends with, if there is one. */
 void log_list_begin(bool sends);
-void log_run_end(const struct options *options, bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code);
+void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code);
+/* Does the trailer of a verbose run, which ends well, say the same as the end of its log? */
+bool log_end_is_told(const struct options *options, int code);
 
 #endif

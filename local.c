@@ -100,7 +100,7 @@ static void log_broken_end(void *run_void, int code)
 	const struct run *run = run_void;
 
 	if (code && !run->local.shows_receiver)
-		log_run_end(run->options, true, 0, 0, 0, code);
+		log_run_end(true, 0, 0, 0, code);
 }
 
 /* --- signals --- */
@@ -675,20 +675,32 @@ static void fill_statistics(struct run *run)
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
 
+/* A daemon has an end of its own. */
+static void log_service_end(const struct run *run, int code)
+{
+	const struct wire *wire = run->local.session.wire;
+
+	if (run->options->log_file)
+		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->local.list)->size, code);
+}
+
 static void say_end(struct run *run, int code)
 {
 	const struct options *options = run->options;
 	struct run_stats *stats = &run->local.stats;
 	int level = options->levels.info[INFO_STATS];
 
-	if (run->local.service)
+	if (run->local.service) {
+		log_service_end(run, code);
 		return;
+	}
 	if (options->levels.debug[DEBUG_DELTASUM] && !run->peer)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
 	fill_statistics(run);
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options->dry_run);
-	log_run_end(options, !run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
+	if (!log_end_is_told(options, code))
+		log_run_end(!run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }
 
 static int exit_code(const struct run *run)

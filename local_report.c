@@ -59,9 +59,9 @@ bool report_wants_names(const struct local *local)
 	const struct options *options = local->options;
 	struct item_lines lines;
 
-	if (local->service)
-		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local);
 	item_lines_init(&lines, options);
+	if (local->service)
+		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local) || lines.logged;
 	return lines.shown || lines.logged
 	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
 }
@@ -282,9 +282,9 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
 
 	name_unchanged(report, node, entry, event, link);
-	if (report->local->service && event->flags & ITEM_TRANSFER)
-		return;
-	if (item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
+	/* A service's client tells of what it sends itself. */
+	if (!(report->local->service && event->flags & ITEM_TRANSFER)
+	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
@@ -334,8 +334,11 @@ void report_live(struct report *report, struct task *task)
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
-	if (report->local->service && report->local->session.protocol >= 29)
+	struct item_lines lines = report->deletions;
+
+	if (report->local->service && report->local->session.protocol >= 29) {
 		serve_deletion(report->local, path, is_dir);
-	else
-		item_lines_deletion(&report->deletions, path, is_dir);
+		lines.is_only_logged = true;
+	}
+	item_lines_deletion(&lines, path, is_dir);
 }

@@ -143,3 +143,10 @@ struct log_sink log_file_sink(struct log_file *log)
 {
 	return (struct log_sink){ emit, log };
 }
+
+void log_file_copy(struct log_file *log, const char *file)
+{
+	log_file_init(log, file, "rsyncd", LOG_DAEMON);
+	log_file_open(log);
+	log_set_copy(log_file_sink(log));
+}

@@ -30,6 +30,9 @@ void log_file_open(struct log_file *log);
 /* Close the file: the listener does so between connections, so that the file can be rotated by a rename. */
 void log_file_close(struct log_file *log);
 
+/* For the rest of the process: every message goes to `file` as well. */
+void log_file_copy(struct log_file *log, const char *file);
+
 struct log_sink log_file_sink(struct log_file *log);
 
 /*

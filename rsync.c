@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "client_local.h"
 #include "client_output.h"
@@ -32,9 +31,7 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 static void open_log(struct log_file *log, struct options *options)
 {
 	log_set_sink((struct log_sink){ emit_to_user, options });
-	log_file_init(log, options->log_file, "rsyncd", LOG_DAEMON);
-	log_file_open(log);
-	log_set_copy(log_file_sink(log));
+	log_file_copy(log, options->log_file);
 }
 
 /* The error of options_parse, line by line, and the end. */

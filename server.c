@@ -13,6 +13,7 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"
 
@@ -266,6 +267,8 @@ noreturn void server_finish(struct server *server, int code, uint64_t total_size
 	if (server->module && server->module->log_end)
 		server->module->log_end(server->module->log_context, wire_bytes_written(wire), wire_bytes_read(wire),
 					total_size, code);
+	if (!server->module && server->options->log_file && server->session.is_sender)
+		log_run_end(true, wire_bytes_written(wire), wire_bytes_read(wire), total_size, code);
 	if (!server->module)
 		exit_set_quiet(true);
 	exit_with(code);
@@ -302,6 +305,30 @@ static void log_item(void *context, const struct transfer_record *record, enum i
 		module->log_transfer(module->log_context, record);
 }
 
+/* The same for a log of the server's own. */
+static void log_own_item(void *context, const struct transfer_record *record, enum item_stage stage)
+{
+	const struct server *server = context;
+	struct format_values values;
+
+	if (stage == ITEM_BEGINS || !item_is_logged(&server->lines, record->flags, entry_is_dir(record->entry),
+						    record->link_is_hard))
+		return;
+	item_record_values(&values, server->options, record);
+	char *line = item_line(server->lines.logged, &values);
+
+	log_msg(L_LOG, "%s", line);
+	free(line);
+}
+
+static void (*item_logger(const struct server *server))(void *context, const struct transfer_record *record,
+							enum item_stage stage)
+{
+	if (server->module)
+		return server->module->log_transfer ? log_item : NULL;
+	return server->lines.logged ? log_own_item : NULL;
+}
+
 static void send_list(struct server *server, struct flist *list)
 {
 	const struct module_session *module = server->module;
@@ -313,10 +340,12 @@ static void send_list(struct server *server, struct flist *list)
 		.charset = module ? module->charset : server->options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
 		.message = server_message,
-		.item = module && module->log_transfer ? log_item : NULL,
+		.item = item_logger(server),
 		.context = server,
 	};
 
+	if (!module)
+		log_list_begin(true);
 	sender_run(&host, list);
 }
 
@@ -388,11 +417,15 @@ static void parse_secluded(struct options *options, struct wire *wire)
 noreturn void server_main(struct options *options)
 {
 	struct server server = { .options = options };
+	struct log_file log;
 
 	log_set_role("server");
 	server.session.wire = wire_new(STDIN_FILENO, STDOUT_FILENO);
 	server.ids = fs_ids_new(NULL, NULL);
 	if (options->secluded_args)
 		parse_secluded(options, server.session.wire);
+	if (options->log_file)
+		log_file_copy(&log, options->log_file);
+	item_lines_init(&server.lines, options);
 	server_run(&server);
 }

@@ -13,6 +13,7 @@
 #include "attrs/source.h"
 #include "fs/chmod.h"
 #include "fs/ids.h"
+#include "item_lines.h"
 #include "lib/log.h"
 #include "options.h"
 #include "sender.h"
@@ -49,6 +50,7 @@ struct server {
 	int startup_code;
 
 	/* private to server.c and server_receive.c */
+	struct item_lines lines;         /* of a remote shell's server: for its own log */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
 	bool stream_broken;              /* the peer cannot be told anything any more */

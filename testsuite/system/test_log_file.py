@@ -74,6 +74,25 @@ def test_errors_are_logged(site, words):
     assert [role.sub(b"", line) for line in logs[0]] == [role.sub(b"", line) for line in logs[1]]
 
 
+@pytest.mark.parametrize("way", ("pull", "push"))
+@pytest.mark.parametrize("options", ["-a", "-ai --delete", "-an", "-as", "-a -M--log-file-format=%n:%l:%o", "-a -M--log-file-format="])
+def test_log_of_a_server(site, options, way):
+    path = os.path.join(site.place, "log")
+    logs = []
+    for program, _ in printed.PROGRAMS:
+        if os.path.exists(path):
+            os.remove(path)
+        words = [f"--rsync-path={program}", f"-M--log-file={path}", *options.split()]
+        for state in ("none", "other"):
+            result = site.run(harness.STOCK, words, site.operands(way), state)
+            assert result.code == 0, result.text
+        with open(path, "rb") as file:
+            logs.append(printed.plain(file.read()))
+    report = printed.difference("server's log", *logs)
+    if report:
+        pytest.fail(report, pytrace=False)
+
+
 @pytest.mark.parametrize("options", [[], ["-q"]])
 def test_log_that_cannot_be_opened_ends_nothing(site, options):
     expected, got = (site.run(program, ["-a", *options, "--log-file=/nonexistent/log"], ["src/", "dest"], "none")

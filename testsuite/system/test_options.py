@@ -106,7 +106,6 @@ def test_errors(words, code, line, place):
 @pytest.mark.parametrize("words, code, line, role", [
     ("a b:c d", 1, "Unexpected remote arg: b:c", b"sender"),
     ("--server --sender --foo . x", 1, "rsync: on remote machine: --foo: unknown option", b"server"),
-    ("--server --sender --log-file=x . x", 4, "rsync: on remote machine: --log-file is not supported by this build", b"server"),
 ])
 def test_errors_of_others_than_the_client(words, code, line, role, place):
     assert_fails(huai(*words.split(" "), cwd=place), code, line.encode(), role)

@@ -382,7 +382,7 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **state)
 {
 	static const char *const words[] = {
-		"--log-file=x", "--log-file-format=x", "--fake-super", "--confine-root=/x",
+		"--fake-super", "--confine-root=/x",
 		"--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
 		"--old-dirs",
@@ -407,7 +407,6 @@ static void test_a_receiving_server_has_what_a_pull_has(void **state)
 	static const struct { const char *words, *lacks; } lines[] = {
 		{ "-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S", NULL },
 		{ "-re.iLsfxCIvu --progress --trust-sender --read-batch=x", NULL },
-		{ "-re.iLsfxCIvu --log-file=x", "--log-file" },
 		{ "-re.iLsfxCIvu --filter=-_x", "--filter" },
 	};
 
