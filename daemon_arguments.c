@@ -207,6 +207,19 @@ static void set_refusal(struct daemon_session *session, char *error, int code)
 	session->refusal_code = code;
 }
 
+/* Options that were not understood do not end the request: commands of the module are told what it was. */
+static void take_operands(struct args *operands, const struct args *words)
+{
+	size_t i = 0;
+
+	args_free(operands);
+	*operands = (struct args){ NULL, 0 };
+	while (i < words->count && strcmp(words->items[i], "."))
+		i++;
+	while (++i < words->count)
+		args_append(operands, words->items[i]);
+}
+
 /* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the
  * wire is binary. */
 static void read_and_parse(struct daemon_session *session, const struct refused_options *refused)
@@ -231,8 +244,10 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused,
 							&error, &code);
 	}
-	if (result != OPTIONS_OK)
+	if (result != OPTIONS_OK) {
 		set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
+		take_operands(&session->options.operands, secluded.count ? &secluded : &words);
+	}
 	args_free(&words);
 	args_free(&secluded);
 }

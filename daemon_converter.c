@@ -2,7 +2,6 @@
 /* The name converter: a command of the operator that answers for the user and group tables (protocol/07 section 9). */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,41 +23,15 @@ struct converter {
 
 /* --- the child --- */
 
-static noreturn void run_command(const char *command)
-{
-	const char *shell = getenv("RSYNC_SHELL");
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	execl(shell ? shell : "/bin/sh", shell ? shell : "sh", "-c", command, (char *)NULL);
-	_exit(127);
-}
-
-/* The environment of the command: NUL-terminated "NAME=VALUE" strings, made by converter_deliver. */
-static void import_environment(int fd)
-{
-	struct strbuf text = STRBUF_INIT;
-	size_t at = 0;
-
-	if (fs_read_all(fd, 64u << 20, &text) < 0 || !text.length)
-		_exit(1); /* the session ended before it knew what to do */
-	while (at < text.length) {
-		putenv(text.data + at);
-		at += strlen(text.data + at) + 1;
-	}
-}
-
 static noreturn void be_converter(const int request[2], const int to[2], const int from[2], const char *command)
 {
 	close(request[1]);
 	close(to[1]);
 	close(from[0]);
-	import_environment(request[0]);
+	command_receive_request(request[0]);
 	if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0)
 		_exit(1);
-	run_command(command);
+	command_run(command);
 }
 
 /* --- the session --- */
@@ -69,66 +42,37 @@ static noreturn void refuse_start(struct daemon_session *session)
 	session_refuse(session, "name-converter exec preparation failed");
 }
 
-struct converter *converter_start(struct daemon_session *session, const char *command)
+void converter_start(struct daemon_session *session)
 {
-	struct strbuf expanded = STRBUF_INIT;
-	struct converter *converter;
 	int request[2], to[2], from[2];
-	char *bad = NULL, pid[32];
 	pid_t child;
 
-	snprintf(pid, sizeof pid, "%d", (int)getpid());
-	setenv("RSYNC_PID", pid, 1);
-	if (!config_expand_command(command, &expanded, &bad))
-		die(EXIT_UNSUPPORTED, "refusing to run shell hook: %s holds a shell metacharacter", bad);
+	if (!session->commands.converter)
+		return;
 	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0)
 		refuse_start(session);
 	child = fork();
 	if (child < 0)
 		refuse_start(session);
 	if (child == 0)
-		be_converter(request, to, from, strbuf_text(&expanded));
+		be_converter(request, to, from, session->commands.converter);
 	close(request[0]);
 	close(to[0]);
 	close(from[1]);
-	strbuf_free(&expanded);
-	converter = xcalloc(1, sizeof *converter);
-	*converter = (struct converter){ request[1], to[1], from[0] };
-	return converter;
+	session->converter = xcalloc(1, sizeof *session->converter);
+	*session->converter = (struct converter){ request[1], to[1], from[0] };
 }
 
-static void add_variable(struct strbuf *out, const char *name, const char *value)
+void converter_deliver(struct daemon_session *session)
 {
-	strbuf_addf(out, "%s=%s", name, value);
-	strbuf_add_char(out, 0);
-}
+	struct converter *converter = session->converter;
 
-static void add_argument(struct strbuf *out, size_t *number, const char *value)
-{
-	char name[32];
-
-	snprintf(name, sizeof name, "RSYNC_ARG%zu", (*number)++);
-	add_variable(out, name, value);
-}
-
-void converter_deliver(struct converter *converter, const struct daemon_session *session)
-{
-	struct strbuf text = STRBUF_INIT;
-	char *request = session_request(session);
-	size_t number = 0;
-
-	add_variable(&text, "RSYNC_REQUEST", *request ? request : "(NONE)");
-	for (size_t i = 0; i < session->words.count; i++)
-		add_argument(&text, &number, session->words.items[i]);
-	add_argument(&text, &number, ".");
-	for (size_t i = 0; i < session->options.operands.count; i++)
-		add_argument(&text, &number, session->options.operands.items[i]);
-	if (fs_write_all(converter->request_fd, text.data, text.length) < 0)
+	if (!converter)
+		return;
+	if (command_send_request(converter->request_fd, session) < 0)
 		log_errno(L_ERROR, errno, "cannot start the name converter");
 	close(converter->request_fd);
 	converter->request_fd = -1;
-	strbuf_free(&text);
-	free(request);
 }
 
 static bool has_control_byte(const char *text)

@@ -234,6 +234,8 @@ void daemon_serve(struct daemon_session *session)
 	server->module = module;
 	server->ids = names_of_ids(session, module->numeric_ids);
 	server->startup_error = session->refusal;
+	server->startup_error_is_bare = session->refusal_output != NULL;
+	server->startup_output = session->refusal_output;
 	server->startup_code = session->refusal_code;
 	exit_push_hook(log_broken_end, log);
 	if (!session->refusal && !(module->read_only && session->options.remove_source_files))

@@ -57,7 +57,8 @@ void session_refuse(struct daemon_session *session, const char *fmt, ...)
 	va_end(args);
 	session_say(session, strbuf_text(&text));
 	wire_flush(session->wire);
-	end_quietly(EXIT_STARTCLIENT);
+	/* A command that waits for the end takes 255 for a session that never began. */
+	end_quietly(session->commands.post_xfer ? 255 : EXIT_STARTCLIENT);
 }
 
 char *session_request(const struct daemon_session *session)
@@ -226,8 +227,7 @@ static noreturn void list_modules(struct daemon_session *session)
 	end_quietly(EXIT_OK);
 }
 
-/* No command of this build takes early input: it is read, so that the next line can be, and dropped. */
-static void skip_early_input(struct daemon_session *session, const char *count)
+static void read_early_input(struct daemon_session *session, const char *count)
 {
 	char bytes[EARLY_INPUT_MAX];
 	long length = strtol(count, NULL, 10);
@@ -235,6 +235,7 @@ static void skip_early_input(struct daemon_session *session, const char *count)
 	if (length < 1 || length > EARLY_INPUT_MAX)
 		session_refuse(session, "invalid early_input length");
 	wire_read(session->wire, bytes, (size_t)length);
+	strbuf_add(&session->early_input, bytes, (size_t)length);
 }
 
 static noreturn void refuse_unknown(struct daemon_session *session, const char *name)
@@ -249,7 +250,7 @@ static void choose_module(struct daemon_session *session, char *line)
 
 	session_read_line(session, line, LINE_SIZE);
 	if (!strncmp(line, early, strlen(early))) {
-		skip_early_input(session, line + strlen(early));
+		read_early_input(session, line + strlen(early));
 		session_read_line(session, line, LINE_SIZE);
 	}
 	if (!*line || !strcmp(line, "#list"))
@@ -425,10 +426,13 @@ static void switch_to_module_log(struct daemon_session *session)
 	free(tag);
 }
 
-static void start_converter(struct daemon_session *session)
+static void start_commands(struct daemon_session *session)
 {
-	if (*session->module->name_converter && !getenv("RSYNC_NO_XFER_EXEC"))
-		session->converter = converter_start(session, session->module->name_converter);
+	commands_expand(session);
+	hook_fork_post_xfer(session);
+	hook_run_early(session);
+	hook_start_pre_xfer(session);
+	converter_start(session);
 }
 
 /* --- stages 20 to 23: the request --- */
@@ -442,8 +446,8 @@ static void receive_request(struct daemon_session *session)
 	disarm_deadline(session);
 	if (session->handshake_done)
 		session->handshake_done(session->handshake_context);
-	if (session->converter)
-		converter_deliver(session->converter, session);
+	hook_finish_pre_xfer(session);
+	converter_deliver(session);
 }
 
 static void log_request(struct daemon_session *session)
@@ -470,6 +474,7 @@ void daemon_session_run(const struct session_start *start)
 	session->handshake_context = start->handshake_context;
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(session->log));
+	session->in_fd = start->in_fd;
 	session->wire = wire_new(start->in_fd, start->out_fd);
 	prepare_signals(session);
 
@@ -489,7 +494,7 @@ void daemon_session_run(const struct session_start *start)
 	place_resolve(session);
 	load_hidden_names(session);
 	switch_to_module_log(session);
-	start_converter(session);
+	start_commands(session);
 	roots_open(session);
 	roots_enter(session);
 	identity_assume(session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
- * daemon_peer.c, daemon_auth.c, daemon_identity.c, daemon_roots.c, daemon_arguments.c and daemon_converter.c;
+ * daemon_peer.c, daemon_auth.c, daemon_identity.c, daemon_roots.c, daemon_hooks.c, daemon_arguments.c and daemon_converter.c;
  * daemon_session.c calls them in order. A stage that refuses the client says why in the log and answers with session_refuse.
  */
 #ifndef DAEMON_SESSION_H
@@ -43,6 +43,14 @@ struct module_place {
 	char *path;           /* both, for logs */
 };
 
+/* The commands of the module, ready for a shell; NULL where there is none (daemon_commands.c). */
+struct commands {
+	char *early, *pre_xfer, *post_xfer, *converter;
+	/* of a pre-xfer command that waits for the request */
+	pid_t pre_xfer_pid;
+	int request_fd, output_fd;
+};
+
 struct converter;
 struct snapshots;
 
@@ -51,6 +59,7 @@ struct daemon_session {
 	struct log_file *log;
 	struct config *config;
 	struct wire *wire;
+	int in_fd;            /* of the wire; over a shell there is another one for what goes out */
 	bool over_shell;
 	bool standalone;      /* a listener has reported the configuration's notes already */
 	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
@@ -60,6 +69,7 @@ struct daemon_session {
 	struct peer peer;
 	struct greeting greeting;
 	char *digests;        /* that the client has listed, NULL: none */
+	struct strbuf early_input;
 	int protocol;         /* 0: not one that we speak */
 
 	const struct module *module;
@@ -70,6 +80,7 @@ struct daemon_session {
 	struct fs_root outer; /* of the place, until the process has entered it */
 	struct attr_source source;
 	struct filter_list *hidden;
+	struct commands commands;
 	struct converter *converter;
 	int slot_fd;          /* holds the lock of the connection slot */
 
@@ -77,6 +88,7 @@ struct daemon_session {
 	struct args request;  /* path words as the client sent them */
 	struct options options;
 	char *refusal;        /* what the client is to be told instead of being served, NULL: nothing */
+	char *refusal_output; /* of the command that refuses it, NULL: none does */
 	int refusal_code;
 };
 
@@ -121,10 +133,30 @@ void argument_split(struct args *pieces, const char *word, const char *module);
 /* Append what `pattern` matches below the attribute root, or the pattern itself. */
 void argument_expand(struct daemon_session *session, struct args *out, const char *pattern);
 
+/* --- daemon_commands.c --- */
+/* Expand all commands of the module, before any of them runs: a value that a shell could act on ends the session. */
+void commands_expand(struct daemon_session *session);
+/* In a forked process: become the command. */
+noreturn void command_run(const char *command);
+/* In a forked process: read nothing from where the session does, and write nothing there. */
+void command_detach(bool output_too);
+/* The request as environment, from the session to a process that waits for it. -1 with errno. */
+int command_send_request(int fd, const struct daemon_session *session);
+/* Ends the process if the session has ended first. */
+void command_receive_request(int fd);
+
+/* --- daemon_hooks.c --- */
+/* From here on the session is a process of its own; this one runs the command at its end. */
+void hook_fork_post_xfer(struct daemon_session *session);
+void hook_run_early(struct daemon_session *session);
+void hook_start_pre_xfer(struct daemon_session *session);
+/* Run it now that the request is known; its failure becomes the session's `refusal`. */
+void hook_finish_pre_xfer(struct daemon_session *session);
+
 /* --- daemon_converter.c --- */
-/* Start the name converter of the module; it waits for converter_deliver before it runs the command. */
-struct converter *converter_start(struct daemon_session *session, const char *command);
-void converter_deliver(struct converter *converter, const struct daemon_session *session);
+/* Start the name converter if the module has one; it waits for converter_deliver before it runs the command. */
+void converter_start(struct daemon_session *session);
+void converter_deliver(struct daemon_session *session);
 /* The conversion callback of fs_ids_new. */
 char *converter_ask(void *converter, const char *kind, const char *text);
 

@@ -142,12 +142,23 @@ void server_message(void *server_void, enum message_code code, const uint8_t *pa
 
 /* --- set-up --- */
 
+static void tell_lines(const char *text)
+{
+	while (text && *text) {
+		size_t length = strcspn(text, "\n");
+
+		log_error("%.*s", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
 static void refuse(struct server *server)
 {
 	struct wire *wire = server->session.wire;
 
 	log_error("%s%s", server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7) ? "" : "rsync: ",
 		  server->startup_error);
+	tell_lines(server->startup_output);
 	wire_flush(wire);
 	/* Closing with unread input would reset the connection, and the text with it. */
 	wire_drain(wire, REFUSAL_GRACE_SECONDS);

@@ -47,6 +47,7 @@ struct server {
 	struct fs_ids *ids;
 	const char *startup_error;       /* daemon: complete the set-up, then send this and end with startup_code */
 	bool startup_error_is_bare;      /* no "rsync: " in front of it */
+	const char *startup_output;      /* daemon: what a command of the module has to say about it, line by line; or NULL */
 	int startup_code;
 
 	/* private to server.c and server_receive.c */

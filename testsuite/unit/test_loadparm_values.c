@@ -221,7 +221,6 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 static void test_parameters_of_other_builds_are_named(void **state)
 {
 	static const char *const names[] = {
-		"early exec", "pre-xfer exec", "post-xfer exec",
 		"incoming chmod", "fake super", "insecure links", "temp dir", "proxy protocol", "proxy protocol hosts",
 		"daemon chroot", "daemon uid", "daemon gid",
 	};
