@@ -78,10 +78,11 @@ static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
 	password[strcspn(password, "\r\n")] = '\0';
 }
 
-static void password_from_file(const char *file, char password[PASSWORD_MAX + 1])
+static void password_from_file(const struct options *options, char password[PASSWORD_MAX + 1])
 {
+	const char *file = options->password_file;
 	bool is_stdin = strcmp(file, "-") == 0;
-	int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY, 0);
+	int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY | options_link_flag(options), 0);
 
 	if (fd < 0) {
 		log_errno(L_ERROR, errno, "could not open password file %s", file);
@@ -124,7 +125,7 @@ static void find_password(const struct options *options, char password[PASSWORD_
 	const char *environment = getenv("RSYNC_PASSWORD");
 
 	if (options->password_file)
-		password_from_file(options->password_file, password);
+		password_from_file(options, password);
 	else if (environment)
 		snprintf(password, PASSWORD_MAX + 1, "%s", environment);
 	else

@@ -68,11 +68,12 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 
 /* --- what we send --- */
 
-static void send_early_input(struct wire *wire, const char *file)
+static void send_early_input(struct wire *wire, const struct options *options)
 {
+	const char *file = options->early_input;
 	struct strbuf bytes = STRBUF_INIT, line = STRBUF_INIT;
 
-	if (fs_operator_read(file, EARLY_INPUT_MAX, &bytes) < 0) {
+	if (fs_operator_read(file, options_link_flag(options), EARLY_INPUT_MAX, &bytes) < 0) {
 		if (errno == EFBIG)
 			die(EXIT_STARTCLIENT, "%s is > %d bytes.", file, EARLY_INPUT_MAX);
 		log_errno(L_ERROR, errno, "failed to open %s", file);
@@ -131,7 +132,7 @@ void daemon_log_in(struct connection *connection, const struct options *options,
 		const char *digests)
 {
 	if (options->early_input)
-		send_early_input(connection->wire, options->early_input);
+		send_early_input(connection->wire, options);
 	send_module(connection->wire, remote->path);
 	await_admission(connection, options, remote, digests);
 	connection->ignores_shell = false;

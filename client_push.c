@@ -141,7 +141,7 @@ static int open_rule_file(void *push_void, enum filter_place place, const char *
 
 	if (place == FILTER_AT_BASE)
 		return flist_open_rule_file(&push->list, place, path);
-	return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(push->options), 0);
 }
 
 static void explain(void *push_void, const char *text)
@@ -207,7 +207,7 @@ static int open_names(const struct options *options)
 	if (!path || options->files_from_remote)
 		return -1;
 	log_set_role("client");
-	int fd = strcmp(path, "-") ? fs_operator_open(path, O_RDONLY, 0) : dup(STDIN_FILENO);
+	int fd = strcmp(path, "-") ? fs_operator_open(path, O_RDONLY | options_link_flag(options), 0) : dup(STDIN_FILENO);
 
 	if (fd < 0)
 		die(EXIT_SYNTAX, "rsync: failed to open files-from file %s: %s", path, strerror(errno));

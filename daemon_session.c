@@ -175,7 +175,7 @@ static void send_motd(struct daemon_session *session)
 	struct strbuf text = STRBUF_INIT;
 
 	if (*path) {
-		if (fs_operator_read(path, 1 << 20, &text) < 0)
+		if (fs_operator_read(path, 0, 1 << 20, &text) < 0)
 			strbuf_reset(&text);
 		strbuf_add_char(&text, '\n');
 		wire_write(session->wire, text.data, text.length);

@@ -83,7 +83,8 @@ static void open_base(struct flist *list, struct flist_base *base)
 		base->open_error = errno;
 		base->source.attr_root.fd = -1;
 	}
-	base->source.attr_root.trusting = base->trusting || options->copy_links || options->copy_dirlinks
+	base->source.attr_root.trusting = base->trusting || options->insecure_links || options->copy_links
+					  || options->copy_dirlinks
 					  || options->copy_unsafe_links;
 	base->open = true;
 	list->open_bases++;
@@ -350,7 +351,7 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 	int fd;
 
 	if (!list->module_source && place != FILTER_AT_BASE)
-		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(list->options), 0);
 	if (place == FILTER_AT_OPERATOR) {
 		errno = EACCES;
 		return -1;

@@ -325,7 +325,7 @@ static bool load_file(struct loader *loader, const char *path)
 	note_file(loader, path);
 	if (loader->depth >= INCLUDE_DEPTH_MAX)
 		problem(loader, CONFIG_FATAL, "more than %d files include each other", INCLUDE_DEPTH_MAX);
-	else if (fs_operator_read(path, FILE_SIZE_MAX, &text) < 0)
+	else if (fs_operator_read(path, 0, FILE_SIZE_MAX, &text) < 0)
 		problem(loader, CONFIG_FATAL, "cannot read \"%s\": %s", path, strerror(errno));
 	else {
 		loader->depth++;

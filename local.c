@@ -190,7 +190,7 @@ static int open_sender_rules(void *run_void, enum filter_place place, const char
 	if (place == FILTER_AT_OPERATOR && !strcmp(path, "-"))
 		return open_stdin_copy(run);
 	if (place == FILTER_AT_OPERATOR)
-		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
 	return flist_open_rule_file(&run->local.list, place, path);
 }
 
@@ -339,7 +339,7 @@ static void load_names(struct run *run)
 	if (!strcmp(options->files_from, "-"))
 		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &run->names_text);
 	else
-		failed = fs_operator_read(options->files_from, FROM_FILE_LIMIT, &run->names_text);
+		failed = fs_operator_read(options->files_from, options_link_flag(options), FROM_FILE_LIMIT, &run->names_text);
 	if (!failed)
 		return;
 	error = errno;

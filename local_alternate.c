@@ -33,7 +33,7 @@ static char *shown_path(const struct local *local, const char *given)
 
 static int open_root(const struct local *local, const char *given, const char *shown)
 {
-	const int flags = O_PATH | O_DIRECTORY;
+	const int flags = O_PATH | O_DIRECTORY | (local->session.is_daemon ? 0 : options_link_flag(local->options));
 
 	/* Of a daemon's client: not out of its destination. */
 	if (local->session.is_daemon)

@@ -39,10 +39,10 @@ struct backup {
 /* --- the backup directory --- */
 
 /* A directory of the operator's path; of links in it, those of others are not followed. */
-static int step_into(int fd, const char *path, size_t length)
+static int step_into(int fd, const char *path, size_t length, int link_flag)
 {
 	char *component = xstrndup(path, length);
-	int next = fs_operator_open_at(fd, component, O_PATH | O_DIRECTORY), error = errno;
+	int next = fs_operator_open_at(fd, component, O_PATH | O_DIRECTORY | link_flag), error = errno;
 
 	free(component);
 	errno = error;
@@ -63,7 +63,7 @@ static void find_directory(struct local *local, struct backups *backups)
 
 	backups->fd = *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&local->top, ".");
 	for (size_t length; backups->fd >= 0 && (length = component_length(&path)); path += length) {
-		next = step_into(backups->fd, path, length);
+		next = step_into(backups->fd, path, length, options_link_flag(local->options));
 		if (next < 0 && errno == ENOENT)
 			break;
 		if (next < 0 && errno != ENOTDIR) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/file.h"
+#include "fs/operator.h"
 #include "lib/exit.h"
 #include "local_private.h"
 
@@ -17,7 +18,6 @@ struct destination {
 	const char *given;
 	char *path;       /* without slashes at the end, "." for none */
 	bool slash;       /* it had some */
-	struct fs_root operator; /* where the operator stands: follows all links */
 	uint64_t entries; /* in the first lists */
 };
 
@@ -41,9 +41,48 @@ static noreturn void cannot_use(int code, const char *what, const char *path, co
 	char *shown = absolute(path);
 
 	log_set_role("Receiver");
+	if (error == ELOOP)
+		log_error("refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or \"insecure "
+			  "links = yes\" in a daemon module ONLY if every path component is trusted");
 	log_errno(L_ERROR, error, "%s \"%s\"%s", what, shown, after);
 	free(shown);
 	exit_with(code);
+}
+
+/* The operator's own path: links of other users are not followed, unless that was asked for (protocol/08 4.3). */
+static int open_place(const struct local *local, struct fs_root *root, const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | options_link_flag(local->options), 0);
+
+	if (fd < 0)
+		return -1;
+	fs_root_adopt(root, fd);
+	root->trusting = local->options->insecure_links;
+	return 0;
+}
+
+static int stat_place(const struct local *local, const char *path, struct fs_stat *st)
+{
+	int fd = fs_operator_open(path, O_PATH | options_link_flag(local->options), 0), result;
+
+	if (fd < 0)
+		return -1;
+	result = fs_stat_at_fd(fd, st);
+	close(fd);
+	return result;
+}
+
+/* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
+static bool is_foreign_file(const char *path, struct fs_stat *st)
+{
+	int fd = fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
+
+	if (fd < 0)
+		return false;
+	int result = fs_stat_at_fd(fd, st);
+
+	close(fd);
+	return result == 0 && !S_ISDIR(st->mode);
 }
 
 static void open_top(struct destination *destination, const char *path)
@@ -51,7 +90,7 @@ static void open_top(struct destination *destination, const char *path)
 	struct local *local = destination->local;
 
 	local->top_path = absolute(path);
-	if (fs_root_open(&local->top, path) < 0)
+	if (open_place(local, &local->top, path) < 0)
 		cannot_use(EXIT_FILESELECT, "change_dir#1", path, " failed");
 }
 
@@ -84,7 +123,7 @@ static void use_single_name(struct destination *destination)
 		cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
 	}
 	local->top_path = absolute(parent);
-	if (fs_root_open(&local->top, parent) < 0) {
+	if (open_place(local, &local->top, parent) < 0) {
 		if (!local->dry_run || errno != ENOENT)
 			cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
 		local->top.fd = -1;
@@ -107,7 +146,7 @@ static void make_top(struct destination *destination, bool announced)
 	} else {
 		parent = parent_of(destination->path);
 		local_guard_new(local, parent);
-		made = fs_root_open(&above, parent) == 0;
+		made = open_place(local, &above, parent) == 0;
 		if (made) {
 			made = fs_mkdir_at(above.fd, leaf_of(destination->path), 0777 & ~local->rules.umask) == 0;
 			int error = errno;
@@ -130,7 +169,7 @@ static int count_missing(struct destination *destination, const char *path)
 	char *parent;
 	int count = 0;
 
-	if (fs_stat_follow(&destination->operator, path, &st) == 0) {
+	if (stat_place(destination->local, path, &st) == 0) {
 		local_guard_new(destination->local, path);
 		return 0;
 	}
@@ -140,6 +179,34 @@ static int count_missing(struct destination *destination, const char *path)
 	return count;
 }
 
+/* All of it that is missing, below what is there. */
+static int make_missing(const struct local *local, const char *path)
+{
+	char *there = xstrdup(path);
+	struct fs_root root;
+	struct fs_stat st;
+	int result;
+
+	while (stat_place(local, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
+		char *parent = parent_of(there);
+
+		free(there);
+		there = parent;
+	}
+	const char *rest = strcmp(there, ".") ? path + strlen(there) : path;
+
+	result = open_place(local, &root, there);
+	if (result == 0) {
+		result = fs_make_path(&root, rest + strspn(rest, "/"), 0777 & ~local->rules.umask);
+		int error = errno;
+
+		fs_root_close(&root);
+		errno = error;
+	}
+	free(there);
+	return result;
+}
+
 static void make_path(struct destination *destination)
 {
 	struct local *local = destination->local;
@@ -147,7 +214,7 @@ static void make_path(struct destination *destination)
 	char *path = whole ? xstrdup(destination->path) : parent_of(destination->path);
 	int made = count_missing(destination, path);
 
-	if (made && !local->dry_run && fs_make_path(&destination->operator, path, 0777 & ~local->rules.umask) < 0)
+	if (made && !local->dry_run && make_missing(local, path) < 0)
 		cannot_use(EXIT_FILEIO, "mkdir", path, " failed");
 	if (made && report_names_directories(local))
 		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", path);
@@ -209,22 +276,21 @@ void local_choose_destination(struct local *local, const char *given, uint64_t e
 	struct fs_stat st;
 	bool exists;
 
-	if (fs_root_open(&destination.operator, ".") < 0)
-		cannot_use(EXIT_FILESELECT, "change_dir#1", ".", " failed");
-	destination.operator.trusting = true;
 	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
-	exists = fs_stat_follow(&destination.operator, length ? given : ".", &st) == 0;
+	exists = stat_place(local, length ? given : ".", &st) == 0;
 	if (!exists && errno == ENOENT && local->options->mkpath && (strchr(given, '/') || entries > 1)) {
 		make_path(&destination);
-		exists = fs_stat_follow(&destination.operator, given, &st) == 0;
+		exists = stat_place(local, given, &st) == 0;
 	}
+	exists = exists || (errno == ELOOP && is_foreign_file(given, &st));
+	if (!exists && errno == ELOOP)
+		cannot_use(EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
 		cannot_use(EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
 	if (exists)
 		use_existing(&destination, &st);
 	else
 		use_missing(&destination);
-	fs_root_close(&destination.operator);
 	free(destination.path);
 }

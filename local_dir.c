@@ -34,9 +34,24 @@ void local_complain_path(struct local *local, const char *role, int error, const
 	log_set_role(old_role);
 }
 
+/* A symlink is none of our directories, unless --keep-dirlinks makes it one. */
 int local_open_dir(struct local *local, const char *path)
 {
-	return fs_opendir(&local->top, *path ? path : ".");
+	int fd = local->options->keep_dirlinks ? -1 : fs_opendir(&local->top, ".");
+
+	if (local->options->keep_dirlinks)
+		return fs_opendir(&local->top, *path ? path : ".");
+	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
+		length = strcspn(path, "/");
+		char *name = xstrndup(path, length);
+		int next = fs_open_at(fd, name, (path[length] ? O_PATH : O_RDONLY) | O_DIRECTORY, 0), error = errno;
+
+		free(name);
+		close(fd);
+		fd = next;
+		errno = error;
+	}
+	return fd;
 }
 
 void local_dir_hold(struct local_dir *dir)

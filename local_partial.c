@@ -26,6 +26,7 @@ struct delayed {
 struct places {
 	int temp_fd;             /* -1: temp files lie beside their files */
 	const char *partial;     /* as given; NULL: there is none */
+	int link_flag;           /* which links of the operator's paths are followed */
 	int partial_fd;          /* it is absolute: one for all; -1: one for each directory */
 	pthread_mutex_t lock;    /* on the rest */
 	VEC(struct delayed) delayed;
@@ -35,7 +36,8 @@ struct places {
 
 static int open_temp_dir(struct local *local, const char *path)
 {
-	int fd = local->top.fd < 0 ? -1 : fs_operator_open_at(local->top.fd, path, O_PATH | O_DIRECTORY);
+	int fd = local->top.fd < 0 ? -1 : fs_operator_open_at(local->top.fd, path,
+							      O_PATH | O_DIRECTORY | options_link_flag(local->options));
 
 	if (fd >= 0 || local->top.fd < 0)
 		return fd;
@@ -49,10 +51,10 @@ static int open_temp_dir(struct local *local, const char *path)
 }
 
 /* An absolute one is made if need be, but only itself. Without it nothing is kept. */
-static int open_shared_dir(const char *path, bool make)
+static int open_shared_dir(const char *path, int link_flag, bool make)
 {
 	char leaf[256];
-	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0), parent;
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | link_flag, 0), parent;
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
@@ -72,6 +74,7 @@ void local_places_begin(struct local *local)
 
 	places->temp_fd = options->temp_dir ? open_temp_dir(local, options->temp_dir) : -1;
 	places->partial = options_partial_dir(options);
+	places->link_flag = options_link_flag(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
 }
@@ -119,7 +122,7 @@ static int shared_dir(struct places *places, bool make)
 
 	pthread_mutex_lock(&places->lock);
 	if (places->partial_fd < 0)
-		places->partial_fd = open_shared_dir(places->partial, make);
+		places->partial_fd = open_shared_dir(places->partial, places->link_flag, make);
 	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&places->lock);
 	return fd;

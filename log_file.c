@@ -68,7 +68,8 @@ void log_file_open(struct log_file *log)
 	}
 	mask = umask(022);
 	umask(mask | 022);
-	log->fd = fs_operator_open(strbuf_text(&log->file), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, 0644);
+	log->fd = fs_operator_open(strbuf_text(&log->file), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | log->link_flag,
+				   0644);
 	error = errno;
 	umask(mask);
 	if (log->fd >= 0)
@@ -144,9 +145,10 @@ struct log_sink log_file_sink(struct log_file *log)
 	return (struct log_sink){ emit, log };
 }
 
-void log_file_copy(struct log_file *log, const char *file)
+void log_file_copy(struct log_file *log, const char *file, int link_flag)
 {
 	log_file_init(log, file, "rsyncd", LOG_DAEMON);
+	log->link_flag = link_flag;
 	log_file_open(log);
 	log_set_copy(log_file_sink(log));
 }

@@ -15,6 +15,7 @@
 struct log_file {
 	struct strbuf file; /* empty: syslog */
 	int fd;             /* of the file, -1 while closed */
+	int link_flag;      /* FS_ANY_LINKS, or 0, as log_file_init sets it */
 	struct strbuf tag;  /* of syslog */
 	int facility;
 	bool syslog_open;
@@ -31,7 +32,7 @@ void log_file_open(struct log_file *log);
 void log_file_close(struct log_file *log);
 
 /* For the rest of the process: every message goes to `file` as well. */
-void log_file_copy(struct log_file *log, const char *file);
+void log_file_copy(struct log_file *log, const char *file, int link_flag);
 
 struct log_sink log_file_sink(struct log_file *log);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/chmod.h"
+#include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -417,6 +418,11 @@ char *options_receiving_lack(const struct options *options)
 	if (!lacking)
 		return NULL;
 	return xasprintf("on remote machine: %s is not supported by this build", option_label(lacking, label));
+}
+
+int options_link_flag(const struct options *options)
+{
+	return options->insecure_links ? FS_ANY_LINKS : 0;
 }
 
 bool options_act_as_root(const struct options *options)

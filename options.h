@@ -204,6 +204,9 @@ void options_add_filters(const struct options *options, struct filter_list *list
  * Not an error of the parse, because other refusals of the session come first. */
 char *options_receiving_lack(const struct options *options);
 
+/* FS_ANY_LINKS for the operator's paths with --insecure-links, else 0. */
+int options_link_flag(const struct options *options);
+
 /* Is the receiving side to do what only root can? */
 bool options_act_as_root(const struct options *options);
 

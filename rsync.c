@@ -31,7 +31,7 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 static void open_log(struct log_file *log, struct options *options)
 {
 	log_set_sink((struct log_sink){ emit_to_user, options });
-	log_file_copy(log, options->log_file);
+	log_file_copy(log, options->log_file, options_link_flag(options));
 }
 
 /* The error of options_parse, line by line, and the end. */

@@ -222,7 +222,7 @@ static int open_names(const struct server *server)
 	const char *path = server->options->files_from;
 
 	if (!module)
-		return fs_operator_open(path, O_RDONLY, 0);
+		return fs_operator_open(path, O_RDONLY | options_link_flag(server->options), 0);
 	while (*path == '/')
 		path++;
 	if (module->hidden && filter_hides_path(module->hidden, path, false)) {
@@ -436,7 +436,7 @@ noreturn void server_main(struct options *options)
 	if (options->secluded_args)
 		parse_secluded(options, server.session.wire);
 	if (options->log_file)
-		log_file_copy(&log, options->log_file);
+		log_file_copy(&log, options->log_file, options_link_flag(options));
 	item_lines_init(&server.lines, options);
 	server_run(&server);
 }

@@ -46,7 +46,7 @@ void make_paths_read(const struct options *options, struct make_paths *paths)
 	const char *file = options->attr_refresh;
 	struct strbuf text = STRBUF_INIT;
 	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, &text)
-					: fs_operator_read(file, LIST_LIMIT, &text);
+					: fs_operator_read(file, 0, LIST_LIMIT, &text);
 
 	if (result < 0) {
 		log_errno(L_ERROR, errno, "failed to open attr-refresh file %s", file);

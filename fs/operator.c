@@ -16,6 +16,8 @@ static int open_from(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	struct fs_walk_end end;
 
+	if (flags & FS_ANY_LINKS)
+		return openat(dir_fd, path, (flags & ~FS_ANY_LINKS) | O_CLOEXEC, mode);
 	if (!*path)
 		return fs_fail(ENOENT);
 	if (fs_walk(dir_fd, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
@@ -69,9 +71,9 @@ int fs_operator_root(struct fs_root *root, const char *path)
 	return 0;
 }
 
-int fs_operator_read(const char *path, size_t limit, struct strbuf *out)
+int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *out)
 {
-	int fd = fs_operator_open(path, O_RDONLY, 0);
+	int fd = fs_operator_open(path, O_RDONLY | flags, 0);
 
 	if (fd < 0)
 		return -1;

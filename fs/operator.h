@@ -14,6 +14,9 @@
 #include "fs/root.h"
 #include "lib/strbuf.h"
 
+/* Among the flags of open(2) below: links are followed whoever owns them (--insecure-links). */
+#define FS_ANY_LINKS (1 << 30)
+
 /* open(2) by R2; O_CLOEXEC is added. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
 
@@ -37,7 +40,7 @@ int fs_operator_root(struct fs_root *root, const char *path);
  * Append the content of a configuration-type file (regular files, FIFOs and process substitutions) to `out`. EFBIG if it is
  * longer than `limit` bytes, EISDIR for a directory.
  */
-int fs_operator_read(const char *path, size_t limit, struct strbuf *out);
+int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *out);
 
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);

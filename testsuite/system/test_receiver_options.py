@@ -283,3 +283,70 @@ def test_our_server_copies_devices_where_it_may(place):
                                 place) as daemon:
                 result = harness.run(harness.STOCK, "-a", "--copy-devices", daemon.url("m/"), f"{place}/e/")
                 assert result.code == code and os.path.exists(f"{place}/e/full") == (code == 23), result.text
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("when", ["--delete-before", "--delete-after", "--delete-delay", "--delete-during"])
+@pytest.mark.parametrize("trust", [[], ["--insecure-links"]])
+@pytest.mark.parametrize("link", [INSIDE, OUTSIDE["relative"]])
+def test_nothing_is_deleted_behind_a_symlink(site, when, trust, link):
+    """Without -K it is replaced by a directory."""
+    outside = os.path.join(site.place, "outside")
+    for transport in ("local", "shell"):
+        outcome = receiver.assert_same(site, ["-a", when, "--exclude=/real", *trust], transport, before=link)
+        assert "target" not in outcome.tree[b"dir"] and b"real/own" in outcome.tree
+        assert sorted(os.listdir(outside)) == ["own", "sub", "x"]
+
+
+def places(target):
+    """Symlinks of root and of somebody else, to a directory and to a file."""
+    os.makedirs(f"{target}/real/deep")
+    trees.write(f"{target}/real/file", b"old")
+    for owner, uid in (("own", 0), ("foreign", 65534)):
+        for kind, leads_to in (("", "real"), ("-file", "real/file")):
+            os.symlink(leads_to, f"{target}/{owner}{kind}")
+            os.lchown(f"{target}/{owner}{kind}", uid, uid)
+
+
+@needs_root
+@pytest.mark.core
+@pytest.mark.parametrize("trust", [[], ["--insecure-links"]])
+@pytest.mark.parametrize("source, destination", [
+    ("", "d/own/"), ("", "d/own/new/"), ("", "d/own/new/one/"), ("f0", "d/own/g"), ("f0", "d/own-file"), ("f0", "d/foreign-file"),
+    ("", "d/foreign/"), ("", "d/foreign"), ("", "d/foreign/deep/"), ("f0", "d/foreign/"), ("", "d/absent/new/"),
+])
+def test_destinations_lead_through_no_symlinks_of_others(site, source, destination, trust):
+    options = ["-a", "--mkpath", *trust]
+    outcome = receiver.assert_same(site, options, "local", path=source, before=places, destination=destination)
+    refused = "foreign" in destination and not destination.endswith("-file") and not trust
+    assert outcome.result.code == (3 if refused else 0), outcome.result.text
+    assert (b"refusing to follow a symlink owned by an untrusted user" in outcome.result.stderr) == refused
+
+
+@needs_root
+def test_nothing_is_made_behind_symlinks_of_others(site):
+    """Stock makes the directory before it refuses to enter it."""
+    for destination in ("d/foreign/new", "d/foreign/new/one/"):
+        outcome = receiver.run(site, harness.HUAI, ["-a", "--mkpath"], "local", before=places, destination=destination)
+        assert outcome.result.code == 11 and b"Too many levels of symbolic links" in outcome.result.stderr, outcome.result.text
+        assert b"real/new" not in outcome.tree
+
+
+@needs_root
+@pytest.mark.parametrize("option", ["--exclude-from", "--files-from", "--filter=merge,- ", "--link-dest", "--backup-dir", "--temp-dir",
+                                    "--partial-dir"])
+def test_files_and_directories_of_options_likewise(site, option):
+    link = os.path.join(site.place, "by-somebody")
+    os.makedirs(f"{site.place}/option-place", exist_ok=True)
+    trees.write(f"{site.place}/option-list", b"f0\n")
+    os.symlink("option-list" if "from" in option or "merge" in option else "option-place", link)
+    os.lchown(link, 65534, 65534)
+    try:
+        word = option + link if option.endswith(" ") else f"{option}={link}"
+        codes = [receiver.run(site, harness.HUAI, ["-ab" if "backup" in option else "-a", *trust, word], "local",
+                              before=lambda target: trees.write(f"{target}/f0", b"older")).result.code
+                 for trust in ([], ["--insecure-links"])]
+        # An alternate destination that cannot be used is none, and so is a place for parts of files.
+        assert (codes[0] != 0 or option in ("--link-dest", "--partial-dir")) and codes[1] == 0, codes
+    finally:
+        os.remove(link)

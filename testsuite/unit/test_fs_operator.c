@@ -149,7 +149,7 @@ static void test_descriptor_links_of_proc_are_followed(void **state)
 	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
 	if (!tree_has("/dev/fd"))
 		skip();
-	assert_return_code(fs_operator_read(path, 100, &text), errno);
+	assert_return_code(fs_operator_read(path, 0, 100, &text), errno);
 	assert_string_equal(strbuf_text(&text), "piped");
 	strbuf_free(&text);
 	close(ends[0]);
@@ -163,11 +163,11 @@ static void test_read_has_a_limit(void **state)
 	struct strbuf text = STRBUF_INIT;
 
 	(void)state;
-	assert_int_equal(fs_operator_read("conf/file", 8, &text), 0);
+	assert_int_equal(fs_operator_read("conf/file", 0, 8, &text), 0);
 	assert_string_equal(strbuf_text(&text), "operator");
-	assert_int_equal(fs_operator_read("conf/file", 7, &text), -1);
+	assert_int_equal(fs_operator_read("conf/file", 0, 7, &text), -1);
 	assert_int_equal(errno, EFBIG);
-	assert_int_equal(fs_operator_read("conf", 100, &text), -1);
+	assert_int_equal(fs_operator_read("conf", 0, 100, &text), -1);
 	assert_int_equal(errno, EISDIR);
 	strbuf_free(&text);
 }

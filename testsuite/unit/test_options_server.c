@@ -383,7 +383,6 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 {
 	static const char *const words[] = {
 		"--fake-super", "--confine-root=/x",
-		"--insecure-links",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
 		"--old-dirs",
 	};
