@@ -316,6 +316,9 @@ static void say_skipped(struct local *local, struct local_dir *dir, const struct
 
 static void count_directory(struct task *task, uint32_t flags)
 {
+	/* Not quite the one of the alternate destination. */
+	if (flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR))
+		flags &= ~(uint32_t)ITEM_MATCHED;
 	if (flags & ITEM_IS_NEW) {
 		task->counts.created.total++;
 		task->counts.created.dirs++;

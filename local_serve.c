@@ -13,7 +13,7 @@ static bool is_told(const struct options *options, uint32_t flags, const char *l
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
 
 	return flags & 0xffff & ~insignificant || options->levels.info[INFO_NAME] > 1 || options->itemize > 1
-	       || (link && *link);
+	       || (link && *link && !(flags & ITEM_MATCHED));
 }
 
 /* As the client calls it. */

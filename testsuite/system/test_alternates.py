@@ -2,6 +2,7 @@
 """--compare-dest, --copy-dest and --link-dest beside stock: tree, links into the alternate destinations, output, exit code."""
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -236,3 +237,42 @@ def test_sources_that_alternates_have_are_removed_as_by_stock(place, kind):
         assert result.code == 0, result.text
         left.append(sorted(trees.describe(site.source)))
     assert left[0] == left[1]
+
+
+def make_attributed(top):
+    """What differs in extended attributes alone, or in ACLs, is in the name."""
+    os.makedirs(os.path.join(top, "d-xattr"))
+    os.makedirs(os.path.join(top, "d-acl"))
+    for name in ("same", "xattr", "value", "acl", "content"):
+        put(top, name, name)
+    for name in ("xattr", "value", "content", "d-xattr"):
+        os.setxattr(os.path.join(top, name), "user.a", name.encode() * 20)
+    for name in ("acl", "d-acl"):
+        subprocess.run(["setfacl", "-m", "u:12:rx", os.path.join(top, name)], check=True)
+    settle(top)
+
+
+@pytest.mark.parametrize("transport", ("local", "shell"))
+@pytest.mark.parametrize("options", ("-aAXii", "-aAXvv", "-aii", "-aXi", "-aAi"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_acls_and_xattrs_count_where_they_are_kept(attributed, kind, options, transport):
+    top = attributed.place
+    read = lambda: subprocess.run("getfattr -d -R . | sort; getfacl -nR .", shell=True, cwd=f"{top}/d", capture_output=True,
+                                  check=True).stdout
+    receiver.assert_same(attributed, [*options.split(), f"--{kind}-dest=../old"], transport,
+                         after=lambda: (read(), inodes(top, ("old",))))
+
+
+@pytest.fixture(scope="module")
+def attributed(workspace):
+    top = os.path.join(workspace, "attributed")
+    os.mkdir(top)
+    with receiver.Site(top, make_attributed) as site:
+        subprocess.run(["cp", "-a", f"{top}/s", f"{top}/old"], check=True)
+        for name in "xattr", "d-xattr":
+            os.removexattr(f"{top}/old/{name}", "user.a")
+        os.setxattr(f"{top}/old/value", "user.a", b"another")
+        subprocess.run(["setfacl", "-b", f"{top}/old/acl", f"{top}/old/d-acl"], check=True)
+        put(f"{top}/old", "content", "longer content")
+        settle(f"{top}/old")
+        yield site
