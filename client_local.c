@@ -26,6 +26,8 @@ static noreturn void failed(const char *what)
 /* What a server would be told, had it to be reached. */
 static void make_words(const struct options *options, struct args *words)
 {
+	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
+
 	args_append(words, "rsync");
 	options_server_words(options, false, options->max_protocol, words);
 	if (options->munge_links)
@@ -40,7 +42,7 @@ static void make_words(const struct options *options, struct args *words)
 	if (options->levels.debug[DEBUG_DELTASUM])
 		args_append(words, "--debug=deltasum1");
 	args_append(words, ".");
-	for (size_t i = 0; i + 1 < options->operands.count; i++)
+	for (size_t i = 0; i < sources; i++)
 		args_append(words, options->operands.items[i]);
 }
 
@@ -111,14 +113,18 @@ static char *swap_charsets(struct options *options)
 
 int client_local(struct options *options)
 {
-	const struct pull_terms terms = { .is_ourselves = true };
+	size_t count = options->operands.count;
+	const char *destination = options->list_only ? NULL : options->operands.items[count - 1];
+	struct pull_terms terms = { .is_ourselves = true };
 	struct connection connection;
 	char *swapped;
 	int code;
 
-	/* No network is worth saving: blocks are looked for only where that was asked. */
+	log_set_role("Receiver");
+	terms.batch = batch_create(options);
+	/* No network is worth saving: blocks are looked for only where that was asked, or for another place. */
 	if (options->whole_file < 0 && !options->append)
-		options->whole_file = 1;
+		options->whole_file = !options->write_batch;
 	/* Secrets of the command line are none between the two. */
 	options->secluded_args = false;
 	swapped = swap_charsets(options);
@@ -127,7 +133,7 @@ int client_local(struct options *options)
 	options->munge_links = false;
 	client_adopt(&connection, options);
 	exit_push_hook(end_other_end, &connection);
-	code = client_pull_session(options, &connection, &terms, options->operands.items[options->operands.count - 1]);
+	code = client_pull_session(options, &connection, &terms, destination);
 	exit_remove_hook(end_other_end, &connection);
 	options->iconv = NULL;
 	free(swapped);

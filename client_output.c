@@ -259,7 +259,7 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 		progress_end(output->progress);
 	told.protocol = output->session->protocol;
 	if (level)
-		stats_print(&told, options->human_readable, level > 1, true, options->dry_run);
+		stats_print(&told, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))
 		log_run_end(output->sends, stats->sent, stats->received, stats->total_size, code);
 }

@@ -49,6 +49,7 @@ int client_pull_session(struct options *options, struct connection *connection, 
 		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = terms->asked,
 		.trusted = options->trust_sender || terms->is_ourselves, .is_ourselves = terms->is_ourselves,
 		.munge_symlinks = options->munge_links, .charset = charset,
+		.batch = terms->batch,
 	};
 
 	code = local_pull_main(options, &peer, destination);
@@ -78,7 +79,7 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 	size_t operands = options->operands.count;
 	const char *destination = operands > paths->count ? options->operands.items[operands - 1] : NULL;
 	struct args asked = { NULL, 0 }, whole = { NULL, 0 };
-	const struct pull_terms terms = { .asked = &asked };
+	struct pull_terms terms = { .asked = &asked };
 	struct connection connection;
 	int code;
 
@@ -89,6 +90,7 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 		paths = &whole;
 	}
 	asked_paths(remote, paths, &asked);
+	terms.batch = batch_create(options);
 	client_connect(&connection, options, remote, paths, false);
 	code = client_pull_session(options, &connection, &terms, destination);
 	args_free(&asked);

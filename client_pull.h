@@ -12,6 +12,7 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 struct pull_terms {
 	const struct args *asked; /* paths of the source arguments, as the list has them; NULL: whatever comes */
 	bool is_ourselves;        /* the other end of a local run */
+	struct batch *batch;      /* to be written; NULL: none */
 };
 
 /* The session behind the connection, and its end. destination NULL: list. Returns the exit code. */

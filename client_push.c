@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "batch.h"
 #include "client_output.h"
 #include "copy_as.h"
 #include "delta/match.h"
@@ -34,6 +35,7 @@ struct push {
 	struct filter_list *rules;
 	struct args sources;          /* the operands but the last; borrowed */
 	char *charset;                /* of our side's names, of --iconv=LOCAL,REMOTE */
+	struct batch *batch;          /* NULL: none is written */
 	struct match_stats match;
 	struct run_stats stats;
 	struct timespec started;
@@ -301,6 +303,7 @@ static void send_files(struct push *push, int names_fd)
 		.names_fd = names_fd, .chmod = options->chmod, .charset = push->charset, .match = &push->match,
 		.message = handle_message, .item = take_item, .list_sent = list_sent, .context = push,
 		.progress = options->levels.info[INFO_PROGRESS] ? take_progress : NULL, .list_done = take_section,
+		.batch = push->batch,
 	};
 
 	push->list = flist_new(options, &push->session, NULL, push->rules, NULL);
@@ -353,7 +356,9 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	catch_signals();
 	exit_push_hook(log_broken_end, push);
 	push->output = client_output_new(options, &push->session, true);
+	push->batch = batch_create(options);
 	push->rules = make_rules(push);
+	batch_write_script(push->batch, push->rules);
 	names_fd = open_names(options);
 	client_connect(&push->connection, options, remote, paths, true);
 	log_set_role("sender");
@@ -361,9 +366,11 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	copy_as_assume(options);
 	options_protect_leftovers(push->options, push->rules, push->session.protocol >= 30);
 	filter_send(push->rules, &push->session, server_wants_rules(push));
+	batch_start(push->batch, &push->session);
 	if (options->files_from)
 		check_names_base(push->sources.items[0]);
 	send_files(push, names_fd);
+	batch_finish(push->batch);
 	fill_stats(push);
 	/* A server that says much is not done yet, and would take a closed connection for an error. */
 	if (push->connection.shell_pid)

@@ -33,6 +33,7 @@ struct flist_receive_setup {
 	const struct args *asked;
 	const struct xattr_policy *xattr_policy; /* -X: the receiver's; NULL: no rules */
 	bool trust_sender;
+	bool repeats_values;        /* of attributes: a batch may have them for several entries that share them */
 	bool munge_symlinks;        /* store targets in a form that leads nowhere */
 };
 

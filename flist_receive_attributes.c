@@ -361,7 +361,7 @@ static struct xattr_item *requested_item(const struct flist_receiver *receiver, 
 	uint32_t place = xattrs && item >= 1 && item <= xattrs->sent_count ? xattrs->places[item - 1] : 0;
 	struct xattr_item *found = place ? &xattrs->list.items[place - 1] : NULL;
 
-	if (!found || atomic_load(&found->value))
+	if (!found || (atomic_load(&found->value) && !receiver->setup.repeats_values))
 		die(EXIT_PROTOCOL, "could not find xattr #%d [receiver]", item);
 	return found;
 }
@@ -378,7 +378,13 @@ void flist_receive_xattr_answer(struct flist_receiver *receiver, int32_t node, c
 		struct xattr_item *item = requested_item(receiver, list, number);
 		size_t length = read_value_length(wire);
 
+		struct xattr_value *value = read_value(receiver, length);
+
+		if (atomic_load(&item->value)) {
+			free(value);
+			continue;
+		}
 		receiver->list->received->attributes->bytes += length > XATTR_KEPT_MAX ? 0 : length;
-		atomic_store(&item->value, read_value(receiver, length));
+		atomic_store(&item->value, value);
 	}
 }

@@ -489,13 +489,14 @@ static void set_up(struct run *run)
 	/* protocol/03 10.1 */
 	if (options->delete_when == DELETE_DEFAULT && local->session.protocol < 30)
 		run->options->delete_when = DELETE_BEFORE;
+	local->tells_items = local->service || (run->peer && run->peer->batch);
 	local->shows_receiver = run->peer && !run->peer->is_ourselves;
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
 	local->snapshot_root = run->from ? run->from->root : NULL;
 	local->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
-	local->dry_run = options->dry_run;
+	local->dry_run = options->dry_run || options->only_write_batch;
 	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &local->began);
 	local->rules = (struct decide_rules){
@@ -556,18 +557,24 @@ static void receive_list(struct run *run)
 	read_rules(run);
 	make_xattr_policies(run);
 	local->list = flist_new_received(run->options, session);
-	local->pull = pull_new(local);
+	local->pull = pull_new(local, peer->is_batch);
 	local->pull->charset = peer->charset;
+	/* Its list is in another order than the one that contents are asked for in. */
+	if (peer->batch && session->protocol < 29)
+		die(EXIT_UNSUPPORTED, "rsync: a batch is written from protocol 29 on, except in a push");
+	batch_write_script(peer->batch, local->receiver_rules);
 	if (!local->service) {
 		filter_send(local->receiver_rules, session, true);
 		send_files_from(run);
 	}
 	wire_flush(session->wire);
+	batch_start(peer->batch, session);
 	const struct flist_receive_setup setup = {
 		.ids = peer->ids, .charset = peer->charset, .rules = local->service ? NULL : local->sender_rules,
 		.asked = local->service || (run->options->files_from && run->options->files_from_remote) ? NULL
 			 : run->options->files_from ? &run->names : peer->asked,
 		.xattr_policy = &local->keeps_xattrs, .trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
+		.repeats_values = peer->is_batch,
 	};
 
 	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
@@ -698,7 +705,7 @@ static void say_end(struct run *run, int code)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
 	fill_statistics(run);
 	if (level)
-		stats_print(stats, options->human_readable, level > 1, true, options->dry_run);
+		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))
 		log_run_end(!run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }
@@ -799,6 +806,8 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		local_list_run(local);
 		end_pull(run);
 	}
+	if (peer)
+		batch_finish(peer->batch);
 	report_drain(local->report);
 	if (stats) {
 		fill_statistics(run);

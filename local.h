@@ -4,6 +4,7 @@
 #define LOCAL_H
 
 #include "attrs/snapshot.h"
+#include "batch.h"
 #include "options.h"
 #include "ui/stats.h"
 #include "wire/wire.h"
@@ -34,6 +35,8 @@ struct local_peer {
 	bool trusted;               /* --trust-sender */
 	bool munge_symlinks;        /* targets are stored in a form that leads nowhere */
 	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
+	struct batch *batch;        /* what comes is to be written down; NULL: it is not */
+	bool is_batch;              /* there is no peer, only what one has once sent */
 	const struct local_service *service; /* we are the server of the session; NULL: its client */
 };
 

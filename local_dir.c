@@ -323,7 +323,7 @@ static void count_directory(struct task *task, uint32_t flags)
 		task->counts.created.total++;
 		task->counts.created.dirs++;
 	}
-	task->tells_dir = task->local->service;
+	task->tells_dir = task->local->tells_items;
 	task->dir_flags = flags;
 	if (task->local->wants_items)
 		task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags });

@@ -254,7 +254,7 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		counts->literal += job->copied;
 		counts->matched += job->matched;
 	}
-	if (job->local->service && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->dry_run))
+	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
 		serve_item(job->local, job->task->node, job->entry, flags, NULL);
 	if (!job->local->wants_items && !job->task->marks)
 		return;
@@ -399,23 +399,26 @@ static bool is_file(const struct decide_dest *dest)
 static void carry_out(struct file_job *job)
 {
 	bool copies = job->decision.action == ACTION_COPY;
+	bool asks = job->local->pull && ((copies && !job->local->attrs_only) || job->wanted.lacks_values);
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
 		task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
+		job->deferred = true;
 		return;
 	}
 	if (job->task->is_brief && takes_long(job)) {
-		job->task->is_left = true;
+		job->task->is_left = job->deferred = true;
 		return;
 	}
 	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->dest))
 		job_find_fuzzy(job);
-	if (job->local->dry_run) {
+	/* For a batch, contents are asked for although nothing is done with them here. */
+	if (job->local->dry_run && !(asks && job->local->options->only_write_batch)) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
 	}
-	if (job->local->pull && ((copies && !job->local->attrs_only) || job->wanted.lacks_values))
+	if (asks)
 		pull_request(job);
 	else if (copies)
 		copy(job);
@@ -547,6 +550,8 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	}
 	if (look_at_destination(&job))
 		perform(&job);
+	if (task->local->pull && !job.deferred)
+		pull_decided(task->local->pull, &job);
 	local_seen_file(&job);
 	free(job.fuzzy);
 	wanted_free(&job.wanted);
@@ -592,6 +597,8 @@ void local_task_run(struct task *task)
 	else if (task->tells_dir)
 		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
 	task->tells_dir = task->dir_wanted.lacks_values = false;
+	if (local->pull)
+		pull_decided_directory(task);
 	if (!task->started)
 		local_seen_start(task);
 	task->started = true;

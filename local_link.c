@@ -185,7 +185,7 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->devices += entry_is_device(job->entry);
 		created->specials += entry_is_special(job->entry);
 	}
-	if (job->local->service)
+	if (job->local->tells_items)
 		serve_item(job->local, job->node, job->entry, flags, target ? target : "");
 	report_item(job->local->report, job->node, job->entry, &event, target, 0);
 }

@@ -15,7 +15,7 @@
  *   local_report.c   what is printed                   local_list.c    listings
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
- *   local_serve.c    what a server tells its client
+ *   local_serve.c    what a server tells its client    local_replay.c   a batch as the peer
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
  *   local_fuzzy.c    files that resemble one another (local_fuzzy.h)
  *   local_prune.c    empty directories (-m)
@@ -203,6 +203,7 @@ struct local {
 	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
 	const struct local_service *service; /* the peer of `pull` is our client (local_serve.c); NULL: it is not */
+	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
 	struct session session;
 	struct decide_rules rules;
 	struct owner_maps *owner_maps; /* NULL: none */
@@ -374,6 +375,7 @@ struct file_job {
 	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */
 	enum turn turn;
 	uint64_t event_place;      /* kept for what becomes of the request; 0: none */
+	bool deferred;             /* the main thread will look at it again */
 	bool untouched;            /* what was seen of the destination still holds */
 	bool backed_up;
 	bool is_redo;              /* it came wrong before */

@@ -85,6 +85,11 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
 		transfer->job.sums += (uint64_t)head.count * (uint64_t)(WEAK_BYTES + head.strong_length);
 	transfer->in_second_phase = pull->phase_zero_done;
+	if (pull->replay) {
+		free(item);
+		replay_request(pull, transfer);
+		return;
+	}
 	pthread_mutex_lock(&pull->lock);
 	transfer->next = NULL;
 	*pull->asked_end = transfer;
@@ -144,6 +149,20 @@ static int32_t directory_ndx(const struct task *task)
 
 	return flist_ndx_of(task->local->list, task->node,
 			    is_dot ? &task->entries->items[entries_find(task->entries, ".", true)] : NULL);
+}
+
+void pull_decided(struct pull *pull, const struct file_job *job)
+{
+	if (pull->replay)
+		replay_decided(pull, flist_ndx_of(pull->local->list, job->task->node, job->entry));
+}
+
+void pull_decided_directory(const struct task *task)
+{
+	bool has_entry = task->node || entries_find(task->entries, ".", true) >= 0;
+
+	if (task->local->pull->replay && has_entry)
+		replay_decided(task->local->pull, directory_ndx(task));
 }
 
 void pull_request_directory(struct task *task)
@@ -232,6 +251,8 @@ struct transfer *pull_take(struct pull *pull, int32_t ndx)
 {
 	struct transfer *transfer;
 
+	if (pull->replay)
+		return replay_take(pull, ndx);
 	while ((transfer = take_oldest(pull)) && transfer->ndx != ndx)
 		pull_settle(pull, transfer, false);
 	return transfer;
@@ -253,7 +274,10 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
 	bool is_shortened = pull->session->protocol >= 31 && !pull->session->avoid_xattr_optim && (flags & link) == link;
 
-	return pull->local->options->xattrs && !pull->local->dry_run && flags & ITEM_REPORT_XATTR && !is_shortened;
+	/* What is a batch's has been asked for by somebody who did not pretend. */
+	bool has_parts = pull->local->options->xattrs && (pull->replay || !pull->local->options->dry_run);
+
+	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
 }
 
 void pull_refused(struct pull *pull, int32_t ndx)
@@ -285,12 +309,16 @@ static bool has_open(struct pull *pull, bool first_phase)
 
 void pull_all_refused(struct pull *pull, bool first_phase)
 {
-	while (has_open(pull, first_phase))
+	while (!pull->replay && has_open(pull, first_phase))
 		pull_settle(pull, take_oldest(pull), false);
 }
 
 void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 {
+	if (pull->replay) {
+		replay_came_wrong(pull, transfer);
+		return;
+	}
 	pthread_mutex_lock(&pull->lock);
 	transfer->next = pull->wrong;
 	pull->wrong = transfer;
@@ -429,6 +457,8 @@ static void write_done(struct pull *pull)
 
 void pull_node_done(struct pull *pull, int32_t node)
 {
+	if (pull->replay)
+		replay_node_done(pull, node);
 	if (!pull->session->inc_recurse || !flist_has_own_list(pull->local->list, node))
 		return;
 	pthread_mutex_lock(&pull->out_lock);
@@ -511,7 +541,7 @@ static void init_recursive(pthread_mutex_t *lock)
 	pthread_mutexattr_destroy(&kind);
 }
 
-struct pull *pull_new(struct local *local)
+struct pull *pull_new(struct local *local, bool replays)
 {
 	struct pull *pull = xcalloc(1, sizeof *pull);
 
@@ -520,6 +550,7 @@ struct pull *pull_new(struct local *local)
 	pull->asked_end = &pull->asked;
 	pull->lists = 1;
 	init_recursive(&pull->out_lock);
+	pull->replay = replays ? replay_new() : NULL;
 	pthread_mutex_init(&pull->lock, NULL);
 	pthread_mutex_init(&pull->keep_lock, NULL);
 	pthread_cond_init(&pull->changed, NULL);
@@ -611,5 +642,6 @@ void pull_free(struct pull *pull)
 	pthread_mutex_destroy(&pull->lock);
 	pthread_mutex_destroy(&pull->keep_lock);
 	pthread_cond_destroy(&pull->changed);
+	replay_free(pull->replay);
 	free(pull);
 }

@@ -25,7 +25,8 @@ struct peer_stats {
 	int64_t read, written, total_size, build_ms, transfer_ms;
 };
 
-struct pull *pull_new(struct local *local);
+/* replays: the peer is a batch, whose replies come unasked. */
+struct pull *pull_new(struct local *local, bool replays);
 /* `receiver` has read the first list. Starts the reading thread. */
 void pull_start(struct pull *pull, struct flist_receiver *receiver);
 /* All files are done: the rest of the phases, statistics, goodbye. The reading thread has ended then. */
@@ -45,6 +46,9 @@ bool pull_same_content(struct file_job *job);
 void pull_order_items(struct events *events);
 /* Everything has been asked for: without incremental recursion, the end of the first phase. */
 void pull_phase_zero(struct pull *pull);
+/* What is to become of this file, or of the task's directory, has been decided: if it was not asked for, it will not be. */
+void pull_decided(struct pull *pull, const struct file_job *job);
+void pull_decided_directory(const struct task *task);
 /* All files of a node's directory have a final outcome. The sender hears of that soon, when the buffer is flushed. */
 void pull_node_done(struct pull *pull, int32_t node);
 /* Tell of a file without asking for its content. Any thread. */
@@ -95,6 +99,7 @@ struct pull {
 	struct transfer *asked, **asked_end;
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* the sender is to be told that it may remove them */
+	struct replay *replay;          /* NULL: there is a peer (local_replay.c) */
 	bool reading;                   /* the reading thread has taken the connection over */
 	int32_t lists;                  /* lists that have arrived, the first included */
 	bool phase_zero_done;           /* main thread: said so */
@@ -124,6 +129,24 @@ bool pull_expects(struct pull *pull, int32_t ndx);
 bool pull_has_xattr_part(const struct pull *pull, uint32_t flags);
 /* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */
 struct transfer *pull_take(struct pull *pull, int32_t ndx);
+/* The same in a replay, when the batch has come to ndx: wait until it is known whether it is wanted. NULL: it is not. */
+struct transfer *replay_take(struct pull *pull, int32_t ndx);
+/* The batch has not what is wanted. */
+void replay_missing(struct pull *pull, struct transfer *transfer);
+/* Read over a reply that nobody wants. */
+void replay_skip(struct pull *pull, int32_t ndx);
+/* A request, from the main thread or a worker; and one that has failed its verification. */
+void replay_request(struct pull *pull, struct transfer *transfer);
+void replay_came_wrong(struct pull *pull, struct transfer *transfer);
+void replay_decided(struct pull *pull, int32_t ndx);
+void replay_node_done(struct pull *pull, int32_t node);
+/* What comes now has been sent before, and had come out wrong. */
+void replay_second_phase(struct pull *pull);
+/* The batch has been read: there is nothing more to come. */
+void replay_end(struct pull *pull);
+struct replay *replay_new(void);
+void replay_free(struct replay *replay);
+
 /* The sender has said that there will be no reply. */
 void pull_refused(struct pull *pull, int32_t ndx);
 /* Everything that is still open, of the first phase or at all, has no reply. */

@@ -59,6 +59,13 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	return outcome.result == PATCH_OK && to >= 0;
 }
 
+/* For a batch only: read it, and that was it. */
+static bool incoming_pass(struct incoming *incoming, struct file_job *job)
+{
+	incoming_fill(incoming, job, -1, false);
+	return true;
+}
+
 /* The digest did not agree: once the file is asked for again (protocol/03 7.3). */
 static void say_unverified(struct transfer *transfer, bool is_kept)
 {
@@ -66,6 +73,7 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	const struct options *options = job->local->options;
 	bool is_last = transfer->job.is_redo;
 	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
+	const char *again = job->local->pull->replay ? " (may try again)" : " (will try again)";
 	struct strbuf path = STRBUF_INIT;
 
 	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
@@ -73,7 +81,7 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
 	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update %s%s.",
-		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), fate, is_last ? "" : " (will try again)");
+		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), fate, is_last ? "" : again);
 	strbuf_free(&path);
 }
 
@@ -92,6 +100,9 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 /* Old senders do not repeat what was chosen; others have to. */
 static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
 {
+	/* A batch goes by what its writer had. */
+	if (transfer->job.local->pull->replay)
+		transfer->basis = item->basis;
 	if (protocol < 29 || item->basis == transfer->basis)
 		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
 }
@@ -114,7 +125,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
-	bool good = job_receive(job);
+	bool good = pull->local->dry_run ? incoming_pass(&incoming, job) : job_receive(job);
 
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
@@ -133,7 +144,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 			return;
 		}
 	}
-	if (good && !job->local->options->delay_updates)
+	if (good && !job->local->options->delay_updates && !job->local->dry_run)
 		pull_note_success(pull, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }
@@ -162,6 +173,45 @@ static void set_attributes(struct pull *pull, struct transfer *transfer)
 	pull_forget(pull, transfer);
 }
 
+/* Entries may share them: they are kept whoever wants them. */
+static void receive_replayed_values(struct pull *pull, int32_t ndx)
+{
+	struct flist *list = pull->local->list;
+	struct flist_pos pos;
+	int32_t node;
+
+	if (!flist_locate(list, ndx, &pos))
+		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
+	if (pos.gap > 0) {
+		node = flist_dir(list, pos.gap)->parent;
+		pos.entry = &flist_dir(list, node)->entries->items[flist_dir(list, pos.gap)->parent_entry];
+	} else {
+		node = pos.dir;
+	}
+	flist_receive_xattr_answer(pull->receiver, node, pos.entry);
+}
+
+/* What a batch has and what is wanted of it may differ. */
+static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_attrs *item)
+{
+	bool has_values = pull_has_xattr_part(pull, item->flags), has_data = item->flags & ITEM_TRANSFER;
+	struct transfer *transfer = has_data || has_values ? pull_take(pull, ndx) : NULL;
+	bool copies = transfer && transfer->job.decision.action == ACTION_COPY;
+
+	if (has_values)
+		receive_replayed_values(pull, ndx);
+	if (has_data && copies) {
+		receive_file(pull, transfer, item);
+		return;
+	}
+	if (has_data)
+		replay_skip(pull, ndx);
+	if (copies)
+		replay_missing(pull, transfer);
+	else if (transfer)
+		set_attributes(pull, transfer);
+}
+
 static void receive_item(struct pull *pull, int32_t ndx)
 {
 	struct session *session = pull->session;
@@ -170,9 +220,14 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	request_read_attrs(session, item);
 	bool has_values = pull_has_xattr_part(pull, item->flags);
 	/* A dry run asks for nothing; as a server it tells of files as if it did. */
-	bool has_data = item->flags & ITEM_TRANSFER && !pull->local->dry_run;
+	bool has_data = item->flags & ITEM_TRANSFER && !pull->local->options->dry_run;
 	struct transfer *transfer = NULL;
 
+	if (pull->replay) {
+		receive_replayed(pull, ndx, item);
+		free(item);
+		return;
+	}
 	if (has_data || (has_values && pull_expects(pull, ndx)))
 		transfer = pull_take(pull, ndx);
 	if (has_data ? !transfer || transfer->job.decision.action != ACTION_COPY
@@ -180,7 +235,10 @@ static void receive_item(struct pull *pull, int32_t ndx)
 		die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
 	if (has_values)
 		receive_values(pull, transfer);
-	if (has_data)
+	/* With --only-write-batch, a client does not give its server what is for the batch. */
+	if (has_data && pull->local->service && pull->local->options->only_write_batch)
+		pull_settle(pull, transfer, true);
+	else if (has_data)
 		receive_file(pull, transfer, item);
 	else if (transfer)
 		set_attributes(pull, transfer);
@@ -286,6 +344,8 @@ static bool is_last_done(struct pull *pull)
 	int phases = session->protocol >= 29 ? 2 : 1;
 
 	pull->echoes++;
+	if (pull->replay && pull->echoes >= (session->inc_recurse ? pull->lists : 1))
+		replay_second_phase(pull);
 	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */
 	if (!session->inc_recurse)
 		pull_all_refused(pull, pull->echoes == 1);
@@ -354,6 +414,8 @@ void *pull_read(void *pull_void)
 			receive_item(pull, ndx);
 		}
 	}
+	if (pull->replay)
+		replay_end(pull);
 	say_goodbye(pull);
 	token_reader_free(pull->tokens);
 	file_digest_free(pull->digest);

@@ -19,6 +19,7 @@
 #define WINDOW 128      /* tasks between preparing and finishing; each holds two descriptors */
 #define WINDOW_OLD 8192 /* below protocol 30 a missing reply is noticed only when everything has been asked for */
 #define SLICE 1024      /* files of one task */
+#define REPLAY_POLL_MS 2
 #define POLL_MS 50      /* how often a waiting main thread looks up */
 
 /* The tasks that are not finished yet, oldest first. */
@@ -327,7 +328,7 @@ static void set_up_deletion(struct local *local, struct task *task)
 	}
 }
 
-/* The client of a service sees items as they are decided on: no directory may overtake one that waits for its deletions. */
+/* The peer is told of items as they are decided on: no directory may overtake one that waits for its deletions. */
 static void delete_now(struct local *local, struct task *task)
 {
 	local_find_surplus(task);
@@ -354,7 +355,7 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	task->first_position = position;
 	task->is_first = true;
 	set_up_deletion(local, task);
-	if (local->service && task->find_surplus && !dir->skipped)
+	if ((local->tells_items || (local->pull && local->pull->replay)) && task->find_surplus && !dir->skipped)
 		delete_now(local, task);
 	for (;;) {
 		first += slice;
@@ -406,7 +407,8 @@ static void close_directory(struct local *local, struct local_dir *dir)
 	int32_t node = dir->node;
 
 	local_dir_finish(local, dir);
-	if (!local->keeps_entries)
+	/* The reading thread of a replay looks at entries whose fate has been decided. */
+	if (!local->keeps_entries && !(local->pull && local->pull->replay))
 		flist_drop_entries(local->list, node);
 	local_dir_release(dir);
 }
@@ -526,16 +528,31 @@ static int32_t next_node(struct local *local, size_t *place)
 	return node;
 }
 
+/* The reading thread of a replay may wait for files of a list that is about to come: stand by without waiting for others. */
+static bool has_finished_front(struct local *local, const struct queue *queue)
+{
+	enum task_state state;
+
+	if (!local->pull->replay)
+		return true;
+	state = pool_wait(local->pool, queue->items[queue->head], REPLAY_POLL_MS);
+	return state == TASK_DONE;
+}
+
 /* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
 static void await_list(struct local *local, struct queue *queue)
 {
-	while (local->pull && !flist_next_is_known(local->list) && queue->count)
-		finish_front(local, queue);
+	while (local->pull && !flist_next_is_known(local->list) && queue->count) {
+		if (has_finished_front(local, queue))
+			finish_front(local, queue);
+		else
+			look_up(local, queue);
+	}
 }
 
 static void walk(struct local *local)
 {
-	bool is_old = local->pull && local->session.protocol < 30;
+	bool is_old = local->pull && (local->session.protocol < 30 || local->pull->replay);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 	size_t place = 0;
 	int32_t node;

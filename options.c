@@ -87,6 +87,7 @@ void options_free(struct options *options)
 	for (size_t i = 0; i < parse->strings.count; i++)
 		free(parse->strings.items[i]);
 	vec_free(&parse->strings);
+	args_free(&parse->words);
 	vec_free(&parse->info_words);
 	vec_free(&parse->debug_words);
 	free(parse->error);
@@ -347,6 +348,8 @@ enum options_result options_parse(struct options *options, int argc, char **argv
 	options_init(options);
 	parse = restart(options, refused ? MODE_SERVER : MODE_CLIENT, argc);
 	parse->refused = refused;
+	for (int i = 0; i < argc; i++)
+		args_append(&parse->words, argv[i]);
 	good = read_line(parse, options, argc, argv);
 	if (good && parse->wants_server) {
 		parse = restart(options, MODE_SERVER, argc);
@@ -489,9 +492,16 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.fuzzy = options->fuzzy > 0,
 		.prune_empty_dirs = options->prune_empty_dirs,
 		.needs_whole_list = options_need_whole_list(options),
+		.for_batch = options->write_batch || options->read_batch,
+		.from_batch = options->read_batch != NULL,
 		.acls = options->acls,
 		.xattrs = options->xattrs > 0,
 		.atimes = options->atimes > 0,
 		.alt_dests = options->alt_dests,
 	};
+}
+
+const char *options_kind_of_end(const struct options *options)
+{
+	return options->dry_run ? " (DRY RUN)" : options->only_write_batch ? " (BATCH ONLY)" : "";
 }

@@ -113,6 +113,7 @@ struct options {
 	bool compress_letter;        /* client: asked for in words that a server is told by -z */
 	const char *skip_compress_text, *max_alloc_text; /* as typed, NULL: not given */
 	bool only_write_batch;
+	const char *write_batch, *read_batch; /* the files; NULL: none */
 	struct skip_list *skip_compress; /* NULL: option not given */
 	const char *checksum_choice;
 	int32_t checksum_seed;
@@ -215,6 +216,13 @@ bool options_act_as_root(const struct options *options);
 void options_protect_leftovers(const struct options *options, struct filter_list *list, bool perishable);
 /* The directory of partial and delayed files; NULL: none. */
 const char *options_partial_dir(const struct options *options);
+
+/* What the last line of the statistics says of a run that has changed nothing: " (DRY RUN)", " (BATCH ONLY)" or "". */
+const char *options_kind_of_end(const struct options *options);
+
+/* The script that replays a batch (protocol/03 section 12): the command line as it was given, but for the sources and the
+ * filter rules; those follow as `rules`, line by line. */
+void options_add_replay_script(const struct options *options, const char *rules, struct strbuf *script);
 
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);

@@ -208,6 +208,22 @@ static bool finish_arguments(struct option_parse *parse, struct options *options
 	return true;
 }
 
+static bool check_read_batch(struct option_parse *parse, const struct options *options)
+{
+	if (options->write_batch)
+		return parse_fail(parse, EXIT_SYNTAX, "--write-batch and --read-batch can not be used together");
+	if (options->files_from)
+		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --files-from");
+	if (options->remove_source_files)
+		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --remove-%s-files",
+				  options->remove_sent_files ? "sent" : "source");
+	if (options->attr_snapshot)
+		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --attr-snapshot");
+	if (strlen(options->read_batch) > BATCH_NAME_MAX)
+		return parse_fail(parse, EXIT_SYNTAX, "the batch-file name must be %d characters or less.", BATCH_NAME_MAX);
+	return true;
+}
+
 /* What follows from words that name places, and what they must not be (protocol/06 section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
@@ -215,8 +231,19 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 
 	if (options->write_devices)
 		options->inplace = true;
-	if (options->dry_run)
+	/* Old clients tell a server what is their own. */
+	if (options->server)
+		options->write_batch = options->read_batch = NULL;
+	if ((options->write_batch || options->read_batch) && options->only_send_attrs)
+		return parse_fail(parse, EXIT_SYNTAX, "a batch is of contents: not with --only-send-attrs");
+	if (options->read_batch && !check_read_batch(parse, options))
+		return false;
+	if (options->write_batch && strlen(options->write_batch) > BATCH_NAME_MAX)
+		return parse_fail(parse, EXIT_SYNTAX, "the batch-file name must be %d characters or less.", BATCH_NAME_MAX);
+	if (options->dry_run) {
 		options->only_write_batch = false;
+		options->write_batch = NULL;
+	}
 	/* The destination itself is as good as none. */
 	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
 		options->backup_dir = NULL;
@@ -253,6 +280,8 @@ enum client_use options_kind_of_run(const struct options *options)
 {
 	const struct args *operands = &options->operands;
 
+	if (options->read_batch)
+		return PULL;
 	if (operands->count > 1 && argument_is_remote(operands->items[operands->count - 1]))
 		return PUSH;
 	return operands->count && argument_is_remote(operands->items[0]) ? PULL : LOCAL;
@@ -341,7 +370,7 @@ bool options_finish(struct option_parse *parse, struct options *options)
 	if (options->munge_links && attrs_munging_is_unsafe())
 		return parse_fail_bare(parse, EXIT_UNSUPPORTED, MUNGE_UNSAFE);
 	options->list_only_given = options->list_only;
-	if (!options->server && options->operands.count == 1 && !attr_options_list_nothing(options))
+	if (!options->server && options->operands.count == 1 && !options->read_batch && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
 	if (!options->server)

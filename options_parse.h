@@ -15,6 +15,7 @@
 #include "lib/strbuf.h"
 #include "options.h"
 
+#define BATCH_NAME_MAX 256
 #define OPTIONS_DAEMON_HINT "(Type \"rsync --daemon --help\" for assistance with daemon mode.)"
 
 enum parse_mode { MODE_CLIENT, MODE_SERVER, MODE_DAEMON };
@@ -95,6 +96,7 @@ struct option_parse {
 	bool wants_server, wants_daemon; /* start over with that table */
 	int argc;
 	VEC(char *) strings;      /* what the strings of struct options point to */
+	struct args words;        /* a client's command line as it was given */
 	VEC(const char *) info_words, debug_words;
 	int number;               /* where popt puts the value of an INT_ARG */
 	const struct option_spec *not_built; /* the first that a sending server (or a daemon) would have to refuse */

@@ -131,8 +131,9 @@ bool set_append(struct option_parse *parse, struct options *options, const struc
 
 bool set_only_write_batch(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)parse, (void)spec, (void)text;
+	(void)spec;
 	options->only_write_batch = true;
+	options->write_batch = parse_keep(parse, text);
 	return true;
 }
 

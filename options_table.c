@@ -271,9 +271,10 @@ static const struct option_spec options[] = {
 	ON("qsort", 0, use_qsort, WORKS, ACTS, NULL),
 	ON("use-qsort", 0, use_qsort, WORKS, ACTS, NULL),
 	{ "protocol", 0, INT_ARG, set_protocol, 0, 0, WORKS, ACTS, "NUM", "speak no newer protocol than this" },
-	TEXT("write-batch", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
-	TEXT("only-write-batch", 0, set_only_write_batch, 0, LATER, RECEIVES, NULL, NULL),
-	TEXT("read-batch", 0, note_only, ALONE, LATER, USER_END, NULL, NULL),
+	WORD("write-batch", write_batch, REMOTE, USER_END, "FILE", "write down what was sent, to be replayed elsewhere"),
+	TEXT("only-write-batch", 0, set_only_write_batch, 0, REMOTE, RECEIVES, "FILE",
+	     "... and leave the destination as it is"),
+	WORD("read-batch", read_batch, WORKS, USER_END, "FILE", "replay it"),
 
 	/* connection */
 	TEXT("rsh", 'e', set_rsh, 0, WORKS, ACTS, "COMMAND", "the remote shell to use"),

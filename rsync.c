@@ -10,6 +10,7 @@
 #include "client_output.h"
 #include "client_pull.h"
 #include "client_push.h"
+#include "client_replay.h"
 #include "daemon.h"
 #include "daemon_refresh.h"
 #include "lib/exit.h"
@@ -62,11 +63,16 @@ static int run_client(struct options *options)
 	log_set_sink((struct log_sink){ emit_to_user, options });
 	if (options->attr_mode != ATTR_MODE_NONE)
 		return snapshot_tool_main(options);
+	if (options->read_batch)
+		return client_replay(options);
 	if (remote_operands(options, &remote, &paths, &we_send))
 		return run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
-	return options->by_protocol && !options->list_only ? client_local(options) : local_main(options);
+	/* A listing is one in any way, but for a batch. */
+	if (options->by_protocol && (!options->list_only || options->write_batch))
+		return client_local(options);
+	return local_main(options);
 }
 
 static int run(struct options *options)

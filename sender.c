@@ -263,10 +263,16 @@ static void note_sent(struct sender *sender, int32_t ndx)
 
 /* --- content --- */
 
+/* Where contents go: with --only-write-batch to the batch alone. */
+static struct session *content_session(struct sender *sender)
+{
+	return sender->host->batch && sender->options->only_write_batch ? &sender->aside : sender->session;
+}
+
 /* Header, tokens and digest of one file. */
 static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
 {
-	struct session *session = sender->session;
+	struct session *session = sender->session, *content = content_session(sender);
 	uint8_t digest[DIGEST_MAX_LENGTH], shown[DIGEST_MAX_LENGTH];
 	struct match_request match = {
 		.source = source,
@@ -287,11 +293,15 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	tell_item(sender, request, &record, ITEM_BEGINS);
 
 	write_item(sender, request);
-	sum_head_write(session, &request->sums.head);
+	if (content != session)
+		wire_flush(session->wire);
+	sum_head_write(content, &request->sums.head);
 	token_start_file(sender->tokens, is_incompressible(sender, request));
 	int length = match_file(&match, sender->tokens, sender->match, digest);
 
-	wire_write(session->wire, digest, (size_t)length);
+	wire_write(content->wire, digest, (size_t)length);
+	if (content != session)
+		wire_flush(content->wire);
 	report_read_error(sender, request, source);
 	note_sent(sender, request->ndx);
 	record.written = wire_stream_written(session->wire) - before;
@@ -439,11 +449,10 @@ static int32_t read_goodbye_ndx(struct sender *sender)
 	return ndx;
 }
 
-static void write_stats(struct sender *sender)
+static void write_stats(struct sender *sender, struct session *session)
 {
-	struct session *session = sender->session;
 	struct wire *wire = session->wire;
-	uint64_t read = wire_bytes_read(wire), written = wire_bytes_written(wire);
+	uint64_t read = wire_bytes_read(sender->session->wire), written = wire_bytes_written(sender->session->wire);
 
 	wire_write_vlong30(wire, (int64_t)read, 3);
 	wire_write_vlong30(wire, (int64_t)written, 3);
@@ -462,8 +471,12 @@ static void say_goodbye(struct sender *sender)
 		wire_send_message_int(session->wire, MSG_IO_ERROR, session->io_error);
 	wire_write_ndx(session->wire, NDX_DONE);
 	if (session->is_server)
-		write_stats(sender);
+		write_stats(sender, session);
 	wire_flush(session->wire);
+	if (sender->host->batch) {
+		write_stats(sender, &sender->aside);
+		wire_flush(sender->aside.wire);
+	}
 	read_goodbye_ndx(sender);
 	if (session->protocol >= 31) {
 		wire_write_ndx(session->wire, NDX_DONE);
@@ -536,6 +549,17 @@ static bool has_nothing_to_do(const struct sender *sender)
 	return sender->session->is_server && flist_send_is_empty(sender->list_sender);
 }
 
+/* A way into the batch that does not lead to the peer. */
+static void start_aside(struct sender *sender)
+{
+	if (!sender->host->batch)
+		return;
+	sender->aside = *sender->session;
+	sender->aside.wire = wire_new_file(-1);
+	wire_set_protocol(sender->aside.wire, sender->session->protocol);
+	wire_set_tee_out(sender->aside.wire, batch_write, sender->host->batch);
+}
+
 void sender_run(struct sender_host *host, struct flist *list)
 {
 	const struct options *options = host->options;
@@ -556,11 +580,13 @@ void sender_run(struct sender_host *host, struct flist *list)
 	if (has_nothing_to_do(&sender)) {
 		wire_flush(session->wire);
 	} else {
-		sender.tokens = token_writer_new(session);
+		start_aside(&sender);
+		sender.tokens = token_writer_new(content_session(&sender));
 		serve_requests(&sender);
 		report_matches(&sender);
 		say_goodbye(&sender);
 		token_writer_free(sender.tokens);
+		wire_free(sender.aside.wire);
 	}
 	flist_sender_free(sender.list_sender);
 	vec_free(&sender.sent);

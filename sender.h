@@ -6,6 +6,7 @@
 #ifndef SENDER_H
 #define SENDER_H
 
+#include "batch.h"
 #include "flist.h"
 #include "options.h"
 
@@ -51,6 +52,7 @@ struct sender_host {
 	/* The list (with incremental recursion: its beginning) has been sent. NULL: nobody wants to know. */
 	void (*list_sent)(void *context);
 	void *context;
+	struct batch *batch;          /* of a client, to be given the statistics; NULL: none */
 
 	/* Results. */
 	struct match_stats *match;    /* where to count, or NULL */

@@ -10,6 +10,7 @@
 struct sender {
 	struct sender_host *host;
 	struct session *session;
+	struct session aside;          /* client with a batch: the same session, whose stream is only written down */
 	const struct options *options;
 	struct flist *list;
 	struct flist_sender *list_sender;

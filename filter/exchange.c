@@ -51,6 +51,7 @@ void filter_receive(struct filter_list *list, struct session *session)
 
 struct sending {
 	struct wire *wire; /* NULL: only check */
+	struct strbuf *lines; /* not to a peer, but here, and all of them; NULL: to a peer */
 	int protocol;
 	bool is_sender, delete_excluded;
 };
@@ -62,6 +63,12 @@ static _Noreturn void refuse_modern(void)
 
 static void send_text(const struct sending *sending, const char *text, size_t length)
 {
+	if (sending->lines) {
+		if (memchr(text, '\n', length))
+			die(EXIT_SYNTAX, "a filter rule with a newline cannot be kept with a batch");
+		strbuf_add(sending->lines, text, length);
+		strbuf_add_char(sending->lines, '\n');
+	}
 	if (!sending->wire)
 		return;
 	wire_write_int(sending->wire, (int32_t)length);
@@ -136,7 +143,7 @@ static void send_rule(const struct sending *sending, const struct rule *rule)
 {
 	uint16_t flags = rule->flags, sides = flags & RULE_SIDES;
 
-	if (sides == (sending->is_sender ? RULE_SENDER : RULE_RECEIVER))
+	if (!sending->lines && sides == (sending->is_sender ? RULE_SENDER : RULE_RECEIVER))
 		return;
 	if ((flags & RULE_PERISHABLE) && sending->protocol < 30) {
 		if (sending->is_sender)
@@ -204,4 +211,11 @@ struct filter_list *filter_xattr_list(const struct filter_list *list)
 	copy->has_xattr_rules = true;
 	strbuf_free(&text);
 	return copy;
+}
+
+void filter_add_lines(const struct filter_list *list, struct strbuf *lines)
+{
+	const struct sending sending = { .lines = lines, .protocol = PROTOCOL_MAX };
+
+	send_segment(&sending, &list->rules);
 }

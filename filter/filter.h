@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/strbuf.h"
 #include "wire/session.h"
 
 enum filter_side { FILTER_SENDER = 1, FILTER_RECEIVER = 2, FILTER_BOTH = 3 }; /* a local run keeps one list per side */
@@ -97,6 +98,9 @@ void filter_add_shortcut_F(struct filter_list *list, int times); /* the times-th
  */
 void filter_receive(struct filter_list *list, struct session *session);
 void filter_send(struct filter_list *list, struct session *session, bool wanted);
+
+/* The command line's rules, one on a line, such that "merge" reads them again. EXIT_SYNTAX if a pattern has a newline. */
+void filter_add_lines(const struct filter_list *list, struct strbuf *lines);
 
 /* Change the base directory. Leaves all directories if it is another one; cheap if it is the same. Outside daemons and
  * without merge files or absolute rules it need not be called. */

@@ -80,7 +80,7 @@ static void print_block(const struct run_stats *stats, int number_level)
 	print_bytes("Total bytes received", stats->received, "", number_level);
 }
 
-static void print_trailer(const struct run_stats *stats, int number_level, bool dry_run)
+static void print_trailer(const struct run_stats *stats, int number_level, const char *kind_of_run)
 {
 	char sent[64], received[64], rate[64], total[64], speedup[64];
 	double moved = (double)(stats->sent + stats->received);
@@ -92,13 +92,13 @@ static void print_trailer(const struct run_stats *stats, int number_level, bool 
 	number_format_fraction(speedup, sizeof speedup, moved > 0 ? (double)stats->total_size / moved : 0.0, 1);
 	log_msg(L_CLIENT, "\n");
 	log_info("sent %s bytes  received %s bytes  %s bytes/sec", sent, received, rate);
-	log_info("total size is %s  speedup is %s%s", total, speedup, dry_run ? " (DRY RUN)" : "");
+	log_info("total size is %s  speedup is %s%s", total, speedup, kind_of_run);
 }
 
-void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, bool dry_run)
+void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, const char *kind_of_run)
 {
 	if (full)
 		print_block(stats, number_level);
 	if (full || trailer)
-		print_trailer(stats, number_level, dry_run);
+		print_trailer(stats, number_level, kind_of_run);
 }

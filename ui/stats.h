@@ -18,7 +18,7 @@ struct run_stats {
 	int64_t elapsed_seconds; /* whole seconds */
 	int protocol;            /* what it does not tell is not printed: created files below 29, deleted ones below 31 */
 };
-/* Print the block of --stats (full) and the two trailer lines, as L_INFO. */
-void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, bool dry_run);
+/* Print the block of --stats (full) and the two trailer lines, as L_INFO. kind_of_run: the end of the last one, or "". */
+void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, const char *kind_of_run);
 
 #endif

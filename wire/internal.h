@@ -60,6 +60,12 @@ struct wire {
 	pthread_t reader;
 	pthread_mutex_t *output_lock; /* then held by whoever touches the output */
 
+	wire_tee *tee_in, *tee_out;
+	void *tee_in_context, *tee_out_context;
+	uint8_t tee_header[FRAME_HEADER];      /* of a frame that goes out, as far as it has been seen */
+	size_t tee_header_length, tee_left;    /* of its payload */
+	bool tee_has_data;                     /* it is DATA */
+
 	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (protocol/01 8.7) */
 
 	_Atomic uint64_t received, sent;
@@ -112,6 +118,9 @@ void wire_put_empty_frame(struct wire *wire);
 size_t wire_queue_length(struct wire *wire);
 /* Close the frame that is being filled. */
 void wire_close_frame(struct wire *wire);
+
+/* tee.c: bytes that go out, frames and all if there are any. */
+void wire_tee_output(struct wire *wire, const struct iovec *iov, int count);
 
 /* split.c */
 static inline bool wire_is_reader(const struct wire *wire)

@@ -131,6 +131,8 @@ void wire_input_grew(struct wire *wire, size_t length)
 		mine = length < wire->frame_left ? length : wire->frame_left;
 		wire->frame_left -= mine;
 	}
+	if (wire->tee_in && mine)
+		wire->tee_in(wire->tee_in_context, wire->in + wire->limit, mine);
 	wire->limit += mine;
 	wire->stream += mine;
 }
@@ -144,6 +146,8 @@ static void open_data_frame(struct wire *wire, size_t length)
 	here = wire->end - wire->limit;
 	if (here > length)
 		here = length;
+	if (wire->tee_in && here)
+		wire->tee_in(wire->tee_in_context, wire->in + wire->limit, here);
 	wire->limit += here;
 	wire->stream += here;
 	wire->frame_left = length - here;
@@ -260,6 +264,8 @@ static void send_buffer(struct wire *wire, struct iovec *iov, int count)
 	iov[0].iov_len = wire->out_used;
 	wire->out_used = 0;
 	wire->frame = NO_FRAME;
+	if (wire->tee_out)
+		wire_tee_output(wire, iov, count);
 	wire_send_all(wire, iov, count);
 }
 

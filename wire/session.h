@@ -80,6 +80,8 @@ struct setup_request {
 	bool inplace, append, fuzzy, prune_empty_dirs, acls, xattrs, crtimes, atimes;
 	int alt_dests;                 /* number of compare/copy/link-dest */
 	bool needs_whole_list;         /* as a receiving side: no incremental recursion */
+	bool for_batch;                /* algorithms only that the reader of a batch expects */
+	bool from_batch;               /* the peer is a batch, which does not negotiate */
 };
 
 /* Version integers over a remote shell: write ours, read theirs, set session->protocol (protocol/01 7.1). */

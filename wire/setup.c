@@ -160,6 +160,16 @@ static void apply_compat(struct session *session, const struct setup_request *re
 
 /* --- algorithms (7.5) --- */
 
+/* What a batch is read with has nobody to ask: there is one choice only (protocol/03 12.2). */
+static bool our_list(const struct session *session, const struct setup_request *request, struct strbuf *list,
+		     enum choice choice)
+{
+	if (!request->for_batch)
+		return choice_our_list(list, choice, session->is_server);
+	strbuf_add_string(list, choice == CHOICE_COMPRESS ? "zlib" : session->protocol >= 30 ? "md5" : "md4");
+	return false;
+}
+
 static bool is_auto(const char *choice)
 {
 	return !choice || strcasecmp(choice, "auto") == 0;
@@ -180,10 +190,11 @@ static enum sum_algorithm parse_sum(const char *name, size_t length)
 }
 
 /* An algorithm that was not negotiated must not be one that the environment's list leaves out. */
-static void check_against_list(const struct session *session, enum choice choice, int value, const char *option_value)
+static void check_against_list(const struct session *session, const struct setup_request *request, enum choice choice,
+			       int value, const char *option_value)
 {
 	struct strbuf list = STRBUF_INIT;
-	bool restricted = choice_our_list(&list, choice, session->is_server);
+	bool restricted = our_list(session, request, &list, choice);
 	/* An explicit choice is the server's to refuse. */
 	bool good = !restricted || (option_value && !session->is_server) || choice_list_has(choice, strbuf_text(&list), value);
 
@@ -204,15 +215,15 @@ static void choose_sum_by_option(struct session *session, const struct setup_req
 
 	session->xfer_sum = parse_sum(choice, length);
 	session->file_sum = comma ? parse_sum(comma + 1, strlen(comma + 1)) : session->xfer_sum;
-	check_against_list(session, CHOICE_CHECKSUM, (int)session->xfer_sum, choice);
-	check_against_list(session, CHOICE_CHECKSUM, (int)session->file_sum, choice);
+	check_against_list(session, request, CHOICE_CHECKSUM, (int)session->xfer_sum, choice);
+	check_against_list(session, request, CHOICE_CHECKSUM, (int)session->file_sum, choice);
 }
 
-static void choose_implied_sum(struct session *session)
+static void choose_implied_sum(struct session *session, const struct setup_request *request)
 {
 	enum sum_algorithm listed = session->protocol >= 30 ? SUM_MD5 : SUM_MD4;
 
-	check_against_list(session, CHOICE_CHECKSUM, (int)listed, NULL);
+	check_against_list(session, request, CHOICE_CHECKSUM, (int)listed, NULL);
 	session->xfer_sum = session->file_sum = session->protocol >= 30 ? SUM_MD5 : SUM_MD4_OLD;
 }
 
@@ -220,14 +231,14 @@ static void choose_compress_by_option(struct session *session, const struct setu
 {
 	if (!compress_algorithm_parse(request->compress_choice, &session->compress))
 		die(EXIT_UNSUPPORTED, "unknown compress name: %s", request->compress_choice);
-	check_against_list(session, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
+	check_against_list(session, request, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
 }
 
-static void write_list(struct session *session, enum choice choice)
+static void write_list(struct session *session, const struct setup_request *request, enum choice choice)
 {
 	struct strbuf ours = STRBUF_INIT;
 
-	choice_our_list(&ours, choice, session->is_server);
+	our_list(session, request, &ours, choice);
 	if (ours.length > LIST_MAX)
 		die(EXIT_UNSUPPORTED, "our list of %s names is longer than %d bytes", choice_name(choice), LIST_MAX);
 	wire_write_vstring(session->wire, ours.data, ours.length);
@@ -235,13 +246,13 @@ static void write_list(struct session *session, enum choice choice)
 }
 
 /* The client's order decides: that is what every client does itself, whatever order it was given. */
-static int read_list_and_choose(struct session *session, enum choice choice)
+static int read_list_and_choose(struct session *session, const struct setup_request *request, enum choice choice)
 {
 	struct strbuf ours = STRBUF_INIT;
 	char theirs[LIST_MAX + 1];
 	int value;
 
-	choice_our_list(&ours, choice, session->is_server);
+	our_list(session, request, &ours, choice);
 	wire_read_vstring(session->wire, theirs, sizeof theirs, "list of names");
 	if (session->is_server)
 		value = choice_by_client_order(choice, theirs, strbuf_text(&ours));
@@ -253,13 +264,13 @@ static int read_list_and_choose(struct session *session, enum choice choice)
 	return value;
 }
 
-static void read_lists(struct session *session, bool sums, bool compress)
+static void read_lists(struct session *session, const struct setup_request *request, bool sums, bool compress)
 {
 	if (sums)
 		session->xfer_sum = session->file_sum =
-			(enum sum_algorithm)read_list_and_choose(session, CHOICE_CHECKSUM);
+			(enum sum_algorithm)read_list_and_choose(session, request, CHOICE_CHECKSUM);
 	if (compress)
-		session->compress = (enum compress_algorithm)read_list_and_choose(session, CHOICE_COMPRESS);
+		session->compress = (enum compress_algorithm)read_list_and_choose(session, request, CHOICE_COMPRESS);
 }
 
 static bool has_own_order(enum choice choice)
@@ -280,9 +291,10 @@ static void write_name(struct session *session, const char *name)
  * Servers differ in whose order decides where both lists have several names. A client with an order of its own thus waits for
  * the server's list, which comes unasked, and answers with the one name that is its choice.
  */
-static void negotiate_in_own_order(struct session *session, bool sums, bool compress)
+static void negotiate_in_own_order(struct session *session, const struct setup_request *request, bool sums,
+				   bool compress)
 {
-	read_lists(session, sums, compress);
+	read_lists(session, request, sums, compress);
 	if (sums)
 		write_name(session, sum_algorithm_name(session->xfer_sum));
 	if (compress)
@@ -290,17 +302,18 @@ static void negotiate_in_own_order(struct session *session, bool sums, bool comp
 }
 
 /* Both strings go out before one is read, so that neither side waits for the other. */
-static void negotiate(struct session *session, bool sums, bool compress)
+static void negotiate(struct session *session, const struct setup_request *request, bool sums, bool compress)
 {
-	if (!session->is_server && ((sums && has_own_order(CHOICE_CHECKSUM)) || (compress && has_own_order(CHOICE_COMPRESS)))) {
-		negotiate_in_own_order(session, sums, compress);
+	if (!session->is_server && !request->for_batch
+	    && ((sums && has_own_order(CHOICE_CHECKSUM)) || (compress && has_own_order(CHOICE_COMPRESS)))) {
+		negotiate_in_own_order(session, request, sums, compress);
 		return;
 	}
 	if (sums)
-		write_list(session, CHOICE_CHECKSUM);
+		write_list(session, request, CHOICE_CHECKSUM);
 	if (compress)
-		write_list(session, CHOICE_COMPRESS);
-	read_lists(session, sums, compress);
+		write_list(session, request, CHOICE_COMPRESS);
+	read_lists(session, request, sums, compress);
 }
 
 static int clamp(int value, int low, int high)
@@ -344,13 +357,13 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 		choose_sum_by_option(session, request);
 	if (request->compress && !auto_compress)
 		choose_compress_by_option(session, request);
-	if (session->varint_flags) {
-		negotiate(session, auto_sum, auto_compress);
+	if (session->varint_flags && !request->from_batch) {
+		negotiate(session, request, auto_sum, auto_compress);
 	} else {
 		if (auto_sum)
-			choose_implied_sum(session);
+			choose_implied_sum(session, request);
 		if (auto_compress)
-			check_against_list(session, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
+			check_against_list(session, request, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
 	}
 	/* A negotiation may end with "none", too; the choice itself has been checked by the caller where the peer can be
 	 * told. */
@@ -397,7 +410,9 @@ static uint32_t read_compat(struct session *session, const struct setup_request 
 {
 	uint32_t compat = (uint32_t)wire_read_varint(session->wire) & CF_KNOWN;
 
-	if ((compat & CF_INC_RECURSE) && !may_inc_recurse(session, request))
+	if ((compat & CF_INC_RECURSE) && request->from_batch && request->needs_whole_list)
+		die(EXIT_SYNTAX, "Incompatible options specified for inc-recursive batch file.");
+	if ((compat & CF_INC_RECURSE) && !request->from_batch && !may_inc_recurse(session, request))
 		die(EXIT_SYNTAX, "the server wants incremental recursion, which this side has not offered");
 	return compat;
 }

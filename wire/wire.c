@@ -56,6 +56,15 @@ struct wire *wire_new(int in_fd, int out_fd)
 	return new_wire(in_fd, out_fd, IN_SIZE);
 }
 
+struct wire *wire_new_file(int in_fd)
+{
+	struct wire *wire = new_wire(in_fd, -1, IN_SIZE);
+
+	wire->failed = true;
+	wire->in_closed = in_fd < 0;
+	return wire;
+}
+
 struct wire *wire_new_memory(const void *input, size_t length)
 {
 	struct wire *wire = new_wire(-1, -1, length ? length : 1);

@@ -54,6 +54,8 @@ typedef void wire_message_handler(void *context, enum message_code code, const u
 /* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
  * is a write error. */
 struct wire *wire_new(int in_fd, int out_fd);
+/* There is no peer: reads from a file (-1: never), and what is written goes nowhere but to the tee. */
+struct wire *wire_new_file(int in_fd);
 /* For tests and fuzzing: reads from memory, writes are collected (wire_test_output). */
 struct wire *wire_new_memory(const void *input, size_t length);
 const uint8_t *wire_test_output(struct wire *wire, size_t *length);
@@ -108,6 +110,14 @@ void wire_set_output_lock(struct wire *wire, pthread_mutex_t *lock);
 bool wire_claim_output(struct wire *wire);
 /* The other threads have ended: the calling one reads and writes again as before wire_split. */
 void wire_join(struct wire *wire);
+
+/*
+ * For a batch file: from now on, `take` gets the stream bytes that come in (those included that wait to be read) or go out, as
+ * they do, without frames and messages.
+ */
+typedef void wire_tee(void *context, const void *bytes, size_t length);
+void wire_set_tee_in(struct wire *wire, wire_tee *take, void *context);
+void wire_set_tee_out(struct wire *wire, wire_tee *take, void *context);
 
 /* --- writing --- */
 void wire_write(struct wire *wire, const void *bytes, size_t length);

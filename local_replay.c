@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A batch in the place of a peer: what it holds was asked for by another run. The reading thread, when it comes to a file's
+ * content, waits until this run has decided whether it wants that; what this run wants and the batch does not hold fails
+ * (protocol/03 12.3). A batch has its contents in the order of the list, and each phase again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "local_pull.h"
+
+#define WAIT_MS 100
+#define WAITS_MAX 50 /* so often for one decision: then it waits for a resend of another file, which comes too late */
+
+struct replay {
+	VEC(uint8_t) decided;  /* by index; under the pull's lock */
+	bool second_phase;     /* reading thread: contents are those that had to be sent again */
+	bool ended;
+};
+
+struct replay *replay_new(void)
+{
+	return xcalloc(1, sizeof(struct replay));
+}
+
+void replay_free(struct replay *replay)
+{
+	if (replay)
+		vec_free(&replay->decided);
+	free(replay);
+}
+
+/* --- what this run wants --- */
+
+void replay_missing(struct pull *pull, struct transfer *transfer)
+{
+	struct file_job *job = &transfer->job;
+	struct strbuf path = STRBUF_INIT;
+
+	strbuf_add_string(&path, job->dir->path);
+	if (!transfer->is_directory)
+		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+	task_text(job->task, L_ERROR_XFER, "(No batched update for \"%s\")", strbuf_text(&path));
+	strbuf_free(&path);
+	pull_settle(pull, transfer, false);
+}
+
+static void set_decided(struct replay *replay, int32_t ndx)
+{
+	if (ndx < 0)
+		return;
+	while (replay->decided.count <= (size_t)ndx)
+		vec_push(&replay->decided, 0);
+	replay->decided.items[ndx] = 1;
+}
+
+void replay_decided(struct pull *pull, int32_t ndx)
+{
+	pthread_mutex_lock(&pull->lock);
+	set_decided(pull->replay, ndx);
+	pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+void replay_node_done(struct pull *pull, int32_t node)
+{
+	const struct entries *entries = flist_dir(pull->local->list, node)->entries;
+
+	pthread_mutex_lock(&pull->lock);
+	for (uint32_t i = 0; entries && i < entries->count; i++)
+		if (!entry_is_dir(&entries->items[i]))
+			set_decided(pull->replay, flist_ndx_of(pull->local->list, node, &entries->items[i]));
+	set_decided(pull->replay, flist_ndx_of(pull->local->list, node, NULL));
+	pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+static void append(struct pull *pull, struct transfer *transfer)
+{
+	transfer->next = NULL;
+	*pull->asked_end = transfer;
+	pull->asked_end = &transfer->next;
+	pthread_cond_broadcast(&pull->changed);
+}
+
+void replay_request(struct pull *pull, struct transfer *transfer)
+{
+	pthread_mutex_lock(&pull->lock);
+	bool too_late = pull->replay->ended;
+
+	if (!too_late)
+		append(pull, transfer);
+	pthread_mutex_unlock(&pull->lock);
+	if (too_late)
+		replay_missing(pull, transfer);
+}
+
+void replay_came_wrong(struct pull *pull, struct transfer *transfer)
+{
+	transfer->job.is_redo = true;
+	pthread_mutex_lock(&pull->lock);
+	append(pull, transfer);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+/* --- what the batch has --- */
+
+static struct transfer *unlink_transfer(struct pull *pull, struct transfer **link)
+{
+	struct transfer *transfer = *link;
+
+	*link = transfer->next;
+	if (!*link)
+		pull->asked_end = link;
+	return transfer;
+}
+
+/* With an index below (or equal to) ndx. Under the lock. */
+static struct transfer *find(struct pull *pull, int32_t ndx, bool equal, bool is_redo)
+{
+	struct transfer **link = &pull->asked;
+
+	for (; *link; link = &(*link)->next)
+		if ((*link)->job.is_redo == is_redo
+		    && (equal ? (*link)->ndx == ndx : (*link)->ndx < ndx))
+			return unlink_transfer(pull, link);
+	return NULL;
+}
+
+static bool is_decided(const struct replay *replay, int32_t ndx)
+{
+	return replay->second_phase || ((size_t)ndx < replay->decided.count && replay->decided.items[ndx]);
+}
+
+/* True: for a while there has been none. */
+static bool wait_for_decision(struct pull *pull)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += WAIT_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	return pthread_cond_timedwait(&pull->changed, &pull->lock, &until) == ETIMEDOUT;
+}
+
+struct transfer *replay_take(struct pull *pull, int32_t ndx)
+{
+	bool is_redo = pull->replay->second_phase;
+	struct transfer *transfer, *missing;
+	int waits = 0;
+
+	pthread_mutex_lock(&pull->lock);
+	while (!(transfer = find(pull, ndx, true, is_redo)) && !is_decided(pull->replay, ndx)) {
+		/* It may be the one that everybody waits for. */
+		missing = find(pull, ndx, false, is_redo || waits == WAITS_MAX);
+		if (!missing) {
+			waits = waits == WAITS_MAX ? 0 : waits + wait_for_decision(pull);
+			continue;
+		}
+		pthread_mutex_unlock(&pull->lock);
+		replay_missing(pull, missing);
+		pthread_mutex_lock(&pull->lock);
+	}
+	pthread_mutex_unlock(&pull->lock);
+	return transfer;
+}
+
+static void say_skipped(struct pull *pull, int32_t ndx)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct flist_pos pos;
+
+	if (pull->local->dry_run)
+		return;
+	if (!flist_locate(pull->local->list, ndx, &pos) || !pos.entry)
+		return;
+	flist_pos_path(pull->local->list, &pos, &path);
+	log_info("(Skipping batched update for \"%s\")", strbuf_text(&path));
+	strbuf_free(&path);
+}
+
+void replay_skip(struct pull *pull, int32_t ndx)
+{
+	struct sum_head head;
+	struct patch_outcome outcome;
+	const struct patch_request request = {
+		.session = pull->session, .tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
+		.head = &head, .basis_fd = -1, .out_fd = -1,
+	};
+
+	say_skipped(pull, ndx);
+	sum_head_read(pull->session, &head, digest_length(pull->session->xfer_sum));
+	patch_file(&request, &outcome);
+}
+
+void replay_second_phase(struct pull *pull)
+{
+	pull->replay->second_phase = true;
+}
+
+void replay_end(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->lock);
+	pull->replay->ended = true;
+	pthread_mutex_unlock(&pull->lock);
+	while (pull->asked) {
+		pthread_mutex_lock(&pull->lock);
+		struct transfer *transfer = unlink_transfer(pull, &pull->asked);
+
+		pthread_mutex_unlock(&pull->lock);
+		replay_missing(pull, transfer);
+	}
+}
