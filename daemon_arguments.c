@@ -282,10 +282,40 @@ static bool is_hidden(struct daemon_session *session, const char *path)
 	return hidden;
 }
 
+/* As a path of its own and from the destination. */
+static bool is_hidden_place(struct daemon_session *session, const char *place)
+{
+	const struct args *operands = &session->options.operands;
+
+	if (!place || !*place)
+		return false;
+	if (*place == '/' || !operands->count)
+		return is_hidden(session, place);
+	char *below = xasprintf("%s/%s", operands->items[0], place);
+	bool hidden = is_hidden(session, below);
+
+	free(below);
+	return hidden;
+}
+
+static bool names_hidden_place(struct daemon_session *session)
+{
+	const struct options *options = &session->options;
+	bool hidden = is_hidden_place(session, options->temp_dir) || is_hidden_place(session, options->backup_dir);
+
+	if (options->partial_dir && *options->partial_dir == '/')
+		hidden |= is_hidden_place(session, options->partial_dir);
+	for (size_t i = 0; i < options->alt_dest_dirs.count; i++)
+		hidden |= is_hidden_place(session, options->alt_dest_dirs.items[i]);
+	return hidden;
+}
+
 static void check_option_paths(struct daemon_session *session)
 {
 	const struct options *options = &session->options;
 	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from);
+
+	hidden |= names_hidden_place(session);
 
 	for (size_t i = 0; i < options->filters.count; i++)
 		hidden |= options->filters.items[i].kind == FOPT_FILE && is_hidden(session, options->filters.items[i].text);

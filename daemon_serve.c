@@ -46,6 +46,30 @@ static void log_transfer(void *context, const struct transfer_record *record)
 	strbuf_free(&line);
 }
 
+/* What a receiver cannot know. */
+static void log_received(void *context, struct format_values *values)
+{
+	const struct session_log *log = context;
+	const struct daemon_session *session = log->session;
+	struct strbuf line = STRBUF_INIT;
+
+	values->look.unknown = false;
+	values->address = session->peer.address;
+	values->host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED";
+	values->module = session->module->name;
+	values->module_path = session->place.path;
+	values->user = session->user;
+	format_expand(log->format, values, &line);
+	log_msg(L_LOG, "%s", strbuf_text(&line));
+	strbuf_free(&line);
+}
+
+static void log_deletion(void *context, const char *path, bool is_dir)
+{
+	(void)context;
+	log_msg(L_LOG, "deleting %s%s", path, is_dir ? "/" : "");
+}
+
 static void log_end(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code)
 {
 	struct session_log *log = context;
@@ -125,9 +149,9 @@ static void apply_module_settings(struct daemon_session *session)
 	clamp_verbosity(options, module->max_verbosity);
 }
 
-static struct chmod_rules *outgoing_chmod(struct daemon_session *session)
+static struct chmod_rules *parse_chmod(struct daemon_session *session, const char *parameter)
 {
-	char *text = config_text(session->module->outgoing_chmod);
+	char *text = config_text(parameter);
 	struct chmod_rules *rules = NULL;
 
 	if (*text && !chmod_parse(&rules, text))
@@ -149,6 +173,36 @@ static struct skip_list *dont_compress(struct daemon_session *session)
 	return list;
 }
 
+/* A relative one is walked to from each directory: it must not climb. */
+static void confine_partial_dir(struct options *options)
+{
+	const char *given = options->partial_dir;
+	char *clean;
+
+	if (!given || *given == '/')
+		return;
+	clean = xmalloc(strlen(given) + 2);
+	fs_clean_path(clean, given);
+	options->partial_dir = strcmp(clean, ".") ? clean : NULL;
+	options->has_partial_dir = options->partial_dir != NULL;
+}
+
+/* What the owner wants of what comes in. */
+static void apply_receiving_settings(struct daemon_session *session)
+{
+	struct options *options = &session->options;
+	const char *temp_dir = session->module->temp_dir;
+
+	options->chmod = parse_chmod(session, session->module->incoming_chmod);
+	if (!options->temp_dir && *temp_dir)
+		options->temp_dir = config_text(temp_dir);
+	confine_partial_dir(options);
+	if (!session->refusal && options->only_send_attrs) {
+		session->refusal = xstrdup("rsync: --only-send-attrs cannot be sent to a module");
+		session->refusal_code = EXIT_UNSUPPORTED;
+	}
+}
+
 static bool is_read_only(const struct daemon_session *session)
 {
 	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
@@ -161,9 +215,11 @@ static void check_direction(struct daemon_session *session)
 {
 	const char *why = NULL;
 
-	if (!session->options.sender)
-		why = is_read_only(session) ? "ERROR: module is read only" : "ERROR: this build cannot receive files";
-	else if (session->module->write_only)
+	if (!session->options.sender && session->read_only)
+		why = "ERROR: module is read only";
+	else if (!session->options.sender && is_read_only(session))
+		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
+	else if (session->options.sender && session->module->write_only)
 		why = "ERROR: module is write only";
 	if (!why || session->refusal)
 		return;
@@ -214,16 +270,21 @@ void daemon_serve(struct daemon_session *session)
 
 	apply_module_settings(session);
 	check_direction(session);
+	if (!session->options.sender)
+		apply_receiving_settings(session);
 	log = session_log_new(session);
 	*module = (struct module_session){
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
-		.outgoing_chmod = outgoing_chmod(session), .dont_compress = dont_compress(session),
+		.outgoing_chmod = parse_chmod(session, session->module->outgoing_chmod),
+		.dont_compress = dont_compress(session),
 		.read_only = is_read_only(session), .numeric_ids = force_numeric_ids(session),
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
 		.log_transfer = log->format ? log_transfer : NULL,
-		.log_items = log->format && format_uses(log->format, 'i'), .log_end = log_end, .log_context = log,
+		.log_received = log->format ? log_received : NULL, .log_deletion = log_deletion,
+		.log_items = log->format && format_uses(log->format, 'i'),
+		.log_operations = log->format && format_uses(log->format, 'o'), .log_end = log_end, .log_context = log,
 	};
 	session->source.open_noatime = session->options.open_noatime;
 	server->session = (struct session){
@@ -238,7 +299,7 @@ void daemon_serve(struct daemon_session *session)
 	server->startup_output = session->refusal_output;
 	server->startup_code = session->refusal_code;
 	exit_push_hook(log_broken_end, log);
-	if (!session->refusal && !(module->read_only && session->options.remove_source_files))
+	if (!session->refusal && session->options.sender && !(module->read_only && session->options.remove_source_files))
 		log_msg(L_LOG, "building file list");
 	server_run(server);
 }

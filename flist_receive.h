@@ -35,6 +35,7 @@ struct flist_receive_setup {
 	bool trust_sender;
 	bool repeats_values;        /* of attributes: a batch may have them for several entries that share them */
 	bool munge_symlinks;        /* store targets in a form that leads nowhere */
+	bool clean_symlinks;        /* ... or in one that does not lead out of the transfer */
 };
 
 /* An empty list that will be filled from the wire. Its names have no source: paths are below the destination. */

@@ -73,6 +73,51 @@ void flist_clean_name(const struct flist_receiver *receiver, const char *name, s
 	}
 }
 
+static size_t depth_of(const char *name)
+{
+	size_t depth = 0;
+
+	for (name += strspn(name, "/"); *name; name++)
+		depth += *name == '/';
+	return depth;
+}
+
+static void add_component(struct strbuf *path, const char *component, size_t length)
+{
+	if (path->length && path->data[path->length - 1] != '/')
+		strbuf_add_char(path, '/');
+	strbuf_add(path, component, length);
+}
+
+void flist_clean_target(const char *target, const char *name, struct strbuf *clean)
+{
+	size_t depth = depth_of(name), start = clean->length, below = 0;
+	struct strbuf path = STRBUF_INIT;
+	bool slash = false;
+
+	while (*target) {
+		size_t length = strcspn(target, "/");
+		bool climbs = is_component(target, length, "..");
+
+		if (climbs && below) {
+			const char *last = strrchr(strbuf_text(&path), '/');
+
+			strbuf_truncate(&path, last ? (size_t)(last - path.data) : 0);
+			below--;
+		} else if (length && !is_component(target, length, ".") && (!climbs || depth)) {
+			add_component(&path, target, length);
+			below += !climbs;
+			depth -= climbs;
+		}
+		slash = target[length] == '/';
+		target += length + slash;
+	}
+	strbuf_add_string(clean, path.length ? strbuf_text(&path) : ".");
+	if (slash && path.length && clean->length > start)
+		strbuf_add_char(clean, '/');
+	strbuf_free(&path);
+}
+
 /* --- what was asked for --- */
 
 struct asked_names {

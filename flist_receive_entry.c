@@ -213,6 +213,10 @@ static void convert_target(struct flist_receiver *receiver, struct incoming *in)
 	const struct strbuf *raw = &receiver->wire_target;
 
 	strbuf_reset(&in->target);
+	if (receiver->setup.clean_symlinks) {
+		flist_clean_target(strbuf_text(raw), strbuf_text(&in->name), &in->target);
+		return;
+	}
 	if (receiver->setup.munge_symlinks)
 		strbuf_add_string(&in->target, MUNGE_PREFIX);
 	if (!receiver->setup.charset || !receiver->session->symlink_iconv)

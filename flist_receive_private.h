@@ -86,6 +86,9 @@ enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
 enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir);
 
 /* The form in which a name is kept (protocol/02 11.1); ends the process if it must not come. */
+/* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
+ * has the name `name` (protocol/07 5.16). */
+void flist_clean_target(const char *target, const char *name, struct strbuf *clean);
 void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean);
 
 /* --- ids (flist_receive_names.c) --- */

@@ -40,7 +40,8 @@ struct module {
 	char *filter, *exclude, *include, *exclude_from, *include_from;
 	char *log_file, *log_format, *syslog_tag;
 	int syslog_facility;        /* LOG_DAEMON ... */
-	char *lock_file, *outgoing_chmod, *name_converter, *early_exec, *pre_xfer_exec, *post_xfer_exec;
+	char *lock_file, *incoming_chmod, *outgoing_chmod, *temp_dir, *name_converter;
+	char *early_exec, *pre_xfer_exec, *post_xfer_exec;
 	int max_connections, max_verbosity, timeout;
 	bool disabled;              /* has a malformed value (S-114): nobody may use it */
 };

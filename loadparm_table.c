@@ -45,6 +45,7 @@ static const struct parameter parameters[] = {
 	{ "hosts deny", P_STRING, M(hosts_deny) },
 	{ "ignore errors", P_BOOL, M(ignore_errors) },
 	{ "ignore nonreadable", P_BOOL, M(ignore_nonreadable) },
+	{ "incoming chmod", P_STRING, M(incoming_chmod) },
 	{ "include", P_STRING, M(include) },
 	{ "include from", P_STRING, M(include_from) },
 	{ "list", P_BOOL, M(list) },
@@ -70,6 +71,7 @@ static const struct parameter parameters[] = {
 	{ "strict modes", P_BOOL, M(strict_modes) },
 	{ "syslog facility", P_FACILITY, M(syslog_facility) },
 	{ "syslog tag", P_STRING, M(syslog_tag) },
+	{ "temp dir", P_PATH, M(temp_dir) },
 	{ "timeout", P_INTEGER, M(timeout), .low = INT_MIN, .high = INT_MAX },
 	{ "transfer logging", P_BOOL, M(transfer_logging) },
 	{ "uid", P_STRING, M(uid) },
@@ -80,11 +82,9 @@ static const struct parameter parameters[] = {
 	UNSUPPORTED("daemon gid"),
 	UNSUPPORTED("daemon uid"),
 	UNSUPPORTED("fake super"),
-	UNSUPPORTED("incoming chmod"),
 	UNSUPPORTED("insecure links"),
 	UNSUPPORTED("proxy protocol"),
 	UNSUPPORTED("proxy protocol hosts"),
-	UNSUPPORTED("temp dir"),
 };
 
 #define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
@@ -246,13 +246,14 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 		strbuf_addf(why, "\"%s\" is no digest that this build has", text);
 		return false;
 	}
-	if (parameter->offset == offsetof(struct module, outgoing_chmod) && *text) {
+	if ((parameter->offset == offsetof(struct module, outgoing_chmod)
+	     || parameter->offset == offsetof(struct module, incoming_chmod)) && *text) {
 		struct chmod_rules *rules = NULL;
 		bool ok = chmod_parse(&rules, text);
 
 		chmod_free(rules);
 		if (!ok)
-			strbuf_addf(why, "invalid \"outgoing chmod\": \"%s\"", text);
+			strbuf_addf(why, "invalid \"%s\": \"%s\"", parameter->name, text);
 		return ok;
 	}
 	return true;

@@ -31,6 +31,8 @@
 #include "local_pull.h"
 #include "snapshot_make.h"
 
+#define PATIENCE_MS 2000
+#define MOMENT_MS 20
 #define RULE_FILE_LIMIT (64u << 20)
 #define FROM_FILE_LIMIT (1u << 30)
 #define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
@@ -53,6 +55,7 @@ struct run {
 	bool header_was_broken;
 	pthread_t signal_thread;
 	bool has_signal_thread;
+	atomic_bool is_over;     /* signals are of no interest any more */
 	struct timespec started;
 	int64_t list_started_ms, list_ms;
 };
@@ -119,7 +122,6 @@ static void fill_signals(sigset_t *set)
 static void *await_signal(void *run_void)
 {
 	struct run *run = run_void;
-	struct timespec patience = { 2, 0 };
 	sigset_t set;
 	int number;
 
@@ -127,7 +129,10 @@ static void *await_signal(void *run_void)
 	sigwait(&set, &number);
 	atomic_store(&run->local.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
 	/* The main thread ends the process within moments, unless it waits for something that does not come. */
-	nanosleep(&patience, NULL);
+	for (int i = 0; i < PATIENCE_MS && !atomic_load(&run->is_over); i += MOMENT_MS)
+		nanosleep(&(struct timespec){ 0, MOMENT_MS * 1000000 }, NULL);
+	if (atomic_load(&run->is_over))
+		return NULL;
 	fs_temp_remove_all();
 	_exit(number == SIGUSR1 ? EXIT_SIGNAL1 : EXIT_SIGNAL);
 }
@@ -149,7 +154,9 @@ static void stop_signal_thread(struct run *run)
 {
 	if (!run->has_signal_thread)
 		return;
-	pthread_cancel(run->signal_thread);
+	/* To cancel a thread takes a library that a module's root does not have. */
+	atomic_store(&run->is_over, true);
+	pthread_kill(run->signal_thread, SIGTERM);
 	pthread_join(run->signal_thread, NULL);
 }
 
@@ -194,13 +201,27 @@ static int open_sender_rules(void *run_void, enum filter_place place, const char
 	return flist_open_rule_file(&run->local.list, place, path);
 }
 
+static bool is_hidden_rule_file(struct run *run, enum filter_place place, const char *path)
+{
+	return place == FILTER_AT_ROOT ? local_is_hidden_in(&run->local, "/", path + strspn(path, "/"), false)
+				       : local_is_hidden(&run->local, path, false);
+}
+
 static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
 {
 	struct run *run = run_void;
 
-	if (place != FILTER_AT_BASE)
+	const struct local_module *module = local_module(&run->local);
+
+	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (module && place == FILTER_AT_ROOT)
+		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
+	if (place != FILTER_AT_BASE && !module)
 		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
-	if (run->local.top.fd < 0) {
+	if (run->local.top.fd < 0 || place != FILTER_AT_BASE) {
 		errno = ENOENT;
 		return -1;
 	}
@@ -503,6 +524,7 @@ static void set_up(struct run *run)
 		.options = options, .am_root = options_act_as_root(options),
 		.umask = umask(0), .check_content = local->attrs_only,
 	};
+	pthread_mutex_init(&local->hidden_lock, NULL);
 	local->top.fd = -1;
 	local->preloaded = -1;
 	read_groups(local);
@@ -575,6 +597,7 @@ static void receive_list(struct run *run)
 			 : run->options->files_from ? &run->names : peer->asked,
 		.xattr_policy = &local->keeps_xattrs, .trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
 		.repeats_values = peer->is_batch,
+		.clean_symlinks = peer->clean_symlinks,
 	};
 
 	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
@@ -760,6 +783,7 @@ static void clean_up(struct run *run)
 		fs_root_close(&local->top);
 	local_alternates_free(local->alternates);
 	local_seen_free(local->seen);
+	pthread_mutex_destroy(&local->hidden_lock);
 	free(local->top_path);
 	free(local->single_name);
 	free((void *)local->rules.groups);
@@ -852,5 +876,5 @@ int local_snapshot_main(struct options *options, const struct local_snapshot *fr
 
 int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
 {
-	return run_local(options, NULL, peer, destination, NULL);
+	return run_local(options, NULL, peer, destination, peer->service ? peer->service->stats : NULL);
 }

@@ -33,6 +33,7 @@ struct local_peer {
 	struct charset *charset;    /* --iconv in force, or NULL */
 	const struct args *asked;   /* the source arguments as they were given */
 	bool trusted;               /* --trust-sender */
+	bool clean_symlinks;        /* a module's: they do not lead out of the transfer */
 	bool munge_symlinks;        /* targets are stored in a form that leads nowhere */
 	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
 	struct batch *batch;        /* what comes is to be written down; NULL: it is not */
@@ -43,6 +44,23 @@ struct local_peer {
 /* What belongs to the server of such a session: its client shows what is done here. */
 struct local_service {
 	wire_message_handler *message; /* what the client says of the session as such */
+	void *context;
+	struct run_stats *stats;       /* filled in at the end */
+	const struct local_module *module; /* of a daemon; NULL: what the client names is named by the operator */
+};
+
+struct format_values;
+
+/* What a daemon's module adds. Its client names nothing outside of it, wherever links lead. */
+struct local_module {
+	const char *name;
+	const struct fs_root *root;
+	struct filter_list *hidden;    /* what is neither received nor deleted nor read; NULL: nothing */
+	/* A line in the log, by the main thread, never in a dry run: of a transfer, with logs_items of whatever is done (also a
+	 * deletion); of a deletion in words. NULL: no logging. `values` lacks what only the daemon knows. */
+	void (*log_item)(void *context, struct format_values *values);
+	void (*log_deletion)(void *context, const char *path, bool is_dir);
+	bool logs_items, logs_operations; /* deletions are items where one is true */
 	void *context;
 };
 

@@ -33,14 +33,11 @@ static char *shown_path(const struct local *local, const char *given)
 
 static int open_root(const struct local *local, const char *given, const char *shown)
 {
-	const int flags = O_PATH | O_DIRECTORY | (local->session.is_daemon ? 0 : options_link_flag(local->options));
+	const int flags = O_PATH | O_DIRECTORY;
 
-	/* Of a daemon's client: not out of its destination. */
-	if (local->session.is_daemon)
-		return local->top.fd < 0 ? (errno = ENOENT, -1) : fs_open_follow(&local->top, given, flags, 0);
-	if (local->top.fd < 0)
-		return fs_operator_open(shown, flags, 0);
-	return fs_operator_open_at(local->top.fd, given, flags);
+	if (local->top.fd < 0 && !local_module(local))
+		return fs_operator_open(shown, flags | options_link_flag(local->options), 0);
+	return local_open_named(local, given, flags);
 }
 
 struct alternates *local_alternates_open(struct local *local)
@@ -78,6 +75,15 @@ void local_alternates_free(struct alternates *alternates)
 
 /* --- the directory of a task --- */
 
+static int open_alternate(struct local *local, int number, const char *path)
+{
+	const struct fs_root *root = &local->alternates->roots[number];
+
+	if (root->fd < 0 || local_is_hidden_in(local, local->options->alt_dest_dirs.items[number], path, true))
+		return -1;
+	return fs_opendir(root, *path ? path : ".");
+}
+
 int local_alternate_dir(struct task *task, int number)
 {
 	const struct alternates *alternates = task->local->alternates;
@@ -85,8 +91,7 @@ int local_alternate_dir(struct task *task, int number)
 	if (!task->alternates) {
 		task->alternates = xcalloc((size_t)alternates->count, sizeof *task->alternates);
 		for (int i = 0; i < alternates->count; i++)
-			task->alternates[i] = alternates->roots[i].fd < 0 ? -1
-					      : fs_opendir(&alternates->roots[i], *task->dir->path ? task->dir->path : ".");
+			task->alternates[i] = open_alternate(task->local, i, task->dir->path);
 	}
 	return task->alternates[number];
 }
@@ -109,6 +114,18 @@ static void consider(enum alternate_level level, int number, const struct decide
 		*found = (struct decide_alternate){ level, number, *object };
 }
 
+static bool is_hidden_file(const struct file_job *job, int number)
+{
+	struct strbuf path = STRBUF_INIT;
+	bool hidden;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->name);
+	hidden = local_is_hidden_in(job->local, job->local->options->alt_dest_dirs.items[number], strbuf_text(&path), false);
+	strbuf_free(&path);
+	return hidden;
+}
+
 void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found)
 {
 	const struct entries *list = job->task->entries;
@@ -118,7 +135,7 @@ void job_find_alternate(struct file_job *job, const struct decide_probe *probe, 
 	for (int i = 0; i < job->local->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		int fd = local_alternate_dir(job->task, i);
 
-		if (fd < 0 || fs_lstat_at(fd, job->name, &object.st) < 0)
+		if (fd < 0 || fs_lstat_at(fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
 			continue;
 		job->looked_at = (struct looked_at){ fd, &object.st };
 		consider(decide_alternate_level(&job->rules, list, job->entry, &object, probe), i, &object, found);

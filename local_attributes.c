@@ -240,7 +240,8 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 static void add_path(struct strbuf *out, const struct dressed *dressed, bool absolute)
 {
 	if (absolute)
-		strbuf_addf(out, "%s%s", dressed->task->local->top_path, *dressed->task->dir->path ? "/" : "");
+		strbuf_addf(out, "%s%s%s", local_module(dressed->task->local) ? "/" : "", dressed->task->local->top_path,
+			    *dressed->task->dir->path ? "/" : "");
 	strbuf_add_string(out, dressed->task->dir->path);
 	if (strcmp(dressed->name, ".") != 0)
 		strbuf_addf(out, "%s%s", absolute || *dressed->task->dir->path ? "/" : "", dressed->name);

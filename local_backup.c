@@ -14,6 +14,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "local.h"
 
 #define PERMISSION_BITS 07777u
 #define DEPTH_MAX 128 /* of a directory that stands where a backup goes */
@@ -39,10 +40,21 @@ struct backup {
 /* --- the backup directory --- */
 
 /* A directory of the operator's path; of links in it, those of others are not followed. */
-static int step_into(int fd, const char *path, size_t length, int link_flag)
+static int first_directory(const struct local *local, const char *path)
 {
-	char *component = xstrndup(path, length);
-	int next = fs_operator_open_at(fd, component, O_PATH | O_DIRECTORY | link_flag), error = errno;
+	if (local_module(local))
+		return local_open_named(local, "/", O_PATH | O_DIRECTORY);
+	return *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&local->top, ".");
+}
+
+static int step_into(const struct local *local, const struct backups *backups, const char *path, size_t length)
+{
+	const int flags = O_PATH | O_DIRECTORY;
+	const char *from = local_module(local) ? backups->directory : path; /* from the module's root on, or one step further */
+	char *component = xstrndup(from, (size_t)(path - from) + length);
+	int next = local_module(local) ? local_open_named(local, component, flags)
+				       : fs_operator_open_at(backups->fd, component, flags | options_link_flag(local->options));
+	int error = errno;
 
 	free(component);
 	errno = error;
@@ -61,9 +73,9 @@ static void find_directory(struct local *local, struct backups *backups)
 	const char *path = backups->directory;
 	int next;
 
-	backups->fd = *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&local->top, ".");
+	backups->fd = first_directory(local, path);
 	for (size_t length; backups->fd >= 0 && (length = component_length(&path)); path += length) {
-		next = step_into(backups->fd, path, length, options_link_flag(local->options));
+		next = step_into(local, backups, path, length);
 		if (next < 0 && errno == ENOENT)
 			break;
 		if (next < 0 && errno != ENOTDIR) {
@@ -78,6 +90,19 @@ static void find_directory(struct local *local, struct backups *backups)
 	backups->missing = path;
 }
 
+/* As an absolute path there. */
+static char *in_module(const struct local *local, const char *given)
+{
+	char *clean = local_named_in_module(local, given), *path;
+	size_t length = strlen(clean);
+
+	while (length && clean[length - 1] == '/')
+		length--;
+	path = xasprintf("/%.*s", (int)length, clean);
+	free(clean);
+	return path;
+}
+
 static void set_directory(struct local *local, struct backups *backups)
 {
 	const char *given = local->options->backup_dir;
@@ -88,7 +113,7 @@ static void set_directory(struct local *local, struct backups *backups)
 	length = strlen(given);
 	while (length > 1 && given[length - 1] == '/')
 		length--;
-	backups->directory = backups->text = xstrndup(given, length);
+	backups->directory = backups->text = local_module(local) ? in_module(local, given) : xstrndup(given, length);
 	if (local->top.fd < 0)
 		return; /* a dry run whose destination is not there */
 	log_set_role("Receiver");
@@ -157,10 +182,14 @@ static void complain(const struct backup_of *of, int error, struct strbuf *text)
 static void keeping_failed(const struct backup *backup, int error)
 {
 	const struct backup_of *of = backup->of;
-	struct strbuf text = STRBUF_INIT;
+	struct strbuf text = STRBUF_INIT, path = STRBUF_INIT;
 
-	strbuf_addf(&text, "keep_backup failed: \"%s%s%s/%s\" -> \"%s\"", of->local->top_path, *of->dir_path ? "/" : "",
-		    of->dir_path, of->name, strbuf_text(&backup->shown));
+	strbuf_add_string(&path, of->dir_path);
+	strbuf_add_path(&path, of->name);
+	strbuf_add_string(&text, "keep_backup failed: ");
+	local_show_path(of->local, strbuf_text(&path), &text);
+	strbuf_addf(&text, " -> \"%s\"", strbuf_text(&backup->shown));
+	strbuf_free(&path);
 	complain(of, error, &text);
 }
 

@@ -139,7 +139,8 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 		const struct entry *entry = &names.items[i];
 
 		strbuf_add_path(&deletion->path, entry_name(&names, entry));
-		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry)))
+		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry))
+		    || local_is_hidden(local, strbuf_text(&deletion->path), entry_is_dir(entry)))
 			outcome = outcome == GONE ? STAYS : outcome;
 		else if (delete_item(deletion, fd, entry_name(&names, entry), true, true) != GONE)
 			outcome = STAYS;
@@ -260,7 +261,8 @@ static void delete_or_delay(struct local *local, struct local_dir *dir, const ch
 	struct deletion deletion;
 
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
-	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), is_dir)) {
+	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), is_dir)
+	    || local_is_hidden(local, strbuf_text(&deletion.path), is_dir)) {
 		strbuf_free(&deletion.path);
 		return;
 	}
@@ -402,7 +404,8 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 	atomic_store(&task->dir->touched, true);
 	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
 	filter_set_dir(local->receiver_rules, task->dir->path);
-	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
+	    && !local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
 		delete_item(&deletion, task->dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
 }

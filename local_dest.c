@@ -10,6 +10,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "local.h"
 #include "local_private.h"
 
 /* The operand taken apart. */
@@ -21,11 +22,14 @@ struct destination {
 	uint64_t entries; /* in the first lists */
 };
 
-static char *absolute(const char *path)
+/* For a module's client the world begins at its root. */
+static char *absolute(const struct local *local, const char *path)
 {
 	struct strbuf full = STRBUF_INIT;
 	char *cwd;
 
+	if (local_module(local))
+		return xstrdup(strcmp(path, ".") ? path : "");
 	if (*path != '/' && (cwd = getcwd(NULL, 0))) {
 		strbuf_add_string(&full, cwd);
 		free(cwd);
@@ -35,36 +39,58 @@ static char *absolute(const char *path)
 	return strbuf_detach(&full);
 }
 
-static noreturn void cannot_use(int code, const char *what, const char *path, const char *after)
+/* The operand, which in the root of the process is absolute. */
+static char *as_asked(const struct local *local, const char *path)
 {
+	const struct local_module *module = local_module(local);
+
+	return xasprintf("%s%s", module && module->root->trusting ? "/" : "", path);
+}
+
+static noreturn void cannot_use(struct local *local, int code, const char *what, const char *path, const char *after)
+{
+	const struct local_module *module = local_module(local);
+	char *place = module ? xasprintf(" (in %s)", module->name) : xstrdup("");
+	char *shown = module ? as_asked(local, path) : absolute(local, path);
 	int error = errno;
-	char *shown = absolute(path);
 
 	log_set_role("Receiver");
-	if (error == ELOOP)
+	if (error == ELOOP && !module)
 		log_error("refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or \"insecure "
 			  "links = yes\" in a daemon module ONLY if every path component is trusted");
-	log_errno(L_ERROR, error, "%s \"%s\"%s", what, shown, after);
-	free(shown);
+	log_errno(L_ERROR, error, "%s \"%s\"%s%s", what, shown, place, after);
 	exit_with(code);
 }
 
-/* The operator's own path: links of other users are not followed, unless that was asked for (protocol/08 4.3). */
+/*
+ * The operator's own path: links of other users are not followed, unless that was asked for (protocol/08 4.3). Or one below a
+ * module's root; whatever links mean to the one who names the destination, in it they lead nowhere else.
+ */
 static int open_place(const struct local *local, struct fs_root *root, const char *path)
 {
-	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | options_link_flag(local->options), 0);
+	const struct local_module *module = local_module(local);
 
-	if (fd < 0)
+	if (module && fs_root_open_below(root, module->root, path) < 0)
 		return -1;
-	fs_root_adopt(root, fd);
-	root->trusting = local->options->insecure_links;
+	if (!module) {
+		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | options_link_flag(local->options), 0);
+
+		if (fd < 0)
+			return -1;
+		fs_root_adopt(root, fd);
+	}
+	root->trusting = !module && local->options->insecure_links;
 	return 0;
 }
 
 static int stat_place(const struct local *local, const char *path, struct fs_stat *st)
 {
-	int fd = fs_operator_open(path, O_PATH | options_link_flag(local->options), 0), result;
+	const struct local_module *module = local_module(local);
+	int fd, result;
 
+	if (module)
+		return fs_stat_follow(module->root, path, st);
+	fd = fs_operator_open(path, O_PATH | options_link_flag(local->options), 0);
 	if (fd < 0)
 		return -1;
 	result = fs_stat_at_fd(fd, st);
@@ -73,9 +99,9 @@ static int stat_place(const struct local *local, const char *path, struct fs_sta
 }
 
 /* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
-static bool is_foreign_file(const char *path, struct fs_stat *st)
+static bool is_foreign_file(const struct local *local, const char *path, struct fs_stat *st)
 {
-	int fd = fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
+	int fd = local_module(local) ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
 
 	if (fd < 0)
 		return false;
@@ -89,9 +115,9 @@ static void open_top(struct destination *destination, const char *path)
 {
 	struct local *local = destination->local;
 
-	local->top_path = absolute(path);
+	local->top_path = absolute(local, path);
 	if (open_place(local, &local->top, path) < 0)
-		cannot_use(EXIT_FILESELECT, "change_dir#1", path, " failed");
+		cannot_use(local, EXIT_FILESELECT, "change_dir#1", path, " failed");
 }
 
 /* --- one entry under the operand's own name --- */
@@ -120,12 +146,12 @@ static void use_single_name(struct destination *destination)
 	local->single_name = xstrdup(leaf_of(destination->path));
 	if (!strcmp(local->single_name, ".") || !strcmp(local->single_name, "..")) {
 		errno = ENOENT;
-		cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		cannot_use(local, EXIT_FILESELECT, "change_dir#3", parent, " failed");
 	}
-	local->top_path = absolute(parent);
+	local->top_path = absolute(local, parent);
 	if (open_place(local, &local->top, parent) < 0) {
 		if (!local->dry_run || errno != ENOENT)
-			cannot_use(EXIT_FILESELECT, "change_dir#3", parent, " failed");
+			cannot_use(local, EXIT_FILESELECT, "change_dir#3", parent, " failed");
 		local->top.fd = -1;
 	}
 	free(parent);
@@ -142,7 +168,7 @@ static void make_top(struct destination *destination, bool announced)
 
 	if (local->dry_run) {
 		local->top.fd = -1;
-		local->top_path = absolute(destination->path);
+		local->top_path = absolute(local, destination->path);
 	} else {
 		parent = parent_of(destination->path);
 		local_guard_new(local, parent);
@@ -154,13 +180,17 @@ static void make_top(struct destination *destination, bool announced)
 			errno = error;
 		}
 		if (!made)
-			cannot_use(EXIT_FILEIO, "mkdir", destination->path, " failed");
+			cannot_use(local, EXIT_FILEIO, "mkdir", destination->path, " failed");
 		free(parent);
 		open_top(destination, destination->path);
 	}
 	local->top_is_new = true;
-	if (announced && report_names_directories(local))
-		log_info("created directory %s", destination->path);
+	if (announced && report_names_directories(local)) {
+		char *shown = as_asked(local, destination->path);
+
+		log_info("created directory %s", shown);
+		free(shown);
+	}
 }
 
 static int count_missing(struct destination *destination, const char *path)
@@ -215,9 +245,13 @@ static void make_path(struct destination *destination)
 	int made = count_missing(destination, path);
 
 	if (made && !local->dry_run && make_missing(local, path) < 0)
-		cannot_use(EXIT_FILEIO, "mkdir", path, " failed");
-	if (made && report_names_directories(local))
-		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", path);
+		cannot_use(local, EXIT_FILEIO, "mkdir", path, " failed");
+	if (made && report_names_directories(local)) {
+		char *shown = as_asked(local, path);
+
+		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", shown);
+		free(shown);
+	}
 	free(path);
 }
 
@@ -233,6 +267,7 @@ static const struct entry *only_entry(struct destination *destination)
 static void use_existing(struct destination *destination, const struct fs_stat *st)
 {
 	const struct entry *only = only_entry(destination);
+	const char *role = log_role();
 
 	if (S_ISDIR(st->mode)) {
 		open_top(destination, destination->path);
@@ -243,7 +278,7 @@ static void use_existing(struct destination *destination, const struct fs_stat *
 		die(EXIT_FILESELECT, "ERROR: destination must be a directory when copying more than 1 file");
 	if (only && entry_is_dir(only))
 		die(EXIT_FILESELECT, "ERROR: cannot overwrite non-directory with a directory");
-	log_set_role("sender");
+	log_set_role(role);
 	use_single_name(destination);
 }
 
@@ -269,6 +304,25 @@ static char *without_slashes(const char *given)
 	return length ? xstrndup(given, length) : xstrdup(".");
 }
 
+static void refuse_hidden(const struct local *local, const char *given)
+{
+	const struct local_module *module = local_module(local);
+	char *clean = xmalloc(strlen(given) + 2), *path;
+
+	if (!module || !module->hidden) {
+		free(clean);
+		return;
+	}
+	fs_clean_path(clean, given);
+	path = without_slashes(clean);
+	if (strcmp(path, ".") != 0 && filter_hides_path(module->hidden, path, true)) {
+		log_set_role("Receiver");
+		die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
+	}
+	free(path);
+	free(clean);
+}
+
 void local_choose_destination(struct local *local, const char *given, uint64_t entries)
 {
 	struct destination destination = { .local = local, .given = given, .entries = entries };
@@ -276,6 +330,7 @@ void local_choose_destination(struct local *local, const char *given, uint64_t e
 	struct fs_stat st;
 	bool exists;
 
+	refuse_hidden(local, given);
 	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
 	exists = stat_place(local, length ? given : ".", &st) == 0;
@@ -283,11 +338,11 @@ void local_choose_destination(struct local *local, const char *given, uint64_t e
 		make_path(&destination);
 		exists = stat_place(local, given, &st) == 0;
 	}
-	exists = exists || (errno == ELOOP && is_foreign_file(given, &st));
+	exists = exists || (errno == ELOOP && is_foreign_file(local, given, &st));
 	if (!exists && errno == ELOOP)
-		cannot_use(EXIT_FILESELECT, "change_dir#1", given, " failed");
+		cannot_use(local, EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
-		cannot_use(EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
+		cannot_use(local, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
 	if (exists)
 		use_existing(&destination, &st);
 	else

@@ -24,14 +24,17 @@ void local_complain_path(struct local *local, const char *role, int error, const
 			 const char *after)
 {
 	const char *old_role = log_role();
+	struct strbuf shown = STRBUF_INIT;
 
+	local_show_path(local, path, &shown);
 	if (!error) {
-		log_msg(L_ERROR_XFER, "%s\"%s%s%s\"%s", before, local->top_path, *path ? "/" : "", path, after);
-		return;
+		log_msg(L_ERROR_XFER, "%s%s%s", before, strbuf_text(&shown), after);
+	} else {
+		log_set_role(role);
+		log_errno(L_ERROR_XFER, error, "%s%s%s", before, strbuf_text(&shown), after);
+		log_set_role(old_role);
 	}
-	log_set_role(role);
-	log_errno(L_ERROR_XFER, error, "%s\"%s%s%s\"%s", before, local->top_path, *path ? "/" : "", path, after);
-	log_set_role(old_role);
+	strbuf_free(&shown);
 }
 
 /* A symlink is none of our directories, unless --keep-dirlinks makes it one. */
@@ -398,6 +401,12 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	struct decision decision;
 	bool quiet = is_unwanted_parent(local, &dir->entry);
 
+	if (local_is_hidden(local, dir->path, true)) {
+		log_msg(L_ERROR_XFER, "ERROR: daemon refused to receive directory \"%s\"", dir->path);
+		log_error("*** Skipping any contents from this failed directory ***");
+		dir->skipped = true;
+		return;
+	}
 	if (local->single_name && !parent->node)
 		name = local->single_name;
 	while (*name == '/')

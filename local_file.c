@@ -47,16 +47,18 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
 
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
 {
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT, below = STRBUF_INIT;
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error };
 
 	/* The process is ending and has taken the temp file away. */
 	if (error == ECANCELED)
 		return;
-	strbuf_addf(&path, "%s\"%s", before, task->local->top_path);
-	if (*task->dir->path)
-		strbuf_addf(&path, "/%s", task->dir->path);
-	strbuf_addf(&path, "/%s\"%s", name, after);
+	strbuf_add_string(&below, task->dir->path);
+	strbuf_add_path(&below, name);
+	strbuf_add_string(&path, before);
+	local_show_path(task->local, strbuf_text(&below), &path);
+	strbuf_add_string(&path, after);
+	strbuf_free(&below);
 	event.text = strbuf_detach(&path);
 	task_event(task, event);
 }

@@ -82,12 +82,33 @@ static bool agrees(const struct file_job *job, const struct entry *listed, const
 				   file->mtime_nsec);
 }
 
+/* A module's rules hold for what a delta begins with, too. */
+static bool is_hidden(const struct file_job *job, int place, const char *name)
+{
+	struct strbuf path = STRBUF_INIT;
+	bool hidden;
+
+	if (!local_module(job->local))
+		return false;
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, name);
+	if (place)
+		hidden = local_is_hidden_in(job->local, job->local->options->alt_dest_dirs.items[place - 1], strbuf_text(&path),
+					    false);
+	else
+		hidden = local_is_hidden(job->local, strbuf_text(&path), false);
+	strbuf_free(&path);
+	return hidden;
+}
+
 /* What is listed before this one and has to be updated may be another file when the reply comes. */
 static bool may_be_used(const struct file_job *job, int place, const struct entries *names, const struct entry *file)
 {
 	const struct entries *list = job->task->entries;
 	int32_t index = place ? -1 : entries_find(list, entry_name(names, file), false);
 
+	if (is_hidden(job, place, entry_name(names, file)))
+		return false;
 	return index < 0 || (uint32_t)index > job->index || agrees(job, &list->items[index], file);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "local.h"
 #include "local_backup.h"
 #include "local_pull.h"
 
@@ -26,7 +28,6 @@ struct delayed {
 struct places {
 	int temp_fd;             /* -1: temp files lie beside their files */
 	const char *partial;     /* as given; NULL: there is none */
-	int link_flag;           /* which links of the operator's paths are followed */
 	int partial_fd;          /* it is absolute: one for all; -1: one for each directory */
 	pthread_mutex_t lock;    /* on the rest */
 	VEC(struct delayed) delayed;
@@ -36,8 +37,7 @@ struct places {
 
 static int open_temp_dir(struct local *local, const char *path)
 {
-	int fd = local->top.fd < 0 ? -1 : fs_operator_open_at(local->top.fd, path,
-							      O_PATH | O_DIRECTORY | options_link_flag(local->options));
+	int fd = local->top.fd < 0 ? -1 : local_open_named(local, path, O_PATH | O_DIRECTORY);
 
 	if (fd >= 0 || local->top.fd < 0)
 		return fd;
@@ -50,15 +50,33 @@ static int open_temp_dir(struct local *local, const char *path)
 	exit_with(EXIT_FILEIO);
 }
 
+static int parent_in_module(const struct local *local, const char *path, char leaf[256])
+{
+	char *clean = local_named_in_module(local, path), *slash;
+	size_t length = strlen(clean);
+	int fd = -1;
+
+	while (length && clean[length - 1] == '/')
+		clean[--length] = '\0';
+	slash = strrchr(clean, '/');
+	if (snprintf(leaf, 256, "%s", slash ? slash + 1 : clean) < 256) {
+		if (slash)
+			*slash = '\0';
+		fd = fs_open_follow(local_module(local)->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
+	}
+	free(clean);
+	return fd;
+}
+
 /* An absolute one is made if need be, but only itself. Without it nothing is kept. */
-static int open_shared_dir(const char *path, int link_flag, bool make)
+static int open_shared_dir(const struct local *local, const char *path, bool make)
 {
 	char leaf[256];
-	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | link_flag, 0), parent;
+	int fd = local_open_named(local, path, O_PATH | O_DIRECTORY), parent;
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
-	parent = fs_operator_parent(path, leaf);
+	parent = local_module(local) ? parent_in_module(local, path, leaf) : fs_operator_parent(path, leaf);
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)
@@ -74,7 +92,6 @@ void local_places_begin(struct local *local)
 
 	places->temp_fd = options->temp_dir ? open_temp_dir(local, options->temp_dir) : -1;
 	places->partial = options_partial_dir(options);
-	places->link_flag = options_link_flag(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
 }
@@ -116,13 +133,13 @@ int local_temp_fd(const struct local *local, const struct local_dir *dir)
 
 /* --- partial files --- */
 
-static int shared_dir(struct places *places, bool make)
+static int shared_dir(const struct local *local, struct places *places, bool make)
 {
 	int fd;
 
 	pthread_mutex_lock(&places->lock);
 	if (places->partial_fd < 0)
-		places->partial_fd = open_shared_dir(places->partial, places->link_flag, make);
+		places->partial_fd = open_shared_dir(local, places->partial, make);
 	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&places->lock);
 	return fd;
@@ -177,7 +194,7 @@ int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
 		return -1;
 	}
 	if (*places->partial == '/')
-		return shared_dir(places, make);
+		return shared_dir(local, places, make);
 	if (!make && atomic_load(&dir->has_no_partial)) {
 		errno = ENOENT;
 		return -1;

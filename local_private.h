@@ -16,6 +16,7 @@
  *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
  *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
  *   local_serve.c    what a server tells its client    local_replay.c   a batch as the peer
+ *   local_module.c   a daemon's module
  *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
  *   local_fuzzy.c    files that resemble one another (local_fuzzy.h)
  *   local_prune.c    empty directories (-m)
@@ -202,6 +203,7 @@ struct local {
 	const struct options *options;
 	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
+	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
 	const struct local_service *service; /* the peer of `pull` is our client (local_serve.c); NULL: it is not */
 	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
 	struct session session;
@@ -212,7 +214,7 @@ struct local {
 	pthread_mutex_t xattr_lock; /* of their rules */
 	struct flist *list;
 	struct fs_root top;          /* destination directory; fd -1: would be made (dry run) */
-	char *top_path;              /* absolute, for messages and rules */
+	char *top_path;              /* absolute, of a module below it: for messages and rules */
 	char *single_name;           /* the one entry is written under this name; NULL: its own */
 	bool top_is_new;
 	uid_t uid;
@@ -539,6 +541,22 @@ void serve_item(struct local *local, int32_t node, const struct entry *entry, ui
 void serve_deletion(struct local *local, const char *path, bool is_dir);
 /* The rules that the client sends, if it does. */
 struct filter_list *serve_rules(const struct options *options, struct session *session, const struct filter_setup *setup);
+
+/* --- local_module.c: what belongs to a daemon's module (any thread) --- */
+
+/* NULL: this is no service of a module. */
+const struct local_module *local_module(const struct local *local);
+/* "PATH", a path in the transfer, as error lines show it. */
+void local_show_path(const struct local *local, const char *path, struct strbuf *out);
+/* What else the operator or a module's client has named, if relative by the destination: for fs_open_follow and the like. */
+int local_open_named(const struct local *local, const char *path, int flags);
+/* The same as a path below the module's root; owned by the caller. */
+char *local_named_in_module(const struct local *local, const char *path);
+/* Does the module hide a path of the transfer? The same path in an alternate destination, named like this? */
+bool local_is_hidden(struct local *local, const char *path, bool is_dir);
+bool local_is_hidden_in(struct local *local, const char *place, const char *path, bool is_dir);
+/* Refuse what it hides of a node's files. */
+void local_hide_entries(struct local *local, int32_t node);
 
 /* --- local_dest.c, local_guard.c, local_list.c --- */
 

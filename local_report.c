@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ struct held {
 struct report {
 	struct local *local;
 	struct item_lines lines;     /* of items */
+	bool is_logged;              /* by a module */
 	struct item_lines deletions; /* of deletions, of which a service's client is told otherwise */
 	struct progress *progress;
 	VEC(struct held) held;
@@ -54,6 +56,11 @@ static const char *choose_service_format(const struct local *local)
 	return local->session.protocol < 29 && local->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
 }
 
+static bool is_logged(const struct local *local)
+{
+	return local_module(local) && local_module(local)->log_item && !local->dry_run;
+}
+
 bool report_wants_names(const struct local *local)
 {
 	const struct options *options = local->options;
@@ -61,7 +68,7 @@ bool report_wants_names(const struct local *local)
 
 	item_lines_init(&lines, options);
 	if (local->service)
-		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local) || lines.logged;
+		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local) || lines.logged || is_logged(local);
 	return lines.shown || lines.logged
 	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
 }
@@ -83,6 +90,7 @@ struct report *report_new(struct local *local)
 	int mode = options->levels.info[INFO_PROGRESS];
 
 	report->local = local;
+	report->is_logged = is_logged(local);
 	item_lines_init(&report->deletions, options);
 	report->lines = report->deletions;
 	if (local->service) {
@@ -269,6 +277,56 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	strbuf_free(&path);
 }
 
+/* From the module's root on; "." of the transfer stays visible. */
+static char *logged_path(const struct local *local, const char *path)
+{
+	char *inside = local_named_in_module(local, path), *whole;
+
+	for (size_t length = strlen(inside); length && inside[length - 1] == '/';)
+		inside[--length] = '\0';
+	if (strcmp(path, ".") != 0 || !strcmp(inside, "."))
+		return inside;
+	whole = xasprintf("%s/.", inside);
+	free(inside);
+	return whole;
+}
+
+/* protocol/07 8.3 */
+static void log_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
+		     const char *link)
+{
+	const struct local_module *module = local_module(report->local);
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
+	uint8_t room[DIGEST_MAX_LENGTH];
+	struct format_values values;
+
+	if (!(event->flags & ITEM_TRANSFER) && !(module->logs_items && (decide_is_significant(event->flags) || link)))
+		return;
+	fill_values(report, node, entry, event, link, &path, &shown, room, &values);
+	values.shown = logged_path(report->local, strbuf_text(&path));
+	module->log_item(module->context, &values);
+	free((char *)values.shown);
+	strbuf_free(&path);
+	strbuf_free(&shown);
+}
+
+static void log_deletion(const struct report *report, const char *path, bool is_dir)
+{
+	const struct local_module *module = local_module(report->local);
+	char *shown = local_named_in_module(report->local, path);
+	struct format_values values = {
+		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
+		.name = path, .shown = shown, .is_deletion = true, .pid = (int)getpid(), .operation = "del.",
+		.group_not_kept = !report->local->options->group,
+	};
+
+	if (module->logs_items || module->logs_operations)
+		module->log_item(module->context, &values);
+	else
+		module->log_deletion(module->context, path, is_dir);
+	free(shown);
+}
+
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position)
 {
@@ -282,6 +340,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
 
 	name_unchanged(report, node, entry, event, link);
+	if (report->is_logged)
+		log_item(report, node, entry, event, link);
 	/* A service's client tells of what it sends itself. */
 	if (!(report->local->service && event->flags & ITEM_TRANSFER)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
@@ -336,6 +396,8 @@ void report_deletion(struct report *report, const char *path, bool is_dir)
 {
 	struct item_lines lines = report->deletions;
 
+	if (report->is_logged)
+		log_deletion(report, path, is_dir);
 	if (report->local->service && report->local->session.protocol >= 29) {
 		serve_deletion(report->local, path, is_dir);
 		lines.is_only_logged = true;

@@ -354,6 +354,8 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	local->prepared_entries += count;
 	task->first_position = position;
 	task->is_first = true;
+	if (!dir->skipped)
+		local_hide_entries(local, node);
 	set_up_deletion(local, task);
 	if ((local->tells_items || (local->pull && local->pull->replay)) && task->find_surplus && !dir->skipped)
 		delete_now(local, task);

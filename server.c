@@ -160,8 +160,9 @@ static void refuse(struct server *server)
 		  server->startup_error);
 	tell_lines(server->startup_output);
 	wire_flush(wire);
-	/* Closing with unread input would reset the connection, and the text with it. */
-	wire_drain(wire, REFUSAL_GRACE_SECONDS);
+	/* Closing with unread input would reset the connection, and the text with it. A client that sends is told to end. */
+	if (server->session.is_sender)
+		wire_drain(wire, REFUSAL_GRACE_SECONDS);
 	exit_with(server->startup_code);
 }
 
@@ -275,12 +276,13 @@ noreturn void server_finish(struct server *server, int code, uint64_t total_size
 	const struct wire *wire = server->session.wire;
 
 	server->finished = true;
-	if (server->module && server->module->log_end)
+	/* A receiver that has failed has said how. */
+	if (server->module && server->module->log_end && (server->session.is_sender || code == EXIT_OK))
 		server->module->log_end(server->module->log_context, wire_bytes_written(wire), wire_bytes_read(wire),
 					total_size, code);
 	if (!server->module && server->options->log_file && server->session.is_sender)
 		log_run_end(true, wire_bytes_written(wire), wire_bytes_read(wire), total_size, code);
-	if (!server->module)
+	if (!server->module || !server->session.is_sender)
 		exit_set_quiet(true);
 	exit_with(code);
 }

@@ -19,12 +19,14 @@
 #include "sender.h"
 #include "wire/session.h"
 
+struct format_values;
+
 /* What a daemon module adds to a session. */
 struct module_session {
 	const char *name;
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
 	struct filter_list *hidden;      /* the module's own rules, or NULL */
-	struct chmod_rules *outgoing_chmod;
+	struct chmod_rules *outgoing_chmod; /* of a sender; what changes received modes is an option */
 	struct skip_list *dont_compress;
 	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */
 	bool numeric_ids;                /* forced: framing stays, names are empty */
@@ -34,6 +36,10 @@ struct module_session {
 	 * (protocol/07 8.3). NULL: no logging. */
 	void (*log_transfer)(void *context, const struct transfer_record *record);
 	bool log_items;
+	/* The same for what is received: struct local_module. */
+	void (*log_received)(void *context, struct format_values *values);
+	void (*log_deletion)(void *context, const char *path, bool is_dir);
+	bool log_operations;
 	void *log_context;
 	/* The end of a session that came to its end: byte counts and exit code, before the process exits. NULL: nothing. */
 	void (*log_end)(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The role of the receiver at a server: the names it may have to send, and the engine that keeps its destination. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,17 +58,37 @@ static struct charset *make_charset(const struct options *options)
 	return charset;
 }
 
+static void describe_module(const struct module_session *module, struct local_module *place)
+{
+	*place = (struct local_module){
+		.name = module->name, .root = attr_source_real_root(module->source), .hidden = module->hidden,
+		.log_item = module->log_received, .log_deletion = module->log_deletion, .logs_items = module->log_items,
+		.logs_operations = module->log_operations, .context = module->log_context,
+	};
+}
+
 noreturn void server_receive(struct server *server)
 {
 	struct options *options = server->options;
 	const struct args *operands = &options->operands;
-	const struct local_service service = { .message = server_message, .context = server };
+	const char *destination = operands->count ? operands->items[0] : ".";
+	struct module_session *module = server->module;
+	struct local_module place;
+	struct run_stats stats = { .total_size = 0 };
+	const struct local_service service = {
+		.message = server_message, .context = server, .stats = &stats, .module = module ? &place : NULL,
+	};
 	const struct local_peer peer = {
-		.session = &server->session, .ids = server->ids, .charset = make_charset(options),
-		.munge_symlinks = options->munge_links, .service = &service,
+		.session = &server->session, .ids = module && module->numeric_ids ? NULL : server->ids,
+		.charset = make_charset(options), .munge_symlinks = module ? module->munge_symlinks : options->munge_links,
+		.clean_symlinks = module && !module->munge_symlinks && module->source->below_root, .service = &service,
 	};
 
 	if (operands->count > 1)
 		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
-	server_finish(server, local_pull_main(options, &peer, operands->count ? operands->items[0] : "."), 0);
+	if (module)
+		describe_module(module, &place);
+	int code = local_pull_main(options, &peer, destination);
+
+	server_finish(server, code, stats.total_size);
 }

@@ -7,6 +7,7 @@ agree. To look at one:
 HUAI=/usr/bin/rsync checks the table itself.
 """
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -17,7 +18,6 @@ import harness
 import test_matrix
 import test_push
 
-TRANSPORTS = ("shell",)
 # Options that a receiving side of ours does not have yet.
 NOT_BUILT = re.compile(rb"on remote machine: \S+ is not supported by this build")
 
@@ -27,8 +27,13 @@ def site(workspace):
     top = os.path.join(workspace, "server-receive")
     os.mkdir(top)
     result = test_push.Site(top)
-    result.daemons = {}
-    yield result
+    with contextlib.ExitStack() as stack:
+        result.daemons = {}
+        for program, name in ((harness.STOCK, "stock"), (harness.HUAI, "ours")):
+            os.mkdir(os.path.join(top, name))
+            daemon = harness.Daemon(program, result.config().split("[secret]")[0], os.path.join(top, name))
+            result.daemons[program] = stack.enter_context(daemon)
+        yield result
 
 
 # The older protocols' servers of stock look for merge files where the directory is one of the links to be replaced.
@@ -67,24 +72,27 @@ EXCEPT = {"ignore-existing": (27, 32), "backup-delete": (27, 28), "temp-dir": (2
 
 
 def combinations():
-    """Cases marked core in three protocols and once by our client, others in a rotating one. The older side alternates."""
+    """Each case once, in a rotating protocol; those marked core in the newest one as well, by both ways and both clients."""
     everything = os.environ.get("HUAI_MATRIX") == "full"
-    cases = [case for case in test_push.CASES if not case.target.startswith("!")]
+    cases = [case for case in test_push.CASES if not case.target.startswith(("!", "::secret"))]
     for number, case in enumerate(cases):
-        for transport in (transport for transport in case.transports if transport in TRANSPORTS):
-            speaks = [protocol for protocol in test_push.PROTOCOLS if case.since <= protocol <= case.upto]
-            if case.name in EXCEPT:
-                speaks = [protocol for protocol in speaks if not EXCEPT[case.name][0] <= protocol <= EXCEPT[case.name][1]]
-            if not speaks:
-                continue
-            rotating = speaks[number % len(speaks)]
-            for protocol in speaks if everything else sorted({rotating, *(speaks[::-2] if case.core else ())}):
-                theirs = transport == "shell" and (number + protocol) % 2 == 0
-                marks = [pytest.mark.core] if case.core and protocol in (28, 30, 32) else []
-                yield pytest.param(case, transport, protocol, theirs, harness.STOCK, id=f"{case.name}-{transport}-{protocol}",
-                                   marks=marks)
-            if case.core:
-                yield pytest.param(case, transport, speaks[-1], False, harness.HUAI, id=f"{case.name}-{transport}-ours")
+        except_since, except_upto = EXCEPT.get(case.name, (0, 0))
+        speaks = [protocol for protocol in test_push.PROTOCOLS
+                  if case.since <= protocol <= case.upto and not except_since <= protocol <= except_upto]
+        if not speaks:
+            continue
+        chosen = [(case.transports[number % len(case.transports)], speaks[number % len(speaks)], harness.STOCK)]
+        if case.core:
+            chosen += [(transport, speaks[-1], harness.STOCK) for transport in case.transports]
+            chosen.append((case.transports[0], speaks[-1], harness.HUAI))
+        if everything:
+            chosen = [(transport, protocol, client) for transport in case.transports for protocol in speaks
+                      for client in (harness.STOCK, harness.HUAI)]
+        for transport, protocol, client in sorted(set(chosen)):
+            theirs = transport == "shell" and client == harness.STOCK and (number + protocol) % 2 == 0
+            marks = [pytest.mark.core] if case.core and client == harness.STOCK else []
+            name = f"{case.name}-{transport}-{protocol}{'' if client == harness.STOCK else '-ours'}"
+            yield pytest.param(case, transport, protocol, theirs, client, id=name, marks=marks)
 
 
 @pytest.fixture(scope="module")

@@ -221,7 +221,7 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 static void test_parameters_of_other_builds_are_named(void **state)
 {
 	static const char *const names[] = {
-		"incoming chmod", "fake super", "insecure links", "temp dir", "proxy protocol", "proxy protocol hosts",
+		"fake super", "insecure links", "proxy protocol", "proxy protocol hosts",
 		"daemon chroot", "daemon uid", "daemon gid",
 	};
 
