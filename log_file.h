@@ -31,7 +31,7 @@ void log_file_open(struct log_file *log);
 /* Close the file: the listener does so between connections, so that the file can be rotated by a rename. */
 void log_file_close(struct log_file *log);
 
-/* For the rest of the process: every message goes to `file` as well. */
+/* For the rest of the process: every message goes to `file` as well. link_flag: FS_ANY_LINKS or 0. */
 void log_file_copy(struct log_file *log, const char *file, int link_flag);
 
 struct log_sink log_file_sink(struct log_file *log);

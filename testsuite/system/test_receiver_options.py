@@ -225,14 +225,14 @@ def test_operand_that_ends_in_dots_means_the_contents_of_a_directory(own):
     build_own(own.source)
     os.mkdir(f"{own.source}/dir/sub")
     config = f"use chroot = no\n[m]\npath = {own.source}\n"
-    for path in ("dir/sub/..", "dir/..", "dir/sub/../", "dir/sub/../..", ".."):
-        listed = []
-        for program in (harness.STOCK, harness.HUAI):
-            with harness.Daemon(program, config, own.place) as daemon:
+    listed = {}
+    for program in (harness.STOCK, harness.HUAI):
+        with harness.Daemon(program, config, own.place) as daemon:
+            for path in ("dir/sub/..", "dir/..", "dir/sub/../", "dir/sub/../..", ".."):
                 result = harness.run(harness.STOCK, "-r", "--trust-sender", "--list-only", daemon.url(f"m/{path}"))
                 assert result.code == 0, result.text
-                listed.append(result.stdout)
-        assert listed[0] == listed[1]
+                listed.setdefault(path, result.stdout)
+                assert result.stdout == listed[path]
 
 
 needs_root = pytest.mark.skipif(not trees.IS_ROOT, reason="needs root")
@@ -286,7 +286,7 @@ def test_our_server_copies_devices_where_it_may(place):
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("when", ["--delete-before", "--delete-after", "--delete-delay", "--delete-during"])
+@pytest.mark.parametrize("when", ["--delete-before", "--delete-after", "--delete-delay"])
 @pytest.mark.parametrize("trust", [[], ["--insecure-links"]])
 @pytest.mark.parametrize("link", [INSIDE, OUTSIDE["relative"]])
 def test_nothing_is_deleted_behind_a_symlink(site, when, trust, link):
