@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include "fs/copy.h"
+#include "fs/unnamed.h"
 #include "local_partial.h"
 #include "local_pull.h"
+
+#define UNNAMED_MAX (1u << 20)
 
 /* --- what was there --- */
 
@@ -164,6 +167,62 @@ bool job_install_partial(struct file_job *job)
 	if (good)
 		local_partial_leave(job->local, job->dir->fd);
 	return good;
+}
+
+/* --- a file without a name --- */
+
+int job_create_unnamed(struct file_job *job, mode_t mode)
+{
+	struct local *local = job->local;
+	int fd;
+
+	if (job->dest.exists || job->entry->size > UNNAMED_MAX || atomic_load(&local->no_unnamed) || local_has_places(local)
+	    || local_keeps_partial(local->options))
+		return -1;
+	fd = fs_unnamed_create(job->dir->fd, mode);
+	if (fd < 0 && errno == EOPNOTSUPP)
+		atomic_store(&local->no_unnamed, true);
+	return fd;
+}
+
+/* The system does not let this process name it. */
+static bool publish_copy(struct file_job *job, int fd)
+{
+	const struct fs_temp unnamed = { .fd = fd };
+	struct fs_temp home;
+
+	atomic_store(&job->local->no_unnamed, true);
+	if (!copy_home(job, &unnamed, &home))
+		return false;
+	job_dress_file(job, home.fd, 0600);
+	return job_install(job, &home);
+}
+
+bool job_publish(struct file_job *job, int fd)
+{
+	struct fs_temp temp;
+	int error;
+
+	if (!job->dest.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
+		return true;
+	error = errno;
+	if (!job->dest.exists && error != EEXIST)
+		return publish_copy(job, fd);
+	if (!job_back_up(job, BACKUP_LINK))
+		return false;
+	pool_enter(job->local->pool);
+	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
+		error = errno;
+	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
+		error = errno;
+		fs_temp_discard(&temp);
+	} else {
+		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
+	}
+	pool_leave(job->local->pool);
+	if (error)
+		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
+	return !error;
 }
 
 /* --- an incomplete file --- */

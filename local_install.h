@@ -16,6 +16,10 @@ bool job_goes_in_place(const struct file_job *job);
 bool job_create_temp(struct file_job *job, struct fs_temp *temp);
 /* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
 bool job_install(struct file_job *job, struct fs_temp *temp);
+/* A new, small file of which no part is to be kept needs no name while it is written: its descriptor, or -1: it needs one. */
+int job_create_unnamed(struct file_job *job, mode_t mode);
+/* It is complete and looks as it should: give it its name. The descriptor stays open. */
+bool job_publish(struct file_job *job, int fd);
 /* The same for a partial file that has been completed in place. */
 bool job_install_partial(struct file_job *job);
 

@@ -253,36 +253,6 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	return true;
 }
 
-/* A file that is complete gets its name, or a temp name first if it is to replace something. */
-static bool publish(struct file_job *job, int fd)
-{
-	struct fs_temp temp;
-	int error;
-
-	if (!job->dest.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
-		return true;
-	error = errno;
-	if (!job->dest.exists && error != EEXIST) {
-		task_complain(job->task, "receiver", error, job->name, "link ", " failed");
-		return false;
-	}
-	if (!job_back_up(job, BACKUP_LINK))
-		return false;
-	pool_enter(job->local->pool);
-	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
-		error = errno;
-	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
-		error = errno;
-		fs_temp_discard(&temp);
-	} else {
-		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
-	}
-	pool_leave(job->local->pool);
-	if (error)
-		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
-	return !error;
-}
-
 /* The mode that the file is made with: nobody can open it before it has its name, so the final one will do. */
 static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 {
@@ -290,7 +260,7 @@ static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 
 	if (good) {
 		job_dress_file(job, fd, made_mode);
-		good = publish(job, fd);
+		good = job_publish(job, fd);
 	}
 	close(fd);
 	return good;
@@ -441,11 +411,28 @@ static void set_temp(struct file_job *job, struct fs_temp *temp)
 		job->temp = temp;
 }
 
+/* Nothing of a small file is worth keeping, so it needs no name before it is complete; and a name costs. */
+static bool copy_unnamed(struct file_job *job, int from, uint64_t size, int fd, mode_t made_mode)
+{
+	bool good = fill(job, from, fd, size, false);
+
+	if (good) {
+		job_dress_file(job, fd, made_mode);
+		good = job_publish(job, fd);
+	}
+	close(fd);
+	return good;
+}
+
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 {
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest) & 0777;
+	int unnamed = job_create_unnamed(job, mode);
 	struct fs_temp temp;
 	bool good;
 
+	if (unnamed >= 0)
+		return copy_unnamed(job, from, size, unnamed, mode);
 	if (!job_create_temp(job, &temp))
 		return false;
 	set_temp(job, &temp);

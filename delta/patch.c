@@ -179,6 +179,10 @@ static void look_at_output(struct patch *patch)
 {
 	struct stat st;
 
+	if (patch->request->is_new) {
+		patch->is_file = true;
+		return;
+	}
 	if (fstat(patch->out_fd, &st) < 0) {
 		fail(patch, PATCH_WRITE_FAILED, errno);
 		return;

@@ -27,6 +27,7 @@ struct patch_request {
 	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
 	uint64_t size;                /* that the list says */
 	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
+	bool is_new;                  /* out_fd is a regular file that has just been made, and is empty */
 	bool sparse;                  /* runs of zeros become holes */
 	int append;                   /* 0; 1: begin behind the basis; 2: the same, and the digest covers the basis */
 	bool is_eager;                /* nothing that has come lies in memory while more is waited for */

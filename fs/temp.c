@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,14 +30,19 @@
 #define SUFFIX_LENGTH 6
 #define BASENAME_LIMIT 246  /* protocol/03 section 7.4 */
 #define NAME_ATTEMPTS 100
+#define RANDOM_AHEAD 8      /* names that one system call is good for */
 
 enum slot_state { FREE, CLAIMED, OPENING, LIVE, BEING_REMOVED };
 
 struct slot {
 	_Atomic int state;
 	int dir_fd; /* this and the name are valid in the last three states, and then do not change */
-	_Atomic pid_t process, thread;
+	_Atomic pid_t process;
+	_Atomic uintptr_t thread;
 	char name[FS_TEMP_NAME_SIZE];
+	/* Only of the one who has claimed it: random numbers for further names. */
+	uint64_t random[RANDOM_AHEAD];
+	int random_left;
 };
 
 static struct {
@@ -46,9 +51,9 @@ static struct {
 	_Atomic bool ending, installed;
 } registry;
 
-static pid_t this_thread(void)
+static uintptr_t this_thread(void)
 {
-	return (pid_t)syscall(SYS_gettid);
+	return (uintptr_t)pthread_self();
 }
 
 /* ".NAME." for a file NAME; "NAME." in a directory of temp files. Returns the length. */
@@ -75,13 +80,24 @@ static size_t name_prefix(char *out, const char *name, bool is_hidden)
 	return length + is_hidden;
 }
 
-static int add_random_suffix(char *out)
+/* A child of this process would go on with the same numbers: it gets others. */
+static void forget_random(struct slot *slot, pid_t process)
+{
+	if (atomic_exchange(&slot->process, process) != process)
+		slot->random_left = 0;
+}
+
+static int add_random_suffix(struct slot *slot, char *out)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 	uint64_t random;
 
-	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-		return -1;
+	if (!slot->random_left) {
+		if (getrandom(slot->random, sizeof slot->random, 0) != (ssize_t)sizeof slot->random)
+			return -1;
+		slot->random_left = RANDOM_AHEAD;
+	}
+	random = slot->random[--slot->random_left];
 	for (int i = 0; i < SUFFIX_LENGTH; i++) {
 		out[i] = letters[random % (sizeof letters - 1)];
 		random /= sizeof letters - 1;
@@ -107,7 +123,7 @@ static int claim_slot(void)
 		if (!atomic_compare_exchange_strong(&slot->state, &expected, CLAIMED))
 			continue;
 		raise_used(i + 1);
-		atomic_store(&slot->process, getpid());
+		forget_random(slot, getpid());
 		atomic_store(&slot->thread, this_thread());
 		return i;
 	}
@@ -206,7 +222,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 	size_t prefix = name_prefix(temp->name, name, !maker->is_elsewhere);
 
 	for (int i = 0; i < NAME_ATTEMPTS && result < 0; i++) {
-		if (add_random_suffix(temp->name + prefix) < 0)
+		if (add_random_suffix(&registry.slots[temp->slot], temp->name + prefix) < 0)
 			break;
 		result = make_registered(temp, maker);
 		if (result < 0 && errno != EEXIST)
@@ -326,7 +342,8 @@ static void remove_slot(struct slot *slot, pid_t process)
 void fs_temp_remove_all(void)
 {
 	int error = errno, used;
-	pid_t process = getpid(), thread = this_thread();
+	pid_t process = getpid();
+	uintptr_t thread = this_thread();
 
 	atomic_store(&registry.ending, true);
 	used = atomic_load(&registry.used);
