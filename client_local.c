@@ -27,9 +27,20 @@ static noreturn void failed(const char *what)
 static void make_words(const struct options *options, struct args *words)
 {
 	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
+	struct args all = { NULL, 0 };
 
 	args_append(words, "rsync");
-	options_server_words(options, false, options->max_protocol, words);
+	options_server_words(options, false, options->max_protocol, &all);
+	/* --fake-super is for both halves of a local run, what -M says of it for the receiving one. */
+	for (size_t i = 0; i < all.count; i++) {
+		const char *word = all.items[i];
+
+		if (strcmp(word, "--fake-super") != 0 && strcmp(word, "--super") != 0 && strcmp(word, "--no-super") != 0)
+			args_append(words, word);
+	}
+	args_free(&all);
+	if (options->super == SUPER_FAKE)
+		args_append(words, "--fake-super");
 	if (options->munge_links)
 		args_append(words, "--munge-links");
 	if (options->copy_as) {

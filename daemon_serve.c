@@ -147,6 +147,13 @@ static void apply_module_settings(struct daemon_session *session)
 	if (options->iconv)
 		options->iconv = module->charset;
 	clamp_verbosity(options, module->max_verbosity);
+	/* A client may not choose how a module keeps its attributes (protocol/05 5.4.1). */
+	if (module->fake_super) {
+		options->super = SUPER_FAKE;
+		options->xattrs = options->xattrs > 0;
+	} else if (options->super == SUPER_FAKE) {
+		options->super = SUPER_YES;
+	}
 }
 
 static struct chmod_rules *parse_chmod(struct daemon_session *session, const char *parameter)
@@ -287,6 +294,7 @@ void daemon_serve(struct daemon_session *session)
 		.log_operations = log->format && format_uses(log->format, 'o'), .log_end = log_end, .log_context = log,
 	};
 	session->source.open_noatime = session->options.open_noatime;
+	session->source.fake_super = session->options.super == SUPER_FAKE;
 	server->session = (struct session){
 		.wire = session->wire, .protocol = session->protocol, .is_server = true, .is_daemon = true,
 		.is_sender = session->options.sender, .io_error = errors_of_list(&session->source),

@@ -78,6 +78,7 @@ static void open_base(struct flist *list, struct flist_base *base)
 	base->source.shown_prefix = base->shown;
 	base->source.only_attrs = options->only_send_attrs;
 	base->source.open_noatime = options->open_noatime;
+	base->source.fake_super = options->super == SUPER_FAKE;
 	base->source.copies_devices = options->copy_devices;
 	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
 		base->open_error = errno;

@@ -8,14 +8,15 @@
 #include "delta/digest.h"
 #include "acl.h"
 #include "flist_send_private.h"
+#include "fs/fake.h"
 #include "fs/ids.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "xattr_names.h"
 
 #define SHORT_VALUE 32      /* longer values are sent as their MD5 */
 #define MD5_LENGTH 16
-#define OWN_PREFIX "user.rsync.%"
 
 /* Literals already sent, numbered from 0; equal ones are sent as their number + 1. */
 struct literals {
@@ -42,6 +43,7 @@ struct xattr_sender {
 	struct literals access, defaults, xattrs;
 	VEC(struct sent_list) lists; /* of xattrs.items, the same numbers */
 	struct file_digest *digest;
+	struct xattr_policy policy;
 };
 
 struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names)
@@ -52,6 +54,9 @@ struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names
 	sender->session = list->session;
 	sender->names = names;
 	sender->digest = file_digest_new();
+	sender->policy = (struct xattr_policy){
+		.level = options_super_level(list->options), .verbatim = list->options->xattrs > 1, .rules = list->user,
+	};
 	return sender;
 }
 
@@ -187,9 +192,14 @@ static int read_acl_of(const struct options *options, const struct fs_root *root
 	bool follows = options->copy_links || options->copy_unsafe_links || (options->copy_dirlinks && entry_is_dir(entry));
 	struct fs_held held;
 
-	if (!follows || fs_hold_follow(&held, root, path) < 0)
+	bool is_fake = options->super == SUPER_FAKE;
+	int result;
+
+	if (follows ? fs_hold_follow(&held, root, path) < 0 : is_fake && fs_hold(&held, root, path) < 0)
+		held.fd = -1;
+	if ((!follows && !is_fake) || held.fd < 0)
 		return fs_acl_read(root, path, is_default, acl);
-	int result = fs_held_acl(&held, is_default, acl);
+	result = is_fake ? fs_fake_acl(&held, is_default, acl) : fs_held_acl(&held, is_default, acl);
 
 	fs_release(&held);
 	return result;
@@ -228,15 +238,15 @@ void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct ent
 
 /* --- extended attributes --- */
 
-/* The sender's name policy, 5.4.2. */
-static bool name_travels(const struct xattr_sender *sender, const char *name)
+/* NULL: it does not travel. */
+static const char *wire_name(const struct xattr_sender *sender, const struct fs_xattr *item)
 {
-	struct filter_list *rules = sender->list->user;
-	int excluded = rules ? filter_excludes_xattr(rules, name) : -1;
+	return xattr_name_to_send(&sender->policy, item->name);
+}
 
-	if (excluded > 0 || (excluded < 0 && !strncmp(name, "system.", 7)))
-		return false;
-	return sender->list->options->xattrs > 1 || strncmp(name, OWN_PREFIX, strlen(OWN_PREFIX)) != 0;
+static int compare_wire_names(const void *a, const void *b, void *sender)
+{
+	return strcmp(wire_name(sender, a), wire_name(sender, b));
 }
 
 static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct fs_xattr_list *list)
@@ -252,7 +262,7 @@ static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct 
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		struct fs_xattr item = list->items[i];
-		if (!name_travels(sender, item.name)) {
+		if (!wire_name(sender, &item)) {
 			free(item.name);
 			free(item.value);
 			continue;
@@ -260,6 +270,8 @@ static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct 
 		list->items[kept++] = item;
 	}
 	list->count = kept;
+	if (sender->policy.level == LEVEL_FAKE && kept > 1)
+		qsort_r(list->items, kept, sizeof *list->items, compare_wire_names, sender);
 	strbuf_free(&path);
 }
 
@@ -288,7 +300,7 @@ static void xattr_key(struct xattr_sender *sender, const struct fs_xattr_list *l
 
 	for (size_t i = 0; i < list->count; i++) {
 		put_varint(key, (uint32_t)list->items[i].length);
-		strbuf_add(key, list->items[i].name, strlen(list->items[i].name) + 1);
+		strbuf_add(key, wire_name(sender, &list->items[i]), strlen(wire_name(sender, &list->items[i])) + 1);
 		size_t length = shown_value(sender, &list->items[i], &shown, digest);
 		strbuf_add(key, shown, length);
 	}
@@ -315,11 +327,12 @@ static void write_xattr_literal(struct xattr_sender *sender, const struct fs_xat
 	wire_write_varint(wire, (int32_t)list->count);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct fs_xattr *item = &list->items[i];
-		size_t name_length = strlen(item->name) + 1;
+		const char *name = wire_name(sender, item);
+		size_t name_length = strlen(name) + 1;
 
 		wire_write_varint(wire, (int32_t)name_length);
 		wire_write_varint(wire, (int32_t)item->length);
-		wire_write(wire, item->name, name_length);
+		wire_write(wire, name, name_length);
 		size_t length = shown_value(sender, item, &shown, digest);
 		wire_write(wire, shown, length);
 	}

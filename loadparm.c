@@ -343,6 +343,11 @@ static void check_modules(struct loader *loader)
 	for (size_t i = 0; i < loader->config->modules.count; i++) {
 		struct module *module = &loader->config->modules.items[i];
 
+		if (module->fake_super && (*module->attr_snapshot || *module->real_file_prefix)) {
+			problem(loader, CONFIG_ERROR, "module \"%s\" has \"fake super\" and attributes of another origin",
+				module->name);
+			module->disabled = true;
+		}
 		if (!*module->attr_snapshot)
 			continue;
 		if (*module->real_file_prefix) {

@@ -32,6 +32,7 @@ struct module {
 	enum snapshot_fallback attr_snapshot_fallback;
 	enum tristate use_chroot, munge_symlinks, numeric_ids;
 	bool list, read_only, write_only, ignore_errors, ignore_nonreadable, transfer_logging, reverse_lookup, forward_lookup;
+	bool fake_super;
 	enum tristate open_noatime;
 	char *uid, *gid, *charset, *dont_compress, *refuse_options;
 	char *hosts_allow, *hosts_deny;

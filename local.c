@@ -267,11 +267,12 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 static void make_xattr_policies(struct run *run)
 {
 	const struct options *options = run->options;
-	struct xattr_policy policy = { .level = options_super_level(options), .verbatim = options->xattrs > 1 };
 	struct local *local = &run->local;
+	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &local->xattr_lock };
 
-	policy.lock = &local->xattr_lock;
 	local->sends_xattrs = local->keeps_xattrs = policy;
+	local->sends_xattrs.level = options_super_level(options);
+	local->keeps_xattrs.level = local_receiving_level(options, !run->peer || run->peer->is_ourselves);
 	local->sends_xattrs.rules = filter_xattr_list(local->sender_rules);
 	local->keeps_xattrs.rules = filter_xattr_list(local->receiver_rules);
 }
@@ -497,6 +498,7 @@ static void set_up(struct run *run)
 {
 	struct local *local = &run->local;
 	const struct options *options = run->options;
+	enum super_level level = local_receiving_level(options, !run->peer || run->peer->is_ourselves);
 
 	local->options = options;
 	pthread_mutex_init(&local->xattr_lock, NULL);
@@ -515,13 +517,14 @@ static void set_up(struct run *run)
 	local->uid = geteuid();
 	local->gid = getegid();
 	local->attrs_only = options->only_send_attrs;
+	local->is_fake = level == LEVEL_FAKE;
 	local->snapshot_root = run->from ? run->from->root : NULL;
 	local->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
 	local->dry_run = options->dry_run || options->only_write_batch;
 	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &local->began);
 	local->rules = (struct decide_rules){
-		.options = options, .am_root = options_act_as_root(options),
+		.options = options, .am_root = level != LEVEL_NORMAL,
 		.umask = umask(0), .check_content = local->attrs_only,
 	};
 	pthread_mutex_init(&local->hidden_lock, NULL);

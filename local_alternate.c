@@ -135,7 +135,7 @@ void job_find_alternate(struct file_job *job, const struct decide_probe *probe, 
 	for (int i = 0; i < job->local->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		int fd = local_alternate_dir(job->task, i);
 
-		if (fd < 0 || fs_lstat_at(fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
+		if (fd < 0 || local_lstat_at(job->local, fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
 			continue;
 		job->looked_at = (struct looked_at){ fd, &object.st };
 		consider(decide_alternate_level(&job->rules, list, job->entry, &object, probe), i, &object, found);
@@ -151,7 +151,7 @@ void local_find_alternate_dir(struct local *local, const struct entries *list, c
 	for (int i = 0; i < local->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		const struct fs_root *root = &local->alternates->roots[i];
 
-		if (root->fd >= 0 && fs_lstat(root, *path ? path : ".", &object.st) == 0)
+		if (root->fd >= 0 && local_lstat(local, root, *path ? path : ".", &object.st) == 0)
 			consider(decide_alternate_level(&local->rules, list, entry, &object, NULL), i, &object, found);
 	}
 }
@@ -177,7 +177,7 @@ void local_find_alternate_link(struct local *local, const struct entries *list, 
 	for (int i = 0; i < alternates->count && found->level == ALTERNATE_NONE; i++) {
 		const struct fs_root *root = &alternates->roots[i];
 
-		if (root->fd < 0 || fs_lstat(root, path, &object.st) < 0
+		if (root->fd < 0 || local_lstat(local, root, path, &object.st) < 0
 		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
 			continue;
 		if (alternates->kind != ALTERNATE_LINK)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flist_receive.h"
+#include "fs/fake.h"
 #include "local_alternate.h"
 #include "wire/request.h"
 
@@ -23,11 +24,26 @@ struct source_attributes {
 
 /* --- what is wanted --- */
 
-static bool read_acls(const struct fs_held *source, const struct entry *entry, struct source_attributes *own)
+/* An ACL of the destination, or of a source that --fake-super has written; an access ACL as a whole. */
+static int held_acl(bool is_fake, const struct fs_held *held, bool is_default, mode_t mode, struct fs_acl *acl)
 {
-	if (fs_held_acl(source, false, &own->access) < 0)
+	if (!is_fake)
+		return fs_held_acl(held, is_default, acl);
+	if (fs_fake_acl(held, is_default, acl) < 0)
+		return -1;
+	if (!is_default)
+		*acl = acl_of_file(acl, mode);
+	return 0;
+}
+
+static bool read_acls(const struct local *local, const struct fs_held *source, const struct entry *entry,
+		      struct source_attributes *own)
+{
+	bool is_fake = local->sends_xattrs.level == LEVEL_FAKE;
+
+	if (held_acl(is_fake, source, false, entry->mode, &own->access) < 0)
 		return false;
-	if (entry_is_dir(entry) && fs_held_acl(source, true, &own->defaults) < 0)
+	if (entry_is_dir(entry) && held_acl(is_fake, source, true, 0, &own->defaults) < 0)
 		return false;
 	acl_reduce(&own->access, entry->mode);
 	acl_complete(&own->access, false, entry->mode);
@@ -67,7 +83,7 @@ static bool read_source(const struct local *local, const struct fs_root *root, c
 	wanted->own = own;
 	if (local->options->acls && !entry_is_symlink(entry)) {
 		if (hold_for_acls(local, root, path, entry, &held) == 0)
-			good = read_acls(&held, entry, own);
+			good = read_acls(local, &held, entry, own);
 		else
 			good = errno == ENOTSUP;
 		fs_release(&held);
@@ -158,16 +174,16 @@ void wanted_free(struct wanted *wanted)
 /* --- is it so? --- */
 
 /* What cannot be read counts as nothing: where there are no ACLs, a mode is all there is. */
-static bool same_acls(const struct fs_held *held, const struct wanted *wanted, mode_t mode)
+static bool same_acls(const struct local *local, const struct fs_held *held, const struct wanted *wanted, mode_t mode)
 {
 	struct fs_acl have;
-	bool same = fs_held_acl(held, false, &have) < 0 ? !acl_is_extended(wanted->access)
+	bool same = held_acl(local->is_fake, held, false, mode, &have) < 0 ? !acl_is_extended(wanted->access)
 							: acl_same_access(wanted->access, mode, &have);
 
 	fs_acl_free(&have);
 	if (!same || !S_ISDIR(held->st.mode))
 		return same;
-	same = fs_held_acl(held, true, &have) < 0 ? fs_acl_is_empty(wanted->defaults)
+	same = held_acl(local->is_fake, held, true, mode, &have) < 0 ? fs_acl_is_empty(wanted->defaults)
 						  : acl_same_default(wanted->defaults, &have);
 	fs_acl_free(&have);
 	return same;
@@ -201,7 +217,7 @@ uint32_t wanted_compare(const struct local *local, struct wanted *wanted, mode_t
 		return 0;
 	if (name && fs_hold_at(&held, dir_fd, name) < 0)
 		name = NULL;
-	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(&held, wanted, mode))
+	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(local, &held, wanted, mode))
 		flags |= ITEM_REPORT_ACL;
 	if (wanted->xattrs) {
 		if (name && fs_held_xattrs(&held, &have) < 0)
@@ -348,6 +364,15 @@ static void narrow(const struct fs_held *held, mode_t mode)
 		fs_held_chmod(held, (mode & S_ISVTX) | (old & mode & (SETID_BITS | 0777)));
 }
 
+/* They are kept as they came, and change no mode. */
+static void fake_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held)
+{
+	if (fs_fake_set_acl(held, false, wanted->access) < 0)
+		say_acl(dressed, false);
+	if (S_ISDIR(held->st.mode) && fs_fake_set_acl(held, true, wanted->defaults) < 0)
+		say_acl(dressed, true);
+}
+
 bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
 		mode_t *mode)
 {
@@ -356,6 +381,10 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 
 	if (!wanted->access || S_ISLNK(held->st.mode))
 		return false;
+	if (dressed->task->local->is_fake) {
+		fake_acls(dressed, wanted, held);
+		return false;
+	}
 	if (fs_held_acl(held, false, &have) < 0 || !acl_same_access(wanted->access, listed, &have)) {
 		narrow(held, *mode);
 		whole = acl_of_file(wanted->access, listed);
@@ -380,6 +409,22 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 
 /* --- copies --- */
 
+/* What --fake-super keeps goes along with the object. */
+static void copy_records(const struct fs_held *from, const struct fs_held *to)
+{
+	static const char *const names[] = { "user.rsync.%stat", "user.rsync.%aacl", "user.rsync.%dacl" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t length;
+		void *value;
+
+		if (fs_held_get(from, names[i], &value, &length) < 0)
+			continue;
+		fs_held_set(to, names[i], value, length);
+		free(value);
+	}
+}
+
 static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool is_default)
 {
 	struct fs_acl acl;
@@ -400,7 +445,9 @@ void local_copy_attributes(const struct local *local, const struct fs_held *from
 				fs_held_set(to, list.items[i].name, list.items[i].value, list.items[i].length);
 		fs_xattr_list_free(&list);
 	}
-	if (!local->options->acls || S_ISLNK(from->st.mode))
+	if (local->is_fake)
+		copy_records(from, to);
+	if (!local->options->acls || local->is_fake || S_ISLNK(from->st.mode))
 		return;
 	copy_acl(from, to, false);
 	if (S_ISDIR(from->st.mode))

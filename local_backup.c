@@ -253,7 +253,7 @@ static void copy_attributes(const struct local *local, const struct fs_root *roo
 {
 	struct fs_held from, to = { .fd = -1 };
 
-	if ((!local->options->acls && !local->options->xattrs) || fs_hold(&from, root, from_path) < 0)
+	if ((!local->options->acls && !local->options->xattrs && !local->is_fake) || fs_hold(&from, root, from_path) < 0)
 		return;
 	if (fs_hold_at(&to, to_fd, to_name) == 0)
 		local_copy_attributes(local, &from, &to);
@@ -271,7 +271,7 @@ static void dress_directory(struct local *local, int fd, const char *name, const
 	if (fs_lstat(&local->top, original, &st) == 0 && S_ISDIR(st.mode) && fs_lstat_at(fd, name, &made) == 0) {
 		mode_t mode = st.mode & PERMISSION_BITS;
 
-		if (decide_keeps_owner(rules))
+		if (decide_keeps_owner(rules) && !local->is_fake)
 			fs_chown_at(fd, name, st.uid, st.gid);
 		copy_attributes(local, &local->top, original, fd, name);
 		if (!local->options->perms)
@@ -393,7 +393,7 @@ static void dress_copy(const struct backup *backup, const char *name)
 		{ (time_t)st->atime, (long)st->atime_nsec }, { (time_t)st->mtime, (long)st->mtime_nsec },
 	};
 
-	if (decide_keeps_owner(&local->rules))
+	if (decide_keeps_owner(&local->rules) && !local->is_fake)
 		fs_chown_at(backup->fd, name, st->uid, st->gid);
 	copy_attributes(local, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, name);
 	if (!S_ISLNK(st->mode))

@@ -105,6 +105,8 @@ mode_t local_dir_umask(struct local *local, struct local_dir *dir)
 
 bool local_dir_has_default_acl(struct local_dir *dir)
 {
+	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
+		learn_default_acl(dir);
 	return atomic_load(&dir->acl_state) == ACL_DEFAULT;
 }
 
@@ -201,8 +203,8 @@ static bool dress_attributes(struct local_dir *dir, struct task *task, struct wa
 		dress_xattrs(&dressed, wanted, &held);
 	has_acl = dress_acls(&dressed, wanted, &held, dir->entry.mode, &dir->mode);
 	fs_release(&held);
-	/* What is made here from now on inherits another ACL. */
-	if (wanted->defaults)
+	/* What is made here from now on may inherit another ACL, which rules can make an attribute like others. */
+	if (wanted->defaults || wanted->xattrs)
 		atomic_store(&dir->acl_state, ACL_UNKNOWN);
 	return has_acl;
 }
@@ -219,10 +221,27 @@ static uint32_t compare_new(const struct local *local, const struct local_dir *d
 	return flags;
 }
 
+/* Nothing of what is kept locks us out. */
+static void dress_fake_directory(struct local *local, struct local_dir *dir, struct task *task, struct wanted *wanted)
+{
+	const struct dressed dressed = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
+	struct fs_held held;
+
+	if (fs_hold_at(&held, dir->fd, ".") < 0)
+		return;
+	dir_fake_store(local, dir, &dressed, &held);
+	fs_release(&held);
+	dress_attributes(dir, task, wanted);
+}
+
 /* Owner and mode of now; times and what would lock us out wait until the end. */
 static void dress_directory(struct local *local, struct local_dir *dir, struct task *task, const struct fs_stat *st,
 			    struct wanted *wanted)
 {
+	if (local->is_fake) {
+		dress_fake_directory(local, dir, task, wanted);
+		return;
+	}
 	const struct decide_rules *rules = &local->rules;
 	uid_t uid;
 	gid_t gid;
@@ -340,7 +359,7 @@ static bool look(struct local *local, struct local_dir *parent, struct local_dir
 
 	if (parent->fresh || parent->absent)
 		return true;
-	dest->exists = fs_lstat_at(parent->fd, name, &dest->st) == 0;
+	dest->exists = local_lstat_at(local, parent->fd, name, &dest->st) == 0;
 	if (!dest->exists)
 		return true;
 	link = look_behind_link(local, dir, &dest->st);
@@ -465,7 +484,7 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	dir->fresh = local->top_is_new;
 	atomic_store(&dir->touched, local->top_is_new);
 	if (dir->fd >= 0)
-		fs_stat_at_fd(dir->fd, &dest.st);
+		local_lstat_at(local, dir->fd, ".", &dest.st);
 	local_seen_enter(local, 0, local->top_is_new ? NULL : &dest.st);
 	if (dot < 0)
 		return;

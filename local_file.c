@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "fs/fake.h"
 #include "fs/file.h"
 #include "local_alternate.h"
 #include "local_backup.h"
@@ -98,7 +99,7 @@ static bool look_at_destination(struct file_job *job)
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
-	job->dest.exists = fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0;
+	job->dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &job->dest.st) == 0;
 	if (job->dest.exists && job->local->options->write_devices && entry_is_regular(job->entry))
 		take_for_file(job);
 	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
@@ -187,7 +188,8 @@ static bool same_target(void *job_void)
 {
 	struct file_job *job = job_void;
 	char target[PATH_MAX];
-	ssize_t length = fs_readlink_at(job->looked_at.dir_fd, job->name, target, sizeof target);
+	ssize_t length = (job->local->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name, target,
+										      sizeof target);
 
 	return length >= 0 && !strcmp(target, entry_target(job->task->entries, job->entry));
 }
@@ -435,7 +437,10 @@ static bool is_kept(enum action action)
 
 int job_compared_object(struct file_job *job, const char **name)
 {
-	*name = job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
+	/* What has been made anew in the place of another object has nothing yet, as stock's items say. */
+	bool is_made = job->decision.action == ACTION_MAKE && !job->decision.alternate && !job->local->dry_run;
+
+	*name = is_made || job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
 	return job->decision.alternate ? local_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
 }
 

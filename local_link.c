@@ -242,7 +242,7 @@ static void make_link(struct link_job *job)
 
 	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
 
-	dest.exists = job->dir_fd >= 0 && fs_lstat_at(job->dir_fd, job->name, &dest.st) == 0;
+	dest.exists = job->dir_fd >= 0 && local_lstat_at(local, job->dir_fd, job->name, &dest.st) == 0;
 	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 	if (dest.exists || !local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
 		flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,

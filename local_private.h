@@ -22,7 +22,7 @@
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
- *   local_attributes.c ACLs and extended attributes
+ *   local_attributes.c ACLs and extended attributes    local_fake.c     --fake-super
  */
 #ifndef LOCAL_PRIVATE_H
 #define LOCAL_PRIVATE_H
@@ -212,6 +212,7 @@ struct local {
 	struct filter_list *sender_rules, *receiver_rules;
 	struct xattr_policy sends_xattrs, keeps_xattrs;
 	pthread_mutex_t xattr_lock; /* of their rules */
+	bool is_fake;               /* the destination keeps what would need root in attributes */
 	struct flist *list;
 	struct fs_root top;          /* destination directory; fd -1: would be made (dry run) */
 	char *top_path;              /* absolute, of a module below it: for messages and rules */
@@ -344,6 +345,20 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 /* Give a new object the attributes of another one, as far as any are kept and can be set. */
 void local_copy_attributes(const struct local *local, const struct fs_held *from, const struct fs_held *to);
 
+/* --- local_fake.c (any thread) --- */
+
+/* What the receiving half may do. */
+enum super_level local_receiving_level(const struct options *options, bool is_local_run);
+/* Attributes of an object of the destination as they are, or as they are kept. */
+int local_lstat_at(const struct local *local, int dir_fd, const char *name, struct fs_stat *st);
+int local_lstat(const struct local *local, const struct fs_root *root, const char *path, struct fs_stat *st);
+/* Keep owner and mode of a file or directory. 1: something was changed, 0: it was so already, -1: failed, said so. */
+int job_fake_store(struct file_job *job, const struct dressed *dressed, const struct fs_held *held);
+void dir_fake_store(struct local *local, const struct local_dir *dir, const struct dressed *dressed,
+		    const struct fs_held *held);
+/* A file that stands for a symlink, device or special. */
+int job_fake_make(struct file_job *job, struct fs_temp *temp);
+
 /* --- local_write.c --- */
 
 /* An object that may be as its entry says: the job's name in this directory. */
@@ -423,7 +438,7 @@ struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct ta
 void local_dir_hold(struct local_dir *dir);
 /* The umask for new objects in the directory: the process's, or its default ACL's (any thread). */
 mode_t local_dir_umask(struct local *local, struct local_dir *dir);
-bool local_dir_has_default_acl(struct local_dir *dir); /* after local_dir_umask */
+bool local_dir_has_default_acl(struct local_dir *dir);
 void local_dir_release(struct local_dir *dir);
 void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
 void local_dir_finish_late(struct local *local);

@@ -202,7 +202,7 @@ static void prepare_redo(struct file_job *job)
 	struct decide_dest dest = { .exists = false };
 
 	job->is_redo = true;
-	dest.exists = fs_lstat_at(job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
+	dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
 	job->decision.item_flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
 	job->decision.item_flags |= decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }

@@ -81,6 +81,28 @@ static bool wants_attributes(const struct file_job *job)
 	return job->wanted.xattrs || job->wanted.access;
 }
 
+/* --fake-super: nothing of this needs root. */
+static bool dress_fake_descriptor(struct file_job *job, int fd)
+{
+	const struct dressed dressed = dressed_as(job, job->made_name ? job->made_name : job->name);
+	struct timespec times[2];
+	struct fs_held held;
+	mode_t mode = 0;
+	bool good;
+
+	if (fs_hold_open(&held, fd) < 0)
+		return false;
+	good = job_fake_store(job, &dressed, &held) >= 0;
+	dress_xattrs(&dressed, &job->wanted, &held);
+	times_of(job, times);
+	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+		good = false;
+	}
+	dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	return good;
+}
+
 /* Where the owner cannot be set, nothing else is. */
 static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode)
 {
@@ -93,6 +115,8 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 	struct fs_held held = { .fd = -1 };
 	bool good = true, has_acl, mode_is_off;
 
+	if (job->local->is_fake)
+		return dress_fake_descriptor(job, fd);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return false;
@@ -208,10 +232,29 @@ void job_touch_directory(struct file_job *job)
 	mode_t mode = 0;
 
 	touch_attributes(job, &mode);
+	atomic_store(&job->dir->acl_state, ACL_UNKNOWN);
+}
+
+/* What is there already, with --fake-super; true if anything was set. */
+static bool touch_fake(struct file_job *job, bool with_times)
+{
+	const struct dressed dressed = dressed_as(job, job->name);
+	struct fs_held held;
+	mode_t mode = 0;
+	bool changed;
+
+	if (fs_hold_at(&held, job->dir->fd, job->name) < 0)
+		return false;
+	changed = job_fake_store(job, &dressed, &held) > 0;
+	fs_release(&held);
+	touch_attributes(job, &mode);
+	return (with_times && set_times(job, job->name)) || changed;
 }
 
 bool job_touch(struct file_job *job)
 {
+	if (job->local->is_fake)
+		return touch_fake(job, times_need_setting(job));
 	mode_t old = job->dest.st.mode & PERMISSION_BITS, mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
 	bool has_acl;
@@ -489,6 +532,10 @@ static int open_in_place(struct file_job *job, bool *is_new)
 /* What has not come right keeps the time of now, so that it is looked at again. */
 static void dress_in_place(struct file_job *job, bool with_times)
 {
+	if (job->local->is_fake) {
+		touch_fake(job, with_times);
+		return;
+	}
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
 	bool has_acl;
@@ -590,11 +637,25 @@ static void make_failed(struct file_job *job, int error)
 	}
 }
 
+static bool make_fake(struct file_job *job)
+{
+	struct fs_temp temp;
+
+	if (job_fake_make(job, &temp) < 0) {
+		make_failed(job, errno);
+		return false;
+	}
+	dress_fake_descriptor(job, temp.fd);
+	return job_install(job, &temp);
+}
+
 bool job_make(struct file_job *job)
 {
 	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->dest) & 0700;
 	struct fs_temp temp;
 
+	if (job->local->is_fake)
+		return make_fake(job);
 	if (!job->dest.exists) {
 		if (make_new_object(job, made_mode) < 0) {
 			make_failed(job, errno);

@@ -321,6 +321,21 @@ static bool check_kept_attributes(struct option_parse *parse, const struct optio
 	return true;
 }
 
+/* What is kept in attributes is neither copied as it stands nor seen by those who look at attributes alone. */
+static bool check_fake_super(struct option_parse *parse, const struct options *options)
+{
+	bool of_attrs = options->only_send_attrs || options->attr_snapshot || options->attr_mode != ATTR_MODE_NONE;
+
+	if (options->super != SUPER_FAKE)
+		return true;
+	if (options->xattrs > 1)
+		return parse_fail(parse, EXIT_SYNTAX, "--fake-super conflicts with -XX");
+	if (of_attrs)
+		return parse_fail(parse, EXIT_SYNTAX, "--fake-super cannot be used with %s",
+				  options->only_send_attrs ? "--only-send-attrs" : "snapshots of attributes");
+	return true;
+}
+
 static bool check_client(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
@@ -370,6 +385,8 @@ bool options_finish(struct option_parse *parse, struct options *options)
 	if (options->munge_links && attrs_munging_is_unsafe())
 		return parse_fail_bare(parse, EXIT_UNSUPPORTED, MUNGE_UNSAFE);
 	options->list_only_given = options->list_only;
+	if (!check_fake_super(parse, options))
+		return false;
 	if (!options->server && options->operands.count == 1 && !options->read_batch && !attr_options_list_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);

@@ -159,7 +159,7 @@ static const struct option_spec options[] = {
 	TEXT("chmod", 0, set_chmod, 0, WORKS, NOT_BUILT, "CHMOD", "change permissions on the way"),
 	NUMBER("super", 0, super, SUPER_YES, WORKS, RECEIVES, "let the receiving side try what needs root"),
 	NUMBER("no-super", 0, super, SUPER_NO, WORKS, RECEIVES, NULL),
-	PLAIN("fake-super", 0, note_only, ALONE, LATER, NOT_BUILT, NULL),
+	NUMBER("fake-super", 0, super, SUPER_FAKE, WORKS, ACTS, "keep in attributes what only root can do, and read it there"),
 	WORD("copy-as", copy_as, WORKS, ACTS, "USER:GROUP", "touch files as this user"),
 	COUNT("one-file-system", 'x', one_file_system, WORKS, ACTS, "stay on the file system of each source argument"),
 	NUMBER("no-one-file-system", 0, one_file_system, 0, WORKS, ACTS, NULL),

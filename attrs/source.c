@@ -14,6 +14,7 @@
 #include "attrs/source_private.h"
 #include "fs/access.h"
 #include "fs/dir.h"
+#include "fs/fake.h"
 #include "fs/file.h"
 #include "lib/log.h"
 #include "wire/session.h"
@@ -61,7 +62,9 @@ int attr_source_stat(struct attr_source *source, const char *path, bool follow, 
 {
 	if (source->kind == ATTRS_SNAPSHOT)
 		return snapshot_source_stat(source, path, follow, st);
-	return follow ? fs_stat_follow(&source->attr_root, path, st) : fs_lstat(&source->attr_root, path, st);
+	if (follow)
+		return fs_stat_follow(&source->attr_root, path, st);
+	return source->fake_super ? fs_fake_lstat(&source->attr_root, path, st) : fs_lstat(&source->attr_root, path, st);
 }
 
 /* The current name of a scan, not followed. */
@@ -69,6 +72,9 @@ static int scan_lstat(const struct scan *scan, const char *name, struct fs_stat 
 {
 	if (scan->source->kind == ATTRS_SNAPSHOT)
 		return snapshot_scan_lstat(scan, st);
+	if (scan->source->fake_super)
+		return scan->dir_fd >= 0 ? fs_fake_lstat_at(scan->dir_fd, name, st)
+					 : fs_fake_lstat(&scan->source->attr_root, strbuf_text(&scan->path), st);
 	return scan->dir_fd >= 0 ? fs_lstat_at(scan->dir_fd, name, st)
 				 : fs_lstat(&scan->source->attr_root, strbuf_text(&scan->path), st);
 }
@@ -77,6 +83,9 @@ static ssize_t read_target(struct scan *scan, const char *name, char *target, si
 {
 	if (scan->source->kind == ATTRS_SNAPSHOT)
 		return snapshot_scan_readlink(scan, target, size);
+	if (scan->source->fake_super)
+		return scan->dir_fd >= 0 ? fs_fake_readlink_at(scan->dir_fd, name, target, size)
+					 : fs_fake_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
 	return scan->dir_fd >= 0 ? fs_readlink_at(scan->dir_fd, name, target, size)
 				 : fs_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
 }

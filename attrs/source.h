@@ -44,6 +44,7 @@ struct attr_source {
 	/* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
 	bool only_attrs;
 	bool copies_devices;         /* a device may be opened as a file of its contents */
+	bool fake_super;             /* LIVE: attributes are those that --fake-super has kept (fs/fake.h) */
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
 	uint64_t stale;              /* ATTR_TREE and SNAPSHOT: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */

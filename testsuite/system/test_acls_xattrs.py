@@ -58,8 +58,8 @@ def site(workspace):
 
 
 def lines(stream):
-    """Attributes are set by either of stock's processes, in no order; temp names are random."""
-    text = TEMP_NAME.sub(rb".\1.XXXXXX", harness.normalise(stream))
+    """Attributes are set by either of stock's processes, in no order; what stock calls by a temp name may not have one here."""
+    text = TEMP_NAME.sub(rb"\1", harness.normalise(stream))
     return sorted(line for line in text.split(b"\n") if not line.startswith(b"total: matches"))
 
 
@@ -100,7 +100,7 @@ def assert_same(results):
 def cases():
     for number, job in enumerate(JOBS):
         for start in ("new", "old"):
-            for way in ("local", WAYS[1 + number % 3], WAYS[4 + number % 2]):
+            for way in ("local", WAYS[1 + (2 * number + (start == "old")) % 5]):
                 marks = [pytest.mark.core] if job in CORE and start == "old" else []
                 yield pytest.param(job, start, way, marks=marks, id=f"{job}-{start}-{way}")
 

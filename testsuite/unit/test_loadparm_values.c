@@ -218,10 +218,20 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 	assert_int_equal(fixture->problems.list.count, 0);
 }
 
+/* What a snapshot or an attr tree says of a file and what an attribute of it says could not both be true. */
+static void test_fake_super_has_attributes_of_its_own(void **state)
+{
+	assert_non_null(load(*state, "[a]\nfake super = yes\nattr snapshot = /s\n"));
+	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 0), "fake super"));
+	assert_true(module_of(*state, "a")->disabled);
+	assert_non_null(load(*state, "[a]\npath = /x\nfake super = yes\n"));
+	assert_true(module_of(*state, "a")->fake_super && !module_of(*state, "a")->disabled);
+}
+
 static void test_parameters_of_other_builds_are_named(void **state)
 {
 	static const char *const names[] = {
-		"fake super", "insecure links", "proxy protocol", "proxy protocol hosts",
+		"insecure links", "proxy protocol", "proxy protocol hosts",
 		"daemon chroot", "daemon uid", "daemon gid",
 	};
 
@@ -421,6 +431,7 @@ int main(void)
 		CASE(test_snapshot_parameters),
 		CASE(test_a_module_has_a_snapshot_or_a_prefix),
 		CASE(test_a_writable_module_with_a_snapshot_is_noted_once),
+		CASE(test_fake_super_has_attributes_of_its_own),
 		CASE(test_parameters_of_other_builds_are_named),
 		CASE(test_a_module_cannot_be_renamed),
 		CASE(test_unknown_and_misplaced_lines_are_noted),
