@@ -342,7 +342,9 @@ static void accept_one(struct listener *listener, int socket_fd)
 		return;
 	}
 	children_reap(listener->children);
-	slot = children_admit(listener->children, (struct sockaddr *)&peer);
+	/* One proxy speaks for many clients. */
+	slot = children_admit(listener->children, listener->config->globals.proxy_protocol ? NULL
+											   : (struct sockaddr *)&peer);
 	if (slot >= 0)
 		snapshots_refresh(listener->snapshots);
 	if (slot < 0) {

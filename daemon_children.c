@@ -43,11 +43,11 @@ struct children *children_new(void)
 
 static struct origin origin_of(const struct sockaddr *peer)
 {
-	struct origin origin = { .family = peer->sa_family };
+	struct origin origin = { .family = peer ? peer->sa_family : AF_UNSPEC };
 
-	if (peer->sa_family == AF_INET)
+	if (origin.family == AF_INET)
 		memcpy(origin.network, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-	else if (peer->sa_family == AF_INET6)
+	else if (origin.family == AF_INET6)
 		memcpy(origin.network, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, 8);
 	return origin;
 }
@@ -67,7 +67,7 @@ int children_admit(struct children *children, const struct sockaddr *peer)
 
 		if (!child->pid)
 			free_slot = i;
-		else if (!atomic_load(&children->past_handshake[i]) && same_origin(&child->origin, &origin))
+		else if (!atomic_load(&children->past_handshake[i]) && peer && same_origin(&child->origin, &origin))
 			handshakes++;
 	}
 	if (free_slot < 0 || handshakes >= HANDSHAKES_MAX)

@@ -16,7 +16,7 @@
 struct children;
 
 struct children *children_new(void);
-/* A free slot for a connection from this address; -1: there are too many of them. */
+/* A free slot for a connection from this address (NULL: one that is not counted by address); -1: there are too many. */
 int children_admit(struct children *children, const struct sockaddr *peer);
 void children_started(struct children *children, int slot, pid_t pid);
 /* Forget every process that has ended. */

@@ -138,6 +138,51 @@ void identity_resolve(struct daemon_session *session)
 	free(gid);
 }
 
+/* What the starting process belonged to is given up with either of the two. */
+static bool assume_daemon_group(const char *name, bool user_changes)
+{
+	gid_t gid = getegid();
+
+	if (!*name && !user_changes)
+		return true;
+	if (*name && !find_gid(name, &gid)) {
+		log_error("Invalid daemon gid: %s", name);
+		return false;
+	}
+	if (setgroups(1, &gid) == 0 && setresgid(gid, gid, gid) == 0)
+		return true;
+	log_errno(L_ERROR, errno, "Unable to set group to daemon gid: %u", (unsigned)gid);
+	return false;
+}
+
+static bool assume_daemon_user(const char *name)
+{
+	uid_t uid;
+
+	if (!*name)
+		return true;
+	if (!find_uid(name, &uid)) {
+		log_error("Invalid daemon uid: %s", name);
+		return false;
+	}
+	if (setresuid(uid, uid, uid) == 0 && (uid == 0 || setuid(0) < 0))
+		return true;
+	log_errno(L_ERROR, errno, "Unable to set user to daemon uid: %u", (unsigned)uid);
+	return false;
+}
+
+bool identity_assume_daemon(const struct config_globals *globals)
+{
+	char *root = config_text(globals->daemon_chroot), *uid = config_text(globals->daemon_uid);
+	char *gid = config_text(globals->daemon_gid);
+	bool ok = (!*root || roots_enter_daemon(root)) && assume_daemon_group(gid, *uid) && assume_daemon_user(uid);
+
+	free(root);
+	free(uid);
+	free(gid);
+	return ok;
+}
+
 static noreturn void refuse_change(struct daemon_session *session, const char *what, unsigned id)
 {
 	log_errno(L_ERROR, errno, "%s %u failed", what, id);

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "daemon_proxy.h"
 #include "daemon_session.h"
 #include "lib/log.h"
+#include "loadparm_hosts.h"
 
 static void set_name(struct peer *peer, const char *name)
 {
@@ -81,6 +83,35 @@ void peer_from_shell(struct peer *peer)
 		return;
 	}
 	peer_from_socket(peer, 0);
+}
+
+/* Only certain peers may say whom they speak for (S-094). */
+static bool may_be_proxy(const struct daemon_session *session)
+{
+	char *hosts = config_text(session->config->globals.proxy_protocol_hosts);
+	const struct host_peer host = { .address = session->peer.address, .name = session->peer.real_name };
+	bool allowed = *hosts && hosts_allowed(hosts, "", &host);
+
+	free(hosts);
+	if (!allowed)
+		log_msg(L_LOG, "proxy protocol rejected from untrusted peer %s (%s)", host.name, host.address);
+	return allowed;
+}
+
+bool peer_from_proxy(struct daemon_session *session)
+{
+	enum proxy_result result = PROXY_MORE;
+	uint8_t header[PROXY_HEADER_MAX];
+	size_t length = 0;
+
+	if (!may_be_proxy(session))
+		return false;
+	while (result == PROXY_MORE && length < sizeof header && wire_next_byte(session->wire, &header[length]))
+		result = proxy_parse(header, ++length, session->peer.address);
+	/* The proxy's own rights are not those of a client that it does not name (S-095). */
+	if (result == PROXY_UNKNOWN)
+		set_unknown(&session->peer);
+	return result == PROXY_ADDRESS || result == PROXY_UNKNOWN;
 }
 
 /* A name that goes into logs, access lists and the environment of commands: letters a host name may have. */

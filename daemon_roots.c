@@ -148,7 +148,9 @@ void roots_open(struct daemon_session *session)
 	open_content_root(session);
 	snapshot_choose(session);
 	/* Where the module is what the process will be rooted in, links lead nowhere else, not even absolute ones. */
-	source->attr_root.trusting = place->chroot && !*place->inner && source->kind != ATTRS_ATTR_TREE;
+	source->attr_root.trusting = ((place->chroot && !*place->inner) || session->module->insecure_links) &&
+				     source->kind != ATTRS_ATTR_TREE;
+	source->content_root.trusting |= session->module->insecure_links;
 }
 
 /* What the C library reads lazily would be looked for inside the module. */
@@ -162,6 +164,20 @@ static void load_before_chroot(void)
 	__nss_configure_lookup("passwd", "files");
 	__nss_configure_lookup("group", "files");
 #endif
+}
+
+bool roots_enter_daemon(const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);
+
+	if (fd >= 0)
+		load_before_chroot();
+	if (fd < 0 || fs_enter_chroot(fd) < 0) {
+		log_errno(L_ERROR, errno, "daemon chroot(\"%s\") failed", path);
+		return false;
+	}
+	close(fd);
+	return true;
 }
 
 static void check_munge_directory(struct daemon_session *session)

@@ -146,6 +146,7 @@ static void apply_module_settings(struct daemon_session *session)
 		options->bwlimit = limit;
 	if (options->iconv)
 		options->iconv = module->charset;
+	options->insecure_links = module->insecure_links;
 	clamp_verbosity(options, module->max_verbosity);
 	/* A client may not choose how a module keeps its attributes (protocol/05 5.4.1). */
 	if (module->fake_super) {

@@ -159,11 +159,27 @@ static void identify_peer(struct daemon_session *session, int fd)
 		peer_from_shell(peer);
 	else
 		peer_from_socket(peer, fd);
+	if (session->config->globals.proxy_protocol && !session->over_shell && !peer_from_proxy(session))
+		end_quietly(EXIT_STARTCLIENT);
 	if (session->config->any_reverse_lookup)
 		peer_look_up_name(peer);
 	snprintf(peer->name, sizeof peer->name, "%s",
 		 session->config->defaults.reverse_lookup || !strcmp(peer->real_name, "UNKNOWN") ? peer->real_name
 												    : "UNDETERMINED");
+}
+
+/* The log is open by then, so that it can lie outside. */
+static void become_daemon(struct daemon_session *session)
+{
+	log_file_open(session->log);
+	if (!identity_assume_daemon(&session->config->globals))
+		end_quietly(EXIT_STARTCLIENT);
+}
+
+static void log_connection(const struct daemon_session *session)
+{
+	const struct peer *peer = &session->peer;
+
 	log_msg(L_LOG, "connect from %s (%s)", peer->name, peer->address);
 }
 
@@ -479,9 +495,11 @@ void daemon_session_run(const struct session_start *start)
 	prepare_signals(session);
 
 	load_configuration(session);
-	identify_peer(session, start->in_fd);
 	if (!session->over_shell)
 		arm_deadline(session, session->config->defaults.timeout);
+	identify_peer(session, start->in_fd);
+	become_daemon(session);
+	log_connection(session);
 	exchange_greetings(session, line);
 	choose_module(session, line);
 	disarm_deadline(session);

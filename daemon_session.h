@@ -105,6 +105,8 @@ char *session_request(const struct daemon_session *session);
 /* --- daemon_peer.c --- */
 void peer_from_socket(struct peer *peer, int fd);
 void peer_from_shell(struct peer *peer);     /* the remote shell's environment, else descriptor 0 */
+/* The proxy in front is allowed to speak and says who is there. false: the connection is to be closed. */
+bool peer_from_proxy(struct daemon_session *session);
 void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is wrong */
 
 /* --- daemon_auth.c --- */
@@ -112,6 +114,8 @@ void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is 
 void session_authenticate(struct daemon_session *session);
 
 /* --- daemon_identity.c --- */
+/* The daemon's own root, group and user. false: it has been logged why that is impossible. */
+bool identity_assume_daemon(const struct config_globals *globals);
 void identity_resolve(struct daemon_session *session);
 void identity_assume(struct daemon_session *session);
 
@@ -119,6 +123,7 @@ void identity_assume(struct daemon_session *session);
 void place_resolve(struct daemon_session *session);  /* path and chroot decision */
 void place_split(struct module_place *place, const char *path, bool chroot); /* the lexical part of it */
 void roots_open(struct daemon_session *session);     /* attribute and content side, before any privilege goes */
+bool roots_enter_daemon(const char *path);            /* of the whole daemon, before anything of a module */
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
 bool place_munges_symlinks(const struct daemon_session *session);
 

@@ -89,10 +89,7 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 		problem(loader, CONFIG_NOTE, "unknown parameter \"%s\" is ignored", name);
 		return;
 	}
-	if (parameter->type == P_UNSUPPORTED) {
-		strbuf_addf(&why, "\"%s\" is not supported by this build", parameter->name);
-		spoil(loader, false, strbuf_text(&why));
-	} else if (parameter->type == P_REFUSED) {
+	if (parameter->type == P_REFUSED) {
 		spoil(loader, false, "a module's name is that of its header and cannot be renamed");
 	} else if (parameter->global && loader->section != NO_MODULE) {
 		problem(loader, CONFIG_NOTE, "global parameter \"%s\" inside a module is ignored", parameter->name);
@@ -336,7 +333,16 @@ static bool load_file(struct loader *loader, const char *path)
 	return ok;
 }
 
-/* What the parameters of one module make of each other, once all of them are known. */
+/* What the parameters make of each other, once all of them are known. */
+static void check_globals(struct loader *loader)
+{
+	const struct config_globals *globals = &loader->config->globals;
+
+	loader->line = 0;
+	if (loader->mode == CONFIG_CHECK && globals->proxy_protocol && !*globals->proxy_protocol_hosts)
+		problem(loader, CONFIG_NOTE, "without \"proxy protocol hosts\" every connection is rejected");
+}
+
 static void check_modules(struct loader *loader)
 {
 	loader->line = 0;
@@ -375,6 +381,7 @@ struct config *config_load(const char *path, char *const *dparams, size_t dparam
 	ok = load_file(&loader, path);
 	if (mode == CONFIG_LISTENER)
 		apply_dparams(&loader);
+	check_globals(&loader);
 	check_modules(&loader);
 	config->any_reverse_lookup = config->defaults.reverse_lookup;
 	for (size_t i = 0; i < config->modules.count; i++)

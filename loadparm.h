@@ -31,6 +31,7 @@ struct module {
 	int attr_snapshot_max_age;  /* seconds, 0: none */
 	enum snapshot_fallback attr_snapshot_fallback;
 	enum tristate use_chroot, munge_symlinks, numeric_ids;
+	bool insecure_links;        /* links that anybody has made are followed wherever they lead */
 	bool list, read_only, write_only, ignore_errors, ignore_nonreadable, transfer_logging, reverse_lookup, forward_lookup;
 	bool fake_super;
 	enum tristate open_noatime;
@@ -50,6 +51,9 @@ struct module {
 /* The parameters that belong to the daemon as a whole. */
 struct config_globals {
 	char *address, *motd_file, *pid_file, *socket_options;
+	char *daemon_chroot, *daemon_uid, *daemon_gid;
+	bool proxy_protocol;
+	char *proxy_protocol_hosts;
 	int port, listen_backlog;   /* port 0: not set */
 };
 
@@ -90,8 +94,8 @@ void config_problems_free(struct config_problems *problems);
 enum config_mode { CONFIG_CHECK, CONFIG_LISTENER, CONFIG_SESSION };
 
 /*
- * Read `path`; all problems are collected: syntax, unknown parameters, parameters that rsyncd.conf(5) has and this build has
- * not ("PARAMETER is not supported by this build"), malformed values (S-114). Only CONFIG_CHECK looks at the directories of
+ * Read `path`; all problems are collected: syntax, unknown parameters, malformed values (S-114). Only CONFIG_CHECK looks at
+ * the directories of
  * real file prefixes: a session must not wait for another module's disks. Returns NULL if a problem is CONFIG_FATAL.
  * dparams: "NAME=VALUE" overrides for the global section.
  */

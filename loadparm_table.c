@@ -17,14 +17,18 @@
 
 #define G(field) .global = true, .offset = offsetof(struct config_globals, field)
 #define M(field) .offset = offsetof(struct module, field)
-#define UNSUPPORTED(text) { text, P_UNSUPPORTED, false, false, 0, 0, 0 }
 
 static const struct parameter parameters[] = {
 	{ "address", P_STRING, .listener = true, G(address) },
+	{ "daemon chroot", P_STRING, G(daemon_chroot) },
+	{ "daemon gid", P_STRING, G(daemon_gid) },
+	{ "daemon uid", P_STRING, G(daemon_uid) },
 	{ "listen backlog", P_INTEGER, .listener = true, G(listen_backlog), .low = 1, .high = 65535 },
 	{ "motd file", P_STRING, G(motd_file) },
 	{ "pid file", P_STRING, .listener = true, G(pid_file) },
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
+	{ "proxy protocol", P_BOOL, G(proxy_protocol) },
+	{ "proxy protocol hosts", P_STRING, G(proxy_protocol_hosts) },
 	{ "socket options", P_STRING, .listener = true, G(socket_options) },
 
 	{ "attr snapshot", P_PATH, M(attr_snapshot) },
@@ -49,6 +53,7 @@ static const struct parameter parameters[] = {
 	{ "incoming chmod", P_STRING, M(incoming_chmod) },
 	{ "include", P_STRING, M(include) },
 	{ "include from", P_STRING, M(include_from) },
+	{ "insecure links", P_BOOL, M(insecure_links) },
 	{ "list", P_BOOL, M(list) },
 	{ "lock file", P_STRING, M(lock_file) },
 	{ "log file", P_STRING, M(log_file) },
@@ -78,13 +83,6 @@ static const struct parameter parameters[] = {
 	{ "uid", P_STRING, M(uid) },
 	{ "use chroot", P_TRISTATE, M(use_chroot) },
 	{ "write only", P_BOOL, M(write_only) },
-
-	UNSUPPORTED("daemon chroot"),
-	UNSUPPORTED("daemon gid"),
-	UNSUPPORTED("daemon uid"),
-	UNSUPPORTED("insecure links"),
-	UNSUPPORTED("proxy protocol"),
-	UNSUPPORTED("proxy protocol hosts"),
 };
 
 #define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
@@ -233,8 +231,11 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 	bool hosts = parameter->offset == offsetof(struct module, hosts_allow) ||
 		     parameter->offset == offsetof(struct module, hosts_deny);
 
-	if (parameter->global || strchr(text, '%'))
+	if (strchr(text, '%'))
 		return true;
+	if (parameter->global)
+		return parameter->offset != offsetof(struct config_globals, proxy_protocol_hosts) ||
+		       hosts_list_check(text, why);
 	if (hosts)
 		return hosts_list_check(text, why);
 	if ((parameter->offset == offsetof(struct module, real_file_prefix) ||

@@ -10,7 +10,6 @@ struct parameter {
 	enum {
 		P_STRING, P_PATH, P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
 		P_REFUSED,     /* in no manual; renames a module behind the back of its own header */
-		P_UNSUPPORTED, /* rsyncd.conf(5) has it, this build has not */
 	} type;
 	bool global;   /* belongs to the daemon as a whole, not to a module */
 	bool listener; /* counts only before the first section */

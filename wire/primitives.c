@@ -216,8 +216,7 @@ size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *
 
 /* --- lines --- */
 
-/* One byte without the end-of-file error. */
-static bool next_byte(struct wire *wire, uint8_t *byte)
+bool wire_next_byte(struct wire *wire, uint8_t *byte)
 {
 	while (!wire_take_frames(wire)) {
 		if (wire->in_closed)
@@ -235,7 +234,7 @@ bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int st
 	uint8_t byte;
 
 	*too_bad = false;
-	while (next_byte(wire, &byte)) {
+	while (wire_next_byte(wire, &byte)) {
 		if (byte == stop1 || byte == stop2) {
 			buf[length] = '\0';
 			return true;

@@ -174,6 +174,8 @@ int32_t wire_read_ndx(struct wire *wire);
  * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). When LF
  * stops and CR does not, CRs are dropped (protocol/01 section 3). -1: no second stop byte. */
 bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad);
+/* One byte; false at end of file, which is no error here. */
+bool wire_next_byte(struct wire *wire, uint8_t *byte);
 /* Is there anything to read without waiting (buffered or readable)? */
 bool wire_input_ready(struct wire *wire);
 /* Read and throw away until end of file, ERROR_EXIT, or `seconds` (protocol/01 10.8). */

@@ -44,6 +44,7 @@ RULES = {
     "tolerant": ("joe", "secrets file = %(loose)s\nstrict modes = no"),
     "md5floor": ("joe", "auth digest = MD5"),
     "sha256floor": ("joe", "auth digest = sha256"),
+    "mayput": ("joe:rw *", ""),
     "open": ("", ""),
 }
 USERS = [("joe", "joepw"), ("joe", "wrong"), ("ann", "ann:pw "), ("ann", "ann:pw"), ("ann", "second"), ("nobody-at-all", "x"),
@@ -158,6 +159,26 @@ def test_a_user_who_may_only_read_removes_nothing(daemons, place):
         result = harness.run(harness.STOCK, "-a", "--remove-source-files", daemon.url("first/f", "joe@"), place,
                              environment={"RSYNC_PASSWORD": "joepw"})
         assert b"--remove-source-files cannot be used with a read-only module" in result.stderr, result.text
+
+
+@pytest.mark.parametrize("module, user, password, code", [("plain", "joe", "joepw", 1), ("first", "joe", "joepw", 1),
+                                                          ("mayput", "joe", "joepw", 0), ("mayput", "ann", "ann:pw ", 1)])
+def test_a_users_rule_says_whether_he_may_put_files(daemons, place, module, user, password, code):
+    """S-106: in a module that can be written, and in one that cannot."""
+    trees.write(f"{place}/put", b"new")
+    outcomes = []
+    for daemon in daemons:
+        before = len(daemon.log())
+        result = harness.run(harness.STOCK, "-a", f"{place}/put", daemon.url(f"{module}/", f"{user}@"),
+                             environment={"RSYNC_PASSWORD": password})
+        lines = [line for line in daemon.log()[before:].splitlines() if user in line]
+        outcomes.append(([re.sub(r"^.*?\] ", "", line) for line in lines], b"module is read only" in result.stderr))
+        assert (result.code == 0) == (code == 0), result.text
+        target = os.path.join(os.path.dirname(daemon.directory), "auth", "tree", "put")
+        assert os.path.exists(target) == (code == 0)
+        if os.path.exists(target):
+            os.unlink(target)
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("answer", ("joe", "", " ", " x", "joe ", "joe " + "x" * 200))

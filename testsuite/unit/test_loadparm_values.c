@@ -228,23 +228,6 @@ static void test_fake_super_has_attributes_of_its_own(void **state)
 	assert_true(module_of(*state, "a")->fake_super && !module_of(*state, "a")->disabled);
 }
 
-static void test_parameters_of_other_builds_are_named(void **state)
-{
-	static const char *const names[] = {
-		"insecure links", "proxy protocol", "proxy protocol hosts",
-		"daemon chroot", "daemon uid", "daemon gid",
-	};
-
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		char *text = xasprintf("[m]\n%s = x\n", names[i]);
-
-		assert_non_null(load(*state, text));
-		assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 2), names[i]));
-		assert_true(module_of(*state, "m")->disabled);
-		free(text);
-	}
-}
-
 static void test_a_module_cannot_be_renamed(void **state)
 {
 	assert_non_null(load(*state, "[m]\nname = x\n"));
@@ -432,7 +415,6 @@ int main(void)
 		CASE(test_a_module_has_a_snapshot_or_a_prefix),
 		CASE(test_a_writable_module_with_a_snapshot_is_noted_once),
 		CASE(test_fake_super_has_attributes_of_its_own),
-		CASE(test_parameters_of_other_builds_are_named),
 		CASE(test_a_module_cannot_be_renamed),
 		CASE(test_unknown_and_misplaced_lines_are_noted),
 		CASE(test_a_broken_file_serves_nothing),
