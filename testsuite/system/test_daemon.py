@@ -640,7 +640,7 @@ path = {tree}
             assert result.code == 0, result.text
             assert contents(f"{place}/{module}") == contents(tree)
         push = harness.run(harness.STOCK, "-a", f"{tree}/f", daemon.url("foo/"))
-        assert push.code != 0 and b"ERROR: module is read only" in push.stderr, push.text
+        assert push.code != 0 and b"attr tree or snapshot and is read only" in push.stderr, push.text
 
 
 def test_what_the_attr_tree_missed_is_counted(place):
