@@ -11,12 +11,15 @@ import contextlib
 import os
 import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 
 import harness
 import test_matrix
 import test_push
+import trees
 
 # Options that a receiving side of ours does not have yet.
 NOT_BUILT = re.compile(rb"on remote machine: \S+ is not supported by this build")
@@ -114,3 +117,91 @@ def test_server_is_as_stock(request, pushes, case, transport, protocol, theirs, 
         pytest.skip("not built yet")
     if difference:
         pytest.fail(difference, pytrace=False)
+
+
+# --- what needs a tree or a moment of its own ---
+
+@pytest.fixture
+def shell(place):
+    return ["-e", harness.make_remote_shell(place), f"--rsync-path={harness.HUAI}"]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("options", ["-ai", "-av --delete --stats", "-aH --delete-delay", "-a --delay-updates --no-i-r -i"])
+def test_long_lists(place, shell, options):
+    """More directories than a client lists ahead; with -H their files have names in others."""
+    source = os.path.join(place, "src")
+    for number in range(240):
+        directory = os.path.join(source, f"d{number % 8}", f"sub{number}")
+        os.makedirs(directory)
+        for name in range(6):
+            trees.write(os.path.join(directory, f"file{name}"), b"%d" % name)
+        if "H" in options and number > 8:
+            os.link(os.path.join(directory, "file0"), os.path.join(source, f"d{-number % 8}", f"link{number}"))
+        os.chmod(directory, 0o700 + number % 8)
+    trees.set_directory_times(source)
+    results = []
+    for server in (harness.STOCK, harness.HUAI):
+        shutil.rmtree(os.path.join(place, "dest"), ignore_errors=True)
+        os.makedirs(os.path.join(place, "dest/src/d1/sub9/extra"))
+        results.append(harness.run(harness.STOCK, *shell[:2], f"--rsync-path={server}", *options.split(), "src",
+                                   f"host:{place}/dest", cwd=place))
+    assert "--delete" not in options or not trees.differences(trees.describe(source), trees.describe(os.path.join(place, "dest/src")))
+    stock, ours = results
+    assert (ours.code, ours.stderr) == (stock.code, stock.stderr) == (0, b"")
+    assert test_matrix.output_lines(ours.stdout, False, False) == test_matrix.output_lines(stock.stdout, False, False)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("number, protocol", [(signal.SIGKILL, 29), (signal.SIGKILL, 32), (signal.SIGINT, 32), (signal.SIGTERM, 29)])
+def test_client_that_is_gone(place, shell, number, protocol):
+    source = test_push.make_slow_source(place)
+    process = subprocess.Popen([harness.STOCK, *shell, f"--protocol={protocol}", "-a", "--bwlimit=500", source + "/", f"host:{place}/dest"],
+                               cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True, env=harness.ENVIRONMENT)
+    dest = os.path.join(place, "dest")
+    test_push.wait_until(lambda: os.path.isdir(dest) and os.path.exists(os.path.join(dest, "a")))
+    process.send_signal(number)
+    process.communicate(timeout=harness.CLIENT_SECONDS)
+    test_push.wait_until(lambda: os.listdir(dest) == ["a"])
+    harness.end_group(process.pid)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("protocol", [29, 32])
+def test_server_that_is_ended(place, shell, protocol):
+    source = test_push.make_slow_source(place)
+    shell = [*shell[:2], f"--rsync-path=echo $$ > {place}/pid; exec {harness.HUAI}"]
+    process = subprocess.Popen([harness.STOCK, *shell, f"--protocol={protocol}", "-a", "--bwlimit=500", source + "/", f"host:{place}/dest"],
+                               cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True, env=harness.ENVIRONMENT)
+    test_push.wait_until(lambda: os.path.exists(os.path.join(place, "dest/a")))
+    with open(os.path.join(place, "pid")) as file:
+        os.kill(int(file.read()), signal.SIGTERM)
+    stderr = process.communicate(timeout=harness.CLIENT_SECONDS)[1]
+    assert process.returncode in ((20,) if protocol > 30 else (10, 12, 20)), stderr
+    assert os.listdir(os.path.join(place, "dest")) == ["a"]
+    harness.end_group(process.pid)
+
+
+@pytest.mark.parametrize("protocol", test_push.PROTOCOLS)
+def test_server_that_cannot_write(place, shell, protocol):
+    """The server's own words and code arrive, and what had been written stays."""
+    source = test_push.make_slow_source(place)
+    os.unlink(os.path.join(source, "last"))
+    shell = [*shell[:2], f"--rsync-path=ulimit -f 100; {harness.HUAI}"]
+    result = harness.run(harness.STOCK, *shell, f"--protocol={protocol}", "-a", source + "/", f"host:{place}/dest")
+    assert result.code in (11, 12), result.text
+    assert b'write failed on "' in result.stderr and b"(code 11) at local" in result.stderr, result.text
+    assert os.listdir(os.path.join(place, "dest")) == ["a"]
+
+
+def test_silent_client_times_out(place):
+    """One that lets the server wait for the list."""
+    process = subprocess.Popen([harness.HUAI, "--server", "-re.LsfxCIvu", "--timeout=1", ".", place], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=harness.ENVIRONMENT)
+    process.stdin.write(b"\x20\0\0\0")
+    process.stdin.flush()
+    assert process.wait(10) == 30
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
