@@ -352,7 +352,8 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 	int fd;
 
 	if (!list->module_source && place != FILTER_AT_BASE)
-		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(list->options), 0);
+		return options_confine(list->options, fs_operator_open(path, O_RDONLY | O_NONBLOCK
+								       | options_link_flag(list->options), 0));
 	if (place == FILTER_AT_OPERATOR) {
 		errno = EACCES;
 		return -1;

@@ -204,11 +204,13 @@ static bool classify_directory(struct flist *list, struct entry *entry, const ch
 	return false;
 }
 
-/* A symlink that the local operator has named as a directory on the way is followed wherever it leads. */
+/* A symlink that the local operator has named as a directory on the way is followed wherever it leads, unless confined. */
 static void trust_named_link(struct flist *list, uint16_t base, const struct attr_source *source, const char *path)
 {
 	struct fs_stat st;
 
+	if (list->options->files_from && list->options->confine_root)
+		return;
 	if (!list->module_source && fs_lstat(&source->attr_root, path, &st) == 0 && S_ISLNK(st.mode))
 		flist_trust_base(list, base);
 }

@@ -36,7 +36,7 @@ static int open_root(const struct local *local, const char *given, const char *s
 	const int flags = O_PATH | O_DIRECTORY;
 
 	if (local->top.fd < 0 && !local_module(local))
-		return fs_operator_open(shown, flags | options_link_flag(local->options), 0);
+		return options_confine(local->options, fs_operator_open(shown, flags | options_link_flag(local->options), 0));
 	return local_open_named(local, given, flags);
 }
 

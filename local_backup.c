@@ -88,6 +88,10 @@ static void find_directory(struct local *local, struct backups *backups)
 		backups->fd = next;
 	}
 	backups->missing = path;
+	if (backups->fd >= 0 && (backups->fd = options_confine(local->options, backups->fd)) < 0) {
+		log_errno(L_ERROR, errno, "cannot open the backup-dir %s", backups->directory);
+		exit_with(EXIT_FILEIO);
+	}
 }
 
 /* As an absolute path there. */

@@ -45,7 +45,8 @@ int local_open_named(const struct local *local, const char *path, int flags)
 	const struct local_module *module = local_module(local);
 
 	if (!module)
-		return fs_operator_open_at(local->top.fd, path, flags | options_link_flag(local->options));
+		return options_confine(local->options, fs_operator_open_at(local->top.fd, path,
+									   flags | options_link_flag(local->options)));
 	char *inside = local_named_in_module(local, path);
 	int fd = fs_open_follow(module->root, inside, flags, 0), error = errno;
 

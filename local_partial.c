@@ -76,7 +76,8 @@ static int open_shared_dir(const struct local *local, const char *path, bool mak
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
-	parent = local_module(local) ? parent_in_module(local, path, leaf) : fs_operator_parent(path, leaf);
+	parent = local_module(local) ? parent_in_module(local, path, leaf)
+				     : options_confine(local->options, fs_operator_parent(path, leaf));
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)

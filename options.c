@@ -2,6 +2,7 @@
 /* Reading a command line with popt: which table applies, word after word, and what the words amount to. */
 #include "options.h"
 
+#include <errno.h>
 #include <popt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -426,6 +427,15 @@ char *options_receiving_lack(const struct options *options)
 int options_link_flag(const struct options *options)
 {
 	return options->insecure_links ? FS_ANY_LINKS : 0;
+}
+
+int options_confine(const struct options *options, int fd)
+{
+	if (fd < 0 || !options->confine_root || fs_leads_inside(fd, options->confine_root))
+		return fd;
+	close(fd);
+	errno = ELOOP;
+	return -1;
 }
 
 bool options_act_as_root(const struct options *options)

@@ -63,6 +63,7 @@ struct options {
 	bool dirs, relative, implied_dirs;
 	bool dirs_given;          /* by -d, not by what implies it */
 	bool links, copy_links, copy_dirlinks, keep_dirlinks, copy_unsafe_links, safe_links, munge_links;
+	const char *confine_root; /* where paths of options, and of a --files-from list, have to come out; NULL: anywhere */
 	bool insecure_links;      /* the operator trusts every symlink that stands in the way */
 	int hard_links;
 	bool perms, executability, acls, owner, group, devices, specials, copy_devices, times;
@@ -207,6 +208,9 @@ char *options_receiving_lack(const struct options *options);
 
 /* FS_ANY_LINKS for the operator's paths with --insecure-links, else 0. */
 int options_link_flag(const struct options *options);
+/* A path of the operator has been opened: `fd` as it is, or -1 with ELOOP (closed) if it came out beside --confine-root. -1
+ * passes with its errno. */
+int options_confine(const struct options *options, int fd);
 
 /* Is the receiving side to do what only root can? */
 bool options_act_as_root(const struct options *options);

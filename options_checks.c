@@ -229,6 +229,8 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 {
 	const char *suffix = options->suffix, *directory = options->backup_dir;
 
+	if (options->confine_root && options->insecure_links)
+		return parse_fail(parse, EXIT_SYNTAX, "--insecure-links cannot be combined with --confine-root");
 	if (options->write_devices)
 		options->inplace = true;
 	/* Old clients tell a server what is their own. */

@@ -410,6 +410,18 @@ bool set_max_delete(struct option_parse *parse, struct options *options, const s
 	return true;
 }
 
+/* A daemon's module is the boundary already, and the word comes from its client. */
+bool set_confine_root(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+{
+	(void)spec;
+	if (parse->refused)
+		return true;
+	if (*text != '/')
+		return parse_fail(parse, EXIT_SYNTAX, "--confine-root must be an absolute path");
+	options->confine_root = parse_keep(parse, text);
+	return true;
+}
+
 bool set_backup_dir(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;

@@ -18,6 +18,7 @@ option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_parti
 	set_backup_dir, add_alt_dest, set_partial_dir;
 
 /* options_attr.c */
+option_setter set_confine_root;
 option_setter set_attr_file, set_attr_digests, set_attr_mode;
 
 /* options_set_session.c */

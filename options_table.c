@@ -147,7 +147,7 @@ static const struct option_spec options[] = {
 	OFF("no-insecure-links", 0, insecure_links, WORKS, ACTS),
 	ON("munge-links", 0, munge_links, WORKS, ACTS, "make received symlinks harmless, take that off sent ones"),
 	OFF("no-munge-links", 0, munge_links, WORKS, ACTS),
-	TEXT("confine-root", 0, note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	TEXT("confine-root", 0, set_confine_root, 0, WORKS, ACTS, "DIR", "refuse paths of options that lead out of DIR"),
 	COUNT("hard-links", 'H', hard_links, WORKS, ACTS, "keep hard links"),
 	NUMBER("no-hard-links", 0, hard_links, 0, WORKS, ACTS, NULL),
 	NUMBER("no-H", 0, hard_links, 0, WORKS, ACTS, NULL),

@@ -223,7 +223,8 @@ static int open_names(const struct server *server)
 	const char *path = server->options->files_from;
 
 	if (!module)
-		return fs_operator_open(path, O_RDONLY | options_link_flag(server->options), 0);
+		return options_confine(server->options, fs_operator_open(path, O_RDONLY
+									 | options_link_flag(server->options), 0));
 	while (*path == '/')
 		path++;
 	if (module->hidden && filter_hides_path(module->hidden, path, false)) {

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,6 +123,33 @@ bool fs_is_inside(int inner_fd, int outer_fd)
 		return false;
 	close(fd);
 	return true;
+}
+
+static bool name_of(int fd, char *name, size_t size)
+{
+	char link[64];
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, name, size - 1);
+
+	if (length <= 0 || *name != '/')
+		return false;
+	name[length] = '\0';
+	return true;
+}
+
+bool fs_leads_inside(int fd, const char *dir)
+{
+	int dir_fd = fs_operator_open(dir, O_PATH | O_DIRECTORY, 0);
+	char inner[PATH_MAX], outer[PATH_MAX];
+	bool known = dir_fd >= 0 && name_of(fd, inner, sizeof inner) && name_of(dir_fd, outer, sizeof outer);
+	size_t length = known ? strlen(outer) : 0;
+
+	if (dir_fd >= 0)
+		close(dir_fd);
+	if (known && outer[length - 1] == '/')
+		length--;
+	return known && !strncmp(inner, outer, length) && (!inner[length] || inner[length] == '/');
 }
 
 int fs_enter_chroot(int dir_fd)

@@ -45,6 +45,9 @@ int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *o
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);
 
+/* Does the object behind an open descriptor lie in (or equal) the directory `dir`, an absolute path? Goes by /proc. */
+bool fs_leads_inside(int fd, const char *dir);
+
 /* Make the directory the root and the working directory of this process. -1 with errno; the process must then end. */
 int fs_enter_chroot(int dir_fd);
 
