@@ -17,6 +17,7 @@
 
 #include "daemon_children.h"
 #include "daemon_listen.h"
+#include "daemon_sandbox.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
 #include "fs/lock.h"
@@ -423,6 +424,8 @@ static int run_standalone(struct options *options)
 	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
 	daemon_report_problems(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
+	if (options->sandbox)
+		sandbox_report();
 	tell_starter(&listener, EXIT_OK);
 	listen_notify("READY=1\nSTATUS=listening");
 	listen_for_ever(&listener);

@@ -6,17 +6,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-#ifdef __GLIBC__
-#include <nss.h>
-#endif
 
+#include "daemon_sandbox.h"
 #include "daemon_session.h"
 #include "daemon_snapshots.h"
 #include "fs/operator.h"
@@ -153,25 +148,12 @@ void roots_open(struct daemon_session *session)
 	source->content_root.trusting |= session->module->insecure_links;
 }
 
-/* What the C library reads lazily would be looked for inside the module. */
-static void load_before_chroot(void)
-{
-	tzset();
-	getpwuid(0);
-	getgrgid(0);
-#ifdef __GLIBC__
-	/* Asked for an id that it does not know, the C library would load its other ways to look for one, too. */
-	__nss_configure_lookup("passwd", "files");
-	__nss_configure_lookup("group", "files");
-#endif
-}
-
 bool roots_enter_daemon(const char *path)
 {
 	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);
 
 	if (fd >= 0)
-		load_before_chroot();
+		sandbox_prepare();
 	if (fd < 0 || fs_enter_chroot(fd) < 0) {
 		log_errno(L_ERROR, errno, "daemon chroot(\"%s\") failed", path);
 		return false;
@@ -192,11 +174,10 @@ void roots_enter(struct daemon_session *session)
 {
 	const struct module_place *place = &session->place;
 
-	if (place->chroot) {
-		load_before_chroot();
-		if (fs_enter_chroot(session->outer.fd) < 0)
-			refuse_place(session, true, place->outer);
-	}
+	if (place->chroot || session->daemon_options->sandbox)
+		sandbox_prepare();
+	if (place->chroot && fs_enter_chroot(session->outer.fd) < 0)
+		refuse_place(session, true, place->outer);
 	if (fchdir(session->source.attr_root.fd) < 0)
 		refuse_place(session, false, place->path);
 	fs_root_close(&session->outer);
@@ -210,4 +191,35 @@ bool place_munges_symlinks(const struct daemon_session *session)
 	if (munge != UNSET)
 		return munge == YES;
 	return !session->place.chroot || *session->place.inner;
+}
+
+bool place_is_read_only(const struct daemon_session *session)
+{
+	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
+	 * it cannot be used, clients may not do more than otherwise. */
+	return session->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
+}
+
+void roots_confine(struct daemon_session *session)
+{
+	const struct attr_source *source = &session->source;
+	struct sandbox sandbox = {
+		.attr_root = source->attr_root.fd, .content_root = source->content_root.fd,
+		.writable = !place_is_read_only(session), .as_root = geteuid() == 0,
+	};
+	const char *failed;
+	int root = -1;
+
+	if (!session->daemon_options->sandbox)
+		return;
+	/* Where links lead anywhere, the border is the process's own root. */
+	if (session->module->insecure_links)
+		sandbox.attr_root = root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
+	failed = sandbox_enter(&sandbox);
+	if (failed) {
+		log_errno(L_ERROR, errno, "cannot enter the sandbox (%s); --no-sandbox serves without", failed);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
+	if (root >= 0)
+		close(root);
 }

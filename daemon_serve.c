@@ -211,13 +211,6 @@ static void apply_receiving_settings(struct daemon_session *session)
 	}
 }
 
-static bool is_read_only(const struct daemon_session *session)
-{
-	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
-	 * it cannot be used, clients may not do more than otherwise. */
-	return session->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
-}
-
 /* May data flow in this direction (protocol/07 section 5.21)? */
 static void check_direction(struct daemon_session *session)
 {
@@ -225,7 +218,7 @@ static void check_direction(struct daemon_session *session)
 
 	if (!session->options.sender && session->read_only)
 		why = "ERROR: module is read only";
-	else if (!session->options.sender && is_read_only(session))
+	else if (!session->options.sender && place_is_read_only(session))
 		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
 	else if (session->options.sender && session->module->write_only)
 		why = "ERROR: module is write only";
@@ -285,7 +278,7 @@ void daemon_serve(struct daemon_session *session)
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
 		.outgoing_chmod = parse_chmod(session, session->module->outgoing_chmod),
 		.dont_compress = dont_compress(session),
-		.read_only = is_read_only(session), .numeric_ids = force_numeric_ids(session),
+		.read_only = place_is_read_only(session), .numeric_ids = force_numeric_ids(session),
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,

@@ -516,6 +516,7 @@ void daemon_session_run(const struct session_start *start)
 	roots_open(session);
 	roots_enter(session);
 	identity_assume(session);
+	roots_confine(session);
 	receive_request(session);
 	log_request(session);
 	daemon_serve(session);

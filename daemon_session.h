@@ -125,7 +125,9 @@ void place_split(struct module_place *place, const char *path, bool chroot); /* 
 void roots_open(struct daemon_session *session);     /* attribute and content side, before any privilege goes */
 bool roots_enter_daemon(const char *path);            /* of the whole daemon, before anything of a module */
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
+void roots_confine(struct daemon_session *session);  /* the sandbox around what is left: daemon_sandbox.h */
 bool place_munges_symlinks(const struct daemon_session *session);
+bool place_is_read_only(const struct daemon_session *session);
 
 /* --- daemon_arguments.c --- */
 /* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option

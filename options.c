@@ -76,6 +76,7 @@ static void options_init(struct options *options)
 	*options = (struct options){
 		.client_info = "", .max_protocol = PROTOCOL_MAX, .motd = true, .human_readable = 1, .allow_inc_recurse = true,
 		.implied_dirs = true, .max_size = -1, .min_size = -1, .max_delete = -1, .whole_file = -1, .detach = true,
+		.sandbox = true,
 	};
 	options->parse = xcalloc(1, sizeof *options->parse);
 	options->parse->dirs_given = options->parse->relative_given = options->parse->secluded_given = -1;

@@ -147,6 +147,7 @@ struct options {
 
 	/* daemon mode */
 	bool detach;                /* default true */
+	bool sandbox;               /* of a daemon's sessions; default true */
 	const char *config_file;    /* NULL: default */
 	bool config_check;
 	bool refresh_attrs;         /* bring the attr trees and snapshots of modules (the operands; none: all) up to date */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A list of the system calls that are left to a process: a seccomp filter made of a table, without a library. */
+#ifndef LIB_SECCOMP_H
+#define LIB_SECCOMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A call that is allowed if the check of one of its arguments holds. A call may have several rules. */
+struct call_rule {
+	int number;
+	enum {
+		CALL_ALWAYS,
+		CALL_IF_EQUAL,  /* the argument is `value` (its lower 32 bits are) */
+		CALL_IF_SET,    /* ... has all bits of `value` */
+		CALL_IF_CLEAR,  /* ... has none of them */
+		CALL_IF_NULL,   /* ... is 0 in all of its 64 bits */
+		CALL_UNKNOWN,   /* never: fails with ENOSYS, so that the C library uses an older one */
+	} check;
+	unsigned argument;
+	uint32_t value;
+};
+
+struct call_table {
+	const struct call_rule *rules;
+	size_t count;
+};
+
+/* Can it be had here: the kernel, and an architecture whose calls the tables were written for? */
+bool seccomp_is_available(void);
+
+/*
+ * From now on every other call of this thread, and of what it starts, fails with EPERM; one that is newer than this program
+ * with ENOSYS, as in an older kernel. Calls of another architecture kill the process. Needs PR_SET_NO_NEW_PRIVS. -1 with errno.
+ */
+int seccomp_allow_only(const struct call_table *tables, size_t count);
+
+#endif
