@@ -179,6 +179,9 @@ static void tell_item(struct client_output *output, enum log_kind kind, const ch
 
 	item_record_values(&values, output->options, record);
 	values.look.mode = shown_mode(output, record->entry);
+	/* Of an older receiver it is not known whether it can set the times of symlinks. */
+	if (output->session->protocol < 30 && entry_is_symlink(record->entry))
+		values.look.times_kept = false;
 	values.digest_length = digest_length(output->session->xfer_sum);
 	if (output->options->dry_run && record->flags & ITEM_TRANSFER)
 		values.digest = no_digest;

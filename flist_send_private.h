@@ -34,7 +34,7 @@ void id_names_write_name(struct session *session, const char *name);
 struct xattr_sender;
 struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names);
 void xattr_sender_free(struct xattr_sender *sender);
-void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry);
+void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry, uint32_t mode);
 void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry);
 /* list: what the entry's side record says (0: none). */
 void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name);

@@ -221,12 +221,12 @@ static void read_acl(struct xattr_sender *sender, int32_t node, const struct ent
 	strbuf_free(&path);
 }
 
-void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry)
+void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry, uint32_t mode)
 {
 	struct fs_acl acl;
 
 	read_acl(sender, node, entry, false, &acl);
-	acl_reduce(&acl, entry->mode);
+	acl_reduce(&acl, mode);
 	write_acl(sender, &sender->access, &acl);
 	fs_acl_free(&acl);
 	if (!entry_is_dir(entry))

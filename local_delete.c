@@ -321,6 +321,7 @@ void local_delete_delayed(struct local *local)
 void local_delete_pass(struct local *local)
 {
 	struct strbuf path = STRBUF_INIT;
+	bool announced = false;
 
 	for (size_t i = 0; i < local->order.count; i++) {
 		int32_t node = local->order.items[i];
@@ -341,6 +342,9 @@ void local_delete_pass(struct local *local)
 			close(dir.fd);
 			break;
 		}
+		if (!announced && local->options->levels.debug[DEBUG_DEL])
+			log_info("deleting in %s", *dir.path ? dir.path : ".");
+		announced = true;
 		entries_init(&names);
 		if (local_read_names(dir.fd, listed->entries, &names) >= 0)
 			delete_names(local, &dir, &names);
@@ -373,14 +377,19 @@ static bool is_empty(int dir_fd, const char *name)
 	return empty;
 }
 
+static bool may_delete_contents(const struct options *options)
+{
+	return options->delete_when != DELETE_NEVER || options->force;
+}
+
 bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry)
 {
-	bool recursive = local->options->delete_when != DELETE_NEVER || local->options->force, gone;
 	struct deletion deletion;
+	bool gone;
 
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
-	if (recursive) {
+	if (may_delete_contents(local->options)) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
 		gone = local->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
@@ -404,8 +413,12 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 	atomic_store(&task->dir->touched, true);
 	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
 	filter_set_dir(local->receiver_rules, task->dir->path);
-	if (!filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
-	    && !local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
+	    || local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+		;
+	else if (S_ISDIR(st.mode) && !may_delete_contents(local->options) && !is_empty(task->dir->fd, name))
+		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
+	else
 		delete_item(&deletion, task->dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
 }

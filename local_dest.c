@@ -150,7 +150,7 @@ static void use_single_name(struct destination *destination)
 	}
 	local->top_path = absolute(local, parent);
 	if (open_place(local, &local->top, parent) < 0) {
-		if (!local->dry_run || errno != ENOENT)
+		if (!local->dry_run || !local->options->mkpath || errno != ENOENT)
 			cannot_use(local, EXIT_FILESELECT, "change_dir#3", parent, " failed");
 		local->top.fd = -1;
 	}

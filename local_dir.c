@@ -309,6 +309,14 @@ static void note_time(struct local *local, struct local_dir *dir, const struct d
 					       dir->entry.mtime_nsec);
 }
 
+/* --no-implied-dirs: a parent that the arguments only imply is made where it is missing and not looked at where it is not. */
+static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
+{
+	uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+
+	return !local->options->implied_dirs && (entry->flags & implied) == implied;
+}
+
 static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
 			    const struct decide_dest *dest, struct task *task, struct wanted *wanted)
 {
@@ -322,7 +330,7 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 	dir->has_entry = true;
 	dir->differs = wanted_compare(local, wanted, dir->entry.mode, dir->fd, ".");
 	local_seen_enter(local, dir->node, &dest->st);
-	if (!local->dry_run)
+	if (!local->dry_run && !is_unwanted_parent(local, &dir->entry))
 		dress_directory(local, dir, task, &dest->st, wanted);
 }
 
@@ -370,14 +378,6 @@ static bool look(struct local *local, struct local_dir *parent, struct local_dir
 	log_error("*** Skipping any contents from this failed directory ***");
 	dir->skipped = true;
 	return false;
-}
-
-/* --no-implied-dirs: a parent that the arguments only imply is made where it is missing and not looked at where it is not. */
-static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
-{
-	uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-
-	return !local->options->implied_dirs && (entry->flags & implied) == implied;
 }
 
 /* Something that is no directory stands where one belongs. */
@@ -440,7 +440,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 			fail_below(parent, dir, name);
 		return;
 	}
-	if (!dest.exists)
+	if (!dest.exists || decision.make_room)
 		compare_with_alternates(local, entries, dir, &decision);
 	dir->alternate = decision.alternate;
 	if (decision.make_room)

@@ -480,6 +480,9 @@ static void decide_job(struct file_job *job)
 	if (!alternates || job->decision.action == ACTION_SKIP || job->decision.action == ACTION_DELETE
 	    || !decide_wants_alternate(alternates->kind, job->entry, &job->dest))
 		return;
+	/* What takes the place of a directory is made. */
+	if (job->turn == TURN_HAS_ROOM && !entry_is_regular(job->entry))
+		return;
 	job_want_attributes(job);
 	job_find_alternate(job, &probe, &found);
 	decide_with_alternate(&job->rules, list, job->entry, &job->dest, alternates->kind, &found, &job->decision);
