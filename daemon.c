@@ -13,9 +13,11 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon_children.h"
+#include "daemon_hosts.h"
 #include "daemon_listen.h"
 #include "daemon_sandbox.h"
 #include "daemon_serve.h"
@@ -35,6 +37,11 @@
 #define DEFAULT_PORT 873
 #define DESCRIPTORS_WANTED 4096
 
+/* As the configuration has them; 0: none. */
+struct host_limits {
+	int connections, per_minute;
+};
+
 struct listener {
 	const struct options *options;
 	struct config *config;        /* what stands before the first section */
@@ -42,6 +49,8 @@ struct listener {
 	listen_sockets sockets;
 	struct fs_pid_file pid_file;
 	struct children *children;
+	struct rates *rates;
+	struct host_limits limits;
 	struct snapshots *snapshots;
 	sigset_t outside_mask;        /* for server processes */
 	int signal_fd;
@@ -99,15 +108,45 @@ static int check_and_report(const struct options *options, struct snapshots *sna
 	return worst;
 }
 
+static struct config *load_globals(const struct options *options)
+{
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct config *config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
+					    CONFIG_LISTENER, &problems);
+
+	config_problems_free(&problems);
+	return config;
+}
+
+static void set_limits(struct listener *listener, const struct config *config)
+{
+	listener->limits.connections = config->globals.max_connections_per_host;
+	listener->limits.per_minute = config->globals.max_connection_rate;
+}
+
 static bool load_listener_configuration(struct listener *listener)
 {
-	const struct options *options = listener->options;
-	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-
-	listener->config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
-				       CONFIG_LISTENER, &problems);
-	config_problems_free(&problems);
+	listener->config = load_globals(listener->options);
+	if (listener->config)
+		set_limits(listener, listener->config);
 	return listener->config != NULL;
+}
+
+/* Every connection reads the configuration anew. What is left is to say what is wrong with it, and how many may come. */
+static void reload(struct listener *listener)
+{
+	struct config *config;
+
+	if (check_and_report(listener->options, listener->snapshots) >= (int)CONFIG_ERROR)
+		return;
+	log_msg(L_LOG, "the configuration has no errors");
+	config = load_globals(listener->options);
+	if (!config)
+		return;
+	if (config->globals.max_connection_rate != listener->limits.per_minute)
+		rates_forget(listener->rates);
+	set_limits(listener, config);
+	config_free(config);
 }
 
 static void prepare_log(struct listener *listener)
@@ -274,9 +313,7 @@ static void take_signals(struct listener *listener)
 			children_reap(listener->children);
 			break;
 		case SIGHUP:
-			/* Every connection reads the configuration anew: all there is to do is to say what is wrong with it. */
-			if (check_and_report(listener->options, listener->snapshots) < (int)CONFIG_ERROR)
-				log_msg(L_LOG, "the configuration has no errors");
+			reload(listener);
 			break;
 		default:
 			end_listener(listener, info.ssi_signo == SIGTERM ? EXIT_OK : EXIT_SIGNAL);
@@ -296,12 +333,12 @@ static void handshake_done(void *context)
 	children_handshake_done(served->children, served->slot);
 }
 
-static noreturn void serve(struct listener *listener, int fd, int slot)
+static noreturn void serve(struct listener *listener, int fd, int slot, struct session_limit over)
 {
 	struct served served = { listener->children, slot };
 	const struct session_start start = {
 		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
-		.snapshots = listener->snapshots,
+		.snapshots = listener->snapshots, .over = over,
 		.handshake_done = handshake_done, .handshake_context = &served,
 	};
 	int one = 1;
@@ -319,19 +356,42 @@ static noreturn void serve(struct listener *listener, int fd, int slot)
 }
 
 /* Too many of them: a line, if the socket takes it at once, and good-bye. */
-static void turn_away(int fd)
+static void turn_away(int fd, int limit)
 {
-	static const char text[] = "@ERROR: the server is too busy -- try again later\n";
-	ssize_t sent = send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	char text[100];
+	int length = snprintf(text, sizeof text, "@ERROR: max connections (%d) reached -- try again later\n", limit);
+	ssize_t sent = send(fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and the client could not be told" : "");
+}
+
+/* Which of the operator's limits the client in this slot is over, if any; a process tells it in good order. */
+static struct session_limit check_limits(struct listener *listener, int slot)
+{
+	const struct host_limits *limits = &listener->limits;
+	const struct origin *origin = children_origin(listener->children, slot);
+	struct session_limit over = { .name = NULL };
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (origin->family == AF_UNSPEC)
+		return over;
+	if (limits->connections && children_of_host(listener->children, slot) >= limits->connections)
+		over = (struct session_limit){ "max connections per host", limits->connections };
+	else if (limits->per_minute &&
+		 !rates_take(listener->rates, origin, limits->per_minute, now.tv_sec * INT64_C(1000000000) + now.tv_nsec))
+		over = (struct session_limit){ "max connection rate", limits->per_minute };
+	if (over.name)
+		children_refuse(listener->children, slot);
+	return over;
 }
 
 static void accept_one(struct listener *listener, int socket_fd)
 {
 	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof peer;
-	int fd = accept4(socket_fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC), slot;
+	int fd = accept4(socket_fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC), slot, limit;
+	struct session_limit over = { .name = NULL };
 	pid_t pid;
 
 	if (fd < 0) {
@@ -343,15 +403,16 @@ static void accept_one(struct listener *listener, int socket_fd)
 		return;
 	}
 	children_reap(listener->children);
-	/* One proxy speaks for many clients. */
-	slot = children_admit(listener->children, listener->config->globals.proxy_protocol ? NULL
-											   : (struct sockaddr *)&peer);
-	if (slot >= 0)
+	slot = children_admit(listener->children,
+			      listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer, &limit);
+	if (slot >= 0) {
+		over = check_limits(listener, slot);
 		snapshots_refresh(listener->snapshots);
+	}
 	if (slot < 0) {
-		turn_away(fd);
+		turn_away(fd, limit);
 	} else if ((pid = fork()) == 0) {
-		serve(listener, fd, slot);
+		serve(listener, fd, slot, over);
 	} else if (pid < 0) {
 		log_errno(L_ERROR, errno, "could not create child server process");
 		close(fd);
@@ -416,6 +477,7 @@ static int run_standalone(struct options *options)
 		return code;
 	}
 	listener.children = children_new();
+	listener.rates = rates_new();
 	catch_signals(&listener);
 	if (options->detach)
 		use_dev_null();

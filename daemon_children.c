@@ -3,7 +3,6 @@
 #include "daemon_children.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -12,16 +11,12 @@
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
-
-/* What one client is counted by. */
-struct origin {
-	sa_family_t family;
-	uint8_t network[8];
-};
+#include "lib/log.h"
 
 struct child {
 	pid_t pid; /* 0: free slot */
 	struct origin origin;
+	bool refused; /* runs only to say so */
 };
 
 struct children {
@@ -41,23 +36,7 @@ struct children *children_new(void)
 	return children;
 }
 
-static struct origin origin_of(const struct sockaddr *peer)
-{
-	struct origin origin = { .family = peer ? peer->sa_family : AF_UNSPEC };
-
-	if (origin.family == AF_INET)
-		memcpy(origin.network, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-	else if (origin.family == AF_INET6)
-		memcpy(origin.network, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, 8);
-	return origin;
-}
-
-static bool same_origin(const struct origin *a, const struct origin *b)
-{
-	return a->family == b->family && !memcmp(a->network, b->network, sizeof a->network);
-}
-
-int children_admit(struct children *children, const struct sockaddr *peer)
+int children_admit(struct children *children, const struct sockaddr *peer, int *limit)
 {
 	const struct origin origin = origin_of(peer);
 	int handshakes = 0, free_slot = -1;
@@ -67,14 +46,39 @@ int children_admit(struct children *children, const struct sockaddr *peer)
 
 		if (!child->pid)
 			free_slot = i;
-		else if (!atomic_load(&children->past_handshake[i]) && peer && same_origin(&child->origin, &origin))
+		else if (!atomic_load(&children->past_handshake[i]) && peer && origin_is_same(&child->origin, &origin))
 			handshakes++;
 	}
+	*limit = free_slot < 0 ? CHILDREN_MAX : HANDSHAKES_MAX;
 	if (free_slot < 0 || handshakes >= HANDSHAKES_MAX)
 		return -1;
 	children->items[free_slot].origin = origin;
+	children->items[free_slot].refused = false;
 	atomic_store(&children->past_handshake[free_slot], false);
 	return free_slot;
+}
+
+const struct origin *children_origin(const struct children *children, int slot)
+{
+	return &children->items[slot].origin;
+}
+
+int children_of_host(const struct children *children, int slot)
+{
+	int count = 0;
+
+	for (int i = 0; i < CHILDREN_MAX; i++) {
+		const struct child *child = &children->items[i];
+
+		count += i != slot && child->pid && !child->refused &&
+			 origin_is_same(&child->origin, &children->items[slot].origin);
+	}
+	return count;
+}
+
+void children_refuse(struct children *children, int slot)
+{
+	children->items[slot].refused = true;
 }
 
 void children_started(struct children *children, int slot, pid_t pid)
@@ -84,12 +88,16 @@ void children_started(struct children *children, int slot, pid_t pid)
 
 void children_reap(struct children *children)
 {
+	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (WIFSIGNALED(status))
+			log_error("server process %d died of signal %d", (int)pid, WTERMSIG(status));
 		for (int i = 0; i < CHILDREN_MAX; i++)
 			if (children->items[i].pid == pid)
 				children->items[i].pid = 0;
+	}
 }
 
 void children_handshake_done(struct children *children, int slot)

@@ -10,16 +10,23 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "daemon_hosts.h"
+
 #define CHILDREN_MAX 1024       /* server processes at a time; a busy mirror has hundreds */
 #define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
 
 struct children;
 
 struct children *children_new(void);
-/* A free slot for a connection from this address (NULL: one that is not counted by address); -1: there are too many. */
-int children_admit(struct children *children, const struct sockaddr *peer);
+/* A free slot for a connection from this address (NULL: a proxy's, which speaks for many); -1: *limit is how many there are. */
+int children_admit(struct children *children, const struct sockaddr *peer, int *limit);
+/* Whose slot it is, and how many other processes serve that client. */
+const struct origin *children_origin(const struct children *children, int slot);
+int children_of_host(const struct children *children, int slot);
+/* The process that gets this slot only tells the client that it is refused: it does not count for the client. */
+void children_refuse(struct children *children, int slot);
 void children_started(struct children *children, int slot, pid_t pid);
-/* Forget every process that has ended. */
+/* Forget every process that has ended; one that crashed is logged. */
 void children_reap(struct children *children);
 /* In the child: the client has asked for something and is served. */
 void children_handshake_done(struct children *children, int slot);

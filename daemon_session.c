@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "daemon_serve.h"
@@ -88,6 +89,29 @@ static void arm_deadline(struct daemon_session *session, int timeout)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	wire_set_deadline(session->wire, ((int64_t)now.tv_sec + seconds) * 1000000000 + now.tv_nsec, deadline_passed, NULL);
+}
+
+/* The processor time of strangers: more of it than a handshake can need ends the process. */
+static void limit_processor(struct daemon_session *session)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return;
+	session->processor_seconds = limit.rlim_cur;
+	if (limit.rlim_cur > HANDSHAKE_SECONDS)
+		limit.rlim_cur = HANDSHAKE_SECONDS;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
+static void free_processor(struct daemon_session *session)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return;
+	limit.rlim_cur = session->processor_seconds;
+	setrlimit(RLIMIT_CPU, &limit);
 }
 
 static void disarm_deadline(struct daemon_session *session)
@@ -260,7 +284,13 @@ static noreturn void refuse_unknown(struct daemon_session *session, const char *
 	session_refuse(session, "Unknown module '%s'", name);
 }
 
-static void choose_module(struct daemon_session *session, char *line)
+static noreturn void refuse_crowd(struct daemon_session *session, const struct session_limit *over)
+{
+	log_error("%s (%d) reached by %s (%s)", over->name, over->value, session->peer.name, session->peer.address);
+	session_refuse(session, "max connections (%d) reached -- try again later", over->value);
+}
+
+static void choose_module(struct daemon_session *session, const struct session_limit *over, char *line)
 {
 	const char early[] = "#early_input=";
 
@@ -269,6 +299,8 @@ static void choose_module(struct daemon_session *session, char *line)
 		read_early_input(session, line + strlen(early));
 		session_read_line(session, line, LINE_SIZE);
 	}
+	if (over->name)
+		refuse_crowd(session, over);
 	if (!*line || !strcmp(line, "#list"))
 		list_modules(session);
 	if (*line == '#')
@@ -494,6 +526,7 @@ void daemon_session_run(const struct session_start *start)
 	session->wire = wire_new(start->in_fd, start->out_fd);
 	prepare_signals(session);
 
+	limit_processor(session);
 	load_configuration(session);
 	if (!session->over_shell)
 		arm_deadline(session, session->config->defaults.timeout);
@@ -501,12 +534,13 @@ void daemon_session_run(const struct session_start *start)
 	become_daemon(session);
 	log_connection(session);
 	exchange_greetings(session, line);
-	choose_module(session, line);
+	choose_module(session, &start->over, line);
 	disarm_deadline(session);
 	check_charset(session);
 	check_access(session);
 	check_protocol(session);
 	authenticate(session);
+	free_processor(session);
 	claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);

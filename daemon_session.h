@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdnoreturn.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "attrs/source.h"
@@ -65,6 +66,8 @@ struct daemon_session {
 	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
 	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
 	void *handshake_context;
+
+	rlim_t processor_seconds; /* that the process may use once the client has been let in */
 
 	struct peer peer;
 	struct greeting greeting;
@@ -168,12 +171,19 @@ void converter_deliver(struct daemon_session *session);
 char *converter_ask(void *converter, const char *kind, const char *text);
 
 /* --- daemon_session.c --- */
+/* A limit of the operator's that the client is over; name NULL: none. */
+struct session_limit {
+	const char *name;
+	int value;
+};
+
 struct session_start {
 	const struct options *options;
 	struct log_file *log;
 	int in_fd, out_fd;
 	bool over_shell, standalone;
 	struct snapshots *snapshots;
+	struct session_limit over;
 	void (*handshake_done)(void *context);
 	void *handshake_context;
 };

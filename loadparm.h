@@ -55,6 +55,7 @@ struct config_globals {
 	bool proxy_protocol;
 	char *proxy_protocol_hosts;
 	int port, listen_backlog;   /* port 0: not set */
+	int max_connections_per_host, max_connection_rate; /* ours; of one host, and in a minute; 0: any number */
 };
 
 struct config {

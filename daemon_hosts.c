@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Telling clients apart, and their rates: for each of them the moment at which all of its connections have been paid off. */
+#include "daemon_hosts.h"
+
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "lib/alloc.h"
+
+#define MINUTE (INT64_C(60) * 1000000000)
+#define SET_COUNT 1024
+#define SET_SIZE 8
+
+struct host {
+	struct origin origin;
+	int64_t paid_at;
+};
+
+struct rates {
+	uint64_t seed; /* so that nobody can choose addresses that push others out of their set */
+	struct host hosts[SET_COUNT][SET_SIZE];
+};
+
+struct origin origin_of(const struct sockaddr *peer)
+{
+	struct origin origin = { .family = peer ? peer->sa_family : AF_UNSPEC };
+
+	if (origin.family == AF_INET)
+		memcpy(origin.network, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
+	else if (origin.family == AF_INET6)
+		memcpy(origin.network, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, 8);
+	return origin;
+}
+
+bool origin_is_same(const struct origin *a, const struct origin *b)
+{
+	return a->family == b->family && !memcmp(a->network, b->network, sizeof a->network);
+}
+
+struct rates *rates_new(void)
+{
+	struct rates *rates = xcalloc(1, sizeof *rates);
+
+	if (getrandom(&rates->seed, sizeof rates->seed, 0) < 0)
+		rates->seed = (uint64_t)(uintptr_t)rates;
+	return rates;
+}
+
+void rates_forget(struct rates *rates)
+{
+	memset(rates->hosts, 0, sizeof rates->hosts);
+}
+
+static struct host *set_of(struct rates *rates, const struct origin *origin)
+{
+	uint64_t hash;
+
+	memcpy(&hash, origin->network, sizeof hash);
+	hash = (hash ^ rates->seed) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ hash >> 32 ^ origin->family) * UINT64_C(0xd6e8feb86659fd93);
+	return rates->hosts[(hash >> 32) % SET_COUNT];
+}
+
+/* The client's place; a new one takes that of whoever owes least. */
+static struct host *find(struct rates *rates, const struct origin *origin)
+{
+	struct host *set = set_of(rates, origin), *found = set;
+
+	for (int i = 0; i < SET_SIZE; i++) {
+		if (origin_is_same(&set[i].origin, origin))
+			return &set[i];
+		if (set[i].paid_at < found->paid_at)
+			found = &set[i];
+	}
+	*found = (struct host){ .origin = *origin };
+	return found;
+}
+
+bool rates_take(struct rates *rates, const struct origin *origin, int per_minute, int64_t now)
+{
+	struct host *host = find(rates, origin);
+	int64_t each = MINUTE / per_minute, begin = host->paid_at > now ? host->paid_at : now;
+
+	if (begin + each > now + MINUTE)
+		return false;
+	host->paid_at = begin + each;
+	return true;
+}

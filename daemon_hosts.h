@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Clients as a listener tells them apart, before any of them has said a word, and how often each of them comes. */
+#ifndef DAEMON_HOSTS_H
+#define DAEMON_HOSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* What one client is counted by: an IPv4 address, or an IPv6 /64, which is what one household or server has. */
+struct origin {
+	sa_family_t family; /* AF_UNSPEC: nobody knows */
+	uint8_t network[8];
+};
+
+/* peer NULL: one of many behind a proxy. */
+struct origin origin_of(const struct sockaddr *peer);
+bool origin_is_same(const struct origin *a, const struct origin *b);
+
+/* When each client came last. Of a fixed size: if very many come, those that have come least are forgotten first. */
+struct rates;
+
+struct rates *rates_new(void);
+/* Begin anew: what has been counted means nothing at another rate. */
+void rates_forget(struct rates *rates);
+/*
+ * Count a connection at `now` (nanoseconds of a clock that only goes forward). false, and not counted: it would be one too
+ * many for `per_minute`. Short bursts may use a minute's connections at once.
+ */
+bool rates_take(struct rates *rates, const struct origin *origin, int per_minute, int64_t now);
+
+#endif
