@@ -238,10 +238,13 @@ static void note_code(struct refresh *refresh, int code)
 
 static void refresh_module(struct refresh *refresh, const struct module *module)
 {
-	char *lock = lock_path(module);
 	struct fs_turn turn;
+	char *lock;
 	int code;
 
+	/* Values may refer to it, as in a session. */
+	setenv("RSYNC_MODULE_NAME", module->name, 1);
+	lock = lock_path(module);
 	switch (fs_turn_take(&turn, lock, !refresh->options->no_wait)) {
 	case FS_TURN_OURS:
 		do {

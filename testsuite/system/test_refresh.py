@@ -179,3 +179,12 @@ def test_many_hooks_at_once(site):
         assert hook.returncode == 0, output
     assert os.path.exists(os.path.join(site.tree, "late"))
     assert harness.run(harness.HUAI, "--attr-list", site.snapshot, "late").code == 0
+
+
+def test_paths_with_the_module_name(site):
+    """The daemon and the refresh mean the same file, for each module its own."""
+    site.write_config(f"attr snapshot = {site.top}/%RSYNC_MODULE_NAME%.attrs\nuse chroot = no\n"
+                      f"[one]\npath = {site.real}\n[two]\npath = {site.real}\n")
+    result = site.refresh()
+    assert result.code == 0 and sorted(lines(result)) == ["one", "two"], result.text
+    assert sorted(name for name in os.listdir(site.top) if name.endswith(".attrs")) == ["one.attrs", "two.attrs"]
