@@ -201,14 +201,15 @@ void replay_second_phase(struct pull *pull)
 
 void replay_end(struct pull *pull)
 {
+	struct transfer *missing;
+
 	pthread_mutex_lock(&pull->lock);
 	pull->replay->ended = true;
-	pthread_mutex_unlock(&pull->lock);
 	while (pull->asked) {
-		pthread_mutex_lock(&pull->lock);
-		struct transfer *transfer = unlink_transfer(pull, &pull->asked);
-
+		missing = unlink_transfer(pull, &pull->asked);
 		pthread_mutex_unlock(&pull->lock);
-		replay_missing(pull, transfer);
+		replay_missing(pull, missing);
+		pthread_mutex_lock(&pull->lock);
 	}
+	pthread_mutex_unlock(&pull->lock);
 }

@@ -18,12 +18,6 @@ void wire_split(struct wire *wire)
 	wire->split = true;
 }
 
-void wire_join(struct wire *wire)
-{
-	wire->owner = pthread_self();
-	wire->split = false;
-}
-
 /* What waits is complete frames once the open one is closed, so that a part of them can go and the rest follow. */
 static void send_at_once(struct wire *wire)
 {

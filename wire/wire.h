@@ -108,8 +108,6 @@ void wire_split(struct wire *wire);
 void wire_set_output_lock(struct wire *wire, pthread_mutex_t *lock);
 /* Get that lock, for whoever wants to say a last word: at most for a second. false: there is none, or it cannot be had. */
 bool wire_claim_output(struct wire *wire);
-/* The other threads have ended: the calling one reads and writes again as before wire_split. */
-void wire_join(struct wire *wire);
 
 /*
  * For a batch file: from now on, `take` gets the stream bytes that come in (those included that wait to be read) or go out, as
