@@ -44,14 +44,17 @@ class Machine:
         self.configure(f"lock file = {top}/lock\n")
         self._make_commands()
 
+    def add_command(self, name, script):
+        path = os.path.join(self.top, "bin", name)
+        trees.write(path, f"#!/bin/sh\n{script}\n".encode())
+        os.chmod(path, 0o755)
+        return path
+
     def _make_commands(self):
         """The program under its installed name, for its /etc/rsyncd.conf; rsync is the stock one."""
-        program = os.path.join(self.top, "bin/rsync-huai")
-        trees.write(program, f'#!/bin/sh\ncase "$*" in *--daemon*|*--refresh-attrs*)\n'
-                    f'set -- --config={self.config_file} "$@"\nesac\nexec {harness.HUAI} "$@"\n'.encode())
-        trees.write(os.path.join(self.top, "bin/sudo"), b'#!/bin/sh\nshift\nexec "$@"\n')
-        for name in ("rsync-huai", "sudo"):
-            os.chmod(os.path.join(self.top, "bin", name), 0o755)
+        program = self.add_command("rsync-huai", 'case "$*" in *--daemon*|*--refresh-attrs*)\n'
+                                   f'set -- --config={self.config_file} "$@"\nesac\nexec {harness.HUAI} "$@"')
+        self.add_command("sudo", 'shift\nexec "$@"')
         os.symlink(harness.STOCK, os.path.join(self.top, "bin/rsync"))
         self.environment = {"PATH": f"{self.top}/bin:{os.environ['PATH']}", "RSYNC_HUAI": program}
 
@@ -158,6 +161,18 @@ def test_messages_of_the_guide_are_those_of_the_program(machine):
     assert len(lines) >= 6
     for line in lines:
         assert re.search(as_pattern(line), said), f"{line}\nis not in\n{said}"
+
+
+def test_sudo_is_allowed_what_the_hooks_run(machine):
+    machine.add_command("sudo", 'echo "$*"')
+    machine.add_command("id", "echo 1000")
+    environment = {"PATH": machine.environment["PATH"]}
+    hook = os.path.join(SOURCE, "packaging/hooks/refresh")
+    runs = [harness.run(hook, "debian", environment={**environment, "RSYNC_HUAI_OPTIONS": options})
+            for options in ("", "--attr-refresh=dirs")]
+    rules = "".join(text for _, text in guide_blocks() if "NOPASSWD" in text)
+    allowed = [line.split("NOPASSWD: ")[1].replace("\\=", "=") for line in rules.splitlines()]
+    assert allowed == [os.fsdecode(run.stdout).strip().removeprefix("-n ") for run in runs]
 
 
 def test_commands_that_are_not_run_are_few():
