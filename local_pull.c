@@ -446,11 +446,18 @@ static void flush(struct pull *pull)
 	pull->dones = pull->done_entries = 0;
 }
 
+/* Under out_lock. */
+static void say_done(struct pull *pull)
+{
+	send_successes(pull);
+	atomic_fetch_add(&pull->said_done, 1);
+	wire_write_ndx(pull->session->wire, NDX_DONE);
+}
+
 static void write_done(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
-	send_successes(pull);
-	wire_write_ndx(pull->session->wire, NDX_DONE);
+	say_done(pull);
 	flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
 }
@@ -462,8 +469,7 @@ void pull_node_done(struct pull *pull, int32_t node)
 	if (!pull->session->inc_recurse || !flist_has_own_list(pull->local->list, node))
 		return;
 	pthread_mutex_lock(&pull->out_lock);
-	send_successes(pull);
-	wire_write_ndx(pull->session->wire, NDX_DONE);
+	say_done(pull);
 	pull->done_entries += flist_dir(pull->local->list, node)->count;
 	if (++pull->dones >= DONES_TOGETHER || pull->done_entries >= ENTRIES_TOGETHER)
 		flush(pull);

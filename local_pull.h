@@ -106,7 +106,8 @@ struct pull {
 	int64_t last_tick;              /* main thread */
 	atomic_bool has_requests;       /* in the output buffer */
 	uint32_t dones, done_entries;   /* ends of lists in the output buffer, and what they end; under out_lock */
-	int32_t echoes;                 /* DONEs of the sender so far */
+	atomic_int said_done;           /* DONEs of ours so far; counted before they are sent */
+	int32_t echoes;                 /* those of the sender, which answer them */
 	bool lists_complete;
 	uint64_t list_bytes;            /* of all lists */
 	bool last_done, goodbye_read;

@@ -345,6 +345,9 @@ static bool is_last_done(struct pull *pull)
 	int phases = session->protocol >= 29 ? 2 : 1;
 
 	pull->echoes++;
+	/* Otherwise what is asked for afterwards would be waited for without anybody who reads. */
+	if (!pull->replay && pull->echoes > atomic_load(&pull->said_done))
+		die(EXIT_PROTOCOL, "rsync: the sender has ended what is not at its end [receiver]");
 	if (pull->replay && pull->echoes >= (session->inc_recurse ? pull->lists : 1))
 		replay_second_phase(pull);
 	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */

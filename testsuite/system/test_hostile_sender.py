@@ -319,6 +319,15 @@ def test_s070_implied_parents_are_directories(site, name):
                      UNSUPPORTED, "rejecting unrequested file-list name")
 
 
+@pytest.mark.parametrize("compat", [SAFE_FLIST, SAFE_FLIST | raw_sender.INC_RECURSE])
+def test_s026_an_end_that_comes_too_early(site, compat):
+    """All of a session's end at once, with a file that is still wanted; the sender is there, but has nothing more to say."""
+    with site.pull(compat=compat) as sender:
+        sender.data(ROOT + entry(b"f", size=1) + b"\0" + (sender.write_ndx(-2) if compat & raw_sender.INC_RECURSE else b"")
+                    + bytes(3) + bytes(15) + b"\0")
+        site.refuses(sender.end(), PROTOCOL_ERROR, "the sender has ended what is not at its end")
+
+
 @pytest.mark.parametrize("names, code", [(b"", UNSUPPORTED), (b"bogus", UNSUPPORTED), (b"a " * 200, PROTOCOL_ERROR),
                                          (ESCAPES, UNSUPPORTED)])
 def test_s003_names_of_checksums(site, names, code):
