@@ -180,7 +180,7 @@ def test_nothing_can_be_removed_from_a_snapshot_module(place, mirror, snapshot):
             result = harness.run(harness.STOCK, "-a", "--remove-source-files", daemon.url(f"{name}/"), place + "/target/")
             assert result.code != 0 and b"cannot be used with a read-only module" in result.stderr, result.text
             result = harness.run(harness.STOCK, "-a", mirror + "/", daemon.url(f"{name}/"))
-            assert b"module is read only" in result.stderr, result.text
+            assert b"and is read only" in result.stderr, result.text
     assert trees.differences(before, trees.describe(mirror)) == []
 
 
