@@ -23,7 +23,7 @@ enum {
 	TEXT_MAX = 5119,         /* payload of a text message */
 	OUT_SIZE = 64 * 1024,    /* output buffer; bounds a DATA frame too */
 	IN_SIZE = 64 * 1024,     /* input buffer at first */
-	IN_LONG = 256 * 1024,    /* once long data has come */
+	IN_LONG = 1024 * 1024,   /* once long data has come */
 	IN_MAX = 1024 * 1024,    /* and when it has to take what arrives while output blocks */
 };
 
