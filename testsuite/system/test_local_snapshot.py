@@ -124,9 +124,11 @@ def prepare(site, before):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_is_what_a_scan_says(site, options, before):
     prepare(site, before)
-    first = site.run(*[word.replace("_", " ") for word in options.split()])
+    # There is a file in the place of a directory then, and what would lie below it fails, as with stock.
+    code = 23 if "--ignore-existing" in options and "old" in before else 0
+    first = site.run(*[word.replace("_", " ") for word in options.split()], code=code)
     assert b"snap" not in first.stdout or "v" in options
-    site.run(*[word.replace("_", " ") for word in options.split()])
+    site.run(*[word.replace("_", " ") for word in options.split()], code=code)
 
 
 @pytest.mark.parametrize("options", ["-aH --delete --max-delete=3", "-a --delete-after --max-delete=1", "-aH --delete-delay --max-delete=0"])
