@@ -119,6 +119,9 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 		return dress_fake_descriptor(job, fd);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		/* What it should let others do was meant for another owner. */
+		if (made_mode & 077)
+			fchmod(fd, made_mode & 0700);
 		return false;
 	}
 	if (wants_attributes(job) && fs_hold_open(&held, fd) == 0)
