@@ -382,7 +382,6 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **state)
 {
 	static const char *const words[] = {
-		"--confine-root=/x",
 		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
 		"--old-dirs",
 	};
