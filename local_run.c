@@ -328,7 +328,15 @@ static void set_up_deletion(struct local *local, struct task *task)
 	}
 }
 
-/* The peer is told of items as they are decided on: no directory may overtake one that waits for its deletions. */
+/*
+ * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; and a symlink that
+ * is kept for what it leads to has to be looked at when that is gone.
+ */
+static bool deletes_in_turn(const struct local *local)
+{
+	return local->tells_items || (local->pull && local->pull->replay) || local->options->keep_dirlinks;
+}
+
 static void delete_now(struct local *local, struct task *task)
 {
 	local_find_surplus(task);
@@ -357,7 +365,7 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	if (!dir->skipped)
 		local_hide_entries(local, node);
 	set_up_deletion(local, task);
-	if ((local->tells_items || (local->pull && local->pull->replay)) && task->find_surplus && !dir->skipped)
+	if (deletes_in_turn(local) && task->find_surplus && !dir->skipped)
 		delete_now(local, task);
 	for (;;) {
 		first += slice;

@@ -123,8 +123,8 @@ JOBS = [
           shape="deep", since=29),
     Job("-ami --delete", shape="mix", since=29, core=True),
     # Links and devices. Under -K ours sets the time of the directory, and stock that of the link to it.
-    *jobs(["-ai --safe-links", "-ai --munge-links", "-ai --copy-unsafe-links", "-rtLi", "-aki", "-aKOi --delete --exclude=real", "-rti", "-avv --safe-links",
-           "-aKOvv --no-i-r", "-ai --no-D", "-rlti --specials", "-rlti --devices", "-ai --drop-D"]),
+    *jobs(["-ai --safe-links", "-ai --munge-links", "-ai --copy-unsafe-links", "-rtLi", "-aki", "-aKOi --delete", "-rti", "-avv --safe-links",
+           "-aKOvv --no-i-r", "-aKOi --delete-after", "-ai --no-D", "-rlti --specials", "-rlti --devices", "-ai --drop-D"]),
     *jobs(["-rti --copy-devices", "-ai --copy-devices --no-W"], sources=("f1", "dev"), since=29, ways=SHELL),
     Job("-aKOi --no-W", core=True), Job("-ai --munge-links --safe-links", **NEW),
     *jobs(["-aHi --no-W", "-aHi --inplace", "-aHci", "-aHIi", "-aH --stats"], shape="hard", since=30),
