@@ -329,8 +329,8 @@ static void set_up_deletion(struct local *local, struct task *task)
 }
 
 /*
- * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; and a symlink that
- * is kept for what it leads to has to be looked at when that is gone.
+ * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; and a symlink
+ * that is kept for what it leads to has to be looked at when that is gone.
  */
 static bool deletes_in_turn(const struct local *local)
 {
