@@ -19,6 +19,7 @@
 #include "daemon_children.h"
 #include "daemon_hosts.h"
 #include "daemon_listen.h"
+#include "daemon_metrics.h"
 #include "daemon_sandbox.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
@@ -52,6 +53,7 @@ struct listener {
 	struct rates *rates;
 	struct host_limits limits;
 	struct snapshots *snapshots;
+	struct metrics *metrics;
 	sigset_t outside_mask;        /* for server processes */
 	int signal_fd;
 	int starter_fd;               /* the process that was told to start us waits here; -1: nobody */
@@ -262,6 +264,14 @@ static int write_pid_file(struct listener *listener)
 	return code;
 }
 
+static void prepare_metrics(struct listener *listener)
+{
+	char *path = config_text(listener->config->globals.metrics_file);
+
+	listener->metrics = metrics_new(path, listener->children, listener->snapshots);
+	free(path);
+}
+
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -297,6 +307,8 @@ static void catch_signals(struct listener *listener)
 static noreturn void end_listener(struct listener *listener, int code)
 {
 	listen_notify("STOPPING=1");
+	children_reap(listener->children);
+	metrics_update(listener->metrics, true);
 	if (code == EXIT_OK)
 		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
 	fs_pid_file_remove(&listener->pid_file);
@@ -314,6 +326,7 @@ static void take_signals(struct listener *listener)
 			break;
 		case SIGHUP:
 			reload(listener);
+			metrics_update(listener->metrics, true);
 			break;
 		default:
 			end_listener(listener, info.ssi_signo == SIGTERM ? EXIT_OK : EXIT_SIGNAL);
@@ -340,6 +353,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
 		.snapshots = listener->snapshots, .over = over,
 		.handshake_done = handshake_done, .handshake_context = &served,
+		.board = children_board(listener->children, slot),
 	};
 	int one = 1;
 
@@ -411,6 +425,7 @@ static void accept_one(struct listener *listener, int socket_fd)
 	}
 	if (slot < 0) {
 		turn_away(fd, limit);
+		metrics_count_refusal(listener->metrics);
 	} else if ((pid = fork()) == 0) {
 		serve(listener, fd, slot, over);
 	} else if (pid < 0) {
@@ -436,7 +451,8 @@ static noreturn void listen_for_ever(struct listener *listener)
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
 	for (;;) {
 		log_file_close(&listener->log);
-		if (poll(polls, count + 1, -1) < 0) {
+		metrics_update(listener->metrics, false);
+		if (poll(polls, count + 1, metrics_wait(listener->metrics)) < 0) {
 			if (errno == EINTR)
 				continue;
 			log_errno(L_ERROR, errno, "poll failed");
@@ -478,6 +494,7 @@ static int run_standalone(struct options *options)
 	}
 	listener.children = children_new();
 	listener.rates = rates_new();
+	prepare_metrics(&listener);
 	catch_signals(&listener);
 	if (options->detach)
 		use_dev_null();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counting server processes. The handshake marks are the only memory that a server process shares with its listener. */
+/* Counting server processes. The handshake marks and the board (daemon_board.h) are what a server process shares with it. */
 #include "daemon_children.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
@@ -16,12 +17,16 @@
 struct child {
 	pid_t pid; /* 0: free slot */
 	struct origin origin;
+	int64_t since;
 	bool refused; /* runs only to say so */
 };
 
 struct children {
 	struct child items[CHILDREN_MAX];
 	atomic_bool *past_handshake; /* CHILDREN_MAX, shared; each child writes its own */
+	struct board *board;
+	void (*ended)(void *context, int slot, int status);
+	void *ended_context;
 };
 
 struct children *children_new(void)
@@ -33,6 +38,7 @@ struct children *children_new(void)
 	if (shared == MAP_FAILED)
 		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
 	children->past_handshake = shared;
+	children->board = board_new(CHILDREN_MAX);
 	return children;
 }
 
@@ -55,6 +61,7 @@ int children_admit(struct children *children, const struct sockaddr *peer, int *
 	children->items[free_slot].origin = origin;
 	children->items[free_slot].refused = false;
 	atomic_store(&children->past_handshake[free_slot], false);
+	board_clear(board_slot(children->board, (size_t)free_slot));
 	return free_slot;
 }
 
@@ -84,6 +91,31 @@ void children_refuse(struct children *children, int slot)
 void children_started(struct children *children, int slot, pid_t pid)
 {
 	children->items[slot].pid = pid;
+	children->items[slot].since = time(NULL);
+}
+
+pid_t children_pid(const struct children *children, int slot, int64_t *since)
+{
+	*since = children->items[slot].since;
+	return children->items[slot].pid;
+}
+
+struct board_slot *children_board(struct children *children, int slot)
+{
+	return board_slot(children->board, (size_t)slot);
+}
+
+void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context)
+{
+	children->ended = ended;
+	children->ended_context = context;
+}
+
+static void end_child(struct children *children, int slot, int status)
+{
+	if (children->ended)
+		children->ended(children->ended_context, slot, status);
+	children->items[slot].pid = 0;
 }
 
 void children_reap(struct children *children)
@@ -96,7 +128,7 @@ void children_reap(struct children *children)
 			log_error("server process %d died of signal %d", (int)pid, WTERMSIG(status));
 		for (int i = 0; i < CHILDREN_MAX; i++)
 			if (children->items[i].pid == pid)
-				children->items[i].pid = 0;
+				end_child(children, i, status);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "daemon_board.h"
 #include "daemon_hosts.h"
 
 #define CHILDREN_MAX 1024       /* server processes at a time; a busy mirror has hundreds */
@@ -26,8 +27,13 @@ int children_of_host(const struct children *children, int slot);
 /* The process that gets this slot only tells the client that it is refused: it does not count for the client. */
 void children_refuse(struct children *children, int slot);
 void children_started(struct children *children, int slot, pid_t pid);
-/* Forget every process that has ended; one that crashed is logged. */
+/* Forget every process that has ended; one that crashed is logged. `ended` hears of each before its slot is free. */
 void children_reap(struct children *children);
+void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context);
+/* Where the process of the slot tells what it does: cleared by children_admit. */
+struct board_slot *children_board(struct children *children, int slot);
+/* What the process in this slot is, since when it runs (Unix time); 0 if there is none. */
+pid_t children_pid(const struct children *children, int slot, int64_t *since);
 /* In the child: the client has asked for something and is served. */
 void children_handshake_done(struct children *children, int slot);
 

@@ -14,6 +14,7 @@
 #include "server.h"
 #include "ui/itemize.h"
 #include "ui/levels.h"
+#include "wire/request.h"
 
 /* --- the module's part of the log --- */
 
@@ -46,6 +47,15 @@ static void log_transfer(void *context, const struct transfer_record *record)
 	strbuf_free(&line);
 }
 
+static void note_transfer(void *context, enum item_stage stage)
+{
+	const struct session_log *log = context;
+
+	board_set_state(log->session->board, BOARD_SENDING);
+	if (stage == ITEM_ENDS)
+		board_count_file(log->session->board);
+}
+
 /* What a receiver cannot know. */
 static void log_received(void *context, struct format_values *values)
 {
@@ -53,6 +63,10 @@ static void log_received(void *context, struct format_values *values)
 	const struct daemon_session *session = log->session;
 	struct strbuf line = STRBUF_INIT;
 
+	if (values->look.flags & ITEM_TRANSFER)
+		board_count_file(session->board);
+	if (!log->format)
+		return;
 	values->look.unknown = false;
 	values->address = session->peer.address;
 	values->host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED";
@@ -77,6 +91,9 @@ static void log_end(void *context, uint64_t written, uint64_t read, uint64_t tot
 
 	(void)code;
 	log->ended = true;
+	board_set_state(log->session->board, BOARD_ENDING);
+	board_set_count(log->session->board, BOARD_STALE, source->stale);
+	board_set_count(log->session->board, BOARD_MISSING, source->missing);
 	/* What is listed is no longer what the real tree holds: its owner should hear of it. */
 	if (source->stale || source->missing)
 		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr %s needs a refresh",
@@ -282,8 +299,8 @@ void daemon_serve(struct daemon_session *session)
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = log->format ? log_transfer : NULL,
-		.log_received = log->format ? log_received : NULL, .log_deletion = log_deletion,
+		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer,
+		.log_received = log->format || session->board ? log_received : NULL, .log_deletion = log_deletion,
 		.log_items = log->format && format_uses(log->format, 'i'),
 		.log_operations = log->format && format_uses(log->format, 'o'), .log_end = log_end, .log_context = log,
 	};
@@ -300,6 +317,7 @@ void daemon_serve(struct daemon_session *session)
 	server->startup_error_is_bare = session->refusal_output != NULL;
 	server->startup_output = session->refusal_output;
 	server->startup_code = session->refusal_code;
+	board_set_state(session->board, session->options.sender ? BOARD_LISTING : BOARD_RECEIVING);
 	exit_push_hook(log_broken_end, log);
 	if (!session->refusal && session->options.sender && !(module->read_only && session->options.remove_source_files))
 		log_msg(L_LOG, "building file list");

@@ -308,6 +308,7 @@ static void choose_module(struct daemon_session *session, const struct session_l
 	session->module = config_find_module(session->config, line);
 	if (!session->module)
 		refuse_unknown(session, line);
+	board_set_text(session->board, BOARD_MODULE, session->module->name);
 }
 
 /* --- stages 9 to 11: may it come in? A slot is for those who may (S-054). --- */
@@ -378,7 +379,10 @@ static void authenticate(struct daemon_session *session)
 	session->user = xstrdup("");
 	session->read_only = session->module->read_only;
 	arm_deadline(session, session->module->timeout);
+	board_set_state(session->board, BOARD_AUTHENTICATION);
 	session_authenticate(session);
+	board_set_state(session->board, BOARD_HANDSHAKE);
+	board_set_text(session->board, BOARD_USER, session->user);
 	disarm_deadline(session);
 	setenv("RSYNC_USER_NAME", session->user, 1);
 }
@@ -520,10 +524,12 @@ void daemon_session_run(const struct session_start *start)
 	session->snapshots = start->snapshots;
 	session->handshake_done = start->handshake_done;
 	session->handshake_context = start->handshake_context;
+	session->board = start->board;
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(session->log));
 	session->in_fd = start->in_fd;
 	session->wire = wire_new(start->in_fd, start->out_fd);
+	wire_set_meter(session->wire, board_meter(session->board));
 	prepare_signals(session);
 
 	limit_processor(session);
@@ -531,6 +537,7 @@ void daemon_session_run(const struct session_start *start)
 	if (!session->over_shell)
 		arm_deadline(session, session->config->defaults.timeout);
 	identify_peer(session, start->in_fd);
+	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
 	become_daemon(session);
 	log_connection(session);
 	exchange_greetings(session, line);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "attrs/source.h"
+#include "daemon_board.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
@@ -66,6 +67,7 @@ struct daemon_session {
 	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
 	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
 	void *handshake_context;
+	struct board_slot *board; /* told what the session does; NULL: there is no listener */
 
 	rlim_t processor_seconds; /* that the process may use once the client has been let in */
 
@@ -186,6 +188,7 @@ struct session_start {
 	struct session_limit over;
 	void (*handshake_done)(void *context);
 	void *handshake_context;
+	struct board_slot *board;
 };
 noreturn void daemon_session_run(const struct session_start *start);
 

@@ -40,6 +40,7 @@ struct snapshot_file {
 struct snapshot_module {
 	char *name;
 	size_t file;                    /* index */
+	int max_age;
 };
 
 struct snapshots {
@@ -47,6 +48,7 @@ struct snapshots {
 	VEC(struct watched) watched;
 	VEC(struct snapshot_file *) files;
 	VEC(struct snapshot_module) modules;
+	VEC(char *) names;              /* of all modules */
 	_Atomic uint64_t *told;         /* one for each module, shared with server processes */
 	size_t told_count;
 	uint64_t serial;
@@ -282,7 +284,8 @@ static void take_modules(struct snapshots *snapshots, const struct config *confi
 		char *path = module->disabled ? NULL : path_of(module, module->attr_snapshot);
 
 		if (path) {
-			struct snapshot_module item = { xstrdup(module->name), want_file(snapshots, path) };
+			struct snapshot_module item = { xstrdup(module->name), want_file(snapshots, path),
+							module->attr_snapshot_max_age };
 
 			vec_push(&snapshots->modules, item);
 		}
@@ -290,6 +293,15 @@ static void take_modules(struct snapshots *snapshots, const struct config *confi
 	}
 	drop_unwanted(snapshots);
 	carry_over(snapshots, &old);
+}
+
+static void take_names(struct snapshots *snapshots, const struct config *config)
+{
+	for (size_t i = 0; i < snapshots->names.count; i++)
+		free(snapshots->names.items[i]);
+	snapshots->names.count = 0;
+	for (size_t i = 0; i < config->modules.count; i++)
+		vec_push(&snapshots->names, xstrdup(config->modules.items[i].name));
 }
 
 static void forget_watched(struct snapshots *snapshots)
@@ -354,6 +366,7 @@ static void refresh_modules(struct snapshots *snapshots)
 	if (config) {
 		watch(snapshots, config);
 		take_modules(snapshots, config);
+		take_names(snapshots, config);
 	}
 	config_free(config);
 	config_problems_free(&problems);
@@ -381,6 +394,31 @@ bool snapshots_find(const struct snapshots *snapshots, const char *module, const
 		.snapshot = file->snapshot, .why = strbuf_text(&file->why), .missing = file->missing, .serial = file->serial,
 		.told = find_told(snapshots, module, path),
 	};
+	return true;
+}
+
+bool snapshots_knows_module(const struct snapshots *snapshots, const char *module)
+{
+	for (size_t i = 0; i < snapshots->names.count; i++)
+		if (!strcmp(snapshots->names.items[i], module))
+			return true;
+	return false;
+}
+
+bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, struct snapshot_state *state)
+{
+	const struct snapshot_module *module = i < snapshots->modules.count ? &snapshots->modules.items[i] : NULL;
+	const struct attr_snapshot *snapshot = module ? snapshots->files.items[module->file]->snapshot : NULL;
+	struct strbuf why = STRBUF_INIT;
+
+	if (!module)
+		return false;
+	*state = (struct snapshot_state){ .module = module->name };
+	if (snapshot) {
+		state->facts = attr_snapshot_facts(snapshot);
+		state->usable = snapshot_judge(snapshot, module->max_age, -1, now, &why) == SNAPSHOT_IN_USE;
+	}
+	strbuf_free(&why);
 	return true;
 }
 

@@ -61,6 +61,17 @@ bool snapshot_is_news(const struct snapshot_finding *finding, enum snapshot_news
 enum snapshot_news snapshot_judge(const struct attr_snapshot *snapshot, int max_age, int root_fd, int64_t now,
 				  struct strbuf *why);
 
+/* Does the configuration, as it was last seen, have this module? */
+bool snapshots_knows_module(const struct snapshots *snapshots, const char *module);
+
+/* Of the i-th module that has an attr snapshot, whatever its root is. false: there are not so many. */
+struct snapshot_state {
+	const char *module;
+	const struct attr_snapshot_facts *facts; /* NULL: there is none */
+	bool usable;
+};
+bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, struct snapshot_state *state);
+
 /* In a server process: unmap every snapshot but this one (NULL: every one). The findings are void after that. */
 void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used);
 

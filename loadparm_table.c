@@ -26,6 +26,7 @@ static const struct parameter parameters[] = {
 	{ "listen backlog", P_INTEGER, .listener = true, G(listen_backlog), .low = 1, .high = 65535 },
 	{ "max connection rate", P_INTEGER, .listener = true, G(max_connection_rate), .low = 0, .high = 1000000 },
 	{ "max connections per host", P_INTEGER, .listener = true, G(max_connections_per_host), .low = 0, .high = 1000000 },
+	{ "metrics file", P_STRING, .listener = true, G(metrics_file) },
 	{ "motd file", P_STRING, G(motd_file) },
 	{ "pid file", P_STRING, .listener = true, G(pid_file) },
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },

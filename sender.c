@@ -213,6 +213,12 @@ static void tell_item(struct sender *sender, const struct request *request, stru
 	strbuf_free(&shown);
 }
 
+static void tell_transfer(const struct sender *sender, enum item_stage stage)
+{
+	if (sender->host->transfer)
+		sender->host->transfer(sender->host->context, stage);
+}
+
 static void tell_list_done(struct sender *sender)
 {
 	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
@@ -290,6 +296,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	struct transfer_record record = { .size = size };
 	uint64_t before = wire_stream_written(session->wire);
 
+	tell_transfer(sender, ITEM_BEGINS);
 	tell_item(sender, request, &record, ITEM_BEGINS);
 
 	write_item(sender, request);
@@ -309,6 +316,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	digest_for_people(session->xfer_sum, digest, length, shown);
 	record.digest = shown;
 	record.digest_length = length;
+	tell_transfer(sender, ITEM_ENDS);
 	tell_item(sender, request, &record, ITEM_ENDS);
 }
 

@@ -45,6 +45,8 @@ struct sender_host {
 	void (*message)(void *context, enum message_code code, const uint8_t *payload, size_t length);
 	/* Everything that the generator asks for or tells of. NULL: nobody wants to know. */
 	void (*item)(void *context, const struct transfer_record *record, enum item_stage stage);
+	/* Just that a file's content begins and has gone out, which is cheaper. NULL: nobody wants to know. */
+	void (*transfer)(void *context, enum item_stage stage);
 	/* Between ITEM_BEGINS and ITEM_ENDS: so many bytes of the file have been dealt with. NULL: nobody wants to know. */
 	void (*progress)(void *context, uint64_t done);
 	/* All entries up to this place in the list have been dealt with. NULL: nobody wants to know. */

@@ -343,6 +343,13 @@ static void (*item_logger(const struct server *server))(void *context, const str
 	return server->lines.logged ? log_own_item : NULL;
 }
 
+static void tell_transfer(void *context, enum item_stage stage)
+{
+	const struct server *server = context;
+
+	server->module->transfer(server->module->log_context, stage);
+}
+
 static void send_list(struct server *server, struct flist *list)
 {
 	const struct module_session *module = server->module;
@@ -355,6 +362,7 @@ static void send_list(struct server *server, struct flist *list)
 		.dont_compress = module ? module->dont_compress : NULL,
 		.message = server_message,
 		.item = item_logger(server),
+		.transfer = module && module->transfer ? tell_transfer : NULL,
 		.context = server,
 	};
 

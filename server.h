@@ -36,6 +36,7 @@ struct module_session {
 	 * (protocol/07 8.3). NULL: no logging. */
 	void (*log_transfer)(void *context, const struct transfer_record *record);
 	bool log_items;
+	void (*transfer)(void *context, enum item_stage stage); /* a file begins or has been sent; NULL: nobody wants to know */
 	/* The same for what is received: struct local_module. */
 	void (*log_received)(void *context, struct format_values *values);
 	void (*log_deletion)(void *context, const char *path, bool is_dir);

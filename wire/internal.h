@@ -70,6 +70,7 @@ struct wire {
 
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;
+	struct wire_meter *meter;    /* told of both; NULL: nobody asks */
 	uint64_t stream;             /* bytes of data, not of headers and messages, up to `limit` */
 	uint64_t overhead;           /* bytes of headers and messages among what was written */
 

@@ -194,6 +194,8 @@ enum receive_result wire_try_receive(struct wire *wire, size_t room_max)
 		return CLOSED;
 	}
 	wire->received += (uint64_t)got;
+	if (wire->meter)
+		atomic_store_explicit(&wire->meter->received, wire->received, memory_order_relaxed);
 	wire->last_io = wire->last_traffic = monotonic_now();
 	wire_input_grew(wire, (size_t)got);
 	check_limits(wire, wire->last_io);
@@ -330,9 +332,16 @@ static void wait_for_output(struct wire *wire, int64_t wait_start)
 		wire_try_receive(wire, IN_MAX);
 }
 
-static void account(struct wire *wire, size_t length)
+static void count_sent(struct wire *wire, uint64_t length)
 {
 	wire->sent += length;
+	if (wire->meter)
+		atomic_store_explicit(&wire->meter->sent, wire->sent, memory_order_relaxed);
+}
+
+static void account(struct wire *wire, size_t length)
+{
+	count_sent(wire, length);
 	wire->last_io = wire->last_output = monotonic_now();
 	if (!wire->sends_keep_alive)
 		wire->last_traffic = wire->last_io;
@@ -384,7 +393,7 @@ void wire_send_some(struct wire *wire)
 		return;
 	wire->out_used -= (size_t)written;
 	memmove(wire->out, wire->out + written, wire->out_used);
-	wire->sent += (uint64_t)written;
+	count_sent(wire, (uint64_t)written);
 	wire->last_io = wire->last_output = monotonic_now();
 	if (!wire->sends_keep_alive)
 		wire->last_traffic = wire->last_io;

@@ -148,6 +148,11 @@ void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *co
 	wire->wait_hook_context = context;
 }
 
+void wire_set_meter(struct wire *wire, struct wire_meter *meter)
+{
+	wire->meter = meter;
+}
+
 uint64_t wire_bytes_read(const struct wire *wire)
 {
 	return wire->received - wire->received_base;

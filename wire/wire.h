@@ -84,6 +84,12 @@ void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second); /* protocol/0
 /* Called from any wait, at least once a second while waiting; lets a role notice signals. NULL: none. */
 void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context);
 
+/* Where everything that has come in and gone out so far is told to somebody else; it must stay. NULL: nowhere. */
+struct wire_meter {
+	_Atomic uint64_t received, sent;
+};
+void wire_set_meter(struct wire *wire, struct wire_meter *meter);
+
 /* Raw byte counts of both directions, headers included; wire_reset_counts at the start of the statistics. */
 uint64_t wire_bytes_read(const struct wire *wire);
 uint64_t wire_bytes_written(const struct wire *wire); /* including what is still buffered; for those who may write */

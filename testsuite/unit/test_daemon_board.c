@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a server process writes about itself, believed only as far as it is harmless; labels of the metrics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_board.h"
+#include "daemon_metrics.h"
+
+static void test_a_child_is_read_by_its_parent(void **state)
+{
+	struct board *board = board_new(3);
+	struct board_view view;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		struct board_slot *slot = board_slot(board, 1);
+
+		board_set_state(slot, BOARD_SENDING);
+		board_set_text(slot, BOARD_MODULE, "debian");
+		board_count_file(slot);
+		board_count_file(slot);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	board_read(board_slot(board, 1), &view);
+	assert_string_equal(board_state_name(view.state), "sending");
+	assert_string_equal(view.texts[BOARD_MODULE], "debian");
+	assert_int_equal(view.counts[BOARD_FILES], 2);
+	board_read(board_slot(board, 0), &view);
+	assert_string_equal(view.texts[BOARD_MODULE], "");
+	board_clear(board_slot(board, 1));
+	board_read(board_slot(board, 1), &view);
+	assert_int_equal(view.state, BOARD_HANDSHAKE);
+	assert_string_equal(view.texts[BOARD_MODULE], "");
+	assert_int_equal(view.counts[BOARD_FILES], 0);
+}
+
+static void test_nonsense_is_made_harmless(void **state)
+{
+	struct board_slot *slot = board_slot(board_new(1), 0);
+	char lengthy[3 * BOARD_TEXT];
+	struct board_view view;
+
+	(void)state;
+	memset(lengthy, 'x', sizeof lengthy - 1);
+	lengthy[sizeof lengthy - 1] = 0;
+	board_set_state(slot, (enum board_state)4711);
+	board_set_text(slot, BOARD_USER, lengthy);
+	board_set_text(slot, BOARD_MODULE, "a\nb\033[2J\177");
+	board_read(slot, &view);
+	assert_true(view.state < BOARD_STATES);
+	assert_int_equal(strlen(view.texts[BOARD_USER]), BOARD_TEXT - 1);
+	assert_string_equal(view.texts[BOARD_MODULE], "a?b?[2J?");
+}
+
+static void test_a_process_without_a_board_tells_nobody(void **state)
+{
+	(void)state;
+	board_set_state(NULL, BOARD_ENDING);
+	board_set_text(NULL, BOARD_USER, "user");
+	board_count_file(NULL);
+	assert_null(board_meter(NULL));
+}
+
+static void assert_label(const char *value, const char *expected)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	metrics_add_label(&out, value);
+	assert_string_equal(strbuf_text(&out), expected);
+	strbuf_free(&out);
+}
+
+static void test_labels_are_escaped(void **state)
+{
+	(void)state;
+	assert_label("", "");
+	assert_label("a\"b\\c\nd", "a\\\"b\\\\c\\nd");
+	assert_label("m\xc3\xbcll \xf0\x9f\x90\xa7", "m\xc3\xbcll \xf0\x9f\x90\xa7");
+	assert_label("\xe9t", "\\\\xe9t");
+	assert_label("\xc3", "\\\\xc3");
+	assert_label("\xc0\xaf", "\\\\xc0\\\\xaf");
+	assert_label("\xed\xa0\x80", "\\\\xed\\\\xa0\\\\x80");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_child_is_read_by_its_parent),
+		cmocka_unit_test(test_nonsense_is_made_harmless),
+		cmocka_unit_test(test_a_process_without_a_board_tells_nobody),
+		cmocka_unit_test(test_labels_are_escaped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
