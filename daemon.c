@@ -23,8 +23,10 @@
 #include "daemon_sandbox.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
+#include "daemon_status.h"
 #include "fs/lock.h"
 #include "fs/operator.h"
+#include "fs/socket.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -49,6 +51,7 @@ struct listener {
 	struct log_file log;
 	listen_sockets sockets;
 	struct fs_pid_file pid_file;
+	struct fs_socket control;
 	struct children *children;
 	struct rates *rates;
 	struct host_limits limits;
@@ -264,6 +267,19 @@ static int write_pid_file(struct listener *listener)
 	return code;
 }
 
+static int open_control_socket(struct listener *listener)
+{
+	char *path = config_text(listener->config->globals.control_socket);
+	int code = EXIT_OK;
+
+	if (*path && fs_socket_listen(&listener->control, path) < 0) {
+		log_error("cannot listen at the control socket %s: %s", path, strerror(errno));
+		code = EXIT_FILEIO;
+	}
+	free(path);
+	return code;
+}
+
 static void prepare_metrics(struct listener *listener)
 {
 	char *path = config_text(listener->config->globals.metrics_file);
@@ -311,6 +327,7 @@ static noreturn void end_listener(struct listener *listener, int code)
 	metrics_update(listener->metrics, true);
 	if (code == EXIT_OK)
 		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
+	fs_socket_remove(&listener->control);
 	fs_pid_file_remove(&listener->pid_file);
 	exit_with(code);
 }
@@ -360,6 +377,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	for (size_t i = 0; i < listener->sockets.count; i++)
 		close(listener->sockets.items[i]);
 	close(listener->signal_fd);
+	fs_socket_close(&listener->control);
 	fs_pid_file_close(&listener->pid_file);
 	unsetenv("NOTIFY_SOCKET");
 	signal(SIGUSR1, SIG_DFL);
@@ -442,17 +460,18 @@ static void accept_one(struct listener *listener, int socket_fd)
 static noreturn void listen_for_ever(struct listener *listener)
 {
 	size_t count = listener->sockets.count;
-	struct pollfd *polls = xcalloc(count + 1, sizeof *polls);
+	struct pollfd *polls = xcalloc(count + 2, sizeof *polls);
 
 	for (size_t i = 0; i < count; i++) {
 		polls[i] = (struct pollfd){ .fd = listener->sockets.items[i], .events = POLLIN };
 		fcntl(polls[i].fd, F_SETFL, fcntl(polls[i].fd, F_GETFL) | O_NONBLOCK);
 	}
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
+	polls[count + 1] = (struct pollfd){ .fd = listener->control.fd, .events = POLLIN };
 	for (;;) {
 		log_file_close(&listener->log);
 		metrics_update(listener->metrics, false);
-		if (poll(polls, count + 1, metrics_wait(listener->metrics)) < 0) {
+		if (poll(polls, count + 2, metrics_wait(listener->metrics)) < 0) {
 			if (errno == EINTR)
 				continue;
 			log_errno(L_ERROR, errno, "poll failed");
@@ -460,6 +479,8 @@ static noreturn void listen_for_ever(struct listener *listener)
 		}
 		if (polls[count].revents)
 			take_signals(listener);
+		if (polls[count + 1].revents)
+			status_answer(listener->control.fd, listener->children);
 		for (size_t i = 0; i < count; i++)
 			if (polls[i].revents)
 				accept_one(listener, polls[i].fd);
@@ -470,7 +491,8 @@ static noreturn void listen_for_ever(struct listener *listener)
 
 static int run_standalone(struct options *options)
 {
-	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .starter_fd = -1 };
+	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .control = FS_SOCKET_INIT,
+				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	int worst, code;
 
@@ -488,7 +510,10 @@ static int run_standalone(struct options *options)
 	if (options->detach)
 		detach(&listener);
 	code = write_pid_file(&listener);
+	if (!code)
+		code = open_control_socket(&listener);
 	if (code) {
+		fs_pid_file_remove(&listener.pid_file);
 		tell_starter(&listener, code);
 		return code;
 	}

@@ -50,7 +50,7 @@ struct module {
 
 /* The parameters that belong to the daemon as a whole. */
 struct config_globals {
-	char *address, *motd_file, *pid_file, *metrics_file, *socket_options;
+	char *address, *motd_file, *pid_file, *metrics_file, *control_socket, *socket_options;
 	char *daemon_chroot, *daemon_uid, *daemon_gid;
 	bool proxy_protocol;
 	char *proxy_protocol_hosts;

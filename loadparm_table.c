@@ -20,6 +20,7 @@
 
 static const struct parameter parameters[] = {
 	{ "address", P_STRING, .listener = true, G(address) },
+	{ "control socket", P_STRING, .listener = true, G(control_socket) },
 	{ "daemon chroot", P_STRING, G(daemon_chroot) },
 	{ "daemon gid", P_STRING, G(daemon_gid) },
 	{ "daemon uid", P_STRING, G(daemon_uid) },

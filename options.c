@@ -300,7 +300,7 @@ static bool finish_daemon(struct option_parse *parse, const struct options *opti
 	if (refresh_only && !options->refresh_attrs)
 		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --quiet, --attr-refresh and --attr-digests of a daemon go "
 				  "with --refresh-attrs only");
-	if (!parse->daemon_seen && !options->config_check && !options->refresh_attrs)
+	if (!parse->daemon_seen && !options->config_check && !options->refresh_attrs && !options->status)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;
 }

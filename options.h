@@ -150,6 +150,7 @@ struct options {
 	bool sandbox;               /* of a daemon's sessions; default true */
 	const char *config_file;    /* NULL: default */
 	bool config_check;
+	bool status;                /* ask the running daemon what it does */
 	bool refresh_attrs;         /* bring the attr trees and snapshots of modules (the operands; none: all) up to date */
 	bool no_wait;               /* ... and leave what another process is refreshing to that */
 	VEC(char *) dparams;

@@ -324,6 +324,7 @@ static const struct option_spec options[] = {
 	PLAIN("no-detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("no-sandbox", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("config-check", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	PLAIN("status", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("refresh-attrs", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	PLAIN("no-wait", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
 	END
@@ -338,6 +339,7 @@ static const struct option_spec daemon_options[] = {
 	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, WORKS, ACTS, "HOW",
 			"... snapshots: after looking again only at changed dirs, or at the names in a file" },
 	TEXT("attr-digests", 0, set_attr_digests, 0, WORKS, ACTS, "NAMES", "... with digests of contents (default: as before)"),
+	ON("status", 0, status, WORKS, ACTS, "ask the running daemon who is connected, doing what, since when, how fast"),
 	ON("config-check", 0, config_check, WORKS, ACTS, "only check the configuration, and say what is wrong with it"),
 	{ "address", 0, TEXT_ARG, set_text, F(address), 0, WORKS, ACTS, "ADDRESS", "listen on this address" },
 	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "upper bound of every session's bandwidth"),

@@ -13,6 +13,7 @@
 #include "client_replay.h"
 #include "daemon.h"
 #include "daemon_refresh.h"
+#include "daemon_status.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
@@ -81,6 +82,8 @@ static int run(struct options *options)
 		return daemon_over_shell(options);
 	if (options->refresh_attrs)
 		return daemon_refresh_main(options);
+	if (options->status)
+		return daemon_status_main(options);
 	if (options->daemon || options->config_check)
 		return daemon_main(options);
 	if (options->server)

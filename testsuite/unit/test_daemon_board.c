@@ -2,6 +2,7 @@
 /* What a server process writes about itself, believed only as far as it is harmless; labels of the metrics. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "daemon_board.h"
 #include "daemon_metrics.h"
+#include "daemon_status.h"
 
 static void test_a_child_is_read_by_its_parent(void **state)
 {
@@ -91,6 +93,29 @@ static void test_labels_are_escaped(void **state)
 	assert_label("\xed\xa0\x80", "\\\\xed\\\\xa0\\\\x80");
 }
 
+static void test_the_status_has_a_line_for_each_process(void **state)
+{
+	struct children *children = children_new();
+	struct sockaddr peer = { .sa_family = AF_UNSPEC };
+	struct strbuf out = STRBUF_INIT;
+	int limit, slot = children_admit(children, &peer, &limit);
+	int64_t since;
+
+	(void)state;
+	children_started(children, slot, 4711);
+	assert_int_equal(children_pid(children, slot, &since), 4711);
+	board_set_text(children_board(children, slot), BOARD_ADDRESS, "192.0.2.1");
+	board_set_text(children_board(children, slot), BOARD_USER, "anna");
+	board_set_state(children_board(children, slot), BOARD_RECEIVING);
+	atomic_store(&board_meter(children_board(children, slot))->received, 5000);
+	status_format(children, since + 10, &out);
+	assert_non_null(strstr(strbuf_text(&out), "4711 receiving since "));
+	assert_non_null(strstr(strbuf_text(&out), " (10 s): anna@192.0.2.1 module -, received 5000, sent 0, files 0, "
+						  "500 bytes/s\ntotal: connections 1, received 5000, sent 0, files 0, "
+						  "500 bytes/s\n"));
+	strbuf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +123,7 @@ int main(void)
 		cmocka_unit_test(test_nonsense_is_made_harmless),
 		cmocka_unit_test(test_a_process_without_a_board_tells_nobody),
 		cmocka_unit_test(test_labels_are_escaped),
+		cmocka_unit_test(test_the_status_has_a_line_for_each_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

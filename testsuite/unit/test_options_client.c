@@ -535,6 +535,9 @@ static void test_a_daemons_words(void **state)
 	assert_parses(&parsed, "--config-check --config=/x");
 	assert_true(o->config_check);
 	parsed_free(&parsed);
+	assert_parses(&parsed, "--status --config=/x");
+	assert_true(o->status && !o->daemon);
+	parsed_free(&parsed);
 	assert_parses(&parsed, "--daemon --config-check");
 	assert_true(o->daemon && o->config_check);
 	parsed_free(&parsed);

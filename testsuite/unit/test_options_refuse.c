@@ -218,7 +218,7 @@ static void test_S108_forced_refusals_stay(void **state)
 static void test_S108_daemon_words_end_the_session(void **state)
 {
 	static const char *const words[] = {
-		"--daemon", "--config=/x", "--dparam=a=b", "--detach", "--no-detach", "--config-check",
+		"--daemon", "--config=/x", "--dparam=a=b", "--detach", "--no-detach", "--config-check", "--status",
 	};
 
 	(void)state;
