@@ -597,7 +597,8 @@ void local_task_run(struct task *task)
 	struct local *local = task->local;
 
 	if (task->find_surplus && !atomic_load(&local->stop)) {
-		local_find_surplus(task);
+		if (!task->names_read)
+			local_find_surplus(task);
 		if (task->surplus.count)
 			return;
 		task->find_surplus = false;

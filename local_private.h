@@ -155,6 +155,7 @@ struct task {
 	int *alternates;              /* descriptors of the directory in the alternate destinations; NULL: not opened */
 	uint8_t *marks;               /* MARK_* of each entry from `first` on; NULL: all plain */
 	bool find_surplus;
+	bool names_read;              /* the surplus has been looked for */
 	bool may_delete;              /* no I/O error so far when it was prepared */
 	struct entries surplus;       /* names that the sources do not have, sorted */
 	bool knows_names;             /* the directory has been read, and has no surplus */

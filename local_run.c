@@ -318,27 +318,21 @@ static void set_up_deletion(struct local *local, struct task *task)
 		return;
 	task->find_surplus = true;
 	task->may_delete = local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL);
-	/* Backups would be surplus as well: what goes has to go before there are any of this directory's. */
-	if (local->backups && !task->dir->skipped) {
-		local_find_surplus(task);
-		local_delete_surplus(local, task);
-		entries_free(&task->surplus);
-		entries_init(&task->surplus);
-		task->find_surplus = false;
-	}
 }
 
 /*
- * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; and a symlink
- * that is kept for what it leads to has to be looked at when that is gone.
+ * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; a symlink that
+ * is kept for what it leads to has to be looked at when that is gone; backups of its files would be surplus as well.
  */
 static bool deletes_in_turn(const struct local *local)
 {
-	return local->tells_items || (local->pull && local->pull->replay) || local->options->keep_dirlinks;
+	return local->tells_items || (local->pull && local->pull->replay) || local->options->keep_dirlinks || local->backups;
 }
 
 static void delete_now(struct local *local, struct task *task)
 {
+	if (task->dir->skipped)
+		return;
 	local_find_surplus(task);
 	if (task->surplus.count)
 		local_delete_surplus(local, task);
@@ -365,8 +359,13 @@ static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 	if (!dir->skipped)
 		local_hide_entries(local, node);
 	set_up_deletion(local, task);
-	if (deletes_in_turn(local) && task->find_surplus && !dir->skipped)
+	if (task->find_surplus && deletes_in_turn(local)) {
 		delete_now(local, task);
+	} else if (task->find_surplus && slice < count) {
+		/* Before the other slices' temp files are among them. */
+		local_find_surplus(task);
+		task->names_read = true;
+	}
 	for (;;) {
 		first += slice;
 		task->is_last = first >= count;

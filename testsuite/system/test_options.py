@@ -62,7 +62,7 @@ def test_manual_and_help_have_the_same_options():
 
 def test_manual_and_help_of_the_daemon_have_the_same_options():
     section = manual_section("OPTIONS OF A DAEMON", "OPTIONS FOR A SERVER")
-    assert manual_names(section) | {"--no-verbose", "--no-v"} == help_names("--daemon", "--help")
+    assert manual_names(section) | {"--no-verbose", "--no-v", "--sandbox"} == help_names("--daemon", "--help")
 
 
 def test_every_stock_option_is_known(place):
