@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon_check.h"
 #include "daemon_children.h"
 #include "daemon_hosts.h"
 #include "daemon_listen.h"
@@ -37,7 +38,6 @@
 #define HUAI_VERSION "dev"
 #endif
 
-#define DEFAULT_PORT 873
 #define DESCRIPTORS_WANTED 4096
 
 /* As the configuration has them; 0: none. */
@@ -86,33 +86,6 @@ void daemon_report_problems(const struct config_problems *problems, enum config_
 	}
 }
 
-/* Look at everything in the file and at the snapshots that it names. Returns the worst that was found, -1 for nothing. */
-static int check_configuration(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
-{
-	const char *path = daemon_config_path(options);
-	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
-
-	for (size_t i = 0; config && i < config->modules.count; i++)
-		if (!*config->modules.items[i].path)
-			config_problem_add(problems, path, 0, CONFIG_NOTE, "module \"%s\" has no path",
-					   config->modules.items[i].name);
-	snapshots_refresh(snapshots);
-	if (config)
-		snapshots_report(snapshots, config, path, problems);
-	config_free(config);
-	return config_problems_worst(problems);
-}
-
-static int check_and_report(const struct options *options, struct snapshots *snapshots)
-{
-	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	int worst = check_configuration(options, snapshots, &problems);
-
-	daemon_report_problems(&problems, CONFIG_REMARK);
-	config_problems_free(&problems);
-	return worst;
-}
-
 static struct config *load_globals(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
@@ -140,11 +113,17 @@ static bool load_listener_configuration(struct listener *listener)
 /* Every connection reads the configuration anew. What is left is to say what is wrong with it, and how many may come. */
 static void reload(struct listener *listener)
 {
-	struct config *config;
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct config *config = check_load(listener->options, listener->snapshots, &problems);
+	int worst = config_problems_worst(&problems);
 
-	if (check_and_report(listener->options, listener->snapshots) >= (int)CONFIG_ERROR)
+	daemon_report_problems(&problems, CONFIG_REMARK);
+	config_problems_free(&problems);
+	config_free(config);
+	if (worst >= (int)CONFIG_ERROR)
 		return;
-	log_msg(L_LOG, "the configuration has no errors");
+	log_msg(L_LOG, worst < (int)CONFIG_UNSERVED ? "the configuration has no errors"
+		: "the configuration is in use, but not every module is served as it should be");
 	config = load_globals(listener->options);
 	if (!config)
 		return;
@@ -494,11 +473,11 @@ static int run_standalone(struct options *options)
 	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .control = FS_SOCKET_INIT,
 				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	int worst, code;
+	int code;
 
 	listener.snapshots = snapshots_new(options);
-	worst = check_configuration(options, listener.snapshots, &problems);
-	if (worst >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
+	config_free(check_load(options, listener.snapshots, &problems));
+	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
 		daemon_report_problems(&problems, CONFIG_REMARK);
 		log_error("Failed to parse config file: %s", daemon_config_path(options));
 		return EXIT_SYNTAX;
@@ -552,10 +531,8 @@ static noreturn void run_on_socket(struct options *options)
 
 int daemon_main(struct options *options)
 {
-	if (options->config_check) {
-		exit_set_quiet(true);
-		return check_and_report(options, snapshots_new(options)) < (int)CONFIG_NOTE ? EXIT_OK : EXIT_SYNTAX;
-	}
+	if (options->config_check)
+		return daemon_check_main(options);
 	if (is_socket(0) && !is_listening(0))
 		run_on_socket(options);
 	return run_standalone(options);

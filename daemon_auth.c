@@ -109,17 +109,39 @@ static const char *find_laxity(int fd)
 	return NULL;
 }
 
-/* The whole file, or the reason why not. It is read for users whom no rule admits, too, but is no news then. */
-static const char *read_secrets(const struct module *module, bool is_news, struct strbuf *text)
+/* -1: there is none; else *laxity is set. */
+static int open_secrets(const struct module *module, const char **laxity)
 {
 	char *path = config_text(module->secrets_file);
 	int fd = *path ? fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0) : -1;
-	const char *why = NULL, *laxity;
 
+	*laxity = fd >= 0 && module->strict_modes ? find_laxity(fd) : NULL;
 	free(path);
+	return fd;
+}
+
+const char *auth_secrets_problem(const struct module *module)
+{
+	const char *laxity;
+	int fd;
+
+	if (!*module->secrets_file)
+		return "there is none";
+	fd = open_secrets(module, &laxity);
+	if (fd < 0)
+		return strerror(errno);
+	close(fd);
+	return laxity;
+}
+
+/* The whole file, or the reason why not. It is read for users whom no rule admits, too, but is no news then. */
+static const char *read_secrets(const struct module *module, bool is_news, struct strbuf *text)
+{
+	const char *why = NULL, *laxity;
+	int fd = open_secrets(module, &laxity);
+
 	if (fd < 0)
 		return "no secrets file";
-	laxity = module->strict_modes ? find_laxity(fd) : NULL;
 	if (laxity && is_news)
 		log_msg(L_LOG, "%s", laxity);
 	if (laxity)

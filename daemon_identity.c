@@ -57,28 +57,39 @@ static bool find_gid(const char *text, gid_t *gid)
 	return group != NULL;
 }
 
-static void add_default_groups(struct daemon_session *session)
+/* What is wrong, for the log and for the client; always false. */
+struct fault {
+	struct strbuf *log, *told;
+};
+
+static bool invalid(struct fault fault, const char *what, const char *name)
+{
+	strbuf_addf(fault.log, "Invalid %s %s", what, name);
+	strbuf_addf(fault.told, "invalid %s %s", what, name);
+	return false;
+}
+
+static bool add_default_groups(struct identity *identity, struct fault fault)
 {
 	gid_t gid;
 
-	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid)) {
-		log_error("Invalid gid nobody");
-		session_refuse(session, "invalid gid nobody");
-	}
-	vec_push(&session->identity.gids, gid);
+	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid))
+		return invalid(fault, "gid", "nobody");
+	vec_push(&identity->gids, gid);
+	return true;
 }
 
 /* "*": all groups that the user database gives to the module's user. */
-static void add_groups_of_user(struct daemon_session *session)
+static bool add_groups_of_user(struct identity *identity, struct fault fault)
 {
-	struct identity *identity = &session->identity;
 	const struct passwd *user = getpwuid(identity->set_uid ? identity->uid : geteuid());
 	int room = 32, count;
 	gid_t *groups = NULL;
 
 	if (!user) {
-		log_error("getpwuid(%u) failed", (unsigned)identity->uid);
-		session_refuse(session, "getpwuid failed");
+		strbuf_addf(fault.log, "getpwuid(%u) failed", (unsigned)identity->uid);
+		strbuf_add_string(fault.told, "getpwuid failed");
+		return false;
 	}
 	do {
 		room *= 2;
@@ -88,54 +99,66 @@ static void add_groups_of_user(struct daemon_session *session)
 	for (int i = 0; i < count && i < room; i++)
 		vec_push(&identity->gids, groups[i]);
 	free(groups);
+	return true;
 }
 
-static void add_group(struct daemon_session *session, const char *name)
+static bool add_group(struct identity *identity, const char *name, struct fault fault)
 {
 	gid_t gid;
 
 	if (!strcmp(name, "*")) {
-		if (session->identity.gids.count)
-			session_refuse(session, "invalid gid setting.");
-		add_groups_of_user(session);
-		return;
+		if (!identity->gids.count)
+			return add_groups_of_user(identity, fault);
+		strbuf_add_string(fault.log, "invalid gid setting.");
+		strbuf_add_string(fault.told, "invalid gid setting.");
+		return false;
 	}
-	if (!find_gid(name, &gid)) {
-		log_error("Invalid gid %s", name);
-		session_refuse(session, "invalid gid %s", name);
-	}
-	vec_push(&session->identity.gids, gid);
+	if (!find_gid(name, &gid))
+		return invalid(fault, "gid", name);
+	vec_push(&identity->gids, gid);
+	return true;
 }
 
-static void add_groups(struct daemon_session *session, char *text)
+static bool add_groups(struct identity *identity, char *text, struct fault fault)
 {
 	struct config_list list;
 	char *name;
 
 	config_list_start(&list, text);
 	while ((name = config_list_next(&list)))
-		add_group(session, name);
+		if (!add_group(identity, name, fault))
+			return false;
+	return !identity->set_gid || identity->gids.count || add_default_groups(identity, fault);
+}
+
+bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *told)
+{
+	const struct fault fault = { log, told };
+	char *uid = config_text(module->uid), *gid = config_text(module->gid);
+	const char *user = *uid ? uid : "nobody";
+	bool root = geteuid() == 0, ok;
+
+	identity->set_uid = *uid || root;
+	identity->set_gid = *gid || root;
+	if (identity->set_uid && !find_uid(user, &identity->uid))
+		ok = invalid(fault, "uid", user);
+	else
+		ok = add_groups(identity, gid, fault);
+	free(uid);
+	free(gid);
+	return ok;
 }
 
 void identity_resolve(struct daemon_session *session)
 {
-	struct identity *identity = &session->identity;
-	char *uid = config_text(session->module->uid);
-	char *gid = config_text(session->module->gid);
-	const char *user = *uid ? uid : "nobody";
-	bool root = geteuid() == 0;
+	struct strbuf log = STRBUF_INIT, told = STRBUF_INIT;
 
-	identity->set_uid = *uid || root;
-	identity->set_gid = *gid || root;
-	if (identity->set_uid && !find_uid(user, &identity->uid)) {
-		log_error("Invalid uid %s", user);
-		session_refuse(session, "invalid uid %s", user);
+	if (!identity_find(session->module, &session->identity, &log, &told)) {
+		log_error("%s", strbuf_text(&log));
+		session_refuse(session, "%s", strbuf_text(&told));
 	}
-	add_groups(session, gid);
-	if (identity->set_gid && !identity->gids.count)
-		add_default_groups(session);
-	free(uid);
-	free(gid);
+	strbuf_free(&log);
+	strbuf_free(&told);
 }
 
 /* What the starting process belonged to is given up with either of the two. */
@@ -183,33 +206,38 @@ bool identity_assume_daemon(const struct config_globals *globals)
 	return ok;
 }
 
-static noreturn void refuse_change(struct daemon_session *session, const char *what, unsigned id)
+const char *identity_take(const struct identity *identity)
 {
-	log_errno(L_ERROR, errno, "%s %u failed", what, id);
-	session_refuse(session, "%s failed", what);
+	if (identity->set_gid) {
+		gid_t gid = identity->gids.items[0];
+
+		if (setresgid(gid, gid, gid) < 0)
+			return "setgid";
+		if (setgroups(identity->gids.count, identity->gids.items) < 0)
+			return "setgroups";
+	}
+	if (!identity->set_uid)
+		return NULL;
+	if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
+		return "setuid";
+	/* A uid that can come back was never given up. */
+	if (identity->uid != 0 && setuid(0) == 0) {
+		errno = ENOTRECOVERABLE;
+		return "setuid";
+	}
+	return NULL;
 }
 
 void identity_assume(struct daemon_session *session)
 {
 	const struct identity *identity = &session->identity;
+	const char *failed = identity_take(identity);
 	const struct rlimit no_core = { 0, 0 };
 
-	if (identity->set_gid) {
-		gid_t gid = identity->gids.items[0];
-
-		if (setresgid(gid, gid, gid) < 0)
-			refuse_change(session, "setgid", gid);
-		if (setgroups(identity->gids.count, identity->gids.items) < 0)
-			refuse_change(session, "setgroups", gid);
-	}
-	if (identity->set_uid) {
-		if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
-			refuse_change(session, "setuid", identity->uid);
-		/* A uid that can come back was never given up. */
-		if (identity->uid != 0 && setuid(0) == 0) {
-			log_error("the root identity could not be given up");
-			session_refuse(session, "setuid failed");
-		}
+	if (failed) {
+		log_errno(L_ERROR, errno, "%s %u failed", failed,
+			  (unsigned)(strcmp(failed, "setuid") ? identity->gids.items[0] : identity->uid));
+		session_refuse(session, "%s failed", failed);
 	}
 	/* What a client could talk this process into must not gain rights or leave memory behind. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

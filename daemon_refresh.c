@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "attrs/snapshot.h"
+#include "daemon_check.h"
 #include "daemon_serve.h"
 #include "fs/file.h"
 #include "fs/turn.h"
@@ -236,6 +237,18 @@ static void note_code(struct refresh *refresh, int code)
 		refresh->code = code;
 }
 
+/* A tree that should lie in memory is written to the disk where its tmpfs is not mounted. */
+static void warn_of_disk(const struct module *module)
+{
+	char *tree = config_text(module->path), *real = config_text(module->real_file_prefix);
+
+	if (*real && check_tree_is_on_disk(tree, real))
+		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
+			    module->name);
+	free(tree);
+	free(real);
+}
+
 static void refresh_module(struct refresh *refresh, const struct module *module)
 {
 	struct fs_turn turn;
@@ -244,6 +257,7 @@ static void refresh_module(struct refresh *refresh, const struct module *module)
 
 	/* Values may refer to it, as in a session. */
 	setenv("RSYNC_MODULE_NAME", module->name, 1);
+	warn_of_disk(module);
 	lock = lock_path(module);
 	switch (fs_turn_take(&turn, lock, !refresh->options->no_wait)) {
 	case FS_TURN_OURS:

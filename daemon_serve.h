@@ -9,6 +9,8 @@
 #include "loadparm.h"
 #include "options.h"
 
+#define DEFAULT_PORT 873
+
 /* The module's settings on top of the client's options (protocol/07 section 5.20), then server_run. */
 noreturn void daemon_serve(struct daemon_session *session);
 

@@ -117,11 +117,17 @@ void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is 
 /* --- daemon_auth.c --- */
 /* Challenge the client if the module asks for users; sets `user`, and `read_only` if the user's rule says so. */
 void session_authenticate(struct daemon_session *session);
+/* Why nobody could log in to the module, as far as that lies with its secrets file; NULL. */
+const char *auth_secrets_problem(const struct module *module);
 
 /* --- daemon_identity.c --- */
 /* The daemon's own root, group and user. false: it has been logged why that is impossible. */
 bool identity_assume_daemon(const struct config_globals *globals);
 void identity_resolve(struct daemon_session *session);
+/* The same without a session. false: what is wrong, as the log and (another strbuf) the client are told. */
+bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *told);
+/* Become it for good. Returns the call that has failed with errno, NULL for none. */
+const char *identity_take(const struct identity *identity);
 void identity_assume(struct daemon_session *session);
 
 /* --- daemon_roots.c --- */

@@ -34,6 +34,15 @@ static void add_age(struct strbuf *out, int64_t seconds)
 		strbuf_addf(out, "%" PRId64 " days", seconds / DAY);
 }
 
+void snapshot_summary(const struct attr_snapshot *snapshot, int64_t now, struct strbuf *out)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
+
+	strbuf_addf(out, "generation %" PRIu64 ", %" PRIu64 " entries, made ", facts->generation, facts->entry_count);
+	add_age(out, age_of(snapshot, now));
+	strbuf_add_string(out, " ago");
+}
+
 static bool is_of_root(const struct attr_snapshot_facts *facts, int root_fd)
 {
 	struct fs_stat st;
@@ -79,18 +88,19 @@ static void find(struct daemon_session *session, const char *path, struct snapsh
 static void tell_of_use(const struct daemon_session *session, const struct snapshot_finding *finding)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(finding->snapshot);
-	struct strbuf age = STRBUF_INIT;
+	struct strbuf text = STRBUF_INIT;
 
 	if (!snapshot_is_news(finding, SNAPSHOT_IN_USE))
 		return;
-	add_age(&age, age_of(finding->snapshot, time(NULL)));
-	if (*finding->why)
+	if (*finding->why) {
+		add_age(&text, age_of(finding->snapshot, time(NULL)));
 		log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
-			    "stays in use", session->module->name, finding->why, facts->generation, strbuf_text(&age));
-	else
-		log_msg(L_LOG, "module %s: attr snapshot generation %" PRIu64 ", %" PRIu64 " entries, made %s ago",
-			session->module->name, facts->generation, facts->entry_count, strbuf_text(&age));
-	strbuf_free(&age);
+			    "stays in use", session->module->name, finding->why, facts->generation, strbuf_text(&text));
+	} else {
+		snapshot_summary(finding->snapshot, time(NULL), &text);
+		log_msg(L_LOG, "module %s: attr snapshot %s", session->module->name, strbuf_text(&text));
+	}
+	strbuf_free(&text);
 }
 
 static void fall_back(struct daemon_session *session, const struct snapshot_finding *finding, enum snapshot_news news,

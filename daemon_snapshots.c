@@ -446,32 +446,39 @@ void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapsh
 			drop_mapping(snapshots->files.items[i]);
 }
 
-static void report_module(const struct snapshot_finding *finding, const struct module *module, const char *file,
+static void report(const struct config *config, const struct module *module, const char *why, bool may_heal,
+		   struct config_problems *problems)
+{
+	const struct config_place *place = config_place_of(config, module->attr_snapshot);
+	/* What the next refresh replaces is no fault of the file, unless nobody is served until then. */
+	bool harmless = may_heal && module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_WALK;
+
+	config_problem_add(problems, place->file, place->line, harmless ? CONFIG_REMARK : CONFIG_UNSERVED,
+			   "attr snapshot of module \"%s\": %s", module->name, why);
+}
+
+static void report_module(const struct snapshot_finding *finding, const struct config *config, const struct module *module,
 			  struct config_problems *problems)
 {
-	enum config_severity severity = finding->missing ? CONFIG_REMARK : CONFIG_NOTE;
 	struct strbuf why = STRBUF_INIT;
 	char *path;
 	int root_fd;
 
 	if (*finding->why)
-		config_problem_add(problems, file, 0, severity, "attr snapshot of module \"%s\": %s", module->name,
-				   finding->why);
+		report(config, module, finding->why, finding->missing, problems);
 	if (!finding->snapshot)
 		return;
 	path = path_of(module, module->path);
 	root_fd = path ? fs_operator_open(path, O_PATH | O_DIRECTORY, 0) : -1;
 	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
-		config_problem_add(problems, file, 0, CONFIG_REMARK, "attr snapshot of module \"%s\": %s", module->name,
-				   strbuf_text(&why));
+		report(config, module, strbuf_text(&why), true, problems);
 	if (root_fd >= 0)
 		close(root_fd);
 	strbuf_free(&why);
 	free(path);
 }
 
-void snapshots_report(const struct snapshots *snapshots, const struct config *config, const char *file,
-		      struct config_problems *problems)
+void snapshots_report(const struct snapshots *snapshots, const struct config *config, struct config_problems *problems)
 {
 	struct snapshot_finding finding;
 
@@ -480,7 +487,7 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 		char *path = path_of(module, module->attr_snapshot);
 
 		if (path && snapshots_find(snapshots, module->name, path, &finding))
-			report_module(&finding, module, file, problems);
+			report_module(&finding, config, module, problems);
 		free(path);
 	}
 }

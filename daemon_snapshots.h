@@ -72,12 +72,14 @@ struct snapshot_state {
 };
 bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, struct snapshot_state *state);
 
+/* "generation 4, 22 entries, made 3 s ago" */
+void snapshot_summary(const struct attr_snapshot *snapshot, int64_t now, struct strbuf *out);
+
 /* In a server process: unmap every snapshot but this one (NULL: every one). The findings are void after that. */
 void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used);
 
-/* For a check of the configuration in `file`: what stands against serving its modules from their snapshots at the moment. */
-void snapshots_report(const struct snapshots *snapshots, const struct config *config, const char *file,
-		      struct config_problems *problems);
+/* For a check of the configuration: what stands against serving its modules from their snapshots at the moment. */
+void snapshots_report(const struct snapshots *snapshots, const struct config *config, struct config_problems *problems);
 
 struct daemon_session;
 

@@ -79,6 +79,13 @@ static void check_prefix(struct loader *loader, const char *prefix)
 		close(fd);
 }
 
+static void note_place(struct loader *loader, const char *value)
+{
+	struct config_place place = { value, loader->file, loader->line };
+
+	vec_push(&loader->config->places, place);
+}
+
 static void set_parameter(struct loader *loader, const char *name, const char *value)
 {
 	const struct parameter *parameter = parameter_find(name);
@@ -100,8 +107,10 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 			base = &loader->config->globals;
 		if (!parameter_set(loader->config, base, parameter, value, &why))
 			spoil(loader, parameter->global, strbuf_text(&why));
-		else if (loader->mode == CONFIG_CHECK && parameter->offset == offsetof(struct module, real_file_prefix) &&
-			 !parameter->global)
+		else if (parameter->type == P_STRING || parameter->type == P_PATH)
+			note_place(loader, *(char **)((char *)base + parameter->offset));
+		if (!why.length && loader->mode == CONFIG_CHECK && !parameter->global &&
+		    parameter->offset == offsetof(struct module, real_file_prefix))
 			check_prefix(loader, open_module(loader)->real_file_prefix);
 	}
 	strbuf_free(&why);
@@ -151,13 +160,18 @@ static void open_section(struct loader *loader, const char *name)
 		}
 	module = config->defaults;
 	module.name = config_keep(config, name);
+	note_place(loader, module.name);
 	vec_push(&config->modules, module);
 	loader->section = (long)config->modules.count - 1;
 }
 
-static void note_file(struct loader *loader, const char *path)
+/* Returns the path as it is kept. */
+static const char *note_file(struct loader *loader, const char *path)
 {
-	vec_push(&loader->config->files, config_keep(loader->config, path));
+	char *kept = config_keep(loader->config, path);
+
+	vec_push(&loader->config->files, kept);
+	return kept;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -319,7 +333,7 @@ static bool load_file(struct loader *loader, const char *path)
 	struct strbuf text = STRBUF_INIT;
 	bool ok = false;
 
-	note_file(loader, path);
+	path = note_file(loader, path);
 	if (loader->depth >= INCLUDE_DEPTH_MAX)
 		problem(loader, CONFIG_FATAL, "more than %d files include each other", INCLUDE_DEPTH_MAX);
 	else if (fs_operator_read(path, 0, FILE_SIZE_MAX, &text) < 0)
@@ -340,15 +354,17 @@ static void check_globals(struct loader *loader)
 
 	loader->line = 0;
 	if (loader->mode == CONFIG_CHECK && globals->proxy_protocol && !*globals->proxy_protocol_hosts)
-		problem(loader, CONFIG_NOTE, "without \"proxy protocol hosts\" every connection is rejected");
+		problem(loader, CONFIG_UNSERVED, "without \"proxy protocol hosts\" every connection is rejected");
 }
 
 static void check_modules(struct loader *loader)
 {
-	loader->line = 0;
 	for (size_t i = 0; i < loader->config->modules.count; i++) {
 		struct module *module = &loader->config->modules.items[i];
+		const struct config_place *header = config_place_of(loader->config, module->name);
 
+		loader->file = header->file;
+		loader->line = header->line;
 		if (module->fake_super && (*module->attr_snapshot || *module->real_file_prefix)) {
 			problem(loader, CONFIG_ERROR, "module \"%s\" has \"fake super\" and attributes of another origin",
 				module->name);
@@ -400,8 +416,17 @@ void config_free(struct config *config)
 		free(config->strings.items[i]);
 	vec_free(&config->strings);
 	vec_free(&config->files);
+	vec_free(&config->places);
 	vec_free(&config->modules);
 	free(config);
+}
+
+const struct config_place *config_place_of(const struct config *config, const char *value)
+{
+	for (size_t i = 0; i < config->places.count; i++)
+		if (config->places.items[i].value == value)
+			return &config->places.items[i];
+	return NULL;
 }
 
 const struct module *config_find_module(const struct config *config, const char *name)

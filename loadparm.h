@@ -58,11 +58,19 @@ struct config_globals {
 	int max_connections_per_host, max_connection_rate; /* ours; of one host, and in a minute; 0: any number */
 };
 
+/* Where a value stands in the text. */
+struct config_place {
+	const char *value; /* a string of a module or of the globals, or a module's name: the very pointer */
+	const char *file;
+	int line;          /* 0: not in a file */
+};
+
 struct config {
 	struct config_globals globals;
 	struct module defaults;     /* the global section's values of module parameters */
 	VEC(struct module) modules; /* in the order of their first header */
 	bool any_reverse_lookup;    /* on somewhere: look the peer up before any chroot */
+	VEC(struct config_place) places;
 	VEC(char *) files;          /* every file and directory that was read, owned by `strings` */
 	VEC(char *) strings;        /* owns every string above */
 };
@@ -70,6 +78,7 @@ struct config {
 enum config_severity {
 	CONFIG_REMARK,  /* all is well with the file; something that it names is not there yet */
 	CONFIG_NOTE,    /* the line has no effect; stock logs and goes on, so do we */
+	CONFIG_UNSERVED, /* as things are, a module is not served as it should be; the daemon starts, things may change */
 	CONFIG_ERROR,   /* a start-up error; in a running daemon it disables the module it stands in */
 	CONFIG_FATAL,   /* the file cannot be understood: nothing is served */
 };
@@ -103,6 +112,9 @@ enum config_mode { CONFIG_CHECK, CONFIG_LISTENER, CONFIG_SESSION };
 struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, enum config_mode mode,
 			   struct config_problems *problems);
 void config_free(struct config *config);
+
+/* Where the value comes from; NULL for one that is the default. */
+const struct config_place *config_place_of(const struct config *config, const char *value);
 
 /* Exact name match, the last one defined wins; NULL. */
 const struct module *config_find_module(const struct config *config, const char *name);

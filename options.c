@@ -293,13 +293,15 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 
 static bool finish_daemon(struct option_parse *parse, const struct options *options)
 {
-	bool refresh_only = options->no_wait || options->quiet || options->attr_refresh || options->attr_digests;
+	bool refresh_only = options->no_wait || options->attr_refresh || options->attr_digests;
 
 	if (parse->not_built)
 		return refuse_lacking(parse, parse->not_built, "");
 	if (refresh_only && !options->refresh_attrs)
-		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --quiet, --attr-refresh and --attr-digests of a daemon go "
+		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --attr-refresh and --attr-digests of a daemon go "
 				  "with --refresh-attrs only");
+	if (options->quiet && !options->refresh_attrs && !options->config_check)
+		return parse_fail(parse, EXIT_SYNTAX, "--quiet of a daemon goes with --refresh-attrs and --config-check only");
 	if (!parse->daemon_seen && !options->config_check && !options->refresh_attrs && !options->status)
 		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
 	return true;

@@ -63,6 +63,30 @@ int fs_operator_target(const char *path, char leaf[256])
 	return parent_of(path, true, leaf);
 }
 
+bool fs_may(int fd, int how)
+{
+	return faccessat(fd, "", how, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+bool fs_operator_may_write(const char *path)
+{
+	char leaf[256];
+	int fd = fs_operator_open(path, O_PATH, 0), how = W_OK, error;
+	bool ok;
+
+	if (fd < 0 && errno == ENOENT) {
+		fd = fs_operator_target(path, leaf);
+		how |= X_OK;
+	}
+	if (fd < 0)
+		return false;
+	ok = fs_may(fd, how);
+	error = errno;
+	close(fd);
+	errno = error;
+	return ok;
+}
+
 int fs_operator_root(struct fs_root *root, const char *path)
 {
 	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);

@@ -48,6 +48,12 @@ bool fs_is_inside(int inner_fd, int outer_fd);
 /* Does the object behind an open descriptor lie in (or equal) the directory `dir`, an absolute path? Goes by /proc. */
 bool fs_leads_inside(int fd, const char *dir);
 
+/* May the process, with its effective ids, do R_OK, W_OK and X_OK of access(2) to the object behind a descriptor? errno. */
+bool fs_may(int fd, int how);
+
+/* Could the process write to this file, or make it? Nothing is opened for writing. errno. */
+bool fs_operator_may_write(const char *path);
+
 /* Make the directory the root and the working directory of this process. -1 with errno; the process must then end. */
 int fs_enter_chroot(int dir_fd);
 

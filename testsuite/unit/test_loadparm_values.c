@@ -201,7 +201,7 @@ static void test_a_module_has_a_snapshot_or_a_prefix(void **state)
 
 	for (size_t i = 0; i < 2; i++) {
 		assert_non_null(load_as(*state, modes[i], NULL, 0, text));
-		assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 0), "\"a\" has both"));
+		assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 2), "\"a\" has both"));
 		assert_true(module_of(*state, "a")->disabled);
 		assert_false(module_of(*state, "b")->disabled);
 		assert_false(module_of(*state, "c")->disabled);
@@ -213,7 +213,7 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 	const struct fixture *fixture = *state;
 
 	assert_non_null(load(*state, "[a]\nattr snapshot = /s\nread only = no\n"));
-	assert_non_null(strstr(only_problem(*state, CONFIG_NOTE, 0), "read only = no"));
+	assert_non_null(strstr(only_problem(*state, CONFIG_NOTE, 1), "read only = no"));
 	assert_non_null(load_as(*state, CONFIG_SESSION, NULL, 0, "[a]\nattr snapshot = /s\nread only = no\n"));
 	assert_int_equal(fixture->problems.list.count, 0);
 }
@@ -222,7 +222,7 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 static void test_fake_super_has_attributes_of_its_own(void **state)
 {
 	assert_non_null(load(*state, "[a]\nfake super = yes\nattr snapshot = /s\n"));
-	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 0), "fake super"));
+	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 1), "fake super"));
 	assert_true(module_of(*state, "a")->disabled);
 	assert_non_null(load(*state, "[a]\npath = /x\nfake super = yes\n"));
 	assert_true(module_of(*state, "a")->fake_super && !module_of(*state, "a")->disabled);
