@@ -174,15 +174,15 @@ static void apply_module_settings(struct daemon_session *session)
 	}
 }
 
-static struct chmod_rules *parse_chmod(struct daemon_session *session, const char *parameter)
+/* What the owner wants of modes comes after what the client wants. */
+static void add_chmod(struct daemon_session *session)
 {
-	char *text = config_text(parameter);
-	struct chmod_rules *rules = NULL;
+	const struct module *module = session->module;
+	char *text = config_text(session->options.sender ? module->outgoing_chmod : module->incoming_chmod);
 
-	if (*text && !chmod_parse(&rules, text))
+	if (*text && !chmod_parse(&session->options.chmod, text))
 		session->refusal = xstrdup("the module is misconfigured"), session->refusal_code = EXIT_UNSUPPORTED;
 	free(text);
-	return rules;
 }
 
 static struct skip_list *dont_compress(struct daemon_session *session)
@@ -218,7 +218,8 @@ static void apply_receiving_settings(struct daemon_session *session)
 	struct options *options = &session->options;
 	const char *temp_dir = session->module->temp_dir;
 
-	options->chmod = parse_chmod(session, session->module->incoming_chmod);
+	if (!*temp_dir && session->daemon_options->temp_dir)
+		temp_dir = session->daemon_options->temp_dir;
 	if (!options->temp_dir && *temp_dir)
 		options->temp_dir = config_text(temp_dir);
 	confine_partial_dir(options);
@@ -287,13 +288,13 @@ void daemon_serve(struct daemon_session *session)
 	struct session_log *log;
 
 	apply_module_settings(session);
+	add_chmod(session);
 	check_direction(session);
 	if (!session->options.sender)
 		apply_receiving_settings(session);
 	log = session_log_new(session);
 	*module = (struct module_session){
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
-		.outgoing_chmod = parse_chmod(session, session->module->outgoing_chmod),
 		.dont_compress = dont_compress(session),
 		.read_only = place_is_read_only(session), .numeric_ids = force_numeric_ids(session),
 		.munge_symlinks = place_munges_symlinks(session),

@@ -255,8 +255,10 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	if (run->local.service && !sends)
-		return serve_rules(options, &run->local.session, &setup);
+		return serve_rules(&run->local, options, &setup);
 	rules = filter_new(&setup);
+	if (run->local.service)
+		return rules;
 	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
 	options_add_filters(options, rules, !is_sent);
 	options_protect_leftovers(options, rules, true);

@@ -46,6 +46,7 @@ struct local_service {
 	wire_message_handler *message; /* what the client says of the session as such */
 	void *context;
 	struct run_stats *stats;       /* filled in at the end */
+	struct filter_list *rules;     /* of this side's command line: the client's follow them; the engine frees them */
 	const struct local_module *module; /* of a daemon; NULL: what the client names is named by the operator */
 };
 

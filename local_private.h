@@ -555,8 +555,8 @@ void local_owner_maps_free(struct owner_maps *maps);
 void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link);
 /* Main thread, from protocol 29 on: */
 void serve_deletion(struct local *local, const char *path, bool is_dir);
-/* The rules that the client sends, if it does. */
-struct filter_list *serve_rules(const struct options *options, struct session *session, const struct filter_setup *setup);
+/* The server's own rules and those that the client sends, if it does. */
+struct filter_list *serve_rules(struct local *local, const struct options *options, const struct filter_setup *setup);
 
 /* --- local_module.c: what belongs to a daemon's module (any thread) --- */
 

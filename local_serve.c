@@ -68,11 +68,12 @@ static bool sends_rules(const struct options *options, int protocol)
 	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || protocol >= 29));
 }
 
-struct filter_list *serve_rules(const struct options *options, struct session *session, const struct filter_setup *setup)
+struct filter_list *serve_rules(struct local *local, const struct options *options, const struct filter_setup *setup)
 {
-	struct filter_list *rules = filter_new(setup);
+	struct filter_list *rules = local->service->rules;
 
-	if (sends_rules(options, session->protocol))
-		filter_receive(rules, session);
+	filter_set_up(rules, setup);
+	if (sends_rules(options, local->session.protocol))
+		filter_receive(rules, &local->session);
 	return rules;
 }

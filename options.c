@@ -386,12 +386,12 @@ bool options_need_whole_list(const struct options *options)
 	       options->prune_empty_dirs;
 }
 
-/* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10). */
+/* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10), or the server's. */
 void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs)
 {
 	const char *role = log_role();
 
-	log_set_role("client");
+	log_set_role(options->server ? "server" : "client");
 	for (size_t i = 0; i < options->filters.count; i++) {
 		const struct filter_option *filter = &options->filters.items[i];
 
@@ -417,11 +417,26 @@ void options_add_filters(const struct options *options, struct filter_list *list
 	log_set_role(role);
 }
 
+/* The same as in a pull: what would lose contents, look at them, or keep what the files do not have. */
+static const char *conflict_with_attrs(const struct options *options)
+{
+	if (options->remove_source_files)
+		return "--remove-source-files";
+	if (options->acls || options->xattrs)
+		return options->acls ? "--acls" : "--xattrs";
+	if (options->append)
+		return "--append";
+	return options->checksum ? "--checksum" : NULL;
+}
+
 char *options_receiving_lack(const struct options *options)
 {
 	const struct option_spec *lacking = options->parse->not_received;
+	const char *conflict = options->only_send_attrs ? conflict_with_attrs(options) : NULL;
 	char label[OPTION_LABEL_SIZE];
 
+	if (conflict)
+		return xasprintf("on remote machine: --only-send-attrs cannot be used with %s", conflict);
 	if (!lacking)
 		return NULL;
 	return xasprintf("on remote machine: %s is not supported by this build", option_label(lacking, label));

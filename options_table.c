@@ -9,7 +9,7 @@
 #define F(member) offsetof(struct options, member)
 
 /* Which note_only rows are spellings of one option. */
-enum { ALONE, NO_CRTIMES, BLOCKING };
+enum { NO_CRTIMES, BLOCKING };
 
 /* The recurring shapes of a row. */
 #define ON(name, letter, member, client, server, help) \
@@ -79,8 +79,8 @@ static const struct option_spec options[] = {
 	PLAIN("dirs", 'd', set_dirs, 1, WORKS, ACTS, "take directories themselves, do not descend"),
 	PLAIN("no-dirs", 0, set_dirs, 0, WORKS, ACTS, NULL),
 	PLAIN("no-d", 0, set_dirs, 0, WORKS, ACTS, NULL),
-	PLAIN("old-dirs", 0, set_dirs, 2, WORKS, NOT_BUILT, "the same by -r and an exclude rule, for old servers"),
-	PLAIN("old-d", 0, set_dirs, 2, WORKS, NOT_BUILT, NULL),
+	PLAIN("old-dirs", 0, set_dirs, 2, WORKS, ACTS, "the same by -r and an exclude rule, for old servers"),
+	PLAIN("old-d", 0, set_dirs, 2, WORKS, ACTS, NULL),
 	PLAIN("relative", 'R', set_relative, 1, WORKS, ACTS, "keep the whole path of each source argument"),
 	PLAIN("no-relative", 0, set_relative, 0, WORKS, ACTS, NULL),
 	PLAIN("no-R", 0, set_relative, 0, WORKS, ACTS, NULL),
@@ -156,7 +156,7 @@ static const struct option_spec options[] = {
 	TEXT("usermap", 0, set_owner_map, 1, WORKS, RECEIVES, "MAP", "change owners by name or number"),
 	TEXT("groupmap", 0, set_owner_map, 2, WORKS, RECEIVES, "MAP", "change groups likewise"),
 	TEXT("chown", 0, set_chown, 0, WORKS, RECEIVES, "USER:GROUP", "give files to these"),
-	TEXT("chmod", 0, set_chmod, 0, WORKS, NOT_BUILT, "CHMOD", "change permissions on the way"),
+	TEXT("chmod", 0, set_chmod, 0, WORKS, ACTS, "CHMOD", "change permissions on the way"),
 	NUMBER("super", 0, super, SUPER_YES, WORKS, RECEIVES, "let the receiving side try what needs root"),
 	NUMBER("no-super", 0, super, SUPER_NO, WORKS, RECEIVES, NULL),
 	NUMBER("fake-super", 0, super, SUPER_FAKE, WORKS, ACTS, "keep in attributes what only root can do, and read it there"),
@@ -185,12 +185,12 @@ static const struct option_spec options[] = {
 	PLAIN("remove-sent-files", 0, set_remove_sent, 0, REMOTE, ACTS, NULL),
 	{ "max-size", 0, TEXT_ARG, set_size, F(max_size), 0, WORKS, RECEIVES, "SIZE", "leave out larger files" },
 	{ "min-size", 0, TEXT_ARG, set_size, F(min_size), 0, WORKS, RECEIVES, "SIZE", "leave out smaller files" },
-	TEXT("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, NOT_BUILT, "RULE", "add a filter rule"),
-	PLAIN(NULL, 'F', add_shortcut_f, 0, WORKS, NOT_BUILT, "obey .rsync-filter files (-FF: and leave them out)"),
-	TEXT("exclude", 0, add_filter_rule, FILTER_OLD_EXCLUDE, WORKS, NOT_BUILT, "PATTERN", "leave out what matches"),
-	TEXT("include", 0, add_filter_rule, FILTER_OLD_INCLUDE, WORKS, NOT_BUILT, "PATTERN", "do not leave out what matches"),
-	TEXT("exclude-from", 0, add_filter_file, FILTER_OLD_EXCLUDE, WORKS, NOT_BUILT, "FILE", "read such patterns from FILE"),
-	TEXT("include-from", 0, add_filter_file, FILTER_OLD_INCLUDE, WORKS, NOT_BUILT, "FILE", "read such patterns from FILE"),
+	TEXT("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, ACTS, "RULE", "add a filter rule"),
+	PLAIN(NULL, 'F', add_shortcut_f, 0, WORKS, ACTS, "obey .rsync-filter files (-FF: and leave them out)"),
+	TEXT("exclude", 0, add_filter_rule, FILTER_OLD_EXCLUDE, WORKS, ACTS, "PATTERN", "leave out what matches"),
+	TEXT("include", 0, add_filter_rule, FILTER_OLD_INCLUDE, WORKS, ACTS, "PATTERN", "do not leave out what matches"),
+	TEXT("exclude-from", 0, add_filter_file, FILTER_OLD_EXCLUDE, WORKS, ACTS, "FILE", "read such patterns from FILE"),
+	TEXT("include-from", 0, add_filter_file, FILTER_OLD_INCLUDE, WORKS, ACTS, "FILE", "read such patterns from FILE"),
 	ON("cvs-exclude", 'C', cvs_exclude, WORKS, ACTS, "leave out what CVS would"),
 	TEXT("files-from", 0, set_files_from, 0, WORKS, ACTS, "FILE", "copy the names that FILE lists"),
 	ON("from0", '0', from0, WORKS, ACTS, "names and rules in files end in NUL, not in newline"),
@@ -355,7 +355,7 @@ static const struct option_spec daemon_options[] = {
 	TEXT("log-file-format", 0, set_log_file_format, 0, WORKS, ACTS, "FORMAT", "format of the log's transfer lines"),
 	{ "sockopts", 0, TEXT_ARG, set_text, F(sockopts), 0, WORKS, ACTS, "OPTIONS", "TCP options of the sockets" },
 	{ "protocol", 0, INT_ARG, set_protocol, 0, 0, WORKS, ACTS, "NUM", "speak no newer protocol than this" },
-	TEXT("temp-dir", 'T', note_only, ALONE, LATER, NOT_BUILT, NULL, NULL),
+	{ "temp-dir", 'T', TEXT_ARG, set_text, F(temp_dir), 0, WORKS, ACTS, "DIR", "temp dir of modules that name none" },
 	COUNT("verbose", 'v', verbose, WORKS, ACTS, "log more"),
 	NUMBER("no-verbose", 0, verbose, 0, WORKS, ACTS, NULL),
 	NUMBER("no-v", 0, verbose, 0, WORKS, ACTS, NULL),
@@ -382,11 +382,7 @@ size_t option_table_count(const struct option_spec *table)
 
 bool option_is_same(const struct option_spec *a, const struct option_spec *b)
 {
-	if (a == b)
-		return true;
-	if (a->set == note_only && a->value == ALONE)
-		return false;
-	return a->set == b->set && a->field == b->field && a->value == b->value;
+	return a == b || (a->set == b->set && a->field == b->field && a->value == b->value);
 }
 
 const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL_SIZE])

@@ -217,23 +217,6 @@ static void check_role(const struct server *server)
 		    options->remove_sent_files ? "sent" : "source");
 }
 
-static int open_names(const struct server *server)
-{
-	const struct module_session *module = server->module;
-	const char *path = server->options->files_from;
-
-	if (!module)
-		return options_confine(server->options, fs_operator_open(path, O_RDONLY
-									 | options_link_flag(server->options), 0));
-	while (*path == '/')
-		path++;
-	if (module->hidden && filter_hides_path(module->hidden, path, false)) {
-		errno = ENOENT;
-		return -1;
-	}
-	return fs_open_follow(attr_source_real_root(module->source), path, O_RDONLY, 0);
-}
-
 /* Before the session starts: a daemon's client is told of a failure when it can be, a remote shell's at once. */
 static void open_names_file(struct server *server)
 {
@@ -241,7 +224,7 @@ static void open_names_file(struct server *server)
 
 	if (!path || !strcmp(path, "-") || server->startup_error)
 		return;
-	server->names_fd = open_names(server);
+	server->names_fd = server_open_named(server, path, 0);
 	if (server->names_fd >= 0)
 		return;
 	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));
@@ -255,10 +238,10 @@ static void open_names_file(struct server *server)
 }
 
 /* The list, still empty, with the client's and the module's rules. */
-static struct flist *make_list(struct server *server, struct filter_list *user)
+static struct flist *make_list(struct server *server)
 {
 	struct module_session *module = server->module;
-	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, user,
+	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, server->rules,
 				       module ? module->hidden : NULL);
 
 	/* What a daemon's links are like is the operator's business. */
@@ -357,7 +340,7 @@ static void send_list(struct server *server, struct flist *list)
 		.session = &server->session, .options = server->options, .ids = server->ids,
 		.sources = &server->options->operands, .names_fd = server->names_fd,
 		.no_names = module && module->numeric_ids,
-		.chmod = module ? module->outgoing_chmod : NULL,
+		.chmod = server->options->chmod,
 		.charset = module ? module->charset : server->options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
 		.message = server_message,
@@ -385,13 +368,12 @@ static noreturn void server_send(struct server *server)
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
 
-	struct filter_list *user = filter_new(&setup);
-
-	list = make_list(server, user);
-	filter_receive(user, &server->session);
+	filter_set_up(server->rules, &setup);
+	list = make_list(server);
+	filter_receive(server->rules, &server->session);
 	check_role(server);
 	send_list(server, list);
-	filter_free(user);
+	filter_free(server->rules);
 	server_finish(server, session_exit_code(&server->session), flist_totals(list)->size);
 }
 
@@ -406,6 +388,9 @@ noreturn void server_run(struct server *server)
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
+	/* The client is told what is wrong with them. */
+	if (server->module)
+		server_read_rules(server);
 	copy_as_assume(server->options);
 	if (server->options->sender)
 		server_send(server);
@@ -449,5 +434,6 @@ noreturn void server_main(struct options *options)
 	if (options->log_file)
 		log_file_copy(&log, options->log_file, options_link_flag(options));
 	item_lines_init(&server.lines, options);
+	server_read_rules(&server);
 	server_run(&server);
 }

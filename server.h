@@ -26,7 +26,6 @@ struct module_session {
 	const char *name;
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
 	struct filter_list *hidden;      /* the module's own rules, or NULL */
-	struct chmod_rules *outgoing_chmod; /* of a sender; what changes received modes is an option */
 	struct skip_list *dont_compress;
 	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */
 	bool numeric_ids;                /* forced: framing stays, names are empty */
@@ -57,7 +56,8 @@ struct server {
 	const char *startup_output;      /* daemon: what a command of the module has to say about it, line by line; or NULL */
 	int startup_code;
 
-	/* private to server.c and server_receive.c */
+	/* private to the files server*.c */
+	struct filter_list *rules;       /* of this side's command line; those of the client follow them */
 	struct item_lines lines;         /* of a remote shell's server: for its own log */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
@@ -72,7 +72,12 @@ noreturn void server_main(struct options *options);
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
 
-/* --- between server.c and server_receive.c --- */
+/* --- between the files server*.c --- */
+
+/* Open a file that the command line names, for reading. -1 with errno. */
+int server_open_named(const struct server *server, const char *path, int flags);
+/* Fill in server->rules. What is wrong with them ends the process. */
+void server_read_rules(struct server *server);
 
 /* The names that the client wants to have of a file that lies here; the file is closed. */
 void server_send_names(struct server *server);

@@ -76,7 +76,8 @@ noreturn void server_receive(struct server *server)
 	struct local_module place;
 	struct run_stats stats = { .total_size = 0 };
 	const struct local_service service = {
-		.message = server_message, .context = server, .stats = &stats, .module = module ? &place : NULL,
+		.message = server_message, .context = server, .stats = &stats, .rules = server->rules,
+		.module = module ? &place : NULL,
 	};
 	const struct local_peer peer = {
 		.session = &server->session, .ids = module && module->numeric_ids ? NULL : server->ids,

@@ -49,6 +49,9 @@ struct filter_setup {
 	enum filter_side side;    /* which rules count when names are tested */
 	bool delete_excluded;     /* protocol/04 4.5 */
 	bool daemon_rules;        /* a module's own list: differences of 4.14.1; every rule counts on both sides */
+	/* A server's command line: its rules count on its side, whatever sides they name and whatever --delete-excluded says;
+	 * those of per-directory files are rules like others. */
+	bool server_words;
 	bool from0;               /* rule files are NUL-separated */
 	bool cvs_exclude;         /* -C: filter_send and filter_receive add the rules of 4.4; local runs call filter_add_cvs */
 	bool dash_is_stdin;       /* a rule file called "-" is standard input (clients) */
@@ -74,6 +77,8 @@ enum filter_style {
 
 struct filter_list *filter_new(const struct filter_setup *setup);
 void filter_free(struct filter_list *list);
+/* Go on with another setup: for the rules that are added now, and for names. The rules that are there stay as they are. */
+void filter_set_up(struct filter_list *list, const struct filter_setup *setup);
 /* No rule at all, of whichever side: filter_excludes will always say no and filter_set_dir do nothing. */
 bool filter_is_empty(const struct filter_list *list);
 /* Has a per-directory merge rule ever been added? The file list of the peer cannot be checked then (4.13.1). */

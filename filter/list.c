@@ -15,6 +15,11 @@ struct filter_list *filter_new(const struct filter_setup *setup)
 	return list;
 }
 
+void filter_set_up(struct filter_list *list, const struct filter_setup *setup)
+{
+	list->setup = *setup;
+}
+
 void filter_free(struct filter_list *list)
 {
 	if (!list)
@@ -138,7 +143,7 @@ static void settle_sides(const struct filter_list *list, struct parsed *parsed)
 	bool decides = parsed->action == ACTION_EXCLUDE || parsed->action == ACTION_INCLUDE
 		       || (parsed->action == ACTION_DIR_MERGE && (parsed->flags & RULE_FIXED));
 
-	if (list->setup.daemon_rules)
+	if (list->setup.daemon_rules || (list->setup.server_words && parsed->action != ACTION_DIR_MERGE))
 		parsed->flags &= (uint16_t)~RULE_SIDES;
 	else if (list->setup.delete_excluded && decides && !(parsed->flags & RULE_SIDES))
 		parsed->flags |= RULE_SENDER;

@@ -558,7 +558,11 @@ static void test_a_daemons_errors(void **state)
 	assert_fails("--no-detach", 1, "Daemon option(s) used without --daemon." HINT);
 	assert_fails("--daemon --dparam=x", 1, "--dparam value is missing an '=': x" HINT);
 	assert_fails("--daemon --port=99999", 1, "--port=99999 is not a port number");
-	assert_fails("--daemon -T x", 4, "--temp-dir is not supported by this build");
+	struct parsed parsed;
+
+	assert_parses(&parsed, "--daemon -T x");
+	assert_string_equal(parsed.options.temp_dir, "x");
+	parsed_free(&parsed);
 }
 
 /* Aliases are the user's own, and none of a server's or daemon's. */

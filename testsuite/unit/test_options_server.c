@@ -379,12 +379,34 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 	}
 }
 
+/* What -M adds for it alone. */
+static void test_a_server_has_rules_and_modes_of_its_own(void **state)
+{
+	static const char *const ends[] = { "--sender . x", ". x" };
+	struct parsed parsed;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		char *line = xasprintf("--server -rF --filter=-_a --exclude=b --include=c --exclude-from=d --include-from=e "
+				       "-f_-_g --chmod=u+x --old-dirs %s", ends[i]);
+
+		assert_parses(&parsed, line);
+		assert_null(options_receiving_lack(&parsed.options));
+		/* The last one is that of --old-dirs. */
+		assert_int_equal(parsed.options.filters.count, 8);
+		assert_int_equal(parsed.options.filters.items[4].kind, FOPT_FILE);
+		assert_int_equal(parsed.options.filters.items[4].style, FILTER_OLD_EXCLUDE);
+		assert_string_equal(parsed.options.filters.items[7].text, "/*/*");
+		assert_non_null(parsed.options.chmod);
+		parsed_free(&parsed);
+		free(line);
+	}
+	assert_fails("--server --sender --chmod=nonsense . x", 1, "Invalid argument passed to --chmod (nonsense)");
+}
+
 static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **state)
 {
-	static const char *const words[] = {
-		"--filter=x", "--exclude=x", "--include=x", "--exclude-from=x", "--include-from=x", "--chmod=u+x",
-		"--old-dirs",
-	};
+	static const char *const words[] = { "--attr-snapshot=x", "--attr-digests=md5" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -396,38 +418,55 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 		free(error);
 		free(line);
 	}
-	assert_fails("--server --sender -F . x", 4, "on remote machine: -F is not supported by this build");
+}
+
+/* An attr tree of what is pushed: nothing that would lose contents or ask for them. */
+static void test_what_does_not_go_with_a_pushed_attr_tree(void **state)
+{
+	static const char *const words[] = {
+		"--remove-source-files", "--acls", "--xattrs", "--append", "--checksum",
+	};
+	struct parsed parsed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		char *line = xasprintf("--server -r --only-send-attrs %s . x", words[i]);
+		char *error = xasprintf("on remote machine: --only-send-attrs cannot be used with %s", words[i]);
+
+		assert_parses(&parsed, line);
+		char *lack = options_receiving_lack(&parsed.options);
+
+		assert_string_equal(lack, error);
+		parsed_free(&parsed);
+		free(lack);
+		free(error);
+		free(line);
+	}
+	assert_parses(&parsed, "--server -r --only-send-attrs . x");
+	assert_null(options_receiving_lack(&parsed.options));
+	parsed_free(&parsed);
 }
 
 /* What a pull has a receiving server has; what only concerns the user's end is nothing to it. */
 static void test_a_receiving_server_has_what_a_pull_has(void **state)
 {
-	static const struct { const char *words, *lacks; } lines[] = {
-		{ "-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S", NULL },
-		{ "-re.iLsfxCIvu --progress --trust-sender --read-batch=x", NULL },
-		{ "-re.iLsfxCIvu --filter=-_x", "--filter" },
+	static const char *const lines[] = {
+		"-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S",
+		"-re.iLsfxCIvu --progress --trust-sender --read-batch=x",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-		char *line = xasprintf("--server %s . dst", lines[i].words);
+		char *line = xasprintf("--server %s . dst", lines[i]);
 		struct parsed parsed;
 
 		assert_parses(&parsed, line);
-		char *lack = options_receiving_lack(&parsed.options);
-
-		if (lines[i].lacks) {
-			char *expected = xasprintf("on remote machine: %s is not supported by this build", lines[i].lacks);
-
-			assert_string_equal(lack, expected);
-			free(expected);
-		} else {
-			assert_null(lack);
-		}
-		free(lack);
+		assert_null(options_receiving_lack(&parsed.options));
 		parsed_free(&parsed);
 		free(line);
 	}
+	assert_fails("--server -r --attr-snapshot=x . dst", 4,
+		     "on remote machine: --attr-snapshot is not supported by this build");
 }
 
 static void test_errors_say_that_they_are_the_servers(void **state)
@@ -623,6 +662,8 @@ int main(void)
 		cmocka_unit_test(test_S109_options_end_at_the_dot),
 		cmocka_unit_test(test_a_two_word_value_may_be_a_dot),
 		cmocka_unit_test(test_pushes_are_parsed_so_that_they_can_be_answered),
+		cmocka_unit_test(test_a_server_has_rules_and_modes_of_its_own),
+		cmocka_unit_test(test_what_does_not_go_with_a_pushed_attr_tree),
 		cmocka_unit_test(test_a_sending_server_refuses_what_it_would_have_to_act_on),
 		cmocka_unit_test(test_a_receiving_server_has_what_a_pull_has),
 		cmocka_unit_test(test_errors_say_that_they_are_the_servers),
