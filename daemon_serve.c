@@ -14,7 +14,6 @@
 #include "server.h"
 #include "ui/itemize.h"
 #include "ui/levels.h"
-#include "wire/request.h"
 
 /* --- the module's part of the log --- */
 
@@ -47,6 +46,13 @@ static void log_transfer(void *context, const struct transfer_record *record)
 	strbuf_free(&line);
 }
 
+static void note_received(void *context)
+{
+	const struct session_log *log = context;
+
+	board_count_file(log->session->board);
+}
+
 static void note_transfer(void *context, enum item_stage stage)
 {
 	const struct session_log *log = context;
@@ -63,10 +69,6 @@ static void log_received(void *context, struct format_values *values)
 	const struct daemon_session *session = log->session;
 	struct strbuf line = STRBUF_INIT;
 
-	if (values->look.flags & ITEM_TRANSFER)
-		board_count_file(session->board);
-	if (!log->format)
-		return;
 	values->look.unknown = false;
 	values->address = session->peer.address;
 	values->host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED";
@@ -300,8 +302,8 @@ void daemon_serve(struct daemon_session *session)
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer,
-		.log_received = log->format || session->board ? log_received : NULL, .log_deletion = log_deletion,
+		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer, .received = note_received,
+		.log_received = log->format ? log_received : NULL, .log_deletion = log_deletion,
 		.log_items = log->format && format_uses(log->format, 'i'),
 		.log_operations = log->format && format_uses(log->format, 'o'), .log_end = log_end, .log_context = log,
 	};

@@ -61,6 +61,8 @@ struct local_module {
 	 * deletion); of a deletion in words. NULL: no logging. `values` lacks what only the daemon knows. */
 	void (*log_item)(void *context, struct format_values *values);
 	void (*log_deletion)(void *context, const char *path, bool is_dir);
+	/* A file has been received, never in a dry run; called by any thread. NULL: nobody wants to know. */
+	void (*received)(void *context);
 	bool logs_items, logs_operations; /* deletions are items where one is true */
 	void *context;
 };

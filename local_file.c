@@ -257,6 +257,8 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		counts->transferred_size += job->entry->size;
 		counts->literal += job->copied;
 		counts->matched += job->matched;
+		if (!job->local->dry_run)
+			local_tell_received(job->local);
 	}
 	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
 		serve_item(job->local, job->task->node, job->entry, flags, NULL);

@@ -14,6 +14,14 @@ const struct local_module *local_module(const struct local *local)
 	return local->service ? local->service->module : NULL;
 }
 
+void local_tell_received(const struct local *local)
+{
+	const struct local_module *module = local_module(local);
+
+	if (module && module->received)
+		module->received(module->context);
+}
+
 void local_show_path(const struct local *local, const char *path, struct strbuf *out)
 {
 	const struct local_module *module = local_module(local);

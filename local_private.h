@@ -562,6 +562,8 @@ struct filter_list *serve_rules(struct local *local, const struct options *optio
 
 /* NULL: this is no service of a module. */
 const struct local_module *local_module(const struct local *local);
+/* A file has been received: the module may want to count it. */
+void local_tell_received(const struct local *local);
 /* "PATH", a path in the transfer, as error lines show it. */
 void local_show_path(const struct local *local, const char *path, struct strbuf *out);
 /* What else the operator or a module's client has named, if relative by the destination: for fs_open_follow and the like. */

@@ -40,6 +40,7 @@ struct module_session {
 	void (*log_received)(void *context, struct format_values *values);
 	void (*log_deletion)(void *context, const char *path, bool is_dir);
 	bool log_operations;
+	void (*received)(void *context); /* likewise */
 	void *log_context;
 	/* The end of a session that came to its end: byte counts and exit code, before the process exits. NULL: nothing. */
 	void (*log_end)(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code);

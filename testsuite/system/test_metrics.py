@@ -91,6 +91,18 @@ def test_dry_runs_transfer_no_files(place, tree):
         assert daemon.samples()['files_total{module="mod"}'] == 0
 
 
+def test_what_is_received_is_counted_without_being_logged(place, tree):
+    os.mkdir(f"{place}/in")
+    trees.write(f"{place}/in/surplus", b"surplus")
+    with Metered(place, f"[in]\npath = {place}/in\nread only = no\n") as daemon:
+        for options in ("-an", "-a", "-a"):
+            assert harness.run(harness.STOCK, options, "--delete", f"{tree}/", daemon.url("in/")).code == 0
+        assert not os.path.exists(f"{place}/in/surplus")
+        found = daemon.until('connections_total{module="in",outcome="ok"}', 3)
+        assert found['files_total{module="in"}'] == 3
+        assert "surplus" not in daemon.log() and " recv " not in daemon.log()
+
+
 def test_current_connections_and_crashes_are_seen(place, tree):
     with Metered(place, f"[mod]\npath = {tree}\n") as daemon:
         wait_for(lambda: not server_pids(daemon))
