@@ -184,6 +184,15 @@ void roots_enter(struct daemon_session *session)
 	check_munge_directory(session);
 }
 
+bool session_hides_names(const struct daemon_session *session)
+{
+	enum tristate numeric = session->module->numeric_ids;
+
+	if (session->place.chroot)
+		return numeric != NO && !session->converter;
+	return numeric == YES;
+}
+
 bool place_munges_symlinks(const struct daemon_session *session)
 {
 	enum tristate munge = session->module->munge_symlinks;
@@ -212,6 +221,8 @@ void roots_confine(struct daemon_session *session)
 
 	if (!session->daemon_options->sandbox)
 		return;
+	/* Where they are looked for inside of a module, its disk is read. */
+	sandbox.names_ids = sandbox.writable || !session_hides_names(session);
 	/* Where links lead anywhere, the border is the process's own root. */
 	if (session->module->insecure_links)
 		sandbox.attr_root = root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);

@@ -53,7 +53,7 @@ static int confine_files(const struct sandbox *sandbox, int version)
 	if (sandbox->content_root >= 0)
 		reachable[count++] = (struct fs_reachable){ sandbox->content_root, false };
 	roots = count;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2 && sandbox->names_ids; i++) {
 		int fd = fs_operator_open(tables[i], O_PATH, 0);
 
 		if (fd >= 0)

@@ -18,6 +18,7 @@ struct sandbox {
 	int attr_root, content_root; /* descriptors of directories; -1: there is none */
 	bool writable;               /* the attribute root may be changed */
 	bool as_root;                /* the process runs as root */
+	bool names_ids;              /* it looks up names of users and groups */
 };
 
 /* What the C library needs from outside, read before it is out of reach: also for a chroot. */

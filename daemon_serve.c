@@ -138,13 +138,7 @@ static void clamp_verbosity(struct options *options, int max_verbosity)
 
 static bool force_numeric_ids(const struct daemon_session *session)
 {
-	enum tristate numeric = session->module->numeric_ids;
-
-	if (session->options.numeric_ids)
-		return false;
-	if (session->place.chroot)
-		return numeric != NO && !session->converter;
-	return numeric == YES;
+	return !session->options.numeric_ids && session_hides_names(session);
 }
 
 static void apply_module_settings(struct daemon_session *session)

@@ -171,6 +171,9 @@ void hook_start_pre_xfer(struct daemon_session *session);
 /* Run it now that the request is known; its failure becomes the session's `refusal`. */
 void hook_finish_pre_xfer(struct daemon_session *session);
 
+/* Are the names of users and groups kept from clients, whatever they ask for? */
+bool session_hides_names(const struct daemon_session *session);
+
 /* --- daemon_converter.c --- */
 /* Start the name converter if the module has one; it waits for converter_deliver before it runs the command. */
 void converter_start(struct daemon_session *session);

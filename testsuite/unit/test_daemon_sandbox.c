@@ -46,7 +46,7 @@ static void confined(bool writable, void (*attempts)(void))
 	if (child == 0) {
 		const struct sandbox sandbox = {
 			.attr_root = open_directory("in"), .content_root = open_directory("content"), .writable = writable,
-			.as_root = geteuid() == 0,
+			.as_root = geteuid() == 0, .names_ids = true,
 		};
 
 		sandbox_prepare();
