@@ -42,7 +42,7 @@ enum server_use {
 	ACTS,      /* the sending side acts on it */
 	RECEIVES,  /* says what becomes of the data, deletions or files at the other end: no effect here by its definition */
 	USER_END,  /* concerns the process that the user started, its terminal or its connection: no effect here likewise */
-	NOT_BUILT, /* a server of stock rsync would act on it, this one cannot: refused */
+	NOT_BUILT, /* no server has it: refused */
 };
 
 struct option_parse;

@@ -127,6 +127,23 @@ def without_effect(direction, case):
         "-M--exclude=*.o", "--exclude=extra.c -M--filter=! --delete", "-M--filter=:s_merged --delete"))
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("direction", ["pull", "push"])
+def test_rules_for_extended_attributes(site, direction):
+    got = []
+    for server in harness.STOCK, harness.HUAI:
+        site.build()
+        try:
+            for name in "user.kept", "user.left":
+                os.setxattr(os.path.join(site.source, "a.c"), name, b"value")
+        except OSError:
+            pytest.skip("no extended attributes here")
+        result = site.remote(direction, "-M--filter=-x_user.left", server, 32, "-X")
+        assert result.code == 0, result.text
+        got.append(sorted(os.listxattr(os.path.join(site.target, "a.c"))))
+    assert got == [["user.kept"]] * 2
+
+
 # --- in a daemon ---
 
 def config(site, *lines):
