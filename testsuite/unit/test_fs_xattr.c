@@ -6,6 +6,7 @@
 
 #include "fs/root.h"
 #include "fs_tree.h"
+#include "testsuite/unit/expect_acl.h"
 
 static struct fs_root root;
 
@@ -224,12 +225,7 @@ static void test_setting_acls(void **state)
 		assert_int_equal(fs_held_set_acl(&held, is_default, &wanted), 0);
 		assert_int_equal(fs_held_acl(&held, is_default, &acl), 0);
 		assert_int_equal(acl.mask, 6);
-		assert_int_equal(acl.named_count, 3);
-		for (size_t i = 0; i < 3; i++) {
-			assert_int_equal(acl.named[i].id, named[i].id);
-			assert_int_equal(acl.named[i].bits, named[i].bits);
-			assert_int_equal(acl.named[i].is_user, named[i].is_user);
-		}
+		expect_named(&acl, named, 3);
 		fs_acl_free(&acl);
 		assert_int_equal(fs_held_set_acl(&held, is_default, is_default ? &none : &minimal), 0);
 		assert_int_equal(fs_held_acl(&held, is_default, &acl), 0);
