@@ -643,6 +643,13 @@ static void say_list_count(struct run *run)
 	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
 }
 
+static void say_method(struct local *local)
+{
+	if (local->options->levels.debug[DEBUG_FLIST])
+		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
+			 : "delta-transmission disabled for local transfer or --whole-file");
+}
+
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
@@ -675,9 +682,7 @@ static void copy_tree(struct run *run, const char *destination)
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->prune_empty_dirs)
 		local_prune(local);
-	if (local->options->levels.debug[DEBUG_FLIST])
-		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
-			 : "delta-transmission disabled for local transfer or --whole-file");
+	say_method(local);
 	/* Requests have the order of the list. */
 	local->pool = pool_new(local, local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
@@ -832,7 +837,13 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 			run->image = local_snapshot_of_list(local);
 		end_pull(run);
 	} else {
-		local_list_run(local);
+		bool has_any = flist_dir(local->list, 0)->count;
+
+		if (has_any && !from)
+			say_method(local);
+		/* After an empty list a sender has left. */
+		if (has_any || !peer || local->service)
+			local_list_run(local);
 		end_pull(run);
 	}
 	if (peer)

@@ -90,7 +90,8 @@ noreturn void server_receive(struct server *server)
 		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
 	if (module)
 		describe_module(module, &place);
-	int code = local_pull_main(options, &peer, destination);
+	/* A list that the client wants to see as we have understood it: nothing is written. */
+	int code = local_pull_main(options, &peer, options->list_only ? NULL : destination);
 
 	server_finish(server, code, stats.total_size);
 }
