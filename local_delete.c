@@ -10,6 +10,7 @@
 
 #include "fs/dir.h"
 #include "fs/file.h"
+#include "flist_receive.h"
 #include "lib/exit.h"
 #include "local_backup.h"
 
@@ -68,6 +69,18 @@ int local_read_names(int dir_fd, const struct entries *listed, struct entries *n
 	return more;
 }
 
+static int compare_names(const void *a, const void *b, void *names)
+{
+	return strcmp(entry_name(names, a), entry_name(names, b));
+}
+
+/* Deletions go backwards through the order of lists, which once made no difference between files and directories. */
+static void order_names(const struct local *local, struct entries *names)
+{
+	if (local->session.protocol < 29 && names->count)
+		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
+}
+
 void local_find_surplus(struct task *task)
 {
 	if (task->dir->fresh || task->dir->fd < 0)
@@ -76,6 +89,7 @@ void local_find_surplus(struct task *task)
 		task_complain(task, "generator", errno, "", "opendir ", " failed");
 	else
 		task->knows_names = !task->surplus.count;
+	order_names(task->local, &task->surplus);
 }
 
 /* --- one item --- */
@@ -134,6 +148,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 	entries_init(&names);
 	if (local_read_names(fd, NULL, &names) < 0)
 		delete_failed(deletion, errno, "opendir");
+	order_names(local, &names);
 	filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
 	for (uint32_t i = names.count; i-- > 0;) {
 		const struct entry *entry = &names.items[i];
@@ -317,41 +332,67 @@ void local_delete_delayed(struct local *local)
 	vec_free(&local->delayed);
 }
 
-/* Like the walk, but over the whole list at once: before the first or after the last file. */
+/* false: an I/O error forbids it and all further ones. */
+static bool delete_pass_node(struct local *local, int32_t node)
+{
+	const struct flist_dir *listed = flist_dir(local->list, node);
+	int32_t dot = node ? -1 : entries_find(listed->entries, ".", true);
+	uint16_t flags = node ? listed->flags : dot < 0 ? ENTRY_NO_CONTENT : listed->entries->items[dot].flags;
+	struct local_dir dir = { .fd = -1 };
+	struct strbuf path = STRBUF_INIT;
+	bool allowed = true;
+	struct entries names;
+
+	if (flags & ENTRY_NO_CONTENT || local->top.fd < 0)
+		return true;
+	flist_dir_path(local->list, node, &path);
+	dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
+	if (flags & ENTRY_TOP_DIR && local->options->levels.debug[DEBUG_DEL])
+		log_info("deleting in %s", *dir.path ? dir.path : ".");
+	dir.fd = local_open_dir(local, dir.path);
+	if (dir.fd >= 0 && (allowed = local_may_delete(local))) {
+		entries_init(&names);
+		if (local_read_names(dir.fd, listed->entries, &names) >= 0) {
+			order_names(local, &names);
+			delete_names(local, &dir, &names);
+		}
+		entries_free(&names);
+	}
+	if (dir.fd >= 0)
+		close(dir.fd);
+	strbuf_free(&path);
+	return allowed;
+}
+
+struct numbered_node {
+	int32_t ndx, node;
+};
+
+static int compare_numbers(const void *a_void, const void *b_void)
+{
+	const struct numbered_node *a = a_void, *b = b_void;
+
+	return (a->ndx > b->ndx) - (a->ndx < b->ndx);
+}
+
+/* In the order of the peer's list; once that was another than the walk's. */
 void local_delete_pass(struct local *local)
 {
-	struct strbuf path = STRBUF_INIT;
-	bool announced = false;
+	size_t count = local->order.count;
+	struct numbered_node *nodes = xcalloc(count, sizeof *nodes);
 
-	for (size_t i = 0; i < local->order.count; i++) {
-		int32_t node = local->order.items[i];
-		const struct flist_dir *listed = flist_dir(local->list, node);
-		int32_t dot = node ? -1 : entries_find(listed->entries, ".", true);
-		uint16_t flags = node ? listed->flags : dot < 0 ? ENTRY_NO_CONTENT : listed->entries->items[dot].flags;
-		struct local_dir dir = { .fd = -1 };
-		struct entries names;
+	for (size_t i = 0; i < count; i++) {
+		const struct flist_dir *listed = flist_dir(local->list, local->order.items[i]);
 
-		if (flags & ENTRY_NO_CONTENT)
-			continue;
-		flist_dir_path(local->list, node, &path);
-		dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
-		dir.fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir.path);
-		if (dir.fd < 0)
-			continue;
-		if (!local_may_delete(local)) {
-			close(dir.fd);
-			break;
-		}
-		if (!announced && local->options->levels.debug[DEBUG_DEL])
-			log_info("deleting in %s", *dir.path ? dir.path : ".");
-		announced = true;
-		entries_init(&names);
-		if (local_read_names(dir.fd, listed->entries, &names) >= 0)
-			delete_names(local, &dir, &names);
-		entries_free(&names);
-		close(dir.fd);
+		nodes[i] = (struct numbered_node){ (int32_t)i, local->order.items[i] };
+		if (local->session.protocol < 29)
+			nodes[i].ndx = listed->parent < 0 ? -1 : flist_ndx_of(local->list, listed->parent,
+					&flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry]);
 	}
-	strbuf_free(&path);
+	qsort(nodes, count, sizeof *nodes, compare_numbers);
+	for (size_t i = 0; i < count && delete_pass_node(local, nodes[i].node); i++)
+		;
+	free(nodes);
 }
 
 /* --- in the way --- */

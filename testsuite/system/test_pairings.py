@@ -71,6 +71,8 @@ JOBS = [
            "-nvaH --delete", "-niaH --delete --stats", "-a --info=all2 -q --delete", "-avhh --delete --info=stats2", "-ai -x"]),
     Job("-aiH --delete", core=True), Job("-ai", shape="deep", core=True), Job("-aHvv --delete", shape="deep"),
     *jobs(["-a --delete --stats --no-i-r", "-ni --delete -a", "-ai --delete-after", "-ai --delete-delay"], shape="deep"),
+    Job("-a --list-only --delete", core=True), Job("-rvv --list-only", target="dest/new/er/", **NEW),
+    Job("-r --list-only", sources=("gone/",), ways=("pull-shell",)),
     # How files are made.
     *jobs(["-ai --inplace", "-ai --inplace --no-W --backup", "-ai --no-W -B 700", "-a --append -i", "-ai --append-verify",
            "-ai --inplace --delete -S", "-aiS", "-ai --partial", "-ai --partial-dir=.part", "-ai --partial-dir=.part --delete",
@@ -100,9 +102,10 @@ JOBS = [
            "-ai --delete --exclude=surplus", "-ai --delete-excluded --exclude=d/", "-ai --delete --filter=P_*.gone",
            "-ai --max-delete=0 --delete-before", "-avv --delete --max-delete=-1", "-ai --force", "-ai --delete --ignore-errors", "-dlti --delete",
            "-ai --delete --max-size=1000", "-ai --delete --exclude=real"]),
-    # Below 29 stock deletes in another order.
-    *jobs(["-ai --delete --max-delete=2", "-ai --delete-after --max-delete=1 --no-i-r", "-nai --delete-after --max-delete=2"], since=29),
-    Job("-ai --delete-delay --max-delete=3 --no-i-r", since=29, core=True),
+    *jobs(["-ai --delete --max-delete=2", "-ai --delete-after --max-delete=1 --no-i-r", "-nai --delete-after --max-delete=2"]),
+    Job("-ai --delete-delay --max-delete=3 --no-i-r", core=True), Job("-ai --delete-before --max-delete=5", upto=28),
+    *jobs(["-avv --delete-before", "-navv --delete-after"], sources=("d", "kd", "f1")),
+    Job("-avvR --delete-before", sources=("./d/e", "./kd"), since=30),
     # Owners, modes and times.
     *jobs(["-ai --chown=5:6", "-ai --usermap=0:7,1000:8", "-ai --groupmap=*:9", "-ai --usermap=*:root --numeric-ids",
            "-ai --chmod=D700,Fgo-w", "-rlti --chmod=u+x", "-rlEi", "-rltpi", "-rlti --perms --chmod=F0444 --inplace", "-ai --no-p --no-o",
