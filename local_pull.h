@@ -168,6 +168,7 @@ struct incoming {
 	struct pull *pull;
 	struct sum_head head;
 	int basis_fd;
+	bool basis_is_gone;
 	bool basis_is_file;      /* that is written to, if in place */
 	bool in_partial;         /* the partial file is the basis, and is completed where it lies */
 	bool read;               /* the stream has been read to the end of the file */

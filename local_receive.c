@@ -39,7 +39,8 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	const struct patch_request request = {
 		.session = pull->session,
 		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
-		.head = &incoming->head, .basis_fd = incoming->basis_fd, .out_fd = to, .size = job->entry->size,
+		.head = &incoming->head, .basis_fd = incoming->basis_fd, .basis_is_gone = incoming->basis_is_gone,
+		.out_fd = to, .size = job->entry->size,
 		.in_place = in_place && incoming->basis_is_file, .is_new = !in_place && !options->preallocate,
 		.sparse = options->sparse,
 		.append = job->is_redo ? 0 : pull_append_mode(pull),
@@ -121,6 +122,9 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	if (incoming.head.count)
 		find_basis(transfer, item, pull->session->protocol, &basis);
 	incoming.basis_fd = basis.fd;
+	/* It was there when its sums were written, and the peer answers to these. */
+	incoming.basis_is_gone = basis.fd < 0 && transfer->head.count && item->basis < BASIS_FUZZY
+				 && (pull->session->protocol < 29 || item->basis == transfer->basis);
 	incoming.in_partial = basis.type == BASIS_PARTIAL && basis.fd >= 0 && pull->session->inplace_partial;
 	incoming.basis_is_file = basis.type == BASIS_FILE || incoming.in_partial;
 	job->incoming = &incoming;

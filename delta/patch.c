@@ -87,6 +87,10 @@ static void append(struct patch *patch, const uint8_t *data, size_t length)
 
 static bool read_basis(struct patch *patch, uint8_t *to, size_t length, uint64_t offset)
 {
+	if (patch->request->basis_fd < 0) {
+		fail(patch, PATCH_READ_FAILED, ENOENT);
+		return false;
+	}
 	while (length) {
 		ssize_t got = pread(patch->request->basis_fd, to, length, (off_t)offset);
 
@@ -142,7 +146,7 @@ static void check_block(const struct patch_request *request, int32_t block)
 
 	if (block >= count)
 		die(EXIT_PROTOCOL, "Invalid block index %d (count=%d) [%s]", block, count, log_role());
-	if (request->out_fd >= 0 && request->basis_fd < 0)
+	if (request->out_fd >= 0 && request->basis_fd < 0 && !request->basis_is_gone)
 		die(EXIT_PROTOCOL, "got a block match with no basis file for %s [%s]", request->name ? request->name : "it",
 		    log_role());
 }

@@ -24,6 +24,7 @@ struct patch_request {
 	const struct sum_head *head;  /* as it came with the reply: says what the block numbers mean */
 	const char *name;             /* for the words that end a session; NULL: none */
 	int basis_fd;                 /* -1: none; a block token is then a protocol error */
+	bool basis_is_gone;           /* -1 because it has vanished since it was chosen: a block token cannot be read then */
 	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
 	uint64_t size;                /* that the list says */
 	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */

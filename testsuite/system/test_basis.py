@@ -29,6 +29,8 @@ threading.Thread(target=forward, daemon=True).start()
 while data := os.read(server.stdout.fileno(), 65536):
     if old in data:
         open(os.environ["PROXY_MARK"], "w").close()
+        if os.environ.get("PROXY_REMOVE"):
+            os.unlink(os.environ.pop("PROXY_REMOVE"))
     sys.stdout.buffer.write(data.replace(old, new))
     sys.stdout.buffer.flush()
 os._exit(server.wait())
@@ -50,9 +52,9 @@ def lie(place):
     put(f"{place}/s/f-2", DATA[:10_000] + b"changed" + DATA[10_000:])
     put(f"{place}/secret", b"nobody may know of this\n" * 2000)
 
-    def pull(change, *options):
+    def pull(change, *options, remove=""):
         result = harness.run(harness.HUAI, "-rt", "--protocol=30", *options, "-e", proxy, f"h:{place}/s/", "d/", cwd=place,
-                             environment={"PROXY_CHANGE": change, "PROXY_MARK": f"{place}/mark"})
+                             environment={"PROXY_CHANGE": change, "PROXY_MARK": f"{place}/mark", "PROXY_REMOVE": remove})
         assert os.path.exists(f"{place}/mark"), result.text
         return result
 
@@ -85,6 +87,16 @@ def test_fuzzy_basis_of_another_name_is_not_opened(lie, place, name):
     result = lie(f"8303{b'f-1'.hex()}:8303{name.hex()}", "-y")
     assert result.code == 2 and b"got a block match with no basis file for f-2" in result.stderr, result.text
     assert sorted(os.listdir(f"{place}/d")) == ["f-0", "f-1"]
+
+
+def test_a_basis_that_vanishes_after_it_was_chosen(lie, place):
+    """The sender is right about it: the file is asked for once more, as a whole."""
+    put(f"{place}/d/f-2", DATA)
+    os.utime(f"{place}/d/f-2", (5, 5))
+    result = lie("0c80:0c80", remove=f"{place}/d/f-2")
+    assert result.code == 0, result.text
+    with open(f"{place}/d/f-2", "rb") as got, open(f"{place}/s/f-2", "rb") as wanted:
+        assert got.read() == wanted.read()
 
 
 # --- pushes to our server ---
