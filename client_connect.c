@@ -240,9 +240,10 @@ void client_tell_choices(const struct options *options, const struct session *se
 
 static int close_and_wait(struct connection *connection, int code)
 {
-	/* After a failure of ours, a shell that ends because the connection does has nothing to add. */
-	if (connection->shell_pid && !shell_has_finished(code))
-		code = shell_end(connection, code);
+	/* After a failure of ours, a shell that ends because the connection does has nothing to add. That ends with the
+	 * process, because other threads may be using it. */
+	if (!shell_has_finished(code))
+		return connection->shell_pid ? shell_end(connection, code) : code;
 	if (connection->in_fd >= 0)
 		close(connection->in_fd);
 	if (connection->out_fd >= 0 && connection->out_fd != connection->in_fd)

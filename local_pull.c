@@ -70,6 +70,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	const struct sum_head head = transfer->head;
 	const int32_t ndx = transfer->ndx;
+	const bool has_sums = head.count && (transfer->job.is_redo || !pull_append_mode(pull));
 
 	item->flags = transfer->job.decision.item_flags & 0xffff;
 	item->basis = transfer->basis = BASIS_FILE;
@@ -82,7 +83,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 		item->xname_length = (size_t)snprintf(item->xname, sizeof item->xname, "%s", basis->xname);
 	}
 	transfer->job.sums = SUM_HEAD_BYTES;
-	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
+	if (has_sums)
 		transfer->job.sums += (uint64_t)head.count * (uint64_t)(WEAK_BYTES + head.strong_length);
 	transfer->in_second_phase = pull->phase_zero_done;
 	if (pull->replay) {
@@ -101,7 +102,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 		write_lacking(session->wire, lacking);
 	if (item->flags & ITEM_TRANSFER)
 		sum_head_write(session, &head);
-	if (head.count && (transfer->job.is_redo || !pull_append_mode(pull)))
+	if (has_sums)
 		block_sums_write(session, basis->fd, &head);
 	free(item);
 }
