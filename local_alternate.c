@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/file.h"
 #include "fs/operator.h"
 
 /* --- the roots --- */
@@ -208,19 +209,11 @@ bool job_take_link(struct file_job *job)
 int job_open_alternate(const struct file_job *job, int number, uint64_t *size)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct fs_stat st;
 	int fd;
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->name);
 	fd = fs_open(&job->local->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
 	strbuf_free(&path);
-	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
-		close(fd);
-		errno = ENOENT;
-		return -1;
-	}
-	if (fd >= 0)
-		*size = st.size;
-	return fd;
+	return fs_only_regular(fd, size);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/dir.h"
+#include "fs/file.h"
 #include "local_alternate.h"
 #include "name_distance.h"
 
@@ -215,7 +216,6 @@ void job_find_fuzzy(struct file_job *job)
 int job_open_fuzzy(const struct file_job *job, uint64_t *size)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct fs_stat st;
 	int fd;
 
 	strbuf_add_string(&path, job->dir->path);
@@ -223,12 +223,5 @@ int job_open_fuzzy(const struct file_job *job, uint64_t *size)
 	fd = job->fuzzy_place ? fs_open(&job->local->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
 			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
 	strbuf_free(&path);
-	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
-		close(fd);
-		errno = ENOENT;
-		return -1;
-	}
-	if (fd >= 0)
-		*size = st.size;
-	return fd;
+	return fs_only_regular(fd, size);
 }

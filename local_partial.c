@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "local.h"
@@ -212,17 +213,13 @@ int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
 int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags)
 {
 	int place = local_partial_dir(local, dir, false), fd;
-	struct fs_stat st;
+	uint64_t size;
 
 	if (place < 0)
 		return -1;
 	fd = fs_open_at(place, name, flags, 0);
 	close(place);
-	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	return fs_only_regular(fd, &size);
 }
 
 void local_partial_leave(struct local *local, int dir_fd)

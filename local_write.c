@@ -7,6 +7,7 @@
 
 #include "attrs/hint.h"
 #include "fs/copy.h"
+#include "fs/file.h"
 #include "fs/unnamed.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
@@ -364,7 +365,6 @@ int job_open_source(struct file_job *job, uint64_t *size)
 	bool follow = options->copy_links || options->copy_unsafe_links;
 	const char *name = entry_name(task->entries, job->entry);
 	int flags = O_RDONLY | (options->open_noatime ? O_NOATIME : 0), fd = -1;
-	struct fs_stat st;
 
 	while (*name == '/')
 		name++;
@@ -379,14 +379,7 @@ int job_open_source(struct file_job *job, uint64_t *size)
 			fd = (follow ? fs_open_follow : fs_open)(&source->root, name, O_RDONLY, 0);
 		break;
 	}
-	if (fd >= 0 && (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode))) {
-		close(fd);
-		errno = ENOENT;
-		return -1;
-	}
-	if (fd >= 0)
-		*size = st.size;
-	return fd;
+	return fs_only_regular(fd, size);
 }
 
 static void show_progress(void *job_void, uint64_t done)

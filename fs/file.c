@@ -84,6 +84,20 @@ int fs_read_file(const struct fs_root *root, const char *path, size_t limit, str
 	return result;
 }
 
+int fs_only_regular(int fd, uint64_t *size)
+{
+	struct fs_stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fs_stat_at_fd(fd, &st) < 0 || !S_ISREG(st.mode)) {
+		close(fd);
+		return fs_fail(ENOENT);
+	}
+	*size = st.size;
+	return fd;
+}
+
 int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode)
 {
 	struct fs_temp temp;

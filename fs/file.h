@@ -26,6 +26,9 @@ int fs_read_file(const struct fs_root *root, const char *path, size_t limit, str
 /* Create or replace `name` atomically with these bytes and exactly this mode, whatever the umask. */
 int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode);
 
+/* What has just been opened, if it is a regular file: `fd` and its size. Else it is closed: -1 with ENOENT. -1 passes. */
+int fs_only_regular(int fd, uint64_t *size);
+
 /* Reserve `size` bytes of disk without changing the file's size. 0 also where the file system cannot; -1: ENOSPC etc. */
 int fs_preallocate(int fd, uint64_t size);
 
