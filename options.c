@@ -153,11 +153,9 @@ static void note_lack(bool lacking, const struct option_spec *spec, const struct
  */
 static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
 {
-	bool lacking = parse->mode == MODE_SERVER ? spec->server == NOT_BUILT : spec->client == LATER;
-
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
-	note_lack(lacking, spec, &parse->not_built);
+	note_lack(parse->mode == MODE_SERVER && spec->server == NOT_BUILT, spec, &parse->not_built);
 	note_lack(lacks_receiving(spec), spec, &parse->not_received);
 	note_lack(!(spec->client & LOCAL), spec, &parse->not_local);
 	note_lack(!(spec->client & PUSH), spec, &parse->not_push);
@@ -245,7 +243,7 @@ static bool refuse_lacking(struct option_parse *parse, const struct option_spec 
 	char label[OPTION_LABEL_SIZE];
 
 	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build%s", option_label(lacking, label),
-			  lacking->client == LATER ? "" : where);
+			  where);
 }
 
 /* Do the lines tell what only a transfer has: bytes that travel, digests of it? */
@@ -295,8 +293,6 @@ static bool finish_daemon(struct option_parse *parse, const struct options *opti
 {
 	bool refresh_only = options->no_wait || options->attr_refresh || options->attr_digests;
 
-	if (parse->not_built)
-		return refuse_lacking(parse, parse->not_built, "");
 	if (refresh_only && !options->refresh_attrs)
 		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --attr-refresh and --attr-digests of a daemon go "
 				  "with --refresh-attrs only");

@@ -24,7 +24,7 @@ static void add_option_line(struct strbuf *out, const struct option_spec *spec)
 
 bool option_is_shown(const struct option_spec *spec)
 {
-	return spec->client != LATER && spec->client != HIDDEN;
+	return spec->client != HIDDEN;
 }
 
 static void add_options(struct strbuf *out, const struct option_spec *table)

@@ -24,7 +24,6 @@ enum option_arg { NO_ARG, INT_ARG, TEXT_ARG };
 
 /* In which runs does a client have it? A set of kinds of runs. */
 enum client_use {
-	LATER = 0,
 	LOCAL = 1,
 	PUSH = 2,             /* sends to a server: what becomes of the data there is the server's part */
 	PULL = 4,
@@ -99,7 +98,7 @@ struct option_parse {
 	struct args words;        /* a client's command line as it was given */
 	VEC(const char *) info_words, debug_words;
 	int number;               /* where popt puts the value of an INT_ARG */
-	const struct option_spec *not_built; /* the first that a sending server (or a daemon) would have to refuse */
+	const struct option_spec *not_built; /* the first that a sending server has to refuse */
 	const struct option_spec *not_received;               /* ... that a receiving one would */
 	const struct option_spec *not_local, *not_push, *not_pull; /* the first that such a run of a client would */
 	const char *alt_dest_kind;

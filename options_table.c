@@ -28,7 +28,7 @@ enum { NO_CRTIMES, BLOCKING };
 	{ name, 0, TEXT_ARG, set_text, F(member), 0, client, server, value_name, help }
 #define INT(name, letter, setter, client, server) \
 	{ name, letter, INT_ARG, setter, 0, 0, client, server, NULL, NULL }
-#define END { NULL, 0, NO_ARG, NULL, 0, 0, LATER, NOT_BUILT, NULL, NULL }
+#define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NOT_BUILT, NULL, NULL }
 
 static const struct option_spec options[] = {
 	/* output and control */

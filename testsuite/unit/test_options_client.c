@@ -224,8 +224,7 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 				continue;
 			option_label(spec, label);
 			line = xasprintf("%s%s %s", label, value_for(spec), runs[run].operands);
-			error = xasprintf("%s is not supported by this build%s", label,
-					  spec->client == LATER ? "" : runs[run].where);
+			error = xasprintf("%s is not supported by this build%s", label, runs[run].where);
 			assert_fails(line, 4, error);
 			free(error);
 			free(line);
