@@ -317,6 +317,13 @@ static void check_choice(struct refresh *refresh)
 	note_code(refresh, EXIT_SYNTAX);
 }
 
+/* Names of paths are below one module. */
+static void check_paths(const struct options *options)
+{
+	if (options->attr_refresh && strcmp(options->attr_refresh, "dirs") && options->operands.count != 1)
+		die(EXIT_SYNTAX, "rsync: --attr-refresh=%s lists paths of one module: name that one", options->attr_refresh);
+}
+
 static void load(struct refresh *refresh)
 {
 	const struct options *options = refresh->options;
@@ -334,6 +341,7 @@ int daemon_refresh_main(struct options *options)
 {
 	struct refresh refresh = { .options = options };
 
+	check_paths(options);
 	exit_set_quiet(true);
 	load(&refresh);
 	if (!refresh.config)

@@ -138,10 +138,26 @@ def test_digests_are_kept_from_one_generation_to_the_next(site):
     assert found.code == 0 and b"# digests: md5" in found.stdout, found.stdout
 
 
+def test_a_daemon_is_not_quiet(site):
+    result = site.refresh("-q", command=["--daemon"])
+    assert result.code == 1 and b"--quiet of a daemon goes with" in result.stderr
+
+
 @pytest.mark.parametrize("words", [["--daemon"], ["--config-check"]])
 def test_options_of_the_refresh_alone(site, words):
     result = site.refresh("--no-wait", command=words)
     assert result.code == 1 and b"go with --refresh-attrs only" in result.stderr
+
+
+def test_a_list_of_paths_is_of_one_module(site):
+    listed = os.path.join(site.top, "changed")
+    trees.write(listed, b"late\n")
+    assert site.refresh().code == 0
+    trees.write(os.path.join(site.real, "late"), b"late")
+    refused = site.refresh(f"--attr-refresh={listed}")
+    assert refused.code == 1 and b"lists paths of one module" in refused.stderr
+    assert site.refresh("snapshot", f"--attr-refresh={listed}").code == 0
+    assert harness.run(harness.HUAI, "--attr-list", site.snapshot, "late").code == 0
 
 
 def test_turns(site):
