@@ -8,6 +8,7 @@
  * hard links across directories, final attributes of directories. So results and output do not depend on the threads.
  *
  *   local.c          main, options, exit code          local_run.c     the walk, the tasks, directories' end
+ *   local_frame.h    what surrounds the run: local_output.c, local_signals.c, local_rules.c, local_names.c
  *   local_dest.c     which directory is written to     local_pool.c    worker threads and their queue
  *   local_guard.c    refusals of attr trees            local_file.c    one file, by a worker
  *   local_dir.c      destination directories           local_write.c   contents and attributes of one file

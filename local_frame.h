@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The outer frame of a run of the local engine (local.c), from the operands to the exit code: what it keeps beside struct
+ * local, and the parts of it that have files of their own. All of this is for the main thread.
+ */
+#ifndef LOCAL_FRAME_H
+#define LOCAL_FRAME_H
+
+#include "local_private.h"
+#include "local_pull.h"
+
+/* Owned by run_local. */
+struct run {
+	struct local local;
+	struct options *options;
+	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
+	struct attr_source source;         /* from != NULL */
+	const struct local_peer *peer;     /* NULL: sources are local */
+	struct flist_receiver *receiver;   /* peer != NULL */
+	struct peer_stats peer_stats;
+	struct image *image;               /* of the peer's list, for its snapshot */
+	bool has_names_text;
+	struct strbuf names_text;          /* the --files-from list, once it has been read */
+	struct args names;                 /* of a --files-from list that the peer has been sent */
+	int stdin_copy;          /* -: both sides read the same rules */
+	bool header_is_open;     /* "building file list ... " waits for its "done" */
+	bool header_was_broken;
+	pthread_t signal_thread;
+	bool has_signal_thread;
+	atomic_bool is_over;     /* signals are of no interest any more */
+	struct timespec started;
+	int64_t list_started_ms, list_ms;
+};
+
+/* --- local_output.c --- */
+
+/* The sink of messages, and the exit hook that ends the log of a run that breaks off; both take a struct run. */
+void run_emit(void *run, enum log_kind kind, const char *text, size_t length);
+void run_log_broken_end(void *run, int code);
+/* "building file list ... ", and its "done". */
+void run_say_header(struct run *run);
+void run_close_header(struct run *run);
+/* FLIST2: the counter that people would see running, and its end. */
+void run_say_list_count(struct run *run);
+void run_fill_statistics(struct run *run);
+/* The statistics that were asked for, and the last line of the log. */
+void run_say_end(struct run *run, int code);
+
+/* --- local_signals.c --- */
+
+/* From here on a signal stops the run: local.stop. */
+void run_handle_signals(struct run *run);
+void run_stop_signals(struct run *run);
+
+/* --- local_rules.c --- */
+
+/* The filter rules of both sides; at most once. */
+void run_read_rules(struct run *run);
+/* Which extended attributes are read and kept, by those rules. */
+void run_make_xattr_policies(struct run *run);
+
+/* --- local_names.c --- */
+
+/* Read the list of --files-from, at most once; ends the program if it cannot be. */
+void run_load_names(struct run *run);
+/* The sources of a list that is made here. */
+void run_add_arguments(struct run *run);
+/* A list of names that lies here and is wanted by the peer. */
+void run_send_files_from(struct run *run);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What people see of a run as a whole: messages, the header of the list, statistics, the last line of the log. Where nothing
+ * travels, "sent" is what the copies and the names in the list amount to, and "received" is 0.
+ */
+#include "local_frame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "item_lines.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+#define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
+
+static FILE *stream_of(const struct options *options, enum log_kind kind)
+{
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+
+	return informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
+}
+
+void run_emit(void *run_void, enum log_kind kind, const char *text, size_t length)
+{
+	struct run *run = run_void;
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+	size_t body = length && text[length - 1] == '\n' ? length - 1 : length, needed;
+	FILE *out = stream_of(run->options, kind);
+	char *line;
+
+	if (kind == L_LOG || (informs && run->options->quiet))
+		return;
+	if (run->local.report && report_progress(run->local.report))
+		progress_break_line(report_progress(run->local.report));
+	needed = log_escape(NULL, 0, text, body, run->options->eight_bit_output);
+	line = xmalloc(needed + 2);
+	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);
+	line[needed] = '\n';
+	if (out == stderr)
+		fflush(stdout);
+	if (run->header_is_open) {
+		fputc('\n', out);
+		run->header_is_open = false;
+		run->header_was_broken = true;
+	}
+	/* At once: others write to the same standard error. */
+	fwrite(line, 1, needed + 1, out);
+	free(line);
+}
+
+/* Exit hook: how a log of a run that breaks off ends. */
+void run_log_broken_end(void *run_void, int code)
+{
+	const struct run *run = run_void;
+
+	if (code && !run->local.shows_receiver)
+		log_run_end(true, 0, 0, 0, code);
+}
+
+void run_say_header(struct run *run)
+{
+	const struct options *options = run->options;
+	int level = options->levels.info[INFO_FLIST];
+
+	log_list_begin(!run->local.shows_receiver);
+	if (!level || options->quiet || run->local.service || (!options->recursive && !options->dirs))
+		return;
+	if (run->local.session.inc_recurse)
+		log_msg(L_CLIENT, "%s incremental file list", run->local.shows_receiver ? "receiving" : "sending");
+	else if (level > 1 && !run->local.shows_receiver)
+		log_msg(L_CLIENT, "building file list ... ");
+	else
+		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
+					      run->local.shows_receiver ? "receiving" : "building") >= 0;
+}
+
+void run_close_header(struct run *run)
+{
+	/* With a count, which still follows, there is no "done". */
+	if (run->options->levels.info[INFO_FLIST] > 1)
+		return;
+	if (run->header_is_open || run->header_was_broken) {
+		fputs("done\n", stream_of(run->options, L_CLIENT));
+		log_msg(L_LOG, "done");
+	}
+	run->header_is_open = false;
+}
+
+/* FLIST2: the counter that people would see running, and its end. A receiver has begun with its first hundred. */
+void run_say_list_count(struct run *run)
+{
+	const struct options *options = run->options;
+	uint64_t entries = run->local.loaded_entries;
+	FILE *out = stream_of(options, L_CLIENT);
+
+	if (options->levels.info[INFO_FLIST] < 2 || run->local.service || run->local.session.inc_recurse
+	    || (!options->recursive && !options->dirs))
+		return;
+	if (run->header_is_open && entries >= 100)
+		fputc('\n', out);
+	run->header_is_open = false;
+	for (uint64_t i = run->local.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
+		fprintf(out, " %llu files...\r", (unsigned long long)i);
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
+}
+
+static int64_t ms_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)(now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
+}
+
+void run_fill_statistics(struct run *run)
+{
+	struct local *local = &run->local;
+	struct run_stats *stats = &local->stats;
+	const struct flist_totals *totals = flist_totals(local->list);
+
+	stats->files = (struct kind_counts){
+		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
+		.dirs = totals->dirs, .links = totals->symlinks, .devices = totals->devices, .specials = totals->specials,
+	};
+	stats->total_size = totals->size;
+	stats->list_build_ms = 1;
+	stats->protocol = local->session.protocol;
+	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
+	if (run->peer) {
+		stats->list_size = local->pull->list_bytes;
+		stats->list_build_ms = run->peer_stats.build_ms;
+		stats->list_transfer_ms = run->peer_stats.transfer_ms;
+		stats->sent = (uint64_t)(local->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
+		stats->received = (uint64_t)(local->shows_receiver ? run->peer_stats.written : run->peer_stats.read);
+	}
+	stats->elapsed_seconds = ms_since(&run->started) / 1000;
+}
+
+/* A daemon has an end of its own. */
+static void log_service_end(const struct run *run, int code)
+{
+	const struct wire *wire = run->local.session.wire;
+
+	if (run->options->log_file)
+		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->local.list)->size, code);
+}
+
+void run_say_end(struct run *run, int code)
+{
+	const struct options *options = run->options;
+	struct run_stats *stats = &run->local.stats;
+	int level = options->levels.info[INFO_STATS];
+
+	if (run->local.service) {
+		log_service_end(run, code);
+		return;
+	}
+	if (options->levels.debug[DEBUG_DELTASUM] && !run->peer)
+		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
+	run_fill_statistics(run);
+	if (level)
+		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
+	if (!log_end_is_told(options, code))
+		log_run_end(!run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
+}

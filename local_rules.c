@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The filter rules of the two sides of a run. */
+#include "local_frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fs/file.h"
+#include "fs/operator.h"
+
+#define RULE_FILE_LIMIT (64u << 20)
+
+/* Rules are read once for each side, standard input only once. */
+static int open_stdin_copy(struct run *run)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (run->stdin_copy < 0) {
+		run->stdin_copy = memfd_create("rules", MFD_CLOEXEC);
+		if (run->stdin_copy < 0 || fs_read_all(STDIN_FILENO, RULE_FILE_LIMIT, &text) < 0
+		    || fs_write_all(run->stdin_copy, strbuf_text(&text), text.length) < 0)
+			return -1;
+		strbuf_free(&text);
+	}
+	if (lseek(run->stdin_copy, 0, SEEK_SET) < 0)
+		return -1;
+	return fcntl(run->stdin_copy, F_DUPFD_CLOEXEC, 0);
+}
+
+static int open_sender_rules(void *run_void, enum filter_place place, const char *path)
+{
+	struct run *run = run_void;
+
+	if (place == FILTER_AT_OPERATOR && !strcmp(path, "-"))
+		return open_stdin_copy(run);
+	if (place == FILTER_AT_OPERATOR)
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
+	return flist_open_rule_file(&run->local.list, place, path);
+}
+
+static bool is_hidden_rule_file(struct run *run, enum filter_place place, const char *path)
+{
+	return place == FILTER_AT_ROOT ? local_is_hidden_in(&run->local, "/", path + strspn(path, "/"), false)
+				       : local_is_hidden(&run->local, path, false);
+}
+
+static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
+{
+	struct run *run = run_void;
+
+	const struct local_module *module = local_module(&run->local);
+
+	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (module && place == FILTER_AT_ROOT)
+		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
+	if (place != FILTER_AT_BASE && !module)
+		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
+	if (run->local.top.fd < 0 || place != FILTER_AT_BASE) {
+		errno = ENOENT;
+		return -1;
+	}
+	return fs_open_follow(&run->local.top, path, O_RDONLY, 0);
+}
+
+static void explain_sender(void *run_void, const char *text)
+{
+	(void)run_void;
+	log_info("[sender] %s", text);
+}
+
+static void explain_receiver(void *run_void, const char *text)
+{
+	(void)run_void;
+	log_info("[generator] %s", text);
+}
+
+static struct filter_list *make_rules(struct run *run, enum filter_side side)
+{
+	const struct options *options = run->options;
+	bool sends = side == FILTER_SENDER;
+	struct filter_setup setup = {
+		.side = side, .delete_excluded = options->delete_excluded, .from0 = options->from0,
+		.cvs_exclude = options->cvs_exclude, .protocol = PROTOCOL_MAX,
+		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
+	};
+	struct filter_list *rules;
+	bool is_sent = run->peer && !sends;
+
+	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
+		setup.explain = sends ? explain_sender : explain_receiver;
+	if (run->local.service && !sends)
+		return serve_rules(&run->local, options, &setup);
+	rules = filter_new(&setup);
+	if (run->local.service)
+		return rules;
+	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
+	options_add_filters(options, rules, !is_sent);
+	options_protect_leftovers(options, rules, true);
+	return rules;
+}
+
+/* Rules of per-directory files are not among them: names of attributes are looked up in no order, and by any thread. */
+void run_make_xattr_policies(struct run *run)
+{
+	const struct options *options = run->options;
+	struct local *local = &run->local;
+	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &local->xattr_lock };
+
+	local->sends_xattrs = local->keeps_xattrs = policy;
+	local->sends_xattrs.level = options_super_level(options);
+	local->keeps_xattrs.level = local_receiving_level(options, !run->peer || run->peer->is_ourselves);
+	local->sends_xattrs.rules = filter_xattr_list(local->sender_rules);
+	local->keeps_xattrs.rules = filter_xattr_list(local->receiver_rules);
+}
+
+void run_read_rules(struct run *run)
+{
+	if (run->local.sender_rules)
+		return;
+	run->local.sender_rules = make_rules(run, FILTER_SENDER);
+	run->local.receiver_rules = make_rules(run, FILTER_RECEIVER);
+}
