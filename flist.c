@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file list: nodes, the walk, numbers, paths. */
+/* The file list: nodes and the walk. */
 #include "flist.h"
 
 #include <errno.h>
@@ -15,110 +15,9 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-#define MAX_OPEN_BASES 32
-
 bool flist_recursive(const struct flist *list)
 {
 	return list->options->recursive > 0;
-}
-
-/* --- base directories --- */
-
-uint16_t flist_add_base(struct flist *list, char *path)
-{
-	if (list->bases.count && !strcmp(list->bases.items[list->bases.count - 1].path, path)) {
-		free(path);
-		return (uint16_t)(list->bases.count - 1);
-	}
-	if (list->bases.count > UINT16_MAX)
-		die(EXIT_SYNTAX, "rsync: too many source directories");
-	struct flist_base base = { .path = path };
-
-	vec_push(&list->bases, base);
-	return (uint16_t)(list->bases.count - 1);
-}
-
-/* At most MAX_OPEN_BASES local bases are held open. */
-static void close_one_base(struct flist *list)
-{
-	if (list->open_bases < MAX_OPEN_BASES)
-		return;
-	for (;;) {
-		struct flist_base *base = &list->bases.items[list->next_eviction];
-		list->next_eviction = (int)((size_t)(list->next_eviction + 1) % list->bases.count);
-		if (base->open) {
-			fs_root_close(&base->source.attr_root);
-			base->open = false;
-			list->open_bases--;
-			return;
-		}
-	}
-}
-
-static void show_base(struct flist *list, struct flist_base *base)
-{
-	struct strbuf shown = STRBUF_INIT;
-
-	if (base->path[0] != '/')
-		strbuf_add_string(&shown, list->cwd);
-	if (base->path[0] && strcmp(base->path, ".") != 0)
-		strbuf_add_path(&shown, base->path);
-	base->shown = strbuf_detach(&shown);
-}
-
-/* The local operator's own directory: opened as open(2) does; below it symlinks lead outside only where options follow them. */
-static void open_base(struct flist *list, struct flist_base *base)
-{
-	const struct options *options = list->options;
-
-	close_one_base(list);
-	if (!base->shown)
-		show_base(list, base);
-	base->source.kind = ATTRS_LIVE;
-	base->source.shown_prefix = base->shown;
-	base->source.only_attrs = options->only_send_attrs;
-	base->source.open_noatime = options->open_noatime;
-	base->source.fake_super = options->super == SUPER_FAKE;
-	base->source.copies_devices = options->copy_devices;
-	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
-		base->open_error = errno;
-		base->source.attr_root.fd = -1;
-	}
-	base->source.attr_root.trusting = base->trusting || options->insecure_links || options->copy_links
-					  || options->copy_dirlinks
-					  || options->copy_unsafe_links;
-	base->open = true;
-	list->open_bases++;
-}
-
-void flist_trust_base(struct flist *list, uint16_t base_index)
-{
-	struct flist_base *base = &list->bases.items[base_index];
-
-	base->trusting = true;
-	base->source.attr_root.trusting = true;
-}
-
-struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
-{
-	struct flist_base *base = &list->bases.items[base_index];
-
-	strbuf_reset(path);
-	while (*transfer == '/')
-		transfer++;
-	if (!strcmp(transfer, "."))
-		transfer = "";
-	if (list->module_source) {
-		strbuf_add_string(path, base->path);
-		if (*transfer)
-			strbuf_add_path(path, transfer);
-		list->module_source->quotes_bare = list->module_source->below_root && !*base->path;
-		return list->module_source;
-	}
-	if (!base->open)
-		open_base(list, base);
-	strbuf_add_string(path, transfer);
-	return &base->source;
 }
 
 /* --- a new list --- */
@@ -221,117 +120,6 @@ void flist_free(struct flist *list)
 	strbuf_free(&list->names);
 	free(list->cwd);
 	free(list);
-}
-
-/* --- paths --- */
-
-/* What came from a snapshot has its name there. */
-static const char *dir_name(const struct flist *list, const struct flist_dir *dir)
-{
-	if (dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN)
-		return list->names.data + dir->name;
-	return attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir);
-}
-
-static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
-{
-	const struct flist_dir *dir = &list->dirs.items[node];
-
-	if (node <= 0)
-		return;
-	add_dir_path(list, dir->parent, out);
-	if (out->length && out->data[out->length - 1] != '/')
-		strbuf_add_char(out, '/');
-	strbuf_add(out, dir_name(list, dir), dir->name_length);
-}
-
-void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
-{
-	strbuf_reset(out);
-	add_dir_path(list, node, out);
-}
-
-void flist_entry_path(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
-{
-	flist_dir_path(list, node, out);
-	strbuf_add_path(out, entry_name(list->dirs.items[node].entries, entry));
-}
-
-void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
-{
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
-	/* Opening a base does not change what the list says. */
-	struct flist *opener = (struct flist *)list;
-
-	flist_entry_path(list, node, entry, &transfer);
-	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
-	struct attr_source *source = flist_base_source(opener, base, strbuf_text(&transfer), &path);
-
-	attr_source_quote(source, strbuf_text(&path), out);
-	strbuf_free(&transfer);
-	strbuf_free(&path);
-}
-
-static void shown_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
-{
-	strbuf_reset(out);
-	strbuf_add_string(out, list->bases.items[base].path);
-	strbuf_add_path(out, transfer);
-	while (out->length > 1 && out->data[0] == '/') {
-		memmove(out->data, out->data + 1, out->length);
-		out->length--;
-	}
-}
-
-void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
-{
-	struct strbuf transfer = STRBUF_INIT;
-
-	flist_entry_path(list, node, entry, &transfer);
-	shown_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
-	strbuf_free(&transfer);
-}
-
-void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
-{
-	struct strbuf transfer = STRBUF_INIT;
-	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
-
-	flist_pos_path(list, pos, &transfer);
-	shown_below(list, base, strbuf_text(&transfer), out);
-	strbuf_free(&transfer);
-}
-
-struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path)
-{
-	struct strbuf transfer = STRBUF_INIT;
-
-	flist_entry_path(list, node, entry, &transfer);
-	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
-
-	strbuf_free(&transfer);
-	return source;
-}
-
-void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
-{
-	if (pos->gap > 0)
-		flist_dir_path(list, pos->gap, out);
-	else
-		flist_entry_path(list, pos->dir, pos->entry, out);
-}
-
-struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)
-{
-	struct strbuf transfer = STRBUF_INIT;
-	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
-
-	flist_pos_path(list, pos, &transfer);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
-
-	strbuf_free(&transfer);
-	return source;
 }
 
 /* --- rules --- */
@@ -456,11 +244,6 @@ static void count_entry(struct flist_totals *totals, const struct entry *entry)
 		totals->size += entry->size;
 }
 
-static bool is_dot(const struct entries *entries, const struct entry *entry)
-{
-	return entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
-}
-
 /* A node for the directory entry at `index`, the first of `group` equal ones. */
 static void make_child(struct flist *list, int32_t parent, uint32_t index, uint32_t group)
 {
@@ -524,7 +307,7 @@ static void make_children(struct flist *list, int32_t node)
 		while (i + group < entries->count && entry_is_dir(&entries->items[i + group])
 		       && (entries->items[i + group].flags & ENTRY_DUPLICATE))
 			group++;
-		if (!is_dot(entries, &entries->items[i]))
+		if (!entry_is_dot(entries, &entries->items[i]))
 			make_child(list, node, i, group);
 		list->next_number += (int32_t)group;
 		i += group;
@@ -718,8 +501,6 @@ static void load(struct flist *list, int32_t node)
 	flist_parts_free(&deeper);
 }
 
-static void permute_for_old_protocols(struct flist *list);
-
 int32_t flist_load_next(struct flist *list)
 {
 	if (list->received)
@@ -731,7 +512,7 @@ int32_t flist_load_next(struct flist *list)
 	if (node < 0) {
 		list->complete = true;
 		if (list->session->protocol && list->session->protocol < 29 && !list->options->iconv)
-			permute_for_old_protocols(list);
+			flist_permute(list);
 		return -1;
 	}
 	list->walk = node;
@@ -772,112 +553,4 @@ void flist_drop_entries(struct flist *list, int32_t node)
 const struct flist_totals *flist_totals(const struct flist *list)
 {
 	return list->received ? flist_received_totals(list) : &list->totals;
-}
-
-/* --- from an index to an entry --- */
-
-size_t flist_order_of(const struct flist *list, int32_t ndx)
-{
-	size_t low = 0, high = list->load_order.count;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		if (list->dirs.items[list->load_order.items[middle]].own_ndx <= ndx)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-int32_t flist_node_of(const struct flist *list, int32_t ndx)
-{
-	return list->load_order.items[flist_order_of(list, ndx)];
-}
-
-void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
-{
-	pos->dir = node;
-	pos->entries = list->dirs.items[node].entries;
-	pos->entry = pos->entries && index < pos->entries->count ? &pos->entries->items[index] : NULL;
-	pos->gap = -1;
-}
-
-bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
-{
-	return list->received ? flist_received_locate(list, ndx, pos) : flist_locate_numbered(list, ndx, pos);
-}
-
-bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos)
-{
-	if (list->permutation.count) {
-		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
-			return false;
-		*pos = list->permutation.items[ndx];
-		return true;
-	}
-	int32_t node = flist_node_of(list, ndx);
-	const struct flist_dir *dir = &list->dirs.items[node];
-
-	if (ndx >= dir->first_ndx) {
-		flist_set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
-		return pos->entry != NULL;
-	}
-	if (ndx < dir->own_ndx)
-		return false;
-	if (node == 0) {
-		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
-		flist_set_pos(list, pos, 0, 0);
-		pos->gap = 0;
-		return pos->entry && is_dot(pos->entries, pos->entry);
-	}
-	flist_set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
-	pos->gap = list->session->inc_recurse ? node : -1;
-	return pos->entry != NULL || pos->gap >= 0;
-}
-
-/* --- protocol 27 and 28: the whole list by full path (protocol/02 5.2) --- */
-
-struct path_key {
-	char *path;
-	struct flist_pos pos;
-	size_t arrival;
-};
-
-static int compare_paths(const void *a_void, const void *b_void)
-{
-	const struct path_key *a = a_void, *b = b_void;
-	int order = strcmp(a->path, b->path);
-
-	return order ? order : a->arrival < b->arrival ? -1 : 1;
-}
-
-static void permute_for_old_protocols(struct flist *list)
-{
-	VEC(struct path_key) keys = VEC_INIT;
-	struct strbuf path = STRBUF_INIT;
-
-	for (size_t n = 0; n < list->load_order.count; n++) {
-		int32_t node = list->load_order.items[n];
-		struct entries *entries = list->dirs.items[node].entries;
-
-		for (uint32_t i = 0; i < entries->count; i++) {
-			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i],
-					.gap = -1 } };
-			if (entries->items[i].flags & ENTRY_HIDDEN)
-				continue;
-			flist_entry_path(list, node, &entries->items[i], &path);
-			key.path = xstrdup(strbuf_text(&path));
-			key.arrival = keys.count;
-			vec_push(&keys, key);
-		}
-	}
-	if (keys.count)
-		qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
-	for (size_t i = 0; i < keys.count; i++) {
-		vec_push(&list->permutation, keys.items[i].pos);
-		free(keys.items[i].path);
-	}
-	vec_free(&keys);
-	strbuf_free(&path);
 }

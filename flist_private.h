@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files of the file list share: flist.c (nodes, numbers), flist_args.c (arguments), flist_send.c (the wire). */
+/* What the files of the file list share: flist.c (nodes, the walk), flist_args.c (arguments), flist_paths.c,
+ * flist_locate.c (numbers), flist_send.c (the wire). */
 #ifndef FLIST_PRIVATE_H
 #define FLIST_PRIVATE_H
 
@@ -82,6 +83,13 @@ size_t flist_order_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
 /* flist_locate, as far as nodes and `permutation` say it. */
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
+/* Order a complete list as protocols 27 and 28 number it (protocol/02 5.2). */
+void flist_permute(struct flist *list);
+/* Is it the one that stands for its directory itself? */
+static inline bool entry_is_dot(const struct entries *entries, const struct entry *entry)
+{
+	return entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
+}
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
 

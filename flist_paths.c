@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The file list: base directories, and the paths of nodes and entries. */
+#include "flist_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/root.h"
+#include "lib/exit.h"
+
+#define MAX_OPEN_BASES 32
+
+/* --- base directories --- */
+
+uint16_t flist_add_base(struct flist *list, char *path)
+{
+	if (list->bases.count && !strcmp(list->bases.items[list->bases.count - 1].path, path)) {
+		free(path);
+		return (uint16_t)(list->bases.count - 1);
+	}
+	if (list->bases.count > UINT16_MAX)
+		die(EXIT_SYNTAX, "rsync: too many source directories");
+	struct flist_base base = { .path = path };
+
+	vec_push(&list->bases, base);
+	return (uint16_t)(list->bases.count - 1);
+}
+
+/* At most MAX_OPEN_BASES local bases are held open. */
+static void close_one_base(struct flist *list)
+{
+	if (list->open_bases < MAX_OPEN_BASES)
+		return;
+	for (;;) {
+		struct flist_base *base = &list->bases.items[list->next_eviction];
+		list->next_eviction = (int)((size_t)(list->next_eviction + 1) % list->bases.count);
+		if (base->open) {
+			fs_root_close(&base->source.attr_root);
+			base->open = false;
+			list->open_bases--;
+			return;
+		}
+	}
+}
+
+static void show_base(struct flist *list, struct flist_base *base)
+{
+	struct strbuf shown = STRBUF_INIT;
+
+	if (base->path[0] != '/')
+		strbuf_add_string(&shown, list->cwd);
+	if (base->path[0] && strcmp(base->path, ".") != 0)
+		strbuf_add_path(&shown, base->path);
+	base->shown = strbuf_detach(&shown);
+}
+
+/* The local operator's own directory: opened as open(2) does; below it symlinks lead outside only where options follow them. */
+static void open_base(struct flist *list, struct flist_base *base)
+{
+	const struct options *options = list->options;
+
+	close_one_base(list);
+	if (!base->shown)
+		show_base(list, base);
+	base->source.kind = ATTRS_LIVE;
+	base->source.shown_prefix = base->shown;
+	base->source.only_attrs = options->only_send_attrs;
+	base->source.open_noatime = options->open_noatime;
+	base->source.fake_super = options->super == SUPER_FAKE;
+	base->source.copies_devices = options->copy_devices;
+	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
+		base->open_error = errno;
+		base->source.attr_root.fd = -1;
+	}
+	base->source.attr_root.trusting = base->trusting || options->insecure_links || options->copy_links
+					  || options->copy_dirlinks
+					  || options->copy_unsafe_links;
+	base->open = true;
+	list->open_bases++;
+}
+
+void flist_trust_base(struct flist *list, uint16_t base_index)
+{
+	struct flist_base *base = &list->bases.items[base_index];
+
+	base->trusting = true;
+	base->source.attr_root.trusting = true;
+}
+
+struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
+{
+	struct flist_base *base = &list->bases.items[base_index];
+
+	strbuf_reset(path);
+	while (*transfer == '/')
+		transfer++;
+	if (!strcmp(transfer, "."))
+		transfer = "";
+	if (list->module_source) {
+		strbuf_add_string(path, base->path);
+		if (*transfer)
+			strbuf_add_path(path, transfer);
+		list->module_source->quotes_bare = list->module_source->below_root && !*base->path;
+		return list->module_source;
+	}
+	if (!base->open)
+		open_base(list, base);
+	strbuf_add_string(path, transfer);
+	return &base->source;
+}
+
+/* --- paths --- */
+
+/* What came from a snapshot has its name there. */
+static const char *dir_name(const struct flist *list, const struct flist_dir *dir)
+{
+	if (dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN)
+		return list->names.data + dir->name;
+	return attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir);
+}
+
+static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (node <= 0)
+		return;
+	add_dir_path(list, dir->parent, out);
+	if (out->length && out->data[out->length - 1] != '/')
+		strbuf_add_char(out, '/');
+	strbuf_add(out, dir_name(list, dir), dir->name_length);
+}
+
+void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
+{
+	strbuf_reset(out);
+	add_dir_path(list, node, out);
+}
+
+void flist_entry_path(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	flist_dir_path(list, node, out);
+	strbuf_add_path(out, entry_name(list->dirs.items[node].entries, entry));
+}
+
+void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	/* Opening a base does not change what the list says. */
+	struct flist *opener = (struct flist *)list;
+
+	flist_entry_path(list, node, entry, &transfer);
+	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
+	struct attr_source *source = flist_base_source(opener, base, strbuf_text(&transfer), &path);
+
+	attr_source_quote(source, strbuf_text(&path), out);
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+static void shown_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
+{
+	strbuf_reset(out);
+	strbuf_add_string(out, list->bases.items[base].path);
+	strbuf_add_path(out, transfer);
+	while (out->length > 1 && out->data[0] == '/') {
+		memmove(out->data, out->data + 1, out->length);
+		out->length--;
+	}
+}
+
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &transfer);
+	shown_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
+	strbuf_free(&transfer);
+}
+
+void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+
+	flist_pos_path(list, pos, &transfer);
+	shown_below(list, base, strbuf_text(&transfer), out);
+	strbuf_free(&transfer);
+}
+
+struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path)
+{
+	struct strbuf transfer = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &transfer);
+	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
+
+	strbuf_free(&transfer);
+	return source;
+}
+
+void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	if (pos->gap > 0)
+		flist_dir_path(list, pos->gap, out);
+	else
+		flist_entry_path(list, pos->dir, pos->entry, out);
+}
+
+struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)
+{
+	struct strbuf transfer = STRBUF_INIT;
+	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+
+	flist_pos_path(list, pos, &transfer);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
+
+	strbuf_free(&transfer);
+	return source;
+}
