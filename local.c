@@ -123,7 +123,8 @@ static void set_up(struct run *run)
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
-			   || (!local->session.inc_recurse && options->levels.info[INFO_FLIST] > 1);
+			   || (!local->session.inc_recurse
+			       && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]));
 	/* A peer sends further directories only as the ones before are done. */
 	local->loads_all &= !(run->peer && local->session.inc_recurse);
 	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
@@ -228,6 +229,7 @@ static void copy_tree(struct run *run, const char *destination)
 		run_say_list_count(run);
 		entries = local->loaded_entries;
 	} else {
+		local_debug_list(local, 0);
 		entries = count_first_entries(local);
 	}
 

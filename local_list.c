@@ -57,6 +57,7 @@ void local_list_run(struct local *local)
 	}
 	while (node >= 0) {
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
+		local_debug_list(local, node);
 		print_node(local, node);
 		if (local->pull)
 			pull_node_done(local->pull, node);

@@ -23,6 +23,7 @@
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
+ *   local_debug.c    what --debug tells of the list
  *   local_attributes.c ACLs and extended attributes    local_fake.c     --fake-super
  */
 #ifndef LOCAL_PRIVATE_H
@@ -448,6 +449,11 @@ void local_dir_finish_late(struct local *local);
 int local_open_dir(struct local *local, const char *path);
 void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
 			 const char *after);
+
+/* --- local_debug.c (main thread) --- */
+
+/* A list that has been loaded, node by node in the order of the walk: what --debug=dup says of it. */
+void local_debug_list(struct local *local, int32_t node);
 
 /* --- local_delete.c (main thread, except surplus) --- */
 

@@ -389,6 +389,9 @@ static void note_loaded(struct local *local, int32_t node)
 		vec_push(&local->order, node);
 	if (local->loads_all)
 		local_links_add(local, node);
+	/* The first one has been spoken of, unless all are loaded before anything is done. */
+	if (node || local->loads_all)
+		local_debug_list(local, node);
 }
 
 /* --- finishing --- */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What --debug tells of the file list of a receiving side. */
+#include <string.h>
+
+#include "local_private.h"
+
+/* --- DUP: names that the list has twice, under the indexes of those that lose --- */
+
+static bool follows_its_like(const struct entries *entries, uint32_t index)
+{
+	const struct entry *entry = &entries->items[index], *before = entry - 1;
+
+	return index && entry_is_dir(before) == entry_is_dir(entry) && before->name_length == entry->name_length
+	       && !memcmp(entry_name(entries, before), entry_name(entries, entry), entry->name_length);
+}
+
+static void say_duplicate(struct local *local, int32_t node, const struct entry *entry, int32_t ndx)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(local->list, node, entry, &path);
+	log_info("removing duplicate name %s from file list (%d)", strbuf_text(&path), ndx);
+	strbuf_free(&path);
+}
+
+/* A file gives way to the directory at `index`. */
+static void say_file_of_directory(struct local *local, int32_t node, uint32_t index)
+{
+	const struct flist_dir *dir = flist_dir(local->list, node);
+	int32_t file = entries_find(dir->entries, entry_name(dir->entries, &dir->entries->items[index]), false);
+
+	if (file >= 0)
+		say_duplicate(local, node, &dir->entries->items[file], dir->first_ndx + file);
+}
+
+/* In one list a directory's index stands beside those of its contents. */
+static void say_directory_duplicates(struct local *local, int32_t node)
+{
+	const struct flist_dir *dir = flist_dir(local->list, node);
+	const struct entry *entry = &flist_dir(local->list, dir->parent)->entries->items[dir->parent_entry];
+
+	say_file_of_directory(local, dir->parent, dir->parent_entry);
+	for (int32_t i = 1; i < dir->group; i++)
+		say_duplicate(local, dir->parent, entry, dir->own_ndx + i);
+}
+
+static void say_node_duplicates(struct local *local, int32_t node)
+{
+	const struct flist_dir *dir = flist_dir(local->list, node);
+	bool in_turn = local->session.inc_recurse;
+	uint32_t count = in_turn || !dir->child_count ? dir->count : flist_dir(local->list, dir->first_child)->parent_entry;
+
+	if (node && !in_turn)
+		say_directory_duplicates(local, node);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct entry *entry = &dir->entries->items[i];
+
+		if (entry->flags & ENTRY_DUPLICATE && follows_its_like(dir->entries, i))
+			say_duplicate(local, node, entry, dir->first_ndx + (int32_t)i);
+		else if (entry_is_dir(entry))
+			say_file_of_directory(local, node, i);
+	}
+}
+
+/* Old protocols number the whole list by path. */
+static void say_all_duplicates(struct local *local)
+{
+	struct flist_pos pos;
+
+	for (int32_t ndx = 0; flist_locate(local->list, ndx, &pos); ndx++)
+		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
+			say_duplicate(local, pos.dir, pos.entry, ndx);
+}
+
+void local_debug_list(struct local *local, int32_t node)
+{
+	if (!local->options->levels.debug[DEBUG_DUP])
+		return;
+	if (local->session.protocol >= 29)
+		say_node_duplicates(local, node);
+	else if (!node)
+		say_all_duplicates(local);
+}
