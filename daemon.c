@@ -18,6 +18,7 @@
 
 #include "daemon_check.h"
 #include "daemon_children.h"
+#include "daemon_guesses.h"
 #include "daemon_hosts.h"
 #include "daemon_listen.h"
 #include "daemon_metrics.h"
@@ -54,6 +55,7 @@ struct listener {
 	struct fs_socket control;
 	struct children *children;
 	struct rates *rates;
+	struct guesses *guesses;
 	struct host_limits limits;
 	struct snapshots *snapshots;
 	struct metrics *metrics;
@@ -349,7 +351,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
 		.snapshots = listener->snapshots, .over = over,
 		.handshake_done = handshake_done, .handshake_context = &served,
-		.board = children_board(listener->children, slot),
+		.board = children_board(listener->children, slot), .guesses = listener->guesses,
 	};
 	int one = 1;
 
@@ -498,6 +500,7 @@ static int run_standalone(struct options *options)
 	}
 	listener.children = children_new();
 	listener.rates = rates_new();
+	listener.guesses = guesses_new();
 	prepare_metrics(&listener);
 	catch_signals(&listener);
 	if (options->detach)

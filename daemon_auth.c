@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <nettle/memops.h>
@@ -228,8 +229,14 @@ static const char *check_secret(const struct module *module, const struct rule *
 
 /* --- the stage --- */
 
+/* Whoever guesses is kept waiting, as a process that counts for its host, even if it does not wait for the answer. */
 static noreturn void refuse(struct daemon_session *session)
 {
+	const struct origin origin = origin_of_address(session->peer.address);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	session_pause(session, guesses_failed(session->guesses, &origin, now.tv_sec * INT64_C(1000000000) + now.tv_nsec));
 	session_refuse(session, "auth failed on module %s", session->module->name);
 }
 

@@ -82,6 +82,8 @@ static void describe_limits(const struct module *module, struct strbuf *out)
 		strbuf_addf(out, ", at most %d connections", module->max_connections);
 	if (module->max_connections < 0)
 		strbuf_add_string(out, ", closed by \"max connections\"");
+	if (module->max_connections_per_host)
+		strbuf_addf(out, ", at most %d connections per host", module->max_connections_per_host);
 	if (module->timeout > 0)
 		strbuf_addf(out, ", timeout %d s", module->timeout);
 	if (!module->list)

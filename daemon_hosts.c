@@ -2,6 +2,7 @@
 /* Telling clients apart, and their rates: for each of them the moment at which all of its connections have been paid off. */
 #include "daemon_hosts.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
@@ -33,17 +34,51 @@ struct origin origin_of(const struct sockaddr *peer)
 	return origin;
 }
 
+struct origin origin_of_address(const char *address)
+{
+	char plain[INET6_ADDRSTRLEN] = "";
+	struct in6_addr network;
+	struct origin origin = { .family = AF_UNSPEC };
+
+	/* A link-local address has the name of its interface behind it. */
+	strncpy(plain, address, strnlen(address, sizeof plain - 1));
+	plain[strcspn(plain, "%")] = 0;
+	if (inet_pton(AF_INET, plain, &network) == 1 && network.s6_addr32[0])
+		origin.family = AF_INET;
+	else if (inet_pton(AF_INET6, plain, &network) == 1)
+		origin.family = AF_INET6;
+	if (origin.family != AF_UNSPEC)
+		memcpy(origin.network, &network, origin.family == AF_INET ? 4 : 8);
+	return origin;
+}
+
 bool origin_is_same(const struct origin *a, const struct origin *b)
 {
 	return a->family == b->family && !memcmp(a->network, b->network, sizeof a->network);
+}
+
+uint64_t origin_seed(void)
+{
+	uint64_t seed;
+
+	return getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed ? seed : (uint64_t)(uintptr_t)&seed;
+}
+
+uint64_t origin_hash(const struct origin *origin, uint64_t seed)
+{
+	uint64_t hash;
+
+	memcpy(&hash, origin->network, sizeof hash);
+	hash = (hash ^ seed) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ hash >> 32 ^ origin->family) * UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ hash >> 32;
 }
 
 struct rates *rates_new(void)
 {
 	struct rates *rates = xcalloc(1, sizeof *rates);
 
-	if (getrandom(&rates->seed, sizeof rates->seed, 0) < 0)
-		rates->seed = (uint64_t)(uintptr_t)rates;
+	rates->seed = origin_seed();
 	return rates;
 }
 
@@ -54,12 +89,7 @@ void rates_forget(struct rates *rates)
 
 static struct host *set_of(struct rates *rates, const struct origin *origin)
 {
-	uint64_t hash;
-
-	memcpy(&hash, origin->network, sizeof hash);
-	hash = (hash ^ rates->seed) * UINT64_C(0x9e3779b97f4a7c15);
-	hash = (hash ^ hash >> 32 ^ origin->family) * UINT64_C(0xd6e8feb86659fd93);
-	return rates->hosts[(hash >> 32) % SET_COUNT];
+	return rates->hosts[origin_hash(origin, rates->seed) % SET_COUNT];
 }
 
 /* The client's place; a new one takes that of whoever owes least. */

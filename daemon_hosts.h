@@ -15,7 +15,12 @@ struct origin {
 
 /* peer NULL: one of many behind a proxy. */
 struct origin origin_of(const struct sockaddr *peer);
+/* Of a numeric address; of what is none, or 0.0.0.0: nobody knows. */
+struct origin origin_of_address(const char *address);
 bool origin_is_same(const struct origin *a, const struct origin *b);
+/* For tables of clients: with a seed that nobody knows, nobody can choose who shares a place with whom. */
+uint64_t origin_seed(void);
+uint64_t origin_hash(const struct origin *origin, uint64_t seed);
 
 /* When each client came last. Of a fixed size: if very many come, those that have come least are forgotten first. */
 struct rates;

@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "daemon_serve.h"
-#include "fs/lock.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
@@ -152,6 +151,16 @@ static void prepare_signals(struct daemon_session *session)
 	wire_set_wait_hook(session->wire, notice_signals, NULL);
 }
 
+void session_pause(struct daemon_session *session, int64_t nanoseconds)
+{
+	const struct timespec pause = { nanoseconds / 1000000000, nanoseconds % 1000000000 };
+	sigset_t set = ending_signals();
+
+	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
+		exit_with(EXIT_SIGNAL);
+	disarm_deadline(session);
+}
+
 /* --- stages 1 to 6: configuration and peer --- */
 
 static void load_configuration(struct daemon_session *session)
@@ -284,7 +293,7 @@ static noreturn void refuse_unknown(struct daemon_session *session, const char *
 	session_refuse(session, "Unknown module '%s'", name);
 }
 
-static noreturn void refuse_crowd(struct daemon_session *session, const struct session_limit *over)
+void session_refuse_crowd(struct daemon_session *session, const struct session_limit *over)
 {
 	log_error("%s (%d) reached by %s (%s)", over->name, over->value, session->peer.name, session->peer.address);
 	session_refuse(session, "max connections (%d) reached -- try again later", over->value);
@@ -300,7 +309,7 @@ static void choose_module(struct daemon_session *session, const struct session_l
 		session_read_line(session, line, LINE_SIZE);
 	}
 	if (over->name)
-		refuse_crowd(session, over);
+		session_refuse_crowd(session, over);
 	if (!*line || !strcmp(line, "#list"))
 		list_modules(session);
 	if (*line == '#')
@@ -311,7 +320,7 @@ static void choose_module(struct daemon_session *session, const struct session_l
 	board_set_text(session->board, BOARD_MODULE, session->module->name);
 }
 
-/* --- stages 9 to 11: may it come in? A slot is for those who may (S-054). --- */
+/* --- stages 9 to 11: may it come in? --- */
 
 static void export_peer(const struct daemon_session *session)
 {
@@ -385,27 +394,6 @@ static void authenticate(struct daemon_session *session)
 	board_set_text(session->board, BOARD_USER, session->user);
 	disarm_deadline(session);
 	setenv("RSYNC_USER_NAME", session->user, 1);
-}
-
-static void claim_slot(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	char *lock_file;
-
-	session->slot_fd = -1;
-	if (!module->max_connections)
-		return;
-	lock_file = config_text(module->lock_file);
-	session->slot_fd = fs_take_slot(lock_file, module->max_connections);
-	if (session->slot_fd < 0 && errno == EBUSY) {
-		log_error("max connections (%d) reached", module->max_connections);
-		session_refuse(session, "max connections (%d) reached -- try again later", module->max_connections);
-	}
-	if (session->slot_fd < 0) {
-		log_errno(L_ERROR, errno, "failed to open lock file %s", lock_file);
-		session_refuse(session, "failed to open lock file");
-	}
-	free(lock_file);
 }
 
 /* --- stages 12 to 19: from the daemon's rights to the module's --- */
@@ -525,6 +513,7 @@ void daemon_session_run(const struct session_start *start)
 	session->handshake_done = start->handshake_done;
 	session->handshake_context = start->handshake_context;
 	session->board = start->board;
+	session->guesses = start->guesses;
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(session->log));
 	session->in_fd = start->in_fd;
@@ -548,7 +537,7 @@ void daemon_session_run(const struct session_start *start)
 	check_protocol(session);
 	authenticate(session);
 	free_processor(session);
-	claim_slot(session);
+	session_claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);
 	load_hidden_names(session);

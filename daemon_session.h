@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
- * daemon_peer.c, daemon_auth.c, daemon_identity.c, daemon_roots.c, daemon_hooks.c, daemon_arguments.c and daemon_converter.c;
- * daemon_session.c calls them in order. A stage that refuses the client says why in the log and answers with session_refuse.
+ * daemon_peer.c, daemon_auth.c, daemon_slots.c, daemon_identity.c, daemon_roots.c, daemon_hooks.c, daemon_arguments.c and
+ * daemon_converter.c; daemon_session.c calls them in order. A stage that refuses the client says why in the log and answers
+ * with session_refuse.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -14,6 +15,7 @@
 
 #include "attrs/source.h"
 #include "daemon_board.h"
+#include "daemon_guesses.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
@@ -67,6 +69,7 @@ struct daemon_session {
 	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
 	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
 	void *handshake_context;
+	struct guesses *guesses;  /* the listener's; NULL: there is none */
 	struct board_slot *board; /* told what the session does; NULL: there is no listener */
 
 	rlim_t processor_seconds; /* that the process may use once the client has been let in */
@@ -97,8 +100,18 @@ struct daemon_session {
 	int refusal_code;
 };
 
+/* A limit of the operator's that the client is over; name NULL: none. */
+struct session_limit {
+	const char *name;
+	int value;
+};
+
 /* Answer "@ERROR: TEXT" and end. */
 noreturn void session_refuse(struct daemon_session *session, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+noreturn void session_refuse_crowd(struct daemon_session *session, const struct session_limit *over);
+/* Keep the client waiting, who may have gone; it ends when the process is told to end. */
+void session_pause(struct daemon_session *session, int64_t nanoseconds);
 
 /* Lines of the text phase. A client that sends no whole line of fewer than `size` bytes is left. */
 void session_say(struct daemon_session *session, const char *text);
@@ -119,6 +132,10 @@ void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is 
 void session_authenticate(struct daemon_session *session);
 /* Why nobody could log in to the module, as far as that lies with its secrets file; NULL. */
 const char *auth_secrets_problem(const struct module *module);
+
+/* --- daemon_slots.c --- */
+/* Take the connection's place in the module, as far as they are limited; `slot_fd` holds it. */
+void session_claim_slot(struct daemon_session *session);
 
 /* --- daemon_identity.c --- */
 /* The daemon's own root, group and user. false: it has been logged why that is impossible. */
@@ -182,12 +199,6 @@ void converter_deliver(struct daemon_session *session);
 char *converter_ask(void *converter, const char *kind, const char *text);
 
 /* --- daemon_session.c --- */
-/* A limit of the operator's that the client is over; name NULL: none. */
-struct session_limit {
-	const char *name;
-	int value;
-};
-
 struct session_start {
 	const struct options *options;
 	struct log_file *log;
@@ -198,6 +209,7 @@ struct session_start {
 	void (*handshake_done)(void *context);
 	void *handshake_context;
 	struct board_slot *board;
+	struct guesses *guesses;
 };
 noreturn void daemon_session_run(const struct session_start *start);
 

@@ -88,7 +88,7 @@ static void note_place(struct loader *loader, const char *value)
 
 static void set_parameter(struct loader *loader, const char *name, const char *value)
 {
-	const struct parameter *parameter = parameter_find(name);
+	const struct parameter *parameter = parameter_find(name, loader->section != NO_MODULE);
 	struct strbuf why = STRBUF_INIT;
 	void *base = open_module(loader);
 
@@ -130,7 +130,7 @@ static void apply_dparams(struct loader *loader)
 
 		if (!value)
 			problem(loader, CONFIG_FATAL, "\"%s\" has no \"=\"", text);
-		else if (!parameter_find(name))
+		else if (!parameter_find(name, false))
 			problem(loader, CONFIG_FATAL, "unknown parameter \"%s\"", name);
 		else
 			set_parameter(loader, name, value + 1 + strspn(value + 1, " \t\r\n\v\f"));

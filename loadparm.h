@@ -45,6 +45,7 @@ struct module {
 	char *lock_file, *incoming_chmod, *outgoing_chmod, *temp_dir, *name_converter;
 	char *early_exec, *pre_xfer_exec, *post_xfer_exec;
 	int max_connections, max_verbosity, timeout;
+	int max_connections_per_host; /* ours; 0: any number */
 	bool disabled;              /* has a malformed value (S-114): nobody may use it */
 };
 

@@ -63,6 +63,7 @@ static const struct parameter parameters[] = {
 	{ "log file", P_STRING, M(log_file) },
 	{ "log format", P_STRING, M(log_format) },
 	{ "max connections", P_INTEGER, M(max_connections), .low = INT_MIN, .high = 1000000 },
+	{ "max connections per host", P_INTEGER, M(max_connections_per_host), .low = 0, .high = 1000000 },
 	{ "max verbosity", P_INTEGER, M(max_verbosity), .low = 0, .high = INT_MAX },
 	{ "munge symlinks", P_TRISTATE, M(munge_symlinks) },
 	{ "name", P_REFUSED, false, false, 0, 0, 0 },
@@ -102,12 +103,14 @@ static const struct {
 	{ "local4", LOG_LOCAL4 }, { "local5", LOG_LOCAL5 }, { "local6", LOG_LOCAL6 }, { "local7", LOG_LOCAL7 },
 };
 
-const struct parameter *parameter_find(const char *name)
+const struct parameter *parameter_find(const char *name, bool in_module)
 {
+	const struct parameter *found = NULL;
+
 	for (size_t i = 0; i < PARAMETER_COUNT; i++)
-		if (grammar_same_name(parameters[i].name, name))
-			return &parameters[i];
-	return NULL;
+		if (grammar_same_name(parameters[i].name, name) && (!found || parameters[i].global != in_module))
+			found = &parameters[i];
+	return found;
 }
 
 char *config_keep(struct config *config, const char *text)

@@ -17,8 +17,8 @@ struct parameter {
 	int low, high; /* P_INTEGER */
 };
 
-/* By rsyncd.conf's comparison of names; NULL if nobody knows it. */
-const struct parameter *parameter_find(const char *name);
+/* By rsyncd.conf's comparison of names, as it is meant inside of a module's section or outside; NULL if nobody knows it. */
+const struct parameter *parameter_find(const char *name, bool in_module);
 
 /* All defaults, the strings owned by `config`. */
 void parameters_set_defaults(struct config *config);

@@ -14,6 +14,8 @@
 #include "fs/operator.h"
 
 #define SLOT_BYTES 4
+#define HOLDER_BYTES (INT64_C(1) << 20)  /* places of one holder: more than any limit */
+#define FIRST_HOLDER (INT64_C(1) << 62)  /* far behind the slots of the daemons that share the file */
 #define PID_FILE_LIMIT 32 /* a file longer than this is not one of ours */
 
 static int lock_range(int fd, off_t start, off_t length)
@@ -23,23 +25,32 @@ static int lock_range(int fd, off_t start, off_t length)
 	return fcntl(fd, F_SETLK, &lock);
 }
 
-int fs_take_slot(const char *lock_file, int slots)
+int fs_slots_open(const char *lock_file)
 {
-	int error = EBUSY;
-	int fd = fs_operator_open(lock_file, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+	return fs_operator_open(lock_file, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+}
 
-	if (fd < 0)
-		return -1;
+static int take_any(int fd, off_t start, off_t length, int slots)
+{
 	for (int i = 0; i < slots; i++) {
-		if (lock_range(fd, (off_t)i * SLOT_BYTES, SLOT_BYTES) == 0)
-			return fd;
-		if (errno != EACCES && errno != EAGAIN) {
-			error = errno;
-			break;
-		}
+		if (lock_range(fd, start + i * length, length) == 0)
+			return 0;
+		if (errno != EACCES && errno != EAGAIN)
+			return -1;
 	}
-	close(fd);
-	return fs_fail(error);
+	return fs_fail(EBUSY);
+}
+
+int fs_slots_take(int fd, int slots)
+{
+	return take_any(fd, 0, SLOT_BYTES, slots);
+}
+
+int fs_slots_take_of(int fd, uint64_t holder, int slots)
+{
+	const uint64_t holders = (uint64_t)(FIRST_HOLDER / HOLDER_BYTES);
+
+	return take_any(fd, (off_t)(FIRST_HOLDER + (int64_t)(holder % holders) * HOLDER_BYTES), 1, slots);
 }
 
 static bool is_same_file(const struct fs_stat *a, const struct fs_stat *b)

@@ -3,14 +3,18 @@
 #ifndef FS_LOCK_H
 #define FS_LOCK_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
- * Take one of `slots` connection slots of a lock file, which is created with mode 0600 if missing. The returned descriptor
- * holds the slot: never open or close the file otherwise in this process, and let the descriptor end with the process.
- * -1: errno is EBUSY if all are taken (always, if slots is not positive), else the file could not be opened.
+ * The lock file, which is created with mode 0600 if missing; -1 with errno. The descriptor holds what is taken on it: never
+ * open or close the file otherwise in this process, and let the descriptor end with the process.
  */
-int fs_take_slot(const char *lock_file, int slots);
+int fs_slots_open(const char *lock_file);
+/* Take one of `slots` connection slots. -1: errno is EBUSY if all are taken (always, if slots is not positive). */
+int fs_slots_take(int fd, int slots);
+/* The same of slots (at most 2^20) that `holder`, a hash of any kind, has for itself. */
+int fs_slots_take_of(int fd, uint64_t holder, int slots);
 
 struct fs_pid_file {
 	int fd;     /* -1: none; keeps the lock */

@@ -191,12 +191,14 @@ static void test_readability_is_that_of_the_effective_user(void **state)
 }
 
 /* Exit status of a child that tries to take a slot and keeps it until `hold` is closed. */
-static pid_t start_holder(int slots, int ready, int hold)
+static pid_t start_holder(uint64_t holder, int slots, int ready, int hold)
 {
 	pid_t child = fork();
 
 	if (child == 0) {
-		char byte = fs_take_slot("lock", slots) >= 0 ? 'y' : errno == EBUSY ? 'b' : 'e';
+		int fd = fs_slots_open("lock");
+		char byte = (holder ? fs_slots_take_of(fd, holder, slots) : fs_slots_take(fd, slots)) == 0 ? 'y' :
+			    errno == EBUSY ? 'b' : 'e';
 		if (write(ready, &byte, 1) != 1)
 			_exit(1);
 		_exit(read(hold, &byte, 1) < 0);
@@ -204,13 +206,42 @@ static pid_t start_holder(int slots, int ready, int hold)
 	return child;
 }
 
-static char try_slot(int slots, int ready[2], int hold[2], pid_t *child)
+static char try_slot_of(uint64_t holder, int slots, int ready[2], int hold[2], pid_t *child)
 {
 	char byte = 0;
 
-	*child = start_holder(slots, ready[1], hold[0]);
+	*child = start_holder(holder, slots, ready[1], hold[0]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	return byte;
+}
+
+/* holder 0: of all. */
+static char try_slot(int slots, int ready[2], int hold[2], pid_t *child)
+{
+	return try_slot_of(0, slots, ready, hold, child);
+}
+
+static void test_slots_of_holders_are_apart(void **state)
+{
+	const uint64_t one = 7, other = one | UINT64_C(1) << 41;
+	int ready[2], hold[2];
+	pid_t children[6];
+
+	(void)state;
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	assert_int_equal(try_slot_of(one, 2, ready, hold, &children[0]), 'y');
+	assert_int_equal(try_slot_of(one, 2, ready, hold, &children[1]), 'y');
+	assert_int_equal(try_slot_of(one, 2, ready, hold, &children[2]), 'b');
+	assert_int_equal(try_slot_of(other, 2, ready, hold, &children[3]), 'y');
+	assert_int_equal(try_slot(1, ready, hold, &children[4]), 'y');
+	assert_int_equal(kill(children[0], 9), 0);
+	assert_int_equal(waitpid(children[0], NULL, 0), children[0]);
+	assert_int_equal(try_slot_of(one, 2, ready, hold, &children[5]), 'y');
+	for (int i = 1; i < 6; i++) {
+		kill(children[i], 9);
+		waitpid(children[i], NULL, 0);
+	}
 }
 
 static void test_slots_are_shared_through_the_file(void **state)
@@ -238,7 +269,7 @@ static void test_slots_are_shared_through_the_file(void **state)
 	assert_int_equal(stat("lock", &st), 0);
 	assert_int_equal(st.st_size, 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
-	assert_int_equal(fs_take_slot("none/lock", 2), -1);
+	assert_int_equal(fs_slots_open("none/lock"), -1);
 	assert_int_equal(errno, ENOENT);
 }
 
@@ -401,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_space),
 		cmocka_unit_test(test_readability_is_that_of_the_effective_user),
 		cmocka_unit_test(test_slots_are_shared_through_the_file),
+		cmocka_unit_test(test_slots_of_holders_are_apart),
 		cmocka_unit_test(test_pid_file),
 		cmocka_unit_test(test_names_of_ids),
 		cmocka_unit_test(test_names_of_ids_that_the_system_does_not_know),

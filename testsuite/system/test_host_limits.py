@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one client may take of one module, and how long it waits after wrong passwords."""
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+import harness
+import trees
+from test_daemon import GREETING, IDENTITY, check_config, open_session, server_pids, wait_for
+from test_daemon_auth import log_in
+from test_daemon_parameters import Proxied
+
+FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
+WRONG = "@ERROR: auth failed on module closed\n"
+
+
+@pytest.fixture
+def tree(place):
+    os.makedirs(f"{place}/tree")
+    trees.write(f"{place}/tree/file", b"content")
+    return f"{place}/tree"
+
+
+def from_host(daemon, host, module):
+    """A session of another client of this machine, and the last line it is told."""
+    connection = socket.create_connection(("127.0.0.1", daemon.port), source_address=(host, 0), timeout=20)
+    connection.sendall(GREETING + module.encode() + b"\n")
+    answer = b""
+    while not (answer.endswith(b"@RSYNCD: OK\n") or b"@ERROR" in answer):
+        answer += connection.recv(4096)
+    return connection, answer
+
+
+@pytest.mark.core
+def test_connections_of_a_host_to_a_module_are_limited(place, tree):
+    config = (f"use chroot = no\nlock file = {place}/lock\nmetrics file = {place}/metrics\n{IDENTITY}"
+              f"[few]\npath = {tree}\nmax connections per host = 2\nmax connections = 3\n"
+              f"[too]\npath = {tree}\nmax connections per host = 1\n[any]\npath = {tree}\n")
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        wait_for(lambda: not server_pids(daemon))
+        held = [open_session(daemon, "few")[0] for _ in range(2)]
+        crashing = server_pids(daemon)[0]
+        refused = harness.run(harness.STOCK, "-a", daemon.url("few/"), f"{place}/out")
+        assert refused.code == 5 and FULL[:-1] % 2 in refused.stderr, refused.text
+        assert "max connections per host (2) reached by localhost (127.0.0.1)" in daemon.log()
+        # Neither other modules nor other clients have less for it.
+        for module, answer in (("too", b"@RSYNCD: OK\n"), ("too", FULL % 1), ("any", b"@RSYNCD: OK\n")):
+            connection, told = open_session(daemon, module)
+            held.append(connection)
+            assert told.endswith(answer), told
+        for answer in (b"@RSYNCD: OK\n", FULL % 3):
+            connection, told = from_host(daemon, "127.0.0.2", "few")
+            held.append(connection)
+            assert told.endswith(answer), told
+        # A slot is free again, however its process ends.
+        os.kill(crashing, signal.SIGSEGV)
+        wait_for(lambda: f"server process {crashing} died of signal {int(signal.SIGSEGV)}" in daemon.log())
+        held.append(open_session(daemon, "few")[0])
+        assert FULL % 2 in open_session(daemon, "few")[1]
+        for connection in held:
+            connection.close()
+        wait_for(lambda: not server_pids(daemon))
+        assert harness.run(harness.STOCK, "-a", daemon.url("few/"), f"{place}/out").code == 0
+        daemon.process.terminate()
+        daemon.process.wait(10)
+    with open(f"{place}/metrics") as file:
+        counts = file.read()
+    assert 'rsync_huai_connections_total{module="few",outcome="refused"} 3\n' in counts
+    assert 'rsync_huai_connections_total{module="too",outcome="refused"} 1\n' in counts
+
+
+def test_the_client_behind_a_proxy_is_the_one_that_is_counted(place, tree):
+    config = (f"use chroot = no\nlock file = {place}/lock\nreverse lookup = no\n"
+              f"proxy protocol = yes\nproxy protocol hosts = 127.0.0.1\n{IDENTITY}"
+              f"[one]\npath = {tree}\nmax connections per host = 1\n")
+    held = []
+
+    def told(daemon, client):
+        connection = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
+        connection.sendall(f"PROXY TCP{6 if ':' in client else 4} {client} {client} 1 873\r\n".encode() + GREETING + b"one\n")
+        stream = connection.makefile("rb")
+        held.append((connection, stream))
+        stream.readline()
+        return stream.readline()
+
+    with Proxied(harness.HUAI, config, place) as daemon:
+        assert told(daemon, "192.0.2.1") == b"@RSYNCD: OK\n"
+        assert told(daemon, "192.0.2.2") == b"@RSYNCD: OK\n"
+        assert told(daemon, "2001:db8::1") == b"@RSYNCD: OK\n"
+        assert told(daemon, "192.0.2.1") == FULL % 1
+        assert told(daemon, "2001:db8::2") == FULL % 1  # of the same network
+        assert told(daemon, "2001:db8:0:1::1") == b"@RSYNCD: OK\n"
+        for connection, stream in held:
+            stream.close()
+            connection.close()
+
+
+def test_the_check_knows_both_limits(place, tree):
+    text = "max connections per host = %s\n[mod]\npath = {}\nuse chroot = no\n%s".format(tree)
+    result, _ = check_config(place, text % (7, "max connections per host = 4\n"))
+    assert result.code == 0, result.text
+    assert [line.count("at most 7 connections per host") for line in result.text.splitlines() if "port 873" in line] == [1]
+    assert [line.count("at most 4 connections per host") for line in result.text.splitlines() if "read only" in line] == [1]
+    result, _ = check_config(place, text % (7, ""))
+    assert "at most 7" in result.text and result.text.count("per host") == 1, result.text
+    result, _ = check_config(place, text % (7, "max connections per host = -4\n"))
+    assert result.code == 1 and 'is not a number of the range of "max connections per host"' in result.text, result.text
+
+
+@pytest.mark.core
+def test_guessing_becomes_slow_for_who_guesses(place, tree):
+    secrets = f"{place}/secrets"
+    trees.write(secrets, b"joe:joepw\n")
+    os.chmod(secrets, 0o600)
+    config = f"use chroot = no\nreverse lookup = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        def seconds(password, answer, host):
+            start = time.monotonic()
+            assert log_in(daemon, "closed", "joe", password, host=host)[0] == answer
+            return time.monotonic() - start
+
+        assert max(seconds(f"guess {number}", WRONG, "127.0.0.7") for number in range(20)) < 0.5
+        with socket.create_connection(("127.0.0.1", daemon.port), source_address=("127.0.0.7", 0), timeout=20) as guesser:
+            guesser.sendall(GREETING + b"closed\n")
+            wait_for(lambda: b"AUTHREQD" in guesser.recv(4096, socket.MSG_PEEK))
+            guesser.recv(4096)
+            before = time.monotonic()
+            guesser.sendall(b"joe guess\n")
+            wait_for(lambda: daemon.log().count("password mismatch") == 21)
+            # While it waits, everybody who knows the password is let in, even from there; and others may err.
+            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.7") < 0.5
+            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.8") < 0.5
+            assert seconds("wrong", WRONG, "127.0.0.8") < 0.5
+            assert guesser.recv(4096) == WRONG.encode()
+            assert 0.7 < time.monotonic() - before < 5
+
+
+def test_who_goes_away_after_a_guess_has_not_saved_the_time(place, tree):
+    secrets = f"{place}/secrets"
+    trees.write(secrets, b"joe:joepw\n")
+    os.chmod(secrets, 0o600)
+    config = f"use chroot = no\nreverse lookup = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        wait_for(lambda: not server_pids(daemon))
+        for number in range(40):
+            with socket.create_connection(("127.0.0.1", daemon.port), source_address=("127.0.0.7", 0), timeout=20) as guesser:
+                guesser.sendall(GREETING + b"closed\njoe guess\n")
+                wait_for(lambda: daemon.log().count("password mismatch") == number + 1)
+        waiting = server_pids(daemon)
+        assert len(waiting) > 10
+        # A process that waits can be told to end.
+        for pid in waiting:
+            os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not server_pids(daemon))
