@@ -267,8 +267,7 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 	struct entries *entries = list->dirs.items[node].entries;
 	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
 	const struct entry *last = entries->count ? last_entry(entries) : NULL;
-	bool known = last && last->root == base && (last->flags & ENTRY_TOP_DIR) && (last->flags & ENTRY_NO_CONTENT)
-		     && !strcmp(entry_name(entries, last), name);
+	bool known = last && last->root == base && entry_is_implied(last) && !strcmp(entry_name(entries, last), name);
 
 	if (known)
 		return;

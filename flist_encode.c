@@ -36,7 +36,9 @@ struct outgoing {
 
 static void flag_directory(const struct flist_sender *sender, struct outgoing *out)
 {
-	bool top = out->entry->flags & ENTRY_TOP_DIR, no_content = out->entry->flags & ENTRY_NO_CONTENT;
+	/* An equal one that is sent as well has the other bit. */
+	bool top = (out->entry->flags & (ENTRY_TOP_DIR | ENTRY_ALSO_LISTED)) == ENTRY_TOP_DIR;
+	bool no_content = out->entry->flags & ENTRY_NO_CONTENT;
 
 	if (sender->session->protocol >= 30) {
 		out->flags |= (top ? XMIT_TOP_DIR : 0) | (no_content ? XMIT_NO_CONTENT_DIR : 0);

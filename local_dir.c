@@ -309,12 +309,11 @@ static void note_time(struct local *local, struct local_dir *dir, const struct d
 					       dir->entry.mtime_nsec);
 }
 
-/* --no-implied-dirs: a parent that the arguments only imply is made where it is missing and not looked at where it is not. */
+/* --no-implied-dirs: a parent that the arguments only imply, or that is not even listed, is made where it is missing and not
+ * looked at where it is not. */
 static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
 {
-	uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-
-	return !local->options->implied_dirs && (entry->flags & implied) == implied;
+	return entry->flags & ENTRY_HIDDEN || (!local->options->implied_dirs && entry_is_implied(entry));
 }
 
 static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,

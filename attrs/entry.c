@@ -214,14 +214,34 @@ static void merge_class(struct entry *kept, const struct entry *lost)
 {
 	uint16_t no_content = kept->flags & lost->flags & ENTRY_NO_CONTENT;
 	uint16_t top = (kept->flags | lost->flags) & ENTRY_TOP_DIR;
+	uint16_t listed = no_content && top && !(entry_is_implied(kept) && entry_is_implied(lost)) ? ENTRY_ALSO_LISTED : 0;
 
-	kept->flags = (uint16_t)((kept->flags & ~(ENTRY_NO_CONTENT | ENTRY_TOP_DIR)) | no_content | top);
+	kept->flags = (uint16_t)((kept->flags & ~(ENTRY_NO_CONTENT | ENTRY_TOP_DIR)) | no_content | top | listed);
+}
+
+/* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such only. */
+static void drop_repeated_hidden(struct entries *list)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct entry *entry = &list->items[i], *last = kept ? &list->items[kept - 1] : NULL;
+		bool repeats = last && entry_is_dir(last) && entry_is_dir(entry) && same_name(list, last, entry);
+
+		if (repeats && entry->flags & ENTRY_HIDDEN)
+			continue;
+		if (repeats && last->flags & ENTRY_HIDDEN)
+			kept--;
+		list->items[kept++] = *entry;
+	}
+	list->count = kept;
 }
 
 void entries_mark_duplicates(struct entries *list)
 {
 	struct entry *kept = NULL;
 
+	drop_repeated_hidden(list);
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct entry *entry = &list->items[i];
 

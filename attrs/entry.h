@@ -24,6 +24,7 @@ enum entry_flag {
 	ENTRY_SENT = 0x20,       /* transferred once already: the next request is a redo */
 	ENTRY_MOUNT = 0x40,      /* mount point under -x */
 	ENTRY_PRUNED = 0x80,     /* -m: a hole that counts as not listed at all */
+	ENTRY_ALSO_LISTED = 0x100, /* directory: no implied parent whatever TOP and NO_CONTENT say, an equal one was none */
 };
 
 /* 48 bytes. */
@@ -126,10 +127,17 @@ static inline bool entry_is_symlink(const struct entry *entry) { return S_ISLNK(
 static inline bool entry_is_device(const struct entry *entry) { return S_ISCHR(entry->mode) || S_ISBLK(entry->mode); }
 static inline bool entry_is_special(const struct entry *entry) { return S_ISFIFO(entry->mode) || S_ISSOCK(entry->mode); }
 
+/* A directory that is there only because something below it was named (--relative). */
+static inline bool entry_is_implied(const struct entry *entry)
+{
+	return (entry->flags & (ENTRY_TOP_DIR | ENTRY_NO_CONTENT | ENTRY_ALSO_LISTED)) == (ENTRY_TOP_DIR | ENTRY_NO_CONTENT);
+}
+
 /* Stable sort into wire order; the array is then as large as needed and no larger. */
 void entries_sort(struct entries *list);
 /* Mark the losers among equal names of a sorted list (protocol/02 5.4 rules 1 to 4): a directory wins over another kind, the
- * first over later ones, class flags of directories are merged into the winner. One scan of one directory has none. */
+ * first over later ones, class flags of directories are merged into the winner, and hidden ones go. One scan of one directory
+ * has none. */
 void entries_mark_duplicates(struct entries *list);
 /* Order of two entries of one directory at protocol >= 29: <0, 0, >0. */
 int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b);

@@ -134,6 +134,53 @@ static void test_first_of_equal_names_stays_and_a_directory_wins(void **state)
 	entries_free(&list);
 }
 
+static void test_equal_directories_are_implied_only_if_all_are(void **state)
+{
+	const uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+	const struct { const char *name; uint16_t first, second; bool is_implied; } cases[] = {
+		{ "a", implied, implied, true }, { "b", implied, ENTRY_NO_CONTENT, false },
+		{ "c", ENTRY_NO_CONTENT, implied, false }, { "d", implied, ENTRY_TOP_DIR, false },
+		{ "e", ENTRY_NO_CONTENT, ENTRY_NO_CONTENT, false },
+	};
+	const uint32_t count = sizeof cases / sizeof *cases;
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	for (uint32_t i = 0; i < count; i++) {
+		add(&list, cases[i].name, true)->flags = cases[i].first;
+		add(&list, cases[i].name, true)->flags = cases[i].second;
+	}
+	entries_sort(&list);
+	entries_mark_duplicates(&list);
+	assert_int_equal(list.count, 2 * count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(entry_is_implied(&list.items[2 * i]), cases[i].is_implied);
+	entries_free(&list);
+}
+
+static void test_a_hidden_directory_gives_way_to_an_equal_one(void **state)
+{
+	const uint16_t hidden = ENTRY_TOP_DIR | ENTRY_NO_CONTENT | ENTRY_HIDDEN;
+	struct entries list;
+
+	(void)state;
+	entries_init(&list);
+	add(&list, "a", true)->flags = hidden;
+	add(&list, "a", true)->flags = 0;
+	add(&list, "b", true)->flags = hidden;
+	add(&list, "b", true)->flags = hidden;
+	add(&list, "c", true)->flags = ENTRY_NO_CONTENT;
+	add(&list, "c", true)->flags = hidden;
+	entries_sort(&list);
+	entries_mark_duplicates(&list);
+	assert_int_equal(list.count, 3);
+	assert_int_equal(list.items[0].flags, 0);
+	assert_int_equal(list.items[1].flags, hidden);
+	assert_int_equal(list.items[2].flags, ENTRY_NO_CONTENT);
+	entries_free(&list);
+}
+
 static void test_find_tells_kinds_apart(void **state)
 {
 	struct entries list;
@@ -180,6 +227,8 @@ int main(void)
 		cmocka_unit_test(test_long_equal_prefixes_are_ordered_by_what_follows),
 		cmocka_unit_test(test_names_with_leading_slash_form_their_own_level),
 		cmocka_unit_test(test_first_of_equal_names_stays_and_a_directory_wins),
+		cmocka_unit_test(test_equal_directories_are_implied_only_if_all_are),
+		cmocka_unit_test(test_a_hidden_directory_gives_way_to_an_equal_one),
 		cmocka_unit_test(test_find_tells_kinds_apart),
 		cmocka_unit_test(test_side_records_follow_their_entry_through_a_sort),
 	};
