@@ -208,7 +208,7 @@ int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry
 		entry = &list->dirs.items[node].entries->items[dir->parent_entry];
 		dir = &list->dirs.items[node];
 	}
-	if (list->received->is_permuted)
+	if (list->received && list->received->is_permuted)
 		return order_of(list->received, node)->ndx[entry - dir->entries->items];
 	return plain_ndx(list, dir, entry);
 }

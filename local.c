@@ -119,12 +119,14 @@ static void set_up(struct run *run)
 	local->top.fd = -1;
 	local->preloaded = -1;
 	read_groups(local);
-	local->wants_items = report_wants_names(local);
+	local->tells_steps = local_debug_wants_items(local);
+	local->wants_items = local->tells_steps || report_wants_names(local);
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
 			   || (!local->session.inc_recurse
-			       && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]));
+			       && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]
+				   || options->levels.debug[DEBUG_FLIST] > 1 || local->tells_steps));
 	/* A peer sends further directories only as the ones before are done. */
 	local->loads_all &= !(run->peer && local->session.inc_recurse);
 	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
@@ -235,6 +237,7 @@ static void copy_tree(struct run *run, const char *destination)
 
 	if (!entries && local->pull && !local->service)
 		return;
+	local_debug_destination(local, entries, destination);
 	local_choose_destination(local, destination, entries);
 	if (!entries) {
 		if (local->pull)
@@ -252,10 +255,12 @@ static void copy_tree(struct run *run, const char *destination)
 	filter_set_base(local->receiver_rules, local->top_path);
 	if (local->options->prune_empty_dirs)
 		local_prune(local);
+	local_debug_start(local);
 	say_method(local);
 	/* Requests have the order of the list. */
 	local->pool = pool_new(local, local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
+	local_debug_end(local);
 	end_pull(run);
 	pool_free(local->pool);
 	local->pool = NULL;

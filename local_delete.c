@@ -16,12 +16,19 @@
 
 enum outcome { GONE, STAYS, LIMITED };
 
+/* What --debug=del tells of a deletion beside what is deleted: stock's numbers. */
+enum {
+	DEL_WITH_CONTENTS = 2, DEL_IS_BELOW = 4, DEL_FOR_FILE = 8, DEL_FOR_DIRECTORY = 16, DEL_FOR_SYMLINK = 32,
+	DEL_FOR_DEVICE = 64, DEL_FOR_SPECIAL = 128,
+};
+
 /* One deletion with everything below it. */
 struct deletion {
 	struct local *local;
 	struct strbuf path;    /* in the transfer */
 	bool make_room;        /* not for its own sake: the thing itself is not reported */
 	uint64_t dev;          /* file system that may not be left */
+	int told;              /* DEL_*, of the outermost thing */
 };
 
 /* --- names of a directory --- */
@@ -81,8 +88,19 @@ static void order_names(const struct local *local, struct entries *names)
 		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
 }
 
+/* By whoever holds the task. */
+static void say_directory(struct task *task)
+{
+	const char *path = task->dir->path;
+
+	if (task->local->options->levels.debug[DEBUG_DEL] > 1)
+		task_text(task, L_INFO, "delete_in_dir(%s)", *path ? path : ".");
+}
+
 void local_find_surplus(struct task *task)
 {
+	if (!task->dir->absent)
+		say_directory(task);
 	if (task->dir->fresh || task->dir->fd < 0)
 		return;
 	if (local_read_names(task->dir->fd, task->entries, &task->surplus) < 0)
@@ -137,6 +155,24 @@ static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
 
+static void say_deletion(const struct deletion *deletion, mode_t mode, bool nested)
+{
+	const char *path = strbuf_text(&deletion->path);
+	int level = deletion->local->options->levels.debug[DEBUG_DEL];
+
+	if (level > 1 && (!nested || !S_ISDIR(mode)))
+		log_info("delete_item(%s) mode=%o flags=%d", path, mode, nested ? DEL_IS_BELOW : deletion->told);
+	if (level > 2 && S_ISDIR(mode))
+		log_info("delete_dir_contents(%s) flags=%d", path, nested ? DEL_IS_BELOW | DEL_WITH_CONTENTS : deletion->told);
+}
+
+/* One that is below another is spoken of when it is empty. */
+static void say_emptied(const struct deletion *deletion, mode_t mode, bool nested)
+{
+	if (nested && deletion->local->options->levels.debug[DEBUG_DEL] > 1)
+		log_info("delete_item(%s) mode=%o flags=%d", strbuf_text(&deletion->path), mode, DEL_IS_BELOW);
+}
+
 /* Empty a directory, in reverse order. */
 static enum outcome delete_contents(struct deletion *deletion, int fd)
 {
@@ -186,11 +222,13 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		close(fd);
 	if (outcome != GONE) {
 		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
-		/* What lies deeper is tried all the same, and so counts against the limit. */
-		if (nested)
-			limit_reached(local);
+		say_emptied(deletion, st->mode, nested);
+		/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice. */
+		if (nested && !limit_reached(local) && !local->dry_run)
+			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
 		return outcome;
 	}
+	say_emptied(deletion, st->mode, nested);
 	if (reported && limit_reached(local))
 		return LIMITED;
 	if (!local->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
@@ -232,6 +270,7 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 	if (fs_lstat_at(dir_fd, name, &st) < 0)
 		return GONE;
 	guard_attr_tree(deletion, &st);
+	say_deletion(deletion, st.mode, nested);
 	if (S_ISDIR(st.mode)) {
 		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
 	} else if (reported && limit_reached(local)) {
@@ -252,7 +291,7 @@ static void start_deletion(struct deletion *deletion, struct local *local, const
 {
 	struct fs_stat st;
 
-	*deletion = (struct deletion){ .local = local, .path = STRBUF_INIT };
+	*deletion = (struct deletion){ .local = local, .path = STRBUF_INIT, .told = DEL_WITH_CONTENTS };
 	strbuf_add_string(&deletion->path, dir_path);
 	strbuf_add_path(&deletion->path, name);
 	if (fs_lstat_at(dir_fd, ".", &st) == 0)
@@ -350,6 +389,8 @@ static bool delete_pass_node(struct local *local, int32_t node)
 	if (flags & ENTRY_TOP_DIR && local->options->levels.debug[DEBUG_DEL])
 		log_info("deleting in %s", *dir.path ? dir.path : ".");
 	dir.fd = local_open_dir(local, dir.path);
+	if (dir.fd >= 0 && local->options->levels.debug[DEBUG_DEL] > 1)
+		log_info("delete_in_dir(%s)", *dir.path ? dir.path : ".");
 	if (dir.fd >= 0 && (allowed = local_may_delete(local))) {
 		entries_init(&names);
 		if (local_read_names(dir.fd, listed->entries, &names) >= 0) {
@@ -397,6 +438,24 @@ void local_delete_pass(struct local *local)
 
 /* --- in the way --- */
 
+static bool may_delete_contents(const struct options *options)
+{
+	return options->delete_when != DELETE_NEVER || options->force;
+}
+
+static int told_of_kind(const struct options *options, const struct entry *entry)
+{
+	int contents = may_delete_contents(options) ? DEL_WITH_CONTENTS : 0;
+
+	if (entry_is_dir(entry))
+		return contents | DEL_FOR_DIRECTORY;
+	if (entry_is_symlink(entry))
+		return contents | DEL_FOR_SYMLINK;
+	if (entry_is_device(entry))
+		return contents | DEL_FOR_DEVICE;
+	return contents | (entry_is_special(entry) ? DEL_FOR_SPECIAL : DEL_FOR_FILE);
+}
+
 static const char *kind_of(const struct entry *entry)
 {
 	if (entry_is_dir(entry))
@@ -418,11 +477,6 @@ static bool is_empty(int dir_fd, const char *name)
 	return empty;
 }
 
-static bool may_delete_contents(const struct options *options)
-{
-	return options->delete_when != DELETE_NEVER || options->force;
-}
-
 bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry)
 {
 	struct deletion deletion;
@@ -430,9 +484,11 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
+	deletion.told = told_of_kind(local->options, entry);
 	if (may_delete_contents(local->options)) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
+		say_deletion(&deletion, S_IFDIR | 0755, false);
 		gone = local->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
 			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
@@ -441,6 +497,15 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 		log_msg(L_ERROR_XFER, "could not make way for new %s: %s", kind_of(entry), strbuf_text(&deletion.path));
 	strbuf_free(&deletion.path);
 	return gone;
+}
+
+void local_say_file_goes(struct task *task, const struct fs_stat *st)
+{
+	const struct options *options = task->local->options;
+
+	if (options->levels.debug[DEBUG_DEL] > 1)
+		task_text(task, L_INFO, "delete_item(%s) mode=%o flags=%d", task->dir->path, st->mode,
+			  told_of_kind(options, &task->dir->entry));
 }
 
 void local_delete_argument(struct local *local, struct task *task, uint32_t index)
@@ -453,6 +518,7 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 		return;
 	atomic_store(&task->dir->touched, true);
 	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
+	deletion.told = 0;
 	filter_set_dir(local->receiver_rules, task->dir->path);
 	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
 	    || local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))

@@ -246,7 +246,11 @@ static void dress_directory(struct local *local, struct local_dir *dir, struct t
 	uid_t uid;
 	gid_t gid;
 
-	if (choose_owner(local, dir, st, &uid, &gid) && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
+	bool gives = choose_owner(local, dir, st, &uid, &gid);
+
+	if (gives && local->tells_steps)
+		local_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
+	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
 		local_complain_path(local, "generator", errno, dir->path, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return;
 	}
@@ -354,6 +358,7 @@ static void count_directory(struct task *task, uint32_t flags)
 	}
 	task->tells_dir = task->local->tells_items;
 	task->dir_flags = flags;
+	local_debug_umask(task);
 	if (task->local->wants_items)
 		task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags });
 }
@@ -442,8 +447,10 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	if (!dest.exists || decision.make_room)
 		compare_with_alternates(local, entries, dir, &decision);
 	dir->alternate = decision.alternate;
-	if (decision.make_room)
+	if (decision.make_room) {
 		atomic_store(&parent->touched, true);
+		local_say_file_goes(task, &dest.st);
+	}
 	if (decision.make_room && !clear_place(local, parent, name)) {
 		skip_contents(local, dir, errno, "delete_file: unlink ");
 		return;
@@ -543,6 +550,8 @@ struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct ta
 	}
 	dir = new_dir(local, node, parent);
 	task->dir = dir;
+	if (local->tells_steps)
+		local_debug_directory(task);
 	if (!parent) {
 		prepare_top(local, dir, task);
 	} else {
@@ -600,6 +609,8 @@ void local_dir_finish(struct local *local, struct local_dir *dir)
 {
 	if (dir->absent || dir->skipped || local->dry_run || dir->fd < 0 || (!dir->has_entry && !local->seen))
 		return;
+	if (dir->has_entry)
+		local_debug_touch(local, dir);
 	if (!local->late_dirs || local->single_name) {
 		finish_now(local, dir);
 		return;

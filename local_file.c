@@ -268,8 +268,10 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
 		.bytes = job->local->pull ? job->moved : job->copied, .sums = job->sums,
 		.is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+		.text = job->temp_name,
 	};
 
+	job->temp_name = NULL;
 	memcpy(event.digest, job->digest, sizeof event.digest);
 	job_event(job, &event);
 }
@@ -418,6 +420,8 @@ static void carry_out(struct file_job *job)
 	}
 	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->dest))
 		job_find_fuzzy(job);
+	if (job->local->tells_steps && job->decision.action == ACTION_MAKE)
+		local_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
 	if (job->local->dry_run && !(asks && job->local->options->only_write_batch)) {
 		job_pretend_backup(job);
@@ -546,6 +550,8 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	struct options relaxed;
 	struct file_job job;
 
+	if (task->local->tells_steps && turn == TURN_FIRST)
+		local_debug_entry(task, index);
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;
 	if (turn == TURN_FIRST && task->marks && task->marks[index - task->first] == MARK_LINK) {
@@ -566,6 +572,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		pull_decided(task->local->pull, &job);
 	local_seen_file(&job);
 	free(job.fuzzy);
+	free(job.temp_name);
 	wanted_free(&job.wanted);
 }
 

@@ -138,6 +138,8 @@ bool job_install(struct file_job *job, struct fs_temp *temp)
 	}
 	if (is_file && job->local->options->delay_updates)
 		return park(job, temp);
+	if (is_file && job->local->tells_steps && job->local->options->levels.debug[DEBUG_RECV] && !job->temp_name)
+		job->temp_name = xstrdup(temp->name);
 	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 		return false;

@@ -23,7 +23,7 @@
  *   local_prune.c    empty directories (-m)
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
- *   local_debug.c    what --debug tells of the list
+ *   local_debug.c    what --debug tells of the list, local_debug_steps.c of what is done
  *   local_attributes.c ACLs and extended attributes    local_fake.c     --fake-super
  */
 #ifndef LOCAL_PRIVATE_H
@@ -114,7 +114,7 @@ struct event {
 	const char *role;  /* EVENT_TEXT: whose message, static */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
 	int digest_length;
-	char *text;        /* owned */
+	char *text;        /* owned; EVENT_ITEM: the temp name that it had, if anybody wants to know */
 };
 
 struct events {
@@ -148,6 +148,7 @@ struct task {
 	uint32_t first, last;         /* [first, last) */
 	uint32_t at;                  /* the first one that nobody has processed */
 	bool started;
+	uint32_t told;                /* up to here local_debug_entry has spoken of entries */
 	bool is_brief;                /* the main thread goes through it: what takes long is left to a worker */
 	bool is_left;                 /* it has been */
 	bool is_first, is_last;       /* slice of the directory */
@@ -227,6 +228,7 @@ struct local {
 	bool has_sources;            /* all operands but the last are sources; not with --files-from or a snapshot */
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
+	bool tells_steps;            /* --debug does (local_debug_steps.c) */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
 	bool keeps_entries;          /* entries are needed again at the end */
@@ -398,6 +400,7 @@ struct file_job {
 	bool deferred;             /* the main thread will look at it again */
 	bool untouched;            /* what was seen of the destination still holds */
 	bool backed_up;
+	char *temp_name;           /* what it was made under, if anybody wants to know; owned by the one who ends the job */
 	bool is_redo;              /* it came wrong before */
 	struct fs_temp *temp;      /* being filled, and might be kept; NULL: none */
 };
@@ -452,13 +455,36 @@ void local_complain_path(struct local *local, const char *role, int error, const
 
 /* --- local_debug.c (main thread) --- */
 
-/* A list that has been loaded, node by node in the order of the walk: what --debug=dup says of it. */
+/* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */
 void local_debug_list(struct local *local, int32_t node);
+
+/* --- local_debug_steps.c --- */
+
+/* Is there to be an event for each entry? */
+bool local_debug_wants_items(const struct local *local);
+/* Main thread. `entries`: what decides about the place of a single one. */
+void local_debug_destination(const struct local *local, uint64_t entries, const char *destination);
+void local_debug_start(const struct local *local);
+void local_debug_end(const struct local *local);
+/* By whoever holds the task: an entry, the task's directory is looked at; a device or special will be made. */
+void local_debug_entry(struct task *task, uint32_t index);
+void local_debug_directory(struct task *task);
+void local_debug_node(struct file_job *job);
+/* Owner and group of `name` ("": the directory itself) are about to be changed; -1: they are not. */
+void local_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid);
+/* The permissions that the default ACL of the task's directory leaves to new files. */
+void local_debug_umask(struct task *task);
+void local_debug_touch(const struct local *local, const struct local_dir *dir); /* it gets its final attributes (main thread) */
+/* Before and after an item's line (main thread). */
+void local_debug_item(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
+void local_debug_item_done(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
 
 /* --- local_delete.c (main thread, except surplus) --- */
 
 /* All names of a directory, or those that `listed` has not, sorted. -1 with errno. */
 int local_read_names(int dir_fd, const struct entries *listed, struct entries *names);
+/* What --debug=del says of what is to give way to the task's directory. */
+void local_say_file_goes(struct task *task, const struct fs_stat *st);
 void local_find_surplus(struct task *task);                   /* worker */
 void local_delete_surplus(struct local *local, struct task *task);
 void local_delete_delayed(struct local *local);
@@ -557,6 +583,8 @@ struct owner_maps *local_owner_maps_new(const struct options *options, struct de
 void local_owner_maps_free(struct owner_maps *maps);
 /* --- local_serve.c: what the client of a service is told --- */
 
+/* Does anybody want to hear of an item that is not transferred? */
+bool serve_is_told(const struct options *options, uint32_t flags, const char *link);
 /* What was done to an entry or, with entry NULL, to a directory. `link`: of which it was made one, "" if it was one before;
  * NULL: none. Any thread. */
 void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link);

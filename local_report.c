@@ -338,7 +338,10 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	const struct item_lines *lines = &report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
+	bool tells = report->local->tells_steps && serve_is_told(report->local->options, event->flags, link);
 
+	if (tells)
+		local_debug_item(report->local, node, entry, event);
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
@@ -355,8 +358,10 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	}
 	if (held.line || held.log_line || (held.transfer && report->progress))
 		hold(report, &held);
-	if (held.announced)
+	if (held.announced || tells)
 		report_drain(report);
+	if (tells)
+		local_debug_item_done(report->local, node, entry, event);
 }
 
 /* A file that takes long enough to be watched: its name and its progress so far. */

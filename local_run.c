@@ -484,6 +484,8 @@ static void finish_front(struct local *local, struct queue *queue)
 	/* What the main thread does itself may make it wait for a peer once more. */
 	do {
 		while (await(local, queue, task) == TASK_WAITS) {
+			if (local->tells_steps)
+				local_handle_events(local, task);
 			local_delete_surplus(local, task);
 			entries_free(&task->surplus);
 			entries_init(&task->surplus);

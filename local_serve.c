@@ -7,8 +7,7 @@
 #include "lib/charset.h"
 #include "local_pull.h"
 
-/* Does anybody want to hear of an item that is not transferred? */
-static bool is_told(const struct options *options, uint32_t flags, const char *link)
+bool serve_is_told(const struct options *options, uint32_t flags, const char *link)
 {
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
 
@@ -31,7 +30,7 @@ void serve_item(struct local *local, int32_t node, const struct entry *entry, ui
 {
 	struct session *session = &local->session;
 
-	if (!is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
+	if (!serve_is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;

@@ -118,6 +118,8 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 
 	if (job->local->is_fake)
 		return dress_fake_descriptor(job, fd);
+	if (gives && job->local->tells_steps)
+		local_debug_owner(job->task, job->made_name ? job->made_name : job->name, made_uid, uid, made_gid, gid);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		/* What it should let others do was meant for another owner. */
@@ -154,6 +156,8 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 
 	if (!choose_owner(job, old_uid, old_gid, &uid, &gid))
 		return 0;
+	if (job->local->tells_steps)
+		local_debug_owner(job->task, name, old_uid, uid, old_gid, gid);
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
 	task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");

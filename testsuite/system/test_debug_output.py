@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What --debug and -vv tell, beside stock's: the lines of one word, in stock's order where that does not depend on timing."""
 import os
+import re
 import shutil
 
 import pytest
@@ -61,3 +62,67 @@ def test_names_given_twice_come_first(doubles):
     assert result.code == 0 and lines[last + 1] == "created directory new", result.text
     quiet = harness.run(harness.HUAI, "-avv", "--debug=dup0", "p/", "q/", "dest", cwd=doubles)
     assert quiet.code == 0 and b"duplicate" not in quiet.stdout, quiet.text
+
+
+@pytest.fixture(scope="module")
+def site(workspace):
+    """printed.Site without a daemon."""
+    place = os.path.join(workspace, "debug")
+    os.mkdir(place)
+    with harness.Daemon(harness.STOCK, printed.Site.config(place), place) as daemon:
+        made = printed.Site(place, daemon)
+        os.mkfifo(os.path.join(made.source, "sub/pipe"))
+        printed.set_times(made.source)
+        yield made
+
+
+def told(site, program, options, way, state):
+    """The sorted lines that a run prints; a file that has no name before its own is not renamed, and processes are not ours."""
+    result = site.run(program, options, site.operands(way), state)
+    assert result.code == 0, result.text
+    text = re.sub(r"\.\w{6} to ", ".XXXXXX to ", os.fsdecode(result.stdout))
+    text = re.sub(r"(set [ug]id of \S*?/?)\.?([^/\s]+?)(\.\w{6})? from", r"\1\2 from", text)
+    text = re.sub(r"pid=\d+", "pid=N", text)
+    return sorted(line for line in text.split("\n") if not re.match(r"client_run2? waiting|renaming |sent .* bytes/sec|total size is|\[receiver\]", line))
+
+
+# Options, the ways, and the state of the destination.
+JOBS = [
+    ("-a --debug=genr,recv,send", "local", "other"), ("-a --debug=genr,recv,send", "local", "none"),
+    ("-avv --debug=all0,genr,recv,send", "local", "same"), ("-aH --debug=genr,recv,send --delete-before", "local", "other"),
+    ("-a --no-i-r --debug=genr,recv,send", "local", "other"), ("-an --debug=genr,recv,send", "local", "other"),
+    ("-a --debug=genr,recv", "pull", "other"), ("-a --protocol=28 --debug=genr,recv", "pull", "other"),
+    ("-a --debug=del2 --delete", "local", "other"), ("-a --debug=del3 --delete-after", "local", "other"),
+    ("-a --debug=del3 --delete", "pull", "other"), ("-ab --debug=del3 --delete-delay", "local", "other"),
+    ("-an --debug=del3 --delete", "local", "other"), ("-a --debug=time2", "local", "other"), ("-a --debug=time2", "pull", "none"),
+    ("-r --no-i-r --debug=time2", "pull", "none"), ("-a --no-i-r --debug=flist3", "pull", "none"),
+]
+
+
+@pytest.mark.parametrize("options, way, state", JOBS)
+def test_words(site, options, way, state):
+    expected, got = ("\n".join(told(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
+    report = printed.difference("output", expected.encode(), got.encode())
+    if report:
+        pytest.fail(report, pytrace=False)
+
+
+def test_temp_names(site):
+    """What was there before is replaced by a rename, of which --debug=recv tells."""
+    expected, got = (site.run(program, ["-a", "--debug=recv"], site.operands("local"), "other") for program, _ in printed.PROGRAMS)
+    pattern = rb"^renaming \.big\.\w{6} to big$"
+    assert re.search(pattern, expected.stdout, re.M) and re.search(pattern, got.stdout, re.M), got.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("way", ["local", "pull"])
+def test_owners(site, way):
+    os.chown(os.path.join(site.source, "sub"), 12, 13)
+    os.chown(os.path.join(site.source, "a.txt"), 14, 0)
+    try:
+        for options, state in (("-a --debug=own1", "none"), ("-a --debug=own1 --size-only", "none")):
+            expected, got = (told(site, program, options.split(), way, state) for program, _ in printed.PROGRAMS)
+            assert expected == got and len(got) > 3
+    finally:
+        os.chown(os.path.join(site.source, "sub"), 0, 0)
+        os.chown(os.path.join(site.source, "a.txt"), 0, 0)
