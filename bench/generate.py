@@ -26,10 +26,13 @@ def entries_of(rng):
     return min(int(rng.paretovariate(1.25) * 6), 700)
 
 
-def generate(root, entries, seed=1):
+def items(entries, seed=1):
+    """What the mirror consists of, in the order in which it is made: (kind, path, mtime, size or target), paths below the root.
+
+    At the end, in an order in which none spoils another, come the "times" of the directories.
+    """
     rng = random.Random(seed)
-    os.makedirs(root)
-    open_directories, made, number = [root], 1, 0
+    open_directories, made, number = [""], 1, 0
     directory_times = []
     while made < entries:
         # Directories fan out in breadth, so that few lie deeper than five levels, and are filled when their turn comes.
@@ -45,23 +48,41 @@ def generate(root, entries, seed=1):
             made += 1
             if subdirectories > 0:
                 subdirectories -= 1
-                os.mkdir(path)
                 open_directories.append(path)
+                yield "directory", path, None, None
                 continue
             mtime = START_NS + rng.randrange(200_000_000) * 1_000_000_000
             if last and rng.random() < 0.0208:
-                os.symlink(last, path)
+                yield "link", path, mtime, last
             else:
                 last = os.path.basename(path)
-                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-                os.ftruncate(fd, int(rng.lognormvariate(10, 2.2)))
-                os.close(fd)
-            os.utime(path, ns=(mtime, mtime), follow_symlinks=False)
+                yield "file", path, mtime, int(rng.lognormvariate(10, 2.2))
         directory_times.append((directory, START_NS + number * 1_000_000_000))
     for directory in open_directories[number:]:
         directory_times.append((directory, START_NS))
     for directory, mtime in reversed(directory_times):
-        os.utime(directory, ns=(mtime, mtime))
+        yield "times", directory, mtime, None
+
+
+def make(root, kind, path, mtime, detail):
+    """Make one item; files have no blocks."""
+    path = os.path.join(root, path)
+    if kind == "directory":
+        os.mkdir(path)
+        return
+    if kind == "link":
+        os.symlink(detail, path)
+    elif kind == "file":
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.ftruncate(fd, detail)
+        os.close(fd)
+    os.utime(path, ns=(mtime, mtime), follow_symlinks=False)
+
+
+def generate(root, entries, seed=1):
+    os.makedirs(root)
+    for item in items(entries, seed):
+        make(root, *item)
 
 
 def main():

@@ -137,8 +137,11 @@ class LoopFileSystem:
         self.image, self.mount_point, self.device = image, mount_point, None
         with open(image, "wb") as file:
             file.truncate(megabytes << 20)
-        run_tool("mkfs.ext4", "-q", "-F", "-b", "4096", "-N", str(inodes), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+        self.make(inodes)
         os.makedirs(mount_point, exist_ok=True)
+
+    def make(self, inodes):
+        run_tool("mkfs.ext4", "-q", "-F", "-b", "4096", "-N", str(inodes), "-E", "lazy_itable_init=0,lazy_journal_init=0", self.image)
 
     def mount(self):
         # One block per read, and none by the file system's own thread, so that a read is a block that somebody needed.
