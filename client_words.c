@@ -375,6 +375,11 @@ char *server_word_escape(const char *word, bool is_path)
 		/* A wildcard that has been escaped already stays so. */
 		bool kept = is_path && *word == '\\' && word[1] && strchr("*?[]", word[1]);
 
+		/* To a shell, one behind a backslash is none. */
+		if (*word == '\n') {
+			strbuf_add_string(&escaped, "'\n'");
+			continue;
+		}
 		if (is_special(*word, is_path) && !kept)
 			strbuf_add_char(&escaped, '\\');
 		strbuf_add_char(&escaped, *word);

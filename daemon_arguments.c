@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the client asks for: its words, the options in them, and paths inside the module (protocol/07 5.18). */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "server_expand.h"
 
 /* --- one path word --- */
 
@@ -88,104 +88,9 @@ void argument_split(struct args *pieces, const char *word, const char *module)
 	free(mark);
 }
 
-/* --- wildcards --- */
-
-struct expansion {
-	struct daemon_session *session;
-	struct args *out;
-};
-
-static void expand_from(struct expansion *expansion, const char *done, const char *rest);
-
-static char *join(const char *directory, const char *name)
-{
-	size_t length = strlen(directory);
-
-	return xasprintf("%s%s%s", directory, length && directory[length - 1] != '/' ? "/" : "", name);
-}
-
-/* Does the pattern's match count, and is it a directory? A link that leads nowhere (in the module) does not: stock does the
- * same. */
-static bool is_there(struct attr_source *source, const char *path, unsigned char type, bool *is_dir)
-{
-	bool must_look = type == DT_LNK || type == DT_UNKNOWN;
-	struct fs_stat st;
-	int result = must_look ? attr_source_stat(source, path, true, &st) : 0;
-
-	*is_dir = must_look ? result == 0 && S_ISDIR(st.mode) : type == DT_DIR;
-	return result == 0 || type == DT_UNKNOWN;
-}
-
-/* The names in `directory` that the pattern selects: as if the hidden ones were not there. */
-static void collect_matches(struct daemon_session *session, const char *directory, const char *pattern, bool only_directories,
-			    struct args *names)
-{
-	struct attr_names entries;
-	struct fs_dirent entry;
-
-	if (attr_source_names(&session->source, directory, &entries) < 0)
-		return;
-	while (attr_names_next(&entries, &entry) > 0) {
-		bool is_dir;
-		char *path;
-
-		if (!wildmatch(pattern, entry.name))
-			continue;
-		path = join(directory, entry.name);
-		if (is_there(&session->source, path, entry.type, &is_dir) && (is_dir || !only_directories)
-		    && !(session->hidden && filter_hides_path(session->hidden, path, is_dir)))
-			args_append(names, path);
-		free(path);
-	}
-	attr_names_finish(&entries);
-}
-
-static void expand_component(struct expansion *expansion, const char *done, const char *pattern, const char *rest)
-{
-	struct args names = { NULL, 0 };
-
-	collect_matches(expansion->session, done, pattern, *rest != 0, &names);
-	for (size_t i = 0; i < names.count; i++)
-		expand_from(expansion, names.items[i], rest);
-	args_free(&names);
-}
-
-/* `done` is what stands fast; `rest` starts with the slash that follows it, or with a component if `done` is "". */
-static void expand_from(struct expansion *expansion, const char *done, const char *rest)
-{
-	size_t slashes = strspn(rest, "/"), length = strcspn(rest + slashes, "/");
-	char *component;
-
-	if (!length) {
-		char *whole = xasprintf("%s%s", done, rest);
-
-		if (expansion->out->count >= ARGS_MAX_COUNT)
-			die(EXIT_PROTOCOL, "too many daemon arguments");
-		args_append(expansion->out, whole);
-		free(whole);
-		return;
-	}
-	component = xstrndup(rest + slashes, length);
-	if (strpbrk(component, "*?[")) {
-		expand_component(expansion, done, component, rest + slashes + length);
-	} else {
-		char *longer = join(done, component);
-
-		expand_from(expansion, longer, rest + slashes + length);
-		free(longer);
-	}
-	free(component);
-}
-
 void argument_expand(struct daemon_session *session, struct args *out, const char *pattern)
 {
-	struct expansion expansion = { session, out };
-	size_t before = out->count;
-
-	if (strpbrk(pattern, "*?["))
-		expand_from(&expansion, "", pattern);
-	if (out->count == before)
-		args_append(out, pattern);
+	operand_expand(&session->source, session->hidden, pattern, out);
 }
 
 /* --- the list of words --- */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "log_file.h"
+#include "server_expand.h"
 #include "wire/args.h"
 #include "wire/request.h"
 
@@ -417,6 +419,9 @@ static void parse_secluded(struct options *options, struct wire *wire)
 		args_append(&words, block.items[i]);
 	if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
 		die(code, "rsync: on remote machine: %s", error);
+	/* Inside of a confining root names are taken as they are. There is one destination. */
+	if (!options->confine_root)
+		operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1);
 	args_free(&block);
 	args_free(&words);
 }

@@ -421,7 +421,7 @@ def test_the_shell_of_the_environment(recorder, tmp_path):
 
 
 PATHS = ["a b", "a*b", "a?b", "a[b]", "a\\*b", "a\\b", "a\\", "$HOME", "`x`", "a{b,c}", "a'b", 'a"b', "!x", "#x", "~", "~user",
-         "~*", "~/x", "~user/x", "~/./x", "-x", "a=b a,b a%b", "a:b", "\u00e9", "", "(x)", "a\nb", "a\rb", "a\tb", "a;b|c",
+         "~*", "~/x", "~user/x", "~/./x", "-x", "a=b a,b a%b", "a:b", "\u00e9", "", "(x)", "a\rb", "a\tb", "a;b|c",
 		"<&>"]
 
 

@@ -267,3 +267,38 @@ def test_contents_are_not_given_for_attributes(site):
         result = site.remote("push", "", harness.HUAI, 32, *options, client=harness.HUAI)
         assert result.code == 4 and b"--only-send-attrs" in result.stderr, result.text
         assert trees.describe(site.source) == before and not os.path.exists(site.target), result.text
+
+
+PATTERNS = ["*", ".*", "d/*", "*/f", "?.o", "[ab].o", "[!a].o", "[^a].o", "a.*[co]", "none*", "a\\.o", "\\*", "x/../*.c", ".//*.o",
+            "**", "*/*", "[", "{a,b}.o", "~", "*/", "d*/.", "*.o d/*"]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("absolute", [True, False])
+def test_wildcards_of_secluded_words_are_the_servers(site, absolute):
+    """In sources as in destinations."""
+    site.build()
+    outcomes = []
+    for server in (harness.STOCK, harness.HUAI):
+        def run(*words):
+            result = harness.run(harness.STOCK, "-rts", "-e", site.shell, f"--rsync-path=cd {site.top}; {server}", *words)
+            # Stock looks at them in the order of the directory.
+            missing = sorted(line for line in result.stderr.splitlines() if b"link_stat" in line)
+            return result.code, missing, sorted(os.listdir(f"{site.top}/out"))
+        found = []
+        for pattern in PATTERNS:
+            shutil.rmtree(f"{site.top}/out", ignore_errors=True)
+            os.mkdir(f"{site.top}/out")
+            start = site.source if absolute else "src"
+            found.append(run(*(f"h:{start}/{word}" for word in pattern.split(" ")), f"{site.top}/out/"))
+        for pattern in ("o*", "ou?/", "[o]ut/d*", "ou?/new*", "none*/"):
+            start = f"{site.top}/" if absolute else ""
+            shutil.rmtree(f"{site.top}/out")
+            os.makedirs(f"{site.top}/out/d1")
+            os.mkdir(f"{site.top}/out/d2")
+            code, _, names = run(f"{site.source}/a.o", f"h:{start}{pattern}")
+            found.append((code, names, os.listdir(f"{site.top}/out/d1"), os.path.exists(f"{site.top}/none*")))
+            shutil.rmtree(f"{site.top}/none*", ignore_errors=True)
+        shutil.rmtree(f"{site.top}/out")
+        outcomes.append(found)
+    assert outcomes[1] == outcomes[0]

@@ -173,7 +173,7 @@ static void test_paths_are_quoted_but_for_wildcards(void **state)
 	static const struct { const char *path, *escaped; } paths[] = {
 		{ "a b", "a\\ b" }, { "a*b?[c]", "a*b?[c]" }, { "a\\*b", "a\\*b" }, { "a\\b", "a\\\\b" }, { "a\\", "a\\\\" },
 		{ "$HOME", "\\$HOME" }, { "`x`", "\\`x\\`" }, { "a{b,c}", "a\\{b,c\\}" }, { "a'b\"", "a\\'b\\\"" },
-		{ "!x#y&;|<>()", "\\!x\\#y\\&\\;\\|\\<\\>\\(\\)" }, { "a\nb\rc\td", "a\\\nb\\\rc\\\td" }, { "~a=b,%:\xc3\xa9",
+		{ "!x#y&;|<>()", "\\!x\\#y\\&\\;\\|\\<\\>\\(\\)" }, { "a\nb\rc\td", "a'\n'b\\\rc\\\td" }, { "~a=b,%:\xc3\xa9",
 		  "~a=b,%:\xc3\xa9" },
 	};
 

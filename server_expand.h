@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Wildcards of operands that no shell has expanded: those of a daemon's client, and secluded ones. '*', '?' and brackets match
+ * as in filter rules, also names with a leading dot; what matches nothing stays as it is.
+ */
+#ifndef SERVER_EXPAND_H
+#define SERVER_EXPAND_H
+
+#include "attrs/source.h"
+#include "filter/filter.h"
+#include "wire/args.h"
+
+/* Append what `pattern` matches below the attribute root, without what `hidden` (NULL: nothing) hides; or the pattern. */
+void operand_expand(struct attr_source *source, struct filter_list *hidden, const char *pattern, struct args *out);
+/* The same of all operands, with the rights and from the working directory of this process; of each the `most` first. */
+void operands_expand_own(struct args *operands, size_t most);
+
+#endif
