@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What surrounds a client and a receiving side: proxies, helpers, remote shells, names that were asked for, and files that
 others swap. Each test is named by its item of protocol/08 section 10; doc/security.md has the whole list."""
+import contextlib
 import itertools
 import os
+import shutil
 import socket
+import threading
 
 import pytest
 
@@ -14,7 +17,7 @@ from raw_sender import DIRECTORY, ROOT, entry
 from test_client_connect import Peer, outcome
 from test_confinement import SAFE_LINK_VECTORS, Swapper
 
-SOCKET_ERROR = 10
+SOCKET_ERROR, VANISHED = 10, 24
 
 
 # --- the proxy ---
@@ -242,33 +245,48 @@ def test_s082_a_place_elsewhere_does_not_open_the_destination(site, module, way,
     site.is_unharmed()
 
 
+@contextlib.contextmanager
+def replaced_by_a_link(directory, target):
+    """Again and again the directory is a symlink for a moment, whatever is done to it meanwhile."""
+    away, ended = f"{directory}.away", threading.Event()
+
+    def swap():
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                os.rename(directory, away)
+            with contextlib.suppress(OSError):
+                os.symlink(target, directory)
+            with contextlib.suppress(OSError):
+                os.unlink(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                os.rename(away, directory)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("way", ["local", "push"])
 def test_s082_links_made_while_the_destination_is_swapped(site, module, way):
-    """--link-dest with an absolute value, again and again, while the directory that gets the links is swapped for one outside."""
-    count = 40
+    """--link-dest with an absolute value, while the directory that gets the links is replaced by a link that leads out."""
     for directory in (f"{site.place}/source/d", site.path("ref/d")):
         os.makedirs(directory)
-        for number in range(count):
+        for number in range(40):
             trees.write(f"{directory}/f{number}", b"same")
     os.mkdir(site.path("d"))
-    os.symlink("../outside", site.path("trap"))
-    site.names = sorted(site.names + ["source"])
-    if way == "local":
-        words, target = [f"--link-dest={site.path('ref')}"], f"{site.target}/"
-    else:
-        words, target = ["--link-dest=/ref"], module.daemon.url("mod/")
-    with Swapper(site.path("d"), site.path("trap")):
-        for _ in range(6):
+    words, target = ([f"--link-dest={site.path('ref')}"], f"{site.target}/") if way == "local" else \
+        (["--link-dest=/ref"], module.daemon.url("mod/"))
+    with replaced_by_a_link(site.path("d"), "../outside"):
+        for _ in range(8):
             result = harness.run(harness.HUAI, "-rt", *words, f"{site.place}/source/", target)
-            assert result.code in (0, PARTIAL), result.text
-            for name in os.listdir(site.path("ref/d")):
-                for directory in ("d", "trap"):
-                    if not os.path.islink(site.path(directory)) and os.path.exists(site.path(f"{directory}/{name}")):
-                        try:
-                            os.unlink(site.path(f"{directory}/{name}"))
-                        except OSError:
-                            pass
+            assert result.code in (0, PARTIAL, VANISHED), result.text
+            shutil.rmtree(site.path("d"), ignore_errors=True)
     assert trees.describe(site.outside) == site.before
 
 

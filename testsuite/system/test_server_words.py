@@ -291,7 +291,7 @@ def test_wildcards_of_secluded_words_are_the_servers(site, absolute):
             os.mkdir(f"{site.top}/out")
             start = site.source if absolute else "src"
             found.append(run(*(f"h:{start}/{word}" for word in pattern.split(" ")), f"{site.top}/out/"))
-        for pattern in ("o*", "ou?/", "[o]ut/d*", "ou?/new*", "none*/"):
+        for pattern in ("o*", "ou?/", "[o]ut/d1*", "ou?/new*", "none*/"):
             start = f"{site.top}/" if absolute else ""
             shutil.rmtree(f"{site.top}/out")
             os.makedirs(f"{site.top}/out/d1")
