@@ -95,8 +95,10 @@ struct client_output *client_output_new(const struct options *options, const str
 	output->session = session;
 	output->sends = sends;
 	item_lines_init(&output->lines, options);
-	if (mode && !options->quiet && !options->dry_run)
+	if (!options->quiet && !options->dry_run)
 		output->progress = progress_new(mode, options->human_readable);
+	if (output->progress && !mode)
+		progress_listen();
 	output->below = log_set_sink((struct log_sink){ emit, output });
 	return output;
 }
@@ -204,6 +206,8 @@ void client_output_item(struct client_output *output, const struct transfer_reco
 	enum item_stage line_stage = lines->shown_is_late ? ITEM_ENDS : ITEM_BEGINS;
 	bool is_dir = entry_is_dir(record->entry), is_hard_link = record->link_is_hard;
 
+	if (output->progress && stage == ITEM_ENDS && !output->options->levels.info[INFO_PROGRESS])
+		item_lines_name_asked(lines, output->options, record->name);
 	if (output->progress && stage == ITEM_ENDS)
 		progress_file_end(output->progress, record->size, record->position);
 	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && item_is_shown(lines, record->flags, is_dir, is_hard_link))

@@ -9,6 +9,7 @@
 
 #include "decide.h"
 #include "lib/log.h"
+#include "ui/progress.h"
 #include "wire/request.h"
 
 static const char *choose_shown(const struct options *options)
@@ -139,4 +140,10 @@ void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_si
 	if (sends || !code)
 		log_msg(L_LOG, "sent %" PRIu64 " bytes  received %" PRIu64 " bytes  total size %" PRIu64, sent, received,
 			total_size);
+}
+
+void item_lines_name_asked(const struct item_lines *lines, const struct options *options, const char *name)
+{
+	if (progress_is_asked() && !options->levels.info[INFO_NAME] && !lines->shown_has_item)
+		log_info("%s", name);
 }

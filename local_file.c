@@ -262,9 +262,10 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	}
 	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
 		serve_item(job->local, job->task->node, job->entry, flags, NULL);
-	if (!job->local->wants_items && !job->task->marks)
+	if (!job->local->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {
+		.files = counts->transferred_files, .total = counts->transferred_size,
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
 		.bytes = job->local->pull ? job->moved : job->copied, .sums = job->sums,
 		.is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,

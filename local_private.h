@@ -111,6 +111,7 @@ struct event {
 	bool is_attempt;   /* EVENT_ITEM: it came wrong, and is asked for again */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */
+	uint64_t files, total; /* EVENT_ITEM: what the task has transferred so far, this one included */
 	const char *role;  /* EVENT_TEXT: whose message, static */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* EVENT_ITEM: of the content as it came from a peer */
 	int digest_length;

@@ -36,6 +36,7 @@ struct report {
 	bool is_logged;              /* by a module */
 	struct item_lines deletions; /* of deletions, of which a service's client is told otherwise */
 	struct progress *progress;
+	struct progress *on_request; /* the same where nobody has asked for it beforehand; NULL: nobody may */
 	VEC(struct held) held;
 	int64_t oldest_ms;
 	struct task *live_task;
@@ -97,8 +98,14 @@ struct report *report_new(struct local *local)
 		report->lines.shown = choose_service_format(local);
 		report->lines.shown_has_item = false;
 	}
-	if (mode && !options->quiet && !options->dry_run && !local->service)
+	if (options->quiet || options->dry_run || local->service)
+		return report;
+	if (mode) {
 		report->progress = progress_new(mode, options->human_readable);
+	} else {
+		report->on_request = progress_new(0, options->human_readable);
+		progress_listen();
+	}
 	return report;
 }
 
@@ -114,16 +121,18 @@ void report_free(struct report *report)
 		progress_end(report->progress);
 		progress_free(report->progress);
 	}
+	if (report->on_request)
+		progress_free(report->on_request);
 	vec_free(&report->held);
 	free(report);
 }
 
-static void set_totals(struct report *report)
+static void set_totals(const struct report *report, struct progress *progress)
 {
 	const struct local *local = report->local;
 	const struct flist_totals *totals = flist_totals(local->list);
 
-	progress_totals(report->progress, totals->size, local->loaded_entries, flist_is_complete(local->list));
+	progress_totals(progress, totals->size, local->loaded_entries, flist_is_complete(local->list));
 }
 
 /* The first that is shown of a file: a receiver has not got anything yet. */
@@ -139,7 +148,7 @@ static void show_held(struct report *report, struct held *held)
 	if (held->line && !held->announced)
 		log_msg(L_CLIENT, "%s", held->line);
 	if (held->transfer && report->progress) {
-		set_totals(report);
+		set_totals(report, report->progress);
 		if (!held->announced)
 			progress_file_start(report->progress, held->size);
 		if (!held->announced && held->size)
@@ -179,7 +188,7 @@ void report_section_end(struct report *report, uint64_t position)
 	if (!report->progress || report->local->options->levels.info[INFO_PROGRESS] < 2)
 		return;
 	report_drain(report);
-	set_totals(report);
+	set_totals(report, report->progress);
 	progress_section_end(report->progress, position);
 }
 
@@ -327,6 +336,24 @@ static void log_deletion(const struct report *report, const char *path, bool is_
 	free(shown);
 }
 
+/* A signal has asked for progress, and a file has come to its end. */
+static void answer_request(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
+			   uint64_t position)
+{
+	const struct run_stats *before = &report->local->stats;
+	struct strbuf path = STRBUF_INIT;
+
+	report_drain(report);
+	flist_entry_path(report->local->list, node, entry, &path);
+	item_lines_name_asked(&report->lines, report->local->options, strbuf_text(&path));
+	strbuf_free(&path);
+	set_totals(report, report->on_request);
+	progress_catch_up(report->on_request, before->transferred_files + event->files - 1,
+			  before->transferred_size + event->total - entry->size);
+	progress_file_end(report->on_request, entry->size, position);
+	progress_break_line(report->on_request);
+}
+
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position)
 {
@@ -360,6 +387,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		hold(report, &held);
 	if (held.announced || tells)
 		report_drain(report);
+	if (held.transfer && report->on_request && progress_is_asked())
+		answer_request(report, node, entry, event, position);
 	if (tells)
 		local_debug_item_done(report->local, node, entry, event);
 }
@@ -389,7 +418,7 @@ void report_live(struct report *report, struct task *task)
 			log_msg(L_CLIENT, "%s", line);
 			free(line);
 		}
-		set_totals(report);
+		set_totals(report, report->progress);
 		progress_file_start(report->progress, atomic_load(&task->live_size));
 	}
 	least = first_update(report, atomic_load(&task->live_size));

@@ -450,7 +450,7 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 		pull_flush_requests(local->pull);
 	while ((state = pool_wait(local->pool, task, POLL_MS)) == TASK_QUEUED || state == TASK_RUNNING) {
 		look_up(local, queue);
-		if (!local->wants_items)
+		if (!local->wants_items && !progress_is_asked())
 			continue;
 		local_handle_events(local, task);
 		report_live(local->report, task);

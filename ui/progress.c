@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Progress lines: what is done, how fast, and how long the rest will take. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -27,10 +28,34 @@ struct progress {
 	bool shown;                     /* has this file (or run) shown anything yet? */
 	uint64_t file_size, finished_bytes;
 	uint64_t last_index;
-	unsigned long files;
+	uint64_t files;
 	bool line_open;
 	int last_tail;
 };
+
+static volatile sig_atomic_t is_asked;
+
+static void note_request(int number)
+{
+	(void)number;
+	is_asked = 1;
+}
+
+void progress_listen(void)
+{
+	struct sigaction action = { .sa_handler = note_request, .sa_flags = SA_RESTART };
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGVTALRM, &action, NULL);
+#ifdef SIGINFO
+	sigaction(SIGINFO, &action, NULL);
+#endif
+}
+
+bool progress_is_asked(void)
+{
+	return is_asked;
+}
 
 static int64_t now_ms(void)
 {
@@ -105,41 +130,39 @@ static void print_line(struct progress *progress, uint64_t done, uint64_t total,
 {
 	char number[64], rate_text[32], time_text[32];
 	int percent = done == total ? 100 : total > 0 ? (int)((double)done * 100.0 / (double)total) : 0;
-	int tail_length;
 
 	if (percent > 99 && done != total)
 		percent = 99;
 	number_format(number, sizeof number, (int64_t)done, progress->number_level);
 	format_rate(rate_text, sizeof rate_text, rate);
 	format_seconds(time_text, sizeof time_text, seconds);
-	printf("\r%15s %3d%% %s %s", number, percent, rate_text, time_text);
-	tail_length = printf("%s", tail);
-	if (tail_length < progress->last_tail)
-		printf("%*s", progress->last_tail - tail_length, "");
-	progress->last_tail = tail_length;
+	printf("\r%15s %3d%% %s %s%s", number, percent, rate_text, time_text, tail);
 	progress->line_open = true;
 	fflush(stdout);
 }
 
-static void format_tail(const struct progress *progress, char *buf, size_t size)
+/* In a line that is written over, what is left of a longer one is wiped out. */
+static void format_tail(struct progress *progress, char *buf, size_t size)
 {
 	uint64_t looked_at = progress->last_index + 1;
 	uint64_t rest = progress->total_entries > looked_at ? progress->total_entries - looked_at : 0;
+	int length = snprintf(buf, size, " (xfr#%" PRIu64 ", %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files,
+			      progress->complete ? "to" : "ir", rest, progress->total_entries);
 
-	snprintf(buf, size, " (xfr#%lu, %s-chk=%" PRIu64 "/%" PRIu64 ")", progress->files, progress->complete ? "to" : "ir",
-		 rest, progress->total_entries);
+	if (progress->mode >= 2 && length < progress->last_tail)
+		snprintf(buf + length, size - (size_t)length, "%*s", progress->last_tail - length, "");
+	progress->last_tail = length;
 }
 
 void progress_file_start(struct progress *progress, uint64_t size)
 {
 	progress->file_size = size;
-	if (progress->mode >= 2)
+	if (progress->mode != 1)
 		return;
 	progress->start = (struct sample){ now_ms(), 0 };
 	progress->samples[0] = progress->start;
 	progress->newest = progress->oldest = 0;
 	progress->shown = false;
-	progress->last_tail = 0;
 }
 
 static void add_sample(struct progress *progress, const struct sample *now)
@@ -157,6 +180,8 @@ void progress_update(struct progress *progress, uint64_t done)
 	uint64_t total = whole_run ? progress->total_size : progress->file_size;
 	double rate, left;
 
+	if (!progress->mode)
+		return;
 	if (progress->shown && now.ms - progress->samples[progress->newest].ms < 1000)
 		return;
 	rate = rate_between(&progress->samples[progress->oldest], &now);
@@ -181,7 +206,10 @@ void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 	progress->files++;
 	progress->last_index = index;
 	progress->finished_bytes += size;
-	if (progress->mode >= 2) {
+	if (!progress->mode && !is_asked)
+		return;
+	is_asked = 0;
+	if (progress->mode != 1) {
 		now.done = progress->finished_bytes;
 		total = progress->total_size;
 	}
@@ -190,6 +218,12 @@ void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
 	if (progress->mode < 2)
 		progress_break_line(progress);
+}
+
+void progress_catch_up(struct progress *progress, uint64_t files, uint64_t bytes)
+{
+	progress->files = files;
+	progress->finished_bytes = bytes;
 }
 
 void progress_section_end(struct progress *progress, uint64_t index)
@@ -216,7 +250,6 @@ void progress_break_line(struct progress *progress)
 	if (!progress->line_open)
 		return;
 	progress->line_open = false;
-	progress->last_tail = 0;
 	putchar('\n');
 	fflush(stdout);
 }

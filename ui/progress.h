@@ -4,6 +4,8 @@
  *
  *   for each file:  progress_totals(...); progress_file_start(...); progress_update(...)*; progress_file_end(...)
  *
+ * Mode 0 is silent until SIGVTALRM (where there is one: SIGINFO) asks for one line, which the end of the next file prints.
+ *
  * A log sink that shares stdout calls progress_break_line() before it prints anything.
  */
 #ifndef UI_PROGRESS_H
@@ -13,9 +15,17 @@
 #include <stdint.h>
 
 struct progress;
-/* mode: INFO_PROGRESS level, 1 per file, 2 whole run. */
+/* mode: INFO_PROGRESS level, 0 on request, 1 per file, 2 whole run. */
 struct progress *progress_new(int mode, int number_level);
 void progress_free(struct progress *progress);
+
+/* Take note of the signals from now on. */
+void progress_listen(void);
+/* Has one come that no line has answered yet? Any thread. */
+bool progress_is_asked(void);
+/* Who has not told of every file says before the end of one what the files before that come to. */
+void progress_catch_up(struct progress *progress, uint64_t files, uint64_t bytes);
+
 /* Totals known so far; complete: the whole list is known (to-chk instead of ir-chk). */
 void progress_totals(struct progress *progress, uint64_t total_size, uint64_t total_entries, bool complete);
 void progress_file_start(struct progress *progress, uint64_t size);
