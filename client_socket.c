@@ -117,8 +117,7 @@ static int dial_one(const struct options *options, const char *host, const struc
 
 	if (fd < 0)
 		return -1;
-	if (options->sockopts)
-		socket_options_apply(fd, options->sockopts);
+	socket_options_apply(fd, options->sockopts ? options->sockopts : "");
 	if ((!options->address || bind_source(fd, options->address, address->ai_family)) &&
 	    connect_in_time(fd, address, end) == 0) {
 		if (options->levels.debug[DEBUG_CONNECT] > 1)

@@ -34,6 +34,7 @@
 #include "lib/log.h"
 #include "loadparm.h"
 #include "log_file.h"
+#include "socket_options.h"
 
 #ifndef HUAI_VERSION
 #define HUAI_VERSION "dev"
@@ -186,7 +187,11 @@ static bool get_sockets(struct listener *listener)
 
 	if (is_listening(0))
 		vec_push(&listener->sockets, fcntl(0, F_DUPFD_CLOEXEC, 3));
-	else if (!listen_from_systemd(&listener->sockets))
+	else
+		listen_from_systemd(&listener->sockets);
+	for (size_t i = 0; i < listener->sockets.count; i++)
+		socket_options_apply(listener->sockets.items[i], "");
+	if (!listener->sockets.count)
 		ok = listen_open(&request, &listener->sockets);
 	free(address);
 	return ok;
@@ -420,6 +425,7 @@ static void accept_one(struct listener *listener, int socket_fd)
 			      listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer, &limit);
 	if (slot >= 0) {
 		over = check_limits(listener, slot);
+		children_make_way(listener->children);
 		snapshots_refresh(listener->snapshots);
 	}
 	if (slot < 0) {
@@ -529,6 +535,7 @@ static noreturn void run_on_socket(struct options *options)
 	start.in_fd = start.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	use_dev_null();
 	setsockopt(start.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	socket_options_apply(start.in_fd, "");
 	daemon_session_run(&start);
 }
 

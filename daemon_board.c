@@ -88,6 +88,12 @@ struct wire_meter *board_meter(struct board_slot *slot)
 	return slot ? &slot->meter : NULL;
 }
 
+uint64_t board_traffic(const struct board_slot *slot)
+{
+	return atomic_load_explicit(&slot->meter.received, memory_order_relaxed) +
+	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
+}
+
 static void read_text(const struct board_slot *slot, enum board_text which, char out[BOARD_TEXT])
 {
 	size_t i;

@@ -48,6 +48,8 @@ struct board_view {
 	uint64_t received, sent;             /* bytes */
 	uint64_t counts[BOARD_COUNTS];
 };
+/* Bytes that the connection has moved, in and out. */
+uint64_t board_traffic(const struct board_slot *slot);
 void board_read(const struct board_slot *slot, struct board_view *view);
 
 #endif

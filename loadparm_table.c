@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <syslog.h>
 
 #include "auth_digest.h"
@@ -135,7 +136,7 @@ void parameters_set_defaults(struct config *config)
 			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
 				config_keep(config, "");
 	module->name = config_keep(config, "");
-	config->globals.listen_backlog = 5;
+	config->globals.listen_backlog = SOMAXCONN; /* what does not fit is lost: clients hang */
 	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
 	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = module->strict_modes = true;
 	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");

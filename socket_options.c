@@ -67,7 +67,9 @@ static void apply_option(int fd, char *word)
 void socket_options_apply(int fd, const char *options)
 {
 	char *copy = xstrdup(options), *rest, *word;
+	int one = 1;
 
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	for (word = strtok_r(copy, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest))
 		apply_option(fd, word);
 	free(copy);

@@ -3,7 +3,10 @@
 #ifndef SOCKET_OPTIONS_H
 #define SOCKET_OPTIONS_H
 
-/* Apply a "NAME=VALUE, ..." string to a socket; what cannot be applied is logged. */
+/*
+ * Set TCP_NODELAY, as what goes out is gathered here and not in the kernel, then what the "NAME=VALUE, ..." string says; what
+ * of that cannot be applied is logged.
+ */
 void socket_options_apply(int fd, const char *options);
 
 #endif

@@ -32,6 +32,7 @@ enum {
 
 struct wire {
 	int in_fd, out_fd; /* -1: memory */
+	bool acknowledges_at_once; /* a peer that writes in small pieces gets on without the kernel's delay */
 	int protocol;
 	bool is_server;
 

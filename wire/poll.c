@@ -2,8 +2,11 @@
 /* Bytes in and out of the descriptors: waiting, time-outs, keep-alives, the bandwidth limit. */
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/alloc.h"
@@ -110,6 +113,17 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 	return ms < 1 ? 1 : (int)ms;
 }
 
+/*
+ * Other rsyncs write their words in several pieces and let the kernel keep the second back until the first is acknowledged,
+ * which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we wait for more.
+ */
+static void acknowledge(const struct wire *wire)
+{
+	int one = 1;
+
+	setsockopt(wire->in_fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+}
+
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
 static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 {
@@ -118,6 +132,8 @@ static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_star
 
 	check_limits(wire, now);
 	check_idle(wire, wait_start, now);
+	if (wire->acknowledges_at_once && in_fd >= 0 && out_fd < 0)
+		acknowledge(wire);
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
 	run_wait_hook(wire);

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
@@ -47,13 +49,25 @@ static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
 	return wire;
 }
 
+static bool is_tcp(int fd)
+{
+	int protocol;
+	socklen_t length = sizeof protocol;
+
+	return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
+}
+
 struct wire *wire_new(int in_fd, int out_fd)
 {
+	struct wire *wire;
+
 	/* A peer that has gone must be an error of write(), not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	set_nonblocking(in_fd);
 	set_nonblocking(out_fd);
-	return new_wire(in_fd, out_fd, IN_SIZE);
+	wire = new_wire(in_fd, out_fd, IN_SIZE);
+	wire->acknowledges_at_once = is_tcp(in_fd);
+	return wire;
 }
 
 struct wire *wire_new_file(int in_fd)
