@@ -41,7 +41,11 @@ static const struct call_rule session_calls[] = {
 	CHECKED(mmap, CALL_IF_CLEAR, 2, PROT_EXEC), CHECKED(mprotect, CALL_IF_CLEAR, 2, PROT_EXEC),
 	/* what is open */
 	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64), CALL(lseek),
-	CALL(close), CALL(fcntl),
+	CALL(close),
+	/* a descriptor can be told to send signals to others: not by these */
+	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD_CLOEXEC),
+	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFD),
+	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFL), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFL),
 	CALL(dup), CALL(dup3), CALL(pipe2), CALL(flock), CALL(fadvise64), CALL(fstat), CALL(fstatfs),
 	CALL(fsync), CALL(ppoll),
 	CALL(pselect6), CALL(fchdir), CALL(fgetxattr), CALL(flistxattr), CALL(getdents64),
@@ -63,7 +67,7 @@ static const struct call_rule session_calls[] = {
 	/* time, limits, identity */
 	CALL(clock_gettime), CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday),
 	CALL(times),
-	CALL(getrusage), CALL(prlimit64), CALL(sysinfo), CALL(uname), CALL(getrandom), CALL(getpid),
+	CALL(getrusage), CHECKED(prlimit64, CALL_IF_NULL, 0, 0), CALL(sysinfo), CALL(uname), CALL(getrandom), CALL(getpid),
 	CALL(getppid), CALL(getuid),
 	CALL(geteuid), CALL(getgid), CALL(getegid), CALL(getgroups), CALL(getresuid), CALL(getresgid),
 #ifdef __x86_64__

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon_session.h"
@@ -43,10 +44,23 @@ void commands_expand(struct daemon_session *session)
 	};
 }
 
+/* The session's are no concern of the operator's commands. */
+static void restore_core_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_CORE, &limit);
+}
+
 void command_run(const char *command)
 {
 	const char *shell = getenv("RSYNC_SHELL");
 	sigset_t none;
+
+	restore_core_files();
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -81,13 +81,19 @@ static bool is_component(const char *user)
 	return *user && strcmp(user, ".") && strcmp(user, "..") && !strchr(user, '/');
 }
 
+static bool names_user(const char *value)
+{
+	return strstr(value, "%RSYNC_USER_NAME%");
+}
+
 void place_resolve(struct daemon_session *session)
 {
 	const struct module *module = session->module;
 	char *path;
 	bool chroot = module->use_chroot == YES;
 
-	if (strstr(module->path, "%RSYNC_USER_NAME%") && !is_component(session->user)) {
+	if ((names_user(module->path) || names_user(module->real_file_prefix) || names_user(module->attr_snapshot)) &&
+	    !is_component(session->user)) {
 		log_error("the path of module %s needs a user name that is one component of a path", module->name);
 		session_refuse(session, "no path setting.");
 	}

@@ -90,10 +90,18 @@ static void arm_deadline(struct daemon_session *session, int timeout)
 	wire_set_deadline(session->wire, ((int64_t)now.tv_sec + seconds) * 1000000000 + now.tv_nsec, deadline_passed, NULL);
 }
 
-/* The processor time of strangers: more of it than a handshake can need ends the process. */
-static void limit_processor(struct daemon_session *session)
+/*
+ * The processor time of strangers: more of it than a handshake can need ends the process. What it holds by then, passwords
+ * too, stays in no core file (S-125).
+ */
+static void limit_strangers(struct daemon_session *session)
 {
 	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		limit.rlim_cur = 0;
+		setrlimit(RLIMIT_CORE, &limit);
+	}
 
 	if (getrlimit(RLIMIT_CPU, &limit) < 0)
 		return;
@@ -224,7 +232,7 @@ static void send_motd(struct daemon_session *session)
 	struct strbuf text = STRBUF_INIT;
 
 	if (*path) {
-		if (fs_operator_read(path, 0, 1 << 20, &text) < 0)
+		if (fs_operator_read(path, O_NONBLOCK, 1 << 20, &text) < 0)
 			strbuf_reset(&text);
 		strbuf_add_char(&text, '\n');
 		wire_write(session->wire, text.data, text.length);
@@ -412,7 +420,7 @@ static int open_rule_file(void *context, enum filter_place place, const char *pa
 	const struct daemon_session *session = context;
 
 	if (place == FILTER_AT_OPERATOR)
-		return fs_operator_open(path, O_RDONLY, 0);
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 	while (*path == '/')
 		path++;
 	return fs_open_follow(attr_source_real_root(&session->source), path, O_RDONLY, 0);
@@ -521,7 +529,7 @@ void daemon_session_run(const struct session_start *start)
 	wire_set_meter(session->wire, board_meter(session->board));
 	prepare_signals(session);
 
-	limit_processor(session);
+	limit_strangers(session);
 	load_configuration(session);
 	if (!session->over_shell)
 		arm_deadline(session, session->config->defaults.timeout);

@@ -184,6 +184,14 @@ static int ask(const char *path, struct strbuf *answer)
 	return result;
 }
 
+/* Whoever has made the socket: nothing acts on the terminal. */
+static void make_plain(struct strbuf *text)
+{
+	for (size_t i = 0; i < text->length; i++)
+		if (((unsigned char)text->data[i] < ' ' && text->data[i] != '\n') || (unsigned char)text->data[i] == 0x7f)
+			text->data[i] = '?';
+}
+
 static int report(const char *config_path, const char *path)
 {
 	struct strbuf answer = STRBUF_INIT;
@@ -196,9 +204,10 @@ static int report(const char *config_path, const char *path)
 	if (ask(path, &answer) < 0) {
 		log_error("rsync: no daemon answers at the control socket %s: %s", path, strerror(errno));
 		code = EXIT_SYNTAX;
-	} else if (fwrite(answer.data, 1, answer.length, stdout) != answer.length || fflush(stdout) != 0) {
-		code = EXIT_FILEIO;
 	}
+	make_plain(&answer);
+	if (!code && (fwrite(answer.data, 1, answer.length, stdout) != answer.length || fflush(stdout) != 0))
+		code = EXIT_FILEIO;
 	strbuf_free(&answer);
 	return code;
 }

@@ -68,12 +68,15 @@ void log_file_open(struct log_file *log)
 	}
 	mask = umask(022);
 	umask(mask | 022);
-	log->fd = fs_operator_open(strbuf_text(&log->file), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | log->link_flag,
-				   0644);
+	log->fd = fs_operator_open(strbuf_text(&log->file),
+				   O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | log->link_flag, 0644);
 	error = errno;
 	umask(mask);
-	if (log->fd >= 0)
+	if (log->fd >= 0) {
+		/* Opening a FIFO that nobody reads must not hold a daemon up; what is written waits for its reader. */
+		fcntl(log->fd, F_SETFL, O_APPEND);
 		return;
+	}
 	open_syslog(log);
 	log_errno(L_WARNING, error, "failed to open log-file %s", strbuf_text(&log->file));
 	log_info("Ignoring \"log file\" setting.");

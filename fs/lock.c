@@ -60,13 +60,19 @@ static bool is_same_file(const struct fs_stat *a, const struct fs_stat *b)
 
 /* Steps of writing the pid file: each returns 0 or -1 with errno, and is named in the message of its failure. */
 
+/* Where others may write, too, the file could be theirs, to say what they like later, or another name of a precious one. */
+static bool is_ours(const struct fs_stat *st)
+{
+	return S_ISREG(st->mode) && st->nlink == 1 && (st->uid == 0 || st->uid == geteuid());
+}
+
 static int remove_other_kind(struct fs_pid_file *file)
 {
 	struct fs_stat st;
 
 	if (fs_lstat_at(file->dir_fd, file->name, &st) < 0)
 		return errno == ENOENT ? 0 : -1;
-	return S_ISREG(st.mode) ? 0 : fs_unlink_at(file->dir_fd, file->name);
+	return is_ours(&st) ? 0 : fs_unlink_at(file->dir_fd, file->name);
 }
 
 static int open_file(struct fs_pid_file *file)
@@ -95,7 +101,7 @@ static int check_regular(struct fs_pid_file *file)
 
 	if (fs_stat_at_fd(file->fd, &st) < 0)
 		return -1;
-	return S_ISREG(st.mode) ? 0 : fs_fail(EINVAL);
+	return is_ours(&st) ? 0 : fs_fail(EINVAL);
 }
 
 static int check_not_replaced(struct fs_pid_file *file)

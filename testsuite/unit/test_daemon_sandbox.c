@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -194,6 +195,8 @@ static void try_sockets(void)
 
 static void try_others(void)
 {
+	struct rlimit limit;
+
 	errno = 0;
 	EXPECT(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EPERM);
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -205,6 +208,12 @@ static void try_others(void)
 	EXPECT_ERROR(ioctl(outside_fd, FS_IOC_GETFLAGS, page), EPERM);
 	EXPECT_ERROR((int)syscall(SYS_mount, NULL, NULL, NULL, 0, NULL), EPERM);
 	EXPECT_ERROR((int)syscall(SYS_bpf, 0, NULL, 0), EPERM);
+	/* What would make the kernel send signals, or change others' limits. */
+	EXPECT_ERROR(fcntl(outside_fd, F_SETOWN, getppid()), EPERM);
+	EXPECT_ERROR(fcntl(outside_fd, F_SETSIG, SIGKILL), EPERM);
+	EXPECT_ERROR(fcntl(outside_fd, F_SETLEASE, F_RDLCK), EPERM);
+	EXPECT_ERROR(prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit), EPERM);
+	EXPECT(fcntl(outside_fd, F_GETFL) >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
 static void clone_contents(void)
