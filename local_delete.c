@@ -300,12 +300,16 @@ static void start_deletion(struct deletion *deletion, struct local *local, const
 
 /* --- surplus names of a listed directory --- */
 
-bool local_may_delete(struct local *local)
+bool local_may_delete(struct local *local, struct task *task)
 {
+	static const char text[] = "IO error encountered -- skipping file deletion";
+
 	if (local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL))
 		return true;
-	if (!local->deletes_stopped)
-		log_info("IO error encountered -- skipping file deletion");
+	if (!local->deletes_stopped && task)
+		task_text(task, L_INFO, text);
+	else if (!local->deletes_stopped)
+		log_info(text);
 	local->deletes_stopped = true;
 	return false;
 }
@@ -341,12 +345,7 @@ static void delete_names(struct local *local, struct local_dir *dir, const struc
 
 void local_delete_surplus(struct local *local, struct task *task)
 {
-	if (task->may_delete)
-		delete_names(local, task->dir, &task->surplus);
-	else if (!local->deletes_stopped) {
-		log_info("IO error encountered -- skipping file deletion");
-		local->deletes_stopped = true;
-	}
+	delete_names(local, task->dir, &task->surplus);
 }
 
 void local_delete_delayed(struct local *local)
@@ -359,7 +358,7 @@ void local_delete_delayed(struct local *local)
 		if (slash)
 			*slash = '\0';
 		fd = local_open_dir(local, slash ? path : "");
-		if (fd >= 0 && local_may_delete(local)) {
+		if (fd >= 0 && local_may_delete(local, NULL)) {
 			start_deletion(&deletion, local, slash ? path : "", slash ? slash + 1 : path, fd);
 			delete_item(&deletion, fd, slash ? slash + 1 : path, true, false);
 			strbuf_free(&deletion.path);
@@ -391,7 +390,7 @@ static bool delete_pass_node(struct local *local, int32_t node)
 	dir.fd = local_open_dir(local, dir.path);
 	if (dir.fd >= 0 && local->options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_in_dir(%s)", *dir.path ? dir.path : ".");
-	if (dir.fd >= 0 && (allowed = local_may_delete(local))) {
+	if (dir.fd >= 0 && (allowed = local_may_delete(local, NULL))) {
 		entries_init(&names);
 		if (local_read_names(dir.fd, listed->entries, &names) >= 0) {
 			order_names(local, &names);

@@ -167,11 +167,18 @@ static int open_directory(struct local *local, struct local_dir *parent, struct 
 	return fs_open_at(parent->fd, name, O_PATH | O_DIRECTORY, 0);
 }
 
-static void skip_contents(struct local *local, struct local_dir *dir, int error, const char *before)
+/* In the order of the list: files of earlier directories may be still to be spoken of. */
+static void skip_contents(struct task *task, int error, const char *before)
 {
-	local_complain_path(local, "generator", error, dir->path, before, " failed");
-	log_error("*** Skipping any contents from this failed directory ***");
-	dir->skipped = true;
+	task_complain(task, "generator", error, "", before, " failed");
+	task_text(task, L_ERROR, "*** Skipping any contents from this failed directory ***");
+	task->dir->skipped = true;
+}
+
+/* The top is called ".". */
+static void complain(struct local *local, const struct local_dir *dir, int error, const char *before, const char *after)
+{
+	local_complain_path(local, "generator", error, *dir->path ? dir->path : ".", before, after);
 }
 
 /* What chown is to be told; false: nothing. */
@@ -251,17 +258,17 @@ static void dress_directory(struct local *local, struct local_dir *dir, struct t
 	if (gives && local->tells_steps)
 		local_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
 	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
-		local_complain_path(local, "generator", errno, dir->path, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		complain(local, dir, errno, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return;
 	}
 	bool has_acl = dress_attributes(dir, task, wanted);
 
 	if (!rules->am_root && (dir->mode & 0700) != 0700) {
 		dir->mode_pending = true;
-		if ((st->mode & 0700) != 0700)
-			fs_chmod_at(dir->fd, ".", (st->mode & PERMISSION_BITS) | 0700);
+		if ((st->mode & 0700) != 0700 && fs_chmod_at(dir->fd, ".", (st->mode & PERMISSION_BITS) | 0700) < 0)
+			complain(local, dir, errno, "failed to modify permissions on ", "");
 	} else if ((has_acl || dir->mode != (st->mode & PERMISSION_BITS)) && fs_chmod_at(dir->fd, ".", dir->mode) < 0) {
-		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
+		complain(local, dir, errno, "failed to set permissions on ", "");
 	}
 }
 
@@ -287,14 +294,14 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	if (local->dry_run)
 		return;
 	if (fs_mkdir_at(parent->fd, name, dir->mode & 0700) < 0) {
-		skip_contents(local, dir, errno, "recv_generator: mkdir ");
+		skip_contents(task, errno, "recv_generator: mkdir ");
 		return;
 	}
 	dir->fd = fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (dir->fd < 0 && errno == EACCES && fs_chmod_at(parent->fd, name, 0700) == 0)
 		dir->fd = fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (dir->fd < 0 || fs_stat_at_fd(dir->fd, &st) < 0) {
-		skip_contents(local, dir, errno, "recv_generator: opendir ");
+		skip_contents(task, errno, "recv_generator: opendir ");
 		return;
 	}
 	if (!local->options->perms)
@@ -327,7 +334,7 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 	note_time(local, dir, dest);
 	dir->fd = open_directory(local, parent, dir, name, &dest->st);
 	if (dir->fd < 0) {
-		skip_contents(local, dir, errno, "recv_generator: opendir ");
+		skip_contents(task, errno, "recv_generator: opendir ");
 		return;
 	}
 	dir->has_entry = true;
@@ -337,14 +344,14 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 		dress_directory(local, dir, task, &dest->st, wanted);
 }
 
-static void say_skipped(struct local *local, struct local_dir *dir, const struct decision *decision)
+static void say_skipped(struct task *task, const struct decision *decision)
 {
-	if (local->options->levels.info[INFO_SKIP] == 0)
+	if (task->local->options->levels.info[INFO_SKIP] == 0)
 		return;
 	if (decision->skip == SKIP_NOT_CREATING)
-		log_info("not creating new directory \"%s\"", dir->path);
+		task_text(task, L_INFO, "not creating new directory \"%s\"", task->dir->path);
 	else if (decision->skip == SKIP_EXISTS)
-		log_info("%s exists", dir->path);
+		task_text(task, L_INFO, "%s exists", task->dir->path);
 }
 
 static void count_directory(struct task *task, uint32_t flags)
@@ -408,11 +415,13 @@ static void compare_with_alternates(struct local *local, const struct entries *l
 }
 
 /* --ignore-existing where something else stands: nothing that is to be below it can be there, which is said of each. */
-static void fail_below(struct local_dir *parent, struct local_dir *dir, const char *name)
+static void fail_below(const struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+		       const struct fs_stat *st)
 {
 	dir->fd = fs_open_at(parent->fd, name, O_PATH, 0);
 	dir->skipped = dir->fd < 0;
-	dir->may_delete = false;
+	dir->other_kind = st->mode & S_IFMT;
+	dir->may_delete &= local->session.inc_recurse;
 }
 
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
@@ -438,10 +447,10 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		return;
 	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
-		say_skipped(local, dir, &decision);
+		say_skipped(task, &decision);
 		dir->skipped = true;
 		if (decision.skip == SKIP_EXISTS)
-			fail_below(parent, dir, name);
+			fail_below(local, parent, dir, name, &dest.st);
 		return;
 	}
 	if (!dest.exists || decision.make_room)
@@ -452,7 +461,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		local_say_file_goes(task, &dest.st);
 	}
 	if (decision.make_room && !clear_place(local, parent, name)) {
-		skip_contents(local, dir, errno, "delete_file: unlink ");
+		skip_contents(task, errno, "delete_file: unlink ");
 		return;
 	}
 	if (decision.make_room)
@@ -471,7 +480,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	wanted_free(&wanted);
 	if (quiet)
 		dir->has_entry = false;
-	else if (!dir->skipped)
+	else if (!dir->skipped || decision.action == ACTION_MAKE)
 		count_directory(task, decision.item_flags | dir->differs);
 }
 
@@ -593,9 +602,9 @@ static void dress_finally(struct local *local, struct local_dir *dir)
 	if (fs_lstat_at(dir->fd, ".", &st) < 0)
 		return;
 	if (time_is_off(local, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
-		local_complain_path(local, "generator", errno, dir->path, "failed to set times on ", "");
+		complain(local, dir, errno, "failed to set times on ", "");
 	if (dir->mode_pending && dir->mode != (st.mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0)
-		local_complain_path(local, "generator", errno, dir->path, "failed to set permissions on ", "");
+		complain(local, dir, errno, "failed to set permissions on ", "");
 }
 
 static void finish_now(struct local *local, struct local_dir *dir)

@@ -55,7 +55,8 @@ void task_complain(struct task *task, const char *role, int error, const char *n
 	if (error == ECANCELED)
 		return;
 	strbuf_add_string(&below, task->dir->path);
-	strbuf_add_path(&below, name);
+	if (*name)
+		strbuf_add_path(&below, name);
 	strbuf_add_string(&path, before);
 	local_show_path(task->local, strbuf_text(&below), &path);
 	strbuf_add_string(&path, after);
@@ -244,6 +245,16 @@ static void count_created(struct run_stats *counts, const struct entry *entry)
 	counts->created.specials += entry_is_special(entry);
 }
 
+static void count_transfer(struct file_job *job)
+{
+	struct run_stats *counts = job->counts;
+
+	counts->transferred_files++;
+	counts->transferred_size += job->entry->size;
+	counts->literal += job->copied;
+	counts->matched += job->matched;
+}
+
 /* An attempt that will be made again is counted and reported like any other. */
 static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
@@ -252,14 +263,10 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 
 	if (flags & ITEM_IS_NEW && !is_attempt)
 		count_created(counts, job->entry);
-	if (flags & ITEM_TRANSFER) {
-		counts->transferred_files++;
-		counts->transferred_size += job->entry->size;
-		counts->literal += job->copied;
-		counts->matched += job->matched;
-		if (!job->local->dry_run)
-			local_tell_received(job->local);
-	}
+	if (flags & ITEM_TRANSFER)
+		count_transfer(job);
+	if (flags & ITEM_TRANSFER && !job->local->dry_run)
+		local_tell_received(job->local);
 	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
 		serve_item(job->local, job->task->node, job->entry, flags, NULL);
 	if (!job->local->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
@@ -285,6 +292,7 @@ void job_source_failed(struct file_job *job, int error, enum source_step step)
 		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
 		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
 	}
+	job->source_failed = true;
 	task_event(job->task, event);
 }
 
@@ -297,6 +305,19 @@ void job_tried(struct file_job *job)
 {
 	note_item(job, false, true, 0);
 	job->event_place = 0;
+}
+
+void job_lost(struct file_job *job)
+{
+	if (job->decision.item_flags & ITEM_IS_NEW)
+		count_created(job->counts, job->entry);
+	/* A sending half has told of it before, and has sent it all. */
+	if (!job->local->pull)
+		job->copied = job->entry->size;
+	if (job->local->shows_receiver)
+		count_transfer(job);
+	else
+		job_tried(job);
 }
 
 void job_refused(struct file_job *job)
@@ -398,6 +419,8 @@ static void copy(struct file_job *job)
 	atomic_store(&job->task->live_index, 0);
 	if (done)
 		note_done(job, false);
+	else if (!job->source_failed)
+		job_lost(job);
 }
 
 static bool is_file(const struct decide_dest *dest)

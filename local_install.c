@@ -51,13 +51,28 @@ void job_pretend_backup(struct file_job *job)
 
 /* --- a complete file --- */
 
+/* By the name that was tried; one in a --temp-dir lies below that. */
+static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, bool is_beside)
+{
+	const char *place = job->local->options->temp_dir;
+	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
+
+	if (is_beside || !*temp->name || *place != '/' || local_module(job->local) || errno == ECANCELED) {
+		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
+			      " failed");
+		return;
+	}
+	event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
+	task_event(job->task, event);
+}
+
 bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 {
 	int fd = local_temp_fd(job->local, job->dir);
 
 	if ((fd == job->dir->fd ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
 		return true;
-	task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
+	complain_of_temp(job, temp, fd == job->dir->fd);
 	return false;
 }
 

@@ -66,6 +66,7 @@ struct local_dir {
 	bool fresh;              /* made by this run: nothing in it but what we put there */
 	bool absent;             /* dry run: it would have been made */
 	bool skipped;            /* its contents are left alone */
+	mode_t other_kind;       /* S_IFMT: something else stands in its place, and stays there; 0: no */
 	bool is_link;            /* --keep-dirlinks: what the symlink of this name leads to */
 	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
 	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
@@ -108,7 +109,7 @@ struct event {
 	uint32_t elapsed_ms;
 	int error;
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
-	bool is_attempt;   /* EVENT_ITEM: it came wrong, and is asked for again */
+	bool is_attempt;   /* EVENT_ITEM: it came to nothing, and may be asked for again */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */
 	uint64_t files, total; /* EVENT_ITEM: what the task has transferred so far, this one included */
@@ -160,7 +161,6 @@ struct task {
 	uint8_t *marks;               /* MARK_* of each entry from `first` on; NULL: all plain */
 	bool find_surplus;
 	bool names_read;              /* the surplus has been looked for */
-	bool may_delete;              /* no I/O error so far when it was prepared */
 	struct entries surplus;       /* names that the sources do not have, sorted */
 	bool knows_names;             /* the directory has been read, and has no surplus */
 	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see local_seen.c */
@@ -310,6 +310,7 @@ void job_source_failed(struct file_job *job, int error, enum source_step step);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
 void job_tried(struct file_job *job);     /* the same, but it is wrong */
+void job_lost(struct file_job *job);      /* the same, but it could not be put here, said so */
 void job_refused(struct file_job *job);   /* it has not, and will not */
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
@@ -401,6 +402,7 @@ struct file_job {
 	bool deferred;             /* the main thread will look at it again */
 	bool untouched;            /* what was seen of the destination still holds */
 	bool backed_up;
+	bool source_failed;        /* to the sending half, so the receiving one has not heard of the file */
 	char *temp_name;           /* what it was made under, if anybody wants to know; owned by the one who ends the job */
 	bool is_redo;              /* it came wrong before */
 	struct fs_temp *temp;      /* being filled, and might be kept; NULL: none */
@@ -490,7 +492,8 @@ void local_find_surplus(struct task *task);                   /* worker */
 void local_delete_surplus(struct local *local, struct task *task);
 void local_delete_delayed(struct local *local);
 void local_delete_pass(struct local *local);                  /* --delete-before, --delete-after */
-bool local_may_delete(struct local *local);                   /* no I/O error, or told to ignore them */
+/* No I/O error, or told to ignore them? Else it is said, once; in the turn of `task`, unless that is NULL. */
+bool local_may_delete(struct local *local, struct task *task);
 /* Remove what stands in the way of entry `name`; false: it stays, said so. */
 bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry);
 void local_delete_argument(struct local *local, struct task *task, uint32_t index);

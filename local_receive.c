@@ -149,6 +149,8 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 			return;
 		}
 	}
+	if (!good && !incoming.wrong_digest)
+		job_lost(job);
 	if (good && !job->local->options->delay_updates && !job->local->dry_run)
 		pull_note_success(pull, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);

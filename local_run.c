@@ -314,10 +314,16 @@ static void set_up_deletion(struct local *local, struct task *task)
 {
 	enum delete_when when = local->options->delete_when;
 
-	if (!task->dir->may_delete || when == DELETE_BEFORE || when == DELETE_AFTER)
+	if (!task->dir->may_delete || task->dir->skipped || task->dir->absent || when == DELETE_BEFORE || when == DELETE_AFTER)
 		return;
-	task->find_surplus = true;
-	task->may_delete = local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL);
+	if (!local_may_delete(local, task))
+		return;
+	task->find_surplus = !task->dir->other_kind;
+	/* A symlink might have led to one. */
+	if (task->find_surplus || S_ISLNK(task->dir->other_kind))
+		return;
+	task_complain(task, "generator", ENOTDIR, "", "opendir ", " failed");
+	local->session.io_error |= IOERR_GENERAL;
 }
 
 /*

@@ -211,6 +211,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 {
 	int result = -1;
 
+	temp->name[0] = '\0';
 	if (strlen(name) >= FS_TEMP_NAME_SIZE)
 		return fs_fail(ENAMETOOLONG);
 	temp->fd = -1;

@@ -23,7 +23,8 @@ struct fs_temp {
 
 /*
  * Create a temp file for `name` in dir_fd: O_EXCL|O_CREAT|O_NOFOLLOW, random suffix from getrandom. -1 with errno; ECANCELED
- * says that the process is ending (temp files have been removed): a worker thread then stops without a message.
+ * says that the process is ending (temp files have been removed): a worker thread then stops without a message. Otherwise
+ * `name` is what was tried last, "" if nothing was.
  */
 int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name);
 /* The same in a directory that is not that of the file: "NAME.XXXXXX". */
