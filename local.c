@@ -175,9 +175,6 @@ static void receive_list(struct run *run)
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local, peer->is_batch);
 	local->pull->charset = peer->charset;
-	/* Its list is in another order than the one that contents are asked for in. */
-	if (peer->batch && session->protocol < 29)
-		die(EXIT_UNSUPPORTED, "rsync: a batch is written from protocol 29 on, except in a push");
 	batch_write_script(peer->batch, local->receiver_rules);
 	if (!local->service) {
 		filter_send(local->receiver_rules, session, true);

@@ -577,6 +577,17 @@ struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct ta
 	return dir;
 }
 
+struct local_dir *local_dir_return(struct local *local, int32_t node)
+{
+	struct local_dir *top;
+
+	while ((top = local->open_stack.items[local->open_stack.count - 1])->node != node) {
+		local_dir_release(top);
+		local->open_stack.count--;
+	}
+	return top;
+}
+
 /* --- the end --- */
 
 static bool time_is_off(struct local *local, const struct local_dir *dir, const struct fs_stat *st)

@@ -52,6 +52,27 @@ void local_links_add(struct local *local, int32_t node)
 	}
 }
 
+static int compare_members(const void *a_void, const void *b_void, void *local_void)
+{
+	const struct link_member *a = a_void, *b = b_void;
+	struct flist *list = ((struct local *)local_void)->list;
+	int32_t a_ndx = flist_ndx_of(list, a->node, &flist_dir(list, a->node)->entries->items[a->index]);
+	int32_t b_ndx = flist_ndx_of(list, b->node, &flist_dir(list, b->node)->entries->items[b->index]);
+
+	return (a_ndx > b_ndx) - (a_ndx < b_ndx);
+}
+
+void local_links_order(struct local *local)
+{
+	for (size_t i = 0; i < local->groups.count; i++) {
+		struct link_member *members = local->groups.items[i]->members.items;
+		size_t count = local->groups.items[i]->members.count;
+
+		if (count)
+			qsort_r(members, count, sizeof *members, compare_members, local);
+	}
+}
+
 /* May the destination or an alternate one have it already? */
 static enum candidate candidate_at(struct task *task, uint32_t index)
 {

@@ -39,10 +39,24 @@ static void print_node(struct local *local, int32_t node)
 	}
 }
 
-static void list_what_stays(struct local *local)
+static void list_by_path(struct local *local)
+{
+	struct flist_pos pos;
+
+	for (int32_t ndx = 0; flist_locate(local->list, ndx, &pos); ndx++)
+		if (!(pos.entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
+			print_entry(local, pos.dir, pos.entry);
+}
+
+static void list_whole(struct local *local)
 {
 	local_load_everything(local);
-	local_prune(local);
+	if (local->options->prune_empty_dirs)
+		local_prune(local);
+	if (local_goes_by_path(local)) {
+		list_by_path(local);
+		return;
+	}
 	for (size_t i = 0; i < local->order.count; i++)
 		print_node(local, local->order.items[i]);
 }
@@ -51,8 +65,8 @@ void local_list_run(struct local *local)
 {
 	int32_t node = 0;
 
-	if (local->options->prune_empty_dirs) {
-		list_what_stays(local);
+	if (local->options->prune_empty_dirs || local_goes_by_path(local)) {
+		list_whole(local);
 		return;
 	}
 	while (node >= 0) {

@@ -24,6 +24,7 @@
  *   local_alternate.c what alternate destinations have (local_alternate.h)
  *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
  *   local_debug.c    what --debug tells of the list, local_debug_steps.c of what is done
+ *   local_order.c    the order of protocol 27 and 28
  *   local_attributes.c ACLs and extended attributes    local_fake.c     --fake-super
  */
 #ifndef LOCAL_PRIVATE_H
@@ -444,6 +445,8 @@ void basis_close(struct basis *basis);
 
 /* The destination directory of a node (0: the top), made or opened; events of the directory itself go to `events`. */
 struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
+/* The same directory again, when others below it have been prepared since. */
+struct local_dir *local_dir_return(struct local *local, int32_t node);
 void local_dir_hold(struct local_dir *dir);
 /* The umask for new objects in the directory: the process's, or its default ACL's (any thread). */
 mode_t local_dir_umask(struct local *local, struct local_dir *dir);
@@ -455,6 +458,24 @@ void local_dir_finish_late(struct local *local);
 int local_open_dir(struct local *local, const char *path);
 void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
 			 const char *after);
+
+/* --- local_order.c (main thread) --- */
+
+/* Files of one directory that stand together in the list, in one task. */
+struct local_slice {
+	int32_t node;
+	bool is_first, is_last; /* of the node */
+	uint32_t first, last;   /* [first, last) of its entries */
+	uint64_t position;      /* of entry 0 in the list, if all of them stood together */
+};
+
+struct local_slices {
+	VEC(struct local_slice) list;
+};
+
+/* Are contents asked for in the order of the list, though that is not the order of the walk? */
+bool local_goes_by_path(const struct local *local);
+void local_order_by_path(struct local *local, struct local_slices *slices);
 
 /* --- local_debug.c (main thread) --- */
 
@@ -504,6 +525,7 @@ void local_report_skipped_deletes(struct local *local);
 void local_links_add(struct local *local, int32_t node);      /* loads_all: collect groups */
 /* Decide which members of the task are links; before it is submitted. */
 void local_links_mark(struct local *local, struct task *task);
+void local_links_order(struct local *local);                  /* members by index instead of by directory */
 void local_link_event(struct local *local, struct task *task, uint32_t index);
 /* The leader at `index` has been processed: flags as reported, or failed. */
 void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed);

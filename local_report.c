@@ -354,6 +354,21 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 	progress_break_line(report->on_request);
 }
 
+/* What is left of a format where is_unheard. */
+static const char *choose_local_format(const struct local *local)
+{
+	return local->pull->replay && (local->options->itemize || local->options->out_format) ? NULL
+	       : choose_service_format(local);
+}
+
+/* Both ends are here, and an old one that sends does not hear of what is done without it. */
+static bool is_unheard(const struct local *local, const struct event *event)
+{
+	bool has_both = local->pull && !local->service && (local->pull->replay || !local->shows_receiver);
+
+	return has_both && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
+}
+
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position)
 {
@@ -363,10 +378,16 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		.position = position,
 	};
 	const struct item_lines *lines = &report->lines;
+	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
 	bool tells = report->local->tells_steps && serve_is_told(report->local->options, event->flags, link);
 
+	if (is_unheard(report->local, event)) {
+		names.shown = choose_local_format(report->local);
+		names.shown_has_item = false;
+		lines = &names;
+	}
 	if (tells)
 		local_debug_item(report->local, node, entry, event);
 	name_unchanged(report, node, entry, event, link);

@@ -350,39 +350,65 @@ static void delete_now(struct local *local, struct task *task)
 /* The directory of a loaded node and its files. Needs room for all slices, so big directories come one at a time. */
 static void finish_front(struct local *local, struct queue *queue);
 
+/* A task that is the first one of its node. */
+static void enter_node(struct local *local, struct task *task, bool has_more)
+{
+	struct local_dir *dir = local_dir_prepare(local, task->node, task);
+
+	local->prepared_entries += task->entries->count;
+	task->is_first = true;
+	if (!dir->skipped)
+		local_hide_entries(local, task->node);
+	set_up_deletion(local, task);
+	if (task->find_surplus && deletes_in_turn(local)) {
+		delete_now(local, task);
+	} else if (task->find_surplus && has_more) {
+		/* Before the other slices' temp files are among them. */
+		local_find_surplus(task);
+		task->names_read = true;
+	}
+}
+
+static void submit_in_turn(struct local *local, struct queue *queue, struct task *task)
+{
+	if (queue->count == queue->capacity)
+		finish_front(local, queue);
+	submit(local, queue, task);
+}
+
 static void prepare_node(struct local *local, struct queue *queue, int32_t node)
 {
 	struct flist_dir *listed = flist_dir(local->list, node);
 	uint32_t count = listed->entries->count, slice = count < 2 * SLICE ? count : SLICE, first = 0;
 	struct task *task = local_task_new(local, node, NULL, 0, slice);
-	struct local_dir *dir = local_dir_prepare(local, node, task);
 	/* The place in the list of an entry: sub-lists one after the other, or the depth-first order of one list. */
 	uint64_t position = local->session.inc_recurse ? local->prepared_entries : (uint64_t)listed->first_ndx;
+	struct local_dir *dir;
 
-	local->prepared_entries += count;
-	task->first_position = position;
-	task->is_first = true;
-	if (!dir->skipped)
-		local_hide_entries(local, node);
-	set_up_deletion(local, task);
-	if (task->find_surplus && deletes_in_turn(local)) {
-		delete_now(local, task);
-	} else if (task->find_surplus && slice < count) {
-		/* Before the other slices' temp files are among them. */
-		local_find_surplus(task);
-		task->names_read = true;
-	}
+	enter_node(local, task, slice < count);
+	dir = task->dir;
 	for (;;) {
 		first += slice;
 		task->is_last = first >= count;
-		if (queue->count == queue->capacity)
-			finish_front(local, queue);
-		submit(local, queue, task);
+		task->first_position = position;
+		submit_in_turn(local, queue, task);
 		if (first >= count)
 			return;
 		task = local_task_new(local, node, dir, first, count - first < slice ? count : first + slice);
-		task->first_position = position;
 	}
+}
+
+/* The same with one slice of protocol 27 and 28. */
+static void prepare_slice(struct local *local, struct queue *queue, const struct local_slice *slice)
+{
+	struct local_dir *dir = slice->is_first ? NULL : local_dir_return(local, slice->node);
+	struct task *task = local_task_new(local, slice->node, dir, slice->first, slice->last);
+
+	if (slice->is_first)
+		enter_node(local, task, !slice->is_last);
+	task->is_last = slice->is_last;
+	task->first_position = slice->position;
+	submit_in_turn(local, queue, task);
 }
 
 static void note_loaded(struct local *local, int32_t node)
@@ -431,11 +457,18 @@ static void close_directory(struct local *local, struct local_dir *dir)
 	local_dir_release(dir);
 }
 
-/* All files of a directory are done; so are the directories that are not above it. */
-static void directory_done(struct local *local, struct local_dir *dir)
+static struct local_dir *last_done(const struct local *local)
 {
-	while (local->done_stack.count && local->done_stack.items[local->done_stack.count - 1] != dir->parent)
+	return local->done_stack.count ? local->done_stack.items[local->done_stack.count - 1] : NULL;
+}
+
+/* Files of a directory are done; so are the directories that are not above it. */
+static void files_done(struct local *local, struct local_dir *dir)
+{
+	while (last_done(local) && last_done(local) != dir && last_done(local) != dir->parent)
 		close_directory(local, local->done_stack.items[--local->done_stack.count]);
+	if (last_done(local) == dir)
+		return;
 	local_dir_hold(dir);
 	vec_push(&local->done_stack, dir);
 }
@@ -506,12 +539,11 @@ static void finish_front(struct local *local, struct queue *queue)
 	add_counts(&local->stats, &task->received);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
-	if (task->is_last) {
-		if (local->pull)
-			pull_node_done(local->pull, task->node);
-		directory_done(local, task->dir);
-		report_section_end(local->report, task->first_position + task->entries->count - (task->entries->count > 0));
-	}
+	if (task->is_last && local->pull)
+		pull_node_done(local->pull, task->node);
+	files_done(local, task->dir);
+	if (task->is_last)
+		report_section_end(local->report, task->first_position + task->last - (task->last > 0));
 	local_task_free(task);
 }
 
@@ -570,24 +602,55 @@ static void await_list(struct local *local, struct queue *queue)
 	}
 }
 
+/* What has been prepared: finish what is done already, and some of the rest if there is no room. */
+static void get_on(struct local *local, struct queue *queue)
+{
+	look_up(local, queue);
+	while (queue->count && (queue->count == queue->capacity
+				|| pool_state(local->pool, queue->items[queue->head]) == TASK_DONE))
+		finish_front(local, queue);
+}
+
+static void walk_by_path(struct local *local, struct queue *queue)
+{
+	struct local_slices slices = { VEC_INIT };
+	size_t place = 0;
+
+	while (next_node(local, &place) >= 0)
+		;
+	local_order_by_path(local, &slices);
+	local_links_order(local);
+	for (size_t i = 0; i < slices.list.count; i++) {
+		prepare_slice(local, queue, &slices.list.items[i]);
+		get_on(local, queue);
+	}
+	vec_free(&slices.list);
+}
+
+static void walk_by_directory(struct local *local, struct queue *queue)
+{
+	size_t place = 0;
+	int32_t node;
+
+	for (;;) {
+		await_list(local, queue);
+		if ((node = next_node(local, &place)) < 0)
+			return;
+		prepare_node(local, queue, node);
+		get_on(local, queue);
+	}
+}
+
 static void walk(struct local *local)
 {
 	bool is_old = local->pull && (local->session.protocol < 30 || local->pull->replay);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
-	size_t place = 0;
-	int32_t node;
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
-	for (;;) {
-		await_list(local, &queue);
-		if ((node = next_node(local, &place)) < 0)
-			break;
-		prepare_node(local, &queue, node);
-		look_up(local, &queue);
-		while (queue.count && (queue.count == queue.capacity
-				       || pool_state(local->pool, queue.items[queue.head]) == TASK_DONE))
-			finish_front(local, &queue);
-	}
+	if (local_goes_by_path(local))
+		walk_by_path(local, &queue);
+	else
+		walk_by_directory(local, &queue);
 	local->all_prepared = true;
 	while (queue.count)
 		finish_front(local, &queue);

@@ -262,7 +262,7 @@ static bool tells_of_travel(const struct options *options)
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
 	if (!parse->not_local) {
-		options->by_protocol = tells_of_travel(options) && !parse->not_pull;
+		options->by_protocol = (tells_of_travel(options) || options->max_protocol < PROTOCOL_MAX) && !parse->not_pull;
 		return true;
 	}
 	if (!(parse->not_local->client & PULL))

@@ -21,6 +21,9 @@ JOBS = """
 -avz
 -avz --protocol=29 | -avz
 -aHc --protocol=30 --i-r
+-aHi --delete --protocol=28
+-aii --protocol=27 | -ai
+-aiz --protocol=28 --inplace
 -avvi --inplace
 -av --append-verify
 -a --append | -av
@@ -104,7 +107,7 @@ def test_extended_attributes_are_replayed(place, writer, same):
 HEADERS = ["-rlptgoD", "-rdlogDtcHz --inplace", "-rltH --append-verify", "-d", "", "--append --specials", "-lo --devices -z"]
 
 
-@pytest.mark.parametrize("protocol", [29, 30, 31, 32])
+@pytest.mark.parametrize("protocol", [27, 28, 29, 30, 31, 32])
 def test_header_says_the_options(place, protocol):
     for number, words in enumerate(HEADERS):
         headers = []
@@ -120,11 +123,6 @@ def test_header_says_the_options(place, protocol):
         assert headers[1] == headers[0], words
 
 
-def test_old_protocols_in_local_runs_are_refused(place):
-    result = write_batch(OURS, place, ["-a", "--protocol=28"])
-    assert result.code == 4 and b"a batch is written from protocol 29 on, except in a push" in result.stderr, result.text
-
-
 @pytest.fixture(scope="module")
 def shell(workspace):
     path = os.path.join(workspace, "rsh-for-batches")
@@ -134,12 +132,11 @@ def shell(workspace):
     return path
 
 
-# Below protocol 29 a list has another order than the one that our receiving side asks in.
 @pytest.mark.parametrize("only", [False, True], ids=["write", "only"])
 @pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
 @pytest.mark.parametrize("server", [STOCK, OURS], ids=NAMES.get)
 def test_batches_of_remote_runs_replay_across(place, shell, server, push, only):
-    for protocol in ((27, 28) if push and server == STOCK else ()) + (29, 30, 31, 32):
+    for protocol in range(27, 33):
         top = f"{place}/{protocol}"
         os.mkdir(top)
         local_jobs.make_trees(top)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The order of protocol 27 and 28: by path, so that files of a directory may stand between its directories (protocol/02 5.2).
+ * What lies below a directory stands together nevertheless; the directory itself may stand further in front.
+ */
+#include <stdlib.h>
+
+#include "local_pull.h"
+
+#define SLICE 1024 /* files of one task */
+
+struct plan {
+	struct local *local;
+	struct local_slices *slices;
+	size_t *last; /* of a node: 1 + its last slice so far, 0: none */
+};
+
+bool local_goes_by_path(const struct local *local)
+{
+	return local->pull && local->session.protocol < 29 && !local->options->iconv && !local->seen && !local->attrs_only;
+}
+
+static void begin_node(struct plan *plan, int32_t node)
+{
+	struct local_slice slice = { .node = node, .is_first = true };
+
+	if (plan->last[node])
+		return;
+	if (node)
+		begin_node(plan, flist_dir(plan->local->list, node)->parent);
+	vec_push(&plan->slices->list, slice);
+	plan->last[node] = plan->slices->list.count;
+}
+
+static void add_entry(struct plan *plan, int32_t ndx, int32_t node, uint32_t index)
+{
+	struct local_slice *slice, next = { .node = node, .first = index, .last = index };
+
+	begin_node(plan, node);
+	slice = &plan->slices->list.items[plan->slices->list.count - 1];
+	if (slice->node != node || (slice->first < slice->last && (slice->last != index || index - slice->first >= SLICE))) {
+		vec_push(&plan->slices->list, next);
+		plan->last[node] = plan->slices->list.count;
+		slice = &plan->slices->list.items[plan->slices->list.count - 1];
+	}
+	if (slice->first == slice->last) {
+		slice->first = index;
+		slice->position = (uint64_t)ndx - index;
+	}
+	slice->last = index + 1;
+}
+
+void local_order_by_path(struct local *local, struct local_slices *slices)
+{
+	uint32_t nodes = flist_dir_count(local->list);
+	struct plan plan = { local, slices, xcalloc(nodes, sizeof *plan.last) };
+	struct flist_pos pos;
+
+	begin_node(&plan, 0);
+	for (int32_t ndx = 0; flist_locate(local->list, ndx, &pos); ndx++) {
+		int32_t node = (int32_t)pos.entry->dir;
+
+		if (!entry_is_dir(pos.entry))
+			add_entry(&plan, ndx, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
+		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(local->list, node)->entries->count)
+			begin_node(&plan, node);
+	}
+	for (uint32_t node = 0; node < nodes; node++)
+		if (plan.last[node])
+			slices->list.items[plan.last[node] - 1].is_last = true;
+	free(plan.last);
+}
