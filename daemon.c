@@ -425,7 +425,6 @@ static void accept_one(struct listener *listener, int socket_fd)
 			      listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer, &limit);
 	if (slot >= 0) {
 		over = check_limits(listener, slot);
-		children_make_way(listener->children);
 		snapshots_refresh(listener->snapshots);
 	}
 	if (slot < 0) {

@@ -90,6 +90,8 @@ struct wire_meter *board_meter(struct board_slot *slot)
 
 uint64_t board_traffic(const struct board_slot *slot)
 {
+	if (!slot)
+		return 0;
 	return atomic_load_explicit(&slot->meter.received, memory_order_relaxed) +
 	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
 }

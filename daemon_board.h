@@ -38,6 +38,8 @@ void board_set_state(struct board_slot *slot, enum board_state state);
 void board_set_text(struct board_slot *slot, enum board_text which, const char *text);
 void board_set_count(struct board_slot *slot, enum board_count which, uint64_t value);
 void board_count_file(struct board_slot *slot);
+/* Bytes that the connection has moved, in and out. */
+uint64_t board_traffic(const struct board_slot *slot);
 /* For wire_set_meter; NULL for NULL. */
 struct wire_meter *board_meter(struct board_slot *slot);
 
@@ -48,8 +50,6 @@ struct board_view {
 	uint64_t received, sent;             /* bytes */
 	uint64_t counts[BOARD_COUNTS];
 };
-/* Bytes that the connection has moved, in and out. */
-uint64_t board_traffic(const struct board_slot *slot);
 void board_read(const struct board_slot *slot, struct board_view *view);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -20,7 +19,6 @@ struct child {
 	struct origin origin;
 	int64_t since;
 	bool refused; /* runs only to say so */
-	bool makes_way;
 };
 
 struct children {
@@ -61,7 +59,7 @@ int children_admit(struct children *children, const struct sockaddr *peer, int *
 	if (free_slot < 0 || handshakes >= HANDSHAKES_MAX)
 		return -1;
 	children->items[free_slot].origin = origin;
-	children->items[free_slot].refused = children->items[free_slot].makes_way = false;
+	children->items[free_slot].refused = false;
 	atomic_store(&children->past_handshake[free_slot], false);
 	board_clear(board_slot(children->board, (size_t)free_slot));
 	return free_slot;
@@ -94,21 +92,6 @@ void children_started(struct children *children, int slot, pid_t pid)
 {
 	children->items[slot].pid = pid;
 	children->items[slot].since = time(NULL);
-}
-
-void children_make_way(struct children *children)
-{
-	int least = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
-
-	for (int i = 0; i < CHILDREN_MAX; i++) {
-		struct child *child = &children->items[i];
-
-		if (!child->pid || child->makes_way || board_traffic(children_board(children, i)) < MUCH_TRAFFIC)
-			continue;
-		/* Where the module's user is another one and the listener not root, it stays as it is. */
-		setpriority(PRIO_PROCESS, (id_t)child->pid, least);
-		child->makes_way = true;
-	}
 }
 
 pid_t children_pid(const struct children *children, int slot, int64_t *since)

@@ -15,8 +15,6 @@
 
 #define CHILDREN_MAX 1024       /* server processes at a time; a busy mirror has hundreds */
 #define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
-#define MUCH_TRAFFIC (1 << 20)
-#define MAKES_WAY_BY 10         /* of the nice value: a tenth of the processor time, if somebody else wants it */
 
 struct children;
 
@@ -29,11 +27,6 @@ int children_of_host(const struct children *children, int slot);
 /* The process that gets this slot only tells the client that it is refused: it does not count for the client. */
 void children_refuse(struct children *children, int slot);
 void children_started(struct children *children, int slot, pid_t pid);
-/*
- * Processes that have moved MUCH_TRAFFIC bytes run at a lower priority from now on, relative to the listener's: with hundreds
- * of long transfers at a time, whoever comes with a small request need not wait for a turn after all of them.
- */
-void children_make_way(struct children *children);
 /* Forget every process that has ended; one that crashed is logged. `ended` hears of each before its slot is free. */
 void children_reap(struct children *children);
 void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context);

@@ -22,6 +22,8 @@
 #define LINE_SIZE 1023   /* with the NUL */
 #define EARLY_INPUT_MAX 5120
 #define FIRST_PROTOCOL_WITH_EXIT 25
+#define MUCH_TRAFFIC (1 << 20)
+#define MAKES_WAY_BY 10  /* of the nice value: a tenth of the processor time, if others want it */
 
 /* --- what every stage uses --- */
 
@@ -139,14 +141,24 @@ static sigset_t ending_signals(void)
 	return set;
 }
 
-static void notice_signals(void *context)
+/*
+ * With hundreds of long transfers at a time, whoever comes with a small request need not wait for a turn after all of them. The
+ * priority is one among the daemon's processes, where each service has its own share of the processors.
+ */
+static void make_way(struct daemon_session *session)
+{
+	if (board_traffic(session->board) >= MUCH_TRAFFIC && !atomic_exchange(&session->makes_way, true))
+		setpriority(PRIO_PROCESS, 0, session->low_priority);
+}
+
+static void look_around(void *context)
 {
 	const struct timespec now = { 0, 0 };
 	sigset_t set = ending_signals();
 
-	(void)context;
 	if (sigtimedwait(&set, NULL, &now) > 0)
 		exit_with(EXIT_SIGNAL);
+	make_way(context);
 }
 
 static void prepare_signals(struct daemon_session *session)
@@ -156,7 +168,7 @@ static void prepare_signals(struct daemon_session *session)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	wire_set_wait_hook(session->wire, notice_signals, NULL);
+	wire_set_wait_hook(session->wire, look_around, session);
 }
 
 void session_pause(struct daemon_session *session, int64_t nanoseconds)
@@ -527,6 +539,7 @@ void daemon_session_run(const struct session_start *start)
 	session->in_fd = start->in_fd;
 	session->wire = wire_new(start->in_fd, start->out_fd);
 	wire_set_meter(session->wire, board_meter(session->board));
+	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
 	prepare_signals(session);
 
 	limit_strangers(session);

@@ -8,6 +8,7 @@
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdnoreturn.h>
 #include <sys/resource.h>
@@ -71,6 +72,8 @@ struct daemon_session {
 	void *handshake_context;
 	struct guesses *guesses;  /* the listener's; NULL: there is none */
 	struct board_slot *board; /* told what the session does; NULL: there is no listener */
+	atomic_bool makes_way;    /* has lowered its priority */
+	int low_priority;
 
 	rlim_t processor_seconds; /* that the process may use once the client has been let in */
 
