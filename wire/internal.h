@@ -32,7 +32,8 @@ enum {
 
 struct wire {
 	int in_fd, out_fd; /* -1: memory */
-	bool acknowledges_at_once; /* a peer that writes in small pieces gets on without the kernel's delay */
+	bool is_tcp;
+	size_t last_piece; /* bytes of the last read */
 	int protocol;
 	bool is_server;
 

@@ -17,6 +17,7 @@
 enum {
 	WAIT_MAX_MS = 60 * 1000,
 	HOOK_MS = 1000,
+	SMALL_PIECE = 4096,     /* of words and requests */
 	READ_ROOM = 16 * 1024,  /* less room than this behind `end`: move the bytes to the front first */
 	BW_WRITE_MIN = 512,
 	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
@@ -115,7 +116,8 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 
 /*
  * Other rsyncs write their words in several pieces and let the kernel keep the second back until the first is acknowledged,
- * which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we wait for more.
+ * which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we wait for more. Long transfers do
+ * without: they are acknowledged as they come.
  */
 static void acknowledge(const struct wire *wire)
 {
@@ -132,7 +134,7 @@ static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_star
 
 	check_limits(wire, now);
 	check_idle(wire, wait_start, now);
-	if (wire->acknowledges_at_once && in_fd >= 0 && out_fd < 0)
+	if (wire->is_tcp && in_fd >= 0 && out_fd < 0 && wire->last_piece <= SMALL_PIECE)
 		acknowledge(wire);
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
@@ -209,6 +211,7 @@ enum receive_result wire_try_receive(struct wire *wire, size_t room_max)
 		wire->in_error = got < 0 ? errno : 0;
 		return CLOSED;
 	}
+	wire->last_piece = (size_t)got;
 	wire->received += (uint64_t)got;
 	if (wire->meter)
 		atomic_store_explicit(&wire->meter->received, wire->received, memory_order_relaxed);

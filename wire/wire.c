@@ -66,7 +66,7 @@ struct wire *wire_new(int in_fd, int out_fd)
 	set_nonblocking(in_fd);
 	set_nonblocking(out_fd);
 	wire = new_wire(in_fd, out_fd, IN_SIZE);
-	wire->acknowledges_at_once = is_tcp(in_fd);
+	wire->is_tcp = is_tcp(in_fd);
 	return wire;
 }
 
