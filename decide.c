@@ -289,6 +289,14 @@ void decide(const struct decide_rules *rules, const struct entries *list, const 
 		decide_object(rules, list, entry, dest, probe, decision);
 }
 
+bool decide_is_settled(const struct decide_rules *rules, const struct entry *entry, const struct fs_stat *st)
+{
+	return S_ISREG(st->mode) && entry->mode == st->mode && entry->size == st->size && entry->mtime == st->mtime
+	       && entry->mtime_nsec == st->mtime_nsec
+	       && (!decide_keeps_owner(rules) || decide_uid(rules, entry) == st->uid)
+	       && (!decide_keeps_group(rules, entry) || decide_gid(rules, entry) == st->gid);
+}
+
 bool decide_wants_alternate(enum alternate_kind kind, const struct entry *entry, const struct decide_dest *dest)
 {
 	if (!dest->exists)

@@ -87,6 +87,9 @@ void decide_with_alternate(const struct decide_rules *rules, const struct entrie
 
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision);
+/* Is this object a regular file with everything that a listing shows of the entry? Then no option that goes by the listing
+ * alone finds anything to do. */
+bool decide_is_settled(const struct decide_rules *rules, const struct entry *entry, const struct fs_stat *st);
 /* Final permission bits of the destination (protocol/03 8.1 step 8, 06 11.1 and 11.2). */
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest);
 

@@ -348,7 +348,6 @@ void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries
 	struct flist_received *received = list->received;
 
 	localize_owners(receiver, entries);
-	entries_sort(entries);
 	entries_mark_duplicates(entries);
 	check_repetitions(entries);
 	make_room(list, entries);
@@ -473,9 +472,9 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	receive_list(receiver);
 	if (receiver->options->acls)
 		received_acls_localize(receiver);
-	struct entries *entries = receiver->staged.items[0].entries;
+	struct entries *entries = xcalloc(1, sizeof *entries);
 
-	receiver->staged.items[0].entries = NULL;
+	entries_sort_into(receiver->staged.items[0].entries, entries);
 	flist_publish(receiver, node, entries);
 	receiver->last_node = node;
 }

@@ -19,7 +19,7 @@ static bool is_component(const char *text, size_t length, const char *component)
 }
 
 /* Most names are one more component of the directory that the list is of, and that has been cleaned. */
-static bool is_clean(const struct flist_receiver *receiver, const char *name, size_t length)
+static bool is_clean_child(const struct flist_receiver *receiver, const char *name, size_t length)
 {
 	const struct strbuf *parent = &receiver->node_path;
 	size_t prefix = parent->length ? parent->length + 1 : 0;
@@ -31,15 +31,10 @@ static bool is_clean(const struct flist_receiver *receiver, const char *name, si
 	return *name != '.' && !memchr(name, '/', length) && !memchr(name, '\0', length);
 }
 
-void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean)
+static void clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean)
 {
 	const char *at = name, *end = name + length;
 
-	strbuf_reset(clean);
-	if (is_clean(receiver, name, length)) {
-		strbuf_add(clean, name, length);
-		return;
-	}
 	if (memchr(name, '\0', length))
 		die(EXIT_PROTOCOL, "NUL byte inside a file-list name received: %s", name);
 	if (!length)
@@ -71,6 +66,16 @@ void flist_clean_name(const struct flist_receiver *receiver, const char *name, s
 		strbuf_reset(clean);
 		strbuf_add_char(clean, '.');
 	}
+}
+
+void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in)
+{
+	strbuf_reset(&in->name);
+	in->is_child = is_clean_child(receiver, name, length);
+	if (in->is_child)
+		strbuf_add(&in->name, name, length);
+	else
+		clean_name(receiver, name, length, &in->name);
 }
 
 static size_t depth_of(const char *name)

@@ -38,7 +38,7 @@ static _Noreturn void die_flags(uint32_t flags)
 static uint32_t known_flags(const struct flist_receiver *receiver)
 {
 	int protocol = receiver->session->protocol;
-	uint32_t known = 0xff;
+	uint32_t known = UINT8_MAX;
 
 	if (protocol < 28)
 		return known;
@@ -74,7 +74,7 @@ static uint32_t read_flags(struct flist_receiver *receiver, int *mask)
 			return 0;
 		}
 	}
-	if (flags & ~known_flags(receiver) || (flags & XMIT_HLINK_FIRST && !(flags & XMIT_HLINKED)))
+	if ((flags > UINT8_MAX && flags & ~known_flags(receiver)) || (flags & XMIT_HLINK_FIRST && !(flags & XMIT_HLINKED)))
 		die_flags(flags);
 	return flags;
 }
@@ -105,14 +105,14 @@ static void take_name(struct flist_receiver *receiver, struct incoming *in)
 
 	in->unconvertible = false;
 	if (!receiver->setup.charset) {
-		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, &in->name);
+		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, in);
 		return;
 	}
 	if (charset_from_wire(receiver->setup.charset, strbuf_text(wire_name), wire_name->length, PATH_MAX - 1, &converted)) {
-		flist_clean_name(receiver, strbuf_text(&converted), converted.length, &in->name);
+		flist_clean_name(receiver, strbuf_text(&converted), converted.length, in);
 	} else {
 		/* Such an entry is a hole. */
-		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, &in->name);
+		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, in);
 		in->unconvertible = true;
 	}
 	strbuf_free(&converted);
@@ -120,18 +120,28 @@ static void take_name(struct flist_receiver *receiver, struct incoming *in)
 
 /* --- fields --- */
 
+static bool is_known_mode(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFLNK:
+	case S_IFCHR:
+	case S_IFBLK:
+	case S_IFIFO:
+	case S_IFSOCK:
+		return mode <= UINT16_MAX;
+	default:
+		return false;
+	}
+}
+
 static void read_mode(struct flist_receiver *receiver, struct incoming *in)
 {
-	static const uint32_t types[] = { S_IFREG, S_IFDIR, S_IFLNK, S_IFCHR, S_IFBLK, S_IFIFO, S_IFSOCK };
-
 	if (!(in->flags & XMIT_SAME_MODE))
 		receiver->state.mode = (uint32_t)wire_read_int(receiver->session->wire);
 	in->mode = receiver->state.mode;
-	bool known = !in->mode && receiver->options->delete_missing_args;
-
-	for (size_t i = 0; i < sizeof types / sizeof *types && in->mode <= UINT16_MAX; i++)
-		known |= is_type(in, types[i]);
-	if (!known)
+	if (!is_known_mode(in->mode) && (in->mode || !receiver->options->delete_missing_args))
 		die(EXIT_PROTOCOL, "invalid file mode 0%o for %s", in->mode, strbuf_text(&receiver->state.name));
 }
 

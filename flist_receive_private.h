@@ -20,6 +20,8 @@
 #include "options_idmap.h"
 #include "xattr_list.h"
 
+struct incoming;
+
 /* --- the list as two threads see it (flist_receive.c) --- */
 
 /* Of a node whose entries are not numbered in their order: the index of each entry. */
@@ -85,11 +87,11 @@ void asked_names_free(struct asked_names *asked);
 enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
 enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir);
 
-/* The form in which a name is kept (protocol/02 11.1); ends the process if it must not come. */
 /* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
  * has the name `name` (protocol/07 5.16). */
 void flist_clean_target(const char *target, const char *name, struct strbuf *clean);
-void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean);
+/* The form in which a name is kept (protocol/02 11.1), in->name, and in->is_child; ends the process if it must not come. */
+void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in);
 
 /* --- ids (flist_receive_names.c) --- */
 
@@ -128,6 +130,7 @@ struct incoming {
 	uint64_t group;           /* hard-link group, 0: none */
 	uint32_t acls, xattrs;    /* numbers of what it has, 0: nothing */
 	bool has_target, unconvertible;
+	bool is_child;            /* the name has been seen to be one more component of the sub-list's directory */
 	struct strbuf name;       /* clean, whole path */
 	struct strbuf target;
 	uint8_t digest[DIGEST_MAX_LENGTH];
@@ -213,7 +216,7 @@ void flist_staged_free(struct flist_receiver *receiver);
 /* Without incremental recursion: make nodes of everything that has arrived. */
 void flist_split(struct flist_receiver *receiver);
 
-/* Sort the entries (taken over), number them, show the node to the working thread (flist_receive.c). */
+/* Take the sorted entries over, number them, show the node to the working thread (flist_receive.c). */
 void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries);
 
 #endif

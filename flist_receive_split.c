@@ -11,7 +11,7 @@
 #include "flist_receive_private.h"
 #include "lib/exit.h"
 
-enum { USUAL_COUNT = 64, USUAL_BYTES = 2048 }; /* of a sub-list and its names: most need no more, and it is cut when complete */
+enum { KEPT_COUNT = 4096 }; /* entries of a sub-list whose memory is kept for the next one */
 
 static _Noreturn void die_misplaced(const struct flist_receiver *receiver, const char *path)
 {
@@ -42,8 +42,6 @@ static uint32_t new_staged(struct flist_receiver *receiver, const char *path, si
 	};
 
 	entries_init(staged.entries);
-	if (receiver->session->inc_recurse)
-		entries_reserve(staged.entries, USUAL_COUNT, USUAL_BYTES);
 	strbuf_add(&receiver->staged_paths, path, length);
 	strbuf_add_char(&receiver->staged_paths, '\0');
 	vec_push(&receiver->staged, staged);
@@ -78,6 +76,11 @@ static bool is_dir(const struct incoming *in)
 uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *in, size_t *leaf)
 {
 	const char *path = strbuf_text(&in->name);
+
+	if (in->is_child) {
+		*leaf = receiver->node_path.length + 1;
+		return 0;
+	}
 	size_t length = split_path(path, in->name.length, leaf);
 
 	if (receiver->session->inc_recurse) {
@@ -114,13 +117,18 @@ static void drop_staged(struct flist_receiver *receiver)
 
 void flist_staged_clear(struct flist_receiver *receiver)
 {
-	drop_staged(receiver);
+	bool is_kept = receiver->session->inc_recurse && receiver->staged.count;
+
+	if (is_kept && receiver->staged.items[0].entries->capacity > KEPT_COUNT)
+		entries_free(receiver->staged.items[0].entries);
+	if (!is_kept)
+		drop_staged(receiver);
 	receiver->staged_bytes = 0;
 	/* The root of the transfer, or the directory of the sub-list. */
-	if (receiver->session->inc_recurse)
-		receiver->last_staged = new_staged(receiver, "", 0);
-	else
+	if (!receiver->session->inc_recurse)
 		receiver->last_staged = find_staged(receiver, "", 0);
+	else if (!is_kept)
+		receiver->last_staged = new_staged(receiver, "", 0);
 	receiver->staged.items[0].is_listed = true;
 }
 
@@ -225,6 +233,7 @@ void flist_split(struct flist_receiver *receiver)
 
 		list->walk = node;
 		fold_dots(receiver, entries, node);
+		entries_sort(entries);
 		flist_publish(receiver, node, entries);
 	}
 }

@@ -82,6 +82,18 @@ static void become_copier(struct run *run)
 	copy_as_assume(options);
 }
 
+/* Whether anything but a file's own looks matters: what lies beside it, its content, who is told of it. */
+static bool passes_settled(const struct local *local)
+{
+	const struct options *options = local->options;
+	bool looks_closer = options->checksum || options->ignore_times || options->atimes || options->acls || options->xattrs
+			    || local->attrs_only || local->is_fake;
+	bool looks_beside = options->alt_dest_dirs.count || options_partial_dir(options) || local->snapshot_file;
+
+	return !looks_closer && !looks_beside && !local->wants_items && !local->tells_items && !options->remove_source_files
+	       && !options->levels.info[INFO_SKIP];
+}
+
 static void set_up(struct run *run)
 {
 	struct local *local = &run->local;
@@ -121,6 +133,7 @@ static void set_up(struct run *run)
 	read_groups(local);
 	local->tells_steps = local_debug_wants_items(local);
 	local->wants_items = local->tells_steps || report_wants_names(local);
+	local->passes_settled = passes_settled(local) && !(run->peer && run->peer->is_batch);
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))

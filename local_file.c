@@ -100,7 +100,8 @@ static bool look_at_destination(struct file_job *job)
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
-	job->dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &job->dest.st) == 0;
+	if (!job->dest.exists)
+		job->dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &job->dest.st) == 0;
 	if (job->dest.exists && job->local->options->write_devices && entry_is_regular(job->entry))
 		take_for_file(job);
 	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
@@ -568,9 +569,21 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 	job->name = task_name(task, job->entry);
 }
 
+/* Most files of a run that repeats another are as they should be, which is found out with no more than it takes. */
+static bool glance(const struct task *task, const struct entry *entry, struct decide_dest *dest)
+{
+	const struct local_dir *dir = task->dir;
+
+	if (!task->local->passes_settled || task->marks || dir->fresh || dir->absent)
+		return false;
+	dest->exists = fs_lstat_at(dir->fd, task_name(task, entry), &dest->st) == 0;
+	return dest->exists && decide_is_settled(&task->local->rules, entry, &dest->st);
+}
+
 void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 {
 	const struct entry *entry = &task->entries->items[index];
+	struct decide_dest dest = { .exists = false };
 	struct options relaxed;
 	struct file_job job;
 
@@ -582,7 +595,10 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
 		return;
 	}
+	if (turn == TURN_FIRST && glance(task, entry, &dest))
+		return;
 	start_job(&job, task, index);
+	job.dest = dest;
 	job.turn = turn;
 	if (turn == TURN_HAS_ROOM) {
 		/* What was there counts as there for --existing, although it is gone. */

@@ -231,6 +231,7 @@ struct local {
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool tells_steps;            /* --debug does (local_debug_steps.c) */
+	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
 	bool keeps_entries;          /* entries are needed again at the end */

@@ -8,17 +8,14 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
+enum {
+	SORT_RUN = 8,   /* sorted by insertion */
+	SORT_FEW = 128, /* entries that are sorted without a thought of memory */
+};
+
 void entries_init(struct entries *list)
 {
 	memset(list, 0, sizeof *list);
-}
-
-void entries_reserve(struct entries *list, uint32_t count, uint32_t name_bytes)
-{
-	list->items = xrealloc_array(list->items, count, sizeof *list->items);
-	list->capacity = count;
-	list->pool = xrealloc_array(list->pool, name_bytes, 1);
-	list->pool_capacity = name_bytes;
 }
 
 void entries_free(struct entries *list)
@@ -151,7 +148,7 @@ int entry_compare(const struct entries *a_list, const struct entry *a, const str
 			     entry_is_dir(b));
 }
 
-/* What qsort moves around: a prefix that decides most comparisons, and the arrival index that makes the sort stable. */
+/* What is moved around to sort: a prefix that decides most comparisons, and the arrival index that makes the sort stable. */
 struct sort_key {
 	uint64_t prefix;
 	uint32_t index;
@@ -164,44 +161,110 @@ static uint64_t prefix_of(const char *name, size_t length, bool is_dir)
 
 	if (name[0] == '/')
 		return prefix | (uint64_t)'/' << 48;
-	for (size_t i = 0; i < 7 && i <= length; i++) {
-		unsigned char byte = i < length ? (unsigned char)name[i] : is_dir ? '/' : 0;
-		prefix |= (uint64_t)byte << (48 - 8 * i);
-	}
+	for (size_t i = 0; i < 7 && i < length; i++)
+		prefix |= (uint64_t)(unsigned char)name[i] << (48 - 8 * i);
+	if (is_dir && length < 7)
+		prefix |= (uint64_t)'/' << (48 - 8 * length);
 	return prefix;
 }
 
-static int compare_keys(const void *a_void, const void *b_void, void *list_void)
+/* Must `b` stand before `a`, which stands before it now? */
+static inline bool is_behind(const struct entries *list, const struct sort_key *a, const struct sort_key *b)
 {
-	const struct sort_key *a = a_void, *b = b_void;
-
 	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix ? -1 : 1;
-	const struct entries *list = list_void;
-	int order = entry_compare(list, &list->items[a->index], list, &list->items[b->index]);
+		return a->prefix > b->prefix;
+	return entry_compare(list, &list->items[a->index], list, &list->items[b->index]) > 0;
+}
 
-	return order ? order : a->index < b->index ? -1 : 1;
+static void sort_run(const struct entries *list, struct sort_key *keys, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		struct sort_key key = keys[i];
+		size_t at = i;
+
+		for (; at && is_behind(list, &keys[at - 1], &key); at--)
+			keys[at] = keys[at - 1];
+		keys[at] = key;
+	}
+}
+
+/* Two sorted halves, of which the first has `middle` keys, become one. */
+static void merge(const struct entries *list, const struct sort_key *from, size_t middle, size_t count, struct sort_key *to)
+{
+	size_t left = 0, right = middle;
+
+	for (size_t i = 0; i < count; i++) {
+		bool takes_right = left == middle || (right < count && is_behind(list, &from[left], &from[right]));
+		to[i] = from[takes_right ? right++ : left++];
+	}
+}
+
+/* Short runs by insertion, then merged from one array into the other; returns the one that is sorted in the end. Without the
+ * calls that qsort makes, because a list consists of many short directories. */
+static struct sort_key *sort_keys(const struct entries *list, struct sort_key *keys, struct sort_key *spare, size_t count)
+{
+	for (size_t at = 0; at < count; at += SORT_RUN)
+		sort_run(list, keys + at, count - at < SORT_RUN ? count - at : SORT_RUN);
+	for (size_t width = SORT_RUN; width < count; width *= 2) {
+		struct sort_key *merged = spare;
+
+		for (size_t at = 0; at < count; at += 2 * width) {
+			size_t here = count - at < 2 * width ? count - at : 2 * width;
+			merge(list, keys + at, here < width ? here : width, here, merged + at);
+		}
+		spare = keys;
+		keys = merged;
+	}
+	return keys;
+}
+
+/* The entries in order, in memory of their own. */
+static struct entry *sorted_items(const struct entries *list)
+{
+	struct sort_key few[2 * SORT_FEW], *memory = few, *keys;
+	struct entry *sorted = xrealloc_array(NULL, list->count, sizeof *sorted);
+
+	if (list->count > SORT_FEW)
+		memory = xrealloc_array(NULL, 2 * (size_t)list->count, sizeof *memory);
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct entry *entry = &list->items[i];
+		memory[i].prefix = prefix_of(entry_name(list, entry), entry->name_length, entry_is_dir(entry));
+		memory[i].index = i;
+	}
+	keys = sort_keys(list, memory, memory + list->count, list->count);
+	for (uint32_t i = 0; i < list->count; i++)
+		sorted[i] = list->items[keys[i].index];
+	if (memory != few)
+		free(memory);
+	return sorted;
 }
 
 void entries_sort(struct entries *list)
 {
 	if (!list->count)
 		return;
-	struct sort_key *keys = xcalloc(list->count, sizeof *keys);
-	struct entry *sorted = xcalloc(list->count, sizeof *sorted);
+	struct entry *sorted = sorted_items(list);
 
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry *entry = &list->items[i];
-		keys[i].prefix = prefix_of(entry_name(list, entry), entry->name_length, entry_is_dir(entry));
-		keys[i].index = i;
-	}
-	qsort_r(keys, list->count, sizeof *keys, compare_keys, list);
-	for (uint32_t i = 0; i < list->count; i++)
-		sorted[i] = list->items[keys[i].index];
-	free(keys);
 	free(list->items);
 	list->items = sorted;
 	list->capacity = list->count;
+}
+
+static void *copy_of(const void *from, size_t count, size_t size)
+{
+	return count ? memcpy(xrealloc_array(NULL, count, size), from, count * size) : NULL;
+}
+
+void entries_sort_into(struct entries *list, struct entries *to)
+{
+	if (list->count)
+		to->items = sorted_items(list);
+	to->count = to->capacity = list->count;
+	to->pool = copy_of(list->pool, list->pool_used, 1);
+	to->pool_used = to->pool_capacity = list->pool_used;
+	to->sides = copy_of(list->sides, list->side_count, sizeof *list->sides);
+	to->side_count = to->side_capacity = list->side_count;
+	entries_clear(list);
 }
 
 static bool same_name(const struct entries *list, const struct entry *a, const struct entry *b)

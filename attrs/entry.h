@@ -74,7 +74,6 @@ struct entries {
 
 void entries_init(struct entries *list);
 void entries_free(struct entries *list);
-void entries_reserve(struct entries *list, uint32_t count, uint32_t name_bytes); /* of an empty list: room for so much */
 void entries_clear(struct entries *list); /* count 0, keeps memory */
 
 /* Append a zeroed entry with a copy of the name; the pointer is valid until the next append. EXIT_MALLOC past 4 GiB pools. */
@@ -135,6 +134,8 @@ static inline bool entry_is_implied(const struct entry *entry)
 
 /* Stable sort into wire order; the array is then as large as needed and no larger. */
 void entries_sort(struct entries *list);
+/* The same into another list, empty so far, in which nothing is larger than needed; `list` is cleared. */
+void entries_sort_into(struct entries *list, struct entries *to);
 /* Mark the losers among equal names of a sorted list (protocol/02 5.4 rules 1 to 4): a directory wins over another kind, the
  * first over later ones, class flags of directories are merged into the winner, and hidden ones go. One scan of one directory
  * has none. */

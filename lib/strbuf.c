@@ -35,10 +35,10 @@ void strbuf_reserve(struct strbuf *sb, size_t extra)
 {
 	size_t needed, capacity = sb->capacity ? sb->capacity : FIRST_CAPACITY;
 
+	if (extra < sb->capacity - sb->length)
+		return;
 	if (!checked_add(sb->length, extra, &needed) || !checked_add(needed, 1, &needed))
 		die(EXIT_MALLOC, "out of memory: a string of %zu + %zu bytes", sb->length, extra);
-	if (needed <= sb->capacity)
-		return;
 	while (capacity < needed)
 		if (!checked_mul(capacity, 2, &capacity))
 			capacity = needed;

@@ -140,9 +140,23 @@ static uint8_t head_value(uint8_t head, size_t extra)
 	return extra == 6 ? head & 3 : head & ((1u << (7 - extra)) - 1);
 }
 
+/* The next `length` (<= 8) bytes as the low ones of a number. */
+static uint64_t take_low_bytes(struct wire *wire, size_t length)
+{
+	uint8_t bytes[8] = { 0 };
+
+	if (wire->limit - wire->pos < sizeof bytes) {
+		wire_read(wire, bytes, length);
+		return get_le64(bytes);
+	}
+	uint64_t value = get_le64(wire->in + wire->pos);
+
+	wire->pos += length;
+	return length < 8 ? value & ((UINT64_C(1) << (8 * length)) - 1) : value;
+}
+
 int32_t wire_read_varint(struct wire *wire)
 {
-	uint8_t scratch[16], bytes[8] = { 0 };
 	uint8_t head = wire_read_byte(wire);
 	size_t extra;
 
@@ -151,24 +165,24 @@ int32_t wire_read_varint(struct wire *wire)
 	extra = extra_bytes(head);
 	if (extra > VARINT_EXTRA_MAX)
 		die(EXIT_STREAMIO, "Overflow in read_varint()");
-	memcpy(bytes, wire_take(wire, extra, scratch), extra);
-	bytes[extra] = head_value(head, extra);
-	return (int32_t)get_le32(bytes);
+	uint64_t value = take_low_bytes(wire, extra);
+
+	return (int32_t)(uint32_t)(value | (uint64_t)head_value(head, extra) << (8 * extra));
 }
 
 int64_t wire_read_varlong(struct wire *wire, int min_bytes)
 {
-	uint8_t scratch[16], bytes[16] = { 0 };
 	uint8_t head = wire_read_byte(wire);
 	size_t extra = extra_bytes(head), low = (size_t)min_bytes - 1 + extra;
 
 	if (low + 1 > VARLONG_BYTES_MAX)
 		die(EXIT_STREAMIO, "Overflow in read_varlong()");
-	memcpy(bytes, wire_take(wire, low, scratch), low);
+	uint64_t value = take_low_bytes(wire, low);
+
 	/* With eight low bytes the header holds no value bits that fit; a well-formed one holds none. */
 	if (low < 8)
-		bytes[low] = head_value(head, extra);
-	return (int64_t)get_le64(bytes);
+		value |= (uint64_t)head_value(head, extra) << (8 * low);
+	return (int64_t)value;
 }
 
 int32_t wire_read_vint30(struct wire *wire)

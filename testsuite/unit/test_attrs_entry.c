@@ -89,6 +89,75 @@ static void test_long_equal_prefixes_are_ordered_by_what_follows(void **state)
 	entries_free(&list);
 }
 
+static void add_numbered(struct entries *list, uint32_t count, uint32_t distinct)
+{
+	char name[32];
+
+	for (uint32_t i = 0; i < count; i++) {
+		int length = snprintf(name, sizeof name, "package-%05u", (unsigned)(rand() % (int)distinct));
+		struct entry *entry = entries_add(list, name, (size_t)length);
+
+		entry->mode = 0100644;
+		entry->size = i;
+	}
+}
+
+static void assert_in_order(const struct entries *list)
+{
+	for (uint32_t i = 1; i < list->count; i++) {
+		int order = entry_compare(list, &list->items[i - 1], list, &list->items[i]);
+
+		assert_true(order <= 0);
+		/* Equal names stay in the order of their arrival. */
+		assert_true(order || list->items[i - 1].size < list->items[i].size);
+	}
+}
+
+static void test_lists_of_any_length_are_sorted_and_stable(void **state)
+{
+	(void)state;
+	srand(11);
+	for (uint32_t count = 0; count <= 700; count += count < 40 ? 1 : 37) {
+		struct entries list, sorted;
+
+		entries_init(&list);
+		entries_init(&sorted);
+		add_numbered(&list, count, 1 + count);
+		entries_sort(&list);
+		assert_int_equal(list.count, count);
+		assert_in_order(&list);
+		entries_clear(&list);
+		add_numbered(&list, count, 1 + count / 3);
+		entries_sort_into(&list, &sorted);
+		assert_int_equal(list.count, 0);
+		assert_int_equal(sorted.count, count);
+		assert_in_order(&sorted);
+		entries_free(&list);
+		entries_free(&sorted);
+	}
+}
+
+static void test_a_sorted_copy_has_names_and_sides_of_its_own(void **state)
+{
+	struct entries list, sorted;
+
+	(void)state;
+	entries_init(&list);
+	entries_init(&sorted);
+	struct entry *link = add(&list, "link", false);
+
+	link->mode = 0120777;
+	entries_set_target(&list, link, "to/where", 8);
+	add(&list, "file", false);
+	entries_sort_into(&list, &sorted);
+	entries_free(&list);
+	assert_int_equal(sorted.count, 2);
+	assert_string_equal(entry_name(&sorted, &sorted.items[0]), "file");
+	assert_string_equal(entry_name(&sorted, &sorted.items[1]), "link");
+	assert_string_equal(entry_target(&sorted, &sorted.items[1]), "to/where");
+	entries_free(&sorted);
+}
+
 static void test_names_with_leading_slash_form_their_own_level(void **state)
 {
 	struct entries list;
@@ -225,6 +294,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sorting_gives_the_wire_order_from_any_arrival_order),
 		cmocka_unit_test(test_long_equal_prefixes_are_ordered_by_what_follows),
+		cmocka_unit_test(test_lists_of_any_length_are_sorted_and_stable),
+		cmocka_unit_test(test_a_sorted_copy_has_names_and_sides_of_its_own),
 		cmocka_unit_test(test_names_with_leading_slash_form_their_own_level),
 		cmocka_unit_test(test_first_of_equal_names_stays_and_a_directory_wins),
 		cmocka_unit_test(test_equal_directories_are_implied_only_if_all_are),

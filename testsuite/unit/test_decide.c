@@ -404,6 +404,47 @@ static void test_a_file_takes_no_mode_from_a_symlink(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* What is settled is what nothing would be done to; whatever differs makes it not so. */
+static void test_settled_files_are_those_with_nothing_to_do(void **state)
+{
+	struct scene *scene = *state;
+	const struct fs_stat same = scene->dest.st;
+	struct fs_stat st = same;
+
+	assert_true(decide_is_settled(&scene->rules, scene->entry, &st));
+	assert_decision(scene, ACTION_ATTRS, 0);
+	st.size++;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+	st = same;
+	st.mtime--;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+	st = same;
+	st.mtime_nsec = 1;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+	st = same;
+	st.mode = S_IFREG | 0600;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+	st.mode = S_IFIFO | 0644;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+	scene->entry->mode = S_IFIFO | 0644;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
+}
+
+static void test_owners_settle_a_file_if_they_are_kept(void **state)
+{
+	struct scene *scene = *state;
+	struct fs_stat *st = &scene->dest.st;
+
+	st->uid = 1;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, st));
+	scene->options.owner = false;
+	assert_true(decide_is_settled(&scene->rules, scene->entry, st));
+	st->gid = 1;
+	assert_false(decide_is_settled(&scene->rules, scene->entry, st));
+	scene->options.group = false;
+	assert_true(decide_is_settled(&scene->rules, scene->entry, st));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +471,8 @@ int main(void)
 		TEST(test_modes_of_new_files_without_perms),
 		TEST(test_executability_vectors),
 		TEST(test_a_file_takes_no_mode_from_a_symlink),
+		TEST(test_settled_files_are_those_with_nothing_to_do),
+		TEST(test_owners_settle_a_file_if_they_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
