@@ -338,13 +338,33 @@ static void write_xattr_literal(struct xattr_sender *sender, const struct fs_xat
 	}
 }
 
+static void enter_rules(struct flist *list, int32_t node)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_dir_path(list, node, &path);
+	filter_set_dir(list->user, strbuf_text(&path));
+	strbuf_free(&path);
+}
+
+/*
+ * In one list a directory's entry comes when its own contents have been read already: the merge files in force are those of its
+ * contents, and for its attributes those of the directory above count.
+ */
+static bool comes_late(const struct flist *list, const struct entry *entry)
+{
+	return list->user && !list->session->inc_recurse && entry->dir && !(entry->flags & ENTRY_TOP_DIR);
+}
+
 void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry)
 {
 	struct entries *entries = sender->list->dirs.items[node].entries;
 	struct fs_xattr_list list;
 	struct strbuf key = STRBUF_INIT;
-	bool known;
+	bool known, is_late = comes_late(sender->list, entry);
 
+	if (is_late)
+		enter_rules(sender->list, node);
 	read_xattrs(sender, node, entry, &list);
 	xattr_key(sender, &list, &key);
 	size_t number = literals_number(&sender->xattrs, &key, &known);
@@ -360,6 +380,8 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 		if (entry->dir)
 			sender->list->dirs.items[entry->dir].xattrs = (uint32_t)number + 1;
 	}
+	if (is_late)
+		enter_rules(sender->list, (int32_t)entry->dir);
 	fs_xattr_list_free(&list);
 	strbuf_free(&key);
 }

@@ -258,11 +258,31 @@ static bool tells_of_travel(const struct options *options)
 	return false;
 }
 
+/* Rules for names of attributes may stand in files of the source's directories, which only a sender goes through in order. */
+static bool may_merge_attribute_rules(const struct options *options)
+{
+	for (size_t i = 0; options->xattrs && i < options->filters.count; i++) {
+		const struct filter_option *filter = &options->filters.items[i];
+
+		if (filter->kind == FOPT_SHORTCUT_F)
+			return true;
+		if (filter->kind == FOPT_RULE && filter->style == FILTER_NEW_STYLE && strspn(filter->text, ":.dm"))
+			return true;
+	}
+	return false;
+}
+
+static bool is_by_protocol(const struct options *options)
+{
+	return tells_of_travel(options) || options->max_protocol < PROTOCOL_MAX
+	       || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot);
+}
+
 /* What the local engine does not do itself, a local run does by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
 	if (!parse->not_local) {
-		options->by_protocol = (tells_of_travel(options) || options->max_protocol < PROTOCOL_MAX) && !parse->not_pull;
+		options->by_protocol = is_by_protocol(options) && !parse->not_pull;
 		return true;
 	}
 	if (!(parse->not_local->client & PULL))

@@ -22,7 +22,7 @@ PAIRINGS["push"] = PAIRINGS["pull"]
 def words(top, options, sources, way, protocol, server, destination="t/"):
     """The operands, and the options that have `server` at the other end."""
     names = [f"{top}/{source}" for source in sources]
-    options = [word.format(top=top) for word in options.split()]
+    options = [word.format(top=top) for word in (options.split() if isinstance(options, str) else options)]
     if way == "local":
         return [*options, *names, f"{top}/{destination}"]
     shell = ["-e", harness.make_remote_shell(top), f"--rsync-path={server}", f"--protocol={protocol}"]
@@ -31,14 +31,17 @@ def words(top, options, sources, way, protocol, server, destination="t/"):
     return [*options, *shell, *names, f"h:{top}/{destination}"]
 
 
-def run(place, make, options, way, protocol, client, server, sources=("s/",), in_order=False):
-    """Exit code, both streams as lines, and the destination."""
+def run(place, make, options, way, protocol, client, server, sources=("s/",), in_order=False, extra=None):
+    """Exit code, both streams as lines, and the destination, with what `extra` finds in it."""
     top = os.path.join(place, "work")
     os.mkdir(top)
     make(top)
     since = (int(time.time()) - 1) * 1_000_000_000
     result = harness.run(client, *words(top, options, sources, way, protocol, server), cwd=top)
     tree = trees.describe(f"{top}/t", since_ns=since)
+    if extra:
+        for path, entry in tree.items():
+            entry["extra"] = extra(os.path.normpath(os.path.join(os.fsencode(f"{top}/t"), path)))
     shutil.rmtree(top)
 
     def lines(text):
