@@ -85,6 +85,9 @@ static void check_kind(const struct options *options, const struct remote *remot
 		die(EXIT_SYNTAX, "The --contimeout option may only be used when connecting to an rsync daemon.");
 	if (remote->host[0] == '-')
 		die(EXIT_SYNTAX, "Invalid remote host: hostnames may not start with '-'.");
+	/* To another remote shell than ssh, the word behind -l might be an option all the same. */
+	if (remote->user && remote->user[0] == '-')
+		die(EXIT_SYNTAX, "Invalid remote user: names may not start with '-'.");
 	if (remote->kind != REMOTE_SHELL && remote->path[0] == '/')
 		die(EXIT_STARTCLIENT, "ERROR: The remote path must start with a module name not a /");
 }

@@ -106,14 +106,14 @@ def test_s119_hosts_in_a_request_to_a_proxy(host, tmp_path):
 # --- the remote shell ---
 
 @pytest.mark.core
-@pytest.mark.parametrize("operand", ["-oProxyCommand=touch made:x", "-l@h:x", "user@-oProxyCommand=touch made:x"])
+@pytest.mark.parametrize("operand", ["-oProxyCommand=touch made:x", "-l@h:x", "user@-oProxyCommand=touch made:x", "-l@h::x"])
 def test_s118_hosts_and_users_that_look_like_options(operand, tmp_path):
     shell = tmp_path / "shell"
     shell.write_text('#!/bin/sh\ntouch made\n')
     shell.chmod(0o755)
     for words in ([operand, "d"], ["source", operand]):
-        result = harness.run(harness.HUAI, "-e", str(shell), *words, cwd=tmp_path)
-        assert result.code != 0, result.text
+        result = harness.run(harness.HUAI, "-e", str(shell), "--", *words, cwd=tmp_path)
+        assert result.code == 1 and b"may not start with '-'" in result.stderr, result.text
         assert "made" not in os.listdir(tmp_path), result.text
 
 
