@@ -18,6 +18,7 @@ import trees
 from test_daemon import GREETING, IDENTITY, open_session, root_only, server_pids, talk, wait_for
 
 STRANGER = 65534
+CORE_SIZE = 4096
 
 
 @pytest.fixture
@@ -25,6 +26,11 @@ def tree(place):
     os.makedirs(f"{place}/tree")
     trees.write(f"{place}/tree/file", b"content")
     return f"{place}/tree"
+
+
+def allow_core_files(daemon):
+    """To the daemon, and so to what it starts."""
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_CORE, (CORE_SIZE, CORE_SIZE))
 
 
 # --- commands ---
@@ -60,8 +66,8 @@ def test_commands_inherit_three_descriptors_and_no_more(place, tree):
               f"name converter = {script} convert\nauth users = joe\nsecrets file = {secrets}\n"
               f"[attrs]\npath = {place}/attrs\nreal file prefix = {tree}\nlog file = {place}/modules.log\n"
               f"[snapshot]\npath = {tree}\nattr snapshot = {place}/snapshot\nattr snapshot fallback = refuse\n")
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     with harness.Daemon(harness.HUAI, config, place) as daemon:
+        allow_core_files(daemon)
         for module in ("attrs", "snapshot"):
             result = harness.run(harness.STOCK, "-a", daemon.url(f"{module}/", "joe@"), f"{place}/out",
                                  environment={"RSYNC_PASSWORD": "joe's password"})
@@ -73,17 +79,19 @@ def test_commands_inherit_three_descriptors_and_no_more(place, tree):
                 os.unlink(f"{place}/{command}.json")
                 assert told["descriptors"] == [0, 1, 2], command
                 assert "password" not in str(told["environment"])  # S-125
-                assert told["core"] == hard, command
+                assert told["core"] == CORE_SIZE, command
         assert "joe's password" not in daemon.log()
 
 
 @pytest.mark.core
+@root_only
 def test_s125_no_core_file_holds_a_password(place, tree):
     secrets = f"{place}/secrets"
     trees.write(secrets, b"joe:joepw\n")
     os.chmod(secrets, 0o600)
     config = f"use chroot = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
     with harness.Daemon(harness.HUAI, config, place) as daemon:
+        allow_core_files(daemon)
         wait_for(lambda: not server_pids(daemon))
         with socket.create_connection(("127.0.0.1", daemon.port), timeout=20) as connection:
             connection.sendall(GREETING + b"closed\n")
