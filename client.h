@@ -29,6 +29,7 @@ bool remote_operands(const struct options *options, struct remote *remote, struc
 struct connection {
 	struct wire *wire;
 	int protocol;       /* daemon: agreed upon in the greeting; shell: 0, versions are still to be exchanged */
+	int peer_version;   /* daemon: the one that it would have liked */
 	bool is_daemon;
 	int shell_pid;      /* the remote shell, to be waited for (protocol/01 10.10); 0: none */
 	int in_fd, out_fd;  /* the wire's; may be one descriptor */
@@ -51,6 +52,9 @@ void client_connect(struct connection *connection, struct options *options, cons
 /* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
 struct charset *client_charset(const struct options *options);
 
+/* --debug=cmd2: what the other side is started with. shell: as the user gave it, or NULL; remote NULL: it is this process. */
+void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
+			 const struct args *words);
 /* --debug=nstr: which algorithms the two ends have come to. */
 void client_tell_choices(const struct options *options, const struct session *session);
 

@@ -115,6 +115,21 @@ void tell_words(const struct options *options, const char *label, const struct a
 	strbuf_free(&line);
 }
 
+void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
+			 const struct args *words)
+{
+	struct strbuf line = STRBUF_INIT;
+
+	if (options->levels.debug[DEBUG_CMD] < 2)
+		return;
+	log_info("cmd=%s machine=%s user=%s path=%s", shell ? shell : "<NULL>", remote ? remote->host : "<NULL>",
+		 remote && remote->user ? remote->user : "<NULL>", path);
+	for (size_t i = 0; i < words->count; i++)
+		strbuf_addf(&line, "cmd[%zu]=%s ", i, words->items[i]);
+	log_info("%s", strbuf_text(&line));
+	strbuf_free(&line);
+}
+
 /* --- connecting --- */
 
 static void make_wire(struct connection *connection, const struct options *options)
@@ -227,6 +242,10 @@ void client_tell_choices(const struct options *options, const struct session *se
 {
 	bool negotiates = session->varint_flags;
 
+	if (options->levels.debug[DEBUG_PROTO])
+		log_info("(Client) Protocol versions: remote=%d, negotiated=%d", session->peer_version, session->protocol);
+	if (options->iconv && options->levels.debug[DEBUG_ICONV] > 1)
+		log_info("[%s] charset: %.*s", log_role(), (int)strcspn(options->iconv, ","), options->iconv);
 	if (!options->levels.debug[DEBUG_NSTR])
 		return;
 	log_info("Client%s checksum: %s", negotiates && !options->checksum_choice ? " negotiated" : "",

@@ -23,9 +23,20 @@ static noreturn void failed(const char *what)
 	exit_with(EXIT_IPC);
 }
 
+static void add_debug_word(struct args *words, const char *name, int level)
+{
+	char *word = xasprintf("--debug=%s%d", name, level);
+
+	args_append(words, word);
+	free(word);
+}
+
 /* What a server would be told, had it to be reached. */
 static void make_words(const struct options *options, struct args *words)
 {
+	static const struct { enum debug_word word; const char *name; } told[] = {
+		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" },
+	};
 	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
 	struct args all = { NULL, 0 };
 
@@ -50,8 +61,12 @@ static void make_words(const struct options *options, struct args *words)
 		free(word);
 	}
 	/* What only a client that sends would tell. */
-	if (options->levels.debug[DEBUG_DELTASUM])
-		args_append(words, "--debug=deltasum1");
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+		int level = options->levels.debug[told[i].word];
+
+		if (level)
+			add_debug_word(words, told[i].name, level);
+	}
 	args_append(words, ".");
 	for (size_t i = 0; i < sources; i++)
 		args_append(words, options->operands.items[i]);

@@ -61,6 +61,7 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 		die(EXIT_STARTCLIENT, "rsync: the server omitted the digest name list: %s", line);
 	}
 	connection->protocol = negotiate(&greeting, options->max_protocol);
+	connection->peer_version = greeting.version;
 	/* From here on it is the daemon that says how this ends. */
 	connection->ignores_shell = true;
 	return greeting.digests ? xstrdup(greeting.digests) : NULL;

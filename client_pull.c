@@ -27,7 +27,8 @@ static void set_up(struct session *session, const struct connection *connection,
 	struct setup_request request;
 
 	*session = (struct session){
-		.wire = connection->wire, .protocol = connection->protocol, .max_alloc = options->max_alloc,
+		.wire = connection->wire, .protocol = connection->protocol, .peer_version = connection->peer_version,
+		.max_alloc = options->max_alloc,
 	};
 	options_setup_request(options, &request);
 	if (!connection->is_daemon)

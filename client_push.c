@@ -280,6 +280,7 @@ static void set_up(struct push *push)
 
 	session->wire = push->connection.wire;
 	session->protocol = push->connection.protocol;
+	session->peer_version = push->connection.peer_version;
 	session->is_daemon = push->connection.is_daemon;
 	session->is_sender = true;
 	session->max_alloc = push->options->max_alloc;

@@ -44,6 +44,10 @@ void id_maps_set_rules(struct flist_receiver *receiver)
 	const char *role = log_role();
 
 	log_set_role("Receiver");
+	if (options->levels.debug[DEBUG_OWN] > 1) {
+		receiver->users.told_as = "uid";
+		receiver->groups.told_as = "gid";
+	}
 	receiver->users.rules = id_rules_new(false, options->usermap, ids);
 	receiver->groups.rules = id_rules_new(true, options->groupmap, ids);
 	if (!options_act_as_root(options)) {
@@ -72,6 +76,8 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 	if (!id_rules_apply(map->rules, id, name, &local) &&
 	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
 		local = id;
+	if (map->told_as)
+		log_info("%s %u(%s) maps to %u", map->told_as, id, name, local);
 	if (local == id && !map->rules)
 		return;
 	hashmap_put(&map->local, id, 0, local, &inserted);

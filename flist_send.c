@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "delta/digest.h"
+#include "flist_debug.h"
 #include "flist_send_private.h"
 #include "lib/exit.h"
 
@@ -71,6 +72,8 @@ static void send_whole_list(struct flist_sender *sender)
 	int32_t node = 0;
 
 	do {
+		flist_debug_sent(list, node);
+
 		const struct flist_dir *dir = &list->dirs.items[node];
 		uint32_t leading = dir->child_count ? list->dirs.items[dir->first_child].parent_entry : dir->count;
 
@@ -91,6 +94,7 @@ static void send_sub_list(struct flist_sender *sender, int32_t node)
 	struct flist *list = sender->list;
 	const struct flist_dir *dir = &list->dirs.items[node];
 
+	flist_debug_sent(list, node);
 	wire_write_ndx(sender->session->wire, NDX_FLIST_OFFSET - dir->number);
 	send_range(sender, node, 0, dir->count, dir->first_ndx, dir->first_ndx);
 	write_end(sender);
@@ -116,6 +120,7 @@ static void send_first_list(struct flist_sender *sender)
 	const struct flist_dir *first = &sender->list->dirs.items[0];
 	uint32_t count = first->count;
 
+	flist_debug_sent(sender->list, 0);
 	send_range(sender, 0, 0, count, first->first_ndx, first->first_ndx);
 	write_end(sender);
 	if (flist_is_complete(sender->list)) {

@@ -76,6 +76,15 @@ void local_debug_end(const struct local *local)
 		log_info("generate_files finished");
 }
 
+/* As the receiving half calls it. */
+static void add_path(const struct local *local, int32_t node, const struct entry *entry, struct strbuf *path)
+{
+	if (local->single_name && !node)
+		strbuf_add_string(path, local->single_name);
+	else
+		flist_entry_path(local->list, node, entry, path);
+}
+
 /* --- one entry --- */
 
 static bool is_dot(const struct entries *entries, const struct entry *entry)
@@ -107,12 +116,14 @@ void local_debug_directory(struct task *task)
 {
 	struct local *local = task->local;
 	const char *path = task->dir->path;
+	int32_t dot = task->node ? -1 : entries_find(task->entries, ".", true);
+	/* Lists of old protocols are gone through in parts, to none of which the top belongs. */
+	bool is_apart = local->session.protocol < 29;
+	const struct entry *entry = dot >= 0 && is_apart ? &task->entries->items[dot] : NULL;
 
-	bool has_number = task->node || (local->session.inc_recurse && entries_find(task->entries, ".", true) >= 0);
-
-	if (!level_of(local, DEBUG_GENR) || !has_number)
+	if (!level_of(local, DEBUG_GENR) || (!task->node && (dot < 0 || !(local->session.inc_recurse || is_apart))))
 		return;
-	task_text(task, L_INFO, "recv_generator(%s,%d)", *path ? path : ".", flist_ndx_of(local->list, task->node, NULL));
+	task_text(task, L_INFO, "recv_generator(%s,%d)", *path ? path : ".", flist_ndx_of(local->list, task->node, entry));
 }
 
 void local_debug_node(struct file_job *job)
@@ -126,16 +137,54 @@ void local_debug_node(struct file_job *job)
 		  (unsigned)job->entry->mode, side ? side->rdev_major : 0, side ? side->rdev_minor : 0);
 }
 
-/* --- one item --- */
-
-/* As the receiving half calls it. */
-static void add_path(const struct local *local, int32_t node, const struct entry *entry, struct strbuf *path)
+void local_debug_link(struct local *local, const struct task *task, uint32_t index, const char *leader)
 {
-	if (local->single_name && !node)
-		strbuf_add_string(path, local->single_name);
-	else
-		flist_entry_path(local->list, node, entry, path);
+	const struct entry *entry = &task->entries->items[index];
+	struct strbuf path = STRBUF_INIT;
+
+	if (!level_of(local, DEBUG_HLINK))
+		return;
+	add_path(local, task->node, entry, &path);
+	log_info("hlink for %d (%s): leader is %s", flist_ndx_of(local->list, task->node, entry), strbuf_text(&path), leader);
+	strbuf_free(&path);
 }
+
+/* --- deltas --- */
+
+static void add_job_path(const struct file_job *job, struct strbuf *path)
+{
+	strbuf_add_string(path, job->dir->path);
+	strbuf_add_path(path, job->name);
+}
+
+void local_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size)
+{
+	if (level_of(job->local, DEBUG_DELTASUM) < 2)
+		return;
+	task_text(job->task, L_INFO, "generating and sending sums for %d", ndx);
+	task_text(job->task, L_INFO, "count=%d rem=%d blength=%d s2length=%d flength=%llu", head->count, head->remainder,
+		  head->block_length, head->strong_length, (unsigned long long)size);
+}
+
+void local_debug_basis(const struct file_job *job, int basis_fd)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct fs_stat st;
+
+	if (level_of(job->local, DEBUG_DELTASUM) < 2 || basis_fd < 0 || fs_stat_at_fd(basis_fd, &st) < 0)
+		return;
+	add_job_path(job, &path);
+	task_text(job->task, L_INFO, "recv mapped %s of size %llu", strbuf_text(&path), (unsigned long long)st.size);
+	strbuf_free(&path);
+}
+
+void local_debug_patched(const struct file_job *job)
+{
+	if (level_of(job->local, DEBUG_DELTASUM) > 1)
+		task_text(job->task, L_INFO, "got file_sum");
+}
+
+/* --- one item --- */
 
 static int32_t item_ndx(const struct local *local, int32_t node, const struct entry *entry)
 {

@@ -300,6 +300,7 @@ static void link_in_task(struct local *local, struct task *task, uint32_t index,
 	struct link_job job = { local, task->node, entry, index, task->dir->fd, name, group };
 	struct fs_stat st;
 
+	local_debug_link(local, task, index, group->path);
 	if (job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &st) == 0 && S_ISDIR(st.mode)
 	    && !local_make_room(local, task->dir, name, entry))
 		return;

@@ -53,6 +53,7 @@ struct image;
 struct incoming;
 struct local;
 struct pull;
+struct sum_head;
 
 /* --- destination directories (main thread, except where a worker holds a task) --- */
 
@@ -500,6 +501,12 @@ void local_debug_owner(struct task *task, const char *name, uint32_t old_uid, ui
 /* The permissions that the default ACL of the task's directory leaves to new files. */
 void local_debug_umask(struct task *task);
 void local_debug_touch(const struct local *local, const struct local_dir *dir); /* it gets its final attributes (main thread) */
+/* A member of a group of hard links is about to be linked to `leader` (main thread). */
+void local_debug_link(struct local *local, const struct task *task, uint32_t index, const char *leader);
+/* Deltas of a pull: block sums are sent, a basis is used (-1: there is none), the content has come. */
+void local_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size);
+void local_debug_basis(const struct file_job *job, int basis_fd);
+void local_debug_patched(const struct file_job *job);
 /* Before and after an item's line (main thread). */
 void local_debug_item(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
 void local_debug_item_done(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);

@@ -135,6 +135,8 @@ void pull_request(struct file_job *job)
 	if (local->wants_items)
 		transfer->job.event_place = pool_reserve_event(local->pool, job->task);
 	choose_head(pull, transfer, &basis);
+	if (basis.fd >= 0)
+		local_debug_sums(job, transfer->ndx, &transfer->head, basis.size);
 	pool_hold(local->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, &basis, &lacking);

@@ -48,7 +48,9 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		.done = &job->task->live_done, .name = job->name,
 	};
 
+	local_debug_basis(job, incoming->basis_fd);
 	patch_file(&request, &outcome);
+	local_debug_patched(job);
 	incoming->read = true;
 	/* Older digests are seeded, and not for people's eyes. */
 	job->digest_length = pull->session->protocol < 30 ? 0 : outcome.digest_length;

@@ -82,10 +82,16 @@ static bool wants_attributes(const struct file_job *job)
 	return job->wanted.xattrs || job->wanted.access;
 }
 
+/* What messages call a file that gets its attributes. */
+static const char *name_now(const struct file_job *job)
+{
+	return job->made_name ? job->made_name : job->name;
+}
+
 /* --fake-super: nothing of this needs root. */
 static bool dress_fake_descriptor(struct file_job *job, int fd)
 {
-	const struct dressed dressed = dressed_as(job, job->made_name ? job->made_name : job->name);
+	const struct dressed dressed = dressed_as(job, name_now(job));
 	struct timespec times[2];
 	struct fs_held held;
 	mode_t mode = 0;
@@ -97,7 +103,7 @@ static bool dress_fake_descriptor(struct file_job *job, int fd)
 	dress_xattrs(&dressed, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 		good = false;
 	}
 	dress_acls(&dressed, &job->wanted, &held, mode, &mode);
@@ -112,16 +118,16 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
 	struct timespec times[2];
-	const struct dressed dressed = dressed_as(job, job->made_name ? job->made_name : job->name);
+	const struct dressed dressed = dressed_as(job, name_now(job));
 	struct fs_held held = { .fd = -1 };
 	bool good = true, has_acl, mode_is_off;
 
 	if (job->local->is_fake)
 		return dress_fake_descriptor(job, fd);
 	if (gives && job->local->tells_steps)
-		local_debug_owner(job->task, job->made_name ? job->made_name : job->name, made_uid, uid, made_gid, gid);
+		local_debug_owner(job->task, name_now(job), made_uid, uid, made_gid, gid);
 	if (gives && fchown(fd, uid, gid) < 0) {
-		task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		task_complain(job->task, role_of(job), errno, name_now(job), uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		/* What it should let others do was meant for another owner. */
 		if (made_mode & 077)
 			fchmod(fd, made_mode & 0700);
@@ -131,13 +137,13 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 		dress_xattrs(&dressed, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "failed to set times on ", "");
+		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 		good = false;
 	}
 	has_acl = held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
 	mode_is_off = has_acl || mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
 	if (mode_is_off && fchmod(fd, mode) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "failed to set permissions on ", "");
+		task_complain(job->task, "receiver", errno, name_now(job), "failed to set permissions on ", "");
 		good = false;
 	}
 	return good;

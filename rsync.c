@@ -6,6 +6,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 
+#include "client.h"
 #include "client_local.h"
 #include "client_output.h"
 #include "client_pull.h"
@@ -55,6 +56,17 @@ static int run_remote(struct options *options, const struct remote *remote, cons
 	return we_send ? client_push(options, remote, paths) : client_pull(options, remote, paths);
 }
 
+static void tell_local_command(const struct options *options)
+{
+	const char *destination = options->operands.count > 1 ? options->operands.items[options->operands.count - 1] : ".";
+	struct args words = { NULL, 0 };
+
+	args_append(&words, ".");
+	args_append(&words, destination);
+	client_tell_command(options, NULL, NULL, destination, &words);
+	args_free(&words);
+}
+
 static int run_client(struct options *options)
 {
 	struct remote remote;
@@ -70,6 +82,7 @@ static int run_client(struct options *options)
 		return run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
+	tell_local_command(options);
 	/* A listing is one in any way, but for a batch. */
 	if (options->by_protocol && (!options->list_only || options->write_batch))
 		return client_local(options);
@@ -108,6 +121,7 @@ int main(int argc, char **argv)
 		open_log(&log, &options);
 	if (result == OPTIONS_ERROR)
 		refuse_command_line(&options, error, code);
+	exit_set_debug(options.levels.debug[DEBUG_EXIT], options_kind_of_end(&options));
 	if (result == OPTIONS_OK)
 		code = run(&options);
 	/* The options live on: the sink that words the last line looks at them. */

@@ -16,7 +16,7 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "sender_private.h"
+#include "sender_debug.h"
 #include "wire/request.h"
 
 /* --- one request --- */
@@ -292,10 +292,14 @@ static void send_content(struct sender *sender, struct request *request, struct 
 		.append_verify = request->append > 1,
 		.progress = sender->host->progress,
 		.context = sender->host->context,
+		.matched = sender_debug_match(sender),
+		.matched_context = sender,
 	};
 	struct transfer_record record = { .size = size };
 	uint64_t before = wire_stream_written(session->wire);
+	const struct match_stats counts = *sender->match;
 
+	sender_debug_content(sender, &request->pos, size, match.sums);
 	tell_transfer(sender, ITEM_BEGINS);
 	tell_item(sender, request, &record, ITEM_BEGINS);
 
@@ -318,6 +322,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	record.digest_length = length;
 	tell_transfer(sender, ITEM_ENDS);
 	tell_item(sender, request, &record, ITEM_ENDS);
+	sender_debug_sent(sender, &request->pos, &counts, match.sums);
 }
 
 /* --append: the source may not have become shorter than it was listed (protocol/03 3.4). */
@@ -364,6 +369,7 @@ static void serve(struct sender *sender, int32_t ndx)
 	flist_find(sender->list_sender, ndx, &request.pos);
 	read_item(sender, &request);
 	sender->current_ndx = ndx;
+	sender_debug_item(sender, ndx, &request.pos);
 	if (request.item.flags & ITEM_TRANSFER) {
 		transfer(sender, &request);
 		return;
@@ -418,6 +424,7 @@ static bool end_of_list_or_phase(struct sender *sender)
 	}
 	if (++sender->phase > last_phase)
 		return true;
+	sender_debug_phase(sender, sender->phase);
 	wire_write_ndx(session->wire, NDX_DONE);
 	return false;
 }
@@ -590,7 +597,9 @@ void sender_run(struct sender_host *host, struct flist *list)
 	} else {
 		start_aside(&sender);
 		sender.tokens = token_writer_new(content_session(&sender));
+		sender_debug_start(&sender);
 		serve_requests(&sender);
+		sender_debug_phase(&sender, 0);
 		report_matches(&sender);
 		say_goodbye(&sender);
 		token_writer_free(sender.tokens);

@@ -17,6 +17,7 @@ struct sender {
 	struct token_writer *tokens;
 	struct charset *charset;       /* --iconv, or NULL */
 	struct match_stats *match;
+	uint64_t matched_to;           /* --debug: where the last block that was found in the file at hand ends */
 	int phase;
 	int append;
 	int io_error_sent;             /* what the list has told the peer already */

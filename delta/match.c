@@ -245,7 +245,11 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 
 static void write_match(struct matcher *matcher, const struct window *window, uint32_t block)
 {
+	const struct match_request *request = matcher->request;
+
 	note_use(matcher, block, window->offset);
+	if (request->matched)
+		request->matched(request->matched_context, window->offset, block, (uint32_t)window->length);
 	token_block(matcher->tokens, (int32_t)block, window->data, window->length);
 	matcher->stats->matched_bytes += window->length;
 	matcher->stats->matches++;

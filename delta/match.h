@@ -38,6 +38,9 @@ struct match_request {
 	/* Told now and then how many bytes of the source have been dealt with, or NULL. */
 	void (*progress)(void *context, uint64_t done);
 	void *context;
+	/* Told of each block that is found at this place of the source, or NULL. */
+	void (*matched)(void *context, uint64_t at, uint32_t block, uint32_t length);
+	void *matched_context;
 };
 
 /*

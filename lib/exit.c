@@ -54,6 +54,8 @@ static struct {
 	struct { exit_hook *run; void *context; } hooks[HOOKS_MAX];
 	int count;
 	bool quiet, reported;
+	int debug_level;
+	const char *debug_suffix;
 	int code, line;
 	const char *file;
 	atomic_int ending;
@@ -103,6 +105,28 @@ void exit_set_quiet(bool quiet)
 	state.quiet = quiet;
 }
 
+void exit_set_debug(int level, const char *suffix)
+{
+	state.debug_level = level;
+	state.debug_suffix = suffix;
+}
+
+static void tell_step(const char *step)
+{
+	const char *slash = strrchr(state.file, '/');
+
+	log_info("[%s] _exit_cleanup(code=%d, file=%s, line=%d): %s", log_role(), state.code, slash ? slash + 1 : state.file,
+		 state.line, step);
+}
+
+static void tell_last_step(void)
+{
+	char step[64];
+
+	snprintf(step, sizeof step, "about to call exit(%d)%s", state.code, state.debug_suffix);
+	tell_step(step);
+}
+
 void exit_report(void)
 {
 	const char *slash;
@@ -133,12 +157,16 @@ void exit_with_at(int code, const char *file, int line)
 	state.code = code;
 	state.file = file;
 	state.line = line;
+	if (state.debug_level > 1)
+		tell_step("entered");
 	/* A hook leaves the stack before it runs: if it dies itself, only the ones below it are still to run. */
 	while (state.count > 0) {
 		state.count--;
 		state.hooks[state.count].run(state.hooks[state.count].context, code);
 	}
 	exit_report();
+	if (state.debug_level)
+		tell_last_step();
 	exit(code);
 }
 

@@ -46,6 +46,7 @@ struct delete_stats { int32_t files, dirs, symlinks, devices, specials; };
 struct session {
 	struct wire *wire;
 	int protocol;
+	int peer_version;            /* the highest that the peer has announced; 0: it has not been asked */
 	bool is_server, is_daemon, is_sender;
 	bool log_through_stream;     /* server: errors go as messages, not to stderr (protocol/01 9.4) */
 	uint32_t compat;             /* CF_* in force */

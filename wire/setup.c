@@ -66,6 +66,7 @@ void setup_exchange_versions(struct session *session, const struct setup_request
 	if (theirs < PEER_PROTOCOL_MIN || theirs > PEER_PROTOCOL_MAX)
 		setup_refuse_version();
 	session->protocol = theirs < ours ? theirs : ours;
+	session->peer_version = theirs;
 	if (session->protocol < PROTOCOL_MIN)
 		die(EXIT_PROTOCOL, "the peer speaks protocol %d at most, but %d is the least that this side supports",
 		    session->protocol, PROTOCOL_MIN);

@@ -126,3 +126,48 @@ def test_owners(site, way):
     finally:
         os.chown(os.path.join(site.source, "sub"), 0, 0)
         os.chown(os.path.join(site.source, "a.txt"), 0, 0)
+
+
+# Words of a sending side; what follows "at level 3" of a search for blocks is stock's own.
+SENDER_JOBS = [
+    ("-a --debug=send,flist3,deltasum2", "none"), ("-a --debug=send,flist3,deltasum2", "other"),
+    ("-a --no-i-r --debug=send,flist2", "other"), ("-aH --protocol=29 --debug=send,deltasum2", "other"),
+    ("-a --debug=cmd,proto,nstr", "same"), ("-an --debug=send", "other"),
+]
+
+
+@pytest.mark.parametrize("options, state", SENDER_JOBS)
+def test_words_of_a_push(site, options, state):
+    expected, got = ("\n".join(told(site, program, options.split(), "push", state)) for program, _ in printed.PROGRAMS)
+    report = printed.difference("output", expected.encode(), got.encode())
+    if report:
+        pytest.fail(report, pytrace=False)
+
+
+@pytest.mark.parametrize("way", ["local", "pull", "push", "daemon-pull", "daemon-push"])
+def test_commands_and_ends(site, way):
+    """What stands for a line of the source may be anything."""
+    texts = []
+    for program, _ in printed.PROGRAMS:
+        lines = told(site, program, ["-an", "--debug=cmd2,exit2,proto,connect2,nstr"], way, "same")
+        texts.append("\n".join(re.sub(r"file=\S+, line=\d+", "", line) for line in lines if "Server" not in line))
+    if way == "local":
+        texts[0] = re.sub(r"^(\(Client\)|Client|Server).*\n", "", texts[0], flags=re.M)
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("options, state", [
+    ("-avv", "none"), ("-avv", "same"), ("-avv --delete", "other"), ("-avvH", "none"), ("-avvH", "same"), ("-avv -b", "other"),
+    ("-avv --exclude=*.txt --include=sub/ --include=* --exclude=b", "none"), ("-avv -u --existing", "other"),
+    ("-avv --no-i-r --delete-before", "other"), ("-avv --max-size=1k", "none"), ("-avvn --delete", "other"),
+])
+@pytest.mark.parametrize("way", ["local", "pull"])
+def test_very_verbose_jobs(site, options, state, way):
+    if way == "pull" and "H" in options and state == "none":
+        pytest.skip("which name of a group comes first depends on what has arrived")
+    expected, got = ("\n".join(told(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
+    # Stock's generator checks names that come by the rules, and tells of that.
+    expected, got = (re.sub(r"hash_hits=\d+|(?m:^\[generator\] risking .*\n)", "", text) for text in (expected, got))
+    report = printed.difference("output", expected.encode(), got.encode())
+    if report:
+        pytest.fail(report, pytrace=False)

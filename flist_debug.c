@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What --debug tells of a file list: its names, indexes and attributes, and which directories are read. */
+#include "flist_debug.h"
+
+#include <string.h>
+
+#include "flist_private.h"
+#include "lib/log.h"
+#include "ui/number.h"
+
+/* --- entries --- */
+
+/* Stock's numbers for what is known of an entry. */
+enum {
+	FLIST_TOP_DIR = 1, FLIST_CONTENT_DIR = 4, FLIST_HARD_LINKED = 0x20, FLIST_IMPLIED_DIR = 0x40,
+	FLIST_NANOSECONDS = 0x1000,
+};
+
+static unsigned flags_of(const struct flist *list, const struct entry *entry)
+{
+	unsigned flags = entry->mtime_nsec ? FLIST_NANOSECONDS : 0;
+	bool is_top = entry->flags & ENTRY_TOP_DIR, has_content = !(entry->flags & ENTRY_NO_CONTENT);
+
+	if (!entry_is_dir(entry))
+		return flags | (list->received && entry->flags & ENTRY_HARD_LINKED ? FLIST_HARD_LINKED : 0);
+	if (!has_content)
+		return flags | (is_top ? FLIST_IMPLIED_DIR : 0);
+	return flags | FLIST_CONTENT_DIR | (is_top ? FLIST_TOP_DIR : 0);
+}
+
+/* What stands before the names: where they lie for the one who reads them, how deep for the one who gets them. */
+static void add_place(const struct flist *list, int32_t node, const struct entry *entry, const char *path, struct strbuf *out)
+{
+	struct strbuf shown = STRBUF_INIT;
+	size_t length = strlen(path);
+	int depth = 1;
+
+	if (list->received) {
+		for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
+			depth++;
+		strbuf_addf(out, "%d ", !strcmp(path, ".") ? 0 : depth);
+		return;
+	}
+	flist_shown_name(list, node, entry, &shown);
+	if (shown.length > length)
+		strbuf_addf(out, "%.*s ", (int)(shown.length - length - 1), strbuf_text(&shown));
+	strbuf_free(&shown);
+}
+
+static void say_entry(const struct flist *list, const char *role, int32_t node, const struct entry *entry, int32_t ndx)
+{
+	const struct options *options = list->options;
+	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
+	char size[64];
+
+	flist_entry_path(list, node, entry, &path);
+
+	const char *name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
+
+	strbuf_addf(&line, "[%s] i=%d ", role, ndx);
+	add_place(list, node, entry, name, &line);
+	strbuf_addf(&line, "%s%s mode=0%o len=%s", name, entry_is_dir(entry) ? "/" : "",
+		    (unsigned)entry->mode, number_format(size, sizeof size, (int64_t)entry->size, options->human_readable));
+	if (options->owner)
+		strbuf_addf(&line, " uid=%u", entry->uid);
+	if (options->group)
+		strbuf_addf(&line, " gid=%u", entry->gid);
+	log_info("%s flags=%x", strbuf_text(&line), flags_of(list, entry));
+	strbuf_free(&path);
+	strbuf_free(&line);
+}
+
+/* Level 3: with indexes and attributes. */
+static void say_entries(const struct flist *list, int32_t node, const char *role)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	log_info("[%s] flist start=%d, used=%u, low=0, high=%d", role, dir->first_ndx, dir->count, (int)dir->count - 1);
+	for (uint32_t i = 0; i < dir->count; i++)
+		say_entry(list, role, node, &dir->entries->items[i], dir->first_ndx + (int32_t)i);
+}
+
+/* The same of a list that is only one. */
+static void say_all_entries(struct flist *list, const char *role)
+{
+	int count = (int)list->next_ndx;
+	struct flist_pos pos;
+
+	log_info("[%s] flist start=0, used=%d, low=0, high=%d", role, count, count - 1);
+	for (int32_t ndx = 0; flist_locate(list, ndx, &pos); ndx++)
+		if (pos.entry)
+			say_entry(list, role, pos.dir, pos.entry, ndx);
+}
+
+static void say_name(const struct flist *list, int32_t node, const struct entry *entry, bool below_argument)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(list, node, entry, &path);
+
+	const char *name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
+
+	if (list->received)
+		log_info("recv_file_name(%s)", name);
+	else
+		log_info("[sender] make_file(%s,*,%d)", name, below_argument ? 2 : 0);
+	strbuf_free(&path);
+}
+
+static void say_names(const struct flist *list, int32_t node)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	int32_t dot = node ? -1 : entries_find(dir->entries, ".", true);
+
+	for (uint32_t i = 0; i < dir->count; i++)
+		say_name(list, node, &dir->entries->items[i], node || (dot >= 0 && (int32_t)i != dot));
+}
+
+/* --- the half that reads --- */
+
+static void say_rules(const struct flist *list, int32_t node)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct flist_base *base = &list->bases.items[dir->base];
+	struct strbuf path = STRBUF_INIT;
+
+	flist_dir_path(list, node, &path);
+	log_info("[sender] pushing local filters for %s/%s%s", list->module_source ? "" : base->shown ? base->shown : list->cwd,
+		 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), path.length ? "/" : "");
+	strbuf_free(&path);
+}
+
+void flist_debug_sent(struct flist *list, int32_t node)
+{
+	int level = list->options->levels.debug[DEBUG_FLIST];
+	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
+
+	if (list->options->levels.debug[DEBUG_FILTER] > 1 && node && !(list->dirs.items[node].flags & ENTRY_NO_CONTENT))
+		say_rules(list, node);
+	if (level < 2)
+		return;
+	say_names(list, node);
+	if (level > 2 && in_turn)
+		say_entries(list, node, "sender");
+	else if (level > 2 && is_end)
+		say_all_entries(list, "sender");
+	if (in_turn ? !node : is_end)
+		log_info("send_file_list done");
+	if (level > 2 && (in_turn ? !node : is_end))
+		log_info("file list sent");
+	if (level > 2 && is_end)
+		log_info("[sender] flist_eof=1");
+}
+
+/* --- the half that gets it --- */
+
+void flist_debug_received(struct flist *list, int32_t node)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	int level = list->options->levels.debug[DEBUG_FLIST];
+	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
+	const char *role = node && in_turn ? "generator" : "Receiver";
+
+	if (level < 2)
+		return;
+	if (node && in_turn)
+		log_info("[generator] receiving flist for dir %d", dir->number);
+	say_names(list, node);
+	if (in_turn || is_end)
+		log_info("received %d names", in_turn ? (int)dir->count : list->next_ndx);
+	if (level > 2 && in_turn)
+		say_entries(list, node, role);
+	else if (level > 2 && is_end)
+		say_all_entries(list, role);
+	if (in_turn || is_end)
+		log_info("recv_file_list done");
+	if (level > 2 && is_end)
+		log_info("[%s] flist_eof=1", role);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What --debug tells of a list that is loaded node by node, in the order of the walk: flist, and filter of the sending half. */
+#ifndef FLIST_DEBUG_H
+#define FLIST_DEBUG_H
+
+#include "flist.h"
+
+/* The half that reads directories: everything it says of this node. Nothing without --debug. */
+void flist_debug_sent(struct flist *list, int32_t node);
+/* The half that gets the list from a peer. */
+void flist_debug_received(struct flist *list, int32_t node);
+
+#endif
