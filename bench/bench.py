@@ -59,25 +59,31 @@ class Server:
         return usage.ru_utime + usage.ru_stime, peak.result() if peak else None
 
 
+def memory_of(pid):
+    """What the kernel accounts to a process, in bytes by kind; nothing if it has ended."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return {line.split()[0][:-1]: int(line.split()[1]) * 1024 for line in file.readlines()[1:]}
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+
+
+def private_bytes(pid):
+    kinds = memory_of(pid)
+    return sum(kinds.get(kind, 0) for kind in ("Private_Clean", "Private_Dirty", "Swap"))
+
+
 class Sampler:
     """The highest sum of private pages of a process, looked at every few milliseconds for as long as it lives."""
 
     def __init__(self, pid):
-        self.path, self.peak = f"/proc/{pid}/smaps_rollup", 0
+        self.pid, self.peak = pid, 0
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
     def _run(self):
-        while True:
-            try:
-                with open(self.path) as file:
-                    lines = [line.split() for line in file]
-            except (FileNotFoundError, ProcessLookupError):
-                return
-            private = sum(int(line[1]) for line in lines[1:] if line[0] in ("Private_Clean:", "Private_Dirty:", "Swap:"))
-            if not lines[1:] or private == 0:
-                return
-            self.peak = max(self.peak, private * 1024)
+        while private := private_bytes(self.pid):
+            self.peak = max(self.peak, private)
             time.sleep(0.01)
 
     def result(self):

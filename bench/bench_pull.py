@@ -52,16 +52,8 @@ class Sampler:
 
     def _run(self):
         while not self.over:
-            self.peak = max(self.peak, sum(map(self._size, descendants(self.pid))))
+            self.peak = max(self.peak, sum(bench.memory_of(pid).get("Pss", 0) for pid in descendants(self.pid)))
             time.sleep(0.02)
-
-    @staticmethod
-    def _size(pid):
-        try:
-            with open(f"/proc/{pid}/smaps_rollup") as file:
-                return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
-        except (FileNotFoundError, ProcessLookupError):
-            return 0
 
     def result(self):
         self.over = True

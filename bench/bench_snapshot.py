@@ -29,10 +29,10 @@ LISTINGS = (("--list-only", ["-a", "--list-only"]), ("--list-only --no-i-r", ["-
 class Server:
     """A listening daemon with one module, whose ended children are accounted for."""
 
-    def __init__(self, program, place, parameters):
+    def __init__(self, program, place, parameters, head=""):
         owner = "uid = 0\ngid = 0\n" if trees.IS_ROOT else ""
         os.makedirs(place, exist_ok=True)
-        self.config = f"use chroot = no\n{owner}max verbosity = 1\n[mod]\n{parameters}\n"
+        self.config = f"use chroot = no\n{owner}max verbosity = 1\n{head}[mod]\n{parameters}\n"
         self.daemon = harness.Daemon(program, self.config, place)
 
     def __enter__(self):
@@ -48,14 +48,14 @@ class Server:
         with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
             return [int(pid) for pid in file.read().split()]
 
-    def seconds_of_children(self):
-        """CPU time of all children that have ended; waits until none is left."""
-        deadline = time.monotonic() + 10
+    def seconds_of_children(self, listener=False):
+        """CPU time of all children that have ended, with the listener's own if that is asked for; waits until none is left."""
+        deadline = time.monotonic() + 30
         while self.children() and time.monotonic() < deadline:
             time.sleep(0.005)
         with open(f"/proc/{self.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[13]) + int(fields[14])) / TICKS
+        return sum(map(int, fields[11 if listener else 13:15])) / TICKS
 
     def client(self, words):
         return subprocess.Popen([harness.STOCK, *words, self.url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -78,19 +78,10 @@ class Server:
         """The highest sum over all children of private pages, while these clients run."""
         peak = 0
         while any(client.poll() is None for client in clients):
-            peak = max(peak, sum(private_bytes(pid) for pid in self.children()))
+            peak = max(peak, sum(bench.private_bytes(pid) for pid in self.children()))
             time.sleep(0.02)
         self.finish(clients)
         return peak
-
-
-def private_bytes(pid):
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            lines = [line.split() for line in file]
-    except OSError:
-        return 0
-    return 1024 * sum(int(line[1]) for line in lines[1:] if line[0] in ("Private_Clean:", "Private_Dirty:", "Swap:"))
 
 
 def kernel_bytes():
@@ -133,21 +124,26 @@ class Bench:
         return self.run(harness.HUAI, "-aH", "--only-send-attrs", f"--attr-snapshot={snapshot}", *words, live + "/")
 
     def prepare(self):
-        began = time.monotonic()
-        generate.generate(self.live, self.options.entries)
-        print(f"Generated a mirror of {self.options.entries:,} entries in {time.monotonic() - began:.0f} s.", flush=True)
-        print(f"{'':<62}{'stock':>10}{'ours':>10}     {'ratio':>8}{'goal':>10}")
-        self.make(self.live, self.snapshot)
+        self.make_tree()
         size = os.path.getsize(self.snapshot)
         self.row("bytes of the snapshot for each entry", 0, size / self.options.entries, 100, "B", absolute=True)
 
-    def servers(self, live, snapshot):
-        return (("stock", Server(harness.STOCK, os.path.join(self.place, "stock"), f"path = {live}")),
-                ("ours", Server(harness.HUAI, os.path.join(self.place, "ours"), f"path = {live}\nattr snapshot = {snapshot}")))
+    def make_tree(self):
+        began = time.monotonic()
+        if not os.path.isdir(self.live):
+            generate.generate(self.live, self.options.entries)
+            print(f"Generated a mirror of {self.options.entries:,} entries in {time.monotonic() - began:.0f} s.", flush=True)
+        print(f"{'':<62}{'stock':>10}{'ours':>10}     {'ratio':>8}{'goal':>10}")
+        self.make(self.live, self.snapshot)
 
-    def both(self, live, snapshot, measure):
+    def servers(self, live, snapshot, head):
+        ours = f"path = {live}\nattr snapshot = {snapshot}"
+        return (("stock", Server(harness.STOCK, os.path.join(self.place, "stock"), f"path = {live}", head)),
+                ("ours", Server(harness.HUAI, os.path.join(self.place, "ours"), ours, head)))
+
+    def both(self, live, snapshot, measure, head=""):
         result = {}
-        for name, server in self.servers(live, snapshot):
+        for name, server in self.servers(live, snapshot, head):
             with server:
                 result[name] = measure(server)
         return result["stock"], result["ours"]
