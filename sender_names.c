@@ -67,14 +67,15 @@ static void read_streamed_names(struct sender *sender)
 	strbuf_free(&name);
 }
 
-static void add_line(struct sender *sender, const char *line)
+static void add_line(struct sender *sender, struct strbuf *line)
 {
-	if (!*line || *line == '#' || *line == ';')
-		return;
-	if (strlen(line) >= PATH_MAX)
+	const char *text = strbuf_text(line);
+
+	if (*text && *text != '#' && *text != ';' && line->length >= PATH_MAX)
 		name_too_long(sender);
-	else
-		add_name(sender, line);
+	else if (*text && *text != '#' && *text != ';')
+		add_name(sender, text);
+	strbuf_reset(line);
 }
 
 static void read_names_of_file(struct sender *sender)
@@ -87,14 +88,13 @@ static void read_names_of_file(struct sender *sender)
 		die(EXIT_MALLOC, "rsync: [sender] cannot read the files-from file: %s", strerror(errno));
 	while ((byte = getc(file)) != EOF) {
 		bool ends = byte == '\0' || (!sender->options->from0 && (byte == '\n' || byte == '\r'));
-		if (!ends) {
+		if (ends)
+			add_line(sender, &line);
+		/* The file is whatever the client has named: a line may be as long as that. */
+		else if (line.length < PATH_MAX)
 			strbuf_add_char(&line, (char)byte);
-			continue;
-		}
-		add_line(sender, strbuf_text(&line));
-		strbuf_reset(&line);
 	}
-	add_line(sender, strbuf_text(&line));
+	add_line(sender, &line);
 	strbuf_free(&line);
 	fclose(file);
 }

@@ -219,6 +219,14 @@ static void check_role(const struct server *server)
 		    options->remove_sent_files ? "sent" : "source");
 }
 
+/* It could have no end. */
+static bool is_device(int fd)
+{
+	struct fs_stat st;
+
+	return fs_stat_at_fd(fd, &st) == 0 && (S_ISCHR(st.mode) || S_ISBLK(st.mode));
+}
+
 /* Before the session starts: a daemon's client is told of a failure when it can be, a remote shell's at once. */
 static void open_names_file(struct server *server)
 {
@@ -227,6 +235,11 @@ static void open_names_file(struct server *server)
 	if (!path || !strcmp(path, "-") || server->startup_error)
 		return;
 	server->names_fd = server_open_named(server, path, 0);
+	if (server->names_fd >= 0 && server->module && is_device(server->names_fd)) {
+		close(server->names_fd);
+		server->names_fd = -1;
+		errno = ENXIO;
+	}
 	if (server->names_fd >= 0)
 		return;
 	char *problem = xasprintf("failed to open files-from file %s: %s", path, strerror(errno));

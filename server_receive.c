@@ -13,8 +13,6 @@
 #include "local.h"
 #include "server.h"
 
-#define NAMES_LIMIT (1u << 30)
-
 void server_check_receiving(struct server *server)
 {
 	char *lack = server->startup_error ? NULL : options_receiving_lack(server->options);
@@ -25,26 +23,28 @@ void server_check_receiving(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
-/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (protocol/01 9.7). */
+/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (protocol/01 9.7). Passed on as they are read: the file is
+ * whatever the client has named. */
 void server_send_names(struct server *server)
 {
 	struct wire *wire = server->session.wire;
-	struct strbuf names = STRBUF_INIT;
+	char bytes[8192], last = 0;
+	ssize_t got = 0;
 
-	if (server->names_fd >= 0 && fs_read_all(server->names_fd, NAMES_LIMIT, &names) < 0)
+	while (server->names_fd >= 0 &&
+	       ((got = read(server->names_fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR)))
+		for (ssize_t i = 0; i < got; i++) {
+			bool ends = !bytes[i] || (!server->options->from0 && strchr("\r\n", bytes[i]));
+
+			if (!ends || last)
+				wire_write_byte(wire, ends ? 0 : (uint8_t)bytes[i]);
+			last = ends ? 0 : bytes[i];
+		}
+	if (got < 0)
 		log_errno(L_ERROR_XFER, errno, "read error on files-from file %s", server->options->files_from);
-	for (size_t at = 0; at < names.length;) {
-		const char *name = strbuf_text(&names) + at;
-		size_t length = server->options->from0 ? strlen(name) : strcspn(name, "\r\n");
-
-		if (length)
-			wire_write(wire, name, length);
-		if (length)
-			wire_write_byte(wire, 0);
-		at += length + 1;
-	}
+	if (last)
+		wire_write_byte(wire, 0);
 	wire_write_byte(wire, 0);
-	strbuf_free(&names);
 	if (server->names_fd >= 0)
 		close(server->names_fd);
 }

@@ -4,6 +4,7 @@ has the whole list."""
 import hashlib
 import os
 import re
+import resource
 import subprocess
 import zlib
 
@@ -213,3 +214,35 @@ def test_s126_set_id_bits_come_after_the_owner(place, way, option):
     for number, mode in enumerate((0o4755, 0o2755, 0o6711)):
         info = os.stat(f"{place}/t/f{number}")
         assert (info.st_mode & 0o7777, info.st_uid) == (mode, 1000)
+
+
+# --- lists of names that a client has chosen ---
+
+@pytest.mark.core
+@pytest.mark.parametrize("way", ["pull", "push"])
+@pytest.mark.parametrize("options", [[], ["-0"]])
+def test_s064_a_list_of_names_without_lines(place, way, options):
+    """Any file of the module can be named as one."""
+    size = 32 << 20
+    os.makedirs(f"{place}/m")
+    with open(f"{place}/m/big", "wb") as file:
+        for _ in range(32):
+            file.write(b"x" * (1 << 20))
+    with harness.Daemon(harness.HUAI, f"use chroot = no\n{IDENTITY}[m]\npath = {place}/m\nread only = no\n", place) as daemon:
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_DATA, (size, size))
+        words = [daemon.url("m/"), f"{place}/out/"] if way == "pull" else [f"{place}/m/", daemon.url("m/")]
+        result = harness.run(harness.HUAI, "-r", *options, "--files-from=:/big", *words)
+        assert result.code == 23 and b"longer than" in result.stderr, result.text
+        assert "memory" not in daemon.log()
+
+
+@pytest.mark.core
+@root_only
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_s063_a_list_of_names_without_an_end(place, way):
+    os.makedirs(f"{place}/m")
+    os.mknod(f"{place}/m/zero", 0o20666, os.makedev(1, 5))
+    with harness.Daemon(harness.HUAI, f"use chroot = no\n{IDENTITY}[m]\npath = {place}/m\nread only = no\n", place) as daemon:
+        words = [daemon.url("m/"), f"{place}/out/"] if way == "pull" else [f"{place}/m/", daemon.url("m/")]
+        result = harness.run(harness.STOCK, "-r0", "--files-from=:/zero", *words, timeout=20)
+        assert result.code != 0 and b"failed to open files-from file" in result.stderr, result.text
