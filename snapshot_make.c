@@ -317,7 +317,7 @@ static int scan_tree(struct maker *maker)
 
 	if (how && !dirs)
 		make_paths_read(maker->options, &paths);
-	if (problem)
+	if (problem && !maker->options->quiet)
 		log_info("full scan: %s", problem);
 	if (!how || problem)
 		result = scan_all(maker);

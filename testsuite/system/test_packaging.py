@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is installed beside the program: units, hooks, completion, log rotation, fail2ban. Run as their users run them."""
+import glob
 import os
+import pty
 import re
+import select
+import shlex
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -108,6 +114,80 @@ def test_a_hook_after_a_failure(hooks, name, words, environment, code, refreshed
     assert os.path.exists(hooks.snapshot) == refreshed
 
 
+FTPSYNC = """MIRRORNAME=mirror.example.org
+TO="{real}/"
+RSYNC_HOST=127.0.0.1
+RSYNC_PATH=m
+RSYNC_EXTRA="--port={port}"
+LOGDIR="{top}/log"
+LOG="{top}/log/ftpsync.log"
+TRACEHOST=mirror.example.org
+MAILTO=
+HOOK4="{hooks}/ftpsync debian"
+"""
+
+
+def tree_names(top):
+    """Whatever is in a directory, as --attr-list names it."""
+    found = {"."}
+    for directory, names, files in os.walk(top):
+        found.update(os.path.relpath(os.path.join(directory, name), top) for name in (*names, *files))
+    return found
+
+
+@as_root
+def test_ftpsync_runs_its_hook(hooks, tmp_path):
+    """The hook is run while ftpsync's lock lies in the mirror, which must not stay in the list: the module leaves it out."""
+    upstream = tmp_path / "upstream"
+    for name in ("project/trace/master", "dists/sid/Release", "pool/a.deb"):
+        (upstream / name).parent.mkdir(parents=True, exist_ok=True)
+        (upstream / name).write_text(name)
+    with open(hooks.config, "a") as file:
+        file.write("exclude = /Archive-Update-*\n")
+    settings = tmp_path / ".config/ftpsync/ftpsync.conf"
+    settings.parent.mkdir(parents=True)
+    with harness.Daemon(harness.STOCK, f"use chroot = no\n[m]\npath = {upstream}\n", str(tmp_path)) as daemon:
+        settings.write_text(FTPSYNC.format(real=hooks.real, port=daemon.port, top=tmp_path, hooks=hooks.directory))
+        environment = {**harness.ENVIRONMENT, "HOME": str(tmp_path), "RSYNC_HUAI": harness.HUAI, "USER": "tester",
+                       "RSYNC_HUAI_OPTIONS": f"--config={hooks.config}", "LOGNAME": "tester"}
+        result = harness.run(tool("ftpsync"), "sync:all", environment=environment)
+    log = (tmp_path / "log/ftpsync.log.0").read_text()
+    assert result.code == 0 and "Back from hook 4, got returncode 0" in log, result.text + log
+    listed = harness.run(harness.HUAI, "--attr-list", "-r", hooks.snapshot)
+    assert {line.split()[4] for line in os.fsdecode(listed.stdout).splitlines()} == tree_names(hooks.real), listed.text
+
+
+def crontab_command():
+    with open(os.path.join(PACKAGING, "hooks", "cron")) as file:
+        line, = [line for line in file.read().splitlines() if line and not line.startswith("#")]
+    *times, user, command = line.split(None, 6)
+    assert len(times) == 5 and all(re.fullmatch(r"[*/0-9,-]+", field) for field in times) and user == "root"
+    return command
+
+
+@as_root
+def test_the_line_for_cron_refreshes_all_modules(hooks):
+    """As cron runs it: by /bin/sh, with hardly an environment; a line of output would be a mail."""
+    command = crontab_command().replace("/usr/bin/rsync-huai", f"{harness.HUAI} --config={hooks.config}")
+    assert "%" not in command and harness.HUAI in command
+    for _ in range(2):
+        result = subprocess.run(["/bin/sh", "-c", command], env={"PATH": "/usr/bin:/bin"}, capture_output=True, timeout=SECONDS)
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+    assert os.path.exists(hooks.snapshot)
+
+
+@as_root
+def test_tunasync_runs_its_hook(hooks):
+    """Its worker splits the line of its configuration as a shell would, and adds to the environment what it documents."""
+    line = shlex.split(f"{hooks.directory}/tunasync")
+    environment = {"TUNASYNC_MIRROR_NAME": "debian", "TUNASYNC_WORKING_DIR": hooks.real, "TUNASYNC_LOG_DIR": "/tmp",
+                   "TUNASYNC_UPSTREAM_URL": "rsync://upstream/", "TUNASYNC_LOG_FILE": "/tmp/log",
+                   "TUNASYNC_JOB_EXIT_STATUS": "success"}
+    result = subprocess.run(line, cwd=hooks.real, capture_output=True, timeout=SECONDS, env={
+        **environment, "PATH": "/usr/bin:/bin", "RSYNC_HUAI": harness.HUAI, "RSYNC_HUAI_OPTIONS": f"--config={hooks.config}"})
+    assert result.returncode == 0 and result.stdout.startswith(b"debian: 2 entries"), result
+
+
 def test_a_mirror_user_goes_through_sudo(hooks, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -148,6 +228,74 @@ def test_logrotate_understands_its_file(tmp_path):
     result = subprocess.run([tool("logrotate"), "--debug", "--state", str(state), str(copy)], capture_output=True,
                             timeout=SECONDS)
     assert result.returncode == 0 and b"error" not in result.stderr, result.stderr
+
+
+def manual_pages():
+    return sorted(glob.glob(os.path.join(SOURCE, "doc", "*.[158]")))
+
+
+@pytest.mark.parametrize("page", manual_pages(), ids=os.path.basename)
+@pytest.mark.parametrize("words", [["man", "--warnings", "--local-file"], ["mandoc", "-T", "lint", "-W", "warning"]],
+                         ids=["man", "mandoc"])
+def test_a_manual_page_is_clean(page, words):
+    if not shutil.which(words[0]):
+        pytest.skip(f"no {words[0]}")
+    result = harness.run(*words, page, environment={"MANPAGER": "cat", "LC_ALL": "C.UTF-8"})
+    assert (result.code, result.stderr) == (0, b"") and b"WARNING" not in result.stdout, result.stdout[:500]
+
+
+class Shell:
+    """An interactive bash with the completion, and a program directory that has ours under its installed name."""
+
+    def __init__(self, top):
+        os.makedirs(f"{top}/bin")
+        os.symlink(harness.HUAI, f"{top}/bin/rsync-huai")
+        self.top = top
+
+    def press_tab(self, line):
+        """What the terminal shows after TAB (and, if that adds nothing, the choices), and the line between < and >."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.top)
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {
+                **harness.ENVIRONMENT, "PATH": f"{self.top}/bin:/usr/bin:/bin", "TERM": "dumb", "PS1": "", "COLUMNS": "200",
+                "HISTFILE": ""})
+        try:
+            return self._talk(terminal, line)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(terminal)
+
+    def _talk(self, terminal, line):
+        completion = os.path.abspath(os.path.join(PACKAGING, "completion", "rsync-huai"))
+        settings = "".join(f"bind 'set {setting}'; " for setting in ("enable-bracketed-paste off", "completion-query-items 0",
+                                                                     "page-completions off"))
+        os.write(terminal, f"{settings}source {completion}; echo rea''dy\n".encode())
+        self._read_until(terminal, b"ready\r\n")
+        # At the end the line becomes the operand of a command that prints it.
+        os.write(terminal, line.encode() + b"\t\t\x01printf '\\074%s\\076' \"\x05\"\n")
+        return os.fsdecode(self._read_until(terminal, b">"))
+
+    @staticmethod
+    def _read_until(terminal, end):
+        said, deadline = b"", time.monotonic() + 20
+        while end not in said:
+            assert time.monotonic() < deadline and select.select([terminal], [], [], 20)[0], said
+            said += os.read(terminal, 4096)
+        return said
+
+
+def test_completion_in_a_shell(tmp_path):
+    """As readline calls it, which takes --config=FILE for three words."""
+    (tmp_path / "rsyncd.conf").write_text("[debian]\npath = /x\n[fedora]\npath = /y\n")
+    shell = Shell(str(tmp_path))
+    assert "<rsync-huai --itemize-changes >" in shell.press_tab("rsync-huai --itemi")
+    shown = shell.press_tab("rsync-huai --attr-")
+    assert "--attr-refresh=" in shown and "--attr-list" in shown
+    for line, added in (("--daemon --config=rsy", "ncd.conf"), ("--refresh-attrs --config=rsy", "ncd.conf"),
+                        ("--refresh-attrs --config=rsyncd.conf fe", "dora"), ("-a --only-send-attrs rsy", "ncd.conf")):
+        assert f"<rsync-huai {line}{added} >" in shell.press_tab(f"rsync-huai {line}")
 
 
 def complete(words, config=""):
