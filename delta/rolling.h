@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* s1 | s2 << 16 over signed bytes; vectorised where the compiler gives it. */
+/* s1 | s2 << 16 over signed bytes; vectorised where the compiler gives it, and further where the processor has AVX2. */
 uint32_t rolling_compute(const void *data, size_t length);
+/* The same as any machine does it. */
+uint32_t rolling_compute_portably(const void *data, size_t length);
 
 #endif

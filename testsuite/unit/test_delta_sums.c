@@ -71,6 +71,22 @@ static void test_weak_sums_of_every_length(void **state)
 		assert_int_equal(rolling_compute(pattern + length, length), plain_weak_sum(pattern + length, length));
 }
 
+/* Whatever instructions this machine has; long enough for every lane to overflow. */
+static void test_weak_sums_need_no_special_instructions(void **state)
+{
+	const uint8_t *pattern = *state;
+	uint8_t extremes[4097];
+
+	memset(extremes, 0x80, sizeof extremes);
+	memset(extremes, 0x7f, sizeof extremes / 3);
+	for (size_t length = 0; length < sizeof extremes; length += length < 100 ? 1 : 61) {
+		assert_int_equal(rolling_compute_portably(pattern + length, length), plain_weak_sum(pattern + length, length));
+		assert_int_equal(rolling_compute_portably(extremes, length), plain_weak_sum(extremes, length));
+		assert_int_equal(rolling_compute(extremes, length), plain_weak_sum(extremes, length));
+	}
+	assert_int_equal(rolling_compute_portably(pattern, PATTERN_SIZE), rolling_compute(pattern, PATTERN_SIZE));
+}
+
 static void assert_hex(const uint8_t *bytes, int length, const char *hex)
 {
 	char text[2 * DIGEST_MAX_LENGTH + 1] = "";
@@ -178,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_weak_sums_of_the_vectors),
 		cmocka_unit_test(test_weak_sums_of_every_length),
+		cmocka_unit_test(test_weak_sums_need_no_special_instructions),
 		cmocka_unit_test(test_block_sums_of_the_vectors),
 		cmocka_unit_test(test_file_sums_of_the_vectors),
 		cmocka_unit_test(test_list_sums_are_never_seeded),
