@@ -59,7 +59,7 @@ static const struct call_rule session_calls[] = {
 	/* threads, but no processes. The arguments of clone3 cannot be seen: the C library goes back to clone. */
 	CHECKED(clone, CALL_IF_SET, 0, CLONE_THREAD), CHECKED(clone3, CALL_UNKNOWN, 0, 0),
 	CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(set_tid_address), CALL(exit), CALL(exit_group),
-	CALL(sched_yield), CHECKED(setpriority, CALL_IF_EQUAL, 1, 0), /* only its own */
+	CALL(sched_yield), CHECKED(setpriority, CALL_IF_ZEROS, 0, 0), /* of itself, not of a group or others */
 	CALL(sched_getaffinity), CALL(gettid),
 	/* signals, of its own and to itself (see the rule that is made for each process), and its commands' ends */
 	CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait), CALL(rt_sigpending),

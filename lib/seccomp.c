@@ -68,6 +68,11 @@ static void add_check(filter_program *check, const struct call_rule *rule)
 		load(check, argument_half(rule, true));
 		add(check, equal, 0, FAILED, 0);
 		break;
+	case CALL_IF_ZEROS:
+		add(check, equal, 0, FAILED, 0);
+		load(check, argument_half(rule, false) + sizeof(uint64_t));
+		add(check, equal, 0, FAILED, 0);
+		break;
 	default:
 		add(check, equal, 0, FAILED, rule->value);
 	}

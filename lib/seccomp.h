@@ -16,6 +16,7 @@ struct call_rule {
 		CALL_IF_SET,    /* ... has all bits of `value` */
 		CALL_IF_CLEAR,  /* ... has none of them */
 		CALL_IF_NULL,   /* ... is 0 in all of its 64 bits */
+		CALL_IF_ZEROS,  /* ... and the next one, too, are 0 (their lower 32 bits are) */
 		CALL_UNKNOWN,   /* never: fails with ENOSYS, so that the C library uses an older one */
 	} check;
 	unsigned argument;

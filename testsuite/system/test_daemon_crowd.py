@@ -34,7 +34,6 @@ def begin_connection(port, number):
     return connection
 
 
-@pytest.mark.core
 def test_crowd_that_comes_at_once_is_greeted(daemon):
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         for number in range(CROWD):
@@ -71,6 +70,7 @@ def children_of(pid):
         return {int(word) for word in file.read().split()}
 
 
+@pytest.mark.core
 def test_long_transfers_make_way(daemon):
     base = os.getpriority(os.PRIO_PROCESS, daemon.process.pid)
     before = children_of(daemon.process.pid)

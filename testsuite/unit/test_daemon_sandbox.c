@@ -213,6 +213,9 @@ static void try_others(void)
 	EXPECT_ERROR(fcntl(outside_fd, F_SETSIG, SIGKILL), EPERM);
 	EXPECT_ERROR(fcntl(outside_fd, F_SETLEASE, F_RDLCK), EPERM);
 	EXPECT_ERROR(prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit), EPERM);
+	EXPECT_ERROR(setpriority(PRIO_PROCESS, (id_t)getppid(), 19), EPERM);
+	EXPECT_ERROR(setpriority(PRIO_PGRP, 0, 19), EPERM);
+	EXPECT(setpriority(PRIO_PROCESS, 0, 19) == 0);
 	EXPECT(fcntl(outside_fd, F_GETFL) >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
