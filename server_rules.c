@@ -47,6 +47,7 @@ void server_read_rules(struct server *server)
 	const struct options *options = server->options;
 	const struct filter_setup setup = {
 		.side = options->sender ? FILTER_SENDER : FILTER_RECEIVER, .server_words = true, .from0 = options->from0,
+		.of_peer = server->module != NULL,
 		.protocol = options->max_protocol, .open_file = open_rules, .context = server,
 	};
 

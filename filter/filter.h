@@ -52,6 +52,7 @@ struct filter_setup {
 	/* A server's command line: its rules count on its side, whatever sides they name and whatever --delete-excluded says;
 	 * those of per-directory files are rules like others. */
 	bool server_words;
+	bool of_peer;             /* chosen by a stranger: what they make us read is capped, as if they were sent */
 	bool from0;               /* rule files are NUL-separated */
 	bool cvs_exclude;         /* -C: filter_send and filter_receive add the rules of 4.4; local runs call filter_add_cvs */
 	bool dash_is_stdin;       /* a rule file called "-" is standard input (clients) */

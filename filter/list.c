@@ -12,6 +12,7 @@ struct filter_list *filter_new(const struct filter_setup *setup)
 	struct filter_list *list = xcalloc(1, sizeof *list);
 
 	list->setup = *setup;
+	list->from_peer = setup->of_peer;
 	return list;
 }
 

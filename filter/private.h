@@ -134,7 +134,7 @@ struct filter_list {
 	struct strbuf dir;        /* deepest directory entered */
 	struct hashmap roots;     /* base directories that have themselves been entered */
 	bool has_xattr_rules, has_had_merges;
-	bool from_peer;           /* rules came over the wire: caps apply to what they make us read */
+	bool from_peer;           /* rules came over the wire, or as of_peer: caps apply to what they make us read */
 	size_t live_rules, live_bytes;
 	struct strbuf scratch;    /* full path of the name being tested */
 };

@@ -246,3 +246,18 @@ def test_s063_a_list_of_names_without_an_end(place, way):
         words = [daemon.url("m/"), f"{place}/out/"] if way == "pull" else [f"{place}/m/", daemon.url("m/")]
         result = harness.run(harness.STOCK, "-r0", "--files-from=:/zero", *words, timeout=20)
         assert result.code != 0 and b"failed to open files-from file" in result.stderr, result.text
+
+
+@pytest.mark.core
+@root_only
+@pytest.mark.parametrize("options", [["-M--exclude-from=/zero", "-M-0"], ["-M--include-from=/big"], ["-M--filter=._/big"]])
+def test_s064_rules_of_a_file_without_an_end(place, options):
+    os.makedirs(f"{place}/m")
+    os.mknod(f"{place}/m/zero", 0o20666, os.makedev(1, 5))
+    with open(f"{place}/m/big", "wb") as file:
+        for number in range(100):
+            file.write(b"".join(b"- %d\n" % (number * 10000 + line) for line in range(10000)))
+    with harness.Daemon(harness.HUAI, f"use chroot = no\n{IDENTITY}[m]\npath = {place}/m\n", place) as daemon:
+        result = harness.run(harness.STOCK, "-r", *options, daemon.url("m/"), f"{place}/out/", timeout=20)
+        assert result.code != 0
+        assert "too many filter rules" in daemon.log() or "filter file is larger than" in daemon.log(), daemon.log()
