@@ -616,12 +616,24 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	wanted_free(&job.wanted);
 }
 
+/* Such a member of a group of hard links is looked at no further than any other file. */
+static bool is_skipped_member(const struct file_job *job)
+{
+	const struct options *options = job->local->options;
+
+	return job->dest.exists ? options->ignore_existing : options->existing;
+}
+
 enum candidate local_leader_candidate(struct task *task, uint32_t index)
 {
 	struct file_job job;
 
 	start_job(&job, task, index);
-	if (!look_at_destination(&job) || (!job.local->alternates && !job.dest.exists))
+	if (!look_at_destination(&job))
+		return CANDIDATE_NOT;
+	if (is_skipped_member(&job))
+		return CANDIDATE_SKIPPED;
+	if (!job.local->alternates && !job.dest.exists)
 		return CANDIDATE_NOT;
 	decide_job(&job);
 	if (job.decision.action == ACTION_LEAVE_OUT)

@@ -42,7 +42,7 @@ void local_links_add(struct local *local, int32_t node)
 	struct entries *entries = flist_dir(local->list, node)->entries;
 
 	for (uint32_t i = 0; local->options->hard_links && i < entries->count; i++) {
-		struct link_member member = { node, i, false };
+		struct link_member member = { .node = node, .index = i };
 
 		if (is_member(&entries->items[i])) {
 			struct link_group *group = group_of(local, entries, &entries->items[i]);
@@ -78,7 +78,9 @@ static enum candidate candidate_at(struct task *task, uint32_t index)
 {
 	bool has_something = task->local->alternates || (!task->dir->fresh && task->dir->fd >= 0);
 
-	return has_something ? local_leader_candidate(task, index) : CANDIDATE_NOT;
+	if (has_something)
+		return local_leader_candidate(task, index);
+	return task->local->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
 }
 
 /* Does this member lead, or fend for itself? Members come in list order. */
@@ -90,20 +92,28 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 
 	if (local->loads_all && group->members.count == 1)
 		return true;
-	if (group->leader >= 0)
+	if (group->leader >= 0 && !local->options->existing && !local->options->ignore_existing)
 		return false;
 	if (!local->loads_all && !local->pull) {
 		group->leader = 0;
 		return place == 0;
 	}
-	is_last = local->loads_all ? place + 1 == group->members.count : index == group->last_here;
 	candidate = candidate_at(task, index);
+	if (candidate == CANDIDATE_SKIPPED && local->loads_all)
+		group->members.items[place].skipped = true;
+	if (candidate == CANDIDATE_SKIPPED)
+		return true;
+	if (group->leader >= 0)
+		return false;
+	is_last = local->loads_all ? place + 1 == group->members.count : index == group->last_here;
 	if (candidate == CANDIDATE_LEFT_OUT) {
 		if (local->loads_all)
 			group->members.items[place].left_out = true;
 		return true;
 	}
-	if (candidate == CANDIDATE_LEADS || is_last) {
+	/* Up to protocol 29 symlinks and devices are linked to the first one. */
+	if (candidate == CANDIDATE_LEADS || is_last
+	    || (local->pull && local->session.protocol < 30 && !entry_is_regular(&task->entries->items[index]))) {
 		group->leader = (int64_t)place;
 		return true;
 	}
@@ -385,7 +395,8 @@ static void leader_succeeded(struct local *local, struct task *task, struct link
 static void link_earlier_members(struct local *local, struct link_group *group)
 {
 	for (int64_t i = group->leader; i-- > 0;)
-		with_late_task(local, &group->members.items[i], group);
+		if (!group->members.items[i].skipped)
+			with_late_task(local, &group->members.items[i], group);
 }
 
 void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed)
@@ -434,9 +445,12 @@ void local_links_finish(struct local *local)
 	for (size_t i = 0; i < local->late_groups.count; i++) {
 		struct link_group *group = local->late_groups.items[i];
 
-		for (size_t m = group->members.count; m-- > 0;)
-			if ((int64_t)m != group->leader && (group->done || !group->members.items[m].left_out))
-				with_late_task(local, &group->members.items[m], group);
+		for (size_t m = group->members.count; m-- > 0;) {
+			const struct link_member *member = &group->members.items[m];
+
+			if ((int64_t)m != group->leader && !member->skipped && (group->done || !member->left_out))
+				with_late_task(local, member, group);
+		}
 	}
 	local->late_groups.count = 0;
 }

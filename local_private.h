@@ -187,7 +187,7 @@ enum { MARK_PLAIN, MARK_LINK };
 
 /* --- hard link groups --- */
 
-struct link_member { int32_t node; uint32_t index; bool left_out; };
+struct link_member { int32_t node; uint32_t index; bool left_out, skipped; };
 struct link_group {
 	VEC(struct link_member) members;  /* in list order; only when the whole list is loaded first */
 	int64_t leader;                   /* index into members, -1: not decided; pipelined: 0 */
@@ -317,7 +317,7 @@ void job_lost(struct file_job *job);      /* the same, but it could not be put h
 void job_refused(struct file_job *job);   /* it has not, and will not */
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
-enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT };
+enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
 enum candidate local_leader_candidate(struct task *task, uint32_t index);
 
 /* --- local_attributes.c (any thread, but for local_want_attributes) --- */
