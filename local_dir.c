@@ -19,6 +19,7 @@
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
+#define USUAL_PATH 255 /* bytes that most paths do not have */
 
 void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
 			 const char *after)
@@ -540,6 +541,7 @@ static struct local_dir *new_dir(struct local *local, int32_t node, struct local
 	atomic_store(&dir->new_gid, -1);
 	if (parent)
 		local_dir_hold(parent);
+	strbuf_reserve(&path, USUAL_PATH);
 	flist_dir_path(local->list, node, &path);
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);

@@ -2,6 +2,7 @@
 /* Entries of one directory: building, sorting into wire order, finding. */
 #include "attrs/entry.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,9 +162,15 @@ static uint64_t prefix_of(const char *name, size_t length, bool is_dir)
 
 	if (name[0] == '/')
 		return prefix | (uint64_t)'/' << 48;
-	for (size_t i = 0; i < 7 && i < length; i++)
+	if (length >= 7) {
+		uint64_t first;
+
+		memcpy(&first, name, sizeof first);
+		return prefix | be64toh(first) >> 8;
+	}
+	for (size_t i = 0; i < length; i++)
 		prefix |= (uint64_t)(unsigned char)name[i] << (48 - 8 * i);
-	if (is_dir && length < 7)
+	if (is_dir)
 		prefix |= (uint64_t)'/' << (48 - 8 * length);
 	return prefix;
 }
@@ -295,7 +302,9 @@ static void drop_repeated_hidden(struct entries *list)
 			continue;
 		if (repeats && last->flags & ENTRY_HIDDEN)
 			kept--;
-		list->items[kept++] = *entry;
+		if (kept != i)
+			list->items[kept] = *entry;
+		kept++;
 	}
 	list->count = kept;
 }
