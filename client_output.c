@@ -95,8 +95,8 @@ struct client_output *client_output_new(const struct options *options, const str
 	output->session = session;
 	output->sends = sends;
 	item_lines_init(&output->lines, options);
-	if (!options->quiet && !options->dry_run)
-		output->progress = progress_new(mode, options->human_readable);
+	if (!options->quiet && (!options->dry_run || mode > 1))
+		output->progress = progress_new(mode, options->human_readable, options->dry_run);
 	if (output->progress && !mode)
 		progress_listen();
 	output->below = log_set_sink((struct log_sink){ emit, output });
@@ -141,7 +141,7 @@ static void count_list(const struct client_output *output, uint64_t entries)
 
 	for (uint64_t i = 0; i <= entries; i += 100)
 		fprintf(out, " %llu files...\r", (unsigned long long)i);
-	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
 
 static void say_done(struct client_output *output)
@@ -208,7 +208,7 @@ void client_output_item(struct client_output *output, const struct transfer_reco
 
 	if (output->progress && stage == ITEM_ENDS && !output->options->levels.info[INFO_PROGRESS])
 		item_lines_name_asked(lines, output->options, record->name);
-	if (output->progress && stage == ITEM_ENDS)
+	if (output->progress && (stage == ITEM_ENDS || (stage == ITEM_WITHOUT_CONTENT && record->flags & ITEM_TRANSFER)))
 		progress_file_end(output->progress, record->size, record->position);
 	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && item_is_shown(lines, record->flags, is_dir, is_hard_link))
 		tell_item(output, L_CLIENT, lines->shown, record);

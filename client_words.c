@@ -7,6 +7,7 @@
 
 #include "client_private.h"
 #include "lib/alloc.h"
+#include "ui/itemize.h"
 
 enum {
 	VERBOSE_MAX = 9,              /* -v that are passed on */
@@ -148,9 +149,9 @@ static void add_log_format(const struct options *o, struct args *words)
 		format = "%n%L";
 	if (!format)
 		return;
-	if (strstr(format, "%i"))
+	if (format_uses(format, 'i'))
 		args_append(words, o->itemize > 1 ? "--log-format=%i%I" : "--log-format=%i");
-	else if (strstr(format, "%o"))
+	else if (format_uses(format, 'o'))
 		args_append(words, "--log-format=%o");
 	else if (!o->verbose)
 		args_append(words, "--log-format=X");

@@ -224,7 +224,7 @@ static void end_pull(struct run *run)
 		pull_finish(pull, &run->peer_stats);
 }
 
-static void say_method(struct local *local)
+void local_say_method(const struct local *local)
 {
 	if (local->options->levels.debug[DEBUG_FLIST])
 		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
@@ -266,7 +266,6 @@ static void copy_tree(struct run *run, const char *destination)
 	if (local->options->prune_empty_dirs)
 		local_prune(local);
 	local_debug_start(local);
-	say_method(local);
 	/* Requests have the order of the list. */
 	local->pool = pool_new(local, local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
@@ -373,7 +372,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		bool has_any = flist_dir(local->list, 0)->count;
 
 		if (has_any && !from)
-			say_method(local);
+			local_say_method(local);
 		/* After an empty list a sender has left. */
 		if (has_any || !peer || local->service)
 			local_list_run(local);

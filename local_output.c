@@ -104,7 +104,7 @@ void run_say_list_count(struct run *run)
 	run->header_is_open = false;
 	for (uint64_t i = run->local.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
 		fprintf(out, " %llu files...\r", (unsigned long long)i);
-	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? " " : "s");
+	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
 
 static int64_t ms_since(const struct timespec *then)

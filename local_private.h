@@ -479,6 +479,11 @@ struct local_slices {
 bool local_goes_by_path(const struct local *local);
 void local_order_by_path(struct local *local, struct local_slices *slices);
 
+/* --- local.c --- */
+
+/* Are deltas looked for? For those who want to know. */
+void local_say_method(const struct local *local);
+
 /* --- local_debug.c (main thread) --- */
 
 /* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */

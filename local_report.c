@@ -98,12 +98,12 @@ struct report *report_new(struct local *local)
 		report->lines.shown = choose_service_format(local);
 		report->lines.shown_has_item = false;
 	}
-	if (options->quiet || options->dry_run || local->service)
+	if (options->quiet || (options->dry_run && mode < 2) || local->service)
 		return report;
 	if (mode) {
-		report->progress = progress_new(mode, options->human_readable);
+		report->progress = progress_new(mode, options->human_readable, options->dry_run);
 	} else {
-		report->on_request = progress_new(0, options->human_readable);
+		report->on_request = progress_new(0, options->human_readable, false);
 		progress_listen();
 	}
 	return report;
@@ -273,7 +273,9 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	const struct options *options = report->local->options;
 	struct strbuf path = STRBUF_INIT;
 
-	if (options->levels.info[INFO_NAME] < 2 || options->itemize || options->out_format)
+	bool is_itemized = report->local->service ? options->itemize || options->out_format : report->lines.shown_has_item;
+
+	if (options->levels.info[INFO_NAME] < 2 || is_itemized)
 		return;
 	bool is_link = event->flags & ITEM_XNAME_FOLLOWS, is_matched = event->flags & ITEM_MATCHED;
 
@@ -284,6 +286,26 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path), entry_is_dir(entry) ? "/" : "",
 		event->touched ? "" : " is uptodate");
 	strbuf_free(&path);
+}
+
+/* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as well,
+ * if names are told at all. */
+static bool is_named_in_log(const struct report *report, const struct entry *entry, const struct event *event)
+{
+	const struct local *local = report->local;
+	bool is_changed = (entry_is_dir(entry) || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags);
+
+	return is_changed && local->shows_receiver && !local->service && local->options->levels.info[INFO_NAME]
+	       && report->lines.logged && !report->lines.logged_has_item;
+}
+
+static void name_in_log(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
+			const char *link)
+{
+	char *line = format_line(report, "%n%L", node, entry, event, link);
+
+	log_msg(L_LOG, "%s", line);
+	free(line);
 }
 
 /* From the module's root on; "." of the transfer stays visible. */
@@ -397,6 +419,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (!(report->local->service && event->flags & ITEM_TRANSFER)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
+	if (is_named_in_log(report, entry, event))
+		name_in_log(report, node, entry, event, link);
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {

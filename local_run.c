@@ -664,6 +664,7 @@ void local_run(struct local *local)
 
 	if (when == DELETE_BEFORE)
 		local_delete_pass(local);
+	local_say_method(local);
 	walk(local);
 	report_drain(local->report);
 	local_delayed_install(local);

@@ -7,6 +7,7 @@
 #include "attrs/source.h"
 #include "lib/exit.h"
 #include "options_set.h"
+#include "ui/itemize.h"
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 
@@ -73,7 +74,7 @@ static void finish_output(struct options *options)
 	if (!options->server && options->itemize && !options->out_format)
 		options->out_format = "%i %n%L";
 	options->log_format_has_i = options->server ? options->itemize > 0
-						    : options->out_format && strstr(options->out_format, "%i") != NULL;
+						    : options->out_format && format_uses(options->out_format, 'i');
 }
 
 static bool check_checksum_name(struct option_parse *parse, const char *name)

@@ -20,6 +20,7 @@ struct sample {
 
 struct progress {
 	int mode, number_level;
+	bool pretends;
 	uint64_t total_size, total_entries;
 	bool complete;
 	struct sample samples[SAMPLES]; /* a ring; `oldest` is overwritten next */
@@ -65,11 +66,12 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-struct progress *progress_new(int mode, int number_level)
+struct progress *progress_new(int mode, int number_level, bool pretends)
 {
 	struct progress *progress = xcalloc(1, sizeof *progress);
 
 	progress->mode = mode;
+	progress->pretends = pretends;
 	progress->number_level = number_level;
 	progress->start.ms = now_ms();
 	progress->samples[0] = progress->start;
@@ -180,7 +182,7 @@ void progress_update(struct progress *progress, uint64_t done)
 	uint64_t total = whole_run ? progress->total_size : progress->file_size;
 	double rate, left;
 
-	if (!progress->mode)
+	if (!progress->mode || progress->pretends)
 		return;
 	if (progress->shown && now.ms - progress->samples[progress->newest].ms < 1000)
 		return;
@@ -206,7 +208,7 @@ void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 	progress->files++;
 	progress->last_index = index;
 	progress->finished_bytes += size;
-	if (!progress->mode && !is_asked)
+	if (progress->pretends || (!progress->mode && !is_asked))
 		return;
 	is_asked = 0;
 	if (progress->mode != 1) {

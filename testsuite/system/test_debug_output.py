@@ -159,6 +159,7 @@ def test_commands_and_ends(site, way):
 @pytest.mark.parametrize("options, state", [
     ("-avv", "none"), ("-avv", "same"), ("-avv --delete", "other"), ("-avvH", "none"), ("-avvH", "same"), ("-avv -b", "other"),
     ("-avv --exclude=*.txt --include=sub/ --include=* --exclude=b", "none"), ("-avv -u --existing", "other"),
+    ("-avv --out-format=%n", "same"), ("-avv --out-format=%5i:%n", "other"), ("-d --info=flist2 --exclude=*", "none"),
     ("-avv --no-i-r --delete-before", "other"), ("-avv --max-size=1k", "none"), ("-avvn --delete", "other"),
 ])
 @pytest.mark.parametrize("way", ["local", "pull"])
@@ -171,3 +172,26 @@ def test_very_verbose_jobs(site, options, state, way):
     report = printed.difference("output", expected.encode(), got.encode())
     if report:
         pytest.fail(report, pytrace=False)
+
+
+def test_log_of_a_run_by_the_protocol(site):
+    """Two processes, one log: nothing stands in it twice."""
+    log = os.path.join(site.place, "log")
+    result = site.run(harness.HUAI, ["-avv", "--no-whole-file", f"--log-file={log}"], site.operands("local"), "other")
+    with open(log) as file:
+        text = file.read()
+    os.remove(log)
+    assert result.code == 0 and text.count("building file list") == 1 and text.count("total: matches") == 1, text
+
+
+@pytest.mark.parametrize("options", ["-av", "-a", "-aii", "-aqv", "-aHv"])
+def test_log_of_a_pull_without_item_strings(site, options):
+    logs = []
+    for program, name in printed.PROGRAMS:
+        log = os.path.join(site.place, f"log.{name}")
+        words = [options, f"--log-file={log}", "--log-file-format=%o %n"]
+        assert site.run(program, words, site.operands("pull"), "other").code == 0
+        with open(log, "rb") as file:
+            logs.append(sorted(re.sub(rb"^sent .*\n|^total size.*\n", b"", printed.plain(file.read()), flags=re.M).split(b"\n")))
+        os.remove(log)
+    assert logs[0] == logs[1]
