@@ -87,16 +87,32 @@ def test_the_guide_can_be_followed_with_systemd(booted):
 
 
 def test_after_a_reboot_the_attr_tree_is_there_before_the_daemon(booted):
-    """The tmpfs is empty then: the first client waits in the socket until the tree has been written."""
+    """The tmpfs is empty then: the first client waits in the socket until the tree is there, however long that takes."""
     booted.run("cp", "-a", "/srv/mirrors", "/srv/kept")
     booted.shut_down()
     booted.boot()
-    booted.run("sh", "-c", "cp -a /srv/kept/. /srv/mirrors/")
     assert booted.run("ls", "/srv/attrs").text == ""
     assert booted.run("systemctl", "is-active", "rsync-huai.service", check=False).text.strip() == "inactive"
-    assert "later" in listed(booted, "fedora")
+    client = booted.start("rsync", "-r", "rsync://localhost/fedora/")
+    wait_for(lambda: "was not refreshed" in booted.run(
+        "journalctl", "--no-pager", "--boot", "--unit=rsync-huai-refresh@fedora.service").text)
+    assert client.poll() is None
+    booted.run("sh", "-c", "cp -a /srv/kept/. /srv/mirrors/")
+    assert b"later" in client.communicate(timeout=60)[0] and client.returncode == 0
     assert os.path.getsize(booted.path("/srv/attrs/fedora/later")) == 8
     # The mirror has come to another disk meanwhile, which a snapshot notices.
     assert "another directory" in booted.run("rsync-huai", "--daemon", "--config-check", check=False).text
     booted.run("rsync-huai", "--refresh-attrs", "debian")
     assert "later" in listed(booted, "debian")
+
+
+def test_the_way_back(booted):
+    """Without the parameters that stock rsync does not know, Debian's unit serves the same file again."""
+    booted.write("/etc/rsyncd.conf", next(text for _, language, text in blocks() if language == "ini"))
+    with open(GUIDE) as file:
+        commands = re.search(r"To go back: `([^`]+)`,\s+`([^`]+)`", file.read()).groups()
+    for words in commands:
+        booted.run("sh", "-c", words)
+    wait_for(lambda: booted.run("rsync", "rsync://localhost/", check=False).returncode == 0)
+    booted.run("dpkg", "--purge", "rsync-huai")
+    assert "later" in listed(booted, "fedora") and "later" in listed(booted, "debian")

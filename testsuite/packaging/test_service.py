@@ -147,10 +147,10 @@ def main_pid(machine):
     return pid
 
 
-def slow_client(machine, name):
+def slow_client(machine, name, rate=6000):
     """A session that takes some seconds."""
     target = f"/root/pulled/{name}"
-    client = machine.start("rsync", "-a", "--inplace", "--bwlimit=6000", "rsync://localhost/plain/large", target)
+    client = machine.start("rsync", "-a", "--inplace", f"--bwlimit={rate}", "rsync://localhost/plain/large", target)
     wait_for(lambda: os.path.exists(machine.path(target)))
     return client
 
@@ -173,8 +173,10 @@ def test_units_are_well_formed_where_they_are_installed(service):
     assert "huai" not in said.text and "attrs" not in said.text, said.text
 
 
-def test_the_running_service_is_hardened(service):
-    said = service.run("systemd-analyze", "security", "--offline=true", "--threshold=30", f"{UNITS}/rsync-huai.service").text
+def test_the_installed_service_is_hardened(service):
+    """The unit as it is shipped: under another name, for which there is no drop-in."""
+    service.run("cp", f"{UNITS}/rsync-huai.service", "/root/shipped.service")
+    said = service.run("systemd-analyze", "security", "--offline=true", "--threshold=30", "/root/shipped.service").text
     assert float(re.search(r"Overall exposure level for [^:]+: ([0-9.]+)", said).group(1)) <= 3.0
 
 
@@ -254,7 +256,7 @@ def test_a_writable_module_needs_its_drop_in_only(service):
 
 
 def test_a_session_is_confined(service):
-    """Its user's, without a capability, behind the filter of the unit and its own; the log does not say that something lacks."""
+    """Its user's, without a capability, behind the filter of the unit and its own; the log misses nothing."""
     client = slow_client(service, "confined")
     sessions = service.run("pgrep", "--parent", str(main_pid(service))).text.split()
     status = dict(re.findall(r"^(\w+):\t(.*)$", service.run("cat", f"/proc/{sessions[0]}/status").text, re.M))
@@ -285,7 +287,7 @@ def test_a_reload_keeps_the_sessions_and_takes_the_new_settings(service):
                          ids=["restart", "upgrade"])
 def test_no_client_notices(service, command):
     """Sessions are finished, nobody is refused, the attr trees stay where they are."""
-    pid, client, knocking = main_pid(service), slow_client(service, "restarted"), knock(service, 3)
+    pid, client, knocking = main_pid(service), slow_client(service, "restarted", 2000), knock(service, 3)
     time.sleep(0.2)
     service.run(*command)
     assert main_pid(service) != pid and client.poll() is None
@@ -310,6 +312,21 @@ def test_a_crash_is_mended(service):
              and "ActiveState=active" in shown)
     assert main_pid(service) != pid
     assert "README" in service.run("rsync", "rsync://localhost/plain/").text
+
+
+def test_a_wrong_configuration_has_only_to_be_mended(service):
+    """Clients wait meanwhile, for longer than systemd would try without being told to."""
+    service.write("/etc/rsyncd.conf", "[header\n" + CONFIG)
+    assert service.run("systemctl", "restart", "rsync-huai.service", check=False).returncode != 0
+    client = service.start("rsync", "rsync://localhost/plain/")
+
+    def restarts():
+        return int(service.run("systemctl", "show", "--value", "--property=NRestarts", "rsync-huai.service").text)
+
+    wait_for(lambda: restarts() > 5)
+    assert client.poll() is None
+    service.write("/etc/rsyncd.conf", CONFIG)
+    assert b"README" in client.communicate(timeout=60)[0] and client.returncode == 0
 
 
 def test_logs_are_turned_under_the_daemon(service):
