@@ -256,6 +256,7 @@ static void dress_directory(struct local *local, struct local_dir *dir, struct t
 
 	bool gives = choose_owner(local, dir, st, &uid, &gid);
 
+	dir->dressed |= gives;
 	if (gives && local->tells_steps)
 		local_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
 	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
@@ -291,6 +292,7 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	dir->absent = local->dry_run;
 	local_seen_enter(local, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, &nothing);
+	dir->dressed = (dir->mode & 0777 & ~rules.umask) != dir->mode;
 	dir->differs = compare_new(local, dir, wanted);
 	if (local->dry_run)
 		return;
@@ -355,6 +357,11 @@ static void say_skipped(struct task *task, const struct decision *decision)
 		task_text(task, L_INFO, "%s exists", task->dir->path);
 }
 
+static bool is_dressed(const struct local *local, const struct local_dir *dir)
+{
+	return dir->dressed || local->dry_run || decide_keeps_time(local->options, &dir->entry);
+}
+
 static void count_directory(struct task *task, uint32_t flags)
 {
 	/* Not quite the one of the alternate destination. */
@@ -367,8 +374,9 @@ static void count_directory(struct task *task, uint32_t flags)
 	task->tells_dir = task->local->tells_items;
 	task->dir_flags = flags;
 	local_debug_umask(task);
-	if (task->local->wants_items)
-		task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags });
+	if (!task->local->wants_items)
+		return;
+	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .touched = is_dressed(task->local, task->dir) });
 }
 
 /* False: nothing is to be done with the directory, said so. */

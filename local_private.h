@@ -66,6 +66,7 @@ struct local_dir {
 	int32_t node;
 	char *path;              /* in the transfer, "" for the top */
 	bool fresh;              /* made by this run: nothing in it but what we put there */
+	bool dressed;            /* fresh: got an owner or a mode that mkdir(2) does not give */
 	bool absent;             /* dry run: it would have been made */
 	bool skipped;            /* its contents are left alone */
 	mode_t other_kind;       /* S_IFMT: something else stands in its place, and stays there; 0: no */
@@ -110,7 +111,7 @@ struct event {
 	uint32_t flags;
 	uint32_t elapsed_ms;
 	int error;
-	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
+	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set; EVENT_DIR: of a new one */
 	bool is_attempt;   /* EVENT_ITEM: it came to nothing, and may be asked for again */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */

@@ -391,6 +391,15 @@ static bool is_unheard(const struct local *local, const struct event *event)
 	return has_both && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
+/* An old receiver names a directory for the attributes that it sets, and not for having made it. */
+static bool is_unnamed(const struct local *local, const struct item_lines *lines, const struct entry *entry,
+		       const struct event *event)
+{
+	bool is_plain = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && !event->touched;
+
+	return is_plain && local->pull && local->session.protocol < 29 && !lines->shown_has_item && !local->options->out_format;
+}
+
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position)
 {
@@ -416,7 +425,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
 	/* A service's client tells of what it sends itself. */
-	if (!(report->local->service && event->flags & ITEM_TRANSFER)
+	if (!(report->local->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->local, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	if (is_named_in_log(report, entry, event))

@@ -63,3 +63,9 @@ def test_many_directories_and_files(place):
                 trees.write(f"{top}/s/f{number:04}-d/deep/in", b"in", 0o644, TIME)
         trees.set_directory_times(f"{top}/s", TIME)
     ends.assert_agree(place, build, "-ai", "pull", 28)
+
+
+@pytest.mark.parametrize("options", ["-avO", "-avb", "-rvvO --chmod=D700", "-niaO"])
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_directories_are_named_for_what_is_set(place, options, way):
+    ends.assert_agree(place, make, options, way, 28)
