@@ -3,11 +3,13 @@
 #include "daemon_hosts.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "lib/alloc.h"
+#include "lib/exit.h"
 
 #define MINUTE (INT64_C(60) * 1000000000)
 #define SET_COUNT 1024
@@ -61,7 +63,9 @@ uint64_t origin_seed(void)
 {
 	uint64_t seed;
 
-	return getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed ? seed : (uint64_t)(uintptr_t)&seed;
+	if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+		die(EXIT_IPC, "cannot get random bytes: %s", strerror(errno));
+	return seed;
 }
 
 uint64_t origin_hash(const struct origin *origin, uint64_t seed)
