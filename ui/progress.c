@@ -2,6 +2,7 @@
 /* Progress lines: what is done, how fast, and how long the rest will take. */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -34,12 +35,13 @@ struct progress {
 	int last_tail;
 };
 
-static volatile sig_atomic_t is_asked;
+/* Set by a signal, looked at by any thread. */
+static atomic_bool is_asked;
 
 static void note_request(int number)
 {
 	(void)number;
-	is_asked = 1;
+	atomic_store(&is_asked, true);
 }
 
 void progress_listen(void)
@@ -55,7 +57,7 @@ void progress_listen(void)
 
 bool progress_is_asked(void)
 {
-	return is_asked;
+	return atomic_load(&is_asked);
 }
 
 static int64_t now_ms(void)
@@ -208,9 +210,9 @@ void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 	progress->files++;
 	progress->last_index = index;
 	progress->finished_bytes += size;
-	if (progress->pretends || (!progress->mode && !is_asked))
+	if (progress->pretends || (!progress->mode && !atomic_load(&is_asked)))
 		return;
-	is_asked = 0;
+	atomic_store(&is_asked, false);
 	if (progress->mode != 1) {
 		now.done = progress->finished_bytes;
 		total = progress->total_size;
