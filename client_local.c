@@ -91,8 +91,8 @@ static noreturn void serve(const struct args *words, int in, int out)
 	int code = EXIT_OK;
 
 	log_set_role("sender");
-	/* What this end has to say goes to the other, and from there to the log. */
-	log_set_copy((struct log_sink){ NULL, NULL });
+	/* What this end tells the other goes from there to the log. */
+	log_copy_errors_only();
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
 		failed("cannot set up the other end of a local run");
 	close(in);

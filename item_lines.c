@@ -101,7 +101,7 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 		;
 	else if (lines->shown && (lines->shown_has_item || lines->shown_has_operation))
 		tell_deletion(L_CLIENT, lines->shown, &values);
-	else if (options->levels.info[INFO_DEL] || options->out_format)
+	else if (options->levels.info[INFO_DEL] || lines->shown)
 		tell_deletion(L_CLIENT, "deleting %n", &values);
 	if (!options->log_file || options->dry_run)
 		return;

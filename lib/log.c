@@ -22,6 +22,7 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 /* The process-wide sink. The mutex is recursive: a sink that fails may die, which logs. */
 static struct {
 	struct log_sink sink, copy;
+	bool copies_errors_only;
 	const char *_Atomic role;
 	atomic_bool xfer_error;
 	pthread_once_t once;
@@ -65,7 +66,22 @@ void log_set_copy(struct log_sink copy)
 {
 	lock();
 	state.copy = copy;
+	state.copies_errors_only = false;
 	unlock();
+}
+
+void log_copy_errors_only(void)
+{
+	lock();
+	state.copies_errors_only = true;
+	unlock();
+}
+
+static bool is_copied(enum log_kind kind)
+{
+	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
+
+	return state.copy.emit && state.nesting <= NESTING_MAX && (is_error || !state.copies_errors_only);
 }
 
 void log_set_role(const char *role)
@@ -123,7 +139,7 @@ static void emit(enum log_kind kind, const char *text, size_t length)
 		emit_to_stdio(NULL, kind, text, length);
 	else
 		state.sink.emit(state.sink.context, kind, text, length);
-	if (state.copy.emit && state.nesting <= NESTING_MAX)
+	if (is_copied(kind))
 		state.copy.emit(state.copy.context, kind, text, length);
 	state.nesting--;
 	unlock();

@@ -30,6 +30,8 @@ struct log_sink log_set_sink(struct log_sink sink);
 
 /* A second sink that hears every message after the first one, whatever sink is the first: a log file. emit NULL: none. */
 void log_set_copy(struct log_sink copy);
+/* From now on it hears of no more than warnings and errors. */
+void log_copy_errors_only(void);
 
 /* The "[ROLE]" of error lines: "client", "server", "sender", "Receiver", "generator", "receiver". Static string. */
 void log_set_role(const char *role);

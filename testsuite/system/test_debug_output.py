@@ -181,6 +181,10 @@ def test_log_of_a_run_by_the_protocol(site):
     with open(log) as file:
         text = file.read()
     os.remove(log)
+    failed = harness.run(harness.HUAI, "-aL", "-z", f"--log-file={log}", "src/", "dest", cwd=site.place)
+    with open(log) as file:
+        assert failed.code == 23 and file.read().count("symlink has no referent") == 1, failed.text
+    os.remove(log)
     assert result.code == 0 and text.count("building file list") == 1 and text.count("total: matches") == 1, text
 
 
@@ -195,3 +199,13 @@ def test_log_of_a_pull_without_item_strings(site, options):
             logs.append(sorted(re.sub(rb"^sent .*\n|^total size.*\n", b"", printed.plain(file.read()), flags=re.M).split(b"\n")))
         os.remove(log)
     assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("way", ["local", "pull", "push"])
+@pytest.mark.parametrize("options", ["-P", "--progress --info=del0", "--info=name1", "-v --info=del0", "--info=progress2",
+                                     "--info=del", "--out-format=%l", ""])
+def test_who_is_told_of_deletions(site, options, way):
+    expected, got = (site.run(program, ["-a", "--delete", *options.split()], site.operands(way), "other").stdout
+                     for program, _ in printed.PROGRAMS)
+    pattern = re.compile(rb"^deleting .*", re.M)
+    assert pattern.findall(got) == pattern.findall(expected)
