@@ -43,10 +43,17 @@ static void keep_owner(const struct decide_rules *rules, const struct entry *ent
 		wanted->gid = gid;
 }
 
+/* A device that is real already, and all that is wanted: it cannot have an attribute that says so. */
+static bool needs_no_record(const struct fs_stat *st, const struct fs_stat *wanted)
+{
+	return !S_ISREG(st->mode) && !S_ISDIR(st->mode) && st->mode == wanted->mode && st->uid == wanted->uid
+	       && st->gid == wanted->gid && st->rdev_major == wanted->rdev_major && st->rdev_minor == wanted->rdev_minor;
+}
+
 static int store(const struct dressed *dressed, const struct fs_held *held, const struct fs_stat *wanted)
 {
 	struct task *task = dressed->task;
-	int result = fs_fake_store(held, wanted);
+	int result = needs_no_record(&held->st, wanted) ? 0 : fs_fake_store(held, wanted);
 
 	if (result < 0)
 		task_complain(task, dressed->role, errno, dressed->name, "failed to write xattr user.rsync.%stat for ", "");

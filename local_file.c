@@ -190,6 +190,11 @@ static bool same_target(void *job_void)
 {
 	struct file_job *job = job_void;
 	char target[PATH_MAX];
+	struct fs_stat st;
+
+	/* With --fake-super a real symlink is to become a kept one, which can say whose it is. */
+	if (job->local->is_fake && fs_lstat_at(job->looked_at.dir_fd, job->name, &st) == 0 && S_ISLNK(st.mode))
+		return false;
 	ssize_t length = (job->local->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name, target,
 										      sizeof target);
 
