@@ -357,9 +357,9 @@ static void say_skipped(struct task *task, const struct decision *decision)
 		task_text(task, L_INFO, "%s exists", task->dir->path);
 }
 
-static bool is_dressed(const struct local *local, const struct local_dir *dir)
+static bool is_bare(const struct local *local, const struct local_dir *dir)
 {
-	return dir->dressed || local->dry_run || decide_keeps_time(local->options, &dir->entry);
+	return !dir->dressed && !local->dry_run && !decide_keeps_time(local->options, &dir->entry);
 }
 
 static void count_directory(struct task *task, uint32_t flags)
@@ -376,7 +376,7 @@ static void count_directory(struct task *task, uint32_t flags)
 	local_debug_umask(task);
 	if (!task->local->wants_items)
 		return;
-	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .touched = is_dressed(task->local, task->dir) });
+	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->local, task->dir) });
 }
 
 /* False: nothing is to be done with the directory, said so. */

@@ -111,7 +111,8 @@ struct event {
 	uint32_t flags;
 	uint32_t elapsed_ms;
 	int error;
-	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set; EVENT_DIR: of a new one */
+	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
+	bool is_bare;      /* EVENT_DIR: a new one, nothing of which has to be set */
 	bool is_attempt;   /* EVENT_ITEM: it came to nothing, and may be asked for again */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */

@@ -395,9 +395,9 @@ static bool is_unheard(const struct local *local, const struct event *event)
 static bool is_unnamed(const struct local *local, const struct item_lines *lines, const struct entry *entry,
 		       const struct event *event)
 {
-	bool is_plain = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && !event->touched;
+	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_plain && local->pull && local->session.protocol < 29 && !lines->shown_has_item && !local->options->out_format;
+	return is_bare && local->pull && local->session.protocol < 29 && !lines->shown_has_item && !local->options->out_format;
 }
 
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
