@@ -284,7 +284,7 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 		return;
 	flist_entry_path(report->local->list, node, entry, &path);
 	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path), entry_is_dir(entry) ? "/" : "",
-		event->touched ? "" : " is uptodate");
+		event->touched && !entry_is_dir(entry) ? "" : " is uptodate");
 	strbuf_free(&path);
 }
 
