@@ -96,7 +96,8 @@ class Daemon:
                 env=ENVIRONMENT)
             if self._answers():
                 return self
-        raise AssertionError(f"{self.program} --daemon did not start: {self._output()}\n{self.log()}")
+            output = self._end_silent()
+        raise AssertionError(f"{self.program} --daemon did not start: {output}\n{self.log()}")
 
     def _answers(self):
         deadline = time.monotonic() + 20
@@ -108,7 +109,7 @@ class Daemon:
                 time.sleep(0.02)
         return False
 
-    def _output(self):
+    def _end_silent(self):
         if self.process.poll() is None:
             self.process.kill()
         return os.fsdecode(self.process.communicate()[0])

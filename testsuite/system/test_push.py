@@ -235,7 +235,7 @@ CASES = [
     Case("password", "-av", transports=("daemon",), target="::secret/x"),
     Case("not-an-rsync", "-av", transports=("shell",), target="!echo"),
     Case("silent-program", "-av", transports=("shell",), target="!sleep 0.5; :"),
-    Case("failing-program", "-av", transports=("shell",), target="!exit 7;"),
+    Case("failing-program", "-av", transports=("shell",), target="!test $(head -c 4 | wc -c) = 4; exit 7;"),
 ]
 
 

@@ -112,7 +112,8 @@ def site(workspace):
 def own_lines(text, place, which):
     """Of a log, but for what differs from run to run."""
     text = text.replace(which, "WHICH").replace(place, "PLACE")
-    return sorted(re.sub(r"^\S+ \S+ \[\d+\] ", "", re.sub(r"(sent|received) \d+ bytes", r"\1 N bytes", line))
+    return sorted(re.sub(r"^\S+ \S+ \[\d+\] ", "", re.sub(r"(sent|received) \d+ bytes", r"\1 N bytes",
+                                                     re.sub(r"made \d+ s ago", "made N s ago", line)))
                   for line in text.splitlines() if " connect from " not in line)
 
 
