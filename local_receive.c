@@ -6,12 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "delta/block_sums.h"
+#include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_install.h"
 #include "local_pull.h"
+
+#define CLONE_LEAST (1u << 20) /* bytes of a basis: of less, the blocks are not worth a call */
 
 /* --- one file --- */
 
@@ -26,10 +30,24 @@ void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct f
 	pthread_mutex_unlock(&pull->keep_lock);
 }
 
+/*
+ * A long basis is shared with the new file where the file system knows how: only what differs is written then. Not where the
+ * file might be kept half made, since that would be longer than what has come, and --append would take it for whole.
+ */
+static bool clone_basis(const struct incoming *incoming, const struct file_job *job, int to, bool in_place)
+{
+	const struct options *options = job->local->options;
+
+	return to >= 0 && incoming->basis_fd >= 0 && !in_place && !options->preallocate && !options->sparse
+	       && !local_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
+	       && fs_clone(to, incoming->basis_fd);
+}
+
 bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
 	struct pull *pull = incoming->pull;
 	const struct options *options = job->local->options;
+	const bool is_clone = clone_basis(incoming, job, to, in_place);
 	struct patch_outcome outcome;
 
 	if (options->preallocate && to >= 0 && fs_preallocate(to, job->entry->size) < 0) {
@@ -41,7 +59,8 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
 		.head = &incoming->head, .basis_fd = incoming->basis_fd, .basis_is_gone = incoming->basis_is_gone,
 		.out_fd = to, .size = job->entry->size,
-		.in_place = in_place && incoming->basis_is_file, .is_new = !in_place && !options->preallocate,
+		.in_place = in_place && incoming->basis_is_file, .is_clone = is_clone,
+		.is_new = !in_place && !is_clone && !options->preallocate,
 		.sparse = options->sparse,
 		.append = job->is_redo ? 0 : pull_append_mode(pull),
 		.is_eager = local_keeps_partial(options) || options->inplace,

@@ -107,11 +107,11 @@ static bool read_basis(struct patch *patch, uint8_t *to, size_t length, uint64_t
 	return true;
 }
 
-/* The pending blocks become part of the file. In place, what stands where it belongs is only read for the digest. */
+/* The pending blocks become part of the file. What stands there already is only read for the digest. */
 static void finish_run(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
-	bool stays = request->in_place && patch->run_start == patch->offset + patch->used;
+	bool stays = (request->in_place || request->is_clone) && patch->run_start == patch->offset + patch->used;
 
 	if (stays && patch->run_length)
 		flush(patch);

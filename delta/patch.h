@@ -28,6 +28,7 @@ struct patch_request {
 	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
 	uint64_t size;                /* that the list says */
 	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
+	bool is_clone;                /* neither do they where out_fd, a new file, begins as a copy of the basis */
 	bool is_new;                  /* out_fd is a regular file that has just been made, and is empty */
 	bool sparse;                  /* runs of zeros become holes */
 	int append;                   /* 0; 1: begin behind the basis; 2: the same, and the digest covers the basis */

@@ -38,12 +38,17 @@ static void advance(struct copy *copy, uint64_t count)
 		copy->options->progress(copy->options->context, copy->done);
 }
 
+bool fs_clone(int to, int from)
+{
+	return ioctl(to, FICLONE, from) == 0;
+}
+
 /* Share the blocks. Wanted holes, reserved or overwritten blocks are incompatible with that. */
 static bool clone_all(struct copy *copy)
 {
 	const struct fs_copy_options *options = copy->options;
 
-	if (options->sparse || options->preallocate || options->in_place || ioctl(copy->to, FICLONE, copy->from) < 0)
+	if (options->sparse || options->preallocate || options->in_place || !fs_clone(copy->to, copy->from))
 		return false;
 	off_t end = lseek(copy->to, 0, SEEK_END);
 

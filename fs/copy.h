@@ -20,4 +20,7 @@ struct fs_copy_options {
 int fs_copy_content(int from, int to, uint64_t size, const struct fs_copy_options *options, uint64_t *copied,
 		    bool *write_error);
 
+/* Let the new and empty file `to` share all blocks of `from`, as copy on write. false: the file systems cannot, or not here. */
+bool fs_clone(int to, int from);
+
 #endif

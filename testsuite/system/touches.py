@@ -173,3 +173,19 @@ class LoopFileSystem:
     def blocks_read(self):
         with open(f"/sys/block/{os.path.basename(self.device)}/stat") as file:
             return int(file.read().split()[2]) // 8
+
+
+class SharingFileSystem(LoopFileSystem):
+    """An XFS image: files on it can share blocks."""
+
+    def __init__(self, image, mount_point, megabytes):
+        super().__init__(image, mount_point, megabytes, 0)
+
+    def make(self, inodes):
+        run_tool("mkfs.xfs", "-q", self.image)
+
+    def mount(self):
+        run_tool("mount", "-o", "loop,noatime", self.image, self.mount_point)
+
+    def unmount(self):
+        run_tool("umount", self.mount_point)

@@ -27,11 +27,13 @@ static struct bytes edited(struct bytes basis, uint32_t seed)
 	return source;
 }
 
-static void check_trip(struct reception *reception, struct transfer *transfer, struct bytes basis, struct bytes source)
+static void check_trip(struct reception *reception, struct transfer *transfer, struct bytes basis, struct bytes source,
+		       bool is_clone)
 {
-	int basis_fd = file_of(basis), out_fd = empty_file();
+	int basis_fd = file_of(basis), out_fd = is_clone ? file_of(basis) : empty_file();
 	_Atomic uint64_t done = 99;
-	struct patch_request request = { .basis_fd = basis_fd, .out_fd = out_fd, .size = source.length, .done = &done };
+	struct patch_request request = { .basis_fd = basis_fd, .out_fd = out_fd, .size = source.length, .done = &done,
+					 .is_clone = is_clone };
 
 	assert_int_equal(receive_file(reception, &transfer->sums.head, request), PATCH_OK);
 	expect_content(out_fd, source);
@@ -46,18 +48,19 @@ static void check_trip(struct reception *reception, struct transfer *transfer, s
 	close(out_fd);
 }
 
-/* Two files of one session, so that what is kept from file to file is kept rightly. */
+/* Three files of one session, so that what is kept from file to file is kept rightly; one begins as a copy of the basis. */
 static void trip(struct setting setting, struct bytes basis, struct bytes source)
 {
 	struct transfer transfer;
 	struct reception reception;
 
 	transfer_start(&transfer, &setting);
-	send_file(&transfer, basis, source);
-	send_file(&transfer, basis, source);
+	for (int i = 0; i < 3; i++)
+		send_file(&transfer, basis, source);
 	reception_of(&reception, &transfer);
-	check_trip(&reception, &transfer, basis, source);
-	check_trip(&reception, &transfer, basis, source);
+	check_trip(&reception, &transfer, basis, source, false);
+	check_trip(&reception, &transfer, basis, source, true);
+	check_trip(&reception, &transfer, basis, source, false);
 	assert_true(everything_was_read(&reception));
 	reception_end(&reception);
 	transfer_end(&transfer);
@@ -164,7 +167,7 @@ static void test_multiplexed_in_any_pieces(void **state)
 	}
 	reception_start(&reception, COMPRESS_NONE, 32, SUM_MD5, framed.data, framed.length);
 	wire_set_mux_in(reception.session.wire, true);
-	check_trip(&reception, &transfer, nothing, source);
+	check_trip(&reception, &transfer, nothing, source, false);
 	reception_end(&reception);
 	transfer_end(&transfer);
 	free(source.data);
@@ -416,7 +419,7 @@ static void test_failures_leave_the_stream_in_step(void **state)
 		assert_int_equal(receive_file(&reception, &transfer.sums.head, request), PATCH_WRITE_FAILED);
 		assert_int_equal(reception.outcome.error, EPERM);
 		assert_int_equal(reception.outcome.digest_length, 0);
-		check_trip(&reception, &transfer, basis, source);
+		check_trip(&reception, &transfer, basis, source, false);
 		request.out_fd = empty_file();
 		request.basis_fd = cut_fd;
 		assert_int_equal(receive_file(&reception, &transfer.sums.head, request), PATCH_READ_FAILED);
@@ -425,7 +428,7 @@ static void test_failures_leave_the_stream_in_step(void **state)
 		request.out_fd = request.basis_fd = -1;
 		assert_int_equal(receive_file(&reception, &transfer.sums.head, request), PATCH_OK);
 		assert_int_equal(reception.outcome.matched, transfer.stats.matched_bytes);
-		check_trip(&reception, &transfer, basis, source);
+		check_trip(&reception, &transfer, basis, source, false);
 		assert_true(everything_was_read(&reception));
 		reception_end(&reception);
 		transfer_end(&transfer);
