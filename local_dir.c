@@ -349,12 +349,14 @@ static void enter_directory(struct local *local, struct local_dir *parent, struc
 
 static void say_skipped(struct task *task, const struct decision *decision)
 {
+	const char *path = *task->dir->path ? task->dir->path : ".";
+
 	if (task->local->options->levels.info[INFO_SKIP] == 0)
 		return;
 	if (decision->skip == SKIP_NOT_CREATING)
-		task_text(task, L_INFO, "not creating new directory \"%s\"", task->dir->path);
+		task_text(task, L_INFO, "not creating new directory \"%s\"", path);
 	else if (decision->skip == SKIP_EXISTS)
-		task_text(task, L_INFO, "%s exists", task->dir->path);
+		task_text(task, L_INFO, "%s exists", path);
 }
 
 static bool is_bare(const struct local *local, const struct local_dir *dir)
@@ -516,11 +518,15 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
 	dest.exists = !local->top_is_new;
 	note_time(local, dir, &dest);
-	/* It has been made whatever --existing says. */
+	/* It has been made whatever --existing says; a dry run only tells of that. */
 	rules.options = &relaxed;
-	relaxed.existing &= !local->top_is_new;
+	relaxed.existing &= !local->top_is_new || local->dry_run;
 	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);
 	rules.options = local->options;
+	if (decision.action == ACTION_SKIP) {
+		say_skipped(task, &decision);
+		return;
+	}
 	compare_with_alternates(local, entries, dir, &decision);
 	local_want_attributes(local, 0, &dir->entry, &wanted);
 	if (dir->fd >= 0) {

@@ -119,6 +119,7 @@ CASES = [
     Case("old-ignore-times", "-aiI --delete", before="old"),
     Case("old-update", "-avu --delete", before="old"),
     Case("old-update-skip", "-avvu --delete --force", before="old"),
+    Case("nothing-existing-dry", "-anvvi --existing"),
     Case("old-existing", "-av --existing --delete", before="old"),
     Case("old-existing-skip", "-av --info=skip --existing --force", before="old"),
     Case("old-ignore-existing", "-av --info=skip --ignore-existing", before="old", change=without_file_for_directory),
