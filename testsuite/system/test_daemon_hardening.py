@@ -189,7 +189,7 @@ def test_a_crash_frees_all_that_the_session_held(place, tree):
             return result.stdout.decode()
 
         wait_for(lambda: not server_pids(daemon))
-        for number in (signal.SIGSEGV, signal.SIGKILL):
+        for number in (signal.SIGSYS, signal.SIGKILL):
             connection, answer = open_session(daemon, "mod")
             with connection:
                 assert answer.endswith(b"@RSYNCD: OK\n"), answer

@@ -56,8 +56,8 @@ def test_connections_of_a_host_to_a_module_are_limited(place, tree):
             held.append(connection)
             assert told.endswith(answer), told
         # A slot is free again, however its process ends.
-        os.kill(crashing, signal.SIGSEGV)
-        wait_for(lambda: f"server process {crashing} died of signal {int(signal.SIGSEGV)}" in daemon.log())
+        os.kill(crashing, signal.SIGSYS)
+        wait_for(lambda: f"server process {crashing} died of signal {int(signal.SIGSYS)}" in daemon.log())
         held.append(open_session(daemon, "few")[0])
         assert FULL % 2 in open_session(daemon, "few")[1]
         for connection in held:
@@ -122,20 +122,21 @@ def test_guessing_becomes_slow_for_who_guesses(place, tree):
             assert log_in(daemon, "closed", "joe", password, host=host)[0] == answer
             return time.monotonic() - start
 
-        assert max(seconds(f"guess {number}", WRONG, "127.0.0.7") for number in range(20)) < 0.5
+        began = time.monotonic()
+        assert max(seconds(f"guess {number}", WRONG, "127.0.0.7") for number in range(20)) < 0.9
         with socket.create_connection(("127.0.0.1", daemon.port), source_address=("127.0.0.7", 0), timeout=20) as guesser:
             guesser.sendall(GREETING + b"closed\n")
             wait_for(lambda: b"AUTHREQD" in guesser.recv(4096, socket.MSG_PEEK))
             guesser.recv(4096)
-            before = time.monotonic()
             guesser.sendall(b"joe guess\n")
             wait_for(lambda: daemon.log().count("password mismatch") == 21)
             # While it waits, everybody who knows the password is let in, even from there; and others may err.
-            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.7") < 0.5
-            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.8") < 0.5
-            assert seconds("wrong", WRONG, "127.0.0.8") < 0.5
+            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.7") < 0.9
+            assert seconds("joepw", "@RSYNCD: OK\n", "127.0.0.8") < 0.9
+            assert seconds("wrong", WRONG, "127.0.0.8") < 0.9
             assert guesser.recv(4096) == WRONG.encode()
-            assert 0.7 < time.monotonic() - before < 5
+            # For each of the twenty-one a second is owed from the first one on, of which twenty are free.
+            assert time.monotonic() - began > 0.95
 
 
 def test_who_goes_away_after_a_guess_has_not_saved_the_time(place, tree):

@@ -218,7 +218,6 @@ def test_s126_set_id_bits_come_after_the_owner(place, way, option):
 
 # --- lists of names that a client has chosen ---
 
-@pytest.mark.core
 @pytest.mark.parametrize("way", ["pull", "push"])
 @pytest.mark.parametrize("options", [[], ["-0"]])
 def test_s064_a_list_of_names_without_lines(place, way, options):
