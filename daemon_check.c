@@ -142,7 +142,7 @@ static void check_files(struct subject *subject)
 	check_command(subject, module->pre_xfer_exec, "pre-xfer exec", CONFIG_UNSERVED);
 	check_command(subject, module->post_xfer_exec, "post-xfer exec", CONFIG_NOTE);
 	check_command(subject, module->name_converter, "name converter", CONFIG_NOTE);
-	if (module->max_connections > 0)
+	if (module->max_connections > 0 || module->max_connections_per_host)
 		check_writable(subject, module->lock_file, "lock file", CONFIG_UNSERVED);
 	/* Syslog takes the place of a log file. */
 	if (!subject->check->options->log_file && module->log_file != subject->check->config->defaults.log_file)

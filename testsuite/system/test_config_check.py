@@ -133,6 +133,7 @@ CASES = [
     ("path = TOP/real\npost-xfer exec = TOP/gone", 0, 3, "post-xfer exec TOP/gone: No such file"),
     ("path = TOP/real\nexclude from = TOP/gone", 1, 3, "exclude from TOP/gone: No such file"),
     ("path = TOP/real\nmax connections = 2\nlock file = TOP/gone/lock", 1, 4, "lock file TOP/gone/lock: No such file"),
+    ("path = TOP/real\nmax connections per host = 2\nlock file = TOP/gone/lock", 1, 4, "lock file TOP/gone/lock: No such file"),
     ("path = TOP/real\nlog file = TOP/gone/log", 0, 3, "log file TOP/gone/log: No such file"),
     ("path = TOP/real\ncharset = nosuchset", 1, 3, 'charset "nosuchset" is not known'),
     ("path = TOP/real\nfrobnicate = yes", 0, 3, 'unknown parameter "frobnicate"'),
