@@ -44,24 +44,23 @@ void commands_expand(struct daemon_session *session)
 	};
 }
 
-/* The session's are no concern of the operator's commands. */
-static void restore_core_files(void)
+/* The limit that the session has set itself is no concern of the operator's commands. */
+static void restore_core_files(const struct daemon_session *session)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_CORE, &limit) < 0)
 		return;
-	limit.rlim_cur = limit.rlim_max;
+	limit.rlim_cur = session->core_size;
 	setrlimit(RLIMIT_CORE, &limit);
 }
 
-void command_run(const char *command)
+void command_run(const struct daemon_session *session, const char *command)
 {
 	const char *shell = getenv("RSYNC_SHELL");
 	sigset_t none;
 
-	restore_core_files();
-
+	restore_core_files(session);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

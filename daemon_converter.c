@@ -23,7 +23,8 @@ struct converter {
 
 /* --- the child --- */
 
-static noreturn void be_converter(const int request[2], const int to[2], const int from[2], const char *command)
+static noreturn void be_converter(const struct daemon_session *session, const int request[2], const int to[2],
+				  const int from[2])
 {
 	close(request[1]);
 	close(to[1]);
@@ -31,7 +32,7 @@ static noreturn void be_converter(const int request[2], const int to[2], const i
 	command_receive_request(request[0]);
 	if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0)
 		_exit(1);
-	command_run(command);
+	command_run(session, session->commands.converter);
 }
 
 /* --- the session --- */
@@ -55,7 +56,7 @@ void converter_start(struct daemon_session *session)
 	if (child < 0)
 		refuse_start(session);
 	if (child == 0)
-		be_converter(request, to, from, session->commands.converter);
+		be_converter(session, request, to, from);
 	close(request[0]);
 	close(to[0]);
 	close(from[1]);

@@ -43,7 +43,7 @@ static noreturn void be_early(const struct daemon_session *session, const int in
 	if (dup2(input[0], 0) < 0)
 		_exit(1);
 	setenv("RSYNC_REQUEST", "(NONE)", 1);
-	command_run(session->commands.early);
+	command_run(session, session->commands.early);
 }
 
 void hook_run_early(struct daemon_session *session)
@@ -78,7 +78,7 @@ static noreturn void be_pre_xfer(const struct daemon_session *session, const int
 	command_detach(false);
 	if (dup2(output[1], 1) < 0)
 		_exit(1);
-	command_run(session->commands.pre_xfer);
+	command_run(session, session->commands.pre_xfer);
 }
 
 void hook_start_pre_xfer(struct daemon_session *session)
@@ -179,7 +179,7 @@ static noreturn void attend(struct daemon_session *session, pid_t child, const s
 	hook = fork();
 	if (hook == 0) {
 		command_detach(session->over_shell);
-		command_run(session->commands.post_xfer);
+		command_run(session, session->commands.post_xfer);
 	}
 	if (hook > 0)
 		wait_for(hook);

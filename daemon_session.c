@@ -101,10 +101,10 @@ static void limit_strangers(struct daemon_session *session)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		session->core_size = limit.rlim_cur;
 		limit.rlim_cur = 0;
 		setrlimit(RLIMIT_CORE, &limit);
 	}
-
 	if (getrlimit(RLIMIT_CPU, &limit) < 0)
 		return;
 	session->processor_seconds = limit.rlim_cur;

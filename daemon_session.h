@@ -76,6 +76,7 @@ struct daemon_session {
 	int low_priority;
 
 	rlim_t processor_seconds; /* that the process may use once the client has been let in */
+	rlim_t core_size;         /* of the listener's core files, and so of the commands' */
 
 	struct peer peer;
 	struct greeting greeting;
@@ -158,6 +159,8 @@ bool roots_enter_daemon(const char *path);            /* of the whole daemon, be
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
 void roots_confine(struct daemon_session *session);  /* the sandbox around what is left: daemon_sandbox.h */
 bool place_munges_symlinks(const struct daemon_session *session);
+/* Are the names of users and groups kept from clients, whatever they ask for? */
+bool session_hides_names(const struct daemon_session *session);
 bool place_is_read_only(const struct daemon_session *session);
 
 /* --- daemon_arguments.c --- */
@@ -175,7 +178,7 @@ void argument_expand(struct daemon_session *session, struct args *out, const cha
 /* Expand all commands of the module, before any of them runs: a value that a shell could act on ends the session. */
 void commands_expand(struct daemon_session *session);
 /* In a forked process: become the command. */
-noreturn void command_run(const char *command);
+noreturn void command_run(const struct daemon_session *session, const char *command);
 /* In a forked process: read nothing from where the session does, and write nothing there. */
 void command_detach(bool output_too);
 /* The request as environment, from the session to a process that waits for it. -1 with errno. */
@@ -190,9 +193,6 @@ void hook_run_early(struct daemon_session *session);
 void hook_start_pre_xfer(struct daemon_session *session);
 /* Run it now that the request is known; its failure becomes the session's `refusal`. */
 void hook_finish_pre_xfer(struct daemon_session *session);
-
-/* Are the names of users and groups kept from clients, whatever they ask for? */
-bool session_hides_names(const struct daemon_session *session);
 
 /* --- daemon_converter.c --- */
 /* Start the name converter if the module has one; it waits for converter_deliver before it runs the command. */

@@ -61,6 +61,14 @@ def host_of(*words):
     return "127." + ".".join(str(byte) for byte in hashlib.sha256(repr(words).encode()).digest()[:3])
 
 
+def closed_module(place, path):
+    """The configuration of a daemon with a module for joe, whose password is joepw."""
+    secrets = f"{place}/secrets"
+    trees.write(secrets, b"joe:joepw\n", 0o600)
+    return (f"use chroot = no\nreverse lookup = no\n{IDENTITY}[closed]\npath = {path}\nauth users = *\n"
+            f"secrets file = {secrets}\n")
+
+
 def log_in(daemon, module, user, password, greeting="31.0 md5", answer=None, host=None):
     """What a client is told from the challenge on, and the challenge itself."""
     host = host or host_of(module, user, password, greeting, answer)

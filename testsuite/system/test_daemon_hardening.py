@@ -16,6 +16,7 @@ import pytest
 import harness
 import trees
 from test_daemon import GREETING, IDENTITY, open_session, root_only, server_pids, talk, wait_for
+from test_daemon_auth import closed_module
 
 STRANGER = 65534
 CORE_SIZE = 4096
@@ -30,7 +31,7 @@ def tree(place):
 
 def allow_core_files(daemon):
     """To the daemon, and so to what it starts."""
-    resource.prlimit(daemon.process.pid, resource.RLIMIT_CORE, (CORE_SIZE, CORE_SIZE))
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_CORE, (CORE_SIZE, 2 * CORE_SIZE))
 
 
 # --- commands ---
@@ -86,11 +87,7 @@ def test_commands_inherit_three_descriptors_and_no_more(place, tree):
 @pytest.mark.core
 @root_only
 def test_s125_no_core_file_holds_a_password(place, tree):
-    secrets = f"{place}/secrets"
-    trees.write(secrets, b"joe:joepw\n")
-    os.chmod(secrets, 0o600)
-    config = f"use chroot = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
-    with harness.Daemon(harness.HUAI, config, place) as daemon:
+    with harness.Daemon(harness.HUAI, closed_module(place, tree), place) as daemon:
         allow_core_files(daemon)
         wait_for(lambda: not server_pids(daemon))
         with socket.create_connection(("127.0.0.1", daemon.port), timeout=20) as connection:

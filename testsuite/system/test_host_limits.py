@@ -10,7 +10,7 @@ import pytest
 import harness
 import trees
 from test_daemon import GREETING, IDENTITY, check_config, open_session, server_pids, wait_for
-from test_daemon_auth import log_in
+from test_daemon_auth import closed_module, log_in
 from test_daemon_parameters import Proxied
 
 FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
@@ -112,11 +112,7 @@ def test_the_check_knows_both_limits(place, tree):
 
 @pytest.mark.core
 def test_guessing_becomes_slow_for_who_guesses(place, tree):
-    secrets = f"{place}/secrets"
-    trees.write(secrets, b"joe:joepw\n")
-    os.chmod(secrets, 0o600)
-    config = f"use chroot = no\nreverse lookup = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
-    with harness.Daemon(harness.HUAI, config, place) as daemon:
+    with harness.Daemon(harness.HUAI, closed_module(place, tree), place) as daemon:
         def seconds(password, answer, host):
             start = time.monotonic()
             assert log_in(daemon, "closed", "joe", password, host=host)[0] == answer
@@ -140,11 +136,7 @@ def test_guessing_becomes_slow_for_who_guesses(place, tree):
 
 
 def test_who_goes_away_after_a_guess_has_not_saved_the_time(place, tree):
-    secrets = f"{place}/secrets"
-    trees.write(secrets, b"joe:joepw\n")
-    os.chmod(secrets, 0o600)
-    config = f"use chroot = no\nreverse lookup = no\n{IDENTITY}[closed]\npath = {tree}\nauth users = *\nsecrets file = {secrets}\n"
-    with harness.Daemon(harness.HUAI, config, place) as daemon:
+    with harness.Daemon(harness.HUAI, closed_module(place, tree), place) as daemon:
         wait_for(lambda: not server_pids(daemon))
         for number in range(40):
             with socket.create_connection(("127.0.0.1", daemon.port), source_address=("127.0.0.7", 0), timeout=20) as guesser:
