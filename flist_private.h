@@ -85,11 +85,6 @@ void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* Order a complete list as protocols 27 and 28 number it (protocol/02 5.2). */
 void flist_permute(struct flist *list);
-/* Is it the one that stands for its directory itself? */
-static inline bool entry_is_dot(const struct entries *entries, const struct entry *entry)
-{
-	return entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
-}
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
 

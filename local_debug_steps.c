@@ -37,7 +37,6 @@ void local_debug_destination(const struct local *local, uint64_t entries, const 
 {
 	uint64_t first = first_entries(local);
 
-
 	if (sends_too(local))
 		log_info("send_files starting");
 	if (!level_of(local, DEBUG_RECV))
@@ -87,11 +86,6 @@ static void add_path(const struct local *local, int32_t node, const struct entry
 
 /* --- one entry --- */
 
-static bool is_dot(const struct entries *entries, const struct entry *entry)
-{
-	return entry_is_dir(entry) && entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
-}
-
 void local_debug_entry(struct task *task, uint32_t index)
 {
 	const struct entry *entry = &task->entries->items[index];
@@ -104,7 +98,7 @@ void local_debug_entry(struct task *task, uint32_t index)
 	task->told = index + 1;
 	/* In one list a directory is met where its contents are. */
 	if (!level_of(local, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
-	    || (entry_is_dir(entry) && !local->session.inc_recurse && !is_dot(task->entries, entry)))
+	    || (entry_is_dir(entry) && !local->session.inc_recurse && !entry_is_dot(task->entries, entry)))
 		return;
 	strbuf_add_string(&path, task->dir->path);
 	strbuf_add_path(&path, task_name(task, entry));

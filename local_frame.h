@@ -29,7 +29,6 @@ struct run {
 	bool has_signal_thread;
 	atomic_bool is_over;     /* signals are of no interest any more */
 	struct timespec started;
-	int64_t list_started_ms, list_ms;
 };
 
 /* --- local_output.c --- */

@@ -126,6 +126,12 @@ static inline bool entry_is_symlink(const struct entry *entry) { return S_ISLNK(
 static inline bool entry_is_device(const struct entry *entry) { return S_ISCHR(entry->mode) || S_ISBLK(entry->mode); }
 static inline bool entry_is_special(const struct entry *entry) { return S_ISFIFO(entry->mode) || S_ISSOCK(entry->mode); }
 
+/* One that stands for the directory that it is in. */
+static inline bool entry_is_dot(const struct entries *list, const struct entry *entry)
+{
+	return entry->name_length == 1 && entry_name(list, entry)[0] == '.';
+}
+
 /* A directory that is there only because something below it was named (--relative). */
 static inline bool entry_is_implied(const struct entry *entry)
 {
