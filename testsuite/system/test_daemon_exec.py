@@ -193,8 +193,8 @@ def test_the_end_of_a_killed_session_is_told_and_frees_its_slot(place):
                 os.kill(children(waiting)[0] if signum == signal.SIGKILL else waiting, signum)
                 assert stream.read() == b""
             wait_for(lambda: len(read(f"{place}/ends").splitlines()) == number + 1)
+            wait_for(lambda: not children(daemon.process.pid))
         assert read(f"{place}/ends") == "-1 9\n20 5120\n"
-        wait_for(lambda: not children(daemon.process.pid))
         assert harness.run(harness.STOCK, daemon.url("m/")).code == 0
 
 
