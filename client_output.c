@@ -126,11 +126,12 @@ void client_output_header(struct client_output *output)
 		return;
 	if (output->session->inc_recurse) {
 		log_msg(L_CLIENT, "%s incremental file list", output->sends ? "sending" : "receiving");
-		return;
+	} else {
+		fprintf(stream_of(options, L_CLIENT), "%s file list ... %s", output->sends ? "building" : "receiving",
+			level > 1 ? "\n" : "");
+		output->header_is_open = level == 1;
 	}
-	fprintf(stream_of(options, L_CLIENT), "%s file list ... %s", output->sends ? "building" : "receiving",
-		level > 1 ? "\n" : "");
-	output->header_is_open = level == 1;
+	/* A server may write to our standard error. */
 	fflush(stdout);
 }
 

@@ -52,6 +52,14 @@ static void set_scan_options(struct flist *list)
 	scan->context = list;
 }
 
+/* Messages name it; where it has been removed, paths below it lead nowhere. */
+static char *working_directory(void)
+{
+	char *path = getcwd(NULL, 0);
+
+	return path ? path : xstrdup("(unreachable)");
+}
+
 struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
 			struct filter_list *user, struct filter_list *hidden)
 {
@@ -65,7 +73,7 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	list->user = user;
 	list->hidden = hidden && !filter_is_empty(hidden) ? hidden : NULL;
 	if (!module_source)
-		list->cwd = getcwd(NULL, 0);
+		list->cwd = working_directory();
 	first.entries = xcalloc(1, sizeof *first.entries);
 	entries_init(first.entries);
 	vec_push(&list->dirs, first);

@@ -275,6 +275,22 @@ static void copy_tree(struct run *run, const char *destination)
 	local->pool = NULL;
 }
 
+static void list_tree(struct run *run)
+{
+	struct local *local = &run->local;
+	bool has_any = flist_dir(local->list, 0)->count;
+
+	/* After an empty list a sender has left. */
+	if (has_any || !run->peer || local->service) {
+		local_stay_here(local);
+		local->alternates = local_alternates_open(local);
+		if (has_any && !run->from)
+			local_say_method(local);
+		local_list_run(local);
+	}
+	end_pull(run);
+}
+
 static int exit_code(const struct run *run)
 {
 	int io_error = run->local.session.io_error | (run->peer ? pull_io_error(run->local.pull) : 0);
@@ -369,14 +385,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 			run->image = local_snapshot_of_list(local);
 		end_pull(run);
 	} else {
-		bool has_any = flist_dir(local->list, 0)->count;
-
-		if (has_any && !from)
-			local_say_method(local);
-		/* After an empty list a sender has left. */
-		if (has_any || !peer || local->service)
-			local_list_run(local);
-		end_pull(run);
+		list_tree(run);
 	}
 	if (peer)
 		batch_finish(peer->batch);

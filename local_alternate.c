@@ -19,7 +19,7 @@ static char *shown_path(const struct local *local, const char *given)
 	struct strbuf path = STRBUF_INIT;
 
 	if (*given != '/')
-		strbuf_addf(&path, "%s/", local->top_path);
+		strbuf_addf(&path, "%s/", strcmp(local->top_path, "/") ? local->top_path : "");
 	strbuf_add_string(&path, given);
 	if (local->top.fd < 0) {
 		char *clean = xmalloc(path.length + 2);

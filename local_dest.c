@@ -120,6 +120,13 @@ static void open_top(struct destination *destination, const char *path)
 		cannot_use(local, EXIT_FILESELECT, "change_dir#1", path, " failed");
 }
 
+void local_stay_here(struct local *local)
+{
+	local->top_path = absolute(local, ".");
+	if (open_place(local, &local->top, ".") < 0)
+		cannot_use(local, EXIT_FILESELECT, "change_dir#1", ".", " failed");
+}
+
 /* --- one entry under the operand's own name --- */
 
 static const char *leaf_of(const char *path)

@@ -75,6 +75,8 @@ void run_say_header(struct run *run)
 	else
 		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
 					      run->local.shows_receiver ? "receiving" : "building") >= 0;
+	/* A server may write to our standard error. */
+	fflush(stdout);
 }
 
 void run_close_header(struct run *run)

@@ -657,6 +657,8 @@ void local_hide_entries(struct local *local, int32_t node);
 /* Decide what the destination operand stands for, make it where that is due, and open it (protocol/06 10.2). `entries`: how
  * many the first lists have. */
 void local_choose_destination(struct local *local, const char *given, uint64_t entries);
+/* A run that writes nothing goes by the directory it was started in, or the module's root. */
+void local_stay_here(struct local *local);
 /* Before anything is written: would an attr tree replace its own source, or something that is no attr tree? */
 void local_guard(struct local *local);
 /* The same before a directory is made in `parent`. */
