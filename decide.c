@@ -94,7 +94,7 @@ static uint32_t mode_flags(const struct decide_rules *rules, const struct entry 
 		return 0;
 	if (rules->options->perms)
 		differs = (entry->mode & PERMISSION_BITS) != (dest->st.mode & PERMISSION_BITS);
-	else if (rules->options->executability)
+	else if (rules->options->executability && entry_is_regular(entry))
 		differs = !(entry->mode & EXECUTE_BITS) != !(dest->st.mode & EXECUTE_BITS);
 	return differs ? ITEM_REPORT_PERMS : 0;
 }

@@ -265,16 +265,30 @@ static bool touch_fake(struct file_job *job, bool with_times)
 	return (with_times && set_times(job, job->name)) || changed;
 }
 
+/* The system takes set-id bits from what is given away; stock's items tell of what is off after that. */
+static void look_again(struct file_job *job)
+{
+	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
+	uint32_t *flags = &job->decision.item_flags;
+
+	if (fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0)
+		*flags = (*flags & ~changed)
+			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->dest, 0) & changed);
+}
+
 bool job_touch(struct file_job *job)
 {
 	if (job->local->is_fake)
 		return touch_fake(job, times_need_setting(job));
-	mode_t old = job->dest.st.mode & PERMISSION_BITS, mode = decide_mode(&job->rules, job->entry, &job->dest);
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest), old;
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
 	bool has_acl;
 
 	if (given < 0)
 		return false;
+	if (given && job->dest.st.mode & SETID_BITS)
+		look_again(job);
+	old = job->dest.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
 	/* The ACL has brought the mode's bits along, as far as an item of a file tells. */
 	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))

@@ -47,3 +47,43 @@ def test_run_from_a_directory_that_is_gone(place):
         result = harness.run("sh", "-c", script, "sh", harness.HUAI, "-a", *words, cwd=place)
         assert result.code == (23 if "missing" in words[0] else 0), result.text
     assert os.listdir(f"{place}/t") == ["a"]
+
+
+# --- modes ---
+
+def make_setid(top):
+    """In the name: old mode, new mode, whose it was."""
+    for side in ("s", "t"):
+        os.mkdir(f"{top}/{side}")
+        for old in (0o4755, 0o2755, 0o6711, 0o2644, 0o755):
+            for new in (0o6755, 0o700):
+                for owner in ((0, 0), (77, 0), (0, 77), (77, 77)):
+                    name = f"{top}/{side}/{old:o}-{new:o}-{owner[0]}-{owner[1]}"
+                    put(name)
+                    os.mkfifo(f"{name}.fifo")
+                    for path in (name, f"{name}.fifo"):
+                        os.chown(path, *((0, 0) if side == "s" else owner))
+                        os.chmod(path, new if side == "s" else old)
+                        os.utime(path, (TIME, TIME))
+
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="gives files away")
+@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("options", ["-ai", "-ai --no-p", "-ain"])
+def test_items_of_setid_files_that_change_hands(place, options, way):
+    ends.assert_agree(place, make_setid, options, way)
+
+
+def make_executables(top):
+    for side, mode in (("s", 0o600), ("t", 0o755)):
+        os.makedirs(f"{top}/{side}/d")
+        put(f"{top}/{side}/f")
+        os.mkfifo(f"{top}/{side}/p")
+        for name in "dfp":
+            os.chmod(f"{top}/{side}/{name}", mode)
+            os.utime(f"{top}/{side}/{name}", (TIME, TIME))
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+def test_executability_is_one_of_files(place, way):
+    ends.assert_agree(place, make_executables, "-rtDi -E", way)
