@@ -306,10 +306,19 @@ static void catch_signals(struct listener *listener)
 
 /* --- the loop --- */
 
+static int64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 static noreturn void end_listener(struct listener *listener, int code)
 {
 	listen_notify("STOPPING=1");
 	children_reap(listener->children);
+	children_report(listener->children, nanoseconds(), true);
 	metrics_update(listener->metrics, true);
 	if (code == EXIT_OK)
 		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
@@ -337,26 +346,12 @@ static void take_signals(struct listener *listener)
 	}
 }
 
-struct served {
-	struct children *children;
-	int slot;
-};
-
-static void handshake_done(void *context)
-{
-	const struct served *served = context;
-
-	children_handshake_done(served->children, served->slot);
-}
-
 static noreturn void serve(struct listener *listener, int fd, int slot, struct session_limit over)
 {
-	struct served served = { listener->children, slot };
 	const struct session_start start = {
 		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
-		.snapshots = listener->snapshots, .over = over,
-		.handshake_done = handshake_done, .handshake_context = &served,
-		.board = children_board(listener->children, slot), .guesses = listener->guesses,
+		.snapshots = listener->snapshots, .over = over, .board = children_become(listener->children, slot),
+		.guesses = listener->guesses,
 	};
 	int one = 1;
 
@@ -389,15 +384,13 @@ static struct session_limit check_limits(struct listener *listener, int slot)
 	const struct host_limits *limits = &listener->limits;
 	const struct origin *origin = children_origin(listener->children, slot);
 	struct session_limit over = { .name = NULL };
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (origin->family == AF_UNSPEC)
 		return over;
 	if (limits->connections && children_of_host(listener->children, slot) >= limits->connections)
 		over = (struct session_limit){ "max connections per host", limits->connections };
 	else if (limits->per_minute &&
-		 !rates_take(listener->rates, origin, limits->per_minute, now.tv_sec * INT64_C(1000000000) + now.tv_nsec))
+		 !rates_take(listener->rates, origin, limits->per_minute, nanoseconds()))
 		over = (struct session_limit){ "max connection rate", limits->per_minute };
 	if (over.name)
 		children_refuse(listener->children, slot);
@@ -421,8 +414,8 @@ static void accept_one(struct listener *listener, int socket_fd)
 		return;
 	}
 	children_reap(listener->children);
-	slot = children_admit(listener->children,
-			      listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer, &limit);
+	slot = children_admit(listener->children, listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer,
+			      nanoseconds(), &limit);
 	if (slot >= 0) {
 		over = check_limits(listener, slot);
 		snapshots_refresh(listener->snapshots);
@@ -443,6 +436,14 @@ static void accept_one(struct listener *listener, int socket_fd)
 	close(fd);
 }
 
+/* Milliseconds until there is something to do though nothing has come, -1: never. */
+static int time_to_wait(const struct listener *listener)
+{
+	int metrics = metrics_wait(listener->metrics), report = children_report_wait(listener->children, nanoseconds());
+
+	return metrics < 0 || (report >= 0 && report < metrics) ? report : metrics;
+}
+
 static noreturn void listen_for_ever(struct listener *listener)
 {
 	size_t count = listener->sockets.count;
@@ -455,9 +456,10 @@ static noreturn void listen_for_ever(struct listener *listener)
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
 	polls[count + 1] = (struct pollfd){ .fd = listener->control.fd, .events = POLLIN };
 	for (;;) {
+		children_report(listener->children, nanoseconds(), false);
 		log_file_close(&listener->log);
 		metrics_update(listener->metrics, false);
-		if (poll(polls, count + 2, metrics_wait(listener->metrics)) < 0) {
+		if (poll(polls, count + 2, time_to_wait(listener)) < 0) {
 			if (errno == EINTR)
 				continue;
 			log_errno(L_ERROR, errno, "poll failed");

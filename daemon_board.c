@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
 struct board_slot {
+	atomic_int step;
 	atomic_int state;
 	struct wire_meter meter;
 	_Atomic uint64_t counts[BOARD_COUNTS];
@@ -18,7 +20,9 @@ struct board_slot {
 };
 
 struct board {
-	struct board_slot *slots;
+	char *slots;
+	size_t count;
+	size_t stride; /* bytes from one to the next: whole pages, so that a process can be left with its own */
 };
 
 const char *board_state_name(enum board_state state)
@@ -32,9 +36,13 @@ const char *board_state_name(enum board_state state)
 
 struct board *board_new(size_t slots)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct board *board = xcalloc(1, sizeof *board);
-	void *shared = mmap(NULL, slots * sizeof *board->slots, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared;
 
+	board->count = slots;
+	board->stride = (sizeof(struct board_slot) + page - 1) / page * page;
+	shared = mmap(NULL, slots * board->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
 	board->slots = shared;
@@ -43,11 +51,44 @@ struct board *board_new(size_t slots)
 
 struct board_slot *board_slot(struct board *board, size_t index)
 {
-	return &board->slots[index];
+	return (struct board_slot *)(void *)(board->slots + index * board->stride);
+}
+
+void board_keep(struct board *board, size_t index)
+{
+	char *own = board->slots + index * board->stride, *next = own + board->stride;
+	char *end = board->slots + board->count * board->stride;
+
+	if ((own > board->slots && munmap(board->slots, (size_t)(own - board->slots)) < 0) ||
+	    (next < end && munmap(next, (size_t)(end - next)) < 0))
+		die(EXIT_IPC, "cannot give up the memory of other server processes: %s", strerror(errno));
+}
+
+enum board_step board_step(const struct board_slot *slot)
+{
+	return (enum board_step)atomic_load(&slot->step);
+}
+
+bool board_dismiss(struct board_slot *slot, enum board_step step)
+{
+	int seen = (int)step;
+
+	return atomic_compare_exchange_strong(&slot->step, &seen, BOARD_DISMISSED);
+}
+
+bool board_reach(struct board_slot *slot, enum board_step step)
+{
+	int seen = slot ? atomic_load(&slot->step) : BOARD_DISMISSED;
+
+	while (slot && seen != BOARD_DISMISSED)
+		if (atomic_compare_exchange_weak(&slot->step, &seen, (int)step))
+			return true;
+	return !slot;
 }
 
 void board_clear(struct board_slot *slot)
 {
+	atomic_store(&slot->step, BOARD_CONNECTED);
 	board_set_state(slot, BOARD_HANDSHAKE);
 	atomic_store_explicit(&slot->meter.received, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->meter.sent, 0, memory_order_relaxed);

@@ -2,12 +2,14 @@
 /*
  * What the connections of a daemon are doing: memory that the listener shares with its server processes, a slot for each.
  *
- * A server process writes its own slot and nothing else; it needs no system call for that. It talks to strangers: the listener
- * believes nothing of what it reads but copies it within bounds, with texts made printable (board_read).
+ * A server process writes its own slot and needs no system call for that; those of others are out of its reach (board_keep).
+ * It talks to strangers: the listener believes nothing of what it reads but copies it within bounds, with texts made printable
+ * (board_read).
  */
 #ifndef DAEMON_BOARD_H
 #define DAEMON_BOARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +20,18 @@ enum board_state {
 	BOARD_STATES
 };
 const char *board_state_name(enum board_state state);
+
+/*
+ * How far a client has come. Until it is admitted the listener may dismiss it, to have room for others. Both sides change the
+ * step in one go: who has been admitted is not dismissed, and who is dismissed gets no further.
+ */
+enum board_step {
+	BOARD_CONNECTED,
+	BOARD_CHOSEN,    /* it has named a module */
+	BOARD_ADMITTED,  /* and may use it */
+	BOARD_REQUESTED, /* and has said what it wants */
+	BOARD_DISMISSED
+};
 
 #define BOARD_TEXT 128 /* with the NUL; what is longer is cut */
 
@@ -34,6 +48,10 @@ struct board_slot *board_slot(struct board *board, size_t index);
 void board_clear(struct board_slot *slot);
 
 /* --- in the server process; a slot NULL is allowed: nobody looks --- */
+/* At first: all other slots are out of reach from now on. */
+void board_keep(struct board *board, size_t index);
+/* false: the client has been dismissed. */
+bool board_reach(struct board_slot *slot, enum board_step step);
 void board_set_state(struct board_slot *slot, enum board_state state);
 void board_set_text(struct board_slot *slot, enum board_text which, const char *text);
 void board_set_count(struct board_slot *slot, enum board_count which, uint64_t value);
@@ -44,6 +62,10 @@ uint64_t board_traffic(const struct board_slot *slot);
 struct wire_meter *board_meter(struct board_slot *slot);
 
 /* --- in the listener --- */
+enum board_step board_step(const struct board_slot *slot);
+/* false: it is not at that step any more. */
+bool board_dismiss(struct board_slot *slot, enum board_step step);
+
 struct board_view {
 	enum board_state state;
 	char texts[BOARD_TEXTS][BOARD_TEXT]; /* without control bytes */

@@ -22,7 +22,8 @@
 #define INTERVAL_MS 15000
 #define STATUS_OF_REFUSED 255 /* of a session that has a command for its end */
 
-enum outcome { OUTCOME_OK, OUTCOME_PARTIAL, OUTCOME_REFUSED, OUTCOME_ERROR, OUTCOME_SIGNAL, OUTCOMES };
+enum outcome { OUTCOME_OK, OUTCOME_PARTIAL, OUTCOME_REFUSED, OUTCOME_ERROR, OUTCOME_SIGNAL, OUTCOME_CROWDED_OUT,
+	       OUTCOMES };
 enum traffic { TRAFFIC_RECEIVED, TRAFFIC_SENT, TRAFFIC_FILES, TRAFFIC_STALE, TRAFFIC_MISSING, TRAFFICS };
 
 struct module_counts {
@@ -37,7 +38,7 @@ struct metrics {
 	struct children *children;
 	struct snapshots *snapshots;
 	VEC(struct module_counts) modules; /* the first is that of connections without one */
-	uint64_t counted[CHILDREN_MAX][TRAFFICS];
+	uint64_t counted[CHILDREN_SLOTS][TRAFFICS];
 	int64_t started;                   /* Unix time */
 	int64_t next;                      /* CLOCK_MONOTONIC, ms */
 	struct strbuf written;             /* what the file holds */
@@ -119,7 +120,9 @@ static void child_ended(void *context, int slot, int status)
 {
 	struct metrics *metrics = context;
 
-	count_slot(metrics, slot)->connections[outcome_of(status)]++;
+	const bool made_room = children_made_room(metrics->children, slot);
+
+	count_slot(metrics, slot)->connections[made_room ? OUTCOME_CROWDED_OUT : outcome_of(status)]++;
 	memset(metrics->counted[slot], 0, sizeof metrics->counted[slot]);
 }
 
@@ -132,7 +135,7 @@ static void count_all(struct metrics *metrics)
 {
 	for (size_t i = 0; i < metrics->modules.count; i++)
 		metrics->modules.items[i].current = 0;
-	for (int slot = 0; slot < CHILDREN_MAX; slot++) {
+	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
 		int64_t since;
 
 		if (children_pid(metrics->children, slot, &since))
@@ -192,7 +195,7 @@ static void add_connections(const struct metrics *metrics, struct strbuf *out)
 {
 	static const char *const labels[OUTCOMES] = {
 		",outcome=\"ok\"", ",outcome=\"partial\"", ",outcome=\"refused\"", ",outcome=\"error\"",
-		",outcome=\"signal\"",
+		",outcome=\"signal\"", ",outcome=\"crowded_out\"",
 	};
 
 	add_head(out, "connections", "gauge", "Connections at present; without a module: none has been chosen yet.");

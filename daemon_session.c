@@ -34,6 +34,13 @@ static noreturn void end_quietly(int code)
 	exit_with(code);
 }
 
+/* Whom the listener has dismissed it kills, too. */
+static void reach(struct daemon_session *session, enum board_step step)
+{
+	if (!board_reach(session->board, step))
+		end_quietly(EXIT_SIGNAL);
+}
+
 void session_say(struct daemon_session *session, const char *text)
 {
 	wire_write(session->wire, text, strlen(text));
@@ -338,6 +345,7 @@ static void choose_module(struct daemon_session *session, const struct session_l
 	if (!session->module)
 		refuse_unknown(session, line);
 	board_set_text(session->board, BOARD_MODULE, session->module->name);
+	reach(session, BOARD_CHOSEN);
 }
 
 /* --- stages 9 to 11: may it come in? --- */
@@ -412,6 +420,7 @@ static void authenticate(struct daemon_session *session)
 	session_authenticate(session);
 	board_set_state(session->board, BOARD_HANDSHAKE);
 	board_set_text(session->board, BOARD_USER, session->user);
+	reach(session, BOARD_ADMITTED);
 	disarm_deadline(session);
 	setenv("RSYNC_USER_NAME", session->user, 1);
 }
@@ -504,8 +513,7 @@ static void receive_request(struct daemon_session *session)
 	arm_deadline(session, session->module->timeout);
 	arguments_receive(session);
 	disarm_deadline(session);
-	if (session->handshake_done)
-		session->handshake_done(session->handshake_context);
+	reach(session, BOARD_REQUESTED);
 	hook_finish_pre_xfer(session);
 	converter_deliver(session);
 }
@@ -530,8 +538,6 @@ void daemon_session_run(const struct session_start *start)
 	session->over_shell = start->over_shell;
 	session->standalone = start->standalone;
 	session->snapshots = start->snapshots;
-	session->handshake_done = start->handshake_done;
-	session->handshake_context = start->handshake_context;
 	session->board = start->board;
 	session->guesses = start->guesses;
 	log_set_role("Receiver");

@@ -68,8 +68,6 @@ struct daemon_session {
 	bool over_shell;
 	bool standalone;      /* a listener has reported the configuration's notes already */
 	struct snapshots *snapshots; /* the listener's (daemon_snapshots.h); NULL: there is none */
-	void (*handshake_done)(void *context); /* NULL, or tells the listener that the client is served from now on */
-	void *handshake_context;
 	struct guesses *guesses;  /* the listener's; NULL: there is none */
 	struct board_slot *board; /* told what the session does; NULL: there is no listener */
 	atomic_bool makes_way;    /* has lowered its priority */
@@ -209,8 +207,6 @@ struct session_start {
 	bool over_shell, standalone;
 	struct snapshots *snapshots;
 	struct session_limit over;
-	void (*handshake_done)(void *context);
-	void *handshake_context;
 	struct board_slot *board;
 	struct guesses *guesses;
 };

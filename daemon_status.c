@@ -71,7 +71,7 @@ void status_format(struct children *children, int64_t now, struct strbuf *out)
 {
 	struct total total = { .connections = 0 };
 
-	for (int slot = 0; slot < CHILDREN_MAX; slot++)
+	for (int slot = 0; slot < CHILDREN_SLOTS; slot++)
 		add_connection(children, slot, now, out, &total);
 	strbuf_addf(out, "total: connections %d, received %" PRIu64 ", sent %" PRIu64 ", files %" PRIu64 ", %" PRIu64
 		    " bytes/s\n", total.connections, total.received, total.sent, total.files, total.speed);

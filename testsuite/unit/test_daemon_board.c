@@ -98,7 +98,7 @@ static void test_the_status_has_a_line_for_each_process(void **state)
 	struct children *children = children_new();
 	struct sockaddr peer = { .sa_family = AF_UNSPEC };
 	struct strbuf out = STRBUF_INIT;
-	int limit, slot = children_admit(children, &peer, &limit);
+	int limit, slot = children_admit(children, &peer, 0, &limit);
 	int64_t since;
 
 	(void)state;

@@ -3,10 +3,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,16 +16,24 @@
 
 #include "daemon_children.h"
 
-static int admit(struct children *children, const char *address)
+#define MILLISECOND INT64_C(1000000)
+#define BEYOND_PIDS (1 << 30) /* no process has such a number: the kernel's limit is 1 << 22 */
+
+static int admit_at(struct children *children, const char *address, int64_t now)
 {
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
 	int limit;
 
 	if (inet_pton(AF_INET, address, &v4.sin_addr) == 1)
-		return children_admit(children, (struct sockaddr *)&v4, &limit);
+		return children_admit(children, (struct sockaddr *)&v4, now, &limit);
 	assert_int_equal(inet_pton(AF_INET6, address, &v6.sin6_addr), 1);
-	return children_admit(children, (struct sockaddr *)&v6, &limit);
+	return children_admit(children, (struct sockaddr *)&v6, now, &limit);
+}
+
+static int admit(struct children *children, const char *address)
+{
+	return admit_at(children, address, 0);
 }
 
 static void test_handshakes_are_counted_by_network(void **state)
@@ -35,17 +45,17 @@ static void test_handshakes_are_counted_by_network(void **state)
 	for (int i = 0; i < HANDSHAKES_MAX; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_true(slot >= 0);
-		children_started(children, slot, 1000000 + i);
+		children_started(children, slot, BEYOND_PIDS + i);
 	}
 	assert_int_equal(admit(children, "192.0.2.1"), -1);
 	assert_true(admit(children, "192.0.2.2") >= 0);
-	children_handshake_done(children, slot);
+	assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 	assert_true(admit(children, "192.0.2.1") >= 0);
 
 	for (int i = 0; i < HANDSHAKES_MAX; i++) {
 		slot = admit(children, i % 2 ? "2001:db8::1" : "2001:db8::ffff:2");
 		assert_true(slot >= 0);
-		children_started(children, slot, 2000000 + i);
+		children_started(children, slot, BEYOND_PIDS + 1000 + i);
 	}
 	assert_int_equal(admit(children, "2001:db8::3"), -1);
 	assert_true(admit(children, "2001:db8:0:1::1") >= 0);
@@ -60,8 +70,8 @@ static void test_served_clients_fill_the_table_to_its_end_only(void **state)
 		int slot = admit(children, "192.0.2.1");
 
 		assert_true(slot >= 0);
-		children_started(children, slot, 1000000 + i);
-		children_handshake_done(children, slot);
+		children_started(children, slot, BEYOND_PIDS + i);
+		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 	}
 	assert_int_equal(admit(children, "192.0.2.2"), -1);
 }
@@ -73,7 +83,7 @@ static void test_a_process_that_ended_gives_its_place_back(void **state)
 
 	(void)state;
 	for (int i = 0; i < HANDSHAKES_MAX - 1; i++)
-		children_started(children, admit(children, "192.0.2.1"), 1000000 + i);
+		children_started(children, admit(children, "192.0.2.1"), BEYOND_PIDS + i);
 	int slot = admit(children, "192.0.2.1");
 	pid_t pid = fork();
 
@@ -86,6 +96,118 @@ static void test_a_process_that_ended_gives_its_place_back(void **state)
 	assert_true(admit(children, "192.0.2.1") >= 0);
 }
 
+/* Processes that wait to be killed, as many as clients that can be killed. */
+struct waiting {
+	pid_t pid;
+	int slot;
+};
+
+static struct waiting add_waiting(struct children *children, enum board_step step, int64_t now)
+{
+	struct waiting one = { .slot = admit_at(children, "192.0.2.1", now) };
+
+	one.pid = fork();
+	assert_true(one.slot >= 0 && one.pid >= 0);
+	if (one.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	children_started(children, one.slot, one.pid);
+	assert_true(board_reach(children_board(children, one.slot), step));
+	return one;
+}
+
+static void assert_killed_for_room(struct children *children, const struct waiting *one)
+{
+	siginfo_t info;
+
+	assert_true(children_made_room(children, one->slot));
+	assert_int_equal(waitid(P_PID, (id_t)one->pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, SIGKILL);
+	assert_false(board_reach(children_board(children, one->slot), BOARD_ADMITTED));
+	children_reap(children);
+}
+
+static void test_strangers_make_room_by_age_and_nobody_else_does(void **state)
+{
+	struct children *children = children_new();
+	const struct waiting admitted = add_waiting(children, BOARD_ADMITTED, 1);
+	const struct waiting chosen = add_waiting(children, BOARD_CHOSEN, 2);
+	const struct waiting second = add_waiting(children, BOARD_CONNECTED, 4);
+	const struct waiting first = add_waiting(children, BOARD_CONNECTED, 3);
+	const int64_t later = 4 + HANDSHAKE_MS * MILLISECOND;
+	int slot;
+
+	(void)state;
+	for (int i = 4; i < CHILDREN_MAX; i++) {
+		slot = admit(children, "192.0.2.2");
+		children_started(children, slot, BEYOND_PIDS + i);
+		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
+	}
+	assert_int_equal(children_report_wait(children, 4), -1);
+	/* All of them have just come. */
+	assert_int_equal(admit_at(children, "192.0.2.3", HANDSHAKE_MS * MILLISECOND), -1);
+	slot = admit_at(children, "192.0.2.3", later);
+	assert_true(slot >= 0);
+	children_started(children, slot, BEYOND_PIDS);
+	assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
+	assert_killed_for_room(children, &first);
+	assert_int_equal(children_report_wait(children, later), 0);
+	children_report(children, later, false);
+	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
+	assert_killed_for_room(children, &second);
+	assert_int_equal(children_report_wait(children, later + 1000 * MILLISECOND), 59000);
+	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 2);
+	assert_killed_for_room(children, &chosen);
+	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
+	assert_false(children_made_room(children, admitted.slot));
+	assert_int_equal(kill(admitted.pid, SIGTERM), 0);
+	assert_int_equal(waitpid(admitted.pid, NULL, 0), admitted.pid);
+}
+
+static void test_processes_that_do_not_go_leave_others_out(void **state)
+{
+	struct children *children = children_new();
+	int limit;
+
+	(void)state;
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		int64_t now = i < CHILDREN_MAX ? 0 : HANDSHAKE_MS * MILLISECOND;
+
+		children_started(children, children_admit(children, NULL, now, &limit), BEYOND_PIDS + i);
+	}
+	assert_int_equal(children_admit(children, NULL, HANDSHAKE_MS * MILLISECOND, &limit), -1);
+	assert_int_equal(limit, CHILDREN_MAX);
+}
+
+static void test_a_process_reaches_no_slot_but_its_own(void **state)
+{
+	struct children *children = children_new();
+	int slots[3], status;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		slots[i] = admit(children, "192.0.2.1");
+		children_started(children, slots[i], BEYOND_PIDS + i);
+	}
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			board_reach(children_become(children, slots[1]), BOARD_CHOSEN);
+			signal(SIGSEGV, SIG_DFL);
+			board_reach(children_board(children, slots[i]), BOARD_ADMITTED);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(i == 1 ? WIFEXITED(status) : WIFSIGNALED(status), 1);
+	}
+	assert_int_equal(board_step(children_board(children, slots[0])), BOARD_CONNECTED);
+	assert_int_equal(board_step(children_board(children, slots[1])), BOARD_CHOSEN);
+	assert_int_equal(board_step(children_board(children, slots[2])), BOARD_CONNECTED);
+}
+
 static void test_processes_of_a_host_are_counted_without_those_that_refuse(void **state)
 {
 	struct children *children = children_new();
@@ -95,7 +217,7 @@ static void test_processes_of_a_host_are_counted_without_those_that_refuse(void 
 	for (int i = 0; i < 5; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_int_equal(children_of_host(children, slot), i < 2 ? i : 2);
-		children_started(children, slot, 1000000 + i);
+		children_started(children, slot, BEYOND_PIDS + i);
 		if (i >= 2)
 			children_refuse(children, slot);
 	}
@@ -150,6 +272,9 @@ int main(void)
 		cmocka_unit_test(test_handshakes_are_counted_by_network),
 		cmocka_unit_test(test_served_clients_fill_the_table_to_its_end_only),
 		cmocka_unit_test(test_a_process_that_ended_gives_its_place_back),
+		cmocka_unit_test(test_strangers_make_room_by_age_and_nobody_else_does),
+		cmocka_unit_test(test_processes_that_do_not_go_leave_others_out),
+		cmocka_unit_test(test_a_process_reaches_no_slot_but_its_own),
 		cmocka_unit_test(test_processes_of_a_host_are_counted_without_those_that_refuse),
 		cmocka_unit_test(test_rates_are_those_of_a_minute),
 		cmocka_unit_test(test_many_hosts_do_not_free_one_that_comes_often),
