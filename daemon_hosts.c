@@ -25,33 +25,49 @@ struct rates {
 	struct host hosts[SET_COUNT][SET_SIZE];
 };
 
+static struct origin origin_of_ipv4(const void *address)
+{
+	struct origin origin = { .family = AF_INET };
+
+	memcpy(origin.network, address, 4);
+	return origin;
+}
+
+/* A socket for both families has IPv4 clients with mapped addresses. The hosts of a link share one network. */
+static struct origin origin_of_ipv6(const struct in6_addr *address)
+{
+	struct origin origin = { .family = AF_INET6 };
+
+	if (IN6_IS_ADDR_V4MAPPED(address))
+		return origin_of_ipv4(address->s6_addr + 12);
+	memcpy(origin.network, address->s6_addr + (IN6_IS_ADDR_LINKLOCAL(address) ? 8 : 0), sizeof origin.network);
+	return origin;
+}
+
 struct origin origin_of(const struct sockaddr *peer)
 {
-	struct origin origin = { .family = peer ? peer->sa_family : AF_UNSPEC };
+	const sa_family_t family = peer ? peer->sa_family : AF_UNSPEC;
 
-	if (origin.family == AF_INET)
-		memcpy(origin.network, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-	else if (origin.family == AF_INET6)
-		memcpy(origin.network, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, 8);
-	return origin;
+	if (family == AF_INET)
+		return origin_of_ipv4(&((const struct sockaddr_in *)(const void *)peer)->sin_addr);
+	if (family == AF_INET6)
+		return origin_of_ipv6(&((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr);
+	return (struct origin){ .family = family };
 }
 
 struct origin origin_of_address(const char *address)
 {
 	char plain[INET6_ADDRSTRLEN] = "";
 	struct in6_addr network;
-	struct origin origin = { .family = AF_UNSPEC };
 
 	/* A link-local address has the name of its interface behind it. */
 	strncpy(plain, address, strnlen(address, sizeof plain - 1));
 	plain[strcspn(plain, "%")] = 0;
 	if (inet_pton(AF_INET, plain, &network) == 1 && network.s6_addr32[0])
-		origin.family = AF_INET;
-	else if (inet_pton(AF_INET6, plain, &network) == 1)
-		origin.family = AF_INET6;
-	if (origin.family != AF_UNSPEC)
-		memcpy(origin.network, &network, origin.family == AF_INET ? 4 : 8);
-	return origin;
+		return origin_of_ipv4(&network);
+	if (inet_pton(AF_INET6, plain, &network) == 1)
+		return origin_of_ipv6(&network);
+	return (struct origin){ .family = AF_UNSPEC };
 }
 
 bool origin_is_same(const struct origin *a, const struct origin *b)

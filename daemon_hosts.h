@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* What one client is counted by: an IPv4 address, or an IPv6 /64, which is what one household or server has. */
+/*
+ * What one client is counted by: an IPv4 address, or an IPv6 /64, which is what one household or server has; of link-local
+ * addresses, which all have the same, the other half.
+ */
 struct origin {
 	sa_family_t family; /* AF_UNSPEC: nobody knows */
 	uint8_t network[8];

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one client may take of one module, and how long it waits after wrong passwords."""
+import contextlib
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ import harness
 import trees
 from test_daemon import GREETING, IDENTITY, check_config, open_session, server_pids, wait_for
 from test_daemon_auth import closed_module, log_in
+from test_daemon_lifecycle import activate
 from test_daemon_parameters import Proxied
 
 FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
@@ -108,6 +110,37 @@ def test_the_check_knows_both_limits(place, tree):
     assert "at most 7" in result.text and result.text.count("per host") == 1, result.text
     result, _ = check_config(place, text % (7, "max connections per host = -4\n"))
     assert result.code == 1 and 'is not a number of the range of "max connections per host"' in result.text, result.text
+
+
+@pytest.mark.core
+def test_ipv4_clients_of_a_socket_for_both_families_are_told_apart(place, tree):
+    with open(f"{place}/both.conf", "w") as file:
+        file.write(f"log file = {place}/log\nuse chroot = no\nmax connections per host = 1\n{IDENTITY}[mod]\npath = {tree}\n")
+    with socket.socket(socket.AF_INET6) as listening, contextlib.ExitStack() as stack:
+        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind(("::", 0))
+        listening.listen(20)
+
+        def told(host):
+            """The last words to a client, whose session is held."""
+            connection = stack.enter_context(socket.create_connection((host, listening.getsockname()[1]), timeout=20,
+                                                                      source_address=(host, 0)))
+            connection.sendall(GREETING + b"mod\n")
+            stream = stack.enter_context(connection.makefile("rb"))
+            stream.readline()
+            return stream.readline()
+
+        daemon = activate(listening, f"{place}/both.conf", "")
+        try:
+            hosts = ("127.0.0.1", "127.0.0.2", "::1") if os.path.exists("/proc/net/if_inet6") else ("127.0.0.1", "127.0.0.2")
+            for host in hosts:
+                assert told(host) == b"@RSYNCD: OK\n", host
+            for host in hosts:
+                assert told(host) == FULL % 1, host
+            stack.close()
+        finally:
+            daemon.terminate()
+            daemon.wait(20)
 
 
 @pytest.mark.core

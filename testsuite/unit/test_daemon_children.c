@@ -224,6 +224,39 @@ static void test_processes_of_a_host_are_counted_without_those_that_refuse(void 
 	assert_int_equal(children_of_host(children, admit(children, "192.0.2.2")), 0);
 }
 
+/* As the listener sees the address of a connection, and as a session reads it. */
+static struct origin host_of(const char *address)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	struct origin seen, read = origin_of_address(address);
+
+	assert_int_equal(inet_pton(AF_INET6, address, &v6.sin6_addr), 1);
+	seen = origin_of((const struct sockaddr *)&v6);
+	assert_true(origin_is_same(&seen, &read));
+	return seen;
+}
+
+static void assert_same_host(const char *a, const char *b, bool same)
+{
+	const struct origin one = host_of(a), other = host_of(b);
+
+	assert_int_equal(origin_is_same(&one, &other), same);
+}
+
+static void test_hosts_are_ipv4_addresses_and_ipv6_networks(void **state)
+{
+	const struct origin mapped = host_of("::ffff:192.0.2.1"), plain = origin_of_address("192.0.2.1");
+	const struct origin link = host_of("fe80::1"), with_interface = origin_of_address("fe80::1%lo");
+
+	(void)state;
+	assert_true(origin_is_same(&mapped, &plain));
+	assert_true(origin_is_same(&link, &with_interface));
+	assert_same_host("::ffff:192.0.2.1", "::ffff:192.0.2.2", false);
+	assert_same_host("2001:db8::1", "2001:db8::ffff:0:0:1", true);
+	assert_same_host("2001:db8::1", "2001:db8:0:1::1", false);
+	assert_same_host("fe80::1", "fe80::2", false);
+}
+
 static struct origin host(uint32_t address)
 {
 	const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
@@ -276,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_processes_that_do_not_go_leave_others_out),
 		cmocka_unit_test(test_a_process_reaches_no_slot_but_its_own),
 		cmocka_unit_test(test_processes_of_a_host_are_counted_without_those_that_refuse),
+		cmocka_unit_test(test_hosts_are_ipv4_addresses_and_ipv6_networks),
 		cmocka_unit_test(test_rates_are_those_of_a_minute),
 		cmocka_unit_test(test_many_hosts_do_not_free_one_that_comes_often),
 	};
