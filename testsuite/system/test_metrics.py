@@ -3,7 +3,9 @@
 import os
 import re
 import signal
+import socket
 import stat
+import subprocess
 
 import pytest
 
@@ -130,6 +132,31 @@ def test_the_file_is_left_complete_at_the_end(place, tree):
         daemon.process.wait(10)
         assert daemon.samples()['files_total{module="mod"}'] == 3
         assert not [name for name in os.listdir(place) if name.startswith(".metrics")]
+
+
+def test_a_session_without_a_listener_leaves_the_file_alone(place, tree):
+    with Metered(place, f"[mod]\npath = {tree}\n", f"control socket = {place}/control") as daemon:
+        wait_for(lambda: not server_pids(daemon))
+        before = daemon.fresh()
+        shell = [harness.STOCK, "-a", "-e", harness.make_remote_shell(place), f"--rsync-path={harness.HUAI} "
+                 f"--config={daemon.config_file}", "host::mod/", f"{place}/shell/"]
+        assert harness.run(*shell).code == 0
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = subprocess.Popen([harness.HUAI, "--daemon", f"--config={daemon.config_file}"], stdin=theirs,
+                                       env=harness.ENVIRONMENT)
+            theirs.close()
+            ours.settimeout(20)
+            ours.sendall(GREETING + b"mod\n")
+            stream = ours.makefile("rb")
+            assert (stream.readline(), stream.readline())[1] == b"@RSYNCD: OK\n"
+            status = harness.run(harness.HUAI, "--status", f"--config={daemon.config_file}")
+            assert status.stdout.startswith(b"total: connections 0,"), status.text
+            stream.close()
+        process.wait(20)
+        assert daemon.fresh() == before
+        assert pull(daemon, "mod/") == 0
+        assert daemon.until('connections_total{module="mod",outcome="ok"}', 1)['files_total{module="mod"}'] == 3
 
 
 def test_names_are_escaped(place, tree):
