@@ -45,7 +45,7 @@ static uint64_t count_first_entries(struct local *local)
 	const struct entries *first = flist_dir(local->list, 0)->entries;
 	uint64_t count = first->count;
 
-	if (count == 1 && first->items[0].dir && !(first->items[0].flags & ENTRY_NO_CONTENT)) {
+	if (count == 1 && first->items[0].dir) {
 		local->preloaded = flist_load_next(local->list);
 		if (local->preloaded >= 0)
 			count += flist_dir(local->list, local->preloaded)->entries->count;
@@ -245,12 +245,12 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = count_first_entries(local);
 	}
 
-	if (!entries && local->pull && !local->service)
+	if (!entries && local->shows_receiver && !local->service)
 		return;
 	local_debug_destination(local, entries, destination);
 	local_choose_destination(local, destination, entries);
 	if (!entries) {
-		if (local->pull)
+		if (local->service)
 			pull_node_done(local->pull, 0);
 		end_pull(run);
 		return;

@@ -261,6 +261,14 @@ static void count_transfer(struct file_job *job)
 	counts->matched += job->matched;
 }
 
+/* The mode that is told of an item: a receiver that has made a file tells the one that it gave it. */
+static mode_t told_mode(const struct file_job *job)
+{
+	if (!job->local->shows_receiver || job->local->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
+		return job->entry->mode;
+	return S_IFREG | decide_mode(&job->rules, job->entry, &job->dest);
+}
+
 /* An attempt that will be made again is counted and reported like any other. */
 static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
@@ -281,7 +289,7 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		.files = counts->transferred_files, .total = counts->transferred_size,
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
 		.bytes = job->local->pull ? job->moved : job->copied, .sums = job->sums,
-		.is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+		.mode = told_mode(job), .is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
 		.text = job->temp_name,
 	};
 

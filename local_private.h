@@ -114,6 +114,7 @@ struct event {
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	bool is_bare;      /* EVENT_DIR: a new one, nothing of which has to be set */
 	bool is_attempt;   /* EVENT_ITEM: it came to nothing, and may be asked for again */
+	mode_t mode;       /* EVENT_ITEM: to be told, 0 for the listed one */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */
 	uint64_t files, total; /* EVENT_ITEM: what the task has transferred so far, this one included */

@@ -26,7 +26,9 @@ static bool counts(struct local *local, int32_t node, const struct entry *entry,
 		return false;
 	if (!entry_is_dir(entry))
 		return true;
-	return (entry->dir && stays[entry->dir]) || is_protected(local, node, entry);
+	if (entry->dir && stays[entry->dir])
+		return true;
+	return strcmp(entry_name(flist_dir(local->list, node)->entries, entry), ".") != 0 && is_protected(local, node, entry);
 }
 
 /* Entries of equal names stand together, the one that counts in front. */

@@ -229,7 +229,8 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 	digest = shown_digest(local, node, entry, event, &digest_bytes, room);
 	*values = (struct format_values){
 		.look = {
-			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = entry->mode, .unknown = untold,
+			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
+			.unknown = untold,
 			/* A receiver that old does not say whether it could set the times of symlinks. */
 			.times_kept = local->options->times && !(local->session.protocol < 29 && entry_is_symlink(entry)),
 		},

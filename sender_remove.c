@@ -42,10 +42,17 @@ void sender_remove_source(struct sender *sender, int32_t ndx)
 	if (pos.gap >= 0 || entry_is_dir(pos.entry))
 		return;
 	struct attr_source *source = flist_pos_source(sender->list, &pos, &path);
-	int parent = open_parent(&source->attr_root, path.data, &leaf);
+	/* What a symlink leads to outside of the source may be read, not removed. */
+	struct fs_root root = source->attr_root;
+
+	root.trusting = sender->options->insecure_links;
+	int parent = open_parent(&root, path.data, &leaf);
 
 	flist_pos_path(sender->list, &pos, &name);
-	if (parent < 0 || fs_lstat_at(parent, leaf, &st) < 0) {
+	if (parent < 0 && errno != ENOENT) {
+		log_errno(L_ERROR_XFER, errno, "sender failed to secure-open-parent %s", strbuf_text(&name));
+	} else if (parent < 0 || (sender->options->copy_links ? fs_stat_follow(&source->attr_root, path.data, &st)
+				  : fs_lstat_at(parent, leaf, &st)) < 0) {
 		if (errno == ENOENT)
 			log_info("sender file already removed: %s", strbuf_text(&name));
 		else

@@ -369,6 +369,12 @@ static void send_list(struct server *server, struct flist *list)
 	sender_run(&host, list);
 }
 
+static void explain(void *list_address, const char *text)
+{
+	(void)list_address;
+	log_info("[sender] %s", text);
+}
+
 static noreturn void server_send(struct server *server)
 {
 	const struct options *options = server->options;
@@ -379,6 +385,7 @@ static noreturn void server_send(struct server *server)
 		.from0 = options->from0,
 		.cvs_exclude = options->cvs_exclude,
 		.open_file = flist_open_rule_file,
+		.explain = options->levels.debug[DEBUG_FILTER] ? explain : NULL,
 		.context = &list,
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
