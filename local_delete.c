@@ -134,6 +134,12 @@ static void count_deleted(struct local *local, uint32_t mode)
 	counts->specials += S_ISFIFO(mode) || S_ISSOCK(mode);
 }
 
+static void note_deleted(const struct deletion *deletion, mode_t mode)
+{
+	count_deleted(deletion->local, mode);
+	report_deletion(deletion->local->report, strbuf_text(&deletion->path), S_ISDIR(mode));
+}
+
 static void delete_failed(struct deletion *deletion, int error, const char *call)
 {
 	const char *old_role = log_role();
@@ -202,6 +208,23 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 	return outcome;
 }
 
+static void say_not_empty(const struct deletion *deletion)
+{
+	log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+}
+
+/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice; and in a dry run, where
+ * nothing fails, as if it were gone. */
+static void try_in_vain(const struct deletion *deletion, mode_t mode)
+{
+	if (limit_reached(deletion->local))
+		return;
+	if (deletion->local->dry_run)
+		note_deleted(deletion, mode);
+	else
+		say_not_empty(deletion);
+}
+
 static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
 				     bool reported, bool nested)
 {
@@ -221,11 +244,10 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	if (fd >= 0)
 		close(fd);
 	if (outcome != GONE) {
-		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+		say_not_empty(deletion);
 		say_emptied(deletion, st->mode, nested);
-		/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice. */
-		if (nested && !limit_reached(local) && !local->dry_run)
-			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+		if (nested)
+			try_in_vain(deletion, st->mode);
 		return outcome;
 	}
 	say_emptied(deletion, st->mode, nested);
@@ -233,7 +255,7 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		return LIMITED;
 	if (!local->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
 		if (errno == ENOTEMPTY || errno == EEXIST)
-			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
+			say_not_empty(deletion);
 		else
 			delete_failed(deletion, errno, "rmdir");
 		return STAYS;
@@ -280,10 +302,8 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 	}
 	if (outcome == GONE)
 		local_seen_change(local, &st);
-	if (outcome == GONE && reported) {
-		count_deleted(local, st.mode);
-		report_deletion(local->report, strbuf_text(&deletion->path), S_ISDIR(st.mode));
-	}
+	if (outcome == GONE && reported)
+		note_deleted(deletion, st.mode);
 	return outcome;
 }
 
@@ -490,7 +510,7 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 		say_deletion(&deletion, S_IFDIR | 0755, false);
 		gone = local->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
-			log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
+			say_not_empty(&deletion);
 	}
 	if (!gone)
 		log_msg(L_ERROR_XFER, "could not make way for new %s: %s", kind_of(entry), strbuf_text(&deletion.path));
@@ -523,7 +543,7 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 	    || local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
 		;
 	else if (S_ISDIR(st.mode) && !may_delete_contents(local->options) && !is_empty(task->dir->fd, name))
-		log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion.path));
+		say_not_empty(&deletion);
 	else
 		delete_item(&deletion, task->dir->fd, name, true, false);
 	strbuf_free(&deletion.path);

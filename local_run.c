@@ -335,15 +335,23 @@ static bool deletes_in_turn(const struct local *local)
 	return local->tells_items || (local->pull && local->pull->replay) || local->options->keep_dirlinks || local->backups;
 }
 
+static void delete_found(struct local *local, struct task *task)
+{
+	/* The directory is named before what is deleted in it. */
+	if (local->tells_steps)
+		local_handle_events(local, task);
+	local_delete_surplus(local, task);
+	entries_free(&task->surplus);
+	entries_init(&task->surplus);
+}
+
 static void delete_now(struct local *local, struct task *task)
 {
 	if (task->dir->skipped)
 		return;
 	local_find_surplus(task);
 	if (task->surplus.count)
-		local_delete_surplus(local, task);
-	entries_free(&task->surplus);
-	entries_init(&task->surplus);
+		delete_found(local, task);
 	task->find_surplus = false;
 }
 
@@ -523,11 +531,7 @@ static void finish_front(struct local *local, struct queue *queue)
 	/* What the main thread does itself may make it wait for a peer once more. */
 	do {
 		while (await(local, queue, task) == TASK_WAITS) {
-			if (local->tells_steps)
-				local_handle_events(local, task);
-			local_delete_surplus(local, task);
-			entries_free(&task->surplus);
-			entries_init(&task->surplus);
+			delete_found(local, task);
 			task->find_surplus = false;
 			pool_submit(local->pool, task, true);
 		}

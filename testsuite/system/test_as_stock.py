@@ -65,6 +65,7 @@ def make_setid(top):
                         os.chown(path, *((0, 0) if side == "s" else owner))
                         os.chmod(path, new if side == "s" else old)
                         os.utime(path, (TIME, TIME))
+        os.utime(f"{top}/{side}", (TIME, TIME))
 
 
 @pytest.mark.skipif(not trees.IS_ROOT, reason="gives files away")
@@ -82,8 +83,30 @@ def make_executables(top):
         for name in "dfp":
             os.chmod(f"{top}/{side}/{name}", mode)
             os.utime(f"{top}/{side}/{name}", (TIME, TIME))
+        os.utime(f"{top}/{side}", (TIME, TIME))
 
 
 @pytest.mark.parametrize("way", ends.WAYS)
 def test_executability_is_one_of_files(place, way):
     ends.assert_agree(place, make_executables, "-rtDi -E", way)
+
+
+# --- deletions ---
+
+def make_surplus(top):
+    """Directories that can go, and some that have to stay because something deep inside is kept."""
+    os.mkdir(f"{top}/s")
+    for name in ("x/y/z/a", "x/y/keep", "x/f", "x/keepd/a", "only/keep", "only/f", "deep/a/b/f.bak", "mix/k/l/keep", "mix/m/n", "g"):
+        os.makedirs(os.path.dirname(f"{top}/t/{name}"), exist_ok=True)
+        put(f"{top}/t/{name}")
+    os.mkdir(f"{top}/t/empty")
+    for side in "st":
+        os.utime(f"{top}/{side}", (TIME, TIME))
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("when", ["--del", pytest.param("--delete-before", marks=pytest.mark.core)])
+@pytest.mark.parametrize("options", ["--exclude=keep", "--exclude=keep --debug=del3", "--filter=P_keepd/", "--max-delete=5 --exclude=keep",
+                                     "--max-delete=2 --exclude=keep", "--backup --suffix=.bak --debug=del3"])
+def test_dry_runs_of_deletions(place, options, when, way):
+    ends.assert_agree(place, make_surplus, f"-rni --stats {when} {options}", way, in_order=True)
