@@ -179,6 +179,12 @@ static void say_emptied(const struct deletion *deletion, mode_t mode, bool neste
 		log_info("delete_item(%s) mode=%o flags=%d", strbuf_text(&deletion->path), mode, DEL_IS_BELOW);
 }
 
+/* A --temp-dir may lie in the destination. */
+static bool is_protected(struct local *local, const struct strbuf *path, int dir_fd, const char *name, bool is_dir)
+{
+	return (!is_dir && fs_temp_is_own(dir_fd, name)) || local_is_hidden(local, strbuf_text(path), is_dir);
+}
+
 /* Empty a directory, in reverse order. */
 static enum outcome delete_contents(struct deletion *deletion, int fd)
 {
@@ -195,11 +201,13 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 	for (uint32_t i = names.count; i-- > 0;) {
 		const struct entry *entry = &names.items[i];
 
-		strbuf_add_path(&deletion->path, entry_name(&names, entry));
+		const char *name = entry_name(&names, entry);
+
+		strbuf_add_path(&deletion->path, name);
 		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry))
-		    || local_is_hidden(local, strbuf_text(&deletion->path), entry_is_dir(entry)))
+		    || is_protected(local, &deletion->path, fd, name, entry_is_dir(entry)))
 			outcome = outcome == GONE ? STAYS : outcome;
-		else if (delete_item(deletion, fd, entry_name(&names, entry), true, true) != GONE)
+		else if (delete_item(deletion, fd, name, true, true) != GONE)
 			outcome = STAYS;
 		strbuf_truncate(&deletion->path, length);
 		filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
@@ -340,7 +348,7 @@ static void delete_or_delay(struct local *local, struct local_dir *dir, const ch
 
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
 	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), is_dir)
-	    || local_is_hidden(local, strbuf_text(&deletion.path), is_dir)) {
+	    || is_protected(local, &deletion.path, dir->fd, name, is_dir)) {
 		strbuf_free(&deletion.path);
 		return;
 	}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fs/copy.h"
@@ -51,18 +52,22 @@ void job_pretend_backup(struct file_job *job)
 
 /* --- a complete file --- */
 
-/* By the name that was tried; one in a --temp-dir lies below that. */
+/* By the name that was tried; one in a --temp-dir lies below that, and without its letters if that is a relative one. */
 static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, bool is_beside)
 {
 	const char *place = job->local->options->temp_dir;
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
 
-	if (is_beside || !*temp->name || *place != '/' || local_module(job->local) || errno == ECANCELED) {
+	if (is_beside || !*temp->name || local_module(job->local) || errno == ECANCELED) {
 		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
 			      " failed");
 		return;
 	}
-	event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
+	if (*place == '/')
+		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
+	else
+		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->local->top_path, place,
+				       (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name);
 	task_event(job->task, event);
 }
 

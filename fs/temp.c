@@ -27,12 +27,11 @@
 #include "lib/exit.h"
 
 #define SLOTS 1024          /* temp files at one time: a few for each thread */
-#define SUFFIX_LENGTH 6
 #define BASENAME_LIMIT 246  /* protocol/03 section 7.4 */
 #define NAME_ATTEMPTS 100
 #define RANDOM_AHEAD 8      /* names that one system call is good for */
 
-enum slot_state { FREE, CLAIMED, OPENING, LIVE, BEING_REMOVED };
+enum slot_state { FREE, CLAIMED, OPENING, LIVE, HELD };
 
 struct slot {
 	_Atomic int state;
@@ -98,11 +97,11 @@ static int add_random_suffix(struct slot *slot, char *out)
 		slot->random_left = RANDOM_AHEAD;
 	}
 	random = slot->random[--slot->random_left];
-	for (int i = 0; i < SUFFIX_LENGTH; i++) {
+	for (int i = 0; i < FS_TEMP_SUFFIX_LENGTH; i++) {
 		out[i] = letters[random % (sizeof letters - 1)];
 		random /= sizeof letters - 1;
 	}
-	out[SUFFIX_LENGTH] = '\0';
+	out[FS_TEMP_SUFFIX_LENGTH] = '\0';
 	return 0;
 }
 
@@ -131,8 +130,8 @@ static int claim_slot(void)
 }
 
 /*
- * The owner moves on. Whoever is removing the file puts the state back when done: it is another thread, or a signal handler of
- * this one, which is over by now.
+ * The owner moves on. Whoever holds the slot, to remove the file or to read its name, puts the state back when done: it is
+ * another thread, or a signal handler of this one, which is over by now.
  */
 static void change_state(const struct fs_temp *temp, int from, enum slot_state to)
 {
@@ -325,19 +324,53 @@ static void await_opening(struct slot *slot)
 		nanosleep(&millisecond, NULL);
 }
 
-/* Take hold of the slot, so that its owner cannot change the name while it is used. */
-static void remove_slot(struct slot *slot, pid_t process)
+/* Take hold of a slot with a name, so that its owner cannot change that while it is used. Returns the state that it is to have
+ * afterwards, or FREE: it has none. */
+static int hold_slot(struct slot *slot)
 {
 	int state = atomic_load(&slot->state);
 
-	while (state == OPENING || state == LIVE) {
-		if (!atomic_compare_exchange_weak(&slot->state, &state, BEING_REMOVED))
-			continue;
-		if (atomic_load(&slot->process) == process)
-			unlinkat(slot->dir_fd, slot->name, 0);
-		atomic_store(&slot->state, state);
+	while (state == OPENING || state == LIVE)
+		if (atomic_compare_exchange_weak(&slot->state, &state, HELD))
+			return state;
+	return FREE;
+}
+
+static void remove_slot(struct slot *slot, pid_t process)
+{
+	int state = hold_slot(slot);
+
+	if (state == FREE)
 		return;
+	if (atomic_load(&slot->process) == process)
+		unlinkat(slot->dir_fd, slot->name, 0);
+	atomic_store(&slot->state, state);
+}
+
+static bool is_same_directory(int a_fd, int b_fd)
+{
+	struct fs_stat a, b;
+
+	return fs_stat_at_fd(a_fd, &a) == 0 && fs_stat_at_fd(b_fd, &b) == 0 && a.dev == b.dev && a.ino == b.ino;
+}
+
+bool fs_temp_is_own(int dir_fd, const char *name)
+{
+	pid_t process = getpid();
+	int used = atomic_load(&registry.used);
+	bool is_own = false;
+
+	for (int i = 0; i < used && !is_own; i++) {
+		struct slot *slot = &registry.slots[i];
+		int state = hold_slot(slot);
+
+		if (state == FREE)
+			continue;
+		is_own = atomic_load(&slot->process) == process && !strcmp(slot->name, name)
+			 && is_same_directory(slot->dir_fd, dir_fd);
+		atomic_store(&slot->state, state);
 	}
+	return is_own;
 }
 
 void fs_temp_remove_all(void)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #define FS_TEMP_NAME_SIZE 256
+#define FS_TEMP_SUFFIX_LENGTH 6 /* random letters at the end */
 
 struct fs_temp {
 	int fd;                       /* open for reading and writing, mode 0600 */
@@ -48,6 +49,9 @@ int fs_temp_commit_to(struct fs_temp *temp, int dir_fd, const char *name);
  * process, from any thread. It stays open, and is not removed any more. */
 int fs_temp_keep(const struct fs_temp *temp, int dir_fd, const char *name);
 void fs_temp_discard(struct fs_temp *temp);
+
+/* Is this the name of one that this process has there at the moment? Any thread. */
+bool fs_temp_is_own(int dir_fd, const char *name);
 
 /*
  * Unlink every temp file that this process has registered (not those of its parent) and let no thread make another one.

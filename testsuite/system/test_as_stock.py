@@ -110,3 +110,15 @@ def make_surplus(top):
                                      "--max-delete=2 --exclude=keep", "--backup --suffix=.bak --debug=del3"])
 def test_dry_runs_of_deletions(place, options, when, way):
     ends.assert_agree(place, make_surplus, f"-rni --stats {when} {options}", way, in_order=True)
+
+
+def make_temp_dir(top):
+    make_two(top)
+    os.mkdir(f"{top}/t/tmp")
+    put(f"{top}/t/tmp/left")
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("options", ["--delete --temp-dir=tmp", "--delete-after --temp-dir=tmp", "--del --temp-dir=tmp --filter=P_tmp/"])
+def test_deletions_and_a_temp_dir_in_the_destination(place, options, way):
+    ends.assert_agree(place, make_temp_dir, f"-rt {options}", way)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "fs/file.h"
 #include "fs/unnamed.h"
@@ -358,6 +359,27 @@ static void test_replace_file_sets_the_mode_exactly(void **state)
 	close(dir);
 }
 
+static void test_own_names_are_known_while_they_are_there(void **state)
+{
+	int dir = fresh_dir("own"), other = fresh_dir("other");
+	struct fs_temp temp;
+
+	(void)state;
+	assert_return_code(fs_temp_create(&temp, dir, "f"), errno);
+	assert_true(fs_temp_is_own(dir, temp.name));
+	assert_false(fs_temp_is_own(other, temp.name));
+	assert_false(fs_temp_is_own(dir, "f"));
+	if (!fork())
+		_exit(fs_temp_is_own(dir, temp.name));
+	int status;
+
+	assert_true(wait(&status) > 0 && status == 0);
+	assert_return_code(fs_temp_commit(&temp, "f"), errno);
+	assert_false(fs_temp_is_own(dir, temp.name));
+	close(dir);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_child_leaves_its_parents_files),
 		cmocka_unit_test(test_nothing_is_left_by_a_signal_or_an_exit),
 		cmocka_unit_test(test_replace_file_sets_the_mode_exactly),
+		cmocka_unit_test(test_own_names_are_known_while_they_are_there),
 	};
 
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
