@@ -121,18 +121,39 @@ static int open_secrets(const struct module *module, const char **laxity)
 	return fd;
 }
 
+/* Is there a line that could be somebody's? */
+static bool has_secret(const struct strbuf *text)
+{
+	for (const char *at = strbuf_text(text); *at; at += strspn(at, "\r\n")) {
+		size_t length = strcspn(at, "\r\n");
+
+		if (*at != '#' && length <= SECRET_LINE_MAX && memchr(at, ':', length))
+			return true;
+		at += length;
+	}
+	return false;
+}
+
 const char *auth_secrets_problem(const struct module *module)
 {
-	const char *laxity;
+	struct strbuf text = STRBUF_INIT;
+	const char *problem;
 	int fd;
 
 	if (!*module->secrets_file)
 		return "there is none";
-	fd = open_secrets(module, &laxity);
+	fd = open_secrets(module, &problem);
 	if (fd < 0)
 		return strerror(errno);
+	if (!problem && fs_read_all(fd, SECRETS_SIZE_MAX, &text) < 0)
+		problem = strerror(errno);
+	if (!problem && !has_secret(&text))
+		problem = "there are no users in it";
 	close(fd);
-	return laxity;
+	if (text.data)
+		explicit_bzero(text.data, text.capacity);
+	strbuf_free(&text);
+	return problem;
 }
 
 /* The whole file, or the reason why not. It is read for users whom no rule admits, too, but is no news then. */

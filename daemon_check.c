@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,23 +23,10 @@
 
 /* --- places --- */
 
-static void add_at(struct config_problems *problems, const struct config_place *place, const char *file,
-		   enum config_severity severity, const char *text)
+void check_add_at(struct config_problems *problems, const struct config_place *place, const char *file,
+		  enum config_severity severity, const char *text)
 {
 	config_problem_add(problems, place ? place->file : file, place ? place->line : 0, severity, "%s", text);
-}
-
-__attribute__((format(printf, 4, 5)))
-static void complain_global(struct check *check, const char *value, enum config_severity severity, const char *fmt, ...)
-{
-	struct strbuf text = STRBUF_INIT;
-	va_list args;
-
-	va_start(args, fmt);
-	strbuf_vaddf(&text, fmt, args);
-	va_end(args);
-	add_at(&check->problems, config_place_of(check->config, value), check->file, severity, strbuf_text(&text));
-	strbuf_free(&text);
 }
 
 /* At the line of the value, or at the module's header if it has its default. */
@@ -54,13 +42,13 @@ static void complain(struct subject *subject, const char *value, enum config_sev
 	va_start(args, fmt);
 	strbuf_vaddf(&text, fmt, args);
 	va_end(args);
-	add_at(&subject->check->problems, place ? place : config_place_of(config, subject->module->name), subject->check->file,
-	       severity, strbuf_text(&text));
+	if (!place)
+		place = config_place_of(config, subject->module->name);
+	check_add_at(&subject->check->problems, place, subject->check->file, severity, strbuf_text(&text));
 	strbuf_free(&text);
 }
 
-/* The value as a session would have it; NULL if that depends on the client, or if it is not set. */
-static char *known_text(const char *value)
+char *check_known_text(const char *value)
 {
 	char *text = config_text(value);
 
@@ -72,7 +60,7 @@ static char *known_text(const char *value)
 
 /* --- files, as the daemon --- */
 
-static bool may_read(const char *path)
+bool check_may_read(const char *path)
 {
 	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 
@@ -81,18 +69,9 @@ static bool may_read(const char *path)
 	return fd >= 0;
 }
 
-static void check_readable(struct subject *subject, const char *value, const char *what, enum config_severity severity)
-{
-	char *path = known_text(value);
-
-	if (path && !may_read(path))
-		complain(subject, value, severity, "%s %s: %s", what, path, strerror(errno));
-	free(path);
-}
-
 static void check_writable(struct subject *subject, const char *value, const char *what, enum config_severity severity)
 {
-	char *path = known_text(value);
+	char *path = check_known_text(value);
 
 	if (path && !fs_operator_may_write(path))
 		complain(subject, value, severity, "%s %s: %s", what, path, strerror(errno));
@@ -103,7 +82,7 @@ static void check_writable(struct subject *subject, const char *value, const cha
 static void check_command(struct subject *subject, const char *value, const char *what, enum config_severity severity)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-@,:";
-	char *command = known_text(value);
+	char *command = check_known_text(value);
 	size_t length = command && *command == '/' ? strspn(command, plain) : 0;
 	int fd;
 
@@ -118,6 +97,24 @@ static void check_command(struct subject *subject, const char *value, const char
 	free(command);
 }
 
+/* Patterns may match what is still to come. */
+static void check_groups(struct subject *subject)
+{
+	char *users = check_known_text(subject->module->auth_users), *word;
+	struct config_list list;
+
+	if (!users)
+		return;
+	config_list_start(&list, users);
+	while ((word = config_list_next(&list))) {
+		word[strcspn(word, ":")] = 0;
+		if (*word == '@' && !strpbrk(word, "*?[") && !getgrnam(word + 1))
+			complain(subject, subject->module->auth_users, CONFIG_NOTE, "auth users: there is no group \"%s\"",
+				 word + 1);
+	}
+	free(users);
+}
+
 static void check_users(struct subject *subject)
 {
 	const struct module *module = subject->module;
@@ -129,6 +126,50 @@ static void check_users(struct subject *subject)
 	if (why)
 		complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
 			 *module->secrets_file ? " " : "", module->secrets_file, why);
+	check_groups(subject);
+}
+
+/* A problem for each line of what has been said; uses `said` up. */
+static void complain_of(struct subject *subject, const char *value, enum config_severity severity, const char *what,
+			struct strbuf *said)
+{
+	char *rest, *line;
+
+	if (said->length)
+		for (line = strtok_r(said->data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+			complain(subject, value, severity, "%s: %s", what, line);
+	strbuf_free(said);
+}
+
+/* One parameter after the other, so that each problem has its line. */
+static void check_rules(struct subject *subject)
+{
+	const char *name, *value;
+	bool is_file;
+
+	for (size_t i = 0; (name = rules_parameter(subject->module, i, &value, &is_file)); i++) {
+		struct strbuf said = STRBUF_INIT;
+		char *text = check_known_text(value);
+
+		if (text && is_file && !check_may_read(text))
+			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
+		else if (text)
+			check_try_rules(&subject->session, i, &said);
+		free(text);
+		complain_of(subject, value, CONFIG_UNSERVED, name, &said);
+	}
+}
+
+static void check_refused_options(struct subject *subject)
+{
+	const char *value = subject->module->refuse_options;
+	struct strbuf said = STRBUF_INIT;
+	char *text = check_known_text(value);
+
+	if (text)
+		check_try_refused_options(text, &said);
+	free(text);
+	complain_of(subject, value, CONFIG_NOTE, "refuse options", &said);
 }
 
 static void check_files(struct subject *subject)
@@ -136,8 +177,8 @@ static void check_files(struct subject *subject)
 	const struct module *module = subject->module;
 
 	check_users(subject);
-	check_readable(subject, module->include_from, "include from", CONFIG_UNSERVED);
-	check_readable(subject, module->exclude_from, "exclude from", CONFIG_UNSERVED);
+	check_rules(subject);
+	check_refused_options(subject);
 	check_command(subject, module->early_exec, "early exec", CONFIG_UNSERVED);
 	check_command(subject, module->pre_xfer_exec, "pre-xfer exec", CONFIG_UNSERVED);
 	check_command(subject, module->post_xfer_exec, "post-xfer exec", CONFIG_NOTE);
@@ -201,7 +242,7 @@ static bool open_roots(struct subject *subject)
 {
 	struct module_place *place = &subject->session.place;
 	enum tristate chroot = subject->module->use_chroot;
-	char *path = known_text(subject->module->path), *prefix;
+	char *path = check_known_text(subject->module->path), *prefix;
 
 	place->chroot = chroot == YES || (chroot == UNSET && (strstr(subject->module->path, "/./") || geteuid() == 0));
 	if (!path)
@@ -214,7 +255,7 @@ static bool open_roots(struct subject *subject)
 		complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
 		return false;
 	}
-	prefix = known_text(subject->module->real_file_prefix);
+	prefix = check_known_text(subject->module->real_file_prefix);
 	if (prefix)
 		open_content(subject, prefix);
 	free(prefix);
@@ -331,14 +372,10 @@ static noreturn void examine_all(struct check *check)
 {
 	const struct config *config = check->config;
 	int worst = -1, found;
-	char *motd;
 
 	if (!identity_assume_daemon(&config->globals))
 		_exit(CONFIG_UNSERVED + 1);
-	motd = known_text(config->globals.motd_file);
-	if (motd && !may_read(motd))
-		complain_global(check, config->globals.motd_file, CONFIG_NOTE, "motd file %s: %s", motd, strerror(errno));
-	free(motd);
+	check_motd(check);
 	report(check);
 	worst = config_problems_worst(&check->problems);
 	config_problems_free(&check->problems);
@@ -359,18 +396,27 @@ static noreturn void examine_all(struct check *check)
 
 /* --- the whole --- */
 
-static void check_paths(const struct config *config, const char *path, struct config_problems *problems)
+/* A line of the client names the module, and one with a "#" is a command. */
+static bool can_be_named(const char *name)
+{
+	return *name != '#' && strlen(name) < SESSION_LINE_SIZE;
+}
+
+static void check_modules(const struct config *config, const char *path, struct config_problems *problems)
 {
 	struct strbuf text = STRBUF_INIT;
 
 	for (size_t i = 0; i < config->modules.count; i++) {
 		const struct module *module = &config->modules.items[i];
 
-		if (*module->path)
-			continue;
 		strbuf_reset(&text);
-		strbuf_addf(&text, "module \"%s\" has no path", module->name);
-		add_at(problems, config_place_of(config, module->name), path, CONFIG_UNSERVED, strbuf_text(&text));
+		if (!can_be_named(module->name))
+			strbuf_addf(&text, "no client can name module \"%s\"", module->name);
+		else if (!*module->path)
+			strbuf_addf(&text, "module \"%s\" has no path", module->name);
+		if (text.length)
+			check_add_at(problems, config_place_of(config, module->name), path, CONFIG_UNSERVED,
+				     strbuf_text(&text));
 	}
 	strbuf_free(&text);
 }
@@ -381,32 +427,11 @@ struct config *check_load(const struct options *options, struct snapshots *snaps
 	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
 
 	if (config)
-		check_paths(config, path, problems);
+		check_modules(config, path, problems);
 	snapshots_refresh(snapshots);
 	if (config)
 		snapshots_report(snapshots, config, problems);
 	return config;
-}
-
-static void check_global_writable(struct check *check, const char *value, const char *what, enum config_severity severity)
-{
-	char *path = known_text(value);
-
-	if (path && !fs_operator_may_write(path))
-		complain_global(check, value, severity, "%s %s: %s", what, path, strerror(errno));
-	free(path);
-}
-
-/* What the listener opens before anything is given up. It does not start without some, and goes on without others. */
-static void check_listener(struct check *check)
-{
-	const struct config *config = check->config;
-	const char *log = check->options->log_file ? check->options->log_file : config->defaults.log_file;
-
-	check_global_writable(check, config->globals.pid_file, "pid file", CONFIG_UNSERVED);
-	check_global_writable(check, config->globals.control_socket, "control socket", CONFIG_UNSERVED);
-	check_global_writable(check, log, "log file", CONFIG_NOTE);
-	check_global_writable(check, config->globals.metrics_file, "metrics file", CONFIG_NOTE);
 }
 
 /* The listener's part. Then another process, which gives up the daemon's rights, looks at the modules. */

@@ -3,6 +3,7 @@
 #ifndef DAEMON_CHECK_PRIVATE_H
 #define DAEMON_CHECK_PRIVATE_H
 
+#include "daemon_listen.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
 #include "loadparm.h"
@@ -23,8 +24,25 @@ struct subject {
 	bool has_identity;
 };
 
+/* daemon_check.c: a problem at the place, or of the file as a whole. */
+void check_add_at(struct config_problems *problems, const struct config_place *place, const char *file,
+		  enum config_severity severity, const char *text);
+/* The value as a session would have it; NULL if that depends on the client, or if it is not set. */
+char *check_known_text(const char *value);
+bool check_may_read(const char *path);
+
+/* daemon_check_listener.c */
+void check_listener(struct check *check);
+void check_motd(struct check *check);
+
 /* daemon_check_describe.c: on standard output, but with --quiet. */
 void check_describe_daemon(const struct check *check);
 void check_describe_module(const struct subject *subject);
+
+/* daemon_check_try.c: what a session or the listener would say to it, in lines. */
+void check_try_rules(const struct daemon_session *session, size_t parameter, struct strbuf *said);
+void check_try_refused_options(const char *options, struct strbuf *said);
+void check_try_socket_options(const char *options, struct strbuf *said);
+void check_try_binding(const struct listen_request *request, struct strbuf *said);
 
 #endif

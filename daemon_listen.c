@@ -97,7 +97,7 @@ static bool start_listening(listen_sockets *sockets, int backlog)
 	return true;
 }
 
-bool listen_open(const struct listen_request *request, listen_sockets *sockets)
+bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 {
 	struct addrinfo *addresses = resolve(request), *at;
 	struct strbuf why = STRBUF_INIT;
@@ -115,7 +115,12 @@ bool listen_open(const struct listen_request *request, listen_sockets *sockets)
 	strbuf_free(&why);
 	if (!sockets->count)
 		log_error("unable to bind any inbound sockets on port %d", request->port);
-	return sockets->count && start_listening(sockets, request->backlog);
+	return sockets->count > 0;
+}
+
+bool listen_open(const struct listen_request *request, listen_sockets *sockets)
+{
+	return listen_bind(request, sockets) && start_listening(sockets, request->backlog);
 }
 
 /* --- systemd --- */

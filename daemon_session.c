@@ -19,7 +19,6 @@
 #include "loadparm_hosts.h"
 
 #define HANDSHAKE_SECONDS 60
-#define LINE_SIZE 1023   /* with the NUL */
 #define EARLY_INPUT_MAX 5120
 #define FIRST_PROTOCOL_WITH_EXIT 25
 #define MUCH_TRAFFIC (1 << 20)
@@ -264,10 +263,10 @@ static void exchange_greetings(struct daemon_session *session, char *line)
 {
 	int version = session->daemon_options->max_protocol;
 
-	wire_write(session->wire, line, greeting_format(line, LINE_SIZE, version));
+	wire_write(session->wire, line, greeting_format(line, SESSION_LINE_SIZE, version));
 	send_motd(session);
 	wire_flush(session->wire);
-	session_read_line(session, line, LINE_SIZE);
+	session_read_line(session, line, SESSION_LINE_SIZE);
 	switch (greeting_parse(&session->greeting, line)) {
 	case GREETING_OK:
 		break;
@@ -330,10 +329,10 @@ static void choose_module(struct daemon_session *session, const struct session_l
 {
 	const char early[] = "#early_input=";
 
-	session_read_line(session, line, LINE_SIZE);
+	session_read_line(session, line, SESSION_LINE_SIZE);
 	if (!strncmp(line, early, strlen(early))) {
 		read_early_input(session, line + strlen(early));
-		session_read_line(session, line, LINE_SIZE);
+		session_read_line(session, line, SESSION_LINE_SIZE);
 	}
 	if (over->name)
 		session_refuse_crowd(session, over);
@@ -435,54 +434,6 @@ static void check_charset(struct daemon_session *session)
 		    session->module->charset);
 }
 
-/* Files that the configuration names are the operator's; per-directory rule files lie in the module, on its real side. */
-static int open_rule_file(void *context, enum filter_place place, const char *path)
-{
-	const struct daemon_session *session = context;
-
-	if (place == FILTER_AT_OPERATOR)
-		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
-	while (*path == '/')
-		path++;
-	return fs_open_follow(attr_source_real_root(&session->source), path, O_RDONLY, 0);
-}
-
-static void add_words(struct daemon_session *session, const char *value, enum filter_style style)
-{
-	char *words = config_text(value);
-
-	if (*words)
-		filter_add_words(session->hidden, words, style);
-	free(words);
-}
-
-static void add_file(struct daemon_session *session, const char *value, enum filter_style style)
-{
-	char *path = config_text(value);
-
-	if (*path)
-		filter_add_file(session->hidden, path, style);
-	free(path);
-}
-
-static void load_hidden_names(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	const struct filter_setup setup = { .side = FILTER_SENDER, .daemon_rules = true, .open_file = open_rule_file,
-					    .context = session };
-
-	session->hidden = filter_new(&setup);
-	add_words(session, module->filter, FILTER_NEW_STYLE);
-	add_file(session, module->include_from, FILTER_OLD_INCLUDE);
-	add_words(session, module->include, FILTER_OLD_INCLUDE);
-	add_file(session, module->exclude_from, FILTER_OLD_EXCLUDE);
-	add_words(session, module->exclude, FILTER_OLD_EXCLUDE);
-	if (!filter_is_empty(session->hidden))
-		return;
-	filter_free(session->hidden);
-	session->hidden = NULL;
-}
-
 static void switch_to_module_log(struct daemon_session *session)
 {
 	const struct module *module = session->module;
@@ -531,7 +482,7 @@ static void log_request(struct daemon_session *session)
 void daemon_session_run(const struct session_start *start)
 {
 	struct daemon_session *session = xcalloc(1, sizeof *session);
-	char line[LINE_SIZE];
+	char line[SESSION_LINE_SIZE];
 
 	session->daemon_options = start->options;
 	session->log = start->log;
@@ -567,7 +518,7 @@ void daemon_session_run(const struct session_start *start)
 	session_claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);
-	load_hidden_names(session);
+	rules_load(session);
 	switch_to_module_log(session);
 	start_commands(session);
 	roots_open(session);

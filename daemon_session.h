@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
- * daemon_peer.c, daemon_auth.c, daemon_slots.c, daemon_identity.c, daemon_roots.c, daemon_hooks.c, daemon_arguments.c and
- * daemon_converter.c; daemon_session.c calls them in order. A stage that refuses the client says why in the log and answers
- * with session_refuse.
+ * daemon_peer.c, daemon_auth.c, daemon_slots.c, daemon_identity.c, daemon_rules.c, daemon_roots.c, daemon_hooks.c,
+ * daemon_arguments.c and daemon_converter.c; daemon_session.c calls them in order. A stage that refuses the client says why
+ * in the log and answers with session_refuse.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -115,6 +115,8 @@ noreturn void session_refuse_crowd(struct daemon_session *session, const struct 
 /* Keep the client waiting, who may have gone; it ends when the process is told to end. */
 void session_pause(struct daemon_session *session, int64_t nanoseconds);
 
+#define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
+
 /* Lines of the text phase. A client that sends no whole line of fewer than `size` bytes is left. */
 void session_say(struct daemon_session *session, const char *text);
 void session_read_line(struct daemon_session *session, char *line, size_t size);
@@ -160,6 +162,13 @@ bool place_munges_symlinks(const struct daemon_session *session);
 /* Are the names of users and groups kept from clients, whatever they ask for? */
 bool session_hides_names(const struct daemon_session *session);
 bool place_is_read_only(const struct daemon_session *session);
+
+/* --- daemon_rules.c --- */
+/* What the module hides, into `hidden`. Ends the process if there is something wrong with it. */
+void rules_load(struct daemon_session *session);
+/* The same of one parameter only; its name and its value in the module, rules or their file; NULL beyond the last one. */
+void rules_load_parameter(struct daemon_session *session, size_t index);
+const char *rules_parameter(const struct module *module, size_t index, const char **value, bool *is_file);
 
 /* --- daemon_arguments.c --- */
 /* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option

@@ -20,6 +20,7 @@
 #include "loadparm_table.h"
 
 #define INCLUDE_DEPTH_MAX 16 /* a file that includes itself ends here */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 #define FILE_SIZE_MAX (64u << 20)
 #define NO_MODULE (-1)
 
@@ -320,6 +321,9 @@ static bool apply_text(struct loader *loader, const char *path, const struct str
 
 	grammar_start(&grammar, strbuf_text(text), text->length);
 	loader->file = path;
+	loader->line = 1;
+	if (!strncmp(strbuf_text(text), BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)))
+		problem(loader, CONFIG_NOTE, "the byte order mark is taken for a part of this line");
 	while (ok && !loader->stopped && (event = grammar_next(&grammar)) != GRAMMAR_END)
 		ok = apply_event(loader, &grammar, event);
 	grammar_free(&grammar);

@@ -72,8 +72,14 @@ bool fs_operator_may_write(const char *path)
 {
 	char leaf[256];
 	int fd = fs_operator_open(path, O_PATH, 0), how = W_OK, error;
+	struct fs_stat st;
 	bool ok;
 
+	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISDIR(st.mode)) {
+		close(fd);
+		errno = EISDIR;
+		return false;
+	}
 	if (fd < 0 && errno == ENOENT) {
 		fd = fs_operator_target(path, leaf);
 		how |= X_OK;

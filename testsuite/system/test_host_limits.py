@@ -101,7 +101,7 @@ def test_the_client_behind_a_proxy_is_the_one_that_is_counted(place, tree):
 
 
 def test_the_check_knows_both_limits(place, tree):
-    text = "max connections per host = %s\n[mod]\npath = {}\nuse chroot = no\n%s".format(tree)
+    text = "max connections per host = %s\n[mod]\npath = {}\nuse chroot = no\nlock file = {}/lock\n%s".format(tree, place)
     result, _ = check_config(place, text % (7, "max connections per host = 4\n"))
     assert result.code == 0, result.text
     assert [line.count("at most 7 connections per host") for line in result.text.splitlines() if "port 873" in line] == [1]
