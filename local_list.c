@@ -14,8 +14,8 @@ static void print_entry(struct local *local, int32_t node, const struct entry *e
 	uint32_t mode = changed ? chmod_apply(options->chmod, entry->mode) : entry->mode;
 
 	flist_entry_path(local->list, node, entry, &path);
-	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, strbuf_text(&path), options->human_readable,
-		     options->atimes > 0, options->links);
+	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
+		     options->human_readable, options->atimes > 0, options->links);
 	log_info("%s", strbuf_text(&line));
 	strbuf_free(&path);
 	strbuf_free(&line);

@@ -274,7 +274,7 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	const struct options *options = report->local->options;
 	struct strbuf path = STRBUF_INIT;
 
-	bool is_itemized = report->local->service ? options->itemize || options->out_format : report->lines.shown_has_item;
+	bool is_itemized = report->local->service ? options->itemize : report->lines.shown_has_item;
 
 	if (options->levels.info[INFO_NAME] < 2 || is_itemized)
 		return;
@@ -291,13 +291,14 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 
 /* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as well,
  * if names are told at all. */
-static bool is_named_in_log(const struct report *report, const struct entry *entry, const struct event *event)
+static bool is_named_in_log(const struct report *report, const struct item_lines *lines, const struct entry *entry,
+			    const struct event *event)
 {
 	const struct local *local = report->local;
 	bool is_changed = (entry_is_dir(entry) || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags);
 
 	return is_changed && local->shows_receiver && !local->service && local->options->levels.info[INFO_NAME]
-	       && report->lines.logged && !report->lines.logged_has_item;
+	       && lines == &report->lines && lines->logged && !lines->logged_has_item;
 }
 
 static void name_in_log(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
@@ -392,13 +393,34 @@ static bool is_unheard(const struct local *local, const struct event *event)
 	return has_both && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
+static bool is_of_old_pull(const struct local *local, const struct event *event)
+{
+	return local->pull && !local->service && local->shows_receiver && !local->pull->replay && local->session.protocol < 29
+	       && !(event->flags & ITEM_TRANSFER);
+}
+
+/* An old receiver itemizes what is not transferred only for who asks for %i; else it has names to tell, in a way of its own. */
+static void choose_old_lines(const struct local *local, struct item_lines *lines)
+{
+	const char *names = choose_service_format(local);
+
+	if (lines->shown_has_item) {
+		lines->logged = lines->logged_has_item ? lines->logged : NULL;
+		return;
+	}
+	lines->shown = local->options->quiet ? NULL : names;
+	lines->logged = lines->logged ? names : NULL;
+	lines->logged_has_item = false;
+}
+
 /* An old receiver names a directory for the attributes that it sets, and not for having made it. */
 static bool is_unnamed(const struct local *local, const struct item_lines *lines, const struct entry *entry,
 		       const struct event *event)
 {
 	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_bare && local->pull && local->session.protocol < 29 && !lines->shown_has_item && !local->options->out_format;
+	return is_bare && local->pull && local->session.protocol < 29 && !lines->shown_has_item
+	       && lines->shown != local->options->out_format;
 }
 
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
@@ -419,6 +441,9 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		names.shown = choose_local_format(report->local);
 		names.shown_has_item = false;
 		lines = &names;
+	} else if (is_of_old_pull(report->local, event)) {
+		choose_old_lines(report->local, &names);
+		lines = &names;
 	}
 	if (tells)
 		local_debug_item(report->local, node, entry, event);
@@ -429,7 +454,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (!(report->local->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->local, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
-	if (is_named_in_log(report, entry, event))
+	if (is_named_in_log(report, lines, entry, event))
 		name_in_log(report, node, entry, event, link);
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);

@@ -241,11 +241,16 @@ static bool times_need_setting(const struct file_job *job)
 	       && (entry->mtime != job->dest.st.mtime || entry->mtime_nsec != job->dest.st.mtime_nsec);
 }
 
+/* Its ACLs were set when it was entered. */
 void job_touch_directory(struct file_job *job)
 {
-	mode_t mode = 0;
+	const struct dressed dressed = dressed_as(job, job->name);
+	struct fs_held held;
 
-	touch_attributes(job, &mode);
+	if (fs_hold_at(&held, job->dir->fd, job->name) < 0)
+		return;
+	dress_xattrs(&dressed, &job->wanted, &held);
+	fs_release(&held);
 	atomic_store(&job->dir->acl_state, ACL_UNKNOWN);
 }
 
