@@ -10,12 +10,14 @@ static void print_entry(struct local *local, int32_t node, const struct entry *e
 {
 	const struct options *options = local->options;
 	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
+	const char *name;
 	bool changed = options->chmod && entry->mode && !entry_is_symlink(entry);
 	uint32_t mode = changed ? chmod_apply(options->chmod, entry->mode) : entry->mode;
 
 	flist_entry_path(local->list, node, entry, &path);
-	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
-		     options->human_readable, options->atimes > 0, options->links);
+	name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
+	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, name, options->human_readable,
+		     options->atimes > 0, options->links);
 	log_info("%s", strbuf_text(&line));
 	strbuf_free(&path);
 	strbuf_free(&line);

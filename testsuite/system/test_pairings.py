@@ -7,6 +7,7 @@ client, as the server and as both. What arrives, what is left of the source, exi
 Every combination runs in one protocol, in turn; HUAI_PAIRINGS=full: in all of them.
 """
 import concurrent.futures
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -65,7 +66,8 @@ NOT_FROM_DAEMONS = (*SHELL, "push-daemon")
 JOBS = [
     # Everything, and what is left out.
     *jobs(["-aH", "-aHi", "-avvH --no-i-r", "-aiS", "-r", "-rlt --stats", "-rlptgoDi --size-only", "-aW", "-a --preallocate"], **NEW),
-    *jobs(["-aHii --delete", "-avv", "-ai -I", "-aci", "-rci --cc=md5", "-ai --modify-window=2", "-niia", "-rltii -O -J"], **SAME),
+    *jobs(["-aHii --delete", "-avv", "-ai -I", "-aci", "-rci --cc=md5", "-ai --modify-window=2", "-niia", "-rltii -O -J", "-a --info=name2"], **SAME),
+    *jobs(["-a --out-format=%n", "-av --out-format=%n", "-a --existing --out-format=%n"], upto=28),
     *jobs(["-aHi --delete", "-avH --delete --stats", "-a --delete --out-format=%i_%n%L_%l_%b_%M", "-aiu", "-ai --existing",
            "-ai --ignore-existing --exclude=kd --exclude=type", "-ai --existing --ignore-existing --delete --exclude=kd --exclude=type", "-ai --size-only", "-aci --delete",
            "-nvaH --delete", "-niaH --delete --stats", "-a --info=all2 -q --delete", "-avhh --delete --info=stats2", "-ai -x"]),
@@ -111,13 +113,14 @@ JOBS = [
            "-ai --chmod=D700,Fgo-w", "-rlti --chmod=u+x", "-rlEi", "-rltpi", "-rlti --perms --chmod=F0444 --inplace", "-ai --no-p --no-o",
            "-ai --super", "-ai --no-super", "-ai -O", "-aiJ", "-ai --numeric-ids", "-rptgi"]),
     *jobs(["-aUi", "-aUUi"], since=30, **NEW), *jobs(["-aUii"], since=30, **SAME),
-    Job("-ai --chown=5:6 --chmod=D2750,F640", core=True),
+    Job("-ai --chown=5:6 --chmod=D2750,F640", core=True), Job("-a --usermap=*:2 --no-o", since=30, **NEW),
     *jobs(["-aHi", "-ai --delete --no-i-r", "-abi --chmod=u-w", "-rlti --chmod=D500"], user=receiver.NOBODY, ways=SHELL),
     # Extended attributes and ACLs.
     *jobs(["-aX", "-aXi", "-aA -i", "-aHAXi", "-rltpX", "-rltA", "-aXXi --super"], shape="attrs", since=30, **NEW),
     *jobs(["-aXi", "-aAi --delete", "-aHAXi --delete", "-aXi --link-dest=../basis", "-aAXi --inplace", "-abAXi --delete", "-nAXai",
            "-aXvv --numeric-ids", "-rltAXi", "-aAXi --copy-dest=../basis --delay-updates"],
           shape="attrs", since=30),
+    Job("-aAX --chmod=go-w", shape="attrs", since=30, core=True),
     *jobs(["-aAXii --delete", "-ciaAX", "-aAXi --chmod=F600"], shape="attrs", since=30, **SAME),
     Job("-aAXHi --delete", shape="attrs", since=30, core=True),
     Job("-ai", shape="attrs"),
@@ -141,12 +144,15 @@ JOBS = [
     *jobs(["-ai", "-ai --ignore-missing-args", "-ai --delete-missing-args", "-ai --delete", "-nai --delete-missing-args"],
           sources=("f1", "gone", "d/")),
     *jobs(["-aRi", "-aRi --delete", "-aRi --no-implied-dirs"], sources=("./d/e", "./f1"), since=30),
+    *jobs(["-aR", "-dR", "-aR --no-implied-dirs"], sources=("./d/e/",), target="dest/new", since=30),
+    Job("-aR", sources=("./d/e/z.log",), target="dest", core=True, **NEW),
     *jobs(["-ai", "-abi", "-ai --partial-dir=.p"], sources=("big",), target="dest/big"),
     *jobs(["-ai", "-nai", "-ai --mkpath"], sources=("f1",), target="dest/new/er", ways=NOT_TO_DAEMONS),
     *jobs(["-ai --mkpath", "-nvai --mkpath"], target="dest/new/er/", **NEW),
     *jobs(["-ai", "-avv"], sources=("d", "f1"), target="dest/f1"),
     *jobs(["-ai --remove-source-files", "-avH --remove-source-files --delay-updates", "-aci --remove-source-files",
            "-nai --remove-source-files"], own=True, since=29),
+    Job("-aL --remove-source-files", sources=("l", "lw", "d/e"), own=True, since=29),
     Job("-aiu --remove-source-files", own=True, since=29, core=True),
     # Compression, digests, charsets.
     *jobs(["-azi", "-azi --zc=zlib", "-azi --zc=zlibx --zl=9", "-azi --zc=lz4 --stats", "-azi --zc=zstd --inplace", "-zzai",
@@ -404,16 +410,21 @@ def combinations():
                     yield pytest.param(job, way, protocol, id=f"{job.name}-{way}-{protocol}", marks=marks)
 
 
-@pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "pairings")
+@contextlib.contextmanager
+def served_site(kind, top):
     os.mkdir(top)
-    result = Site(top)
+    result = kind(top)
     for name in ("stock", "ours"):
         os.mkdir(os.path.join(top, name))
     with harness.Daemon(harness.STOCK, result.config, os.path.join(top, "stock")) as stock, \
             harness.Daemon(harness.HUAI, result.config, os.path.join(top, "ours")) as ours:
         result.daemons = {harness.STOCK: stock, harness.HUAI: ours}
+        yield result
+
+
+@pytest.fixture(scope="module")
+def site(workspace):
+    with served_site(Site, os.path.join(workspace, "pairings")) as result:
         yield result
 
 
