@@ -133,7 +133,9 @@ void run_fill_statistics(struct run *run)
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
 		stats->list_size = local->pull->list_bytes;
-		stats->list_build_ms = run->peer_stats.build_ms;
+		/* The other end of a local run is no other end in people's eyes: its times are always told. */
+		if (local->shows_receiver || local->session.protocol >= 29)
+			stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;
 		stats->sent = (uint64_t)(local->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
 		stats->received = (uint64_t)(local->shows_receiver ? run->peer_stats.written : run->peer_stats.read);

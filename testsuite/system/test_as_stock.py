@@ -122,3 +122,10 @@ def make_temp_dir(top):
 @pytest.mark.parametrize("options", ["--delete --temp-dir=tmp", "--delete-after --temp-dir=tmp", "--del --temp-dir=tmp --filter=P_tmp/"])
 def test_deletions_and_a_temp_dir_in_the_destination(place, options, way):
     ends.assert_agree(place, make_temp_dir, f"-rt {options}", way)
+
+
+# --- statistics ---
+
+@pytest.mark.parametrize("protocol", [27, 28, 30])
+def test_statistics_of_a_local_run_by_an_old_protocol(place, protocol):
+    ends.assert_agree(place, make_two, f"-r --stats --protocol={protocol}", "local")
