@@ -129,8 +129,9 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, name_now(job), uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		/* What it should let others do was meant for another owner. */
-		if (made_mode & 077)
-			fchmod(fd, made_mode & 0700);
+		mode = (mode & 0700) | 0600;
+		if (mode != made_mode)
+			fchmod(fd, mode);
 		return false;
 	}
 	if (wants_attributes(job) && fs_hold_open(&held, fd) == 0)

@@ -129,3 +129,29 @@ def test_deletions_and_a_temp_dir_in_the_destination(place, options, way):
 @pytest.mark.parametrize("protocol", [27, 28, 30])
 def test_statistics_of_a_local_run_by_an_old_protocol(place, protocol):
     ends.assert_agree(place, make_two, f"-r --stats --protocol={protocol}", "local")
+
+
+# --- ordinary users ---
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="becomes another user")
+@pytest.mark.parametrize("by_protocol", [[], ["--no-whole-file"]])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_modes_of_files_that_could_not_be_given_away(place, is_old, by_protocol):
+    modes = (0o644, 0o4755, 0o2711, 0o600, 0o6777)
+    found = []
+    for program in (harness.STOCK, harness.HUAI):
+        top = f"{place}/{os.path.basename(program)}"
+        os.makedirs(f"{top}/s")
+        os.mkdir(f"{top}/t")
+        os.chown(f"{top}/t", 65534, 65534)
+        for mode in modes:
+            put(f"{top}/s/{mode:o}")
+            os.chown(f"{top}/s/{mode:o}", 1, 1)
+            os.chmod(f"{top}/s/{mode:o}", mode)
+            if is_old:
+                trees.write(f"{top}/t/{mode:o}", b"old\n", 0o755, TIME * 10**9, (65534, 65534))
+        words = [program, "-rtpo", "--super", *by_protocol, f"{top}/s/", f"{top}/t"]
+        result = harness.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words)
+        assert result.code == 23, result.text
+        found.append({mode: os.stat(f"{top}/t/{mode:o}").st_mode for mode in modes if os.path.exists(f"{top}/t/{mode:o}")})
+    assert found[0] == found[1] and len(found[0]) > 2
