@@ -19,6 +19,7 @@ import trees
 IS_ROOT = os.geteuid() == 0
 root_only = pytest.mark.skipif(not IS_ROOT, reason="changes its identity")
 GREETING = b"@RSYNCD: 31.0 md5\n"
+PATIENCE = 18  # seconds: as long as a busy machine may need for what comes at once; less than talk() waits
 IDENTITY = "uid = root\ngid = root\n" if IS_ROOT else ""
 
 
@@ -63,7 +64,7 @@ def open_session(daemon, module):
     return connection, answer
 
 
-def wait_for(condition, seconds=10):
+def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
@@ -73,9 +74,14 @@ def wait_for(condition, seconds=10):
     raise AssertionError("did not happen in time")
 
 
-def server_pids(daemon):
-    with open(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children") as file:
+def children_of(pid):
+    """Those that have ended are among them until they are reaped; the one that has been forked last is the last."""
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(word) for word in file.read().split()]
+
+
+def server_pids(daemon):
+    return children_of(daemon.process.pid)
 
 
 @pytest.fixture(scope="module")
@@ -308,19 +314,19 @@ def impatient(place, tree):
                                   GREETING + b"mod\n--server\0--sender\0-s\0\0rsync\0"])
 def test_a_silent_client_is_dropped_in_every_phase(impatient, data):  # S-046
     answer, seconds = talk(impatient, data)
-    assert 1.9 <= seconds < 3.5
+    assert 1.9 <= seconds < PATIENCE
     assert b"@ERROR" not in answer
     assert "daemon handshake timeout" in impatient.log()
 
 
 def test_a_trickle_does_not_extend_the_deadline(impatient):  # S-047
     _, seconds = talk(impatient, b"@", pace=0.3)
-    assert 1.9 <= seconds < 3.5
+    assert 1.9 <= seconds < PATIENCE
 
 
 def test_the_modules_timeout_counts_once_it_is_known(impatient):  # S-048
     _, seconds = talk(impatient, GREETING + b"slow\n")
-    assert 2.9 <= seconds < 4.5
+    assert 2.9 <= seconds < PATIENCE
 
 
 def test_slots_are_counted_and_freed_even_by_a_killed_server(place, tree):  # S-055
@@ -438,7 +444,7 @@ def test_the_listener_survives_signals_that_are_not_its_end(place, tree):  # S-1
             daemon.process.send_signal(number)
         assert open_session(daemon, "mod")[1].endswith(b"@RSYNCD: OK\n")
         daemon.process.terminate()
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(60) == 0
         assert not os.path.exists(f"{place}/pid")
 
 
@@ -514,7 +520,7 @@ def test_sockets_of_a_service_manager_are_used_and_readiness_is_told(place, tree
                 assert connection.recv(8) == b"@RSYNCD:"
         finally:
             process.terminate()
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
 
 
 def test_a_connection_on_descriptor_0_is_served(place, tree):
@@ -530,7 +536,7 @@ def test_a_connection_on_descriptor_0_is_served(place, tree):
         answer = b""
         while part := ours.recv(4096):
             answer += part
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert answer.endswith(b"mod            \t\n@RSYNCD: EXIT\n")
     with open(f"{place}/log") as file:
         assert "connect from UNKNOWN (0.0.0.0)" in file.read()

@@ -10,6 +10,7 @@ import harness
 import pytest
 import raw_client
 import trees
+from test_daemon import server_pids
 
 CROWD = 300
 LONG = 8 << 20
@@ -39,7 +40,7 @@ def test_crowd_that_comes_at_once_is_greeted(daemon):
         for number in range(CROWD):
             connection = stack.enter_context(begin_connection(daemon.port, number))
             selector.register(connection, selectors.EVENT_READ)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while selector.get_map() and time.monotonic() < deadline:
             for key, _ in selector.select(1):
                 assert key.fileobj.recv(8) == b"@RSYNCD:"
@@ -61,22 +62,17 @@ def seconds_until_set_up(port):
 
 
 def test_words_in_pieces_are_not_held_up(daemon):
-    # A delayed acknowledgement takes 40 ms, always.
-    assert min(seconds_until_set_up(daemon.port) for _ in range(10)) < 0.035
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return {int(word) for word in file.read().split()}
+    # A delayed acknowledgement takes 40 ms, always; other work on this machine, only now and then.
+    assert any(seconds_until_set_up(daemon.port) < 0.035 for _ in range(100))
 
 
 @pytest.mark.core
 def test_long_transfers_make_way(daemon):
     base = os.getpriority(os.PRIO_PROCESS, daemon.process.pid)
-    before = children_of(daemon.process.pid)
+    before = set(server_pids(daemon))
     with raw_client.over_tcp(daemon.port, "mod", ["-r"], ["mod/"]) as long:
         long.send_rules()
-        session, = children_of(daemon.process.pid) - before
+        session, = set(server_pids(daemon)) - before
         entry = long.read_list()["long"]
         assert os.getpriority(os.PRIO_PROCESS, session) == base
         long.request(entry)

@@ -10,6 +10,7 @@ import pytest
 
 import harness
 import trees
+from test_daemon import children_of, server_pids, wait_for
 
 IS_ROOT = os.geteuid() == 0
 IDENTITY = "uid = root\ngid = root\n" if IS_ROOT else ""
@@ -57,7 +58,7 @@ class Place:
 
     def notes(self, expected):
         """What the hooks have noted, once all that is expected is there."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not all(os.path.exists(os.path.join(self.directory, name)) for name in expected):
             assert time.monotonic() < deadline, (expected, os.listdir(self.directory), self.daemon.log())
             time.sleep(0.01)
@@ -162,13 +163,6 @@ def hooked_daemon(place, lines, **options):
     return harness.Daemon(harness.HUAI, config, place, **options)
 
 
-def wait_for(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def read(path):
     try:
         with open(path) as file:
@@ -181,26 +175,22 @@ def test_the_end_of_a_killed_session_is_told_and_frees_its_slot(place):
     """The slot is held by the process that waits; a signal to it reaches the session."""
     lines = f"max connections = 1\nlock file = {place}/lock\npost-xfer exec = echo $RSYNC_EXIT_STATUS $RSYNC_RAW_STATUS >>{place}/ends"
     with hooked_daemon(place, lines) as daemon:
+        wait_for(lambda: not server_pids(daemon))
         for number, signum in enumerate((signal.SIGKILL, signal.SIGTERM)):
             with socket.create_connection(("127.0.0.1", daemon.port), timeout=20) as connection:
                 connection.sendall(CHATTER + b"m\n")
                 stream = connection.makefile("rb")
                 stream.readline()
                 assert stream.readline() == b"@RSYNCD: OK\n"
-                waiting = children(daemon.process.pid)[0]
+                waiting, = server_pids(daemon)
                 result = harness.run(harness.STOCK, daemon.url("m/"))
                 assert b"max connections (1) reached" in result.stdout + result.stderr, result.text
-                os.kill(children(waiting)[0] if signum == signal.SIGKILL else waiting, signum)
+                os.kill(children_of(waiting)[0] if signum == signal.SIGKILL else waiting, signum)
                 assert stream.read() == b""
             wait_for(lambda: len(read(f"{place}/ends").splitlines()) == number + 1)
-            wait_for(lambda: not children(daemon.process.pid))
+            wait_for(lambda: not server_pids(daemon))
         assert read(f"{place}/ends") == "-1 9\n20 5120\n"
         assert harness.run(harness.STOCK, daemon.url("m/")).code == 0
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]
 
 
 def test_commands_inherit_no_descriptor_of_the_session(place):

@@ -34,7 +34,7 @@ def start_slow_pull(url, place):
 
 
 def finish(client, tree, place):
-    assert client.wait(30) == 0, client.stderr.read()
+    assert client.wait(60) == 0, client.stderr.read()
     client.stderr.close()
     with open(f"{tree}/large", "rb") as left, open(f"{place}/slow/large", "rb") as right:
         assert left.read() == right.read()
@@ -49,7 +49,7 @@ def test_running_sessions_outlive_their_listener(place, tree):
         wait_for(lambda: "the configuration has no errors" in daemon.log())
         assert client.poll() is None
         daemon.process.send_signal(signal.SIGTERM)
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(60) == 0
         assert client.poll() is None
         finish(client, tree, place)
 
@@ -102,16 +102,16 @@ def test_a_restart_with_socket_activation_refuses_nobody(place, tree):
                     if moment == 1:
                         daemons[-1].send_signal(signal.SIGTERM)
                     if moment == 2:
-                        assert daemons[-1].wait(10) == 0
+                        assert daemons[-1].wait(60) == 0
                     clients.append(subprocess.Popen([harness.STOCK, "-a", f"{url}small", f"{place}/{turn}-{moment}/"],
                                                     env=harness.ENVIRONMENT, stdin=subprocess.DEVNULL))
                 assert b"STOPPING=1" in notified.recv(4096)
                 daemons.append(activate(listening, config, f"{place}/notify"))
                 assert b"READY=1" in notified.recv(4096)
-            assert [client.wait(20) for client in clients] == [0] * len(clients)
+            assert [client.wait(60) for client in clients] == [0] * len(clients)
             finish(slow, tree, place)
         finally:
             for process in (*daemons, *clients):
                 if process.poll() is None:
                     process.terminate()
-                process.wait(10)
+                process.wait(60)

@@ -20,6 +20,8 @@ import pytest
 
 import harness
 import trees
+from test_daemon import wait_for
+from test_limits import waiting_bytes
 
 INTERRUPTS = int(os.environ.get("HUAI_INTERRUPTS", "20"))
 OLD, NEW = 1_300_000_000_000_000_000, 1_700_000_000_000_000_000
@@ -146,7 +148,7 @@ class Pull:
         def end(client):
             started.wait(20)
             if ending == "cut":
-                time.sleep(0.1)  # what has been sent shall arrive
+                wait_for(lambda: not waiting_bytes(client))  # what has been sent shall arrive
                 client.shutdown(socket.SHUT_RDWR)
             elif ending != "stall":
                 process.send_signal({"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}[ending])

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 import trees
-from test_daemon import GREETING, IDENTITY, check_config, open_session, server_pids, talk, wait_for
+from test_daemon import GREETING, IDENTITY, PATIENCE, check_config, open_session, server_pids, talk, wait_for
 
 FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
 
@@ -105,7 +105,7 @@ def waiting_bytes(connection):
     port = f":{connection.getsockname()[1]:04X}"
     with open("/proc/net/tcp") as file:
         rows = [line.split() for line in file if line.split()[2].endswith(port)]
-    return int(rows[0][4].split(":")[1], 16)
+    return int(rows[0][4].split(":")[1], 16) if rows else 0
 
 
 def limits_of(pid):
@@ -117,4 +117,4 @@ def test_the_text_phase_takes_only_so_many_bytes(place, tree):
     with limited(place, tree) as daemon:
         for data in (b"x" * 100000, GREETING + b"m" * 100000, GREETING + b"#early_input=99999\n"):
             _, seconds = talk(daemon, data)
-            assert seconds < 5
+            assert seconds < PATIENCE

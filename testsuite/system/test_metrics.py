@@ -129,7 +129,7 @@ def test_the_file_is_left_complete_at_the_end(place, tree):
         assert pull(daemon, "mod/") == 0
         wait_for(lambda: not server_pids(daemon))
         daemon.process.terminate()
-        daemon.process.wait(10)
+        daemon.process.wait(60)
         assert daemon.samples()['files_total{module="mod"}'] == 3
         assert not [name for name in os.listdir(place) if name.startswith(".metrics")]
 
@@ -153,7 +153,7 @@ def test_a_session_without_a_listener_leaves_the_file_alone(place, tree):
             status = harness.run(harness.HUAI, "--status", f"--config={daemon.config_file}")
             assert status.stdout.startswith(b"total: connections 0,"), status.text
             stream.close()
-        process.wait(20)
+        process.wait(60)
         assert daemon.fresh() == before
         assert pull(daemon, "mod/") == 0
         assert daemon.until('connections_total{module="mod",outcome="ok"}', 1)['files_total{module="mod"}'] == 3
@@ -176,7 +176,7 @@ def test_snapshots_are_described(place, tree):
         assert found['snapshot_generation{module="mod"}'] == 1 and 'snapshot_generation{module="lost"}' not in found
         assert found['snapshot_entries{module="mod"}'] == 4
         made = found['snapshot_made_timestamp_seconds{module="mod"}']
-        assert 0 <= os.stat(snapshot).st_mtime - made < 5
+        assert 0 <= os.stat(snapshot).st_mtime - made < 60
         assert found['snapshot_age_seconds{module="mod"}'] < 60
         os.unlink(f"{tree}/a")
         trees.write(f"{tree}/b", b"shorter")

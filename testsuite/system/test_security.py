@@ -19,6 +19,7 @@ import harness
 import raw_client
 import trees
 from raw_client import INT_MAX, INT_MIN, ITEM_TRANSFER, NDX_DEL_STATS, NDX_DONE, frame, varint
+from test_daemon import PATIENCE, server_pids
 
 IS_ROOT = os.geteuid() == 0
 root_only = pytest.mark.skipif(not IS_ROOT, reason="changes its identity")
@@ -92,7 +93,7 @@ def opened(request, daemon, tree):
 
 def end_in_log(daemon, start):
     """How the first session in this part of the log ended: of a broken stream, as by stock, nobody is told but the log."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         text = daemon.log()[start:]
         began = re.search(r"\[(\d+)\] connect from", text)
@@ -108,8 +109,7 @@ def server_process(client, daemon):
     """The pid of the server of a session that is still open."""
     if client.process:
         return client.process.pid
-    with open(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children") as file:
-        return int(file.read().split()[-1])
+    return server_pids(daemon)[-1]
 
 
 def cpu_seconds(pid):
@@ -247,7 +247,7 @@ def test_s004_s005_huge_counts(opened, count, options):
         client.request(entries["f"], head=(count, 700, 16, 0))
         while client.code is None and not client.closed:
             client.receive()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < PATIENCE
         if os.path.exists(f"/proc/{pid}/status") and client.code is not None:
             with open(f"/proc/{pid}/status") as file:
                 peak = re.search(r"VmHWM:\s+(\d+)", file.read())
@@ -620,7 +620,7 @@ def test_s046_s047_s048_the_handshake_ends_after_a_minute_whatever_is_configured
             config = f"{option}\nuse chroot = no\n{IDENTITY}[mod]\npath = {tree}\n{option}\n"
             daemons.append(stack.enter_context(harness.Daemon(harness.HUAI, config, directory)))
         times = time_until_closed(daemons, beginnings)
-    assert all(58 <= value <= 62 for value in times), times
+    assert all(58 <= value < 70 for value in times), times
 
 
 def time_until_closed(daemons, beginnings):
@@ -662,7 +662,7 @@ def test_s050_an_idle_transfer_is_closed(daemon, where):
         began = time.monotonic()
         while not client.closed:
             client.receive()
-        assert 8 < time.monotonic() - began < 14 # what came before may have taken a moment
+        assert 8 < time.monotonic() - began < 8 + PATIENCE # what came before may have taken a moment
 
 
 def test_s050_a_client_that_does_not_read_is_dropped(daemon):
@@ -673,7 +673,7 @@ def test_s050_a_client_that_does_not_read_is_dropped(daemon):
         client.data(client.request_bytes(entries["big"]) * 5)
         began = time.monotonic()
         while os.path.exists(f"/proc/{pid}"):
-            assert time.monotonic() - began < 6
+            assert time.monotonic() - began < PATIENCE
             time.sleep(0.05)
         assert time.monotonic() - began > 0.5
 
@@ -815,7 +815,7 @@ def test_s061_pathological_wildcards(opened, pattern):
         began = time.monotonic()
         client.send_rules(b"- " + pattern, b"+ " + pattern)
         client.read_list()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < PATIENCE
         client.abandon()
 
 
@@ -825,7 +825,7 @@ def test_s061_pathological_wildcards_in_path_arguments(daemon, tree):
         with raw_client.over_tcp(daemon.port, "mod", ["-d"], [f"mod/{name}"]) as client:
             client.send_rules()
             client.abandon()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < PATIENCE
 
 
 STRANGER = "setpriv --reuid=41234 --regid=41234 --clear-groups"
@@ -859,7 +859,7 @@ def test_s065_a_listener_that_cannot_fork_goes_on(place, tree):
         assert daemon.process.poll() is None
         assert cpu_seconds(pid) - cpu < 0.5
         limit_processes(pid, 1000)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while True:
             try:
                 with raw_client.over_tcp(daemon.port, "mod", ["-r"]) as client:

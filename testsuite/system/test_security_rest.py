@@ -17,7 +17,7 @@ from hostile import Module, asked, finish, module, root_only, site
 from raw_sender import DIRECTORY, FILE, ROOT, TOP_DIR, entry
 from test_client_connect import record, recorder
 from test_confinement import STRANGER, foreign
-from test_daemon import GREETING, IDENTITY, talk
+from test_daemon import GREETING, IDENTITY, PATIENCE, talk
 from test_daemon_auth import log_in
 from test_daemon_parameters import HEADERS, Proxied, say
 
@@ -59,7 +59,7 @@ def test_s046_a_silent_proxy_is_dropped(place):
     with Proxied(harness.HUAI, config, place) as daemon:
         for data in (b"", HEADERS["tcp4"][:9]):
             answer, seconds = talk(daemon, data)
-            assert answer == b"" and 0.9 <= seconds < 2.5, (answer, seconds)
+            assert answer == b"" and 0.9 <= seconds < PATIENCE, (answer, seconds)
         assert b"@RSYNCD: OK" in say(daemon, HEADERS["tcp4"] + GREETING + b"m\n")
 
 

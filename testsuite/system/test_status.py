@@ -79,7 +79,7 @@ def test_a_transfer_is_seen_to_go_on(place, tree):
         line = wait_for(lambda: [line for line in daemon.status()[0] if int(line[6]) > first])[0]
         assert line[4] == "mod" and line[7] == "0" and int(line[8]) > 0
         pull.terminate()
-        pull.wait(20)
+        pull.wait(60)
 
 
 def test_a_user_is_named(place, tree):
@@ -98,7 +98,7 @@ def test_a_user_is_named(place, tree):
                              daemon.url("mod/", "anna@"), f"{place}/out")
         wait_for(lambda: [line for line in daemon.status()[0] if line[3] == "anna@127.0.0.1"])
         pull.terminate()
-        pull.wait(20)
+        pull.wait(60)
 
 
 def test_many_may_ask_while_others_say_nothing(place, tree):
