@@ -102,6 +102,8 @@ void flist_shown_name(const struct flist *list, int32_t node, const struct entry
 void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
 /* The same as flist_shown_name says it. */
 void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
+/* The same with the leading slash of an operand that has one. */
+void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
 /* Source and path below it to open an entry's content with. */
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);

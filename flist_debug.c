@@ -122,12 +122,21 @@ static void say_rules(const struct flist *list, int32_t node)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
 	const struct flist_base *base = &list->bases.items[dir->base];
+	const char *below = list->module_source ? "" : base->shown ? base->shown : list->cwd;
 	struct strbuf path = STRBUF_INIT;
 
 	flist_dir_path(list, node, &path);
-	log_info("[sender] pushing local filters for %s/%s%s", list->module_source ? "" : base->shown ? base->shown : list->cwd,
+	log_info("[sender] pushing local filters for %s/%s%s", strcmp(below, "/") != 0 ? below : "",
 		 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), path.length ? "/" : "");
 	strbuf_free(&path);
+}
+
+/* The first node is a directory only if an operand stands for its content. */
+static bool is_read(const struct flist *list, int32_t node)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	return node ? !(dir->flags & ENTRY_NO_CONTENT) : entries_find(dir->entries, ".", true) >= 0;
 }
 
 void flist_debug_sent(struct flist *list, int32_t node)
@@ -135,7 +144,7 @@ void flist_debug_sent(struct flist *list, int32_t node)
 	int level = list->options->levels.debug[DEBUG_FLIST];
 	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
 
-	if (list->options->levels.debug[DEBUG_FILTER] > 1 && node && !(list->dirs.items[node].flags & ENTRY_NO_CONTENT))
+	if (list->options->levels.debug[DEBUG_FILTER] > 1 && is_read(list, node))
 		say_rules(list, node);
 	if (level < 2)
 		return;

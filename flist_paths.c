@@ -159,12 +159,16 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	strbuf_free(&path);
 }
 
-static void shown_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
+static void named_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
 {
 	strbuf_reset(out);
 	strbuf_add_string(out, list->bases.items[base].path);
 	strbuf_add_path(out, transfer);
-	while (out->length > 1 && out->data[0] == '/') {
+}
+
+static void strip_slashes(struct strbuf *out, bool to_one)
+{
+	while (out->length > 1 && out->data[0] == '/' && (!to_one || out->data[1] == '/')) {
 		memmove(out->data, out->data + 1, out->length);
 		out->length--;
 	}
@@ -175,18 +179,26 @@ void flist_shown_name(const struct flist *list, int32_t node, const struct entry
 	struct strbuf transfer = STRBUF_INIT;
 
 	flist_entry_path(list, node, entry, &transfer);
-	shown_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
+	named_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
+	strip_slashes(out, false);
 	strbuf_free(&transfer);
 }
 
-void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
 {
 	struct strbuf transfer = STRBUF_INIT;
 	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
 
 	flist_pos_path(list, pos, &transfer);
-	shown_below(list, base, strbuf_text(&transfer), out);
+	named_below(list, base, strbuf_text(&transfer), out);
+	strip_slashes(out, !list->module_source);
 	strbuf_free(&transfer);
+}
+
+void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
+{
+	flist_pos_operand_name(list, pos, out);
+	strip_slashes(out, false);
 }
 
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path)

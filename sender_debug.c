@@ -32,7 +32,7 @@ void sender_debug_item(const struct sender *sender, int32_t ndx, const struct fl
 
 	if (!level_of(sender, DEBUG_SEND))
 		return;
-	flist_pos_shown_name(sender->list, pos, &path);
+	flist_pos_operand_name(sender->list, pos, &path);
 	log_info("send_files(%d, %s)", ndx, strbuf_text(&path));
 	strbuf_free(&path);
 }
@@ -76,7 +76,7 @@ void sender_debug_content(struct sender *sender, const struct flist_pos *pos, ui
 	if (level_of(sender, DEBUG_DELTASUM) > 2)
 		say_sums(sums);
 	sender->matched_to = 0;
-	flist_pos_shown_name(sender->list, pos, &path);
+	flist_pos_operand_name(sender->list, pos, &path);
 	log_info("send_files mapped %s of size %llu", strbuf_text(&path), (unsigned long long)size);
 	log_info("calling match_sums %s", strbuf_text(&path));
 	if (is_searched(sender, sums) && size) {
@@ -102,7 +102,7 @@ void sender_debug_sent(const struct sender *sender, const struct flist_pos *pos,
 			 (unsigned long long)(match->matches - before->matches));
 	}
 	if (level_of(sender, DEBUG_SEND)) {
-		flist_pos_shown_name(sender->list, pos, &path);
+		flist_pos_operand_name(sender->list, pos, &path);
 		log_info("sender finished %s", strbuf_text(&path));
 	}
 	strbuf_free(&path);

@@ -390,6 +390,8 @@ static noreturn void server_send(struct server *server)
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
 
+	if (options->levels.debug[DEBUG_SEND])
+		log_info("server_sender starting pid=%d", (int)getpid());
 	filter_set_up(server->rules, &setup);
 	list = make_list(server);
 	filter_receive(server->rules, &server->session);

@@ -144,6 +144,23 @@ def test_words_of_a_push(site, options, state):
         pytest.fail(report, pytrace=False)
 
 
+@pytest.mark.parametrize("options, state", [
+    ("-a --debug=send,deltasum2", "other"), ("-a --no-i-r --debug=send", "none"), ("-avv --exclude=b --exclude=sub/deep/", "none"),
+    ("-avv -C --filter=-_*.txt", "other"), ("-a --no-i-r --debug=filter2 --exclude=b", "none"), ("-avv --protocol=29 --exclude=b", "other"),
+])
+def test_words_of_a_server_that_sends(site, options, state):
+    """Its names begin with a slash where the operand does."""
+    found = []
+    for server, _ in printed.PROGRAMS:
+        words = [re.sub("^--debug", "-M--debug", word).replace("_", " ") for word in options.split()]
+        result = site.run(harness.STOCK, [*words, f"--rsync-path={server}"], site.operands("pull"), state)
+        assert result.code == 0, result.text
+        lines = re.sub(r"pid=\d+|hash_hits=\d+", "N", os.fsdecode(result.stdout).replace(server, "PROGRAM")).split("\n")
+        found.append(sorted(line for line in lines if not re.match(r"sent .* bytes/sec|total size|\[sender\] (add_rule|popping)", line)))
+    assert found[1] == found[0]
+    assert any(f"{site.source}/" in line for line in found[1]) or "hiding" in "".join(found[1]), found
+
+
 @pytest.mark.parametrize("way", ["local", "pull", "push", "daemon-pull", "daemon-push"])
 def test_commands_and_ends(site, way):
     """What stands for a line of the source may be anything."""
