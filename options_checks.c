@@ -6,6 +6,7 @@
 
 #include "attrs/source.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 #include "options_set.h"
 #include "ui/itemize.h"
 
@@ -225,18 +226,28 @@ static bool check_read_batch(struct option_parse *parse, const struct options *o
 	return true;
 }
 
+/* Old clients tell a server what is their own. */
+static void ignore_batches(struct options *options)
+{
+	if (options->write_batch && !options->only_write_batch)
+		log_warning("ignoring --write-batch option sent to server");
+	if (options->read_batch)
+		log_warning("ignoring --read-batch option sent to server");
+	options->write_batch = options->read_batch = NULL;
+}
+
 /* What follows from words that name places, and what they must not be (protocol/06 section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
 	const char *suffix = options->suffix, *directory = options->backup_dir;
+	bool sends = options->server && options->sender;
 
 	if (options->confine_root && options->insecure_links)
 		return parse_fail(parse, EXIT_SYNTAX, "--insecure-links cannot be combined with --confine-root");
 	if (options->write_devices)
 		options->inplace = true;
-	/* Old clients tell a server what is their own. */
 	if (options->server)
-		options->write_batch = options->read_batch = NULL;
+		ignore_batches(options);
 	if ((options->write_batch || options->read_batch) && options->only_send_attrs)
 		return parse_fail(parse, EXIT_SYNTAX, "a batch is of contents: not with --only-send-attrs");
 	if (options->read_batch && !check_read_batch(parse, options))
@@ -251,16 +262,16 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
 		options->backup_dir = NULL;
 	/* Backups in them change the directories anyway. */
-	if (options->backup && !options->backup_dir && !(options->server && options->sender))
+	if (options->backup && !options->backup_dir && !sends)
 		options->omit_dir_times = true;
 	/* Without a directory to hold them back in, updates are not delayed. */
 	if (!options->server && parse->partial_dir_empty && !options->inplace && !options->append)
 		options->delay_updates = false;
 	if (suffix && strchr(suffix, '/'))
 		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot contain slashes: %s", suffix);
-	if (suffix && !*suffix && !directory)
+	if (!sends && suffix && !*suffix && !directory)
 		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot be empty without a --backup-dir");
-	if (!options->server && directory && !options->backup_dir && (!suffix || !*suffix))
+	if (!sends && directory && !options->backup_dir && (!suffix || !*suffix))
 		return parse_fail(parse, EXIT_SYNTAX,
 				  "--suffix cannot be empty when --backup-dir is the same as the dest dir");
 	return true;

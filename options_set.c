@@ -56,11 +56,17 @@ bool note_only(struct option_parse *parse, struct options *options, const struct
 
 /* Output and control */
 
+/* Where a text goes that is asked for: what a server prints is the protocol. */
+static FILE *stream_of(const struct options *options)
+{
+	return options->server ? stderr : stdout;
+}
+
 bool set_info(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;
-	if (!options->server && ui_levels_asks_for_help(text))
-		options_print(parse, stdout, EXIT_OK, ui_levels_add_info_help);
+	if (!parse->refused && ui_levels_asks_for_help(text))
+		options_print(parse, stream_of(options), EXIT_OK, ui_levels_add_info_help);
 	else
 		vec_push(&parse->info_words, parse_keep(parse, text));
 	return true;
@@ -69,8 +75,8 @@ bool set_info(struct option_parse *parse, struct options *options, const struct 
 bool set_debug(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec;
-	if (!options->server && ui_levels_asks_for_help(text))
-		options_print(parse, stdout, EXIT_OK, ui_levels_add_debug_help);
+	if (!parse->refused && ui_levels_asks_for_help(text))
+		options_print(parse, stream_of(options), EXIT_OK, ui_levels_add_debug_help);
 	else
 		vec_push(&parse->debug_words, parse_keep(parse, text));
 	return true;
@@ -127,18 +133,19 @@ bool set_log_file_format(struct option_parse *parse, struct options *options, co
 	return true;
 }
 
-/* Before anything is printed. */
+/* Before anything is printed. A server prints nothing. */
 bool set_outbuf(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	static const struct { char letter; int mode; } modes[] = {
 		{ 'n', _IONBF }, { 'u', _IONBF }, { 'l', _IOLBF }, { 'b', _IOFBF }, { 'f', _IOFBF },
 	};
 
-	(void)options, (void)spec;
+	(void)spec;
+	if (options->server)
+		return true;
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
 		if (tolower((unsigned char)*text) == modes[i].letter) {
-			if (parse->mode == MODE_CLIENT)
-				setvbuf(stdout, NULL, modes[i].mode, 0);
+			setvbuf(stdout, NULL, modes[i].mode, 0);
 			return true;
 		}
 	return parse_fail(parse, EXIT_SYNTAX, "Invalid --outbuf setting -- specify N, L, or B.");
@@ -153,8 +160,8 @@ bool ask_version(struct option_parse *parse, struct options *options, const stru
 
 bool ask_help(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)options, (void)spec, (void)text;
-	options_print(parse, stdout, EXIT_OK, options_add_help);
+	(void)spec, (void)text;
+	options_print(parse, stream_of(options), EXIT_OK, options_add_help);
 	return true;
 }
 
@@ -209,8 +216,9 @@ bool set_atimes(struct option_parse *parse, struct options *options, const struc
 
 bool refuse_crtimes(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
-	(void)options, (void)spec, (void)text;
-	return parse_fail(parse, EXIT_SYNTAX, "This rsync does not support --crtimes (-N)");
+	(void)spec, (void)text;
+	return parse_fail(parse, EXIT_SYNTAX, "%s does not support --crtimes (-N)",
+			  options->server ? "The server" : "This rsync");
 }
 
 bool set_modify_window(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)

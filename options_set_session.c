@@ -207,6 +207,9 @@ bool clear_iconv(struct option_parse *parse, struct options *options, const stru
 bool set_protocol(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec, (void)text;
+	/* What a server may be allowed to speak beyond what it can means nothing. */
+	if (options->server && parse->number > PROTOCOL_MAX)
+		parse->number = PROTOCOL_MAX;
 	if (parse->number < PROTOCOL_MIN || parse->number > PROTOCOL_MAX)
 		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be at least %d and no more than %d", PROTOCOL_MIN,
 				  PROTOCOL_MAX);

@@ -407,7 +407,9 @@ noreturn void server_run(struct server *server)
 	check_checksum_choice(server);
 	server->names_fd = -1;
 	open_names_file(server);
-	if (!server->options->sender)
+	if (server->options->sender)
+		copy_as_assume(server->options);
+	else
 		server_check_receiving(server);
 	set_up(server);
 	if (server->startup_error)
@@ -415,9 +417,9 @@ noreturn void server_run(struct server *server)
 	/* The client is told what is wrong with them. */
 	if (server->module)
 		server_read_rules(server);
-	copy_as_assume(server->options);
 	if (server->options->sender)
 		server_send(server);
+	copy_as_assume(server->options);
 	server_receive(server);
 }
 
@@ -448,12 +450,22 @@ static void parse_secluded(struct options *options, struct wire *wire)
 	args_free(&words);
 }
 
+/* What goes to standard output is the protocol. */
+static void emit_as_error(void *sink_void, enum log_kind kind, const char *text, size_t length)
+{
+	const struct log_sink *sink = sink_void;
+
+	sink->emit(sink->context, kind == L_INFO || kind == L_CLIENT ? L_WARNING : kind, text, length);
+}
+
 noreturn void server_main(struct options *options)
 {
 	struct server server = { .options = options };
 	struct log_file log;
+	struct log_sink sink;
 
 	log_set_role("server");
+	sink = log_set_sink((struct log_sink){ emit_as_error, &sink });
 	server.session.wire = wire_new(STDIN_FILENO, STDOUT_FILENO);
 	server.ids = fs_ids_new(NULL, NULL);
 	if (options->secluded_args)

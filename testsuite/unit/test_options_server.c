@@ -476,7 +476,7 @@ static void test_errors_say_that_they_are_the_servers(void **state)
 	assert_fails("--server --sender -rQ . x", 1, "on remote machine: -rQ: unknown option");
 	assert_fails("--server --sender --files-from=h:x . x", 1, "The --files-from sent to the server cannot specify a host.");
 	assert_fails("--server --sender --files-from=:x . x", 1, "The --files-from sent to the server cannot specify a host.");
-	assert_fails("--server --sender --crtimes . x", 1, "This rsync does not support --crtimes (-N)");
+	assert_fails("--server --sender --crtimes . x", 1, "The server does not support --crtimes (-N)");
 	assert_fails("--server --sender --compress-choice=rar . x", 4, "unknown compress name: rar");
 	assert_fails("--server --sender --cc=md5,crc . x", 4, "unknown checksum name: crc");
 	assert_fails("--server --sender --protocol=26 . x", 2, "--protocol must be at least 27 and no more than 32");
