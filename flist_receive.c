@@ -309,8 +309,10 @@ static void settle_order(struct flist_receiver *receiver, int32_t node, struct e
 static void localize_owners(struct flist_receiver *receiver, struct entries *entries)
 {
 	for (uint32_t i = 0; i < entries->count; i++) {
-		entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
-		entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
+		if (receiver->users.heard)
+			entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
+		if (receiver->groups.heard)
+			entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
 	}
 }
 

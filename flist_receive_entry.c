@@ -172,11 +172,13 @@ static void read_owner(struct flist_receiver *receiver, struct incoming *in)
 
 	if (receiver->options->owner && !(in->flags & XMIT_SAME_UID)) {
 		state->uid = (uint32_t)wire_read_vint30(wire);
+		receiver->users.heard = true;
 		if (has_names && in->flags & XMIT_USER_NAME_FOLLOWS)
 			id_map_read_name(&receiver->users, wire, state->uid);
 	}
 	if (receiver->options->group && !(in->flags & XMIT_SAME_GID)) {
 		state->gid = (uint32_t)wire_read_vint30(wire);
+		receiver->groups.heard = true;
 		if (has_names && in->flags & XMIT_GROUP_NAME_FOLLOWS)
 			id_map_read_name(&receiver->groups, wire, state->gid);
 	}

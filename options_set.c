@@ -262,17 +262,18 @@ static bool set_map(struct option_parse *parse, const char **map, enum owner_wor
 
 static bool map_user(struct option_parse *parse, struct options *options, bool by_chown, const char *value)
 {
-	options->owner |= !options->server;
+	options->owner = true;
 	return set_map(parse, &options->usermap, &parse->usermap_said, "user", "--usermap", by_chown, value);
 }
 
 static bool map_group(struct option_parse *parse, struct options *options, bool by_chown, const char *value)
 {
-	options->group |= !options->server;
+	options->group = true;
 	return set_map(parse, &options->groupmap, &parse->groupmap_said, "group", "--groupmap", by_chown, value);
 }
 
-/* --usermap 1, --groupmap 2: mapping is the receiver's, but it implies that ids are sent, which a server is told. */
+/* --usermap 1, --groupmap 2: mapping is the receiver's, but it implies that the ids are sent, of which not every client tells a
+ * server in other words. */
 bool set_owner_map(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	return spec->value == 1 ? map_user(parse, options, false, text) : map_group(parse, options, false, text);

@@ -156,3 +156,30 @@ def test_what_a_server_tells_of_itself_is_no_part_of_the_stream(site, word):
         assert not result.stdout and (b"--recursive" in result.stderr if word == "--help" else b"ACLs" in result.stderr if word == "--version"
                                       else b"FLIST" in result.stderr), result.text
     assert not os.path.exists(f"{site.top}/none")
+
+
+def strip_owner_letters(site):
+    """A remote shell for clients that tell a server of owners by --usermap and --groupmap alone, as those of 3.1 do."""
+    path = f"{site.top}/old-shell"
+    with open(path, "w") as file:
+        file.write('#!/bin/sh\nshift\nexec sh -c "$(echo "$*" | sed "s/ -\\\\([a-zA-Z]*\\\\)og\\\\([a-zA-Z]*e\\\\.\\\\)/ -\\\\1\\\\2/")"\n')
+    os.chmod(path, 0o755)
+    return path
+
+
+@pytest.mark.parametrize("protocol", [32, 29])
+def test_maps_imply_owners_if_the_client_sends_them(site, protocol):
+    found = []
+    for server in harness.STOCK, harness.HUAI:
+        for shell, words in ((strip_owner_letters(site), ["--chown=5:6"]), (strip_owner_letters(site), ["--usermap=*:7", "--groupmap=*:8"]),
+                             (site.shell, ["-M--chown=5:6"]), (site.shell, ["-o", "-M--usermap=*:9"])):
+            if protocol == 29 and words[0] == "-M--chown=5:6":
+                continue  # the two wait for each other
+            target = f"{site.top}/owned"
+            result = harness.run(harness.STOCK, "-rt", f"--protocol={protocol}", *words, "-e", shell, f"--rsync-path={server}",
+                                 f"{site.top}/src/d/", f"h:{target}/")
+            assert result.code == 0, result.text
+            found.append([(entry.st_uid, entry.st_gid) for entry in map(os.lstat, (f"{target}/a.o", f"{target}/e"))])
+            shutil.rmtree(target)
+    half = len(found) // 2
+    assert found[:half] == found[half:] and found[0] == [(5, 6)] * 2, found
