@@ -11,6 +11,8 @@
 
 #include "daemon_sandbox.h"
 
+#ifdef SECCOMP_ARCHITECTURE
+
 /* Headers are often older than the kernel. These have one number on both architectures that have a filter. */
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
@@ -110,3 +112,14 @@ size_t sandbox_calls(const struct sandbox *sandbox, struct call_table tables[SAN
 		tables[count++] = TABLE(identity_calls);
 	return count;
 }
+
+#else
+
+size_t sandbox_calls(const struct sandbox *sandbox, struct call_table tables[SANDBOX_TABLES])
+{
+	(void)sandbox;
+	(void)tables;
+	return 0;
+}
+
+#endif

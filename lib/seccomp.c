@@ -13,10 +13,8 @@
 
 #include "lib/vec.h"
 
-#if defined(__x86_64__) && !defined(__ILP32__)
-#define OUR_ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
+#ifdef SECCOMP_ARCHITECTURE
+#define OUR_ARCHITECTURE SECCOMP_ARCHITECTURE
 #else
 #define OUR_ARCHITECTURE 0
 #endif

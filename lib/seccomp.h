@@ -7,6 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The architectures whose system calls the tables were written for. Elsewhere there are none, and no filter. */
+#if defined(__x86_64__) && !defined(__ILP32__)
+#define SECCOMP_ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define SECCOMP_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
 /* A call that is allowed if the check of one of its arguments holds. A call may have several rules. */
 struct call_rule {
 	int number;
@@ -28,7 +35,7 @@ struct call_table {
 	size_t count;
 };
 
-/* Can it be had here: the kernel, and an architecture whose calls the tables were written for? */
+/* Can it be had here: of this kernel, and with tables? */
 bool seccomp_is_available(void);
 
 /*
