@@ -91,13 +91,8 @@ static const void *map_file(int fd, size_t length, struct strbuf *why)
 
 static struct attr_snapshot *open_checked(const struct attr_snapshot *what, struct strbuf *why)
 {
-	struct attr_snapshot *snapshot;
+	struct attr_snapshot *snapshot = xmalloc(sizeof *snapshot);
 
-	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
-		refuse(why, ENOTSUP, "attr snapshots are used as they are, which only little-endian machines can");
-		return NULL;
-	}
-	snapshot = xmalloc(sizeof *snapshot);
 	*snapshot = *what;
 	if (attr_snapshot_check(snapshot, why))
 		return snapshot;

@@ -100,6 +100,8 @@ static bool check_header(struct check *check)
 		return bad(check, "header: not aligned in memory");
 	if (memcmp(header->magic, SNAPSHOT_MAGIC, sizeof header->magic))
 		return bad(check, "header: this is not an attr snapshot");
+	if (header->version == __builtin_bswap32(SNAPSHOT_VERSION))
+		return bad(check, "header: it was made on a machine with another byte order");
 	if (header->version != SNAPSHOT_VERSION)
 		return bad(check, "header: format version %" PRIu32 ", this program reads version %d", header->version,
 			   SNAPSHOT_VERSION);

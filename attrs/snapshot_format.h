@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The bytes of an attr snapshot, as attr-snapshot(5) documents them. Everything is little-endian and naturally aligned, so a
- * mapping is used as it is. Only the reader (snapshot*.c) and the writer (snapshot_write.c) include this.
+ * The bytes of an attr snapshot, as attr-snapshot(5) documents them. Everything has the byte order of the machine that made
+ * it, which shows in the version, and is naturally aligned, so a mapping is used as it is. Only the reader (snapshot*.c) and
+ * the writer (snapshot_write.c) include this.
  *
  *	header | table of contents (one record per chunk) | chunks, each at a multiple of 64, zero bytes between
  *

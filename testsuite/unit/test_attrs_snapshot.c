@@ -293,6 +293,7 @@ struct edit {
 
 static const struct edit edits[] = {
 	HEADER_EDIT(magic, 0, "header: this is not an attr snapshot"),
+	HEADER_EDIT(version, 0x01000000, "header: it was made on a machine with another byte order"),
 	HEADER_EDIT(version, 2, "header: format version 2, this program reads version 1"),
 	HEADER_EDIT(chunk_count, 0, "header: 0 chunks, a snapshot has 1 to 64"),
 	HEADER_EDIT(chunk_count, 65, "header: 65 chunks, a snapshot has 1 to 64"),
