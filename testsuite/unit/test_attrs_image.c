@@ -951,7 +951,8 @@ static void test_a_write_that_fails_leaves_the_old_file(void **state)
 /* A file system that has no O_TMPFILE is one whose kernel says so. */
 static int forbid_unnamed_files(void)
 {
-	enum { FLAGS = offsetof(struct seccomp_data, args[2]) };
+	enum { LOWER = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 4 };
+	enum { FLAGS = offsetof(struct seccomp_data, args[2]) + LOWER };
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
@@ -975,7 +976,8 @@ static void test_where_every_file_has_a_name_a_temp_file_is_renamed(void **state
 	if (process == 0) {
 		tree_dir("named");
 		assert_return_code(chdir("named"), errno);
-		assert_return_code(forbid_unnamed_files(), errno);
+		if (forbid_unnamed_files() < 0)
+			_exit(77);
 		assert_int_equal(openat(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0600), -1);
 		assert_int_equal(errno, EOPNOTSUPP);
 		test_a_file_has_the_bytes_that_memory_has(state);
@@ -985,6 +987,8 @@ static void test_where_every_file_has_a_name_a_temp_file_is_renamed(void **state
 		_exit(0);
 	}
 	assert_int_equal(waitpid(process, &status, 0), process);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip(); /* no seccomp here */
 	assert_int_equal(status, 0);
 }
 
