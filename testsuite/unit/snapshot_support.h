@@ -11,6 +11,12 @@
 #include "attrs/snapshot_format.h"
 #include "lib/alloc.h"
 
+/* Where the lower `part` bytes of a number of `size` bytes begin. */
+static inline size_t lower_bytes(size_t size, size_t part)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : size - part;
+}
+
 /* --- the tree --- */
 
 struct sample_node {

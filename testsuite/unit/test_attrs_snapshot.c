@@ -280,6 +280,8 @@ struct edit {
 };
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof ((struct type *)NULL)->field
+/* Eight characters as a number, the first one in its lowest byte. */
+#define AS_TEXT(number) (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? UINT64_C(number) : __builtin_bswap64(UINT64_C(number)))
 #define HEADER_EDIT(field, value, message) { HEADER, NULL, FIELD(snapshot_header, field), value, message }
 #define CHUNK_EDIT(tag, field, value, message) { CHUNK, tag, FIELD(snapshot_chunk, field), value, "chunk " message }
 #define FACTS_EDIT(field, value, message) { FACTS, NULL, FIELD(snapshot_facts, field), value, "chunk facts: " message }
@@ -299,10 +301,10 @@ static const struct edit edits[] = {
 	HEADER_EDIT(chunk_count, 65, "header: 65 chunks, a snapshot has 1 to 64"),
 	HEADER_EDIT(file_size, 100, NULL),
 
-	CHUNK_EDIT("md5", tag, 0x383231687878, "xxh128: is there twice"),
+	CHUNK_EDIT("md5", tag, AS_TEXT(0x383231687878), "xxh128: is there twice"),
 	CHUNK_EDIT("md5", flags, 2, "md5: has flags that this program does not know"),
 	CHUNK_EDIT("md5", reserved, 1, "md5: has flags that this program does not know"),
-	CHUNK_EDIT("sides", tag, 0xff7a207373, "ss?z?: is required, and this program does not know it"),
+	CHUNK_EDIT("sides", tag, AS_TEXT(0xff7a207373), "ss?z?: is required, and this program does not know it"),
 	CHUNK_EDIT("dirs", length, 561, "dirs: 561 bytes are not a multiple of 56"),
 	CHUNK_EDIT("dirs", offset, 96, "dirs: does not begin at a multiple of 64"),
 	CHUNK_EDIT("dirs", offset, 64, "dirs: overlaps with what is before it"),
@@ -487,7 +489,8 @@ static void test_every_wrong_number_is_refused_by_its_name(void **state)
 		struct sample sample = sample_copy(&whole, whole.length);
 		char message[128];
 
-		memcpy(place_of(&sample, &edits[i]) + edits[i].offset, &edits[i].value, edits[i].size);
+		memcpy(place_of(&sample, &edits[i]) + edits[i].offset,
+		       (const char *)&edits[i].value + lower_bytes(sizeof edits[i].value, edits[i].size), edits[i].size);
 		sample_repair(&sample);
 		snprintf(message, sizeof message, "header: the file should have 100 bytes and has %zu", sample.length);
 		assert_refused(&sample, edits[i].message ? edits[i].message : message);
@@ -775,6 +778,7 @@ static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
 	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS), *second = &dirs[SECOND_HALF];
 	struct entry *late = (struct entry *)sample_content(&sample, SNAPSHOT_TAG_ENTRIES) + dirs[1500].first_entry;
 	char *names = sample_content(&sample, SNAPSHOT_TAG_NAMES);
+	unsigned char *size = (unsigned char *)&late[3].size + lower_bytes(sizeof late[3].size, sizeof(uint32_t));
 	uint32_t wrong_name;
 
 	(void)state;
@@ -796,7 +800,7 @@ static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
 	}
 	assert_change_refused(&sample, &late[3].mtime_nsec, 1000000000, "chunk entries: entry 3 of directory 1500 has more "
 			      "than 999999999 nanoseconds");
-	assert_change_refused(&sample, &late[3].size, 1003, "chunk facts: 1560000 bytes of content, the entries have 1561000");
+	assert_change_refused(&sample, size, 1003, "chunk facts: 1560000 bytes of content, the entries have 1561000");
 	memcpy(&wrong_name, "l/nk", sizeof wrong_name);
 	assert_change_refused(&sample, names + dirs[1500].names + late[MANY_FILES].name, wrong_name, "chunk names: entry 40 of "
 			      "directory 1500 has a slash in its name");

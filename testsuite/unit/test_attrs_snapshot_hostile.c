@@ -89,11 +89,12 @@ static uint64_t forged_number(uint64_t *seed, uint64_t old, uint64_t other)
 static void forge_at(uint64_t *seed, unsigned char *place, const unsigned char *other_place, size_t size)
 {
 	uint64_t old = 0, other = 0;
+	size_t lower = lower_bytes(sizeof old, size);
 
-	memcpy(&old, place, size);
-	memcpy(&other, other_place, size);
+	memcpy((char *)&old + lower, place, size);
+	memcpy((char *)&other + lower, other_place, size);
 	old = forged_number(seed, old, other);
-	memcpy(place, &old, size);
+	memcpy(place, (char *)&old + lower, size);
 }
 
 static void forge_field(uint64_t *seed, const struct sample *sample)
