@@ -35,7 +35,7 @@ static void add_debug_word(struct args *words, const char *name, int level)
 static void make_words(const struct options *options, struct args *words)
 {
 	static const struct { enum debug_word word; const char *name; } told[] = {
-		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" },
+		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" }, { DEBUG_FILTER, "filter" },
 	};
 	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
 	struct args all = { NULL, 0 };

@@ -155,3 +155,24 @@ def test_modes_of_files_that_could_not_be_given_away(place, is_old, by_protocol)
         assert result.code == 23, result.text
         found.append({mode: os.stat(f"{top}/t/{mode:o}").st_mode for mode in modes if os.path.exists(f"{top}/t/{mode:o}")})
     assert found[0] == found[1] and len(found[0]) > 2
+
+
+# --- which rule ---
+
+def make_filtered(top):
+    for name in ("a", "b.o", "d/c.o", "d/x", "q.tmp", "CVS/f"):
+        os.makedirs(os.path.dirname(f"{top}/s/{name}"), exist_ok=True)
+        put(f"{top}/s/{name}")
+    os.mkdir(f"{top}/t")
+    put(f"{top}/t/k")
+    for name, text in (("s/.cvsignore", "*.tmp\n"), ("s/d/.r", "- x\n")):
+        put(f"{top}/{name}", text)
+
+
+@pytest.mark.parametrize("way, extra", [("local", ""), ("local", "--no-whole-file"), ("pull", "-M--debug=filter"), ("push", "-M--debug=filter")])
+@pytest.mark.parametrize("options", ["-C --del", "--exclude=k --include=a --exclude=* --del", ["--filter=: .r", "--filter=-C"],
+                                     ["--filter=-! a"], ["--filter=P k", "--filter=-s x", "--del"]])
+def test_rules_that_hide_and_protect_are_named(place, options, way, extra):
+    words = options.split() if isinstance(options, str) else options
+    result = ends.assert_agree(place, make_filtered, ["-r", "--debug=filter", *extra.split(), *words], way)
+    assert b" because of pattern " in result[0].stdout
