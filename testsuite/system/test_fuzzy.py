@@ -92,3 +92,17 @@ def test_file_that_is_replaced_itself_is_no_basis(site, place):
     result = harness.run(harness.HUAI, "-ay", "-e", site.shell, f"h:{source}/", dest + "/")
     assert (result.code, result.stdout, result.stderr) == (0, b"", b""), result.text
     assert trees.differences(trees.describe(source), trees.describe(dest)) == []
+
+
+@pytest.mark.parametrize("options", [["-rty"], ["-rt", "--copy-dest=../other"]])
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_new_file_has_the_mode_of_its_source(place, options, mode):
+    """And not that of what it was made from, which others may be allowed to read."""
+    source, dest, other = (os.path.join(place, name) for name in ("source", "dest", "other"))
+    put(source, "file-2", DATA + b"more", NEW)
+    os.chmod(f"{source}/file-2", mode)
+    put(dest, "file-1")
+    put(other, "file-2")
+    result = harness.run(harness.HUAI, *options, "--no-W", "--stats", source + "/", dest + "/")
+    assert result.code == 0 and b"Matched data: 0 bytes" not in result.stdout, result.text
+    assert os.stat(f"{dest}/file-2").st_mode & 0o777 == mode & ~0o022
