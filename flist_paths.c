@@ -44,14 +44,29 @@ static void close_one_base(struct flist *list)
 	}
 }
 
+/* Without the parts that say nothing: "./a//b/." adds "a/b". */
+static void add_plain_path(struct strbuf *out, const char *path)
+{
+	if (*path == '/')
+		strbuf_add_char(out, '/');
+	for (size_t length; *path; path += length) {
+		path += strspn(path, "/");
+		length = strcspn(path, "/");
+		if (!length || (length == 1 && *path == '.'))
+			continue;
+		if (out->length && out->data[out->length - 1] != '/')
+			strbuf_add_char(out, '/');
+		strbuf_add(out, path, length);
+	}
+}
+
 static void show_base(struct flist *list, struct flist_base *base)
 {
 	struct strbuf shown = STRBUF_INIT;
 
 	if (base->path[0] != '/')
 		strbuf_add_string(&shown, list->cwd);
-	if (base->path[0] && strcmp(base->path, ".") != 0)
-		strbuf_add_path(&shown, base->path);
+	add_plain_path(&shown, base->path);
 	base->shown = strbuf_detach(&shown);
 }
 
@@ -162,7 +177,7 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 static void named_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
 {
 	strbuf_reset(out);
-	strbuf_add_string(out, list->bases.items[base].path);
+	add_plain_path(out, list->bases.items[base].path);
 	strbuf_add_path(out, transfer);
 }
 

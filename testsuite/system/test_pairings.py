@@ -149,7 +149,7 @@ JOBS = [
     *jobs(["-ai", "-abi", "-ai --partial-dir=.p"], sources=("big",), target="dest/big"),
     *jobs(["-ai", "-nai", "-ai --mkpath"], sources=("f1",), target="dest/new/er", ways=NOT_TO_DAEMONS),
     *jobs(["-ai --mkpath", "-nvai --mkpath"], target="dest/new/er/", **NEW),
-    *jobs(["-ai", "-avv"], sources=("d", "f1"), target="dest/f1"),
+    *jobs(["-ai", "-avv"], sources=("d", "f1"), target="dest/f1"), Job("-a --out-format=%f", sources=("./d/./e", ".//f1")),
     *jobs(["-ai --remove-source-files", "-avH --remove-source-files --delay-updates", "-aci --remove-source-files",
            "-nai --remove-source-files"], own=True, since=29),
     Job("-aL --remove-source-files", sources=("l", "lw", "d/e"), own=True, since=29),
