@@ -281,6 +281,26 @@ static bool enter(struct subject *subject)
 	return !failed;
 }
 
+/* Nothing can be uploaded without it. A relative one lies in the directory that a client names. */
+static void check_temp_dir(struct subject *subject)
+{
+	const char *value = subject->module->temp_dir;
+	char *path = place_is_read_only(&subject->session) ? NULL : check_known_text(value);
+	char *inside = path && *path == '/' ? xmalloc(strlen(path) + 2) : NULL;
+	int fd;
+
+	if (inside) {
+		fs_clean_path(inside, path);
+		fd = fs_open_follow(&subject->session.source.attr_root, inside, O_PATH | O_DIRECTORY, 0);
+		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
+			complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	free(inside);
+	free(path);
+}
+
 /* As the module's user. */
 static void check_access(struct subject *subject)
 {
@@ -293,6 +313,7 @@ static void check_access(struct subject *subject)
 	else if (!place_is_read_only(session) && !fs_may(source->attr_root.fd, W_OK))
 		complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
 			 session->place.path, strerror(errno));
+	check_temp_dir(subject);
 	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK))
 		complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
 			 (unsigned)geteuid(), subject->module->real_file_prefix, strerror(errno));
