@@ -67,7 +67,9 @@ static void test_clients_are_told_apart(void **state)
 		{ "192.0.2.1", "192.0.2.2", false },
 		{ "2001:db8::1", "2001:db8::ffff:0:0:2", true },
 		{ "2001:db8::1", "2001:db8:0:1::1", false },
-		{ "fe80::1%eth0", "fe80::2", true },
+		{ "fe80::1%eth0", "fe80::1", true },
+		{ "fe80::1%eth0", "fe80::2", false },
+		{ "::ffff:192.0.2.1", "192.0.2.1", true },
 		{ "0.0.0.0", "", true },
 		{ "127.0.0.1", "::1", false },
 	};
