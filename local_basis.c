@@ -87,6 +87,8 @@ void job_choose_basis(const struct file_job *job, struct basis *basis)
 		return;
 	if (job->is_redo || (job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size))
 		(job->backed_up && options->inplace && !job->is_redo ? open_backup : open_old_file)(job, basis);
+	else if (options->append)
+		; /* Nothing else is the beginning of this file. */
 	else if (job->decision.alternate)
 		open_alternate(job, job->decision.alternate - 1, basis);
 	else if (job->fuzzy)

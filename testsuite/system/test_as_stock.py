@@ -176,3 +176,29 @@ def test_rules_that_hide_and_protect_are_named(place, options, way, extra):
     words = options.split() if isinstance(options, str) else options
     result = ends.assert_agree(place, make_filtered, ["-r", "--debug=filter", *extra.split(), *words], way)
     assert b" because of pattern " in result[0].stdout
+
+
+# --- where stock is wrong ---
+
+@pytest.mark.core
+@pytest.mark.parametrize("way", ["local", "pull"])
+@pytest.mark.parametrize("mode", ["--append", "--append-verify"])
+@pytest.mark.parametrize("options", ["-y", "--copy-dest=../other", "-yy --link-dest=../other"])
+def test_nothing_else_is_appended_to(place, options, mode, way):
+    for name in ("s/file-1", "s/file-2", "s/same"):
+        os.makedirs(os.path.dirname(f"{place}/{name}"), exist_ok=True)
+        put(f"{place}/{name}", f"what is in {name}\n")
+    for directory in ("t", "other"):
+        os.mkdir(f"{place}/{directory}")
+        for name, text in (("file-0", "what is in s/file-0\n"), ("file-1", "short\n"), ("file-2", "much longer " * 9)):
+            if directory == "other" or name == "file-0":
+                put(f"{place}/{directory}/{name}", text)
+    put(f"{place}/s/file-3", "what is in s/file-3\n")
+    os.symlink("nowhere", f"{place}/t/file-3")
+    os.utime(f"{place}/other/file-1", (1, 1))
+    words = ends.words(place, f"-rt {mode} {options}", ["s/"], way, 32, harness.STOCK)
+    result = harness.run(harness.HUAI, *words, cwd=place)
+    assert result.code == 0, result.text
+    for name in os.listdir(f"{place}/s"):
+        with open(f"{place}/s/{name}") as expected, open(f"{place}/t/{name}") as got:
+            assert got.read() == expected.read(), name
