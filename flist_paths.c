@@ -60,13 +60,18 @@ static void add_plain_path(struct strbuf *out, const char *path)
 	}
 }
 
-static void show_base(struct flist *list, struct flist_base *base)
+/* What cannot be entered is shown as it was given. */
+static void show_base(struct flist *list, struct flist_base *base, bool as_given)
 {
 	struct strbuf shown = STRBUF_INIT;
 
 	if (base->path[0] != '/')
 		strbuf_add_string(&shown, list->cwd);
-	add_plain_path(&shown, base->path);
+	if (as_given)
+		strbuf_add_path(&shown, base->path);
+	else
+		add_plain_path(&shown, base->path);
+	free(base->shown);
 	base->shown = strbuf_detach(&shown);
 }
 
@@ -77,9 +82,8 @@ static void open_base(struct flist *list, struct flist_base *base)
 
 	close_one_base(list);
 	if (!base->shown)
-		show_base(list, base);
+		show_base(list, base, false);
 	base->source.kind = ATTRS_LIVE;
-	base->source.shown_prefix = base->shown;
 	base->source.only_attrs = options->only_send_attrs;
 	base->source.open_noatime = options->open_noatime;
 	base->source.fake_super = options->super == SUPER_FAKE;
@@ -87,7 +91,9 @@ static void open_base(struct flist *list, struct flist_base *base)
 	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
 		base->open_error = errno;
 		base->source.attr_root.fd = -1;
+		show_base(list, base, true);
 	}
+	base->source.shown_prefix = base->shown;
 	base->source.attr_root.trusting = base->trusting || options->insecure_links || options->copy_links
 					  || options->copy_dirlinks
 					  || options->copy_unsafe_links;
