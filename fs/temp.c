@@ -315,12 +315,12 @@ void fs_temp_discard(struct fs_temp *temp)
 	change_state(temp, LIVE, FREE);
 }
 
-/* Let another thread finish making its object, but not for ever: it may have been stopped. */
-static void await_opening(struct slot *slot)
+/* Let another thread finish what it is doing with the slot, but not for ever: it may have been stopped. */
+static void await_end_of(struct slot *slot, enum slot_state state)
 {
 	static const struct timespec millisecond = { 0, 1000000 };
 
-	for (int i = 0; i < 100 && atomic_load(&slot->state) == OPENING; i++)
+	for (int i = 0; i < 100 && atomic_load(&slot->state) == (int)state; i++)
 		nanosleep(&millisecond, NULL);
 }
 
@@ -336,15 +336,17 @@ static int hold_slot(struct slot *slot)
 	return FREE;
 }
 
+/* One that is still held is so by what this thread was doing when a signal came: its name stands still, too. */
 static void remove_slot(struct slot *slot, pid_t process)
 {
 	int state = hold_slot(slot);
 
-	if (state == FREE)
+	if (state == FREE && atomic_load(&slot->state) != HELD)
 		return;
 	if (atomic_load(&slot->process) == process)
 		unlinkat(slot->dir_fd, slot->name, 0);
-	atomic_store(&slot->state, state);
+	if (state != FREE)
+		atomic_store(&slot->state, state);
 }
 
 static bool is_same_directory(int a_fd, int b_fd)
@@ -362,8 +364,10 @@ bool fs_temp_is_own(int dir_fd, const char *name)
 
 	for (int i = 0; i < used && !is_own; i++) {
 		struct slot *slot = &registry.slots[i];
-		int state = hold_slot(slot);
+		int state;
 
+		await_end_of(slot, HELD);
+		state = hold_slot(slot);
 		if (state == FREE)
 			continue;
 		is_own = atomic_load(&slot->process) == process && !strcmp(slot->name, name)
@@ -385,7 +389,8 @@ void fs_temp_remove_all(void)
 		struct slot *slot = &registry.slots[i];
 
 		if (atomic_load(&slot->process) == process && atomic_load(&slot->thread) != thread)
-			await_opening(slot);
+			await_end_of(slot, OPENING);
+		await_end_of(slot, HELD);
 		remove_slot(slot, process);
 	}
 	errno = error;
