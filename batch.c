@@ -34,9 +34,9 @@ static noreturn void failed(const char *name, const char *what, int error, int c
 	exit_with(code);
 }
 
-static int open_output(const char *name, mode_t mode)
+static int open_output(const struct options *options, const char *name, mode_t mode)
 {
-	int fd = fs_operator_open(name, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	int fd = fs_operator_open(name, O_WRONLY | O_CREAT | O_TRUNC | options_link_flag(options), mode);
 
 	if (fd < 0)
 		failed(name, "open", errno, EXIT_FILESELECT);
@@ -53,8 +53,8 @@ struct batch *batch_create(const struct options *options)
 	batch = xcalloc(1, sizeof *batch);
 	script = xasprintf("%s.sh", options->write_batch);
 	batch->options = options;
-	batch->script_fd = open_output(script, 0700);
-	batch->fd = open_output(options->write_batch, 0600);
+	batch->script_fd = open_output(options, script, 0700);
+	batch->fd = open_output(options, options->write_batch, 0600);
 	batch->buffer = xmalloc(BUFFER_SIZE);
 	free(script);
 	return batch;

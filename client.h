@@ -25,6 +25,9 @@
  */
 bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send);
 
+/* The run goes to no daemon: options that only mean something there end the process (protocol/09 section 4.1). */
+void remote_check_no_daemon(const struct options *options);
+
 /* An open connection to a server process, up to the point where the session's set-up begins. */
 struct connection {
 	struct wire *wire;

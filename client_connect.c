@@ -2,6 +2,7 @@
 /* Making the connection of a client, telling the server what to do, and closing it (protocol/01 sections 2 and 5). */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client_private.h"
@@ -207,6 +208,7 @@ static void make_session(struct connection *connection, const struct options *op
 	make_request(&line, connection, options, remote, paths, we_send);
 	tell_words(options, "sending daemon args", &line.seen);
 	daemon_log_in(connection, options, remote, digests);
+	wire_set_deadline(connection->wire, 0, NULL, NULL);
 	args_write(connection->wire, &line.seen, connection->protocol >= 30);
 	if (options->secluded_args)
 		send_secluded(connection, options, &line.secluded);
@@ -226,15 +228,47 @@ static void start_daemon_shell(struct connection *connection, const struct optio
 	args_free(&words);
 }
 
+/* --contimeout has passed on the way to a daemon that a command leads to (protocol/09 section 4.1). */
+static _Noreturn void expire(const char *role)
+{
+	log_set_role(role);
+	log_error("[%s] connection timed out -- exiting", role);
+	exit_with(EXIT_CONTIMEOUT);
+}
+
+static void push_expired(void *unused)
+{
+	(void)unused;
+	expire("sender");
+}
+
+static void pull_expired(void *unused)
+{
+	(void)unused;
+	expire("Receiver");
+}
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 static void connect_daemon(struct connection *connection, const struct options *options, const struct remote *remote,
 			   const struct args *paths, bool we_send)
 {
+	bool is_bounded = remote->kind == REMOTE_DAEMON_OVER_SHELL && options->contimeout > 0;
+	int64_t end = is_bounded ? monotonic_ns() + options->contimeout * INT64_C(1000000000) : 0;
+
 	connection->is_daemon = true;
 	if (remote->kind == REMOTE_DAEMON_OVER_SHELL)
 		start_daemon_shell(connection, options, remote);
 	else
 		connection->in_fd = connection->out_fd = socket_dial(options, remote);
 	make_wire(connection, options);
+	wire_set_deadline(connection->wire, end, we_send ? push_expired : pull_expired, NULL);
 	make_session(connection, options, remote, paths, we_send);
 }
 

@@ -84,7 +84,7 @@ static void end_other_end(void *connection_void, int code)
 }
 
 /* In the child: words and all, it is a server like any other. */
-static noreturn void serve(const struct args *words, int in, int out)
+static noreturn void serve(const struct args *words, const char *destination, int in, int out)
 {
 	struct options options;
 	char *error = NULL;
@@ -99,10 +99,11 @@ static noreturn void serve(const struct args *words, int in, int out)
 	close(out);
 	if (options_parse(&options, (int)words->count, words->items, NULL, &error, &code) != OPTIONS_OK)
 		die(code, "rsync: %s", error);
+	options.destination = destination;
 	server_main(&options);
 }
 
-static void start(struct connection *connection, const struct options *options)
+static void start(struct connection *connection, const struct options *options, const char *destination)
 {
 	struct args words = { NULL, 0 };
 	int to[2], from[2];
@@ -118,7 +119,7 @@ static void start(struct connection *connection, const struct options *options)
 	if (child == 0) {
 		close(to[1]);
 		close(from[0]);
-		serve(&words, to[0], from[1]);
+		serve(&words, destination, to[0], from[1]);
 	}
 	close(to[0]);
 	close(from[1]);
@@ -156,7 +157,11 @@ int client_local(struct options *options)
 	/* Secrets of the command line are none between the two. */
 	options->secluded_args = false;
 	swapped = swap_charsets(options);
-	start(&connection, options);
+	if (options_lack_list_digest(options)) {
+		log_set_role("sender");
+		die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);
+	}
+	start(&connection, options, destination);
 	/* That was for the side that sends. */
 	options->munge_links = false;
 	client_adopt(&connection, options);

@@ -30,6 +30,7 @@ static void set_up(struct session *session, const struct connection *connection,
 		.wire = connection->wire, .protocol = connection->protocol, .peer_version = connection->peer_version,
 		.max_alloc = options->max_alloc,
 	};
+	session_limit_memory(session);
 	options_setup_request(options, &request);
 	if (!connection->is_daemon)
 		setup_exchange_versions(session, &request);

@@ -99,6 +99,8 @@ static void handle_message(void *push_void, enum message_code code, const uint8_
 		follow_exit(push, payload, length);
 	if (code == MSG_IO_ERROR)
 		push->session.io_error |= wire_message_int(payload) & 7;
+	else if (code == MSG_BLOCK_STATS)
+		push->stats.blocks = (uint64_t)wire_message_longint(payload);
 	else
 		client_output_message(push->output, code, payload, length);
 }
@@ -284,6 +286,7 @@ static void set_up(struct push *push)
 	session->is_daemon = push->connection.is_daemon;
 	session->is_sender = true;
 	session->max_alloc = push->options->max_alloc;
+	session_limit_memory(session);
 	options_setup_request(push->options, &request);
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
@@ -377,12 +380,14 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	if (push->connection.shell_pid)
 		wire_take_rest(push->session.wire, DRAIN_SECONDS);
 	exit_remove_hook(say_end, push);
+	/* They are counted in the budget of the session, which ends with its wire. */
+	flist_free(push->list);
+	push->list = NULL;
+	filter_free(push->rules);
 	code = client_disconnect(&push->connection, session_exit_code(&push->session));
 	exit_remove_hook(log_broken_end, push);
 	client_output_end(push->output, &push->stats, code);
 	client_output_free(push->output);
-	flist_free(push->list);
-	filter_free(push->rules);
 	free(push->charset);
 	free(push);
 	return code;

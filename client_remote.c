@@ -77,16 +77,25 @@ static void check_files_from(const struct options *options, const struct remote 
 	remote_free(&list);
 }
 
+void remote_check_no_daemon(const struct options *options)
+{
+	if (options->password_file)
+		die(EXIT_SYNTAX, "The --password-file option may only be used when accessing an rsync daemon.");
+	if (options->contimeout)
+		die(EXIT_SYNTAX, "The --contimeout option may only be used when connecting to an rsync daemon.");
+}
+
 static void check_kind(const struct options *options, const struct remote *remote)
 {
-	if (remote->kind == REMOTE_SHELL && options->password_file)
-		die(EXIT_SYNTAX, "The --password-file option may only be used when accessing an rsync daemon.");
-	if (remote->kind == REMOTE_SHELL && options->contimeout)
-		die(EXIT_SYNTAX, "The --contimeout option may only be used when connecting to an rsync daemon.");
-	if (remote->host[0] == '-')
+	if (remote->kind == REMOTE_SHELL)
+		remote_check_no_daemon(options);
+	/* Over the network such a host is one that does not resolve, and a user is none of a command's words. */
+	bool in_command = remote->kind != REMOTE_DAEMON;
+
+	if (in_command && remote->host[0] == '-')
 		die(EXIT_SYNTAX, "Invalid remote host: hostnames may not start with '-'.");
 	/* To another remote shell than ssh, the word behind -l might be an option all the same. */
-	if (remote->user && remote->user[0] == '-')
+	if (in_command && remote->user && remote->user[0] == '-')
 		die(EXIT_SYNTAX, "Invalid remote user: names may not start with '-'.");
 	if (remote->kind != REMOTE_SHELL && remote->path[0] == '/')
 		die(EXIT_STARTCLIENT, "ERROR: The remote path must start with a module name not a /");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "batch.h"
+#include "client.h"
 #include "fs/file.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
@@ -36,13 +37,17 @@ static int open_batch(const struct options *options)
 
 	if (strcmp(name, "-") == 0)
 		return dup(STDIN_FILENO);
-	fd = fs_operator_open(name, O_RDONLY | O_NONBLOCK, 0);
+	fd = fs_operator_open(name, O_RDONLY | O_NONBLOCK | options_link_flag(options), 0);
 	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode))
 		return fd;
+	if (fd >= 0 && S_ISFIFO(st.mode)) {
+		fs_await_writer(fd);
+		return fd;
+	}
 	char *full = full_name(name);
 
 	if (fd >= 0)
-		die(EXIT_FILEIO, "Batch file \"%s\" is not a regular file", full);
+		die(EXIT_FILEIO, "Batch file \"%s\" is neither a regular file nor a FIFO", full);
 	log_errno(L_ERROR, errno, "Batch file \"%s\" open error", full);
 	exit_with(EXIT_FILEIO);
 }
@@ -169,10 +174,12 @@ static void set_up(struct session *session, struct options *options)
 	struct wire *wire = wire_new_file(open_batch(options));
 	uint32_t flags;
 
+	remote_check_no_daemon(options);
 	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
 		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
 	flags = (uint32_t)wire_read_int(wire);
 	*session = (struct session){ .wire = wire, .protocol = read_protocol(wire), .max_alloc = options->max_alloc };
+	session_limit_memory(session);
 	match_options(options, flags, session->protocol);
 	options_setup_request(options, &request);
 	setup_client(session, &request);

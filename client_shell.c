@@ -14,6 +14,7 @@
 #include "client_private.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "lib/idn.h"
 #include "lib/log.h"
 
 enum {
@@ -182,7 +183,10 @@ void shell_start(struct connection *connection, const struct options *options, c
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port);
 	split_command(shell_command(options), &words);
 	add_login(options, remote, &words);
-	args_append(&words, remote->host);
+	char *ascii = remote->kind == REMOTE_DAEMON_OVER_SHELL ? idn_to_ascii(remote->host, false) : NULL;
+
+	args_append(&words, ascii ? ascii : remote->host);
+	free(ascii);
 	args_append(&words, options->rsync_path ? options->rsync_path : "rsync");
 	for (size_t i = 0; i < server_words->count; i++)
 		args_append(&words, server_words->items[i]);

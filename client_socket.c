@@ -18,6 +18,7 @@
 #include "client_private.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "lib/idn.h"
 #include "lib/log.h"
 #include "socket_options.h"
 
@@ -312,14 +313,80 @@ static noreturn void run_command(const char *command, int end)
 	_exit(127);
 }
 
+static int loopback_socket(struct sockaddr_in *own)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t length = sizeof *own;
+
+	*own = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (fd >= 0 && bind(fd, (struct sockaddr *)own, sizeof *own) == 0 &&
+	    getsockname(fd, (struct sockaddr *)own, &length) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Somebody else on this machine could be faster than we are: nobody is taken but the socket with this address. */
+static int accept_own(int listening, const struct sockaddr_in *own)
+{
+	struct sockaddr_in peer;
+	socklen_t length;
+	int fd;
+
+	for (;;) {
+		length = sizeof peer;
+		fd = accept4(listening, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC);
+		if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+			return -1;
+		if (fd >= 0 && peer.sin_port == own->sin_port && peer.sin_addr.s_addr == own->sin_addr.s_addr)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* Two ends of a TCP connection on the loopback interface. -1 with errno. */
+static int loopback_pair(int ends[2])
+{
+	struct sockaddr_in listens, connects;
+	int listening = loopback_socket(&listens), error;
+
+	ends[0] = loopback_socket(&connects);
+	ends[1] = -1;
+	if (listening >= 0 && ends[0] >= 0 && listen(listening, 8) == 0 &&
+	    connect(ends[0], (struct sockaddr *)&listens, sizeof listens) == 0)
+		ends[1] = accept_own(listening, &connects);
+	error = errno;
+	if (listening >= 0)
+		close(listening);
+	if (ends[1] < 0 && ends[0] >= 0)
+		close(ends[0]);
+	errno = error;
+	return ends[1] < 0 ? -1 : 0;
+}
+
+/*
+ * A daemon that the command starts is to see a client that its access lists can name (protocol/09 section 10). Where there is
+ * no loopback interface, other commands can do without.
+ */
+static int make_pair(const struct options *options, int ends[2])
+{
+	if (loopback_pair(ends) < 0)
+		return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+	for (int i = 0; i < 2; i++)
+		socket_options_apply(ends[i], options->sockopts ? options->sockopts : "");
+	return 0;
+}
+
 /* It ends when the connection does; how is of no concern, so nobody waits for it. */
-static int connect_by_command(const char *program, const char *host)
+static int connect_by_command(const struct options *options, const char *program, const char *host)
 {
 	char *command = expand_command(program, host);
 	int ends[2];
 	pid_t child;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 || (child = fork()) < 0) {
+	if (make_pair(options, ends) < 0 || (child = fork()) < 0) {
 		log_errno(L_ERROR, errno, "cannot run RSYNC_CONNECT_PROG");
 		exit_with(EXIT_SOCKETIO);
 	}
@@ -333,15 +400,20 @@ static int connect_by_command(const char *program, const char *host)
 int socket_dial(const struct options *options, const struct remote *remote)
 {
 	const char *program = getenv("RSYNC_CONNECT_PROG"), *proxy = getenv("RSYNC_PROXY");
-	int64_t end = options->contimeout ? now_ns() + options->contimeout * NANOSECONDS : 0;
+	int64_t end = options->contimeout > 0 ? now_ns() + options->contimeout * NANOSECONDS : 0;
 	char port[16];
 
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port ? options->port : DAEMON_PORT);
 	if (program && *program)
-		return connect_by_command(program, remote->host);
-	if (proxy && *proxy)
-		return dial_by_proxy(options, proxy, remote->host, port, end);
-	if (options->levels.debug[DEBUG_CONNECT])
+		return connect_by_command(options, program, remote->host);
+	char *ascii = idn_to_ascii(remote->host, false);
+	const char *host = ascii ? ascii : remote->host;
+	bool has_proxy = proxy && *proxy;
+
+	if (!has_proxy && options->levels.debug[DEBUG_CONNECT])
 		log_info("opening tcp connection to %s port %s", remote->host, port);
-	return dial(options, remote->host, port, end);
+	int fd = has_proxy ? dial_by_proxy(options, proxy, host, port, end) : dial(options, host, port, end);
+
+	free(ascii);
+	return fd;
 }

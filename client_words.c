@@ -246,15 +246,15 @@ static void add_middle(const struct options *o, bool we_send, struct args *words
 	add_flag(words, o->copy_unsafe_links, "--copy-unsafe-links");
 	add_flag(words, o->safe_links, "--safe-links");
 	add_flag(words, o->numeric_ids, "--numeric-ids");
-	add_flag(words, o->use_qsort, "--use-qsort");
 }
 
 static void add_receiver(const struct options *o, struct args *words)
 {
 	char *kind;
 
-	add_text(words, "--usermap", o->usermap);
-	add_text(words, "--groupmap", o->groupmap);
+	/* A server takes these for -o and -g, and below protocol 30 it would wait for the names of ids that are not sent. */
+	add_text(words, "--usermap", o->owner || o->acls ? o->usermap : NULL);
+	add_text(words, "--groupmap", o->group || o->acls ? o->groupmap : NULL);
 	add_flag(words, o->ignore_existing, "--ignore-existing");
 	add_flag(words, o->existing, "--existing");
 	add_path(words, "--temp-dir", o->temp_dir);

@@ -45,6 +45,7 @@
 /* As the configuration has them; 0: none. */
 struct host_limits {
 	int connections, per_minute;
+	int minimum_rate; /* bytes a minute */
 };
 
 struct listener {
@@ -103,6 +104,7 @@ static void set_limits(struct listener *listener, const struct config *config)
 {
 	listener->limits.connections = config->globals.max_connections_per_host;
 	listener->limits.per_minute = config->globals.max_connection_rate;
+	listener->limits.minimum_rate = config->globals.minimum_rate;
 }
 
 static bool load_listener_configuration(struct listener *listener)
@@ -133,6 +135,7 @@ static void reload(struct listener *listener)
 	if (config->globals.max_connection_rate != listener->limits.per_minute)
 		rates_forget(listener->rates);
 	set_limits(listener, config);
+	children_set_minimum_rate(listener->children, listener->limits.minimum_rate);
 	config_free(config);
 }
 
@@ -149,12 +152,16 @@ static void prepare_log(struct listener *listener)
 
 /* --- start-up --- */
 
-static bool is_socket(int fd)
+/* A client that somebody else has accepted: nothing else is taken for one (protocol/09 section 10). */
+static bool is_connection(int fd)
 {
+	struct sockaddr_storage peer;
+	socklen_t type_length = sizeof(int), length = sizeof peer;
 	int type;
-	socklen_t length = sizeof type;
 
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) == 0 && type == SOCK_STREAM &&
+	       getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
+	       (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
 }
 
 static bool is_listening(int fd)
@@ -439,9 +446,17 @@ static void accept_one(struct listener *listener, int socket_fd)
 /* Milliseconds until there is something to do though nothing has come, -1: never. */
 static int time_to_wait(const struct listener *listener)
 {
-	int metrics = metrics_wait(listener->metrics), report = children_report_wait(listener->children, nanoseconds());
+	const int64_t now = nanoseconds();
+	const int waits[] = {
+		metrics_wait(listener->metrics), children_report_wait(listener->children, now),
+		children_sample_wait(listener->children, now),
+	};
+	int least = -1;
 
-	return metrics < 0 || (report >= 0 && report < metrics) ? report : metrics;
+	for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
+		if (waits[i] >= 0 && (least < 0 || waits[i] < least))
+			least = waits[i];
+	return least;
 }
 
 static noreturn void listen_for_ever(struct listener *listener)
@@ -457,6 +472,7 @@ static noreturn void listen_for_ever(struct listener *listener)
 	polls[count + 1] = (struct pollfd){ .fd = listener->control.fd, .events = POLLIN };
 	for (;;) {
 		children_report(listener->children, nanoseconds(), false);
+		children_sample(listener->children, nanoseconds());
 		log_file_close(&listener->log);
 		metrics_update(listener->metrics, false);
 		if (poll(polls, count + 2, time_to_wait(listener)) < 0) {
@@ -506,6 +522,7 @@ static int run_standalone(struct options *options)
 		return code;
 	}
 	listener.children = children_new();
+	children_set_minimum_rate(listener.children, listener.limits.minimum_rate);
 	listener.rates = rates_new();
 	listener.guesses = guesses_new();
 	prepare_metrics(&listener);
@@ -544,7 +561,7 @@ int daemon_main(struct options *options)
 {
 	if (options->config_check)
 		return daemon_check_main(options);
-	if (is_socket(0) && !is_listening(0))
+	if (is_connection(0))
 		run_on_socket(options);
 	return run_standalone(options);
 }

@@ -65,32 +65,27 @@ char *argument_clean(const char *word, const char *module)
 	return *word ? make_relative(word) : xstrdup("");
 }
 
-static void append_cleaned(struct args *pieces, const char *word, const char *module)
+static void append_cleaned(struct args *pieces, const char *word, const char *module, struct budget *budget)
 {
 	char *clean = argument_clean(word, module);
 
 	if (*clean)
-		args_append(pieces, clean);
+		args_append_limited(pieces, clean, budget);
 	free(clean);
 }
 
-void argument_split(struct args *pieces, const char *word, const char *module)
+void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget)
 {
 	char *mark = xasprintf(" %s/", module), *copy = xstrdup(word), *at = copy, *next;
 
 	while ((next = strstr(at, mark))) {
 		*next = 0;
-		append_cleaned(pieces, at, module);
+		append_cleaned(pieces, at, module, budget);
 		at = next + 1;
 	}
-	append_cleaned(pieces, at, module);
+	append_cleaned(pieces, at, module, budget);
 	free(copy);
 	free(mark);
-}
-
-void argument_expand(struct daemon_session *session, struct args *out, const char *pattern)
-{
-	operand_expand(&session->source, session->hidden, pattern, out);
 }
 
 /* --- the list of words --- */
@@ -162,32 +157,29 @@ static void resolve_paths(struct daemon_session *session)
 {
 	struct args *operands = &session->options.operands, pieces = { NULL, 0 }, paths = { NULL, 0 };
 	const char *module = session->module->name;
+	struct expansion_cost cost = { .budget = wire_budget(session->wire) };
 
 	session->request = *operands;
 	for (size_t i = 0; i < operands->count; i++)
 		if (session->options.secluded_args)
-			append_cleaned(&pieces, operands->items[i], module);
+			append_cleaned(&pieces, operands->items[i], module, cost.budget);
 		else
-			argument_split(&pieces, operands->items[i], module);
+			argument_split(&pieces, operands->items[i], module, cost.budget);
 	for (size_t i = 0; i < pieces.count; i++)
-		argument_expand(session, &paths, pieces.items[i]);
+		operand_expand(&session->source, session->hidden, pieces.items[i], &cost, &paths);
 	if (!paths.count && session->options.sender)
 		args_append(&paths, ".");
-	args_free(&pieces);
+	args_free_counted(&pieces, cost.budget);
 	*operands = paths;
 }
 
 /* A path in an option must not tell what the module hides (S-113). */
-static bool is_hidden(struct daemon_session *session, const char *path)
+static bool is_hidden(struct daemon_session *session, const char *path, bool is_dir)
 {
-	char *clean = make_relative(path);
-	bool hidden = session->hidden && strcmp(clean, ".") && filter_hides_path(session->hidden, clean, false);
-
-	free(clean);
-	return hidden;
+	return session->hidden && filter_hides_path(session->hidden, path, is_dir);
 }
 
-/* As a path of its own and from the destination. */
+/* A directory: as a path of its own or from the destination. The receiver asks again once it knows which directory that is. */
 static bool is_hidden_place(struct daemon_session *session, const char *place)
 {
 	const struct args *operands = &session->options.operands;
@@ -195,9 +187,9 @@ static bool is_hidden_place(struct daemon_session *session, const char *place)
 	if (!place || !*place)
 		return false;
 	if (*place == '/' || !operands->count)
-		return is_hidden(session, place);
+		return is_hidden(session, place, true);
 	char *below = xasprintf("%s/%s", operands->items[0], place);
-	bool hidden = is_hidden(session, below);
+	bool hidden = is_hidden(session, below, true);
 
 	free(below);
 	return hidden;
@@ -218,12 +210,12 @@ static bool names_hidden_place(struct daemon_session *session)
 static void check_option_paths(struct daemon_session *session)
 {
 	const struct options *options = &session->options;
-	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from);
+	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from, false);
 
 	hidden |= names_hidden_place(session);
-
 	for (size_t i = 0; i < options->filters.count; i++)
-		hidden |= options->filters.items[i].kind == FOPT_FILE && is_hidden(session, options->filters.items[i].text);
+		if (options->filters.items[i].kind == FOPT_FILE)
+			hidden |= is_hidden(session, options->filters.items[i].text, false);
 	if (hidden)
 		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
 }

@@ -92,6 +92,7 @@ void board_clear(struct board_slot *slot)
 	board_set_state(slot, BOARD_HANDSHAKE);
 	atomic_store_explicit(&slot->meter.received, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->meter.sent, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->meter.waited, 0, memory_order_relaxed);
 	for (int i = 0; i < BOARD_COUNTS; i++)
 		board_set_count(slot, (enum board_count)i, 0);
 	for (int i = 0; i < BOARD_TEXTS; i++)
@@ -135,6 +136,11 @@ uint64_t board_traffic(const struct board_slot *slot)
 		return 0;
 	return atomic_load_explicit(&slot->meter.received, memory_order_relaxed) +
 	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
+}
+
+uint64_t board_waited(const struct board_slot *slot)
+{
+	return atomic_load_explicit(&slot->meter.waited, memory_order_relaxed);
 }
 
 static void read_text(const struct board_slot *slot, enum board_text which, char out[BOARD_TEXT])

@@ -14,12 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "auth_digest.h"
 #include "daemon_check_private.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "loadparm_hosts.h"
 
 /* --- places --- */
 
@@ -115,12 +117,25 @@ static void check_groups(struct subject *subject)
 	free(users);
 }
 
+static void check_digest(struct subject *subject)
+{
+	char *digest = check_known_text(subject->module->auth_digest);
+
+	if (digest && auth_digest_rank(digest) < 0)
+		complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
+			 "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
+	free(digest);
+}
+
 static void check_users(struct subject *subject)
 {
 	const struct module *module = subject->module;
 	const char *why;
 
-	if (!*module->auth_users || strstr(module->secrets_file, "%RSYNC_"))
+	if (!*module->auth_users)
+		return;
+	check_digest(subject);
+	if (strstr(module->secrets_file, "%RSYNC_"))
 		return;
 	why = auth_secrets_problem(module);
 	if (why)
@@ -160,6 +175,24 @@ static void check_rules(struct subject *subject)
 	}
 }
 
+/* A list that turns everybody away who should not be is a module that is not served as it should be. */
+static void check_hosts(struct subject *subject, const char *value, bool denies)
+{
+	const struct module *module = subject->module;
+	const bool named = module->reverse_lookup || subject->check->config->defaults.reverse_lookup;
+	const struct host_peer peer = {
+		.address = "", .name = named ? "" : "UNDETERMINED", .forward_lookup = module->forward_lookup,
+	};
+	struct strbuf why = STRBUF_INIT;
+	char *text = check_known_text(value);
+
+	if (text)
+		hosts_list_doubts(text, &peer, denies, &why);
+	free(text);
+	complain_of(subject, value, denies && !*module->hosts_allow ? CONFIG_UNSERVED : CONFIG_NOTE,
+		    denies ? "hosts deny" : "hosts allow", &why);
+}
+
 static void check_refused_options(struct subject *subject)
 {
 	const char *value = subject->module->refuse_options;
@@ -177,6 +210,8 @@ static void check_files(struct subject *subject)
 	const struct module *module = subject->module;
 
 	check_users(subject);
+	check_hosts(subject, module->hosts_allow, false);
+	check_hosts(subject, module->hosts_deny, true);
 	check_rules(subject);
 	check_refused_options(subject);
 	check_command(subject, module->early_exec, "early exec", CONFIG_UNSERVED);
@@ -224,13 +259,16 @@ static void open_content(struct subject *subject, const char *prefix)
 {
 	struct attr_source *source = &subject->session.source;
 
+	struct strbuf why = STRBUF_INIT;
+
 	source->kind = ATTRS_ATTR_TREE;
-	if (fs_operator_root(&source->content_root, prefix) < 0) {
+	if (place_open_prefix(&subject->session.place, "", prefix, &source->content_root) < 0) {
 		source->content_root.fd = -1;
-		/* Of a prefix without references that has been said already. */
-		if (strchr(subject->module->real_file_prefix, '%'))
-			complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "real file prefix %s: %s",
-				 prefix, strerror(errno));
+		place_explain_prefix(&subject->session.place, "", prefix, errno, &why);
+		/* Where no reference has to be replaced that has been said already. */
+		if (strchr(subject->module->real_file_prefix, '%') || strchr(subject->module->path, '%'))
+			complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
+		strbuf_free(&why);
 	} else if (is_on_one_disk(source->attr_root.fd, source->content_root.fd)) {
 		complain(subject, subject->module->path, CONFIG_NOTE,
 			 "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
@@ -244,10 +282,9 @@ static bool open_roots(struct subject *subject)
 	enum tristate chroot = subject->module->use_chroot;
 	char *path = check_known_text(subject->module->path), *prefix;
 
-	place->chroot = chroot == YES || (chroot == UNSET && (strstr(subject->module->path, "/./") || geteuid() == 0));
 	if (!path)
 		return false;
-	place_split(place, path, place->chroot);
+	place_split(place, path, chroot == YES || place_divides(subject->module, path) || (chroot == UNSET && geteuid() == 0));
 	free(path);
 	subject->session.source.attr_root.fd = subject->session.source.content_root.fd = -1;
 	if (fs_operator_root(&subject->session.outer, place->outer) < 0 ||
@@ -301,6 +338,17 @@ static void check_temp_dir(struct subject *subject)
 	free(path);
 }
 
+static void complain_of_contents(struct subject *subject, int error)
+{
+	char *prefix = config_text(subject->module->real_file_prefix);
+	char *path = place_prefix_path(&subject->session.place, "", prefix);
+
+	complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
+		 (unsigned)geteuid(), path, strerror(error));
+	free(prefix);
+	free(path);
+}
+
 /* As the module's user. */
 static void check_access(struct subject *subject)
 {
@@ -315,8 +363,7 @@ static void check_access(struct subject *subject)
 			 session->place.path, strerror(errno));
 	check_temp_dir(subject);
 	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK))
-		complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
-			 (unsigned)geteuid(), subject->module->real_file_prefix, strerror(errno));
+		complain_of_contents(subject, errno);
 }
 
 static void find_identity(struct subject *subject)

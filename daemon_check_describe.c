@@ -33,11 +33,17 @@ static void describe_snapshot(const struct subject *subject, struct strbuf *out)
 static void describe_form(const struct subject *subject, struct strbuf *out)
 {
 	char *path = config_text(subject->module->path), *prefix = config_text(subject->module->real_file_prefix);
+	char *daemon_root = config_text(subject->check->config->globals.daemon_chroot), *real;
+	struct module_place place;
 
 	strbuf_addf(out, "[%s] %s", subject->module->name, path);
-	if (*prefix)
-		strbuf_addf(out, ", an attr tree of %s", prefix);
-	else if (strstr(path, "%RSYNC_"))
+	if (*prefix) {
+		place_split(&place, path, place_divides(subject->module, path));
+		real = place_prefix_path(&place, daemon_root, prefix);
+		strbuf_addf(out, ", an attr tree of %s", real);
+		place_free(&place);
+		free(real);
+	} else if (strstr(path, "%RSYNC_"))
 		strbuf_add_string(out, ", which depends on the client");
 	else if (*subject->module->attr_snapshot)
 		describe_snapshot(subject, out);
@@ -45,6 +51,7 @@ static void describe_form(const struct subject *subject, struct strbuf *out)
 		strbuf_add_string(out, ", listed from the tree itself");
 	free(path);
 	free(prefix);
+	free(daemon_root);
 }
 
 static void describe_identity(const struct subject *subject, struct strbuf *out)
@@ -58,6 +65,21 @@ static void describe_identity(const struct subject *subject, struct strbuf *out)
 		strbuf_addf(out, "%s%u", i ? "," : " ", (unsigned)identity->gids.items[i]);
 	if (!identity->gids.count)
 		strbuf_addf(out, " %u", (unsigned)getegid());
+}
+
+/* What one session may cost. */
+static void describe_budget(const struct module *module, struct strbuf *out)
+{
+	size_t memory = module->memory_limit;
+
+	if (memory % ((size_t)1 << 30) == 0)
+		strbuf_addf(out, ", per session %zuG of memory", memory >> 30);
+	else if (memory % (1 << 20) == 0)
+		strbuf_addf(out, ", per session %zuM of memory", memory >> 20);
+	else
+		strbuf_addf(out, ", per session %zu bytes of memory", memory);
+	if (module->cpu_limit)
+		strbuf_addf(out, " and %d s of the processor", module->cpu_limit);
 }
 
 static void describe_limits(const struct module *module, struct strbuf *out)
@@ -86,6 +108,7 @@ static void describe_limits(const struct module *module, struct strbuf *out)
 		strbuf_addf(out, ", at most %d connections per host", module->max_connections_per_host);
 	if (module->timeout > 0)
 		strbuf_addf(out, ", timeout %d s", module->timeout);
+	describe_budget(module, out);
 	if (!module->list)
 		strbuf_add_string(out, ", not in the list of modules");
 }
@@ -125,6 +148,8 @@ void check_describe_daemon(const struct check *check)
 		strbuf_addf(&text, ", at most %d connections per host", globals->max_connections_per_host);
 	if (globals->max_connection_rate)
 		strbuf_addf(&text, ", at most %d connections of a host in a minute", globals->max_connection_rate);
+	if (globals->minimum_rate)
+		strbuf_addf(&text, ", sessions below %d bytes a minute make room", globals->minimum_rate);
 	log_info("%s", strbuf_text(&text));
 	strbuf_free(&text);
 }

@@ -25,10 +25,19 @@ struct children;
 
 struct children *children_new(void);
 /*
+ * Sessions that move fewer than so many bytes in a minute of waiting for their client make room for others, too; 0: none does.
+ * What they move is looked at once a minute, by children_sample; children_sample_wait says in how many milliseconds that is
+ * due, -1: there is nothing to look at.
+ */
+void children_set_minimum_rate(struct children *children, int bytes_per_minute);
+void children_sample(struct children *children, int64_t now);
+int children_sample_wait(const struct children *children, int64_t now);
+/*
  * A free slot for a connection from this address (NULL: a proxy's, which speaks for many) at `now`, in nanoseconds of a clock
  * that only goes forward. If there are as many processes as
  * there may be, that of the client that has come first of those who have named no module, or else of those who have not been
- * admitted to theirs, is killed. -1: there is none, or the client has too many handshakes; *limit is how many there are.
+ * admitted to theirs, is killed; and if there is none of these, the slowest of the sessions that are slower than
+ * they may be is told to end. -1: there is none, or the client has too many handshakes; *limit is how many there are.
  */
 int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit);
 /* Whose slot it is, and how many other processes serve that client. */

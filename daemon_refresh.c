@@ -25,6 +25,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
+#include "loadparm_place.h"
 #include "local.h"
 #include "options.h"
 #include "snapshot_make.h"
@@ -38,6 +39,7 @@ struct outcome {
 struct refresh {
 	const struct options *options;
 	struct config *config;
+	char *daemon_root;  /* this process does not enter it: "" for none */
 	int code;           /* the first that was not 0; what trying again may mend comes before a faulty configuration */
 };
 
@@ -53,22 +55,39 @@ static bool has_attrs(const struct module *module)
 
 /* --- the runs, in the module's process --- */
 
-static void add_rules(struct options *run, int kind, const char *value, enum filter_style style)
+static void add_rules(const struct refresh *refresh, struct options *run, int kind, const char *value, enum filter_style style)
 {
 	struct filter_option rules = { .kind = kind, .style = style, .text = config_text(value), .times = 1 };
+
+	if (kind == FOPT_FILE)
+		rules.text = place_below(refresh->daemon_root, rules.text);
 
 	if (*rules.text)
 		vec_push(&run->filters, rules);
 }
 
 /* What the module hides from its clients need not be kept for them; in the order of the daemon itself. */
-static void add_module_rules(struct options *run, const struct module *module)
+static void add_module_rules(const struct refresh *refresh, struct options *run, const struct module *module)
 {
-	add_rules(run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
-	add_rules(run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
-	add_rules(run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
-	add_rules(run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
-	add_rules(run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
+	add_rules(refresh, run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
+}
+
+/* Where the session of a client finds the module, as paths of this process; malloc'ed. */
+static void find_places(const struct refresh *refresh, const struct module *module, char **tree, char **real)
+{
+	char *path = config_text(module->path), *prefix = config_text(module->real_file_prefix);
+	struct module_place place;
+
+	place_split(&place, path, place_divides(module, path));
+	*tree = place_below(refresh->daemon_root, place.path);
+	*real = *prefix ? place_find_prefix(&place, refresh->daemon_root, prefix) : xstrdup("");
+	place_free(&place);
+	free(path);
+	free(prefix);
 }
 
 static char *as_directory(const char *path)
@@ -93,18 +112,20 @@ static void set_up_run(struct options *run, const struct refresh *refresh, const
 	args_free(&line);
 	run->attr_refresh = refresh->options->attr_refresh;
 	run->attr_digests = refresh->options->attr_digests;
-	add_module_rules(run, module);
+	add_module_rules(refresh, run, module);
 }
 
 static int refresh_snapshot(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
 {
-	char *tree = as_directory(config_text(module->path)), *file = config_text(module->attr_snapshot);
-	char *word = xasprintf("--attr-snapshot=%s", file);
-	const char *words[] = { refresh->options->verbose ? "-aHv" : "-aHq", "--only-send-attrs", word, tree, NULL };
+	char *file = config_text(module->attr_snapshot), *word = xasprintf("--attr-snapshot=%s", file), *tree, *real;
 	struct strbuf why = STRBUF_INIT;
 	struct attr_snapshot *old = attr_snapshot_open(file, &why), *new;
 	struct options run;
 	int code;
+
+	find_places(refresh, module, &tree, &real);
+	const char *words[] = { refresh->options->verbose ? "-aHv" : "-aHq", "--only-send-attrs", word, as_directory(tree),
+				NULL };
 
 	set_up_run(&run, refresh, module, words);
 	if (!run.attr_digests && old)
@@ -120,12 +141,15 @@ static int refresh_snapshot(const struct refresh *refresh, const struct module *
 
 static int refresh_tree(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
 {
-	char *real = as_directory(config_text(module->real_file_prefix)), *tree = as_directory(config_text(module->path));
 	const char *info = refresh->options->verbose ? "--info=name,del" : "--info=none";
-	const char *words[] = { "-aH", info, "--only-send-attrs", "--delete", "--delete-excluded", real, tree, NULL };
 	struct run_stats stats;
 	struct options run;
+	char *tree, *real;
 	int code;
+
+	find_places(refresh, module, &tree, &real);
+	const char *words[] = { "-aH", info, "--only-send-attrs", "--delete", "--delete-excluded", as_directory(real),
+				as_directory(tree), NULL };
 
 	set_up_run(&run, refresh, module, words);
 	run.attr_refresh = NULL;
@@ -218,11 +242,18 @@ static int refresh_once(const struct refresh *refresh, const struct module *modu
 }
 
 /* Beside what is refreshed, so that it is there for as long as that is. */
-static char *lock_path(const struct module *module)
+static char *lock_path(const struct refresh *refresh, const struct module *module)
 {
-	char *path = config_text(has_snapshot(module) ? module->attr_snapshot : module->path);
-	size_t length = strlen(path);
+	char *path, *real;
+	size_t length;
 
+	find_places(refresh, module, &path, &real);
+	free(real);
+	if (has_snapshot(module)) {
+		free(path);
+		path = config_text(module->attr_snapshot);
+	}
+	length = strlen(path);
 	while (length > 1 && path[length - 1] == '/')
 		path[--length] = 0;
 	char *lock = xasprintf("%s.lock", path);
@@ -238,10 +269,11 @@ static void note_code(struct refresh *refresh, int code)
 }
 
 /* A tree that should lie in memory is written to the disk where its tmpfs is not mounted. */
-static void warn_of_disk(const struct module *module)
+static void warn_of_disk(const struct refresh *refresh, const struct module *module)
 {
-	char *tree = config_text(module->path), *real = config_text(module->real_file_prefix);
+	char *tree, *real;
 
+	find_places(refresh, module, &tree, &real);
 	if (*real && check_tree_is_on_disk(tree, real))
 		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
 			    module->name);
@@ -257,8 +289,8 @@ static void refresh_module(struct refresh *refresh, const struct module *module)
 
 	/* Values may refer to it, as in a session. */
 	setenv("RSYNC_MODULE_NAME", module->name, 1);
-	warn_of_disk(module);
-	lock = lock_path(module);
+	warn_of_disk(refresh, module);
+	lock = lock_path(refresh, module);
 	switch (fs_turn_take(&turn, lock, !refresh->options->no_wait)) {
 	case FS_TURN_OURS:
 		do {
@@ -346,6 +378,7 @@ int daemon_refresh_main(struct options *options)
 	load(&refresh);
 	if (!refresh.config)
 		return EXIT_SYNTAX;
+	refresh.daemon_root = config_text(refresh.config->globals.daemon_chroot);
 	check_names(&refresh);
 	check_choice(&refresh);
 	for (size_t i = 0; i < refresh.config->modules.count; i++) {
@@ -354,6 +387,7 @@ int daemon_refresh_main(struct options *options)
 		if (has_attrs(module) && !module->disabled && is_named(options, module->name))
 			refresh_module(&refresh, module);
 	}
+	free(refresh.daemon_root);
 	config_free(refresh.config);
 	return refresh.code;
 }

@@ -18,45 +18,6 @@
 #include "lib/alloc.h"
 #include "lib/log.h"
 
-/* Lexical clean-up of an operator's absolute path. A relative one is left to the resolver: its ".." may be meant. */
-static char *clean_path(const char *path)
-{
-	char *clean;
-	size_t length;
-
-	if (*path != '/')
-		return xstrdup(path);
-	clean = xmalloc(strlen(path) + 3);
-	clean[0] = '/';
-	fs_clean_path(clean + 1, path);
-	for (length = strlen(clean); length > 1 && clean[length - 1] == '/';)
-		clean[--length] = 0;
-	if (!strcmp(clean, "/."))
-		clean[1] = 0;
-	return clean;
-}
-
-void place_split(struct module_place *place, const char *path, bool chroot)
-{
-	const char *mark = strstr(path, "/./");
-	char *outer = chroot && mark ? xstrndup(path, (size_t)(mark - path)) : NULL;
-
-	place->chroot = chroot;
-	place->path = clean_path(path);
-	if (!outer) {
-		place->outer = xstrdup(place->path);
-		place->inner = xstrdup("");
-		return;
-	}
-	place->outer = clean_path(*outer ? outer : "/");
-	/* clean_path makes "/x" of "/x"; below the outer root it is "x". */
-	char *inner = clean_path(mark + 2);
-
-	place->inner = xstrdup(inner + 1);
-	free(inner);
-	free(outer);
-}
-
 static bool may_chroot(void)
 {
 	int here = fs_operator_open(".", O_PATH | O_DIRECTORY, 0);
@@ -103,7 +64,7 @@ void place_resolve(struct daemon_session *session)
 		session_refuse(session, "no path setting.");
 	}
 	if (module->use_chroot == UNSET)
-		chroot = strstr(path, "/./") || may_chroot();
+		chroot = place_divides(module, path) || may_chroot();
 	place_split(&session->place, path, chroot);
 	setenv("RSYNC_MODULE_PATH", session->place.path, 1);
 	free(path);
@@ -121,12 +82,13 @@ static noreturn void refuse_place(struct daemon_session *session, bool chroot, c
 static void open_content_root(struct daemon_session *session)
 {
 	char *prefix = config_text(session->module->real_file_prefix);
+	struct strbuf why = STRBUF_INIT;
 
 	if (*prefix) {
 		session->source.kind = ATTRS_ATTR_TREE;
-		errno = EINVAL;
-		if (*prefix != '/' || fs_operator_root(&session->source.content_root, prefix) < 0) {
-			log_errno(L_ERROR, errno, "real file prefix \"%s\" of module %s", prefix, session->module->name);
+		if (place_open_prefix(&session->place, "", prefix, &session->source.content_root) < 0) {
+			place_explain_prefix(&session->place, "", prefix, errno, &why);
+			log_error("module %s: %s", session->module->name, strbuf_text(&why));
 			session_refuse(session, "chdir failed");
 		}
 	}

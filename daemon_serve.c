@@ -216,13 +216,20 @@ static void apply_receiving_settings(struct daemon_session *session)
 
 	if (!*temp_dir && session->daemon_options->temp_dir)
 		temp_dir = session->daemon_options->temp_dir;
-	if (!options->temp_dir && *temp_dir)
+	session->has_own_temp_dir = !options->temp_dir && *temp_dir;
+	if (session->has_own_temp_dir)
 		options->temp_dir = config_text(temp_dir);
 	confine_partial_dir(options);
 	if (!session->refusal && options->only_send_attrs) {
 		session->refusal = xstrdup("rsync: --only-send-attrs cannot be sent to a module");
 		session->refusal_code = EXIT_UNSUPPORTED;
 	}
+}
+
+/* A list of names in the module is sent to the client that pushes them. */
+static bool reads_names(const struct options *options)
+{
+	return options->files_from && strcmp(options->files_from, "-") != 0;
 }
 
 /* May data flow in this direction (protocol/07 section 5.21)? */
@@ -234,7 +241,7 @@ static void check_direction(struct daemon_session *session)
 		why = "ERROR: module is read only";
 	else if (!session->options.sender && place_is_read_only(session))
 		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
-	else if (session->options.sender && session->module->write_only)
+	else if (session->module->write_only && (session->options.sender || reads_names(&session->options)))
 		why = "ERROR: module is write only";
 	if (!why || session->refusal)
 		return;
@@ -293,7 +300,8 @@ void daemon_serve(struct daemon_session *session)
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
 		.dont_compress = dont_compress(session),
 		.read_only = place_is_read_only(session), .numeric_ids = force_numeric_ids(session),
-		.munge_symlinks = place_munges_symlinks(session),
+		.munge_symlinks = place_munges_symlinks(session), .write_only = session->module->write_only,
+		.has_own_temp_dir = session->has_own_temp_dir,
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
 		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer, .received = note_received,

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "daemon_serve.h"
+#include "daemon_snapshots.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
@@ -111,6 +112,7 @@ static void limit_strangers(struct daemon_session *session)
 		limit.rlim_cur = 0;
 		setrlimit(RLIMIT_CORE, &limit);
 	}
+	session->processor_seconds = RLIM_INFINITY;
 	if (getrlimit(RLIMIT_CPU, &limit) < 0)
 		return;
 	session->processor_seconds = limit.rlim_cur;
@@ -227,10 +229,14 @@ static void identify_peer(struct daemon_session *session, int fd)
 												    : "UNDETERMINED");
 }
 
-/* The log is open by then, so that it can lie outside. */
+/* The log is open by then, so that it can lie outside; so are attr snapshots, which a listener would have opened. */
 static void become_daemon(struct daemon_session *session)
 {
 	log_file_open(session->log);
+	if (!session->snapshots && *session->config->globals.daemon_chroot) {
+		session->snapshots = snapshots_new(session->daemon_options);
+		snapshots_refresh(session->snapshots);
+	}
 	if (!identity_assume_daemon(&session->config->globals))
 		end_quietly(EXIT_STARTCLIENT);
 }
@@ -457,8 +463,21 @@ static void start_commands(struct daemon_session *session)
 
 /* --- stages 20 to 23: the request --- */
 
+/* What the client may cost from now on; a client may make the limit of memory stricter. */
+static void set_budget(struct daemon_session *session)
+{
+	struct budget *budget = wire_budget(session->wire);
+
+	budget_lower(budget, session->module->memory_limit, "\"memory limit per session\" in rsyncd.conf");
+	budget->work_seconds = session->module->cpu_limit;
+	budget->work_setting = "\"cpu limit per session\" in rsyncd.conf";
+	budget->look = wire_check_peer;
+	budget->context = session->wire;
+}
+
 static void receive_request(struct daemon_session *session)
 {
+	set_budget(session);
 	session_say(session, "@RSYNCD: OK\n");
 	wire_flush(session->wire);
 	arm_deadline(session, session->module->timeout);

@@ -20,6 +20,7 @@
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
+#include "loadparm_place.h"
 #include "log_file.h"
 #include "options.h"
 #include "wire/greeting.h"
@@ -38,14 +39,6 @@ struct identity {
 	bool set_uid, set_gid;
 	uid_t uid;
 	VEC(gid_t) gids;      /* the first is the primary group */
-};
-
-/* Where a module lies (protocol/07 section 5.12). */
-struct module_place {
-	bool chroot;
-	char *outer;          /* chroot target, or the module root itself without chroot */
-	char *inner;          /* below outer, "" if the module root is outer */
-	char *path;           /* both, for logs */
 };
 
 /* The commands of the module, ready for a shell; NULL where there is none (daemon_commands.c). */
@@ -85,6 +78,7 @@ struct daemon_session {
 	const struct module *module;
 	char *user;           /* who has logged in, "" if nobody had to */
 	bool read_only;       /* of the module, or as the user's rule has it */
+	bool has_own_temp_dir; /* --temp-dir is the operator's: the module's rules do not hold for it */
 	struct identity identity;
 	struct module_place place;
 	struct fs_root outer; /* of the place, until the process has entered it */
@@ -153,7 +147,6 @@ void identity_assume(struct daemon_session *session);
 
 /* --- daemon_roots.c --- */
 void place_resolve(struct daemon_session *session);  /* path and chroot decision */
-void place_split(struct module_place *place, const char *path, bool chroot); /* the lexical part of it */
 void roots_open(struct daemon_session *session);     /* attribute and content side, before any privilege goes */
 bool roots_enter_daemon(const char *path);            /* of the whole daemon, before anything of a module */
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
@@ -176,10 +169,8 @@ const char *rules_parameter(const struct module *module, size_t index, const cha
 void arguments_receive(struct daemon_session *session);
 /* One path word: the module's name in front is dropped, and the rest made relative; wildcards stay. Malloc'ed. */
 char *argument_clean(const char *word, const char *module);
-/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces. */
-void argument_split(struct args *pieces, const char *word, const char *module);
-/* Append what `pattern` matches below the attribute root, or the pattern itself. */
-void argument_expand(struct daemon_session *session, struct args *out, const char *pattern);
+/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
+void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
 
 /* --- daemon_commands.c --- */
 /* Expand all commands of the module, before any of them runs: a value that a shell could act on ends the session. */

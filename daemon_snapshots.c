@@ -14,6 +14,7 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/vec.h"
+#include "loadparm_place.h"
 
 #define MODULE_NAME_VARIABLE "RSYNC_MODULE_NAME"
 #define NEWS_BITS 8       /* of a word of `told`; the rest is the serial that they belong to */
@@ -446,6 +447,23 @@ void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapsh
 			drop_mapping(snapshots->files.items[i]);
 }
 
+/* The file is not there: perhaps it is where the operator took the path to lead. */
+static void add_other_reading(const struct config *config, const struct module *module, struct strbuf *why)
+{
+	char *path = path_of(module, module->path), *snapshot = path_of(module, module->attr_snapshot);
+	char *daemon_root = config_text(config->globals.daemon_chroot);
+	struct module_place place;
+
+	if (path && snapshot) {
+		place_split(&place, path, place_divides(module, path));
+		place_mention_snapshot(&place, daemon_root, snapshot, why);
+		place_free(&place);
+	}
+	free(path);
+	free(snapshot);
+	free(daemon_root);
+}
+
 static void report(const struct config *config, const struct module *module, const char *why, bool may_heal,
 		   struct config_problems *problems)
 {
@@ -461,20 +479,30 @@ static void report_module(const struct snapshot_finding *finding, const struct c
 			  struct config_problems *problems)
 {
 	struct strbuf why = STRBUF_INIT;
-	char *path;
+	char *path, *daemon_root, *whole;
 	int root_fd;
 
+	strbuf_add_string(&why, finding->why);
+	if (finding->missing)
+		add_other_reading(config, module, &why);
 	if (*finding->why)
-		report(config, module, finding->why, finding->missing, problems);
-	if (!finding->snapshot)
+		report(config, module, strbuf_text(&why), finding->missing, problems);
+	strbuf_reset(&why);
+	if (!finding->snapshot) {
+		strbuf_free(&why);
 		return;
+	}
 	path = path_of(module, module->path);
-	root_fd = path ? fs_operator_open(path, O_PATH | O_DIRECTORY, 0) : -1;
+	daemon_root = config_text(config->globals.daemon_chroot);
+	whole = path ? place_below(daemon_root, path) : NULL;
+	root_fd = whole ? fs_operator_open(whole, O_PATH | O_DIRECTORY, 0) : -1;
 	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
 		report(config, module, strbuf_text(&why), true, problems);
 	if (root_fd >= 0)
 		close(root_fd);
 	strbuf_free(&why);
+	free(daemon_root);
+	free(whole);
 	free(path);
 }
 

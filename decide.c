@@ -90,7 +90,7 @@ static uint32_t mode_flags(const struct decide_rules *rules, const struct entry 
 {
 	bool differs = false;
 
-	if (entry_is_symlink(entry))
+	if (entry_is_symlink(entry) && S_ISLNK(dest->st.mode))
 		return 0;
 	if (rules->options->perms)
 		differs = (entry->mode & PERMISSION_BITS) != (dest->st.mode & PERMISSION_BITS);
@@ -142,6 +142,8 @@ static bool same_kind(const struct entry *entry, const struct decide_dest *dest)
 		return false;
 	if (entry_is_device(entry)) /* block or character: the number alone counts */
 		return S_ISCHR(dest->st.mode) || S_ISBLK(dest->st.mode);
+	if (entry_is_special(entry))
+		return S_ISFIFO(dest->st.mode) || S_ISSOCK(dest->st.mode);
 	return (entry->mode & S_IFMT) == (dest->st.mode & S_IFMT);
 }
 
@@ -172,7 +174,9 @@ static bool is_same_object(const struct entries *list, const struct entry *entry
 {
 	if (entry_is_symlink(entry))
 		return probe->same_target(probe->context);
-	return entry_is_special(entry) || same_device(list, entry, dest);
+	if (entry_is_special(entry))
+		return (entry->mode & S_IFMT) == (dest->st.mode & S_IFMT);
+	return same_device(list, entry, dest);
 }
 
 /* Directories, symlinks, devices and specials. */

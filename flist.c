@@ -27,7 +27,7 @@ static bool is_excluded(void *context, const char *path, bool is_dir)
 {
 	struct flist *list = context;
 
-	if (list->hidden && filter_excludes(list->hidden, path, is_dir))
+	if (list->hidden && filter_hides_entry(list->hidden, path, is_dir))
 		return true;
 	return list->user && filter_excludes(list->user, path, is_dir);
 }
@@ -95,11 +95,35 @@ void flist_set_files_from(struct flist *list, const char *base)
 	list->from_base = base;
 }
 
-void flist_parts_free(struct flist_parts *parts)
+/* --- memory --- */
+
+/* In a vector that doubles. */
+static size_t part_memory(const struct flist_part *part)
 {
-	for (size_t i = 0; i < parts->parts.count; i++)
+	return 2 * sizeof *part + (part->path ? BUDGET_OF_TEXT(strlen(part->path)) : 0);
+}
+
+void flist_parts_add(struct flist *list, struct flist_parts *parts, const struct flist_part *part)
+{
+	budget_take(session_budget(list->session), part_memory(part), "names of files");
+	vec_push(&parts->parts, *part);
+}
+
+void flist_parts_free(struct flist *list, struct flist_parts *parts)
+{
+	for (size_t i = 0; i < parts->parts.count; i++) {
+		budget_give_back(session_budget(list->session), part_memory(&parts->parts.items[i]));
 		free(parts->parts.items[i].path);
+	}
 	vec_free(&parts->parts);
+}
+
+void flist_count_entries(struct flist *list, int32_t node)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+
+	if (!list->received)
+		budget_adjust(session_budget(list->session), &entries->counted, entries_memory(entries), "a file list");
 }
 
 void flist_free(struct flist *list)
@@ -109,7 +133,7 @@ void flist_free(struct flist *list)
 	for (size_t i = 0; i < list->dirs.count; i++) {
 		flist_drop_entries(list, (int32_t)i);
 		if (list->dirs.items[i].parts) {
-			flist_parts_free(list->dirs.items[i].parts);
+			flist_parts_free(list, list->dirs.items[i].parts);
 			free(list->dirs.items[i].parts);
 		}
 	}
@@ -281,8 +305,12 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 			continue;
 		if (!child.parts)
 			child.parts = xcalloc(1, sizeof *child.parts);
-		vec_push(&child.parts->parts, part);
+		flist_parts_add(list, child.parts, &part);
 	}
+	/* Of one that arrives, before (flist_receive.c). */
+	if (!list->received)
+		budget_take(session_budget(list->session), 2 * (sizeof child + child.name_length),
+			    "directories of a file list");
 	vec_push(&list->dirs, child);
 }
 
@@ -342,9 +370,9 @@ static void distribute_parts(struct flist *list, int32_t node, struct flist_part
 			child->parts = xcalloc(1, sizeof *child->parts);
 			struct flist_part own = { .base = child->base };
 			if (!(child->flags & ENTRY_NO_CONTENT))
-				vec_push(&child->parts->parts, own);
+				flist_parts_add(list, child->parts, &own);
 		}
-		vec_push(&child->parts->parts, below);
+		flist_parts_add(list, child->parts, &below);
 	}
 }
 
@@ -430,6 +458,7 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 
 	if (list->charset)
 		drop_unconvertible(list, node);
+	flist_count_entries(list, node);
 	entries_sort(entries);
 	if (may_repeat)
 		entries_mark_duplicates(entries);
@@ -472,19 +501,20 @@ int32_t flist_next_node(const struct flist *list)
 static void load_parts(struct flist *list, int32_t node, struct flist_parts *deeper)
 {
 	struct flist_parts *parts = list->dirs.items[node].parts;
+	bool *scanned = xcalloc(list->bases.count, sizeof *scanned);
 
 	for (size_t i = 0; i < parts->parts.count; i++) {
 		const struct flist_part *part = &parts->parts.items[i];
-		bool repeated = false;
 
-		for (size_t j = 0; j < i && !part->path; j++)
-			repeated |= !parts->parts.items[j].path && parts->parts.items[j].base == part->base;
 		if (part->path)
 			flist_add_named(list, node, part, deeper);
-		else if (!repeated)
+		else if (!scanned[part->base])
 			flist_scan_part(list, node, part->base);
+		if (!part->path)
+			scanned[part->base] = true;
 	}
-	flist_parts_free(parts);
+	free(scanned);
+	flist_parts_free(list, parts);
 	free(parts);
 	list->dirs.items[node].parts = NULL;
 }
@@ -506,7 +536,7 @@ static void load(struct flist *list, int32_t node)
 	else if (!(dir->flags & ENTRY_NO_CONTENT))
 		flist_scan_part(list, node, dir->base);
 	flist_finish_node(list, node, merged ? &deeper : NULL, merged);
-	flist_parts_free(&deeper);
+	flist_parts_free(list, &deeper);
 }
 
 int32_t flist_load_next(struct flist *list)
@@ -552,6 +582,7 @@ void flist_drop_entries(struct flist *list, int32_t node)
 
 	if (!entries)
 		return;
+	budget_give_back(session_budget(list->session), entries->counted);
 	entries_free(entries);
 	free(entries);
 	if (!list->received)

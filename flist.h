@@ -105,6 +105,8 @@ void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos,
 /* The same with the leading slash of an operand that has one. */
 void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
+/* Does an operand or a list entry lead to it through symlinks that were found to be the operator's (protocol/09 section 6)? */
+bool flist_pos_is_trusted(const struct flist *list, const struct flist_pos *pos);
 /* Source and path below it to open an entry's content with. */
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
 
@@ -116,8 +118,7 @@ struct flist_totals {
 const struct flist_totals *flist_totals(const struct flist *list);
 
 /* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *,
- * which
- * may be set after the rules have been made (protocol/04 4.11.4). */
+ * which may be set after the rules have been made (protocol/04 4.11.4). */
 int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path);
 
 /* --iconv: entries whose name or target cannot be sent are left out (protocol/02 section 9). Before the first argument. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From source arguments and --files-from names to the first entries of a list (protocol/02 section 7). */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "flist_private.h"
+#include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -76,13 +79,19 @@ static char *clean_relative(const char *path, bool *content)
 	return strbuf_detach(&clean);
 }
 
+/* What follows the cut point: the part that is listed. */
+static const char *relative_path(const char *text)
+{
+	const char *cut = strstr(text, "/./");
+
+	return cut ? cut + 3 + strspn(cut + 3, "/") : text;
+}
+
 static void split_relative(const char *text, struct argument *argument)
 {
 	const char *cut = strstr(text, "/./");
-	const char *path = cut ? cut + 3 : text;
+	const char *path = relative_path(text);
 
-	while (cut && *path == '/')
-		path++;
 	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/'
 			? "/" : "");
 	argument->path = clean_relative(*path ? path : ".", &argument->content);
@@ -172,14 +181,36 @@ static struct entry *last_entry(struct entries *entries)
 	return &entries->items[entries->count - 1];
 }
 
+/* What the module hides is reported as absent, whether or not something is there; the options about missing arguments do not
+ * count, as their answers would tell the difference. */
+static void report_hidden(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
+{
+	if (!base_is_missing(list, source, base))
+		link_stat_failed(source, path, ENOENT);
+}
+
+/* As whatever it might be. */
+static bool hides_missing(struct flist *list, const char *path)
+{
+	return list->hidden && (filter_hides_path(list->hidden, path, false) || filter_hides_path(list->hidden, path, true));
+}
+
+/* report_missing for an argument that may be hidden. */
+static bool report_absent(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
+{
+	if (!hides_missing(list, path))
+		return report_missing(list, base, source, path, error);
+	report_hidden(list, base, source, path);
+	return false;
+}
+
 /* Is the argument left out by rules? The daemon's own make it look absent. merged_for: the name whose parents' merge files are
  * in force, "" for none. */
 static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source *source, const char *path, const char *transfer,
 			  bool is_dir, const char *merged_for)
 {
 	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
-		if (!base_is_missing(list, source, base))
-			link_stat_failed(source, path, ENOENT);
+		report_hidden(list, base, source, path);
 		return true;
 	}
 	if (!list->user)
@@ -244,8 +275,7 @@ static void add_leaf(struct flist *list, int32_t node, const struct flist_part *
 	int error = errno;
 
 	if (result == SCAN_MISSING) {
-		bool hidden = list->hidden && filter_hides_path(list->hidden, strbuf_text(&path), false);
-		if (report_missing(list, part->base, source, strbuf_text(&path), hidden ? ENOENT : error))
+		if (report_absent(list, part->base, source, strbuf_text(&path), error))
 			entries_add(entries, part->path, strlen(part->path))->root = part->base;
 	} else if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
@@ -280,6 +310,9 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
 						    entries, &list->session->io_error);
 
+	/* Nothing below it can be listed without it; one that is gone was reported with what it was asked for. */
+	if (result == SCAN_MISSING && errno != ENOENT)
+		report_absent(list, base, source, strbuf_text(&path), errno);
 	if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
 		entry->root = base;
@@ -303,7 +336,7 @@ void flist_add_named(struct flist *list, int32_t node, const struct flist_part *
 	struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
 
 	add_implied(list, node, first, part->base);
-	vec_push(&deeper->parts, below);
+	flist_parts_add(list, deeper, &below);
 	free(first);
 }
 
@@ -327,8 +360,7 @@ static bool is_wanted(struct flist *list, uint16_t base, const struct argument *
 	int error = errno;
 
 	if (result == SCAN_MISSING) {
-		bool hidden = list->hidden && filter_hides_path(list->hidden, strbuf_text(&path), false);
-		wanted = report_missing(list, base, source, strbuf_text(&path), hidden ? ENOENT : error);
+		wanted = report_absent(list, base, source, strbuf_text(&path), error);
 	} else if (result == SCAN_OK && found.count) {
 		bool is_dir = entry_is_dir(&found.items[0]);
 		wanted = !rules_exclude(list, base, source, strbuf_text(&path), argument->path, is_dir, "")
@@ -421,6 +453,64 @@ static char *sanitise_name(const char *name)
 	return strbuf_detach(&clean);
 }
 
+/* Up to where a name may lead through symlinks: without its last component, unless that is named as a directory. */
+static char *way_of(const char *name)
+{
+	size_t length = strlen(name);
+	const char *slash = strrchr(name, '/');
+	bool is_directory = slash && (!slash[1] || !strcmp(slash, "/."));
+	size_t start = strspn(name, "/");
+
+	if (start >= length)
+		return xstrdup(".");
+	if (is_directory || !slash || slash < name + start)
+		return is_directory ? xstrdup(name + start) : xstrdup(".");
+	return xstrndup(name + start, (size_t)(slash - name) - start);
+}
+
+/*
+ * A --files-from name is trusted less than an operand: links on its way have to be root's or ours, unless the options follow
+ * all, and where it comes out has to lie in --confine-root (protocol/09 section 6.3). A name that is not there is reported
+ * later.
+ */
+static bool may_list(const struct flist *list, const char *name)
+{
+	const struct options *options = list->options;
+	bool follows = options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+	struct fs_root base;
+	char *way;
+	bool is_refused;
+	int fd;
+
+	if (list->module_source || (follows && !options->confine_root))
+		return true;
+	if (fs_root_open(&base, list->from_base && *list->from_base ? list->from_base : ".") < 0)
+		return true;
+	way = follows ? xstrdup(name + strspn(name, "/")) : way_of(name);
+	fd = fs_operator_open_at(base.fd, *way ? way : ".", O_PATH | (follows ? FS_ANY_LINKS : 0));
+	is_refused = fd < 0 && errno == ELOOP;
+	if (fd >= 0) {
+		fd = options_confine(options, fd);
+		is_refused = fd < 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	fs_root_close(&base);
+	free(way);
+	return !is_refused;
+}
+
+static void refuse_name(struct flist *list, const struct argument *argument)
+{
+	struct strbuf path = STRBUF_INIT;
+	uint16_t base = flist_add_base(list, argument->base);
+	struct attr_source *source = flist_base_source(list, base, argument->path, &path);
+
+	link_stat_failed(source, strbuf_text(&path), ELOOP);
+	list->session->io_error |= IOERR_GENERAL;
+	strbuf_free(&path);
+}
+
 void flist_add_argument(struct flist *list, const char *text, bool from_file)
 {
 	struct argument argument;
@@ -437,8 +527,13 @@ void flist_add_argument(struct flist *list, const char *text, bool from_file)
 		put_base_below(&argument, list->from_base ? list->from_base : "");
 	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
 	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file;
+	const char *path = relative ? relative_path(text) : text;
 
-	add_parsed(list, &argument, relative && !was_absolute && !strncmp(text, "./", 2) && text[2]);
+	if (from_file && !may_list(list, text))
+		refuse_name(list, &argument);
+	else
+		add_parsed(list, &argument, relative && !was_absolute && !strncmp(path, "./", 2) && path[2]);
+	flist_count_entries(list, 0);
 	free(argument.path);
 	free(clean);
 }
@@ -450,7 +545,7 @@ void flist_finish_arguments(struct flist *list)
 	list->dirs.items[0].parts = NULL;
 	flist_finish_node(list, 0, deeper, true);
 	if (deeper) {
-		flist_parts_free(deeper);
+		flist_parts_free(list, deeper);
 		free(deeper);
 	}
 }

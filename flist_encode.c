@@ -30,6 +30,7 @@ struct outgoing {
 	const struct first_link *first; /* hard link to an earlier member */
 	bool abbreviated;
 	bool has_rdev;
+	uint32_t rdev_major, rdev_minor; /* as transmitted */
 };
 
 /* --- flags --- */
@@ -66,30 +67,32 @@ static void flag_owner(struct flist_sender *sender, struct outgoing *out)
 	}
 }
 
-/* Device numbers, protocol/02 section 2.8. */
+/*
+ * Device numbers, protocol/02 section 2.8. FIFOs and sockets travel as device 0: releases before 3.1 compare the number with
+ * that of their own file, so the number of the device before would make every special a changed one.
+ */
 static void flag_device(struct flist_sender *sender, struct outgoing *out)
 {
 	const struct entry *entry = out->entry;
 	int protocol = sender->session->protocol;
 	bool device = entry_is_device(entry) && sender->options->devices;
 	bool special = entry_is_special(entry) && sender->options->specials && protocol < 31;
-	uint32_t major = device ? out->side->rdev_major : sender->state.rdev_major;
-	uint32_t minor = device ? out->side->rdev_minor : 0;
 
 	out->has_rdev = device || special;
+	out->rdev_major = device ? out->side->rdev_major : 0;
+	out->rdev_minor = device ? out->side->rdev_minor : 0;
 	if (protocol < 28) {
-		uint32_t rdev = device ? (uint32_t)makedev(major, minor) : sender->state.rdev;
 		if (!out->has_rdev)
 			sender->state.rdev = 0;
-		else if (rdev == sender->state.rdev)
+		else if ((uint32_t)makedev(out->rdev_major, out->rdev_minor) == sender->state.rdev)
 			out->flags |= XMIT_SAME_RDEV_PRE28;
 		return;
 	}
 	if (!out->has_rdev)
 		return;
-	if (major == sender->state.rdev_major)
+	if (out->rdev_major == sender->state.rdev_major)
 		out->flags |= XMIT_SAME_RDEV_MAJOR;
-	if (protocol < 30 && minor <= 255)
+	if (protocol < 30 && out->rdev_minor <= 255)
 		out->flags |= XMIT_RDEV_MINOR_8_PRE30;
 }
 
@@ -138,8 +141,6 @@ static void compute_flags(struct flist_sender *sender, struct outgoing *out, int
 
 	if (protocol >= 28)
 		flag_link(sender, out, ndx, list_first_ndx);
-	if (out->abbreviated)
-		return;
 	if (entry_is_dir(entry))
 		flag_directory(sender, out);
 	if (out->mode == state->mode)
@@ -326,20 +327,19 @@ static uint8_t *put_times_and_mode(const struct flist_sender *sender, const stru
 static uint8_t *put_device(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
 {
 	int protocol = sender->session->protocol;
-	uint32_t minor = entry_is_device(out->entry) ? out->side->rdev_minor : 0;
 
 	if (protocol < 28) {
 		if (!(out->flags & XMIT_SAME_RDEV_PRE28))
-			to = encode_int(to, (uint32_t)makedev(out->side->rdev_major, minor));
+			to = encode_int(to, (uint32_t)makedev(out->rdev_major, out->rdev_minor));
 		return to;
 	}
 	if (!(out->flags & XMIT_SAME_RDEV_MAJOR))
-		to = put_vint30(sender, to, (int32_t)out->side->rdev_major);
+		to = put_vint30(sender, to, (int32_t)out->rdev_major);
 	if (out->flags & XMIT_RDEV_MINOR_8_PRE30 && protocol < 30) {
-		*to = (uint8_t)minor;
+		*to = (uint8_t)out->rdev_minor;
 		return to + 1;
 	}
-	return put_vint30(sender, to, (int32_t)minor);
+	return put_vint30(sender, to, (int32_t)out->rdev_minor);
 }
 
 static uint8_t *put_target(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
@@ -490,9 +490,9 @@ static void update_state(struct flist_sender *sender, const struct outgoing *out
 		state->gid = entry->gid;
 	if (sender->options->atimes && !entry_is_dir(entry))
 		state->atime = out->side->atime;
-	if (out->has_rdev && entry_is_device(entry)) {
-		state->rdev_major = out->side->rdev_major;
-		state->rdev = (uint32_t)makedev(out->side->rdev_major, out->side->rdev_minor);
+	if (out->has_rdev) {
+		state->rdev_major = out->rdev_major;
+		state->rdev = (uint32_t)makedev(out->rdev_major, out->rdev_minor);
 	}
 	if (out->flags & XMIT_HLINKED && sender->session->protocol < 30)
 		state->link_dev = (int64_t)out->side->dev + 1;
@@ -515,6 +515,8 @@ static void copy_state(struct flist_sender *sender, const struct outgoing *out)
 		state->atime = first->atime;
 	if (entry_is_device(out->entry) && sender->options->devices)
 		state->rdev_major = first->rdev_major;
+	else if (out->has_rdev && state->rdev_major)
+		state->rdev_major = RDEV_MAJOR_UNKNOWN; /* some receivers take over the 0 of the first member, others do not */
 }
 
 /* --- one entry --- */

@@ -23,6 +23,8 @@ uint16_t flist_add_base(struct flist *list, char *path)
 		die(EXIT_SYNTAX, "rsync: too many source directories");
 	struct flist_base base = { .path = path };
 
+	budget_take(session_budget(list->session), 2 * (sizeof base + BUDGET_OF_TEXT(strlen(path))), "source directories");
+
 	vec_push(&list->bases, base);
 	return (uint16_t)(list->bases.count - 1);
 }
@@ -242,13 +244,22 @@ void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struc
 		flist_entry_path(list, pos->dir, pos->entry, out);
 }
 
+static uint16_t base_of(const struct flist *list, const struct flist_pos *pos)
+{
+	return pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+}
+
+bool flist_pos_is_trusted(const struct flist *list, const struct flist_pos *pos)
+{
+	return !list->module_source && list->bases.items[base_of(list, pos)].trusting;
+}
+
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)
 {
 	struct strbuf transfer = STRBUF_INIT;
-	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
 
 	flist_pos_path(list, pos, &transfer);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
+	struct attr_source *source = flist_base_source(list, base_of(list, pos), strbuf_text(&transfer), path);
 
 	strbuf_free(&transfer);
 	return source;

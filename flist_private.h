@@ -77,7 +77,10 @@ int32_t flist_next_node(const struct flist *list);
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base);
 /* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
 void flist_set_rule_base(struct flist *list, uint16_t base);
-void flist_parts_free(struct flist_parts *parts);
+void flist_parts_free(struct flist *list, struct flist_parts *parts);
+void flist_parts_add(struct flist *list, struct flist_parts *parts, const struct flist_part *part);
+/* Count the memory of a node's entries anew, for the session's budget. Not of lists that arrive. */
+void flist_count_entries(struct flist *list, int32_t node);
 /* Position in load_order of the node whose range holds ndx. */
 size_t flist_order_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);

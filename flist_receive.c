@@ -14,8 +14,6 @@
 #define DIRS_LIMIT (sizeof(struct flist_dir) << 26)
 #define NAMES_LIMIT ((size_t)UINT32_MAX)
 #define ORDERS_LIMIT (sizeof(struct received_order) << 26)
-/* How much more than one allocation (--max-alloc) the entries of a list may take. */
-#define LIST_ALLOCATIONS 16
 
 /* --- the list --- */
 
@@ -86,12 +84,6 @@ void flist_received_free(struct flist *list)
 	list->received = NULL;
 }
 
-static size_t bytes_of(const struct entries *entries)
-{
-	return entries->capacity * sizeof *entries->items + entries->pool_capacity
-	       + entries->side_capacity * sizeof *entries->sides;
-}
-
 struct entries *flist_received_take(struct flist *list, int32_t node)
 {
 	struct flist_received *received = list->received;
@@ -101,7 +93,7 @@ struct entries *flist_received_take(struct flist *list, int32_t node)
 
 	list->dirs.items[node].entries = NULL;
 	if (entries) {
-		received->held -= bytes_of(entries);
+		budget_give_back(session_budget(list->session), entries_memory(entries));
 		if (received->is_permuted)
 			free_order(received, node);
 	}
@@ -183,18 +175,33 @@ bool flist_has_own_list(struct flist *list, int32_t node)
 	return list->session->inc_recurse && list->dirs.items[node].loaded;
 }
 
+/* How many of the node's directories have their entries up to `place`: their entries lie in the order of their nodes. */
+static uint32_t directories_up_to(const struct flist *list, const struct flist_dir *dir, uint32_t place)
+{
+	uint32_t low = 0, high = dir->child_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list->dirs.items[dir->first_child + (int32_t)middle].parent_entry <= place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Of entries in the order of the walk. */
 static int32_t plain_ndx(const struct flist *list, const struct flist_dir *dir, const struct entry *entry)
 {
 	uint32_t place = (uint32_t)(entry - dir->entries->items);
-	uint32_t first = place;
 
 	if (list->session->inc_recurse || !dir->child_count || place < list->dirs.items[dir->first_child].parent_entry)
 		return dir->first_ndx + (int32_t)place;
 	/* A directory, or one that has lost against it: numbered where its node is. */
-	while (!dir->entries->items[first].dir)
-		first--;
-	return list->dirs.items[dir->entries->items[first].dir].own_ndx + (int32_t)(place - first);
+	const struct flist_dir *first = &list->dirs.items[dir->first_child + (int32_t)directories_up_to(list, dir, place) - 1];
+
+	return first->own_ndx + (int32_t)(place - first->parent_entry);
 }
 
 int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry)
@@ -283,6 +290,9 @@ static void make_room(struct flist *list, const struct entries *entries)
 	list->names.capacity = received->names.usable;
 	if (received->is_permuted)
 		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
+	/* With their numbers, their places in the walk, and what the engine keeps of them. */
+	budget_take(session_budget(list->session), dirs * (sizeof *list->dirs.items + sizeof(struct received_order)
+							   + 8 * sizeof(int32_t)) + names, "directories of a file list");
 }
 
 /* Until now `dir` was the place in the order of arrival. */
@@ -291,6 +301,8 @@ static void settle_order(struct flist_receiver *receiver, int32_t node, struct e
 	struct flist_received *received = receiver->list->received;
 	struct received_order *order = received->is_permuted ? order_of(received, node) : NULL;
 
+	if (order)
+		flist_count_kept(receiver, (2 * sizeof *order->ndx + 2 * sizeof(struct received_place)) * entries->count);
 	if (order)
 		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
 	if (order && receiver->session->inc_recurse)
@@ -354,10 +366,10 @@ void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries
 	check_repetitions(entries);
 	make_room(list, entries);
 	settle_order(receiver, node, entries);
+	flist_count_kept(receiver, entries_memory(entries));
 	pthread_mutex_lock(&received->lock);
 	list->dirs.items[node].entries = entries;
 	flist_enter_node(list, node, NULL);
-	received->held += bytes_of(entries);
 	received->io_error |= receiver->io_error;
 	/* From here on the entries are the working thread's. */
 	if (receiver->session->inc_recurse)
@@ -403,9 +415,10 @@ static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
 
 	if (entry_is_dir(&items[index]) || !dir->child_count || index < list->dirs.items[dir->first_child].parent_entry)
 		return 2 * (int64_t)plain_ndx(list, dir, &items[index]) + 1;
-	while (index < dir->count && !items[index].dir)
-		index++;
-	return 2 * (int64_t)(index < dir->count ? list->dirs.items[items[index].dir].own_ndx : list->next_ndx);
+	uint32_t passed = directories_up_to(list, dir, index);
+
+	return 2 * (int64_t)(passed < dir->child_count ? list->dirs.items[dir->first_child + (int32_t)passed].own_ndx
+						       : list->next_ndx);
 }
 
 static void permute(struct flist *list)
@@ -450,17 +463,7 @@ static void permute(struct flist *list)
 /* The I/O errors of the list's sender, or of its names here, travel with it to the working thread. */
 static void receive_list(struct flist_receiver *receiver)
 {
-	struct flist_received *received = receiver->list->received;
-	size_t ceiling = receiver->session->max_alloc ? receiver->session->max_alloc : MAX_ALLOC_DEFAULT;
-	size_t limit = ceiling > SIZE_MAX / LIST_ALLOCATIONS ? SIZE_MAX : ceiling * LIST_ALLOCATIONS;
-
 	flist_staged_clear(receiver);
-	pthread_mutex_lock(&received->lock);
-	size_t used = received->held + receiver->links.count * (sizeof(struct hashmap_slot) + sizeof(struct received_link));
-
-	pthread_mutex_unlock(&received->lock);
-	used += received->attributes ? received->attributes->bytes : 0;
-	receiver->memory_limit = used < limit ? limit - used : 0;
 	receiver->io_error = 0;
 	int mask = flist_receive_entries(receiver);
 
@@ -477,6 +480,7 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	struct entries *entries = xcalloc(1, sizeof *entries);
 
 	entries_sort_into(receiver->staged.items[0].entries, entries);
+	flist_unstage(receiver);
 	flist_publish(receiver, node, entries);
 	receiver->last_node = node;
 }
@@ -520,10 +524,12 @@ void flist_receive_first(struct flist_receiver *receiver)
 	struct flist_received *received = receiver->list->received;
 
 	id_maps_set_rules(receiver);
+	wire_only_listen(receiver->session->wire, true);
 	if (receiver->session->inc_recurse)
 		receive_node(receiver, 0);
 	else
 		receive_whole_list(receiver);
+	wire_only_listen(receiver->session->wire, false);
 	receiver->session->io_error |= received->io_error;
 	received->shown = receiver->list->totals;
 }

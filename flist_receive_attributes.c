@@ -16,11 +16,12 @@ enum {
 	VALUE_LENGTH_MAX = 128 << 20,
 	LIST_LENGTH_MAX = 512 << 20,
 	PIECE = 64 * 1024,
+	LEAST_ITEMS = 4, /* of a list: there is room for so many */
 };
 /* Address space: more of them than a list has room for anyway. */
 #define TABLE_LIMIT ((size_t)1 << 26)
 /* What an item takes beside its name and value. */
-#define ITEM_COST (sizeof(struct xattr_item) + sizeof(struct xattr_value) + 4 * sizeof(void *))
+#define ITEM_COST (2 * sizeof(struct xattr_item) + sizeof(struct xattr_value) + 4 * sizeof(void *))
 
 /* The ACLs of an entry: indexes + 1 of the two tables, 0 for none. */
 struct acl_pair {
@@ -83,12 +84,7 @@ void received_attributes_free(struct received_attributes *attributes)
 
 static void account(struct flist_receiver *receiver, size_t bytes)
 {
-	struct received_attributes *attributes = receiver->list->received->attributes;
-
-	attributes->bytes += bytes;
-	receiver->staged_bytes += bytes;
-	if (receiver->staged_bytes > receiver->memory_limit)
-		die(EXIT_MALLOC, "exceeded the memory for a file list, %zu bytes (see --max-alloc)", receiver->memory_limit);
+	budget_take(session_budget(receiver->session), bytes, "attributes of files");
 }
 
 /* --- ACLs --- */
@@ -177,7 +173,7 @@ uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode)
 				       &inserted);
 
 	if (inserted) {
-		account(receiver, sizeof pair + sizeof(struct hashmap_slot));
+		account(receiver, sizeof pair + 2 * sizeof(struct hashmap_slot));
 		memcpy(table_add(&attributes->pairs), &pair, sizeof pair);
 	}
 	return (uint32_t)*number;
@@ -259,6 +255,8 @@ static struct xattr_value *read_value(struct flist_receiver *receiver, size_t le
 
 		if (length > XATTR_KEPT_MAX)
 			strbuf_reset(&bytes);
+		else
+			account(receiver, piece);
 		strbuf_reserve(&bytes, piece);
 		wire_read(wire, bytes.data + bytes.length, piece);
 		strbuf_truncate(&bytes, bytes.length + piece);
@@ -325,7 +323,7 @@ uint32_t received_xattrs_read(struct flist_receiver *receiver)
 	if (!index) {
 		int32_t count = wire_read_varint_range(wire, 0, ITEMS_MAX, "xattr count");
 
-		account(receiver, sizeof(struct received_xattrs));
+		account(receiver, sizeof(struct received_xattrs) + LEAST_ITEMS * sizeof(struct xattr_item));
 		struct received_xattrs *xattrs = table_add(table);
 
 		for (int32_t number = 1; number <= count; number++) {
@@ -381,10 +379,10 @@ void flist_receive_xattr_answer(struct flist_receiver *receiver, int32_t node, c
 		struct xattr_value *value = read_value(receiver, length);
 
 		if (atomic_load(&item->value)) {
+			budget_give_back(session_budget(receiver->session), length > XATTR_KEPT_MAX ? 0 : length);
 			free(value);
 			continue;
 		}
-		receiver->list->received->attributes->bytes += length > XATTR_KEPT_MAX ? 0 : length;
 		atomic_store(&item->value, value);
 	}
 }

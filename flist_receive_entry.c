@@ -280,7 +280,7 @@ static uint64_t new_group(struct flist_receiver *receiver)
 	struct received_link link = { .directory = UINT32_MAX };
 
 	vec_push(&receiver->links, link);
-	receiver->staged_bytes += sizeof(struct hashmap_slot) + sizeof link;
+	flist_count_kept(receiver, 2 * (sizeof(struct hashmap_slot) + sizeof link));
 	return receiver->links.count;
 }
 
@@ -475,19 +475,8 @@ static void fill_side(struct flist_receiver *receiver, const struct incoming *in
 		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
 }
 
-static bool has_side(const struct flist_receiver *receiver, const struct incoming *in)
+static void check_count(const struct flist_receiver *receiver)
 {
-	return in->group || in->acls || in->xattrs || in->has_target || is_device(in) || receiver->options->atimes
-	       || receiver->options->only_send_attrs;
-}
-
-static void account(struct flist_receiver *receiver, const struct incoming *in)
-{
-	receiver->staged_bytes += sizeof(struct entry) + in->name.length + (in->has_target ? in->target.length : 0)
-				  + (has_side(receiver, in) ? sizeof(struct entry_side) : 0)
-				  + (receiver->options->checksum ? DIGEST_MAX_LENGTH : 0);
-	if (receiver->staged_bytes > receiver->memory_limit)
-		die(EXIT_MALLOC, "exceeded the memory for a file list, %zu bytes (see --max-alloc)", receiver->memory_limit);
 	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
 		die(EXIT_MALLOC, "rsync: the file list has too many entries");
 }
@@ -509,6 +498,7 @@ static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool
 	uint32_t directory = in->unconvertible ? 0 : flist_stage(receiver, in, &leaf);
 	struct entries *entries = receiver->staged.items[directory].entries;
 	const char *name = strbuf_text(&in->name) + leaf;
+	size_t before = entries_memory(entries);
 	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
 	uint32_t index = entries->count - 1;
 
@@ -528,6 +518,7 @@ static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool
 	fill_side(receiver, in, entries, entry);
 	if (in->group)
 		link_members(receiver, directory, index, in->group);
+	flist_count_staged(receiver, entries_memory(entries) - before);
 }
 
 /* --- one entry --- */
@@ -574,7 +565,7 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 		in->acls = received_acls_read(receiver, in->mode);
 	if (receiver->options->xattrs)
 		in->xattrs = received_xattrs_read(receiver);
-	account(receiver, in);
+	check_count(receiver);
 	if (is_type(in, S_IFDIR) && receiver->session->inc_recurse && receiver->options->iconv)
 		vec_push(&receiver->arrived_dirs, (uint32_t)receiver->arrived);
 	if (in->unconvertible)

@@ -8,7 +8,9 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-enum { NAME_LENGTH_MAX = 255, MENTIONS_MAX = 1 << 20 };
+enum { NAME_LENGTH_MAX = 255, MENTIONS_MAX = 1 << 20, LOOKUP_STEPS = 1000 };
+/* Of what has been found out for an id: with a name that has come for it, without. */
+enum { NAMED, NAMELESS };
 
 static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own)
 {
@@ -73,6 +75,8 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 		die(EXIT_PROTOCOL, "NUL byte inside the name of id %u received", id);
 	if (++map->mentions > MENTIONS_MAX)
 		die(EXIT_MALLOC, "rsync: too many user and group names");
+	budget_take(wire_budget(wire), BUDGET_OF_TEXT(length) + 4 * sizeof(struct hashmap_slot), "names of users and groups");
+	budget_work(wire_budget(wire), map->ids ? LOOKUP_STEPS : 1);
 	if (!id_rules_apply(map->rules, id, name, &local) &&
 	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
 		local = id;
@@ -80,7 +84,7 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 		log_info("%s %u(%s) maps to %u", map->told_as, id, name, local);
 	if (local == id && !map->rules)
 		return;
-	hashmap_put(&map->local, id, 0, local, &inserted);
+	hashmap_put(&map->local, id, NAMED, local, &inserted);
 	map->has_last = false;
 }
 
@@ -98,14 +102,20 @@ uint32_t id_map_local(struct id_map *map, uint32_t id)
 {
 	if (map->has_last && map->last == id)
 		return map->last_local;
-	const uint64_t *found = hashmap_get(&map->local, id, 0);
+	const uint64_t *found = hashmap_get(&map->local, id, NAMED);
 	uint32_t local;
+	bool inserted;
 
+	if (!found && map->rules)
+		found = hashmap_get(&map->local, id, NAMELESS);
 	if (found)
 		local = (uint32_t)*found;
 	else if (!id_rules_apply(map->rules, id, id ? "" : map->root_name, &local))
 		/* To chown(2), the last id means "leave alone". */
 		local = id == UINT32_MAX ? map->own : id;
+	/* Rules are gone through once for each id. */
+	if (!found && map->rules)
+		hashmap_put(&map->local, id, NAMELESS, local, &inserted);
 	map->has_last = true;
 	map->last = id;
 	map->last_local = local;

@@ -56,7 +56,6 @@ struct received_attributes {
 	struct hashmap pair_numbers;
 	struct received_table xattrs;           /* struct received_xattrs */
 	uint32_t local_access, local_defaults;  /* how many have ids of this machine */
-	size_t bytes;
 };
 
 struct flist_received {
@@ -66,7 +65,6 @@ struct flist_received {
 	size_t handed;             /* place in load_order of the node that was handed out last */
 	int io_error;              /* of the peer, not noted in the session yet */
 	struct flist_totals shown; /* the working thread's copy of the totals */
-	size_t held;               /* bytes of entries */
 	struct received_attributes *attributes; /* NULL without -A and -X */
 	struct reserved dirs, names;
 	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
@@ -106,7 +104,7 @@ struct id_map {
 	bool heard;             /* the peer sends ids: without that the entries' 0 is nobody's */
 	const char *told_as;    /* --debug=own2: "uid" or "gid"; NULL: nobody wants to know */
 	size_t mentions;
-	struct hashmap local;   /* what differs */
+	struct hashmap local;   /* (id, with its name or without): what differs, and what rules have said */
 };
 
 void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids);
@@ -178,14 +176,14 @@ struct flist_receiver {
 
 	int32_t list_first;              /* index of the first entry of the list being read */
 	int32_t arrived;                 /* entries of it so far */
-	size_t staged_bytes, memory_limit;
+	size_t staged_bytes;             /* of the list being read, in the session's budget */
 	int io_error;                    /* what happened to the entries of it */
 	bool is_over;                    /* NDX_FLIST_EOF has come */
 
 	/* The list being read: one element for a sub-list; else a directory for each path, found by its hash. */
 	VEC(struct staged_dir) staged;
 	struct strbuf staged_paths;
-	struct hashmap staged_by_hash;   /* (hash, attempt) -> index into staged */
+	struct hashmap staged_by_hash;   /* (hash of the path, attempt) -> index into staged */
 	uint32_t last_staged;
 	struct strbuf node_path;         /* sub-list: the directory it belongs to */
 	int32_t last_node;               /* whose list came last */
@@ -214,9 +212,14 @@ void received_acls_localize(struct flist_receiver *receiver);
 /* Where an entry goes: index into receiver->staged of its directory; *leaf is where its own name begins. */
 uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *incoming, size_t *leaf);
 void flist_staged_clear(struct flist_receiver *receiver); /* ready for the next list */
+void flist_unstage(struct flist_receiver *receiver); /* what has been staged is taken over: give its memory back */
 void flist_staged_free(struct flist_receiver *receiver);
 /* Without incremental recursion: make nodes of everything that has arrived. */
 void flist_split(struct flist_receiver *receiver);
+
+/* Count memory for what waits in the list being read, or for the rest of the session; EXIT_MALLOC. */
+void flist_count_staged(struct flist_receiver *receiver, size_t bytes);
+void flist_count_kept(struct flist_receiver *receiver, size_t bytes);
 
 /* Take the sorted entries over, number them, show the node to the working thread (flist_receive.c). */
 void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries);

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "flist_receive_private.h"
 #include "lib/exit.h"
@@ -45,7 +44,7 @@ static uint32_t new_staged(struct flist_receiver *receiver, const char *path, si
 	strbuf_add(&receiver->staged_paths, path, length);
 	strbuf_add_char(&receiver->staged_paths, '\0');
 	vec_push(&receiver->staged, staged);
-	receiver->staged_bytes += sizeof staged + length + sizeof *staged.entries + sizeof(struct hashmap_slot);
+	flist_count_staged(receiver, 2 * (sizeof staged + length + sizeof(struct hashmap_slot)) + sizeof *staged.entries);
 	return (uint32_t)receiver->staged.count - 1;
 }
 
@@ -58,7 +57,7 @@ static uint32_t find_staged(struct flist_receiver *receiver, const char *path, s
 
 	if (receiver->last_staged < receiver->staged.count && has_path(receiver, receiver->last_staged, path, length))
 		return receiver->last_staged;
-	hash = XXH3_64bits(path, length);
+	hash = hashmap_hash(&receiver->staged_by_hash, path, length);
 	for (attempt = 0; (found = hashmap_get(&receiver->staged_by_hash, hash, attempt)); attempt++)
 		if (has_path(receiver, (uint32_t)*found, path, length))
 			return (uint32_t)*found;
@@ -102,6 +101,23 @@ uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *in,
 	return index;
 }
 
+void flist_count_staged(struct flist_receiver *receiver, size_t bytes)
+{
+	receiver->staged_bytes += bytes;
+	budget_take(session_budget(receiver->session), bytes, "a file list");
+}
+
+void flist_count_kept(struct flist_receiver *receiver, size_t bytes)
+{
+	budget_take(session_budget(receiver->session), bytes, "a file list");
+}
+
+void flist_unstage(struct flist_receiver *receiver)
+{
+	budget_give_back(session_budget(receiver->session), receiver->staged_bytes);
+	receiver->staged_bytes = 0;
+}
+
 static void drop_staged(struct flist_receiver *receiver)
 {
 	for (size_t i = 0; i < receiver->staged.count; i++) {
@@ -123,7 +139,7 @@ void flist_staged_clear(struct flist_receiver *receiver)
 		entries_free(receiver->staged.items[0].entries);
 	if (!is_kept)
 		drop_staged(receiver);
-	receiver->staged_bytes = 0;
+	flist_unstage(receiver);
 	/* The root of the transfer, or the directory of the sub-list. */
 	if (!receiver->session->inc_recurse)
 		receiver->last_staged = find_staged(receiver, "", 0);
@@ -226,6 +242,7 @@ void flist_split(struct flist_receiver *receiver)
 	struct flist *list = receiver->list;
 
 	list_missing_parents(receiver);
+	flist_unstage(receiver);
 	if (!list->received->is_permuted && is_mixed(receiver))
 		flist_received_permute(list->received);
 	for (int32_t node = 0; node >= 0; node = flist_next_node(list)) {

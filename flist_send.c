@@ -271,9 +271,12 @@ void flist_send_read_xattr_request(struct flist_sender *sender, const struct fli
 
 void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos)
 {
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
 	struct attr_source *source = flist_pos_source(sender->list, pos, &path);
 
-	xattr_write_answer(sender->xattrs, sent_xattrs(sender, pos), attr_source_real_root(source), strbuf_text(&path));
+	flist_pos_shown_name(sender->list, pos, &shown);
+	xattr_write_answer(sender->xattrs, sent_xattrs(sender, pos), attr_source_real_root(source), strbuf_text(&path),
+			   strbuf_text(&shown));
 	strbuf_free(&path);
+	strbuf_free(&shown);
 }

@@ -38,7 +38,8 @@ void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct ent
 void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry);
 /* list: what the entry's side record says (0: none). */
 void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name);
-void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path);
+void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path,
+			const char *shown);
 
 /* --- the list (flist_send.c, flist_encode.c) --- */
 
@@ -55,9 +56,11 @@ struct entry_state {
 	int32_t node;       /* whose directory it lies in, -1 if the name was converted */
 	size_t leaf;        /* where its last component begins */
 	bool any;           /* something has been sent */
-	int64_t mtime, atime, link_dev;
-	uint32_t mode, uid, gid, rdev_major, rdev;
+	int64_t mtime, atime, link_dev, rdev_major;
+	uint32_t mode, uid, gid, rdev;
 };
+
+#define RDEV_MAJOR_UNKNOWN (-1) /* the next device number is sent in full */
 
 struct flist_sender {
 	struct flist *list;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "delta/digest.h"
 #include "acl.h"
@@ -88,7 +87,7 @@ void xattr_sender_free(struct xattr_sender *sender)
 /* The number of a literal whose content `key` describes; *known says whether it has been sent before. The key is kept. */
 static size_t literals_number(struct literals *literals, const struct strbuf *key, bool *known)
 {
-	uint64_t hash = XXH3_64bits(strbuf_text(key), key->length);
+	uint64_t hash = hashmap_hash(&literals->by_hash, strbuf_text(key), key->length);
 	bool inserted;
 	uint64_t *number = hashmap_put(&literals->by_hash, hash, key->length, literals->items.count, &inserted);
 	struct strbuf copy = STRBUF_INIT;
@@ -402,7 +401,9 @@ void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *
 	}
 }
 
-void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path)
+/* A value that cannot be read any more is left out: the receiver keeps what it has, where an empty one would replace that. */
+void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path,
+			const char *shown)
 {
 	struct sent_list *sent = list ? &sender->lists.items[list - 1] : NULL;
 	struct wire *wire = sender->session->wire;
@@ -414,11 +415,11 @@ void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct
 
 		if (!sent->items[i].requested)
 			continue;
-		if (fs_xattr_get(root, path, sent->items[i].name, &value, &length) < 0) {
-			value = NULL;
-			length = 0;
-		}
 		sent->items[i].requested = false;
+		if (fs_xattr_get(root, path, sent->items[i].name, &value, &length) < 0) {
+			log_errno(L_ERROR_XFER, errno, "failed to read xattr %s of \"%s\"", sent->items[i].name, shown);
+			continue;
+		}
 		wire_write_varint(wire, (int32_t)i + 1 - previous);
 		wire_write_varint(wire, (int32_t)length);
 		wire_write(wire, value ? value : "", length);

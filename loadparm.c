@@ -17,6 +17,7 @@
 #include "fs/root.h"
 #include "lib/alloc.h"
 #include "loadparm_grammar.h"
+#include "loadparm_place.h"
 #include "loadparm_table.h"
 
 #define INCLUDE_DEPTH_MAX 16 /* a file that includes itself ends here */
@@ -67,19 +68,6 @@ static void spoil(struct loader *loader, bool global, const char *why)
 		open_module(loader)->disabled = true;
 }
 
-static void check_prefix(struct loader *loader, const char *prefix)
-{
-	int fd;
-
-	if (!*prefix || strchr(prefix, '%'))
-		return;
-	fd = fs_operator_open(prefix, O_PATH | O_DIRECTORY, 0);
-	if (fd < 0)
-		problem(loader, CONFIG_ERROR, "real file prefix \"%s\": %s", prefix, strerror(errno));
-	else
-		close(fd);
-}
-
 static void note_place(struct loader *loader, const char *value)
 {
 	struct config_place place = { value, loader->file, loader->line };
@@ -110,9 +98,6 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 			spoil(loader, parameter->global, strbuf_text(&why));
 		else if (parameter->type == P_STRING || parameter->type == P_PATH)
 			note_place(loader, *(char **)((char *)base + parameter->offset));
-		if (!why.length && loader->mode == CONFIG_CHECK && !parameter->global &&
-		    parameter->offset == offsetof(struct module, real_file_prefix))
-			check_prefix(loader, open_module(loader)->real_file_prefix);
 	}
 	strbuf_free(&why);
 }
@@ -361,6 +346,29 @@ static void check_globals(struct loader *loader)
 		problem(loader, CONFIG_UNSERVED, "without \"proxy protocol hosts\" every connection is rejected");
 }
 
+/* What depends on the client, or on the module's name, is seen when somebody comes. */
+static void check_prefix(struct loader *loader, const struct module *module)
+{
+	const struct config_place *line = config_place_of(loader->config, module->real_file_prefix);
+	char *daemon_root = config_text(loader->config->globals.daemon_chroot);
+	struct strbuf why = STRBUF_INIT;
+	struct module_place place;
+	struct fs_root root;
+
+	place_split(&place, module->path, place_divides(module, module->path));
+	if (place_open_prefix(&place, daemon_root, module->real_file_prefix, &root) < 0) {
+		place_explain_prefix(&place, daemon_root, module->real_file_prefix, errno, &why);
+		loader->file = line->file;
+		loader->line = line->line;
+		problem(loader, CONFIG_ERROR, "%s", strbuf_text(&why));
+	} else {
+		fs_root_close(&root);
+	}
+	place_free(&place);
+	strbuf_free(&why);
+	free(daemon_root);
+}
+
 static void check_modules(struct loader *loader)
 {
 	for (size_t i = 0; i < loader->config->modules.count; i++) {
@@ -374,6 +382,9 @@ static void check_modules(struct loader *loader)
 				module->name);
 			module->disabled = true;
 		}
+		if (loader->mode == CONFIG_CHECK && *module->real_file_prefix && !strchr(module->real_file_prefix, '%') &&
+		    !strchr(module->path, '%'))
+			check_prefix(loader, module);
 		if (!*module->attr_snapshot)
 			continue;
 		if (*module->real_file_prefix) {

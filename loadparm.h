@@ -46,6 +46,8 @@ struct module {
 	char *early_exec, *pre_xfer_exec, *post_xfer_exec;
 	int max_connections, max_verbosity, timeout;
 	int max_connections_per_host; /* ours; 0: any number */
+	size_t memory_limit;        /* ours; bytes that a session may remember for its client */
+	int cpu_limit;              /* ours; seconds of matching names with what the client asked for, 0: any number */
 	bool disabled;              /* has a malformed value (S-114): nobody may use it */
 };
 
@@ -57,6 +59,7 @@ struct config_globals {
 	char *proxy_protocol_hosts;
 	int port, listen_backlog;   /* port 0: not set */
 	int max_connections_per_host, max_connection_rate; /* ours; of one host, and in a minute; 0: any number */
+	int minimum_rate;           /* ours; bytes a minute that keep a session from making room for others; 0: none does */
 };
 
 /* Where a value stands in the text. */

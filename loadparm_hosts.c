@@ -11,6 +11,7 @@
 
 #include "filter/filter.h"
 #include "lib/alloc.h"
+#include "lib/idn.h"
 
 #define SEPARATORS " \t\n,"
 
@@ -94,36 +95,83 @@ static bool parse_network(const char *token, struct network *network)
 	return ok && parse_mask(slash + 1, &network->address, &network->mask);
 }
 
+static bool is_mapped(const uint8_t bytes[16])
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(bytes, prefix, sizeof prefix);
+}
+
+static struct address map_address(const struct address *v4)
+{
+	struct address mapped = { .family = AF_INET6, .length = 16, .bytes = { [10] = 0xff, [11] = 0xff } };
+
+	memcpy(mapped.bytes + 12, v4->bytes, 4);
+	return mapped;
+}
+
+static bool is_inside(const struct address *address, const struct network *network)
+{
+	for (size_t i = 0; i < address->length; i++)
+		if ((address->bytes[i] ^ network->address.bytes[i]) & network->mask.bytes[i])
+			return false;
+	return true;
+}
+
+/* Clients whom nobody knows (behind a proxy that does not say, at a socket without addresses) are 0.0.0.0. */
+static bool is_nobody(const struct address *address)
+{
+	static const uint8_t zero[4];
+
+	return address->family == AF_INET && !memcmp(address->bytes, zero, sizeof zero);
+}
+
 static enum verdict match_network(const char *token, const struct host_peer *peer)
 {
 	struct network network;
-	struct address address;
+	struct address address, mapped;
 
-	if (!parse_network(token, &network))
+	if (!parse_network(token, &network) || !parse_address(peer->address, &address))
 		return BLIND;
-	if (!parse_address(peer->address, &address) || address.family != network.address.family)
-		return MISS;
-	if (network.address.scope && network.address.scope != address.scope)
-		return MISS;
-	for (size_t i = 0; i < address.length; i++)
-		if ((address.bytes[i] ^ network.address.bytes[i]) & network.mask.bytes[i])
-			return MISS;
-	return MATCH;
+	if (address.family == AF_INET && network.address.family == AF_INET6 && is_mapped(network.address.bytes)) {
+		/* It means this client, but no client is written so: as a refusal it counts, as a right it does not. */
+		mapped = map_address(&address);
+		return is_inside(&mapped, &network) ? BLIND : MISS;
+	}
+	if (address.family == network.address.family && is_inside(&address, &network) &&
+	    (!network.address.scope || network.address.scope == address.scope))
+		return MATCH;
+	return is_nobody(&address) ? BLIND : MISS;
 }
 
+/* 0: resolved, and whether it has the address; else the error of getaddrinfo. */
+static int look_up(const char *name, int family, const char *address, bool *same)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = family }, *found, *at;
+	char text[INET6_ADDRSTRLEN + 32];
+	int error = getaddrinfo(name, NULL, &hints, &found);
+
+	*same = false;
+	if (error)
+		return error;
+	for (at = found; at && !*same; at = at->ai_next)
+		*same = !getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) &&
+			!strcmp(text, address);
+	freeaddrinfo(found);
+	return 0;
+}
+
+/* The client's family is asked for alone: addresses of the other one must not hide that a server has not answered. */
 static int system_resolves(const char *name, const char *address)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found, *at;
-	char text[INET6_ADDRSTRLEN + 32];
-	int same = 0;
+	bool same;
+	int error = look_up(name, strchr(address, ':') ? AF_INET6 : AF_INET, address, &same);
 
-	if (getaddrinfo(name, NULL, &hints, &found))
-		return -1;
-	for (at = found; at && !same; at = at->ai_next)
-		same = !getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) &&
-		       !strcmp(text, address);
-	freeaddrinfo(found);
-	return same;
+	if (!error)
+		return same;
+	if (error == EAI_NODATA || error == EAI_ADDRFAMILY)
+		return 0;
+	return error == EAI_NONAME && !look_up(name, AF_UNSPEC, address, &same) ? 0 : -1;
 }
 
 static enum verdict match_by_lookup(const char *token, const struct host_peer *peer)
@@ -139,6 +187,24 @@ static enum verdict match_by_lookup(const char *token, const struct host_peer *p
 	return same ? MATCH : MISS;
 }
 
+static bool has_name(const struct host_peer *peer)
+{
+	return strcmp(peer->name, "UNKNOWN") != 0 && strcmp(peer->name, "UNDETERMINED") != 0;
+}
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text > 0x7f)
+			return false;
+	return true;
+}
+
+static bool is_pattern(const char *token)
+{
+	return strpbrk(token, "*?[");
+}
+
 static enum verdict match_name(const char *token, const struct host_peer *peer)
 {
 	char *name = xstrdup(peer->name);
@@ -150,28 +216,62 @@ static enum verdict match_name(const char *token, const struct host_peer *peer)
 	free(name);
 	if (same)
 		return MATCH;
-	if (peer->forward_lookup && !strpbrk(token, "*?["))
+	if (peer->forward_lookup && !is_pattern(token))
 		return match_by_lookup(token, peer);
-	return strcmp(peer->name, "UNKNOWN") ? MISS : BLIND;
+	/* Names of clients are ASCII: what is not cannot be compared with them. */
+	return has_name(peer) && is_ascii(token) ? MISS : BLIND;
+}
+
+/* 1 member, 0 not, -1 there is no such group, or nobody who could say. */
+static int system_has_member(const char *group, const char *name)
+{
+	bool known;
+
+	if (innetgr(group, name, NULL, NULL))
+		return 1;
+	known = setnetgrent(group);
+	endnetgrent();
+	return known ? 0 : -1;
+}
+
+static enum verdict match_group(const char *group, const struct host_peer *peer)
+{
+	int member = peer->has_member ? peer->has_member(peer->context, group, peer->name) :
+		     system_has_member(group, peer->name);
+
+	return member > 0 ? MATCH : member < 0 || !has_name(peer) ? BLIND : MISS;
 }
 
 static enum verdict match_token(const char *token, const struct host_peer *peer)
 {
 	if (token[0] == '@' && token[1])
-		return innetgr(token + 1, peer->name, NULL, NULL) ? MATCH : MISS;
-	if (looks_like_network(token))
-		return match_network(token, peer);
-	return match_name(token, peer);
+		return match_group(token + 1, peer);
+	char *ascii = idn_to_ascii(token, true);
+	enum verdict verdict;
+
+	token = ascii ? ascii : token;
+	verdict = looks_like_network(token) ? match_network(token, peer) : match_name(token, peer);
+	free(ascii);
+	return verdict;
+}
+
+/* ASCII only: the rest may be UTF-8. */
+static char *lower_case(const char *list)
+{
+	char *copy = xstrdup(list);
+
+	for (char *at = copy; *at; at++)
+		if (*at >= 'A' && *at <= 'Z')
+			*at = (char)(*at - 'A' + 'a');
+	return copy;
 }
 
 /* `blind`: what a token that cannot be judged counts as. */
 static bool list_matches(const char *list, const struct host_peer *peer, bool blind)
 {
-	char *copy = xstrdup(list), *rest, *token;
+	char *copy = lower_case(list), *rest, *token;
 	bool found = false;
 
-	for (char *at = copy; *at; at++)
-		*at = (char)tolower((unsigned char)*at);
 	for (token = strtok_r(copy, SEPARATORS, &rest); token && !found; token = strtok_r(NULL, SEPARATORS, &rest)) {
 		enum verdict verdict = match_token(token, peer);
 
@@ -203,4 +303,61 @@ bool hosts_list_check(const char *list, struct strbuf *why)
 	}
 	free(copy);
 	return ok;
+}
+
+static const char *doubt_of_group(const char *group, const struct host_peer *peer)
+{
+	int member;
+
+	if (!has_name(peer))
+		return "clients have no names without \"reverse lookup\"";
+	member = peer->has_member ? peer->has_member(peer->context, group, "") : system_has_member(group, "");
+	return member < 0 ? "there is no such netgroup, or nobody who knows it" : NULL;
+}
+
+static const char *doubt_of_name(const char *token, const struct host_peer *peer)
+{
+	bool same;
+	int failed;
+
+	if (!strcmp(token, "*") || !strcmp(token, "unknown") || !strcmp(token, "undetermined"))
+		return NULL;
+	if (!is_ascii(token) && (is_pattern(token) || !peer->forward_lookup))
+		return "names of clients are ASCII";
+	if (is_pattern(token) || !peer->forward_lookup)
+		return has_name(peer) ? NULL : "clients have no names without \"reverse lookup\"";
+	failed = peer->resolves ? peer->resolves(peer->context, token, "") < 0 : look_up(token, AF_UNSPEC, "", &same);
+	return failed ? "it cannot be resolved" : NULL;
+}
+
+/* Why a token can be decided for no client that it is about; NULL. */
+static const char *doubt_of(const char *token, const struct host_peer *peer)
+{
+	struct network network;
+
+	if (token[0] == '@' && token[1])
+		return doubt_of_group(token + 1, peer);
+	if (!looks_like_network(token)) {
+		char *ascii = idn_to_ascii(token, true);
+		const char *doubt = doubt_of_name(ascii ? ascii : token, peer);
+
+		free(ascii);
+		return doubt;
+	}
+	return parse_network(token, &network) && network.address.family == AF_INET6 && is_mapped(network.address.bytes) ?
+	       "write it as an IPv4 address" : NULL;
+}
+
+void hosts_list_doubts(const char *list, const struct host_peer *peer, bool denies, struct strbuf *why)
+{
+	char *copy = lower_case(list), *rest, *token;
+
+	for (token = strtok_r(copy, SEPARATORS, &rest); token; token = strtok_r(NULL, SEPARATORS, &rest)) {
+		const char *doubt = doubt_of(token, peer);
+
+		if (doubt)
+			strbuf_addf(why, "\"%s\" cannot be decided and %s: %s\n", token,
+				    denies ? "denies" : "lets nobody in", doubt);
+	}
+	free(copy);
 }

@@ -5,12 +5,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <syslog.h>
 
-#include "auth_digest.h"
 #include "fs/chmod.h"
 #include "lib/alloc.h"
 #include "loadparm_grammar.h"
@@ -29,6 +29,7 @@ static const struct parameter parameters[] = {
 	{ "max connection rate", P_INTEGER, .listener = true, G(max_connection_rate), .low = 0, .high = 1000000 },
 	{ "max connections per host", P_INTEGER, .listener = true, G(max_connections_per_host), .low = 0, .high = 1000000 },
 	{ "metrics file", P_STRING, .listener = true, G(metrics_file) },
+	{ "minimum rate", P_INTEGER, .listener = true, G(minimum_rate), .low = 0, .high = 1000000000 },
 	{ "motd file", P_STRING, G(motd_file) },
 	{ "pid file", P_STRING, .listener = true, G(pid_file) },
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
@@ -43,6 +44,7 @@ static const struct parameter parameters[] = {
 	{ "auth users", P_STRING, M(auth_users) },
 	{ "charset", P_STRING, M(charset) },
 	{ "comment", P_STRING, M(comment) },
+	{ "cpu limit per session", P_INTEGER, M(cpu_limit), .low = 0, .high = 1000000 },
 	{ "dont compress", P_STRING, M(dont_compress) },
 	{ "early exec", P_STRING, M(early_exec) },
 	{ "exclude", P_STRING, M(exclude) },
@@ -66,6 +68,7 @@ static const struct parameter parameters[] = {
 	{ "max connections", P_INTEGER, M(max_connections), .low = INT_MIN, .high = 1000000 },
 	{ "max connections per host", P_INTEGER, M(max_connections_per_host), .low = 0, .high = 1000000 },
 	{ "max verbosity", P_INTEGER, M(max_verbosity), .low = 0, .high = INT_MAX },
+	{ "memory limit per session", P_SIZE, M(memory_limit) },
 	{ "munge symlinks", P_TRISTATE, M(munge_symlinks) },
 	{ "name", P_REFUSED, false, false, 0, 0, 0 },
 	{ "name converter", P_STRING, M(name_converter) },
@@ -91,6 +94,8 @@ static const struct parameter parameters[] = {
 	{ "write only", P_BOOL, M(write_only) },
 };
 
+#define SIZE_LEAST ((uint64_t)1 << 20)
+#define MEMORY_LIMIT ((uint64_t)4 << 30) /* protocol/08 section 3.2 */
 #define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
 
 static const struct {
@@ -137,6 +142,8 @@ void parameters_set_defaults(struct config *config)
 				config_keep(config, "");
 	module->name = config_keep(config, "");
 	config->globals.listen_backlog = SOMAXCONN; /* what does not fit is lost: clients hang */
+	config->globals.max_connections_per_host = 100; /* a network behind one address has fewer; nobody gets all places */
+	config->globals.minimum_rate = 16384;           /* a modem moves it in fifteen seconds */
 	module->use_chroot = module->munge_symlinks = module->numeric_ids = module->open_noatime = UNSET;
 	module->list = module->read_only = module->reverse_lookup = module->forward_lookup = module->strict_modes = true;
 	module->log_format = config_keep(config, "%o %h [%a] %m (%u) %f %l");
@@ -144,6 +151,8 @@ void parameters_set_defaults(struct config *config)
 	module->syslog_facility = LOG_DAEMON;
 	module->lock_file = config_keep(config, "/var/run/rsyncd.lock");
 	module->max_verbosity = 1;
+	module->memory_limit = MEMORY_LIMIT < SIZE_MAX ? (size_t)MEMORY_LIMIT : SIZE_MAX / 4;
+	module->cpu_limit = 600;
 	module->timeout = 600; /* protocol/08 section 8: a stalled transfer must not hold its slot for ever */
 }
 
@@ -217,6 +226,24 @@ static bool set_fallback(void *base, const struct parameter *parameter, const ch
 	return true;
 }
 
+static bool set_size(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	static const char units[] = "KMG";
+	size_t *field = (size_t *)(void *)((char *)base + parameter->offset);
+	size_t digits = strspn(text, "0123456789");
+	const char *unit = text[digits] ? strchr(units, text[digits] & ~0x20) : NULL;
+	uint64_t value = digits && digits < 16 ? strtoull(text, NULL, 10) : 0;
+
+	for (const char *step = units; unit && step <= unit; step++)
+		value = value <= UINT64_MAX >> 10 ? value << 10 : 0;
+	if (text[digits + (unit != NULL)] || value < SIZE_LEAST || value > SIZE_MAX) {
+		strbuf_addf(why, "\"%s\" is not a size of the range of \"%s\"", text, parameter->name);
+		return false;
+	}
+	*field = (size_t)value;
+	return true;
+}
+
 static bool set_number(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
 	int *field = (int *)((char *)base + parameter->offset);
@@ -249,10 +276,6 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 	if ((parameter->offset == offsetof(struct module, real_file_prefix) ||
 	     parameter->offset == offsetof(struct module, attr_snapshot)) && *text && *text != '/') {
 		strbuf_addf(why, "%s \"%s\" is not an absolute path", parameter->name, text);
-		return false;
-	}
-	if (parameter->offset == offsetof(struct module, auth_digest) && *text && auth_digest_rank(text) < 0) {
-		strbuf_addf(why, "\"%s\" is no digest that this build has", text);
 		return false;
 	}
 	if ((parameter->offset == offsetof(struct module, outgoing_chmod)
@@ -298,6 +321,8 @@ bool parameter_set(struct config *config, void *base, const struct parameter *pa
 		ok = set_bool(base, parameter, strbuf_text(&expanded), why);
 	} else if (parameter->type == P_FALLBACK) {
 		ok = set_fallback(base, parameter, strbuf_text(&expanded), why);
+	} else if (parameter->type == P_SIZE) {
+		ok = set_size(base, parameter, strbuf_text(&expanded), why);
 	} else {
 		ok = set_number(base, parameter, strbuf_text(&expanded), why);
 	}

@@ -9,6 +9,7 @@ struct parameter {
 	const char *name;
 	enum {
 		P_STRING, P_PATH, P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
+		P_SIZE,        /* bytes, at least a mebibyte; K, M or G behind the number count in powers of 1024 */
 		P_REFUSED,     /* in no manual; renames a module behind the back of its own header */
 	} type;
 	bool global;   /* belongs to the daemon as a whole, not to a module */

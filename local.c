@@ -258,6 +258,7 @@ static void copy_tree(struct run *run, const char *destination)
 	if (local->single_name)
 		local->deletes = false;
 	local_guard(local);
+	local_refuse_hidden_dirs(local);
 	local_backups_begin(local);
 	local->alternates = local_alternates_open(local);
 	local_places_begin(local);

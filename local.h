@@ -63,6 +63,8 @@ struct local_module {
 	void (*log_deletion)(void *context, const char *path, bool is_dir);
 	/* A file has been received, never in a dry run; called by any thread. NULL: nobody wants to know. */
 	void (*received)(void *context);
+	bool write_only;               /* its client gets no sums of what is there */
+	bool has_own_temp_dir;         /* --temp-dir is the operator's, hidden or not */
 	bool logs_items, logs_operations; /* deletions are items where one is true */
 	void *context;
 };

@@ -115,6 +115,12 @@ static void consider(enum alternate_level level, int number, const struct decide
 		*found = (struct decide_alternate){ level, number, *object };
 }
 
+/* Does a module hide this path of the transfer there? */
+static bool is_hidden_at(struct local *local, int number, const char *path, bool is_dir)
+{
+	return local_is_hidden_in(local, local->options->alt_dest_dirs.items[number], path, is_dir);
+}
+
 static bool is_hidden_file(const struct file_job *job, int number)
 {
 	struct strbuf path = STRBUF_INIT;
@@ -122,7 +128,7 @@ static bool is_hidden_file(const struct file_job *job, int number)
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->name);
-	hidden = local_is_hidden_in(job->local, job->local->options->alt_dest_dirs.items[number], strbuf_text(&path), false);
+	hidden = is_hidden_at(job->local, number, strbuf_text(&path), false);
 	strbuf_free(&path);
 	return hidden;
 }
@@ -152,7 +158,8 @@ void local_find_alternate_dir(struct local *local, const struct entries *list, c
 	for (int i = 0; i < local->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		const struct fs_root *root = &local->alternates->roots[i];
 
-		if (root->fd >= 0 && local_lstat(local, root, *path ? path : ".", &object.st) == 0)
+		if (root->fd >= 0 && !is_hidden_at(local, i, path, true)
+		    && local_lstat(local, root, *path ? path : ".", &object.st) == 0)
 			consider(decide_alternate_level(&local->rules, list, entry, &object, NULL), i, &object, found);
 	}
 }
@@ -178,7 +185,7 @@ void local_find_alternate_link(struct local *local, const struct entries *list, 
 	for (int i = 0; i < alternates->count && found->level == ALTERNATE_NONE; i++) {
 		const struct fs_root *root = &alternates->roots[i];
 
-		if (root->fd < 0 || local_lstat(local, root, path, &object.st) < 0
+		if (root->fd < 0 || is_hidden_at(local, i, path, false) || local_lstat(local, root, path, &object.st) < 0
 		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
 			continue;
 		if (alternates->kind != ALTERNATE_LINK)

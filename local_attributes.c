@@ -10,6 +10,7 @@
 
 #include "flist_receive.h"
 #include "fs/fake.h"
+#include "local.h"
 #include "local_alternate.h"
 #include "wire/request.h"
 
@@ -129,7 +130,9 @@ bool job_want_attributes(struct file_job *job)
 	for (size_t i = 0; i < task->sources.count; i++) {
 		const struct task_source *source = &task->sources.items[i];
 
-		if (source->base == job->entry->root && source->root.fd >= 0)
+		if (source->base == job->entry->root && source->root.fd < 0)
+			errno = source->error;
+		else if (source->base == job->entry->root)
 			job->wanted.is_known = read_source(job->local, &source->root, name + strspn(name, "/"), job->entry,
 							   &job->wanted);
 	}
@@ -280,6 +283,7 @@ static void say_xattr(void *dressed_void, int error, const char *call, const cha
 	const struct dressed *dressed = dressed_void;
 	struct strbuf text = STRBUF_INIT;
 	const char *letter = dressed->is_link ? "l" : "f";
+	const struct local_module *module = local_module(dressed->task->local);
 
 	if (!*call) {
 		strbuf_addf(&text, "Missing abbreviated xattr value, %s, for ", name);
@@ -287,7 +291,10 @@ static void say_xattr(void *dressed_void, int error, const char *call, const cha
 	} else {
 		strbuf_addf(&text, "%s: %s%s(\"", name ? "rsync_xal_set" : "rsync_xal_get", letter, call);
 		add_path(&text, dressed, true);
-		strbuf_addf(&text, "\"%s%s%s) failed", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
+		strbuf_add_char(&text, '"');
+		if (module)
+			strbuf_addf(&text, " (in %s)", module->name);
+		strbuf_addf(&text, "%s%s%s) failed", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
 	}
 	say(dressed, "receiver", error, &text);
 }
@@ -301,6 +308,33 @@ static void say_acl(const struct dressed *dressed, bool is_default)
 	add_path(&text, dressed, false);
 	strbuf_addf(&text, ", ACL_TYPE_%s)", is_default ? "DEFAULT" : "ACCESS");
 	say(dressed, dressed->role, error, &text);
+}
+
+static bool hold_failed(const struct dressed *dressed, int error)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	/* Without /proc a symlink or a device has none, and an object that has gone away needs none. */
+	if (error == ENOTSUP || error == ENOENT)
+		return false;
+	strbuf_add_string(&text, "failed to open \"");
+	add_path(&text, dressed, true);
+	strbuf_add_string(&text, "\" for its ACLs and extended attributes");
+	say(dressed, "receiver", error, &text);
+	return false;
+}
+
+bool dressed_hold(const struct dressed *dressed, int dir_fd, const char *name, struct fs_held *held)
+{
+	return fs_hold_at(held, dir_fd, name) == 0 || hold_failed(dressed, errno);
+}
+
+bool dressed_hold_open(const struct dressed *dressed, int fd, struct fs_held *held)
+{
+	if (fs_hold_open(held, fd) == 0)
+		return true;
+	held->fd = -1;
+	return hold_failed(dressed, errno);
 }
 
 static int hold_predecessor(const struct dressed *dressed, struct fs_held *held)

@@ -237,7 +237,7 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 		char *name = xstrndup(path, length);
 		int next = -1;
 
-		if (fs_mkdir_at(backups->fd, name, 0777 & ~of->local->rules.umask) == 0 || errno == EEXIST)
+		if (fs_mkdir_at(backups->fd, name, local_unlisted_mode(of->local, backups->fd)) == 0 || errno == EEXIST)
 			next = fs_open_at(backups->fd, name, O_PATH | O_DIRECTORY, 0);
 		good = next >= 0;
 		if (good) {
@@ -272,17 +272,32 @@ static void dress_directory(struct local *local, int fd, const char *name, const
 	char *original = xstrndup(path, length);
 	struct fs_stat st, made;
 
-	if (fs_lstat(&local->top, original, &st) == 0 && S_ISDIR(st.mode) && fs_lstat_at(fd, name, &made) == 0) {
+	if (fs_lstat(&local->top, original, &st) < 0 || fs_lstat_at(fd, name, &made) < 0) {
+		if (errno != ENOENT)
+			local_complain_path(local, "generator", errno, original, "stat ", " failed");
+	} else if (S_ISDIR(st.mode)) {
 		mode_t mode = st.mode & PERMISSION_BITS;
 
-		if (decide_keeps_owner(rules) && !local->is_fake)
-			fs_chown_at(fd, name, st.uid, st.gid);
+		if (decide_keeps_owner(rules) && !local->is_fake && fs_chown_at(fd, name, st.uid, st.gid) < 0
+		    && errno != EPERM)
+			local_complain_path(local, "generator", errno, original, "chown of the backup of ", " failed");
 		copy_attributes(local, &local->top, original, fd, name);
 		if (!local->options->perms)
 			mode |= made.mode & S_ISGID;
-		fs_chmod_at(fd, name, mode);
+		if (fs_chmod_at(fd, name, mode) < 0)
+			local_complain_path(local, "generator", errno, original, "chmod of the backup of ", " failed");
 	}
 	free(original);
+}
+
+/* What stands where a directory is wanted may be hidden as something else. */
+static bool is_hidden_parent(struct local *local, const char *path, size_t length)
+{
+	char *parent = xstrndup(path, length);
+	bool hidden = local_is_hidden_in(local, local->backups->directory, parent, false);
+
+	free(parent);
+	return hidden;
 }
 
 static int enter_directory(const struct backup_of *of, int fd, const char *path, size_t start, size_t length)
@@ -290,7 +305,8 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 	char *name = xstrndup(path + start, length);
 	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0), error;
 
-	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && fs_unlink_at(fd, name) == 0)
+	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && !is_hidden_parent(of->local, path, start + length)
+	    && fs_unlink_at(fd, name) == 0)
 		errno = ENOENT;
 	if (next < 0 && errno == ENOENT) {
 		bool made = fs_mkdir_at(fd, name, 0700) == 0;
@@ -308,6 +324,19 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 	return next;
 }
 
+static int duplicate(const struct backup_of *of, int dir_fd)
+{
+	struct strbuf text = STRBUF_INIT;
+	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), error = errno;
+
+	if (fd < 0) {
+		strbuf_addf(&text, "cannot hold the directory for the backup of \"%s\"", of->name);
+		complain(of, error, &text);
+		errno = error;
+	}
+	return fd;
+}
+
 static int open_parents(const struct backup_of *of, bool may_make)
 {
 	struct backups *backups = of->local->backups;
@@ -315,12 +344,12 @@ static int open_parents(const struct backup_of *of, bool may_make)
 	int fd = -1;
 
 	if (!backups->directory)
-		return fcntl(of->dir_fd, F_DUPFD_CLOEXEC, 0);
+		return duplicate(of, of->dir_fd);
 	pthread_mutex_lock(&backups->lock);
 	if (may_make && !make_directory(of, backups))
 		errno = EACCES;
 	else
-		fd = fcntl(backups->fd, F_DUPFD_CLOEXEC, 0);
+		fd = duplicate(of, backups->fd);
 	/* New directories take after the ones above, once these are as they shall be. */
 	for (size_t length; fd >= 0 && (length = component_length(&path)); path += length) {
 		int next = enter_directory(of, fd, of->dir_path, (size_t)(path - of->dir_path), length), error = errno;
@@ -350,20 +379,31 @@ static void name_backup(struct backup *backup)
 
 /* --- in the way of a backup --- */
 
-static void remove_tree(int dir_fd, const char *name, int depth)
+/* path: of it, as local_is_hidden wants it. What a module hides stays, and so do the directories above. */
+static void remove_tree(struct local *local, int dir_fd, const char *name, struct strbuf *path, int depth)
 {
+	size_t length = path->length;
+	struct fs_stat st;
 	int fd;
 
-	if (fs_unlink_at(dir_fd, name) == 0 || (errno != EISDIR && errno != EPERM) || depth > DEPTH_MAX)
+	if (fs_lstat_at(dir_fd, name, &st) < 0 || depth > DEPTH_MAX
+	    || local_is_hidden(local, strbuf_text(path), S_ISDIR(st.mode)))
 		return;
+	if (!S_ISDIR(st.mode)) {
+		fs_unlink_at(dir_fd, name);
+		return;
+	}
 	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0) {
 		struct entries names;
 
 		entries_init(&names);
 		local_read_names(fd, NULL, &names);
-		for (uint32_t i = 0; i < names.count; i++)
-			remove_tree(fd, entry_name(&names, &names.items[i]), depth + 1);
+		for (uint32_t i = 0; i < names.count; i++) {
+			strbuf_add_path(path, entry_name(&names, &names.items[i]));
+			remove_tree(local, fd, entry_name(&names, &names.items[i]), path, depth + 1);
+			strbuf_truncate(path, length);
+		}
 		entries_free(&names);
 		close(fd);
 	}
@@ -508,7 +548,7 @@ static bool make(struct backup *backup, enum backup_way way)
 		return false;
 	result = keep(backup, way, &how);
 	if (result < 0 && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST)) {
-		remove_tree(backup->fd, strbuf_text(&backup->name), 0);
+		remove_tree(backup->of->local, backup->fd, strbuf_text(&backup->name), &backup->shown, 0);
 		result = keep(backup, way, &how);
 	}
 	error = errno;
@@ -528,18 +568,28 @@ bool local_back_up(const struct backup_of *of, enum backup_way way)
 	struct backup backup = { .of = of, .name = STRBUF_INIT, .shown = STRBUF_INIT };
 	bool good = true;
 
-	if (!of->local->backups || fs_lstat_at(of->dir_fd, of->name, &backup.st) < 0 || S_ISDIR(backup.st.mode))
+	if (!of->local->backups)
+		return true;
+	bool is_there = fs_lstat_at(of->dir_fd, of->name, &backup.st) == 0;
+	int error = is_there ? 0 : errno;
+
+	if (is_there ? S_ISDIR(backup.st.mode) : error == ENOENT)
 		return true;
 	name_backup(&backup);
-	/* Where it does not lie in the tree any more, a link would lead elsewhere. */
-	if (is_unsafe_link(&backup))
+	if (is_there && local_is_hidden(of->local, strbuf_text(&backup.shown), false))
+		error = EACCES;
+	if (error) {
+		keeping_failed(&backup, error);
+		errno = error;
+		good = false;
+	} else if (is_unsafe_link(&backup)) { /* where it does not lie in the tree any more, it would lead elsewhere */
 		say_kept(&backup, NULL);
-	else if (of->local->dry_run)
+	} else if (of->local->dry_run) {
 		say_kept(&backup, way == BACKUP_LINK ? "HLINK" : "RENAME");
-	else
+	} else {
 		good = make(&backup, way);
-	int error = errno;
-
+	}
+	error = errno;
 	strbuf_free(&backup.name);
 	strbuf_free(&backup.shown);
 	errno = error;
@@ -559,12 +609,19 @@ bool local_is_backup_name(const struct local *local, const char *name)
 
 int local_backup_open(const struct backup_of *of)
 {
-	char *name = xasprintf("%s%s", of->name, of->local->backups->suffix);
-	int dir = open_parents(of, false), fd = dir < 0 ? -1 : fs_open_at(dir, name, O_RDONLY, 0), error = errno;
+	struct backup backup = { .of = of, .name = STRBUF_INIT, .shown = STRBUF_INIT };
+	int dir = -1, fd = -1, error = ENOENT;
 
+	name_backup(&backup);
+	if (!local_is_hidden(of->local, strbuf_text(&backup.shown), false)) {
+		dir = open_parents(of, false);
+		fd = dir < 0 ? -1 : fs_open_at(dir, strbuf_text(&backup.name), O_RDONLY, 0);
+		error = errno;
+	}
 	if (dir >= 0)
 		close(dir);
-	free(name);
+	strbuf_free(&backup.name);
+	strbuf_free(&backup.shown);
 	errno = error;
 	return fd;
 }

@@ -9,6 +9,7 @@
 #include "local_backup.h"
 #include "local_fuzzy.h"
 #include "local_partial.h"
+#include "local.h"
 #include "wire/request.h"
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
@@ -80,7 +81,10 @@ void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
 	const struct options *options = job->local->options;
 
-	bool wants_blocks = options->whole_file <= 0 || options->append;
+	const struct local_module *module = local_module(job->local);
+	/* What is appended to is not described by sums, unless that has failed. */
+	bool goes_on = options->append && !job->is_redo;
+	bool wants_blocks = goes_on || (!(module && module->write_only) && (options->whole_file <= 0 || options->append));
 
 	*basis = no_basis;
 	if (!wants_blocks || open_partial(job, basis))

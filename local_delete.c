@@ -28,6 +28,7 @@ struct deletion {
 	struct strbuf path;    /* in the transfer */
 	bool make_room;        /* not for its own sake: the thing itself is not reported */
 	uint64_t dev;          /* file system that may not be left */
+	int dev_error;         /* why that is not known, or 0 */
 	int told;              /* DEL_*, of the outermost thing */
 };
 
@@ -185,6 +186,26 @@ static bool is_protected(struct local *local, const struct strbuf *path, int dir
 	return (!is_dir && fs_temp_is_own(dir_fd, name)) || local_is_hidden(local, strbuf_text(path), is_dir);
 }
 
+/* A directory that cannot be read whole stops the deletions to come, as one of the source does. */
+static void reading_failed(struct local *local, const char *dir_path, int error)
+{
+	struct strbuf shown = STRBUF_INIT;
+	const char *old_role = log_role();
+
+	local_show_path(local, dir_path, &shown);
+	log_set_role("generator");
+	log_errno(L_ERROR_XFER, error, "opendir %s failed", strbuf_text(&shown));
+	log_set_role(old_role);
+	strbuf_free(&shown);
+	local->session.io_error |= IOERR_GENERAL;
+}
+
+/* What is not there, or is no directory, has nothing in it to be deleted. */
+static bool is_absent(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
 /* Empty a directory, in reverse order. */
 static enum outcome delete_contents(struct deletion *deletion, int fd)
 {
@@ -195,7 +216,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 
 	entries_init(&names);
 	if (local_read_names(fd, NULL, &names) < 0)
-		delete_failed(deletion, errno, "opendir");
+		reading_failed(local, strbuf_text(&deletion->path), errno);
 	order_names(local, &names);
 	filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
 	for (uint32_t i = names.count; i-- > 0;) {
@@ -240,6 +261,10 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	enum outcome outcome;
 	int fd;
 
+	if (deletion->dev_error) {
+		delete_failed(deletion, deletion->dev_error, "lstat");
+		return STAYS;
+	}
 	if (st->dev != deletion->dev) {
 		if (local->options->levels.info[INFO_MOUNT])
 			log_info("cannot delete mount point: %s", strbuf_text(&deletion->path));
@@ -248,6 +273,8 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	if (!local->rules.am_root && (st->mode & 0700) != 0700 && !local->dry_run)
 		fs_chmod_at(dir_fd, name, (st->mode & 07777) | 0700);
 	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0 && !is_absent(errno))
+		reading_failed(local, strbuf_text(&deletion->path), errno);
 	outcome = fd < 0 ? GONE : delete_contents(deletion, fd);
 	if (fd >= 0)
 		close(fd);
@@ -297,8 +324,12 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 	enum outcome outcome = GONE;
 	struct fs_stat st;
 
-	if (fs_lstat_at(dir_fd, name, &st) < 0)
-		return GONE;
+	if (fs_lstat_at(dir_fd, name, &st) < 0) {
+		if (errno == ENOENT)
+			return GONE;
+		delete_failed(deletion, errno, "lstat");
+		return STAYS;
+	}
 	guard_attr_tree(deletion, &st);
 	say_deletion(deletion, st.mode, nested);
 	if (S_ISDIR(st.mode)) {
@@ -322,8 +353,8 @@ static void start_deletion(struct deletion *deletion, struct local *local, const
 	*deletion = (struct deletion){ .local = local, .path = STRBUF_INIT, .told = DEL_WITH_CONTENTS };
 	strbuf_add_string(&deletion->path, dir_path);
 	strbuf_add_path(&deletion->path, name);
-	if (fs_lstat_at(dir_fd, ".", &st) == 0)
-		deletion->dev = st.dev;
+	deletion->dev_error = fs_lstat_at(dir_fd, ".", &st) < 0 ? errno : 0;
+	deletion->dev = deletion->dev_error ? 0 : st.dev;
 }
 
 /* --- surplus names of a listed directory --- */
@@ -378,6 +409,9 @@ void local_delete_surplus(struct local *local, struct task *task)
 
 void local_delete_delayed(struct local *local)
 {
+	/* Asked once: what goes wrong from here on stops none of those that have been found. */
+	bool allowed = local->delayed.count && local_may_delete(local, NULL);
+
 	for (size_t i = 0; i < local->delayed.count; i++) {
 		char *path = local->delayed.items[i].path, *slash = strrchr(path, '/');
 		struct deletion deletion;
@@ -386,7 +420,9 @@ void local_delete_delayed(struct local *local)
 		if (slash)
 			*slash = '\0';
 		fd = local_open_dir(local, slash ? path : "");
-		if (fd >= 0 && local_may_delete(local, NULL)) {
+		if (allowed && fd < 0 && !is_absent(errno))
+			reading_failed(local, slash ? path : "", errno);
+		if (fd >= 0 && allowed) {
 			start_deletion(&deletion, local, slash ? path : "", slash ? slash + 1 : path, fd);
 			delete_item(&deletion, fd, slash ? slash + 1 : path, true, false);
 			strbuf_free(&deletion.path);
@@ -416,6 +452,8 @@ static bool delete_pass_node(struct local *local, int32_t node)
 	if (flags & ENTRY_TOP_DIR && local->options->levels.debug[DEBUG_DEL])
 		log_info("deleting in %s", *dir.path ? dir.path : ".");
 	dir.fd = local_open_dir(local, dir.path);
+	if (dir.fd < 0 && !is_absent(errno))
+		reading_failed(local, dir.path, errno);
 	if (dir.fd >= 0 && local->options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_in_dir(%s)", *dir.path ? dir.path : ".");
 	if (dir.fd >= 0 && (allowed = local_may_delete(local, NULL))) {
@@ -423,6 +461,8 @@ static bool delete_pass_node(struct local *local, int32_t node)
 		if (local_read_names(dir.fd, listed->entries, &names) >= 0) {
 			order_names(local, &names);
 			delete_names(local, &dir, &names);
+		} else {
+			reading_failed(local, dir.path, errno);
 		}
 		entries_free(&names);
 	}
@@ -512,7 +552,9 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, local, dir->path, name, dir->fd);
 	deletion.told = told_of_kind(local->options, entry);
-	if (may_delete_contents(local->options)) {
+	if (local_is_hidden(local, strbuf_text(&deletion.path), true)) {
+		gone = false;
+	} else if (may_delete_contents(local->options)) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
 		say_deletion(&deletion, S_IFDIR | 0755, false);

@@ -73,7 +73,7 @@ static int open_place(const struct local *local, struct fs_root *root, const cha
 	if (module && fs_root_open_below(root, module->root, path) < 0)
 		return -1;
 	if (!module) {
-		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | options_link_flag(local->options), 0);
+		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | FS_SILENT | options_link_flag(local->options), 0);
 
 		if (fd < 0)
 			return -1;
@@ -90,7 +90,7 @@ static int stat_place(const struct local *local, const char *path, struct fs_sta
 
 	if (module)
 		return fs_stat_follow(module->root, path, st);
-	fd = fs_operator_open(path, O_PATH | options_link_flag(local->options), 0);
+	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(local->options), 0);
 	if (fd < 0)
 		return -1;
 	result = fs_stat_at_fd(fd, st);
@@ -181,7 +181,7 @@ static void make_top(struct destination *destination, bool announced)
 		local_guard_new(local, parent);
 		made = open_place(local, &above, parent) == 0;
 		if (made) {
-			made = fs_mkdir_at(above.fd, leaf_of(destination->path), 0777 & ~local->rules.umask) == 0;
+			made = fs_mkdir_at(above.fd, leaf_of(destination->path), local_unlisted_mode(local, above.fd)) == 0;
 			int error = errno;
 			fs_root_close(&above);
 			errno = error;
@@ -234,7 +234,7 @@ static int make_missing(const struct local *local, const char *path)
 
 	result = open_place(local, &root, there);
 	if (result == 0) {
-		result = fs_make_path(&root, rest + strspn(rest, "/"), 0777 & ~local->rules.umask);
+		result = fs_make_path(&root, rest + strspn(rest, "/"), local_unlisted_mode(local, root.fd));
 		int error = errno;
 
 		fs_root_close(&root);
@@ -311,23 +311,28 @@ static char *without_slashes(const char *given)
 	return length ? xstrndup(given, length) : xstrdup(".");
 }
 
-static void refuse_hidden(const struct local *local, const char *given)
+/* Is the name that is written a directory's? */
+static bool makes_directory(struct destination *destination)
 {
-	const struct local_module *module = local_module(local);
-	char *clean = xmalloc(strlen(given) + 2), *path;
+	const struct entry *only = only_entry(destination);
 
-	if (!module || !module->hidden) {
-		free(clean);
+	return !only || entry_is_dir(only) || destination->slash;
+}
+
+/* What a module hides is no destination, neither as what exists there nor as what would be made. st: NULL if it is missing. */
+static void refuse_hidden(struct destination *destination, const struct fs_stat *st)
+{
+	struct local *local = destination->local;
+	const char *given = destination->given;
+	bool is_dir = st && S_ISDIR(st->mode), makes_dir = is_dir || makes_directory(destination);
+	int error = errno;
+
+	if (!local_is_hidden_in(local, "/", given, makes_dir) && !(st && local_is_hidden_in(local, "/", given, is_dir))) {
+		errno = error;
 		return;
 	}
-	fs_clean_path(clean, given);
-	path = without_slashes(clean);
-	if (strcmp(path, ".") != 0 && filter_hides_path(module->hidden, path, true)) {
-		log_set_role("Receiver");
-		die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
-	}
-	free(path);
-	free(clean);
+	log_set_role("Receiver");
+	die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
 }
 
 void local_choose_destination(struct local *local, const char *given, uint64_t entries)
@@ -337,10 +342,10 @@ void local_choose_destination(struct local *local, const char *given, uint64_t e
 	struct fs_stat st;
 	bool exists;
 
-	refuse_hidden(local, given);
 	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
 	exists = stat_place(local, length ? given : ".", &st) == 0;
+	refuse_hidden(&destination, exists ? &st : NULL);
 	if (!exists && errno == ENOENT && local->options->mkpath && (strchr(given, '/') || entries > 1)) {
 		make_path(&destination);
 		exists = stat_place(local, given, &st) == 0;

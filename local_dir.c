@@ -38,12 +38,16 @@ void local_complain_path(struct local *local, const char *role, int error, const
 	strbuf_free(&shown);
 }
 
-/* A symlink is none of our directories, unless --keep-dirlinks makes it one. */
+bool local_enters_links(const struct local *local)
+{
+	return local->options->keep_dirlinks || (local->options->relative && !local->options->implied_dirs);
+}
+
 int local_open_dir(struct local *local, const char *path)
 {
-	int fd = local->options->keep_dirlinks ? -1 : fs_opendir(&local->top, ".");
+	int fd = local_enters_links(local) ? -1 : fs_opendir(&local->top, ".");
 
-	if (local->options->keep_dirlinks)
+	if (local_enters_links(local))
 		return fs_opendir(&local->top, *path ? path : ".");
 	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
 		length = strcspn(path, "/");
@@ -78,23 +82,42 @@ void local_dir_release(struct local_dir *dir)
 
 /* --- making and opening --- */
 
-static void learn_default_acl(struct local_dir *dir)
+/* The umask that a directory's default ACL amounts to; false: it has none. */
+static bool find_acl_umask(int dir_fd, mode_t *mask)
 {
-	struct fs_root here = { .fd = dir->fd };
-	int state = ACL_NONE;
+	struct fs_root here = { .fd = dir_fd };
 	struct fs_acl acl;
+	bool is_there;
 	unsigned group;
 
-	if (dir->fd >= 0 && fs_acl_read(&here, ".", 1, &acl) == 0) {
-		if (acl.user_obj != FS_ACL_ABSENT) {
-			group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
-			atomic_store(&dir->acl_umask, ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777);
-			state = ACL_DEFAULT;
-		}
-		fs_acl_free(&acl);
+	if (dir_fd < 0 || fs_acl_read(&here, ".", 1, &acl) < 0)
+		return false;
+	is_there = acl.user_obj != FS_ACL_ABSENT;
+	group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
+	if (is_there)
+		*mask = ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777;
+	fs_acl_free(&acl);
+	return is_there;
+}
+
+static void learn_default_acl(struct local_dir *dir)
+{
+	mode_t mask;
+	int state = ACL_NONE;
+
+	if (find_acl_umask(dir->fd, &mask)) {
+		atomic_store(&dir->acl_umask, mask);
+		state = ACL_DEFAULT;
 	}
 	/* Two threads may both look; they see the same. */
 	atomic_store(&dir->acl_state, state);
+}
+
+mode_t local_unlisted_mode(const struct local *local, int parent_fd)
+{
+	mode_t mask;
+
+	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : local->rules.umask);
 }
 
 mode_t local_dir_umask(struct local *local, struct local_dir *dir)
@@ -121,6 +144,13 @@ static void refuse_source(struct local *local, int fd)
 	strbuf_free(&path);
 }
 
+/* --no-implied-dirs: a parent that the arguments only imply, or that is not even listed, is made where it is missing and not
+ * looked at where it is not. */
+static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
+{
+	return entry->flags & ENTRY_HIDDEN || (!local->options->implied_dirs && entry_is_implied(entry));
+}
+
 /* Below the destination, as --keep-dirlinks goes: no link leads out of it, unless the operator says that any may. */
 static struct fs_root linked_root(const struct local *local)
 {
@@ -128,6 +158,27 @@ static struct fs_root linked_root(const struct local *local)
 
 	root.trusting = local->options->insecure_links;
 	return root;
+}
+
+/* What --no-implied-dirs leaves alone serves if it is a directory, or leads to one inside the destination; else the errno of
+ * everything directly below it. */
+static int find_obstacle(const struct local *local, struct local_dir *dir, struct fs_stat *st)
+{
+	struct fs_root root = linked_root(local);
+	struct fs_stat behind = *st;
+
+	if (S_ISLNK(st->mode) && fs_stat_follow(&root, dir->path, &behind) < 0) {
+		int error = errno;
+
+		/* A link to nothing counts as nothing until something is to be made there. */
+		root.trusting = true;
+		return local->dry_run && fs_stat_follow(&root, dir->path, &behind) < 0 ? ENOENT : error;
+	}
+	if (!S_ISDIR(behind.mode))
+		return ENOTDIR;
+	dir->is_link = S_ISLNK(st->mode);
+	*st = behind;
+	return 0;
 }
 
 enum kept_link { LINK_REPLACED, LINK_KEPT, LINK_LEADS_OUT };
@@ -159,7 +210,7 @@ static int open_directory(struct local *local, struct local_dir *parent, struct 
 	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
 			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd >= 0 && local->options->keep_dirlinks && local->attrs_only)
+	if (fd >= 0 && local_enters_links(local) && local->attrs_only)
 		refuse_source(local, fd);
 	if (fd >= 0 || errno != EACCES || dir->is_link)
 		return fd;
@@ -203,7 +254,7 @@ static bool dress_attributes(struct local_dir *dir, struct task *task, struct wa
 	struct fs_held held;
 	bool has_acl;
 
-	if (!(dir->fresh ? wanted->access || wanted->xattrs : dir->differs) || fs_hold_at(&held, dir->fd, ".") < 0)
+	if (!(dir->fresh ? wanted->access || wanted->xattrs : dir->differs) || !dressed_hold(&dressed, dir->fd, ".", &held))
 		return false;
 	if (wanted->lacks_values)
 		task->dir_wanted = *wanted;
@@ -235,7 +286,7 @@ static void dress_fake_directory(struct local *local, struct local_dir *dir, str
 	const struct dressed dressed = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
 	struct fs_held held;
 
-	if (fs_hold_at(&held, dir->fd, ".") < 0)
+	if (!dressed_hold(&dressed, dir->fd, ".", &held))
 		return;
 	dir_fake_store(local, dir, &dressed, &held);
 	fs_release(&held);
@@ -323,13 +374,6 @@ static void note_time(struct local *local, struct local_dir *dir, const struct d
 					       dir->entry.mtime_nsec);
 }
 
-/* --no-implied-dirs: a parent that the arguments only imply, or that is not even listed, is made where it is missing and not
- * looked at where it is not. */
-static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
-{
-	return entry->flags & ENTRY_HIDDEN || (!local->options->implied_dirs && entry_is_implied(entry));
-}
-
 static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
 			    const struct decide_dest *dest, struct task *task, struct wanted *wanted)
 {
@@ -392,6 +436,11 @@ static bool look(struct local *local, struct local_dir *parent, struct local_dir
 	dest->exists = local_lstat_at(local, parent->fd, name, &dest->st) == 0;
 	if (!dest->exists)
 		return true;
+	if (is_unwanted_parent(local, &dir->entry)) {
+		dir->obstacle = find_obstacle(local, dir, &dest->st);
+		dir->absent = dir->obstacle != 0;
+		return !dir->obstacle;
+	}
 	link = look_behind_link(local, dir, &dest->st);
 	dir->is_link = link == LINK_KEPT;
 	if (link != LINK_LEADS_OUT)
@@ -435,6 +484,32 @@ static void fail_below(const struct local *local, struct local_dir *parent, stru
 	dir->may_delete &= local->session.inc_recurse;
 }
 
+/* Below an obstacle that stays nothing can be made. */
+static void fail_below_obstacle(struct local *local, const struct local_dir *parent, struct local_dir *dir, struct task *task)
+{
+	dir->obstacle = parent->obstacle == ENOENT ? ENOENT : ELOOP;
+	dir->absent = true;
+	if (dir->obstacle == ENOENT && local->options->existing && !is_unwanted_parent(local, &dir->entry)) {
+		say_skipped(task, &(struct decision){ .skip = SKIP_NOT_CREATING });
+		dir->skipped = true;
+		return;
+	}
+	if (is_unwanted_parent(local, &dir->entry)) {
+		if (dir->obstacle != ENOENT || !local->options->existing)
+			task_complain(task, "generator", parent->obstacle, "", "recv_generator: mkdir ", " failed");
+		return;
+	}
+	skip_contents(task, parent->obstacle, "recv_generator: mkdir ");
+	count_directory(task, ITEM_LOCAL_CHANGE | ITEM_IS_NEW);
+}
+
+static void refuse_directory(struct local_dir *dir)
+{
+	log_msg(L_ERROR_XFER, "ERROR: daemon refused to receive directory \"%s\"", dir->path);
+	log_error("*** Skipping any contents from this failed directory ***");
+	dir->skipped = true;
+}
+
 static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
 			  struct entries *entries)
 {
@@ -445,17 +520,25 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	bool quiet = is_unwanted_parent(local, &dir->entry);
 
 	if (local_is_hidden(local, dir->path, true)) {
-		log_msg(L_ERROR_XFER, "ERROR: daemon refused to receive directory \"%s\"", dir->path);
-		log_error("*** Skipping any contents from this failed directory ***");
-		dir->skipped = true;
+		refuse_directory(dir);
 		return;
 	}
 	if (local->single_name && !parent->node)
 		name = local->single_name;
 	while (*name == '/')
 		name++;
+	/* A dry run takes everything in there for new. */
+	if (parent->obstacle && !local->dry_run) {
+		fail_below_obstacle(local, parent, dir, task);
+		return;
+	}
 	if (!look(local, parent, dir, name, &dest))
 		return;
+	/* What stands there may be hidden as what it is. */
+	if (dest.exists && !S_ISDIR(dest.st.mode) && local_is_hidden(local, dir->path, false)) {
+		refuse_directory(dir);
+		return;
+	}
 	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
@@ -507,16 +590,20 @@ static void prepare_top(struct local *local, struct local_dir *dir, struct task 
 
 	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
 	dir->absent = dir->fd < 0;
+	if (dir->absent && local->top.fd >= 0)
+		complain(local, dir, errno, "opendir ", " failed");
 	dir->fresh = local->top_is_new;
 	atomic_store(&dir->touched, local->top_is_new);
-	if (dir->fd >= 0)
-		local_lstat_at(local, dir->fd, ".", &dest.st);
+	if (dir->fd >= 0 && local_lstat_at(local, dir->fd, ".", &dest.st) < 0)
+		complain(local, dir, errno, "stat ", " failed");
 	local_seen_enter(local, 0, local->top_is_new ? NULL : &dest.st);
 	if (dot < 0)
 		return;
 	dir->entry = entries->items[dot];
 	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
 	dest.exists = !local->top_is_new;
+	if (is_unwanted_parent(local, &dir->entry))
+		return;
 	note_time(local, dir, &dest);
 	/* It has been made whatever --existing says; a dry run only tells of that. */
 	rules.options = &relaxed;
@@ -626,8 +713,10 @@ static void dress_finally(struct local *local, struct local_dir *dir)
 	/* What nobody has touched is as it was seen before, and its time was compared then. */
 	if (!atomic_load(&dir->touched) && !dir->mode_pending && dir->time_agrees)
 		return;
-	if (fs_lstat_at(dir->fd, ".", &st) < 0)
+	if (fs_lstat_at(dir->fd, ".", &st) < 0) {
+		complain(local, dir, errno, "failed to set times on ", "");
 		return;
+	}
 	if (time_is_off(local, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
 		complain(local, dir, errno, "failed to set times on ", "");
 	if (dir->mode_pending && dir->mode != (st.mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0)
@@ -667,6 +756,8 @@ void local_dir_finish_late(struct local *local)
 		atomic_store(&dir->touched, true);
 		if (dir->fd >= 0)
 			finish_now(local, dir);
+		else if (errno != ENOENT && (errno != EACCES || !log_saw_xfer_error())) /* else reported when it was entered */
+			complain(local, dir, errno, "failed to set times on ", "");
 		local_dir_release(dir);
 	}
 	vec_free(&local->late);

@@ -97,6 +97,11 @@ static void take_for_file(struct file_job *job)
 
 static bool look_at_destination(struct file_job *job)
 {
+	/* Symlinks and the like fail when they are made. */
+	if (job->dir->obstacle && job->dir->obstacle != ENOENT && entry_is_regular(job->entry)) {
+		task_complain(job->task, "generator", job->dir->obstacle, job->name, "recv_generator: failed to stat ", "");
+		return false;
+	}
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
@@ -604,7 +609,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		local_debug_entry(task, index);
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;
-	if (turn == TURN_FIRST && task->marks && task->marks[index - task->first] == MARK_LINK) {
+	if (turn == TURN_FIRST && task->marks && task->marks[index - task->first] != MARK_PLAIN) {
 		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
 		return;
 	}
@@ -613,8 +618,8 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	start_job(&job, task, index);
 	job.dest = dest;
 	job.turn = turn;
-	if (turn == TURN_HAS_ROOM) {
-		/* What was there counts as there for --existing, although it is gone. */
+	if (turn == TURN_HAS_ROOM || (job.dir->obstacle && job.dir->obstacle != ENOENT)) {
+		/* What was there counts as there for --existing, although it is gone; so does what cannot be looked at. */
 		relaxed = *job.rules.options;
 		relaxed.existing = false;
 		job.rules.options = &relaxed;

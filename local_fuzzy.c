@@ -13,6 +13,8 @@
 #include "local_alternate.h"
 #include "name_distance.h"
 
+enum { CANDIDATE_STEPS = 10, BYTES_PER_STEP = 32 };
+
 /* The regular files of a directory that have content, in the order of a list. */
 struct fuzzy_dirs {
 	int count;
@@ -155,6 +157,12 @@ static void find_same(struct file_job *job, int place, const struct entries *nam
 	}
 }
 
+/* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such searches. */
+static void count_work(const struct file_job *job, const char *name)
+{
+	budget_work(session_budget(&job->local->session), CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
+}
+
 static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
 {
 	const bool tells = job->local->options->levels.debug[DEBUG_FUZZY] > 1;
@@ -166,6 +174,7 @@ static void find_like(struct file_job *job, int place, const struct entries *nam
 
 		if (!may_be_used(job, place, names, &names->items[i]))
 			continue;
+		count_work(job, name);
 		distance = name_distance(name, job->name, *best);
 		show_name(job, place, name, &shown);
 		if (tells)

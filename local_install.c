@@ -131,7 +131,7 @@ static bool move_home(struct file_job *job, struct fs_temp *temp)
 
 static bool park(struct file_job *job, struct fs_temp *temp)
 {
-	int place = local_partial_dir(job->local, job->dir, true), error = errno;
+	int place = local_partial_dir(job->local, job->dir, job->name, true), error = errno;
 	bool good = false;
 
 	if (place < 0)
@@ -147,16 +147,21 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 	return good;
 }
 
+/* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
+static bool can_wait(const struct file_job *job)
+{
+	return job->local->options->delay_updates && !local_partial_is_hidden(job->local, job->dir, job->name);
+}
+
 bool job_install(struct file_job *job, struct fs_temp *temp)
 {
-	bool is_file = entry_is_regular(job->entry);
+	bool is_file = entry_is_regular(job->entry), waits = is_file && can_wait(job);
 
-	if ((is_file && !move_home(job, temp))
-	    || (!(is_file && job->local->options->delay_updates) && !job_back_up(job, BACKUP_LINK))) {
+	if ((is_file && !move_home(job, temp)) || (!waits && !job_back_up(job, BACKUP_LINK))) {
 		fs_temp_discard(temp);
 		return false;
 	}
-	if (is_file && job->local->options->delay_updates)
+	if (waits)
 		return park(job, temp);
 	if (is_file && job->local->tells_steps && job->local->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
@@ -180,7 +185,7 @@ bool job_install_partial(struct file_job *job)
 	}
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	place = local_partial_dir(job->local, job->dir, false);
+	place = local_partial_dir(job->local, job->dir, job->name, false);
 	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
 	if (!good)
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
@@ -260,7 +265,7 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 	const struct timespec times[2] = { { 0, UTIME_OMIT }, *mtime };
 	struct fs_temp home;
 	bool is_apart = options_partial_dir(job->local->options) != NULL, good;
-	int place = is_apart ? local_partial_dir(job->local, job->dir, true) : job->dir->fd;
+	int place = is_apart ? local_partial_dir(job->local, job->dir, job->name, true) : job->dir->fd;
 
 	if (is_away(job, temp)) {
 		if (!copy_home(job, temp, &home))

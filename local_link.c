@@ -31,6 +31,7 @@ static struct link_group *group_of(struct local *local, const struct entries *en
 	if (inserted) {
 		struct link_group *group = xcalloc(1, sizeof *group);
 
+		budget_take(session_budget(&local->session), sizeof *group + 2 * sizeof(struct hashmap_slot), "hard links");
 		group->leader = -1;
 		vec_push(&local->groups, group);
 	}
@@ -47,6 +48,7 @@ void local_links_add(struct local *local, int32_t node)
 		if (is_member(&entries->items[i])) {
 			struct link_group *group = group_of(local, entries, &entries->items[i]);
 
+			budget_take(session_budget(&local->session), 2 * sizeof member, "hard links");
 			vec_push(&group->members, member);
 		}
 	}
@@ -111,9 +113,8 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 			group->members.items[place].left_out = true;
 		return true;
 	}
-	/* Up to protocol 29 symlinks and devices are linked to the first one. */
-	if (candidate == CANDIDATE_LEADS || is_last
-	    || (local->pull && local->session.protocol < 30 && !entry_is_regular(&task->entries->items[index]))) {
+	/* What has no content is made at the first name, whatever there is at the others. */
+	if (candidate == CANDIDATE_LEADS || is_last || !entry_is_regular(&task->entries->items[index])) {
 		group->leader = (int64_t)place;
 		return true;
 	}
@@ -144,7 +145,7 @@ void local_links_mark(struct local *local, struct task *task)
 			task->marks = xcalloc(task->last - task->first, 1);
 		group = group_of(local, task->entries, entry);
 		if (!decide_member(local, task, group, i))
-			task->marks[i - task->first] = MARK_LINK;
+			task->marks[i - task->first] = group->leader < 0 ? MARK_EARLY_LINK : MARK_LINK;
 	}
 	local_alternates_leave(task);
 }
@@ -160,6 +161,8 @@ struct link_job {
 	int dir_fd;
 	const char *name;
 	struct link_group *group;
+	struct decide_dest removed; /* a directory that was in the way */
+	bool had_to_wait;           /* for the leader to be found */
 };
 
 static const char *leaf_of(const char *path)
@@ -206,8 +209,12 @@ static int link_object(struct link_job *job, int leader_fd, bool replaces)
 
 static void report_link(struct link_job *job, uint32_t flags, const char *target)
 {
-	struct event event = { .kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = false };
+	struct event event = { .kind = EVENT_ITEM, .index = job->index, .touched = false };
 
+	/* Another object's time has come where no times are kept. */
+	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->local->options, job->entry))
+		flags |= ITEM_REPORT_TIME;
+	event.flags = flags;
 	if (flags & ITEM_IS_NEW) {
 		struct kind_counts *created = &job->local->stats.created;
 
@@ -232,7 +239,14 @@ static void note_link(struct local *local, struct fs_stat *leader, const struct 
 		local_seen_change(local, replaced);
 }
 
-/* A member that is not here: it may be in an alternate destination. */
+/* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
+static bool may_have_alternate(const struct local *local, const struct entry *entry)
+{
+	if (!local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
+		return false;
+	return local->alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
+}
+
 static uint32_t compare_with_alternates(struct link_job *job, const struct fs_stat *leader)
 {
 	struct local *local = job->local;
@@ -248,14 +262,14 @@ static uint32_t compare_with_alternates(struct link_job *job, const struct fs_st
 	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 }
 
-/* With what is there, if it is of the kind. */
-static uint32_t compare_attributes(const struct link_job *job, bool same_kind)
+/* With what is there, if that counts. */
+static uint32_t compare_attributes(const struct link_job *job, bool is_compared)
 {
 	struct wanted wanted;
 	uint32_t flags;
 
 	local_want_attributes(job->local, job->node, job->entry, &wanted);
-	flags = wanted_compare(job->local, &wanted, job->entry->mode, job->dir_fd, same_kind ? job->name : NULL);
+	flags = wanted_compare(job->local, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
 	wanted_free(&wanted);
 	return flags;
 }
@@ -264,20 +278,24 @@ static void make_link(struct link_job *job)
 {
 	struct local *local = job->local;
 	const struct entries *entries = flist_dir(local->list, job->node)->entries;
-	struct decide_dest dest = { .exists = false }, none = { .exists = false };
+	struct decide_dest dest = { .exists = false }, old;
 	int leader_fd = local->top.fd < 0 ? -1 : open_leader_dir(local, job->group->path);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
 	uint32_t flags;
-	bool same_kind;
+	bool is_compared;
 
 	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
 
 	dest.exists = job->dir_fd >= 0 && local_lstat_at(local, job->dir_fd, job->name, &dest.st) == 0;
-	same_kind = dest.exists && (dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
-	if (dest.exists || !local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
-		flags = decide_item_flags(&local->rules, entries, job->entry, same_kind ? &dest : &none,
-					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS) | compare_attributes(job, same_kind);
+	old = job->removed.exists ? job->removed : dest;
+	/* What is in the way of content that may be sent is removed before a leader is found. */
+	is_compared = old.exists
+		      && (!job->had_to_wait || local->dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
+	old.exists = is_compared;
+	if (job->removed.exists || dest.exists || !may_have_alternate(local, job->entry))
+		flags = decide_item_flags(&local->rules, entries, job->entry, &old,
+					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS) | compare_attributes(job, is_compared);
 	else
 		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
@@ -303,16 +321,16 @@ static void make_link(struct link_job *job)
 }
 
 /* A member whose directory still holds a task. */
-static void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group)
+static void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait)
 {
 	const struct entry *entry = &task->entries->items[index];
 	const char *name = task_name(task, entry);
-	struct link_job job = { local, task->node, entry, index, task->dir->fd, name, group };
-	struct fs_stat st;
+	struct link_job job = { local, task->node, entry, index, task->dir->fd, name, group, .had_to_wait = had_to_wait };
+	struct decide_dest *old = &job.removed;
 
 	local_debug_link(local, task, index, group->path);
-	if (job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &st) == 0 && S_ISDIR(st.mode)
-	    && !local_make_room(local, task->dir, name, entry))
+	old->exists = job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &old->st) == 0 && S_ISDIR(old->st.mode);
+	if (old->exists && !local_make_room(local, task->dir, name, entry))
 		return;
 	atomic_store(&task->dir->touched, true);
 	make_link(&job);
@@ -341,12 +359,14 @@ static void with_late_task(struct local *local, const struct link_member *member
 	atomic_store(&dir->new_gid, -1);
 	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path);
 	dir->absent = dir->fd < 0;
+	if (dir->absent && local->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !local->dry_run)
+		local_complain_path(local, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
 	strbuf_free(&path);
 	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
 	local_task_open_sources(local, task);
 	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
 		if (group->done)
-			link_in_task(local, task, member->index, group);
+			link_in_task(local, task, member->index, group, member - group->members.items < group->leader);
 		else
 			lead_instead(local, task, member->index);
 	}
@@ -355,22 +375,19 @@ static void with_late_task(struct local *local, const struct link_member *member
 }
 
 /* Such a member is linked when its leader turns out to be current, or later. */
-static bool is_before_leader(const struct link_group *group, int32_t node, uint32_t index)
+static bool is_before_leader(const struct link_group *group, const struct task *task, uint32_t index)
 {
-	for (int64_t i = 0; i < group->leader; i++)
-		if (group->members.items[i].node == node && group->members.items[i].index == index)
-			return true;
-	return false;
+	return group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK;
 }
 
 void local_link_event(struct local *local, struct task *task, uint32_t index)
 {
 	struct link_group *group = group_of(local, task->entries, &task->entries->items[index]);
 
-	if (local->loads_all && is_before_leader(group, task->node, index))
+	if (local->loads_all && is_before_leader(group, task, index))
 		return;
 	if (group->done && (group->was_current || !local->loads_all)) {
-		link_in_task(local, task, index, group);
+		link_in_task(local, task, index, group, false);
 	} else if (!local->loads_all) {
 		/* The leader came to nothing. */
 		lead_instead(local, task, index);
@@ -415,8 +432,8 @@ void local_links_leader_done(struct local *local, struct task *task, uint32_t in
 	/* A group that is waiting for the end already is not put there twice. */
 	if (!local->loads_all || group->members.count < 2 || group->failed)
 		return;
-	/* A regular file that changed without a transfer has come from an alternate destination, and is there. */
-	group->was_current = !failed && !(flags & ITEM_TRANSFER) && (entry_is_regular(entry) || !(flags & ITEM_LOCAL_CHANGE));
+	/* Everything else is there when it is told of. */
+	group->was_current = !failed && !(flags & ITEM_TRANSFER);
 	group->failed = failed;
 	if (group->was_current)
 		link_earlier_members(local, group);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fs/operator.h"
+#include "lib/exit.h"
 #include "local.h"
 #include "local_private.h"
 
@@ -93,6 +94,31 @@ bool local_is_hidden_in(struct local *local, const char *place, const char *path
 	hidden = local_is_hidden(local, strbuf_text(&full), is_dir);
 	strbuf_free(&full);
 	return hidden;
+}
+
+static bool is_hidden_dir(struct local *local, const char *named)
+{
+	return named && *named && local_is_hidden(local, named, true);
+}
+
+void local_refuse_hidden_dirs(struct local *local)
+{
+	const struct options *options = local->options;
+	const struct local_module *module = local_module(local);
+	const char *partial = options_partial_dir(options);
+	bool hidden;
+
+	if (!module)
+		return;
+	hidden = is_hidden_dir(local, options->backup_dir)
+		 || (!module->has_own_temp_dir && is_hidden_dir(local, options->temp_dir))
+		 || (partial && *partial == '/' && is_hidden_dir(local, partial));
+	for (size_t i = 0; i < options->alt_dest_dirs.count && !hidden; i++)
+		hidden = is_hidden_dir(local, options->alt_dest_dirs.items[i]);
+	if (!hidden)
+		return;
+	log_set_role("Receiver");
+	die(EXIT_SYNTAX, "Your options have been rejected by the server.");
 }
 
 void local_hide_entries(struct local *local, int32_t node)

@@ -3,6 +3,7 @@
 #include "local_frame.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,18 +61,23 @@ static void send_name(struct run *run, const char *name)
 void run_load_names(struct run *run)
 {
 	const struct options *options = run->options;
-	int failed, error;
+	bool is_stdin = !strcmp(options->files_from, "-");
+	int failed, error, fd;
 
 	if (run->has_names_text)
 		return;
 	run->has_names_text = true;
-	if (!strcmp(options->files_from, "-"))
-		failed = fs_read_all(STDIN_FILENO, FROM_FILE_LIMIT, &run->names_text);
-	else
-		failed = fs_operator_read(options->files_from, options_link_flag(options), FROM_FILE_LIMIT, &run->names_text);
+	fd = is_stdin ? STDIN_FILENO : fs_operator_open(options->files_from, O_RDONLY | options_link_flag(options), 0);
+	if (fd < 0) {
+		log_set_role("client");
+		die(EXIT_SYNTAX, "rsync: failed to open files-from file %s: %s", options->files_from, strerror(errno));
+	}
+	failed = fs_read_all(fd, FROM_FILE_LIMIT, &run->names_text);
+	error = errno;
+	if (!is_stdin)
+		close(fd);
 	if (!failed)
 		return;
-	error = errno;
 	log_set_role("client");
 	log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
 	exit_with(EXIT_FILEIO);

@@ -78,7 +78,8 @@ static int open_shared_dir(const struct local *local, const char *path, bool mak
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
 	parent = local_module(local) ? parent_in_module(local, path, leaf)
-				     : options_confine(local->options, fs_operator_parent(path, leaf));
+				     : options_confine(local->options,
+						       fs_operator_parent_with(path, options_link_flag(local->options), leaf));
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)
@@ -147,14 +148,20 @@ static int shared_dir(const struct local *local, struct places *places, bool mak
 	return fd;
 }
 
-/* No link is followed: its name may be the peer's. What is no directory has to give way to one. */
-static int step_into(int fd, const char *name, bool make)
+enum step {
+	STEP_FIND,
+	STEP_MAKE,    /* make it if it is missing */
+	STEP_REPLACE, /* the same, and what is no directory has to give way to one */
+};
+
+/* No link is followed: its name may be the peer's. */
+static int step_into(int fd, const char *name, enum step step)
 {
 	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
 
-	if (next >= 0 || !make)
+	if (next >= 0 || step == STEP_FIND)
 		return next;
-	if (errno == ENOTDIR || errno == ELOOP)
+	if (step == STEP_REPLACE && (errno == ENOTDIR || errno == ELOOP))
 		fs_unlink_at(fd, name);
 	if (fs_mkdir_at(fd, name, 0700) < 0 && errno != EEXIST)
 		return -1;
@@ -163,7 +170,7 @@ static int step_into(int fd, const char *name, bool make)
 
 /* The directory that a relative path leads to from `dir_fd`, itself made if need be; its parent and its own name instead, if
  * they are asked for. */
-static int walk(int dir_fd, const char *path, bool make, char **leaf)
+static int walk(int dir_fd, const char *path, enum step step, char **leaf)
 {
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 
@@ -176,7 +183,7 @@ static int walk(int dir_fd, const char *path, bool make, char **leaf)
 			*leaf = name;
 			return fd;
 		}
-		int next = step_into(fd, name, make && !*path), error = errno;
+		int next = step_into(fd, name, *path ? STEP_FIND : step), error = errno;
 
 		free(name);
 		close(fd);
@@ -186,7 +193,38 @@ static int walk(int dir_fd, const char *path, bool make, char **leaf)
 	return fd;
 }
 
-int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
+/* From the destination, or from the module's root. */
+static char *partial_path(const struct local *local, const struct local_dir *dir)
+{
+	const char *partial = local->places->partial;
+
+	return *partial == '/' || !*dir->path ? xstrdup(partial) : xasprintf("%s/%s", dir->path, partial);
+}
+
+bool local_partial_is_hidden(struct local *local, const struct local_dir *dir, const char *name)
+{
+	bool hidden;
+	char *path;
+
+	if (!local->places->partial || !local_module(local))
+		return false;
+	path = partial_path(local, dir);
+	hidden = local_is_hidden(local, path, true) || local_is_hidden_in(local, path, name, false);
+	free(path);
+	return hidden;
+}
+
+/* What stands where a directory is wanted may be hidden as something else. */
+static enum step step_for(struct local *local, const struct local_dir *dir, bool make)
+{
+	char *path = partial_path(local, dir);
+	bool hidden = make && local_is_hidden(local, path, false);
+
+	free(path);
+	return !make ? STEP_FIND : hidden ? STEP_MAKE : STEP_REPLACE;
+}
+
+int local_partial_dir(struct local *local, struct local_dir *dir, const char *name, bool make)
 {
 	struct places *places = local->places;
 	int fd;
@@ -195,13 +233,17 @@ int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
 		errno = ENOENT;
 		return -1;
 	}
+	if (local_partial_is_hidden(local, dir, name)) {
+		errno = EACCES;
+		return -1;
+	}
 	if (*places->partial == '/')
 		return shared_dir(local, places, make);
 	if (!make && atomic_load(&dir->has_no_partial)) {
 		errno = ENOENT;
 		return -1;
 	}
-	fd = walk(dir->fd, places->partial, make, NULL);
+	fd = walk(dir->fd, places->partial, step_for(local, dir, make), NULL);
 	/* Nobody but this run makes one, and that is noted. */
 	if (fd < 0 && !make && errno == ENOENT)
 		atomic_store(&dir->has_no_partial, true);
@@ -212,7 +254,7 @@ int local_partial_dir(struct local *local, struct local_dir *dir, bool make)
 
 int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags)
 {
-	int place = local_partial_dir(local, dir, false), fd;
+	int place = local_partial_dir(local, dir, name, false), fd;
 	uint64_t size;
 
 	if (place < 0)
@@ -229,7 +271,7 @@ void local_partial_leave(struct local *local, int dir_fd)
 
 	if (*local->places->partial == '/')
 		return;
-	parent = walk(dir_fd, local->places->partial, false, &leaf);
+	parent = walk(dir_fd, local->places->partial, STEP_FIND, &leaf);
 	if (parent >= 0) {
 		fs_rmdir_at(parent, leaf);
 		close(parent);
@@ -239,7 +281,7 @@ void local_partial_leave(struct local *local, int dir_fd)
 
 void local_partial_drop(struct local *local, struct local_dir *dir, const char *name)
 {
-	int place = local_partial_dir(local, dir, false);
+	int place = local_partial_dir(local, dir, name, false);
 
 	if (place < 0)
 		return;
@@ -302,7 +344,7 @@ static void install(struct local *local, const struct delayed *delayed, int dir_
 static void install_in_its_place(struct local *local, const struct delayed *delayed)
 {
 	struct local_dir dir = { .path = delayed->dir_path, .fd = local_open_dir(local, delayed->dir_path) };
-	int place = dir.fd < 0 ? -1 : local_partial_dir(local, &dir, false);
+	int place = dir.fd < 0 ? -1 : local_partial_dir(local, &dir, delayed->name, false);
 
 	if (place >= 0)
 		install(local, delayed, dir.fd, place);

@@ -20,8 +20,10 @@ int local_temp_fd(const struct local *local, const struct local_dir *dir);
 
 /* --- the directory of partial files that belongs to a directory; all of this does nothing without one --- */
 
-/* To be closed by the caller; -1 with errno. */
-int local_partial_dir(struct local *local, struct local_dir *dir, bool make);
+/* Does a module hide the place that a file of this directory has there? Then it has none: nothing is kept or found. */
+bool local_partial_is_hidden(struct local *local, const struct local_dir *dir, const char *name);
+/* The directory for a file of this name. To be closed by the caller; -1 with errno, EACCES if its place is hidden. */
+int local_partial_dir(struct local *local, struct local_dir *dir, const char *name, bool make);
 /* What there is of a file, a regular one, opened with these flags; -1: nothing. */
 int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags);
 /* It is of no use any more. The directory goes with the last of them. */

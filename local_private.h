@@ -67,10 +67,11 @@ struct local_dir {
 	char *path;              /* in the transfer, "" for the top */
 	bool fresh;              /* made by this run: nothing in it but what we put there */
 	bool dressed;            /* fresh: got an owner or a mode that mkdir(2) does not give */
-	bool absent;             /* dry run: it would have been made */
+	bool absent;             /* dry run: it would have been made; or there is an obstacle */
 	bool skipped;            /* its contents are left alone */
 	mode_t other_kind;       /* S_IFMT: something else stands in its place, and stays there; 0: no */
-	bool is_link;            /* --keep-dirlinks: what the symlink of this name leads to */
+	bool is_link;            /* --keep-dirlinks, --no-implied-dirs: what the symlink of this name leads to */
+	int obstacle;            /* errno of what is in it: --no-implied-dirs leaves what is no directory, here or above; 0 */
 	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
 	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
 	atomic_bool touched;     /* something was made, replaced or removed in it */
@@ -132,6 +133,7 @@ struct events {
 struct task_source {
 	uint16_t base;
 	struct fs_root root; /* the source directory, held */
+	int error;           /* why it is not, if root.fd is -1 */
 };
 
 enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_WAITS, TASK_DONE };
@@ -186,7 +188,8 @@ struct task {
 	struct run_stats received;    /* by the reading thread, while something is pending */
 };
 
-enum { MARK_PLAIN, MARK_LINK };
+/* MARK_EARLY_LINK: a link as well, and the leader of its group had not been decided when it was marked. */
+enum { MARK_PLAIN, MARK_LINK, MARK_EARLY_LINK };
 
 /* --- hard link groups --- */
 
@@ -339,6 +342,10 @@ struct dressed {
 	bool is_link;
 };
 
+/* Hold an object to apply attributes to it; false with a message if it cannot be opened (fs_held.fd is then -1). */
+bool dressed_hold(const struct dressed *dressed, int dir_fd, const char *name, struct fs_held *held);
+/* The same of a descriptor that stays the caller's. */
+bool dressed_hold_open(const struct dressed *dressed, int fd, struct fs_held *held);
 /* Read the wishes for a file's entry (false: the source cannot be read, errno); for any entry (main thread). */
 bool job_want_attributes(struct file_job *job);
 /* What a file's attributes are compared with, as its item says: `*name` in the directory that is returned; NULL: nothing. By
@@ -456,9 +463,14 @@ void local_dir_hold(struct local_dir *dir);
 /* The umask for new objects in the directory: the process's, or its default ACL's (any thread). */
 mode_t local_dir_umask(struct local *local, struct local_dir *dir);
 bool local_dir_has_default_acl(struct local_dir *dir);
+/* The permissions of a directory that the run makes in that one although no entry asks for it, and of those in it: what the
+ * default ACL of the one above grants, or else what the umask leaves (any thread). */
+mode_t local_unlisted_mode(const struct local *local, int parent_fd);
 void local_dir_release(struct local_dir *dir);
 void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
 void local_dir_finish_late(struct local *local);
+/* May a symlink be one of our directories? */
+bool local_enters_links(const struct local *local);
 /* Descriptor of a directory by its transfer path, to be closed by the caller. */
 int local_open_dir(struct local *local, const char *path);
 void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
@@ -650,6 +662,8 @@ char *local_named_in_module(const struct local *local, const char *path);
 /* Does the module hide a path of the transfer? The same path in an alternate destination, named like this? */
 bool local_is_hidden(struct local *local, const char *path, bool is_dir);
 bool local_is_hidden_in(struct local *local, const char *place, const char *path, bool is_dir);
+/* End the process if an option names a directory that it hides, from where it will be used: the destination is known. */
+void local_refuse_hidden_dirs(struct local *local);
 /* Refuse what it hides of a node's files. */
 void local_hide_entries(struct local *local, int32_t node);
 

@@ -20,6 +20,58 @@
 #define LIST_MS 2 /* when no list has come for so long, the sender may be waiting for us */
 #define TICK_NS INT64_C(10000000)
 #define DIGEST_BUFFER (256 * 1024)
+#define TRANSFER_MEMORY (sizeof(struct transfer) + 2 * sizeof(struct hashmap_slot))
+
+/* --- requests that wait for their replies --- */
+
+struct transfer *requests_find(const struct requests *requests, int32_t ndx)
+{
+	const uint64_t *found = hashmap_get(&requests->by_ndx, (uint32_t)ndx, 0);
+
+	return found ? (struct transfer *)(uintptr_t)*found : NULL;
+}
+
+void requests_add(struct requests *requests, struct transfer *transfer)
+{
+	bool inserted;
+	uint64_t *found = hashmap_put(&requests->by_ndx, (uint32_t)transfer->ndx, 0, (uint64_t)(uintptr_t)transfer, &inserted);
+	struct transfer *same = inserted ? NULL : (struct transfer *)(uintptr_t)*found;
+
+	while (same && same->same)
+		same = same->same;
+	if (same)
+		same->same = transfer;
+	transfer->same = transfer->next = NULL;
+	transfer->previous = requests->last;
+	if (requests->last)
+		requests->last->next = transfer;
+	else
+		requests->first = transfer;
+	requests->last = transfer;
+}
+
+void requests_remove(struct requests *requests, struct transfer *transfer)
+{
+	uint64_t *found = hashmap_get(&requests->by_ndx, (uint32_t)transfer->ndx, 0);
+	struct transfer *same = (struct transfer *)(uintptr_t)*found;
+
+	if (same == transfer && !transfer->same)
+		hashmap_remove(&requests->by_ndx, (uint32_t)transfer->ndx, 0);
+	else if (same == transfer)
+		*found = (uint64_t)(uintptr_t)transfer->same;
+	while (same != transfer && same->same != transfer)
+		same = same->same;
+	if (same != transfer)
+		same->same = transfer->same;
+	if (transfer->previous)
+		transfer->previous->next = transfer->next;
+	else
+		requests->first = transfer->next;
+	if (transfer->next)
+		transfer->next->previous = transfer->previous;
+	else
+		requests->last = transfer->previous;
+}
 
 /* --- requests --- */
 
@@ -92,9 +144,8 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 		return;
 	}
 	pthread_mutex_lock(&pull->lock);
-	transfer->next = NULL;
-	*pull->asked_end = transfer;
-	pull->asked_end = &transfer->next;
+	requests_add(&pull->asked, transfer);
+	wire_set_owed(session->wire, true);
 	pthread_mutex_unlock(&pull->lock);
 	atomic_store(&pull->has_requests, true);
 	request_write_attrs(session, ndx, item);
@@ -105,6 +156,13 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	if (has_sums)
 		block_sums_write(session, basis->fd, &head);
 	free(item);
+}
+
+/* Its peer may leave all requests open. */
+static struct transfer *new_transfer(struct pull *pull)
+{
+	budget_take(session_budget(pull->session), TRANSFER_MEMORY, "requests");
+	return xcalloc(1, sizeof(struct transfer));
 }
 
 void pull_request(struct file_job *job)
@@ -120,7 +178,7 @@ void pull_request(struct file_job *job)
 		task_event(job->task, (struct event){ .kind = EVENT_FAILED, .index = job->index });
 		return;
 	}
-	transfer = xcalloc(1, sizeof *transfer);
+	transfer = new_transfer(pull);
 	if (job->decision.action == ACTION_COPY)
 		job_choose_basis(job, &basis);
 	int dir_fd = job_compared_object(job, &name);
@@ -171,7 +229,7 @@ void pull_decided_directory(const struct task *task)
 void pull_request_directory(struct task *task)
 {
 	struct pull *pull = task->local->pull;
-	struct transfer *transfer = xcalloc(1, sizeof *transfer);
+	struct transfer *transfer = new_transfer(pull);
 	struct lacking lacking = { VEC_INIT };
 
 	wanted_find_lacking(&task->dir_wanted, task->dir->fd, ".", &lacking);
@@ -240,12 +298,9 @@ static struct transfer *take_oldest(struct pull *pull)
 	struct transfer *transfer;
 
 	pthread_mutex_lock(&pull->lock);
-	transfer = pull->asked;
-	if (transfer) {
-		pull->asked = transfer->next;
-		if (!pull->asked)
-			pull->asked_end = &pull->asked;
-	}
+	transfer = pull->asked.first;
+	if (transfer)
+		requests_remove(&pull->asked, transfer);
 	pthread_mutex_unlock(&pull->lock);
 	return transfer;
 }
@@ -261,15 +316,20 @@ struct transfer *pull_take(struct pull *pull, int32_t ndx)
 	return transfer;
 }
 
+void pull_note_owed(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->lock);
+	wire_set_owed(pull->session->wire, pull->asked.first != NULL);
+	pthread_mutex_unlock(&pull->lock);
+}
+
 bool pull_expects(struct pull *pull, int32_t ndx)
 {
-	const struct transfer *transfer;
-
 	pthread_mutex_lock(&pull->lock);
-	for (transfer = pull->asked; transfer && transfer->ndx != ndx; transfer = transfer->next)
-		;
+	bool expected = requests_find(&pull->asked, ndx) != NULL;
+
 	pthread_mutex_unlock(&pull->lock);
-	return transfer != NULL;
+	return expected;
 }
 
 bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
@@ -285,26 +345,22 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 
 void pull_refused(struct pull *pull, int32_t ndx)
 {
-	struct transfer **link, *transfer;
-
 	pthread_mutex_lock(&pull->lock);
-	for (link = &pull->asked; (transfer = *link) && transfer->ndx != ndx; link = &transfer->next)
-		;
-	if (transfer) {
-		*link = transfer->next;
-		if (!*link)
-			pull->asked_end = link;
-	}
-	pthread_mutex_unlock(&pull->lock);
+	struct transfer *transfer = requests_find(&pull->asked, ndx);
+
 	if (transfer)
-		pull_settle(pull, transfer, false);
+		requests_remove(&pull->asked, transfer);
+	pthread_mutex_unlock(&pull->lock);
+	if (!transfer)
+		die(EXIT_PROTOCOL, "rsync: the sender refuses what was not asked for: index %d [receiver]", ndx);
+	pull_settle(pull, transfer, false);
 }
 
 /* Requests are answered in their order, so those of the first phase stand in front. */
 static bool has_open(struct pull *pull, bool first_phase)
 {
 	pthread_mutex_lock(&pull->lock);
-	bool open = pull->asked && !(first_phase && pull->asked->in_second_phase);
+	bool open = pull->asked.first && !(first_phase && pull->asked.first->in_second_phase);
 
 	pthread_mutex_unlock(&pull->lock);
 	return open;
@@ -343,6 +399,7 @@ void pull_forget(struct pull *pull, struct transfer *transfer)
 
 	free(transfer->job.fuzzy);
 	free(transfer);
+	budget_give_back(session_budget(pull->session), TRANSFER_MEMORY);
 	pool_release(pull->local->pool, task);
 }
 
@@ -406,19 +463,23 @@ void pull_order_items(struct events *events)
 
 /* --- --remove-source-files --- */
 
+/* Nothing arrives in a run that changes nothing here, a batch that is only written included. */
+static bool confirms_arrivals(const struct local *local)
+{
+	return local->options->remove_source_files && !local->dry_run;
+}
+
 /* The reading thread must not wait for those that write: it only leaves a note. */
 void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new)
 {
-	const struct options *options = pull ? pull->local->options : NULL;
-
-	if (!pull || !options->remove_source_files || options->dry_run || (options->remove_sent_files && !is_new))
+	if (!pull || !confirms_arrivals(pull->local) || (pull->local->options->remove_sent_files && !is_new))
 		return;
 	pull_note_arrival(pull, flist_ndx_of(pull->local->list, node, entry));
 }
 
 void pull_note_arrival(struct pull *pull, int32_t ndx)
 {
-	if (!pull->local->options->remove_source_files)
+	if (!confirms_arrivals(pull->local))
 		return;
 	pthread_mutex_lock(&pull->lock);
 	vec_push(&pull->arrived.list, ndx);
@@ -556,7 +617,6 @@ struct pull *pull_new(struct local *local, bool replays)
 
 	pull->local = local;
 	pull->session = &local->session;
-	pull->asked_end = &pull->asked;
 	pull->lists = 1;
 	init_recursive(&pull->out_lock);
 	pull->replay = replays ? replay_new() : NULL;
@@ -628,16 +688,31 @@ static void end_deletions(struct pull *pull)
 	write_done(pull);
 }
 
+/* Tell the client of a service how much has been written, once the last content has come (protocol/09 section 2.2). */
+static void send_block_count(struct pull *pull)
+{
+	if (!pull->local->service || pull->session->protocol < 33)
+		return;
+	await(pull, &pull->last_done);
+	pthread_mutex_lock(&pull->out_lock);
+	wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)pull->local->stats.blocks);
+	flush(pull);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
 void pull_finish(struct pull *pull, struct peer_stats *stats)
 {
 	int protocol = pull->session->protocol;
 
+	if (pull->replay)
+		replay_all_decided(pull);
 	pull_phase_zero(pull);
 	write_done(pull);                       /* phase 1 */
 	if (protocol >= 29)
 		write_done(pull);               /* phase 2 */
 	if (protocol >= 31)
 		end_deletions(pull);
+	send_block_count(pull);
 	await(pull, protocol >= 31 ? &pull->goodbye_read : &pull->last_done);
 	pthread_join(pull->reader, NULL);
 	exit_remove_hook(keep_cut_off, pull);
@@ -652,5 +727,6 @@ void pull_free(struct pull *pull)
 	pthread_mutex_destroy(&pull->keep_lock);
 	pthread_cond_destroy(&pull->changed);
 	replay_free(pull->replay);
+	hashmap_free(&pull->asked.by_ndx);
 	free(pull);
 }

@@ -73,7 +73,8 @@ int pull_io_error(struct pull *pull);
 
 /* One file that has been asked for. */
 struct transfer {
-	struct transfer *next;      /* in the order of the requests */
+	struct transfer *next, *previous; /* in the order of the requests */
+	struct transfer *same;      /* the next one with its index: that of a directory may be asked for twice */
 	int32_t ndx;
 	bool in_second_phase;       /* asked for after the first phase's end */
 	bool is_directory;          /* the task's own: job has no more than what its attributes take */
@@ -81,6 +82,12 @@ struct transfer {
 	struct decide_rules rules;
 	struct sum_head head;       /* of the request */
 	uint8_t basis;              /* its type, likewise */
+};
+
+/* Requests that wait for their replies, in their order and by their index. */
+struct requests {
+	struct transfer *first, *last;
+	struct hashmap by_ndx;      /* (ndx, 0) -> the first struct transfer with it */
 };
 
 struct arrivals { VEC(int32_t) list; };
@@ -96,7 +103,7 @@ struct pull {
 	                                 * who ends the process needs it, too */
 	pthread_mutex_t lock;           /* the rest */
 	pthread_cond_t changed;
-	struct transfer *asked, **asked_end;
+	struct requests asked;
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* the sender is to be told that it may remove them */
 	struct replay *replay;          /* NULL: there is a peer (local_replay.c) */
@@ -124,6 +131,13 @@ struct pull {
 	struct patch_buffer buffer;
 };
 
+/* Under the lock: put a request at the end; the first one for an index, NULL if there is none; take it out. */
+void requests_add(struct requests *requests, struct transfer *transfer);
+struct transfer *requests_find(const struct requests *requests, int32_t ndx);
+void requests_remove(struct requests *requests, struct transfer *transfer);
+
+/* Nothing of a reply has come yet: does the sender owe one? (reading thread) */
+void pull_note_owed(struct pull *pull);
 /* Has it been asked for? */
 bool pull_expects(struct pull *pull, int32_t ndx);
 /* Do values of extended attributes follow an item with these flags (protocol/05 5.3.1)? */
@@ -141,6 +155,8 @@ void replay_request(struct pull *pull, struct transfer *transfer);
 void replay_came_wrong(struct pull *pull, struct transfer *transfer);
 void replay_decided(struct pull *pull, int32_t ndx);
 void replay_node_done(struct pull *pull, int32_t node);
+/* Nothing will be decided from now on: what the batch still has, nobody waits for. */
+void replay_all_decided(struct pull *pull);
 /* What comes now has been sent before, and had come out wrong. */
 void replay_second_phase(struct pull *pull);
 /* The batch has been read: there is nothing more to come. */
@@ -148,7 +164,7 @@ void replay_end(struct pull *pull);
 struct replay *replay_new(void);
 void replay_free(struct replay *replay);
 
-/* The sender has said that there will be no reply. */
+/* The sender has said that there will be no reply. EXIT_PROTOCOL if nobody waits for one. */
 void pull_refused(struct pull *pull, int32_t ndx);
 /* Everything that is still open, of the first phase or at all, has no reply. */
 void pull_all_refused(struct pull *pull, bool first_phase);
@@ -169,7 +185,7 @@ struct incoming {
 	struct sum_head head;
 	int basis_fd;
 	bool basis_is_gone;
-	bool basis_is_file;      /* that is written to, if in place */
+	bool basis_is_file;      /* that is written to, if in place, or its copy */
 	bool in_partial;         /* the partial file is the basis, and is completed where it lies */
 	bool read;               /* the stream has been read to the end of the file */
 	bool wrong_digest;

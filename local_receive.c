@@ -2,6 +2,7 @@
 /* The reading thread of a pull: lists, contents, messages, the goodbye (protocol/03 1.3 and 1.5). */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,12 +11,15 @@
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/charset.h"
+#include "lib/block_count.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_install.h"
 #include "local_pull.h"
 
 #define CLONE_LEAST (1u << 20) /* bytes of a basis: of less, the blocks are not worth a call */
+
+#define GROWTH_MAX (UINT64_C(1) << 30) /* of a file since it was listed, beyond twice its size */
 
 /* --- one file --- */
 
@@ -43,6 +47,37 @@ static bool clone_basis(const struct incoming *incoming, const struct file_job *
 	       && fs_clone(to, incoming->basis_fd);
 }
 
+/*
+ * How long the new file may be, 0: any length. A file may have grown since it was listed, also if the list is that of an attr
+ * tree; but what a module takes of strangers is bounded (protocol/08 section 3.5), and what was not wanted when it was listed
+ * is not wanted when it has grown.
+ */
+static uint64_t most_of(const struct file_job *job)
+{
+	const struct options *options = job->local->options;
+	const uint64_t size = job->entry->size;
+	uint64_t most = 0;
+
+	if (!entry_is_regular(job->entry) || options->copy_devices || options->write_devices)
+		return 0;
+	if (local_module(job->local) && size < UINT64_MAX / 2 - GROWTH_MAX)
+		most = 2 * size + GROWTH_MAX;
+	if (options->max_size > 0 && (!most || (uint64_t)options->max_size < most))
+		most = (uint64_t)options->max_size;
+	return most;
+}
+
+static void say_too_long(const struct file_job *job, uint64_t most)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+	task_text(job->task, L_ERROR_XFER, "ERROR: %s was listed with %" PRIu64 " bytes, and more than %" PRIu64
+		  " have come -- update discarded.", strbuf_text(&path), job->entry->size, most);
+	strbuf_free(&path);
+}
+
 bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
 	struct pull *pull = incoming->pull;
@@ -58,10 +93,10 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 		.session = pull->session,
 		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
 		.head = &incoming->head, .basis_fd = incoming->basis_fd, .basis_is_gone = incoming->basis_is_gone,
-		.out_fd = to, .size = job->entry->size,
+		.out_fd = to, .size = job->entry->size, .most = most_of(job),
 		.in_place = in_place && incoming->basis_is_file, .is_clone = is_clone,
 		.is_new = !in_place && !is_clone && !options->preallocate,
-		.sparse = options->sparse,
+		.sparse = options->sparse, .keeps_tail = options->preallocate && !in_place,
 		.append = job->is_redo ? 0 : pull_append_mode(pull),
 		.is_eager = local_keeps_partial(options) || options->inplace,
 		.done = &job->task->live_done, .name = job->name,
@@ -76,9 +111,12 @@ bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool
 	digest_for_people(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
 	job->copied = outcome.literal;
 	job->matched = outcome.matched;
+	job->counts->blocks = block_count_sum(job->counts->blocks, outcome.blocks);
 	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;
 	if (outcome.result == PATCH_WRITE_FAILED)
 		job_write_failed(job, outcome.error);
+	else if (outcome.result == PATCH_TOO_LONG)
+		say_too_long(job, request.most);
 	return outcome.result == PATCH_OK && to >= 0;
 }
 
@@ -147,7 +185,9 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	incoming.basis_is_gone = basis.fd < 0 && transfer->head.count && item->basis < BASIS_FUZZY
 				 && (pull->session->protocol < 29 || item->basis == transfer->basis);
 	incoming.in_partial = basis.type == BASIS_PARTIAL && basis.fd >= 0 && pull->session->inplace_partial;
-	incoming.basis_is_file = basis.type == BASIS_FILE || incoming.in_partial;
+	/* The backup of a file that is updated in place is its copy, until the first attempt has written to it. */
+	incoming.basis_is_file = basis.type == BASIS_FILE || (basis.type == BASIS_BACKUP && !job->is_redo)
+				 || incoming.in_partial;
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
@@ -223,8 +263,15 @@ static void receive_replayed_values(struct pull *pull, int32_t ndx)
 static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_attrs *item)
 {
 	bool has_values = pull_has_xattr_part(pull, item->flags), has_data = item->flags & ITEM_TRANSFER;
-	struct transfer *transfer = has_data || has_values ? pull_take(pull, ndx) : NULL;
-	bool copies = transfer && transfer->job.decision.action == ACTION_COPY;
+	struct transfer *transfer;
+	struct flist_pos pos;
+	bool copies;
+
+	/* No list that is still to come could make up for it: they are read by this thread. */
+	if (!flist_locate(pull->local->list, ndx, &pos))
+		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
+	transfer = has_data || has_values ? pull_take(pull, ndx) : NULL;
+	copies = transfer && transfer->job.decision.action == ACTION_COPY;
 
 	if (has_values)
 		receive_replayed_values(pull, ndx);
@@ -432,8 +479,10 @@ void *pull_read(void *pull_void)
 	pull->digest = file_digest_new();
 	announce(pull, &pull->reading);
 	for (;;) {
+		pull_note_owed(pull);
 		int32_t ndx = read_index(pull);
 
+		wire_set_owed(pull->session->wire, true);
 		if (ndx == NDX_DONE) {
 			if (is_last_done(pull))
 				break;

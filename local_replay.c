@@ -15,6 +15,7 @@
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */
 	bool second_phase;     /* reading thread: contents are those that had to be sent again */
+	bool all_decided;      /* under the pull's lock */
 	bool ended;
 };
 
@@ -75,11 +76,17 @@ void replay_node_done(struct pull *pull, int32_t node)
 	pthread_mutex_unlock(&pull->lock);
 }
 
+void replay_all_decided(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->lock);
+	pull->replay->all_decided = true;
+	pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+}
+
 static void append(struct pull *pull, struct transfer *transfer)
 {
-	transfer->next = NULL;
-	*pull->asked_end = transfer;
-	pull->asked_end = &transfer->next;
+	requests_add(&pull->asked, transfer);
 	pthread_cond_broadcast(&pull->changed);
 }
 
@@ -105,31 +112,34 @@ void replay_came_wrong(struct pull *pull, struct transfer *transfer)
 
 /* --- what the batch has --- */
 
-static struct transfer *unlink_transfer(struct pull *pull, struct transfer **link)
+/* The request for ndx. Under the lock. */
+static struct transfer *take(struct pull *pull, int32_t ndx, bool is_redo)
 {
-	struct transfer *transfer = *link;
+	struct transfer *transfer = requests_find(&pull->asked, ndx);
 
-	*link = transfer->next;
-	if (!*link)
-		pull->asked_end = link;
+	while (transfer && transfer->job.is_redo != is_redo)
+		transfer = transfer->same;
+	if (transfer)
+		requests_remove(&pull->asked, transfer);
 	return transfer;
 }
 
-/* With an index below (or equal to) ndx. Under the lock. */
-static struct transfer *find(struct pull *pull, int32_t ndx, bool equal, bool is_redo)
+/* The first one for an index below ndx. Under the lock. */
+static struct transfer *take_below(struct pull *pull, int32_t ndx, bool is_redo)
 {
-	struct transfer **link = &pull->asked;
+	struct transfer *transfer = pull->asked.first;
 
-	for (; *link; link = &(*link)->next)
-		if ((*link)->job.is_redo == is_redo
-		    && (equal ? (*link)->ndx == ndx : (*link)->ndx < ndx))
-			return unlink_transfer(pull, link);
-	return NULL;
+	while (transfer && (transfer->job.is_redo != is_redo || transfer->ndx >= ndx))
+		transfer = transfer->next;
+	if (transfer)
+		requests_remove(&pull->asked, transfer);
+	return transfer;
 }
 
 static bool is_decided(const struct replay *replay, int32_t ndx)
 {
-	return replay->second_phase || ((size_t)ndx < replay->decided.count && replay->decided.items[ndx]);
+	return replay->second_phase || replay->all_decided ||
+	       ((size_t)ndx < replay->decided.count && replay->decided.items[ndx]);
 }
 
 /* True: for a while there has been none. */
@@ -144,6 +154,14 @@ static bool wait_for_decision(struct pull *pull)
 	return pthread_cond_timedwait(&pull->changed, &pull->lock, &until) == ETIMEDOUT;
 }
 
+/* What the batch has for ndx is wanted. Incremental recursion repeats a file that came wrong before the first phase ends. */
+static struct transfer *take_wanted(struct pull *pull, int32_t ndx)
+{
+	struct transfer *first = pull->replay->second_phase ? NULL : take(pull, ndx, false);
+
+	return first ? first : take(pull, ndx, true);
+}
+
 struct transfer *replay_take(struct pull *pull, int32_t ndx)
 {
 	bool is_redo = pull->replay->second_phase;
@@ -151,9 +169,9 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 	int waits = 0;
 
 	pthread_mutex_lock(&pull->lock);
-	while (!(transfer = find(pull, ndx, true, is_redo)) && !is_decided(pull->replay, ndx)) {
+	while (!(transfer = take_wanted(pull, ndx)) && !is_decided(pull->replay, ndx)) {
 		/* It may be the one that everybody waits for. */
-		missing = find(pull, ndx, false, is_redo || waits == WAITS_MAX);
+		missing = take_below(pull, ndx, is_redo || waits == WAITS_MAX);
 		if (!missing) {
 			waits = waits == WAITS_MAX ? 0 : waits + wait_for_decision(pull);
 			continue;
@@ -205,8 +223,8 @@ void replay_end(struct pull *pull)
 
 	pthread_mutex_lock(&pull->lock);
 	pull->replay->ended = true;
-	while (pull->asked) {
-		missing = unlink_transfer(pull, &pull->asked);
+	while ((missing = pull->asked.first)) {
+		requests_remove(&pull->asked, missing);
 		pthread_mutex_unlock(&pull->lock);
 		replay_missing(pull, missing);
 		pthread_mutex_lock(&pull->lock);

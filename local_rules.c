@@ -55,7 +55,7 @@ static int open_receiver_rules(void *run_void, enum filter_place place, const ch
 
 	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
 		errno = ENOENT;
-		return -1;
+		return FILTER_HIDDEN;
 	}
 	if (module && place == FILTER_AT_ROOT)
 		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
@@ -88,6 +88,7 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 		.side = side, .delete_excluded = options->delete_excluded, .from0 = options->from0,
 		.cvs_exclude = options->cvs_exclude, .protocol = PROTOCOL_MAX,
 		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
+		.budget = run->local.service ? session_budget(&run->local.session) : NULL,
 	};
 	struct filter_list *rules;
 	bool is_sent = run->peer && !sends;

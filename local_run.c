@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fs/chmod.h"
+#include "lib/block_count.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_fuzzy.h"
@@ -99,6 +100,7 @@ void local_task_open_sources(struct local *local, struct task *task)
 		source.root.no_openat2 = from->attr_root.no_openat2;
 		source.root.fd = fs_open_follow(&from->attr_root, path.length ? strbuf_text(&path) : ".",
 				O_PATH | O_DIRECTORY, 0);
+		source.error = source.root.fd < 0 ? errno : 0;
 		vec_push(&task->sources, source);
 	}
 	strbuf_free(&path);
@@ -332,7 +334,7 @@ static void set_up_deletion(struct local *local, struct task *task)
  */
 static bool deletes_in_turn(const struct local *local)
 {
-	return local->tells_items || (local->pull && local->pull->replay) || local->options->keep_dirlinks || local->backups;
+	return local->tells_items || (local->pull && local->pull->replay) || local_enters_links(local) || local->backups;
 }
 
 static void delete_found(struct local *local, struct task *task)
@@ -340,7 +342,9 @@ static void delete_found(struct local *local, struct task *task)
 	/* The directory is named before what is deleted in it. */
 	if (local->tells_steps)
 		local_handle_events(local, task);
-	local_delete_surplus(local, task);
+	/* A directory before this one may have failed since it was entered. */
+	if (local_may_delete(local, NULL))
+		local_delete_surplus(local, task);
 	entries_free(&task->surplus);
 	entries_init(&task->surplus);
 }
@@ -452,6 +456,7 @@ static void add_counts(struct run_stats *to, const struct run_stats *from)
 	to->transferred_size += from->transferred_size;
 	to->literal += from->literal;
 	to->matched += from->matched;
+	to->blocks = block_count_sum(to->blocks, from->blocks);
 }
 
 static void close_directory(struct local *local, struct local_dir *dir)

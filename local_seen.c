@@ -33,7 +33,7 @@ struct seen_link {
 
 struct seen {
 	bool atimes, origins;          /* what else the snapshot stores */
-	bool entered_by_links;         /* -K: a directory's name may be that of a symlink */
+	bool entered_by_links;         /* a directory's name may be that of a symlink */
 	VEC(struct seen_dir *) dirs;   /* by node; NULL: not entered */
 	VEC(struct seen_link) links;   /* of the task whose events are being handled */
 	pthread_mutex_t lock;
@@ -46,7 +46,7 @@ struct seen *local_seen_new(const struct options *options)
 
 	seen->atimes = options->atimes > 0;
 	seen->origins = options->attr_digests != 0;
-	seen->entered_by_links = options->keep_dirlinks;
+	seen->entered_by_links = options->keep_dirlinks || (options->relative && !options->implied_dirs);
 	pthread_mutex_init(&seen->lock, NULL);
 	return seen;
 }

@@ -9,6 +9,7 @@
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "fs/unnamed.h"
+#include "lib/block_count.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_install.h"
@@ -97,7 +98,7 @@ static bool dress_fake_descriptor(struct file_job *job, int fd)
 	mode_t mode = 0;
 	bool good;
 
-	if (fs_hold_open(&held, fd) < 0)
+	if (!dressed_hold_open(&dressed, fd, &held))
 		return false;
 	good = job_fake_store(job, &dressed, &held) >= 0;
 	dress_xattrs(&dressed, &job->wanted, &held);
@@ -134,7 +135,7 @@ static bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t
 			fchmod(fd, mode);
 		return false;
 	}
-	if (wants_attributes(job) && fs_hold_open(&held, fd) == 0)
+	if (wants_attributes(job) && dressed_hold_open(&dressed, fd, &held))
 		dress_xattrs(&dressed, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
@@ -199,12 +200,17 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 	const struct dressed dressed = dressed_as(job, job->name);
 	struct fs_held held = { .fd = -1 };
 	struct fs_stat st;
-	int given = fs_lstat_at(job->dir->fd, name, &st) < 0 ? -1 : set_owner(job, name, st.uid, st.gid);
+
+	if (fs_lstat_at(job->dir->fd, name, &st) < 0) {
+		task_complain(job->task, role_of(job), errno, job->name, "stat ", " failed");
+		return;
+	}
+	int given = set_owner(job, name, st.uid, st.gid);
 	bool off = given || mode != made_mode || local_dir_has_default_acl(job->dir);
 
 	if (given < 0)
 		return;
-	if (wants_attributes(job) && fs_hold_at(&held, job->dir->fd, name) == 0)
+	if (wants_attributes(job) && dressed_hold(&dressed, job->dir->fd, name, &held))
 		dress_xattrs(&dressed, &job->wanted, &held);
 	set_times(job, name);
 	off |= held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
@@ -221,7 +227,7 @@ static bool touch_attributes(struct file_job *job, mode_t *mode)
 	struct fs_held held;
 	bool has_acl = false;
 
-	if (!(flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR)) || fs_hold_at(&held, job->dir->fd, job->name) < 0)
+	if (!(flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR)) || !dressed_hold(&dressed, job->dir->fd, job->name, &held))
 		return false;
 	if (flags & ITEM_REPORT_XATTR)
 		job->set_xattrs = dress_xattrs(&dressed, &job->wanted, &held);
@@ -248,7 +254,7 @@ void job_touch_directory(struct file_job *job)
 	const struct dressed dressed = dressed_as(job, job->name);
 	struct fs_held held;
 
-	if (fs_hold_at(&held, job->dir->fd, job->name) < 0)
+	if (!dressed_hold(&dressed, job->dir->fd, job->name, &held))
 		return;
 	dress_xattrs(&dressed, &job->wanted, &held);
 	fs_release(&held);
@@ -263,7 +269,7 @@ static bool touch_fake(struct file_job *job, bool with_times)
 	mode_t mode = 0;
 	bool changed;
 
-	if (fs_hold_at(&held, job->dir->fd, job->name) < 0)
+	if (!dressed_hold(&dressed, job->dir->fd, job->name, &held))
 		return false;
 	changed = job_fake_store(job, &dressed, &held) > 0;
 	fs_release(&held);
@@ -327,6 +333,7 @@ static bool fill_attr_file(struct file_job *job, int fd)
 		return false;
 	}
 	job->copied = ATTR_FILE_SIZE;
+	job->counts->blocks = block_count_sum(job->counts->blocks, 1);
 	return true;
 }
 
@@ -403,7 +410,7 @@ int job_open_source(struct file_job *job, uint64_t *size)
 
 		if (source->base != job->entry->root)
 			continue;
-		errno = ENOENT;
+		errno = source->error;
 		fd = source->root.fd < 0 ? -1 : (follow ? fs_open_follow : fs_open)(&source->root, name, flags, 0);
 		if (fd < 0 && errno == EPERM)
 			fd = (follow ? fs_open_follow : fs_open)(&source->root, name, O_RDONLY, 0);
@@ -428,13 +435,18 @@ static void show_progress(void *job_void, uint64_t done)
 static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
 {
 	const struct options *options = job->local->options;
+	struct block_count touched = { .total = 0 };
 	struct fs_copy_options how = {
 		.sparse = options->sparse, .preallocate = options->preallocate, .in_place = in_place,
-		.progress = show_progress, .context = job,
+		.touched = &touched, .progress = show_progress, .context = job,
 	};
 	bool write_error = false;
+	int result = fs_copy_content(from, to, size, &how, &job->copied, &write_error);
 
-	if (fs_copy_content(from, to, size, &how, &job->copied, &write_error) < 0) {
+	/* What an alternate destination has does not come from the source. */
+	if (job->decision.action != ACTION_TAKE_COPY)
+		job->counts->blocks = block_count_sum(job->counts->blocks, touched.total);
+	if (result < 0) {
 		if (write_error)
 			job_write_failed(job, errno);
 		else
@@ -600,8 +612,20 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	return good;
 }
 
+/* The directory is none, and stays that. */
+static bool is_obstructed(struct file_job *job)
+{
+	const char *what = job_goes_in_place(job) ? "open " : "mkstemp ";
+
+	if (job->dir->obstacle)
+		task_complain(job->task, "receiver", job->dir->obstacle, job->name, what, " failed");
+	return job->dir->obstacle;
+}
+
 bool job_receive(struct file_job *job)
 {
+	if (is_obstructed(job))
+		return false;
 	if (job->incoming->in_partial)
 		return complete_partial(job);
 	return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
@@ -625,6 +649,8 @@ static bool copy_content(struct file_job *job)
 
 bool job_copy(struct file_job *job)
 {
+	if (is_obstructed(job))
+		return false;
 	return job->local->attrs_only ? copy_attr(job) : copy_content(job);
 }
 
@@ -680,6 +706,10 @@ bool job_make(struct file_job *job)
 	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->dest) & 0700;
 	struct fs_temp temp;
 
+	if (job->dir->obstacle) {
+		make_failed(job, job->dir->obstacle);
+		return false;
+	}
 	if (job->local->is_fake)
 		return make_fake(job);
 	if (!job->dest.exists) {

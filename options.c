@@ -179,6 +179,9 @@ static bool take_environment(struct option_parse *parse, struct options *options
 static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
 {
 	char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
+
+	if (spec->arg == TEXT_ARG && !text)
+		die(EXIT_MALLOC, "out of memory for the argument of --%s", spec->name);
 	bool good = may_be_used(parse, spec) && spec->set(parse, options, spec, text);
 
 	free(text);
@@ -411,6 +414,7 @@ void options_add_filters(const struct options *options, struct filter_list *list
 	for (size_t i = 0; i < options->filters.count; i++) {
 		const struct filter_option *filter = &options->filters.items[i];
 
+		filter_set_from0(list, filter->from0);
 		switch (filter->kind) {
 		case FOPT_RULE:
 			filter_add(list, filter->text, filter->style);
@@ -430,6 +434,7 @@ void options_add_filters(const struct options *options, struct filter_list *list
 			break;
 		}
 	}
+	filter_set_from0(list, options->from0);
 	log_set_role(role);
 }
 
@@ -460,7 +465,7 @@ char *options_receiving_lack(const struct options *options)
 
 int options_link_flag(const struct options *options)
 {
-	return options->insecure_links ? FS_ANY_LINKS : 0;
+	return (options->insecure_links ? FS_ANY_LINKS : 0) | (options->confine_root ? FS_NO_ANONYMOUS : 0);
 }
 
 int options_confine(const struct options *options, int fd)

@@ -31,12 +31,14 @@ struct filter_option {
 	enum filter_style style;
 	char *text; /* rule, rules or file name */
 	int times;  /* FOPT_SHORTCUT_F: which -F this is, 1 or 2 */
+	bool from0; /* what --from0 was then: it holds for the files that are named behind it */
 };
 
 struct options {
 	/* role */
 	bool server, sender, daemon;
 	bool by_protocol;        /* a local run has to be one of two ends: an option wants what only the protocol does */
+	const char *destination; /* the sending half of a local run: where the other half writes, as given; else NULL */
 	const char *client_info; /* server: value of -e as sent (".iLsfxCIvu", "31.7iL"), "" if none */
 	bool secluded_args;
 	int old_args;            /* paths are left to the remote shell to split (1), option values as well (2) */
@@ -130,7 +132,7 @@ struct options {
 	const char *rsync_path;      /* NULL: "rsync" */
 	VEC(const char *) remote_options;
 	bool trust_sender;
-	int contimeout;              /* seconds, 0: none */
+	int contimeout;              /* seconds, 0: not given, below: none, but for a daemon only */
 	const char *password_file, *early_input;
 
 	/* ours */
@@ -210,6 +212,11 @@ char *options_receiving_lack(const struct options *options);
 
 /* FS_ANY_LINKS for the operator's paths with --insecure-links, else 0. */
 int options_link_flag(const struct options *options);
+/* Whether --checksum has no digest to work with, as --checksum-choice=...,none was asked for (protocol/02 2.11); and the error
+ * about it, which a server reports to its client. */
+bool options_lack_list_digest(const struct options *options);
+#define OPTIONS_NO_LIST_DIGEST "Invalid checksum-choice for --checksum: none (0)"
+
 /* A path of the operator has been opened: `fd` as it is, or -1 with ELOOP (closed) if it came out beside --confine-root. -1
  * passes with its errno. */
 int options_confine(const struct options *options, int fd);

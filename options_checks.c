@@ -420,3 +420,11 @@ bool options_finish(struct option_parse *parse, struct options *options)
 	finish_client(options);
 	return check_client(parse, options);
 }
+
+bool options_lack_list_digest(const struct options *options)
+{
+	const char *choice = options->checksum_choice;
+	const char *comma = choice ? strchr(choice, ',') : NULL;
+
+	return options->checksum && choice && strcasecmp(comma ? comma + 1 : choice, "none") == 0;
+}

@@ -344,7 +344,7 @@ bool set_checksum_choice(struct option_parse *parse, struct options *options, co
 
 static bool add_filter(struct option_parse *parse, struct options *options, int kind, int style, const char *text, int times)
 {
-	struct filter_option filter = { .style = (enum filter_style)style, .times = times };
+	struct filter_option filter = { .style = (enum filter_style)style, .times = times, .from0 = options->from0 };
 
 	filter.kind = kind;
 	filter.text = parse_keep(parse, text);

@@ -140,7 +140,7 @@ bool set_only_write_batch(struct option_parse *parse, struct options *options, c
 bool set_contimeout(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec, (void)text;
-	options->contimeout = parse->number < 0 ? 0 : parse->number;
+	options->contimeout = parse->number;
 	return true;
 }
 
@@ -210,9 +210,12 @@ bool set_protocol(struct option_parse *parse, struct options *options, const str
 	/* What a server may be allowed to speak beyond what it can means nothing. */
 	if (options->server && parse->number > PROTOCOL_MAX)
 		parse->number = PROTOCOL_MAX;
-	if (parse->number < PROTOCOL_MIN || parse->number > PROTOCOL_MAX)
-		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be at least %d and no more than %d", PROTOCOL_MIN,
-				  PROTOCOL_MAX);
+	const char *side = options->server ? "Server" : "Client";
+
+	if (parse->number > PROTOCOL_MAX)
+		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be no more than %d on the %s.", PROTOCOL_MAX, side);
+	if (parse->number < PROTOCOL_MIN)
+		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be at least %d on the %s.", PROTOCOL_MIN, side);
 	options->max_protocol = parse->number;
 	return true;
 }

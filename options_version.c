@@ -2,6 +2,7 @@
 /* The texts of --version, for people and as JSON (protocol/06 section 8.12). */
 #include <string.h>
 
+#include "lib/idn.h"
 #include "options_parse.h"
 #include "wire/greeting.h"
 #include "wire/session.h"
@@ -34,7 +35,7 @@ static const struct feature capabilities[] = {
 	{ "atimes", false, "atimes" }, { "batchfiles", false, "write-batch" }, { "inplace", false, "inplace" },
 	{ "append", false, "append" }, { "ACLs", false, "acls" }, { "ACL-at", false, "acls" }, { "xattrs", false, "xattrs" },
 	{ "secluded-args", false, "secluded-args" }, { "iconv", false, "iconv" }, { "prealloc", false, "preallocate" },
-	{ "stop-at", false, "stop-at" }, { "crtimes", false, NULL }, { "only-send-attrs", true, NULL },
+	{ "stop-at", false, "stop-at" }, { "crtimes", false, NULL }, { "IDN", false, NULL }, { "only-send-attrs", true, NULL },
 	{ "attr-snapshot", true, NULL }, { NULL, false, NULL },
 };
 
@@ -50,6 +51,8 @@ static bool is_there(const struct feature *feature)
 {
 	const struct option_spec *spec = option_table(MODE_CLIENT);
 
+	if (!strcmp(feature->name, "IDN"))
+		return idn_is_there();
 	if (!feature->option)
 		return feature->has;
 	while (spec->set && (!spec->name || strcmp(spec->name, feature->option) != 0))

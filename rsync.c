@@ -82,6 +82,7 @@ static int run_client(struct options *options)
 		return run_remote(options, &remote, &paths, we_send);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
+	remote_check_no_daemon(options);
 	tell_local_command(options);
 	/* A listing is one in any way, but for a batch. */
 	if (options->by_protocol && (!options->list_only || options->write_batch))

@@ -360,6 +360,8 @@ static void transfer(struct sender *sender, struct request *request)
 		close_source(sender, source);
 	}
 	block_sums_free(&request->sums);
+	if (!request->append)
+		budget_give_back(session_budget(sender->session), block_sums_memory(&request->sums.head));
 }
 
 static void serve(struct sender *sender, int32_t ndx)

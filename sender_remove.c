@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --remove-source-files: unlink what the receiver has confirmed, if it is still what was sent (protocol/03 section 7.9). */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/operator.h"
 #include "lib/log.h"
 #include "sender_private.h"
 
@@ -14,19 +16,74 @@ static bool is_unchanged(const struct sender *sender, const struct entry *entry,
 	return st->mtime == entry->mtime && (sender->session->protocol < 31 || st->mtime_nsec == entry->mtime_nsec);
 }
 
+/*
+ * Without following symlinks that lead outside of the source: what they lead to may be read, not removed. But those on the way
+ * that an operand or a list entry takes are followed again, if they are root's or the user's (protocol/09 6.3), and if
+ * no option can have led through others.
+ */
+static int open_directory(struct sender *sender, const struct flist_pos *pos, const struct fs_root *source, const char *path)
+{
+	const struct options *options = sender->options;
+	struct fs_root root = *source;
+
+	root.trusting = options->insecure_links;
+	int fd = fs_opendir(&root, path);
+
+	bool scans_links = options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+
+	if (fd >= 0 || errno != ELOOP || scans_links || !flist_pos_is_trusted(sender->list, pos))
+		return fd;
+	return options_confine(options, fs_operator_open_at(root.fd, path, O_PATH | O_DIRECTORY | options_link_flag(options)));
+}
+
 /* The source's parent directory, held open, and the name in it. -1 with errno. */
-static int open_parent(const struct fs_root *root, char *path, const char **name)
+static int open_parent(struct sender *sender, const struct flist_pos *pos, const struct fs_root *root, char *path,
+		       const char **name)
 {
 	char *slash = strrchr(path, '/');
 
 	*name = slash ? slash + 1 : path;
 	if (!slash)
-		return fs_opendir(root, "");
+		return open_directory(sender, pos, root, "");
 	*slash = '\0';
-	int fd = fs_opendir(root, path);
+	int fd = open_directory(sender, pos, root, path);
 
 	*slash = '/';
 	return fd;
+}
+
+static bool is_object(const struct fs_root *operator, const char *path, const struct fs_stat *st)
+{
+	struct fs_stat found;
+	int fd = fs_open_follow(operator, path, O_PATH | O_NOFOLLOW, 0);
+	bool is_same = fd >= 0 && fs_stat_at_fd(fd, &found) == 0 && found.dev == st->dev && found.ino == st->ino;
+
+	if (fd >= 0)
+		close(fd);
+	return is_same;
+}
+
+/*
+ * Whether what is to be removed is what the other half of a local run has just written or verified, as where both operands lead
+ * to the same place (protocol/08 4.4). What cannot be found out counts as that.
+ */
+static bool is_destination(const struct sender *sender, const char *name, const struct fs_stat *st)
+{
+	const char *destination = sender->options->destination;
+	struct strbuf path = STRBUF_INIT;
+	struct fs_root operator;
+
+	if (!destination)
+		return false;
+	if (fs_root_open(&operator, ".") < 0)
+		return true;
+	operator.trusting = true;
+	strbuf_addf(&path, "%s/%s", destination, name);
+	bool is_it = is_object(&operator, destination, st) || is_object(&operator, strbuf_text(&path), st);
+
+	strbuf_free(&path);
+	fs_root_close(&operator);
+	return is_it;
 }
 
 void sender_remove_source(struct sender *sender, int32_t ndx)
@@ -42,11 +99,7 @@ void sender_remove_source(struct sender *sender, int32_t ndx)
 	if (pos.gap >= 0 || entry_is_dir(pos.entry))
 		return;
 	struct attr_source *source = flist_pos_source(sender->list, &pos, &path);
-	/* What a symlink leads to outside of the source may be read, not removed. */
-	struct fs_root root = source->attr_root;
-
-	root.trusting = sender->options->insecure_links;
-	int parent = open_parent(&root, path.data, &leaf);
+	int parent = open_parent(sender, &pos, &source->attr_root, path.data, &leaf);
 
 	flist_pos_path(sender->list, &pos, &name);
 	if (parent < 0 && errno != ENOENT) {
@@ -59,6 +112,8 @@ void sender_remove_source(struct sender *sender, int32_t ndx)
 			log_errno(L_ERROR_XFER, errno, "sender failed to re-lstat %s", strbuf_text(&name));
 	} else if (!is_unchanged(sender, pos.entry, &st)) {
 		log_msg(L_ERROR_XFER, "ERROR: Skipping sender remove for changed file: %s", strbuf_text(&name));
+	} else if (is_destination(sender, strbuf_text(&name), &st)) {
+		log_msg(L_ERROR_XFER, "ERROR: Skipping sender remove of destination file: %s", strbuf_text(&name));
 	} else if (fs_unlink_at(parent, leaf) < 0) {
 		log_errno(L_ERROR_XFER, errno, "sender failed to remove %s", strbuf_text(&name));
 	} else if (sender->options->levels.info[INFO_REMOVE] > 0) {

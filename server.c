@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "wire/request.h"
 
 #define DRAIN_SECONDS 60          /* protocol/01 10.8 */
+#define DAEMON_DRAIN_SECONDS 5    /* of a client that has a place in a daemon: others wait for it */
 #define REFUSAL_GRACE_SECONDS 1   /* protocol/07 5.22 */
 
 /* --- messages --- */
@@ -85,6 +87,35 @@ static bool peer_is_gone(int code)
 	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
 }
 
+static int drain_seconds(const struct server *server)
+{
+	int seconds = wire_timeout(server->session.wire);
+
+	if (!seconds)
+		seconds = DRAIN_SECONDS;
+	return server->module && seconds > DAEMON_DRAIN_SECONDS ? DAEMON_DRAIN_SECONDS : seconds;
+}
+
+/* A client of a daemon that takes nothing, not even why it is over. */
+static void goodbye_took_too_long(void *context)
+{
+	struct server *server = context;
+
+	server->finished = true;
+	exit_set_quiet(true);
+	exit_with(server->end_code);
+}
+
+static void limit_goodbye(struct server *server, int code)
+{
+	struct timespec now;
+
+	server->end_code = code;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	wire_set_deadline(server->session.wire, ((int64_t)now.tv_sec + DAEMON_DRAIN_SECONDS) * 1000000000 + now.tv_nsec,
+			  goodbye_took_too_long, server);
+}
+
 /* Exit hook: say why the session ends, wait until the peer has read it. */
 static void say_goodbye(void *context, int code)
 {
@@ -93,6 +124,8 @@ static void say_goodbye(void *context, int code)
 
 	if (server->finished || code == EXIT_OK)
 		return;
+	if (server->module)
+		limit_goodbye(server, code);
 	if (peer_is_gone(code)) {
 		/* What stands in the stream already may still arrive; a reply is not expected. */
 		server->stream_broken = code != EXIT_STREAMIO && code != EXIT_TIMEOUT;
@@ -109,7 +142,7 @@ static void say_goodbye(void *context, int code)
 	wire_claim_output(wire);
 	wire_flush(wire);
 	if (server->session.protocol >= 31 && server->session.log_through_stream)
-		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
+		wire_drain(wire, drain_seconds(server));
 	else if (!server->session.is_sender)
 		/* A client that goes on sending into a closed connection hears of nothing else. */
 		wire_drain(wire, REFUSAL_GRACE_SECONDS);
@@ -176,6 +209,7 @@ static void set_limits(struct server *server)
 	wire_set_bwlimit(wire, options->bwlimit);
 	wire_set_stop_at(wire, options->stop_at);
 	server->session.max_alloc = options->max_alloc;
+	session_limit_memory(&server->session);
 	if (server->session.is_daemon && options->timeout > 0 && server->session.protocol >= 31)
 		wire_send_message_int(wire, MSG_IO_TIMEOUT, options->timeout);
 }
@@ -289,16 +323,11 @@ noreturn void server_finish(struct server *server, int code, uint64_t total_size
 /* -c needs a digest for the list (protocol/02 2.11). */
 static void check_checksum_choice(struct server *server)
 {
-	static const char problem[] = "Invalid checksum-choice for --checksum: none (0)";
-	const char *choice = server->options->checksum_choice;
-	const char *comma = choice ? strchr(choice, ',') : NULL;
-
-	if (!server->options->checksum || !choice || server->startup_error || strcasecmp(comma ? comma + 1 : choice,
-			"none") != 0)
+	if (server->startup_error || !options_lack_list_digest(server->options))
 		return;
 	if (!server->module)
-		die(EXIT_UNSUPPORTED, problem);
-	server->startup_error = problem;
+		die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);
+	server->startup_error = OPTIONS_NO_LIST_DIGEST;
 	server->startup_error_is_bare = true;
 	server->startup_code = EXIT_UNSUPPORTED;
 }
@@ -386,6 +415,7 @@ static noreturn void server_send(struct server *server)
 		.cvs_exclude = options->cvs_exclude,
 		.open_file = flist_open_rule_file,
 		.explain = options->levels.debug[DEBUG_FILTER] ? explain : NULL,
+		.budget = wire_budget(server->session.wire),
 		.context = &list,
 		.hidden = server->module ? server->module->hidden : NULL,
 	};
@@ -445,7 +475,7 @@ static void parse_secluded(struct options *options, struct wire *wire)
 		die(code, "rsync: on remote machine: %s", error);
 	/* Inside of a confining root names are taken as they are. There is one destination. */
 	if (!options->confine_root)
-		operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1);
+		operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1, wire_budget(wire));
 	args_free(&block);
 	args_free(&words);
 }
@@ -467,6 +497,10 @@ noreturn void server_main(struct options *options)
 	log_set_role("server");
 	sink = log_set_sink((struct log_sink){ emit_as_error, &sink });
 	server.session.wire = wire_new(STDIN_FILENO, STDOUT_FILENO);
+	server.session.max_alloc = options->max_alloc;
+	session_limit_memory(&server.session);
+	wire_budget(server.session.wire)->look = wire_check_peer;
+	wire_budget(server.session.wire)->context = server.session.wire;
 	server.ids = fs_ids_new(NULL, NULL);
 	if (options->secluded_args)
 		parse_secluded(options, server.session.wire);

@@ -28,6 +28,8 @@ struct module_session {
 	struct filter_list *hidden;      /* the module's own rules, or NULL */
 	struct skip_list *dont_compress;
 	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */
+	bool write_only;                 /* no content goes out, nor sums of it */
+	bool has_own_temp_dir;           /* --temp-dir is the operator's: `hidden` does not hold for it */
 	bool numeric_ids;                /* forced: framing stays, names are empty */
 	bool munge_symlinks, ignore_nonreadable, ignore_errors, open_noatime;
 	const char *charset;             /* "" if none */
@@ -63,6 +65,7 @@ struct server {
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
 	bool stream_broken;              /* the peer cannot be told anything any more */
+	int end_code;                    /* once the session is ending in an error */
 	bool finished;                   /* the goodbye has been said: nothing more goes to the client */
 };
 

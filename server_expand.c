@@ -12,13 +12,23 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
+enum { NAMES_MAX = 4000000, NAME_STEPS = 50, DIRECTORY_STEPS = 500 };
+
 struct expansion {
 	struct attr_source *source;
 	struct filter_list *hidden;
+	struct expansion_cost *cost;
 	struct args *out;
 };
 
 static void expand_from(struct expansion *expansion, const char *done, const char *rest);
+
+static void count_name(struct expansion_cost *cost)
+{
+	if (++cost->names > NAMES_MAX)
+		die(EXIT_PROTOCOL, "the wildcards of the arguments lead to more than %d names", NAMES_MAX);
+	budget_work(cost->budget, NAME_STEPS);
+}
 
 static char *join(const char *directory, const char *name)
 {
@@ -46,18 +56,20 @@ static void collect_matches(const struct expansion *expansion, const char *direc
 	struct attr_names entries;
 	struct fs_dirent entry;
 
+	budget_work(expansion->cost->budget, DIRECTORY_STEPS);
 	if (attr_source_names(expansion->source, directory, &entries) < 0)
 		return;
 	while (attr_names_next(&entries, &entry) > 0) {
 		bool is_dir;
 		char *path;
 
-		if (!wildmatch(pattern, entry.name))
+		count_name(expansion->cost);
+		if (!wildmatch_for(expansion->cost->budget, pattern, entry.name))
 			continue;
 		path = join(directory, entry.name);
 		if (is_there(expansion->source, path, entry.type, &is_dir) && (is_dir || !only_directories)
 		    && !(expansion->hidden && filter_hides_path(expansion->hidden, path, is_dir)))
-			args_append(names, path);
+			args_append_counted(names, path, expansion->cost->budget);
 		free(path);
 	}
 	attr_names_finish(&entries);
@@ -70,7 +82,7 @@ static void expand_component(struct expansion *expansion, const char *done, cons
 	collect_matches(expansion, done, pattern, *rest != 0, &names);
 	for (size_t i = 0; i < names.count; i++)
 		expand_from(expansion, names.items[i], rest);
-	args_free(&names);
+	args_free_counted(&names, expansion->cost->budget);
 }
 
 /* `done` is what stands fast; `rest` starts with the slash that follows it, or with a component if `done` is "". */
@@ -82,9 +94,7 @@ static void expand_from(struct expansion *expansion, const char *done, const cha
 	if (!length) {
 		char *whole = xasprintf("%s%s", done, rest);
 
-		if (expansion->out->count >= ARGS_MAX_COUNT)
-			die(EXIT_PROTOCOL, "too many daemon arguments");
-		args_append(expansion->out, whole);
+		args_append_limited(expansion->out, whole, expansion->cost->budget);
 		free(whole);
 		return;
 	}
@@ -100,15 +110,16 @@ static void expand_from(struct expansion *expansion, const char *done, const cha
 	free(component);
 }
 
-void operand_expand(struct attr_source *source, struct filter_list *hidden, const char *pattern, struct args *out)
+void operand_expand(struct attr_source *source, struct filter_list *hidden, const char *pattern, struct expansion_cost *cost,
+		    struct args *out)
 {
-	struct expansion expansion = { source, hidden, out };
+	struct expansion expansion = { source, hidden, cost, out };
 	size_t before = out->count;
 
 	if (strpbrk(pattern, "*?["))
 		expand_from(&expansion, "", pattern);
 	if (out->count == before)
-		args_append(out, pattern);
+		args_append_limited(out, pattern, cost->budget);
 }
 
 static int compare_words(const void *a, const void *b)
@@ -117,7 +128,7 @@ static int compare_words(const void *a, const void *b)
 }
 
 /* An absolute pattern is one below the root, without the slash. */
-static void expand_own(const char *pattern, size_t most, struct args *out)
+static void expand_own(const char *pattern, size_t most, struct expansion_cost *cost, struct args *out)
 {
 	const bool is_absolute = *pattern == '/';
 	struct attr_source source = { .kind = ATTRS_LIVE, .attr_root.fd = -1, .content_root.fd = -1 };
@@ -130,7 +141,7 @@ static void expand_own(const char *pattern, size_t most, struct args *out)
 	}
 	fs_root_adopt(&source.attr_root, fd);
 	source.attr_root.trusting = true;
-	operand_expand(&source, NULL, pattern + (is_absolute ? strspn(pattern, "/") : 0), &found);
+	operand_expand(&source, NULL, pattern + (is_absolute ? strspn(pattern, "/") : 0), cost, &found);
 	qsort(found.items, found.count, sizeof *found.items, compare_words);
 	for (size_t i = 0; i < found.count && i < most; i++) {
 		char *whole = xasprintf("%s%s", is_absolute ? "/" : "", found.items[i]);
@@ -142,12 +153,13 @@ static void expand_own(const char *pattern, size_t most, struct args *out)
 	fs_root_close(&source.attr_root);
 }
 
-void operands_expand_own(struct args *operands, size_t most)
+void operands_expand_own(struct args *operands, size_t most, struct budget *budget)
 {
 	struct args patterns = *operands;
+	struct expansion_cost cost = { .budget = budget };
 
 	*operands = (struct args){ NULL, 0 };
 	for (size_t i = 0; i < patterns.count; i++)
-		expand_own(patterns.items[i], most, operands);
+		expand_own(patterns.items[i], most, &cost, operands);
 	args_free(&patterns);
 }

@@ -64,7 +64,7 @@ static void describe_module(const struct module_session *module, struct local_mo
 		.name = module->name, .root = attr_source_real_root(module->source), .hidden = module->hidden,
 		.log_item = module->log_received, .log_deletion = module->log_deletion, .received = module->received,
 		.logs_items = module->log_items, .logs_operations = module->log_operations,
-		.context = module->log_context,
+		.context = module->log_context, .write_only = module->write_only, .has_own_temp_dir = module->has_own_temp_dir,
 	};
 }
 

@@ -10,16 +10,19 @@
 #include "lib/alloc.h"
 #include "server.h"
 
+static bool is_hidden(const struct module_session *module, const char *path)
+{
+	return module && module->hidden && filter_hides_path(module->hidden, path, false);
+}
+
 /* Of a module's client: nothing that is hidden, and nothing outside, wherever links lead. */
 static int open_in_module(const struct module_session *module, const char *path, int flags)
 {
 	char *clean = xmalloc(strlen(path) + 2);
-	bool hidden;
 	int fd = -1, error = ENOENT;
 
 	fs_clean_path(clean, path + strspn(path, "/"));
-	hidden = module->hidden && strcmp(clean, ".") != 0 && filter_hides_path(module->hidden, clean, false);
-	if (!hidden) {
+	if (!is_hidden(module, clean)) {
 		fd = fs_open_follow(attr_source_real_root(module->source), clean, flags, 0);
 		error = errno;
 	}
@@ -38,8 +41,14 @@ int server_open_named(const struct server *server, const char *path, int flags)
 
 static int open_rules(void *server_void, enum filter_place place, const char *path)
 {
+	const struct server *server = server_void;
+
 	(void)place;
-	return server_open_named(server_void, path, O_NONBLOCK);
+	if (is_hidden(server->module, path)) {
+		errno = ENOENT;
+		return FILTER_HIDDEN;
+	}
+	return server_open_named(server, path, O_NONBLOCK);
 }
 
 void server_read_rules(struct server *server)
@@ -47,7 +56,7 @@ void server_read_rules(struct server *server)
 	const struct options *options = server->options;
 	const struct filter_setup setup = {
 		.side = options->sender ? FILTER_SENDER : FILTER_RECEIVER, .server_words = true, .from0 = options->from0,
-		.of_peer = server->module != NULL,
+		.of_peer = server->module != NULL, .budget = wire_budget(server->session.wire),
 		.protocol = options->max_protocol, .open_file = open_rules, .context = server,
 	};
 

@@ -31,6 +31,12 @@ void entries_free(struct entries *list)
 	entries_init(list);
 }
 
+size_t entries_memory(const struct entries *list)
+{
+	return list->snapshot ? 0 : list->capacity * sizeof *list->items + list->pool_capacity
+				    + list->side_capacity * sizeof *list->sides;
+}
+
 void entries_clear(struct entries *list)
 {
 	list->count = list->pool_used = list->side_count = 0;

@@ -70,10 +70,13 @@ struct entries {
 	const struct attr_snapshot *snapshot; /* NULL: built here, all of it writable */
 	uint32_t snapshot_dir;
 	uint16_t root;
+	size_t counted;           /* bytes that a session's budget knows of (flist.c) */
 };
 
 void entries_init(struct entries *list);
 void entries_free(struct entries *list);
+/* Bytes that it takes; of a view, those that are not in the mapping. */
+size_t entries_memory(const struct entries *list);
 void entries_clear(struct entries *list); /* count 0, keeps memory */
 
 /* Append a zeroed entry with a copy of the name; the pointer is valid until the next append. EXIT_MALLOC past 4 GiB pools. */

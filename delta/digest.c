@@ -14,6 +14,8 @@
 #endif
 
 #include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
 
 struct file_digest {
 	enum sum_algorithm algorithm;
@@ -145,6 +147,14 @@ void file_digest_free(struct file_digest *digest)
 	free(digest);
 }
 
+/* The library's way of saying that there is no memory for a state. */
+static void *made(void *state)
+{
+	if (!state)
+		die(EXIT_MALLOC, "[%s] out of memory for a checksum", log_role());
+	return state;
+}
+
 void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algorithm)
 {
 	digest->algorithm = algorithm;
@@ -161,17 +171,17 @@ void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algo
 		break;
 	case SUM_XXH64:
 		if (!digest->xxh64)
-			digest->xxh64 = XXH64_createState();
+			digest->xxh64 = made(XXH64_createState());
 		XXH64_reset(digest->xxh64, 0);
 		break;
 	case SUM_XXH3:
 		if (!digest->xxh3)
-			digest->xxh3 = XXH3_createState();
+			digest->xxh3 = made(XXH3_createState());
 		XXH3_64bits_reset(digest->xxh3);
 		break;
 	case SUM_XXH128:
 		if (!digest->xxh3)
-			digest->xxh3 = XXH3_createState();
+			digest->xxh3 = made(XXH3_createState());
 		XXH3_128bits_reset(digest->xxh3);
 		break;
 	case SUM_NONE:

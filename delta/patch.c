@@ -23,10 +23,13 @@ struct patch {
 	int out_fd;          /* -1: the rest is thrown away */
 	bool is_file;        /* out_fd is a regular file */
 	bool has_content;    /* and had some at the beginning, or reserved blocks */
+	struct fs_sparse sparse;
+	bool makes_holes;    /* with that */
 	uint64_t start;      /* append: where the new part begins */
 	uint64_t offset;     /* where the buffer's first byte belongs */
 	uint8_t *buffer;     /* of the request */
 	size_t used, capacity;
+	struct block_count touched;
 	/* Blocks that follow each other in the basis, not yet read. */
 	uint64_t run_start, run_length;
 };
@@ -45,12 +48,26 @@ static void write_out(struct patch *patch, const uint8_t *data, size_t length)
 	int result;
 
 	file_digest_update(patch->request->digest, data, length);
-	result = patch->request->sparse ? fs_write_sparse(patch->out_fd, data, length, patch->offset, patch->has_content)
-					: fs_write_at(patch->out_fd, data, length, patch->offset);
+	if (!patch->makes_holes)
+		block_count_add(&patch->touched, patch->offset, length);
+	result = patch->makes_holes ? fs_sparse_write(&patch->sparse, data, length, patch->offset)
+				    : fs_write_at(patch->out_fd, data, length, patch->offset);
 	if (result < 0)
 		fail(patch, PATCH_WRITE_FAILED, errno);
 	else
 		patch->offset += length;
+}
+
+/* What stands there already. */
+static void pass(struct patch *patch, const uint8_t *data, size_t length)
+{
+	file_digest_update(patch->request->digest, data, length);
+	/* Only shared with the basis: anybody else would have copied it. */
+	if (patch->request->is_clone)
+		block_count_add(&patch->touched, patch->offset, length);
+	if (patch->makes_holes && fs_sparse_pass(&patch->sparse, data, length, patch->offset) < 0)
+		fail(patch, PATCH_WRITE_FAILED, errno);
+	patch->offset += length;
 }
 
 static void flush(struct patch *patch)
@@ -107,7 +124,7 @@ static bool read_basis(struct patch *patch, uint8_t *to, size_t length, uint64_t
 	return true;
 }
 
-/* The pending blocks become part of the file. What stands there already is only read for the digest. */
+/* The pending blocks become part of the file. What stands there already is only read, for the digest and for zeros. */
 static void finish_run(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
@@ -124,12 +141,10 @@ static void finish_run(struct patch *patch)
 		token_reader_see_block(request->tokens, data, length);
 		patch->run_start += length;
 		patch->run_length -= length;
-		if (stays) {
-			file_digest_update(request->digest, data, length);
-			patch->offset += length;
-		} else {
+		if (stays)
+			pass(patch, data, length);
+		else
 			patch->used += length;
-		}
 	}
 	token_reader_see_block(request->tokens, NULL, (size_t)patch->run_length);
 	patch->run_length = 0;
@@ -151,6 +166,16 @@ static void check_block(const struct patch_request *request, int32_t block)
 		    log_role());
 }
 
+/* Before anything of it is written: what comes after it is thrown away. */
+static void check_length(struct patch *patch, uint64_t more)
+{
+	const uint64_t most = patch->request->most;
+	const uint64_t before = patch->start + patch->outcome->literal + patch->outcome->matched;
+
+	if (most && patch->out_fd >= 0 && (before > most || more > most - before))
+		fail(patch, PATCH_TOO_LONG, EFBIG);
+}
+
 static void take_block(struct patch *patch, int32_t block)
 {
 	const struct patch_request *request = patch->request;
@@ -158,6 +183,7 @@ static void take_block(struct patch *patch, int32_t block)
 
 	check_block(request, block);
 	length = length_of(request->head, block);
+	check_length(patch, length);
 	start = (uint64_t)block * (uint64_t)request->head->block_length;
 	patch->outcome->matched += length;
 	if (patch->run_length && patch->run_start + patch->run_length != start)
@@ -235,6 +261,12 @@ static void begin(struct patch *patch)
 		look_at_output(patch);
 	if (patch->out_fd < 0)
 		return;
+	/* Nobody else fills a device with zeros. */
+	patch->makes_holes = request->sparse && patch->is_file;
+	patch->sparse = (struct fs_sparse){
+		.fd = patch->out_fd, .has_blocks = patch->has_content, .keeps_tail = request->keeps_tail,
+		.touched = &patch->touched, .data_end = patch->start,
+	};
 	file_digest_start(request->digest, session->xfer_sum, session->seed);
 	/* Most files are small. */
 	patch->capacity = request->size < BUFFER_MAX ? (size_t)request->size : BUFFER_MAX;
@@ -251,12 +283,17 @@ static void cut(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
 	bool in_place = request->in_place || request->append;
+	int result;
 
 	if (!patch->is_file || !(in_place || request->sparse || patch->has_content))
 		return;
 	if (in_place && patch->out_fd < 0)
 		return;
-	if (ftruncate(request->out_fd, (off_t)patch->offset) < 0 && patch->out_fd >= 0)
+	if (patch->makes_holes && patch->out_fd >= 0)
+		result = fs_sparse_end(&patch->sparse, patch->offset);
+	else
+		result = ftruncate(request->out_fd, (off_t)patch->offset);
+	if (result < 0 && patch->out_fd >= 0)
 		fail(patch, PATCH_WRITE_FAILED, errno);
 }
 
@@ -272,6 +309,7 @@ static void finish(struct patch *patch)
 	cut(patch);
 	wire_read(request->session->wire, wanted, length);
 	outcome->length = patch->offset;
+	outcome->blocks = patch->touched.total;
 	if (patch->out_fd < 0)
 		return;
 	outcome->digest_length = file_digest_finish(request->digest, outcome->digest);
@@ -304,6 +342,7 @@ void patch_file(const struct patch_request *request, struct patch_outcome *outco
 	*outcome = (struct patch_outcome){ .result = PATCH_OK };
 	begin(&patch);
 	for (read_token(&patch, &token); token.kind != TOKEN_END; read_token(&patch, &token)) {
+		check_length(&patch, token.kind == TOKEN_LITERAL ? token.length : 0);
 		if (token.kind == TOKEN_LITERAL)
 			take_literal(&patch, &token);
 		else

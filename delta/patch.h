@@ -27,23 +27,26 @@ struct patch_request {
 	bool basis_is_gone;           /* -1 because it has vanished since it was chosen: a block token cannot be read then */
 	int out_fd;                   /* -1: read the stream to its end and throw it away (dry run, no file could be made) */
 	uint64_t size;                /* that the list says */
-	bool in_place;                /* out_fd is the basis: blocks that stay where they are are not written */
+	uint64_t most;                /* bytes that the new file may have; 0: any number */
+	bool in_place;                /* out_fd has the content of the basis: blocks that stay where they are are not written */
 	bool is_clone;                /* neither do they where out_fd, a new file, begins as a copy of the basis */
 	bool is_new;                  /* out_fd is a regular file that has just been made, and is empty */
 	bool sparse;                  /* runs of zeros become holes */
+	bool keeps_tail;              /* blocks that are reserved behind the last data stay */
 	int append;                   /* 0; 1: begin behind the basis; 2: the same, and the digest covers the basis */
 	bool is_eager;                /* nothing that has come lies in memory while more is waited for */
 	_Atomic uint64_t *done;       /* bytes so far, for progress; NULL: nobody wants to know */
 };
 
-/* READ_FAILED: the basis could not be read, or is shorter than the header says. */
-enum patch_result { PATCH_OK, PATCH_WRONG_DIGEST, PATCH_WRITE_FAILED, PATCH_READ_FAILED };
+/* READ_FAILED: the basis could not be read, or is shorter than the header says. TOO_LONG: more has come than there may be. */
+enum patch_result { PATCH_OK, PATCH_WRONG_DIGEST, PATCH_WRITE_FAILED, PATCH_READ_FAILED, PATCH_TOO_LONG };
 
 struct patch_outcome {
 	enum patch_result result;     /* out_fd -1: always OK, nothing was compared */
 	int error;                    /* errno of a failed write or of reading the basis */
 	uint64_t length;              /* of the new file: out_fd has been cut to it, unless writing in place has failed */
 	uint64_t literal, matched;    /* bytes */
+	uint64_t blocks;              /* of 4 KiB that were written to, whether the file is good or not (protocol/09 3.1) */
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* of the whole file, as computed */
 	int digest_length;            /* 0 if the file has not been made in full */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Deciding about names: the first rule that matches (protocol/04 sections 4.10.1 and 4.12). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "filter/private.h"
@@ -29,18 +30,28 @@ static void explain(const struct filter_list *list, const struct rule *rule, con
 	strbuf_free(&text);
 }
 
-static enum verdict decide(struct filter_list *list, const struct segment *segment, struct subject *subject, uint16_t ignored)
+static void count_work(const struct filter_list *list, struct subject *subject)
+{
+	budget_work(list->setup.budget, subject->steps);
+	subject->steps = 0;
+}
+
+static enum verdict go_through(struct filter_list *list, const struct segment *segment, struct subject *subject,
+			       uint16_t ignored)
 {
 	for (; segment; segment = segment->inherited) {
 		for (size_t i = 0; i < segment->rules.count; i++) {
 			const struct rule *rule = &segment->rules.items[i];
 			enum verdict inner = UNDECIDED;
+
+			if (++subject->steps >= BUDGET_STEPS)
+				count_work(list, subject);
 			if (rule->flags & ignored)
 				continue;
 			if (rule->action == ACTION_DIR_MERGE)
-				inner = decide(list, rule->merge->current, subject, ignored);
+				inner = go_through(list, rule->merge->current, subject, ignored);
 			else if (rule->cvs)
-				inner = decide(list, rule->cvs, subject, ignored);
+				inner = go_through(list, rule->cvs, subject, ignored);
 			else if (subject->is_xattr == !!(rule->flags & RULE_XATTR) && rule_matches(list, rule, subject))
 				inner = rule->action == ACTION_EXCLUDE ? EXCLUDED : INCLUDED;
 			else
@@ -55,13 +66,21 @@ static enum verdict decide(struct filter_list *list, const struct segment *segme
 	return UNDECIDED;
 }
 
+static enum verdict decide(struct filter_list *list, struct subject *subject, uint16_t ignored)
+{
+	enum verdict verdict = go_through(list, &list->rules, subject, ignored);
+
+	count_work(list, subject);
+	return verdict;
+}
+
 bool filter_excludes(struct filter_list *list, const char *name, bool is_dir)
 {
 	struct subject subject;
 
 	if (!list->rules.rules.count || !subject_init(&subject, name, strlen(name), is_dir))
 		return false;
-	return decide(list, &list->rules, &subject, RULE_IDLE) == EXCLUDED;
+	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
 }
 
 bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_dir)
@@ -70,27 +89,86 @@ bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_
 
 	if (!list->rules.rules.count || !subject_init(&subject, name, strlen(name), is_dir))
 		return false;
-	return decide(list, &list->rules, &subject, RULE_IDLE | RULE_PERISHABLE) == EXCLUDED;
+	return decide(list, &subject, RULE_IDLE | RULE_PERISHABLE) == EXCLUDED;
+}
+
+/* --- what a module hides: names counted from its root --- */
+
+static bool hides(struct filter_list *list, const char *path, size_t length, bool is_dir)
+{
+	struct subject subject;
+
+	if (!subject_init(&subject, path, length, is_dir))
+		return false;
+	subject.is_absolute = subject.from_root = true;
+	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
+}
+
+/* What is spelled like this can only be a directory. */
+static bool ends_as_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+
+	return !*last || !strcmp(last, ".") || !strcmp(last, "..");
+}
+
+/* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in it. */
+static bool hides_way(struct filter_list *list, struct strbuf *path, bool is_dir)
+{
+	size_t parent = 0;
+
+	for (size_t i = 1; i <= path->length; i++) {
+		if (i < path->length && path->data[i] != '/')
+			continue;
+		if (list->merges.count) {
+			char *dir = xstrndup(path->data, parent);
+
+			enter_directory(list, dir);
+			free(dir);
+		}
+		if (hides(list, path->data, i, i < path->length || is_dir))
+			return true;
+		parent = i;
+	}
+	return false;
+}
+
+/* The scan may be elsewhere, and goes on from there. */
+static bool hides_elsewhere(struct filter_list *list, struct strbuf *path, bool is_dir)
+{
+	char *dir = list->levels.count ? xstrdup(strbuf_text(&list->dir)) : NULL;
+	bool hidden = hides_way(list, path, is_dir);
+
+	if (dir)
+		enter_directory(list, dir);
+	free(dir);
+	return hidden;
 }
 
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 {
-	struct subject subject;
+	struct strbuf *clean = &list->tested;
 
 	if (!list->rules.rules.count)
 		return false;
-	while (*path == '/')
-		path++;
-	for (size_t length = strcspn(path, "/");; length += 1 + strcspn(path + length + 1, "/")) {
-		bool is_whole = !path[length];
-		bool tested = subject_init(&subject, path, length, is_whole ? is_dir : true);
-		/* The path counts from the module root, not from a base directory. */
-		subject.is_absolute = true;
-		if (tested && decide(list, &list->rules, &subject, RULE_IDLE) == EXCLUDED)
-			return true;
-		if (is_whole)
-			return false;
-	}
+	strbuf_reset(clean);
+	add_clean_path(clean, path);
+	is_dir |= ends_as_directory(path);
+	return (list->merges.count ? hides_elsewhere : hides_way)(list, clean, is_dir);
+}
+
+bool filter_hides_entry(struct filter_list *list, const char *name, bool is_dir)
+{
+	struct strbuf *full = &list->tested;
+
+	if (!list->rules.rules.count)
+		return false;
+	if (*name == '/' || !list->scan_base.length)
+		return hides(list, name + strspn(name, "/"), strlen(name + strspn(name, "/")), is_dir);
+	strbuf_reset(full);
+	strbuf_add(full, list->scan_base.data, list->scan_base.length);
+	strbuf_add_path(full, name);
+	return hides(list, full->data, full->length, is_dir);
 }
 
 int filter_excludes_xattr(struct filter_list *list, const char *name)
@@ -102,5 +180,5 @@ int filter_excludes_xattr(struct filter_list *list, const char *name)
 	if (!subject_init(&subject, name, strlen(name), false))
 		return 0;
 	subject.is_xattr = true;
-	return decide(list, &list->rules, &subject, RULE_IDLE) == EXCLUDED;
+	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
 }

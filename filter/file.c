@@ -10,6 +10,8 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
+enum { FILE_BYTES_PER_STEP = 8, OPEN_STEPS = 50 };
+
 /* A rule file that is being cut into lines or words. */
 struct cutter {
 	struct reader *reader;
@@ -72,6 +74,7 @@ static void cut(struct cutter *cutter, const char *bytes, size_t count)
 	}
 	/* A peer that names a huge file must not keep us reading. */
 	cutter->total += count;
+	budget_work(cutter->reader->list->setup.budget, count / FILE_BYTES_PER_STEP + 1);
 	if (cutter->reader->list->from_peer && cutter->total > PEER_BYTES_MAX)
 		die(EXIT_MALLOC, "filter file is larger than %u bytes", PEER_BYTES_MAX);
 }
@@ -110,8 +113,9 @@ int open_rule_file(struct filter_list *list, enum filter_place place, const char
 		return dup(STDIN_FILENO);
 	if (full && list->setup.hidden && filter_hides_path(list->setup.hidden, full, false)) {
 		errno = ENOENT;
-		return -1;
+		return FILTER_HIDDEN;
 	}
+	budget_work(list->setup.budget, OPEN_STEPS);
 	if (!list->setup.open_file) {
 		errno = ENOENT;
 		return -1;
@@ -152,6 +156,7 @@ static int open_inner_merge(const struct reader *reader, const char *name)
 	const char *text = strbuf_text(&full);
 
 	below_base = !base_length || (!strncmp(text, base, base_length) && text[base_length] == '/');
+	below_base = below_base && !list->setup.daemon_rules;
 	if (below_base)
 		strbuf_add_string(&path, text + base_length + (base_length > 0));
 	else
@@ -214,13 +219,14 @@ void merge_file(const struct reader *reader, const struct parsed *parsed)
 		refuse_depth(reader, name);
 	int fd = reader->in_directory ? open_inner_merge(reader, name)
 				      : open_rule_file(reader->list, FILTER_AT_OPERATOR, name, NULL);
-	if (fd < 0)
+	if (fd < 0 && fd != FILTER_HIDDEN)
 		refuse_unopened(reader, parsed, name, errno);
 	inner.origin = &origin;
 	inner.defaults = parsed->flags & RULE_PASSED_ON;
 	inner.words = false;
 	inner.depth++;
-	read_rule_file(&inner, fd, parsed->flags);
+	if (fd >= 0)
+		read_rule_file(&inner, fd, parsed->flags);
 	free(label);
 	free(name);
 }

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/budget.h"
 #include "lib/strbuf.h"
 #include "wire/session.h"
 
@@ -43,6 +44,8 @@ enum filter_place {
 	FILTER_AT_ROOT,
 };
 
+#define FILTER_HIDDEN (-2)
+
 struct filter_list;
 
 struct filter_setup {
@@ -52,6 +55,7 @@ struct filter_setup {
 	/* A server's command line: its rules count on its side, whatever sides they name and whatever --delete-excluded says;
 	 * those of per-directory files are rules like others. */
 	bool server_words;
+	struct budget *budget;    /* of the session whose peer has sent or named rules: memory and work count; or NULL */
 	bool of_peer;             /* chosen by a stranger: what they make us read is capped, as if they were sent */
 	bool from0;               /* rule files are NUL-separated */
 	bool cvs_exclude;         /* -C: filter_send and filter_receive add the rules of 4.4; local runs call filter_add_cvs */
@@ -59,7 +63,7 @@ struct filter_setup {
 	int protocol;             /* 0 while unknown; filter_receive and filter_send set it from the session */
 	/*
 	 * Open a rule file for reading; the list closes the descriptor. -1 with errno: a per-directory file is then absent, any
-	 * other file ends the process with EXIT_FILEIO.
+	 * other file ends the process with EXIT_FILEIO. FILTER_HIDDEN: a module hides it, and there are no rules in it.
 	 */
 	int (*open_file)(void *context, enum filter_place place, const char *path);
 	void *context;
@@ -92,6 +96,7 @@ bool filter_has_merges(const struct filter_list *list);
 void filter_add(struct filter_list *list, const char *rule, enum filter_style style);
 void filter_add_words(struct filter_list *list, const char *rules, enum filter_style style); /* daemon parameters, 4.2.5 */
 void filter_add_file(struct filter_list *list, const char *path, enum filter_style style);   /* --exclude-from ..., 4.11 */
+void filter_set_from0(struct filter_list *list, bool from0); /* of the files that are read from now on */
 void filter_add_cvs(struct filter_list *list); /* ":C" and "-C" of option -C; for local runs, after all other rules */
 void filter_add_shortcut_F(struct filter_list *list, int times); /* the times-th -F: 1, 2; more adds nothing */
 
@@ -131,8 +136,19 @@ void filter_set_argument(struct filter_list *list, const char *name);
 bool filter_excludes(struct filter_list *list, const char *name, bool is_dir);
 /* The same with perishable rules ignored (inside a directory that is being removed, 4.12.3). */
 bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_dir);
-/* Daemon lists: is any parent of `path` (module-relative, whatever the base directory), or `path` itself, excluded? */
+/*
+ * Daemon lists: is this name hidden from the client? Every place that takes a name from a client, or finds one for it,
+ * asks here.
+ *
+ * path: counts from the module's root, whatever the base directory, with or without a slash in front, and spelled as it
+ * likes: ".", ".." (which does not climb above the root) and repeated slashes are taken out before any rule looks at it.
+ * is_dir: what the object is, or will be used as; a path that ends in "/", "/." or "/.." is a directory's anyway. True if a
+ * rule excludes it or any directory above it, per-directory rule files included. The root itself is never hidden.
+ */
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir);
+/* The same for a transfer name below the base directory, while its directory is scanned: that the directory itself is not
+ * hidden has been asked before, so rules look at the name alone. */
+bool filter_hides_entry(struct filter_list *list, const char *name, bool is_dir);
 /* The xattr rules of the command line or the wire alone, for a list of their own; NULL: there are none of the kind. */
 struct filter_list *filter_xattr_list(const struct filter_list *list);
 /* Xattr rules (4.15): -1 no xattr rules known, else 0 included, 1 excluded. */
@@ -140,6 +156,8 @@ int filter_excludes_xattr(struct filter_list *list, const char *name);
 
 /* The wildcard matcher, exact definition of 4.8; time at most pattern length times text length (S-061). */
 bool wildmatch(const char *pattern, const char *text);
+/* The same as work for a peer. */
+bool wildmatch_for(struct budget *budget, const char *pattern, const char *text);
 /* Does the text contain "*", "?" or "["? */
 bool has_wildcards(const char *pattern);
 

@@ -7,6 +7,9 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
+/* Of a rule, beside itself and its text: a vector that doubles, and an allocation. */
+#define RULE_OVERHEAD (sizeof(struct rule) + 32)
+
 struct filter_list *filter_new(const struct filter_setup *setup)
 {
 	struct filter_list *list = xcalloc(1, sizeof *list);
@@ -34,6 +37,8 @@ void filter_free(struct filter_list *list)
 	strbuf_free(&list->base);
 	strbuf_free(&list->dir);
 	strbuf_free(&list->scratch);
+	strbuf_free(&list->tested);
+	strbuf_free(&list->scan_base);
 	free(list);
 }
 
@@ -51,6 +56,8 @@ bool filter_has_merges(const struct filter_list *list)
 
 void segment_clear(struct filter_list *list, struct segment *segment)
 {
+	const size_t rule_count = segment->rules.count;
+
 	merge_drop_owned(list, segment);
 	for (size_t i = 0; i < segment->rules.count; i++) {
 		struct rule *rule = &segment->rules.items[i];
@@ -60,6 +67,7 @@ void segment_clear(struct filter_list *list, struct segment *segment)
 	}
 	list->live_rules -= segment->rules.count;
 	list->live_bytes -= segment->bytes;
+	budget_give_back(segment->budget, segment->bytes + rule_count * RULE_OVERHEAD);
 	segment->rules.count = 0;
 	segment->bytes = 0;
 }
@@ -81,6 +89,10 @@ static void count_rule(struct filter_list *list, struct segment *segment, size_t
 	segment->bytes += bytes;
 	list->live_bytes += bytes;
 	list->live_rules++;
+	/* The list may go on with another setup. */
+	if (list->setup.budget)
+		segment->budget = list->setup.budget;
+	budget_take(segment->budget, bytes + RULE_OVERHEAD, "filter rules");
 	if (list->from_peer && (list->live_rules > PEER_RULES_MAX || list->live_bytes > PEER_BYTES_MAX))
 		die(EXIT_MALLOC, "too many filter rules (limits: %d rules, %u bytes)", PEER_RULES_MAX, PEER_BYTES_MAX);
 }
@@ -227,6 +239,11 @@ void filter_add_words(struct filter_list *list, const char *rules, enum filter_s
 	struct reader reader = { .list = list, .out = &list->rules, .style = style, .words = true };
 
 	reader_add_words(&reader, rules, strlen(rules));
+}
+
+void filter_set_from0(struct filter_list *list, bool from0)
+{
+	list->setup.from0 = from0;
 }
 
 void filter_add_file(struct filter_list *list, const char *path, enum filter_style style)

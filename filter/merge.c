@@ -87,7 +87,8 @@ struct place {
 static int open_merge(struct filter_list *list, const struct merge *merge, const struct place *place, struct strbuf *full)
 {
 	struct strbuf path = STRBUF_INIT;
-	bool below_base = place->transfer && place->transfer[0] != '/';
+	/* A module's rules know its root only. */
+	bool below_base = place->transfer && place->transfer[0] != '/' && !list->setup.daemon_rules;
 
 	strbuf_add_string(full, place->full);
 	strbuf_add_path(full, merge->base_name);
@@ -249,29 +250,38 @@ void leave_all(struct filter_list *list)
 
 /* --- where the scan is --- */
 
-static uint64_t hash_text(const char *text)
+/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
+static void add_base_path(struct strbuf *clean, const char *base, bool of_module)
 {
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash;
+	for (size_t length; *base && !of_module; base += length) {
+		base += strspn(base, "/");
+		length = strcspn(base, "/");
+		if (!length || (length == 1 && *base == '.'))
+			continue;
+		if (clean->length)
+			strbuf_add_char(clean, '/');
+		strbuf_add(clean, base, length);
+	}
+	if (of_module)
+		add_clean_path(clean, base);
 }
 
 void filter_set_base(struct filter_list *list, const char *base)
 {
-	while (*base == '/')
-		base++;
-	size_t length = strlen(base);
-	while (length && base[length - 1] == '/')
-		length--;
-	if (length == 1 && *base == '.')
-		length = 0;
-	if (length == list->base.length && !memcmp(base, strbuf_text(&list->base), length))
+	struct strbuf clean = STRBUF_INIT;
+
+	add_base_path(&clean, base, list->setup.daemon_rules);
+	if (list->setup.daemon_rules) {
+		strbuf_free(&list->scan_base);
+		list->scan_base = clean;
 		return;
-	leave_all(list);
-	strbuf_reset(&list->base);
-	strbuf_add(&list->base, base, length);
+	}
+	if (strcmp(strbuf_text(&clean), strbuf_text(&list->base)) != 0) {
+		leave_all(list);
+		strbuf_reset(&list->base);
+		strbuf_add(&list->base, strbuf_text(&clean), clean.length);
+	}
+	strbuf_free(&clean);
 }
 
 /* Is the directory of this level `dir` or above it? The base directory is above every relative name. */
@@ -286,14 +296,14 @@ static bool root_was_entered(struct filter_list *list)
 {
 	const char *base = strbuf_text(&list->base);
 
-	return hashmap_get(&list->roots, hash_text(base), list->base.length) != NULL;
+	return hashmap_get(&list->roots, hashmap_hash(&list->roots, base, list->base.length), 0) != NULL;
 }
 
 static void note_root(struct filter_list *list)
 {
 	bool inserted;
 
-	hashmap_put(&list->roots, hash_text(strbuf_text(&list->base)), list->base.length, 1, &inserted);
+	hashmap_put(&list->roots, hashmap_hash(&list->roots, strbuf_text(&list->base), list->base.length), 0, 1, &inserted);
 }
 
 /* Enter what is missing between the deepest level and `dir`. */
@@ -302,7 +312,7 @@ static void enter_down_to(struct filter_list *list, const char *dir)
 	size_t length = list->levels.count ? list->levels.items[list->levels.count - 1].dir_length : 0;
 	char *path = xstrdup(dir);
 
-	if (!list->levels.count && (!*dir || (dir[0] != '/' && root_was_entered(list))))
+	if (!list->levels.count && (!*dir || list->setup.daemon_rules || (dir[0] != '/' && root_was_entered(list))))
 		enter(list, "");
 	while (dir[length]) {
 		length += dir[length] == '/';
@@ -315,6 +325,23 @@ static void enter_down_to(struct filter_list *list, const char *dir)
 }
 
 void filter_set_dir(struct filter_list *list, const char *dir)
+{
+	struct strbuf full = STRBUF_INIT;
+
+	if (!list->merges.count)
+		return;
+	if (list->setup.daemon_rules) {
+		add_clean_path(&full, strbuf_text(&list->scan_base));
+		if (*dir == '/')
+			strbuf_truncate(&full, 0);
+		add_clean_path(&full, dir);
+		dir = strbuf_text(&full);
+	}
+	enter_directory(list, dir);
+	strbuf_free(&full);
+}
+
+void enter_directory(struct filter_list *list, const char *dir)
 {
 	if (!list->merges.count)
 		return;

@@ -97,6 +97,7 @@ struct segment {
 	const char *base_name;     /* per-directory files: what they are called, in words that may be shown */
 	bool is_cvs;               /* the names of a "-C" rule */
 	size_t bytes;              /* memory counted against the cap */
+	struct budget *budget;     /* and in this one; NULL: in none */
 };
 
 /* Where the text of a rule stands; NULL where it may be shown: command line, wire, configuration. */
@@ -137,6 +138,8 @@ struct filter_list {
 	bool from_peer;           /* rules came over the wire, or as of_peer: caps apply to what they make us read */
 	size_t live_rules, live_bytes;
 	struct strbuf scratch;    /* full path of the name being tested */
+	struct strbuf tested;     /* the same below a module's root */
+	struct strbuf scan_base;  /* a module's list: where the scan is; `base` stays "", and directories are full paths */
 };
 
 static inline uint16_t our_sides(const struct filter_list *list)
@@ -156,8 +159,10 @@ static inline bool is_other_side(const struct filter_list *list, uint16_t flags)
 
 /* --- wildmatch.c --- */
 
-/* floating: the pattern may also match from the start of any later component on. */
-bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating);
+/* floating: the pattern may also match from the start of any later component on. The bytes of the pattern that have been
+ * looked at are added to *steps. */
+bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating,
+		uint64_t *steps);
 
 /* --- rule.c --- */
 
@@ -168,6 +173,8 @@ struct subject {
 	size_t last_length;
 	bool is_dir, is_xattr;
 	bool is_absolute; /* the name had a leading slash */
+	bool from_root;   /* a module's rules: the name counts from its root, as if the slash were there */
+	uint64_t steps;   /* of work since it was counted last */
 	bool has_full;    /* list->scratch holds base + "/" + name + "/" */
 };
 
@@ -217,7 +224,8 @@ char *name_label(const struct origin *origin, const char *name);
 void read_rule_file(struct reader *reader, int fd, uint16_t flags);
 /* The single merge rule of `parsed`, an --exclude-from and the like. */
 void merge_file(const struct reader *reader, const struct parsed *parsed);
-/* Open by the list's callback. full: path that the module's rules are asked about, NULL for the operator's own files. */
+/* Open by the list's callback: what that returns. full: path that the module's rules are asked about, NULL for the operator's
+ * own files. */
 int open_rule_file(struct filter_list *list, enum filter_place place, const char *path, const char *full);
 
 /* Append the components of `path` to a full path, resolving "." and "..", which does not climb above the root. */
@@ -230,6 +238,8 @@ struct merge *merge_activate(const struct reader *reader, const struct parsed *p
 /* Deactivate the merges whose rules are in this segment. */
 void merge_drop_owned(struct filter_list *list, const struct segment *owner);
 void leave_all(struct filter_list *list);
+/* filter_set_dir for a path from list->base on. */
+void enter_directory(struct filter_list *list, const char *dir);
 /* The part of a merge file's name behind the last slash. */
 const char *merge_base_name(const char *name);
 

@@ -91,7 +91,7 @@ struct text {
 static struct text select_text(struct filter_list *list, const struct rule *rule, struct subject *subject)
 {
 	bool with_base = (rule->flags & RULE_ABSOLUTE) && !subject->is_absolute && list->base.length;
-	bool slash_before = rule->leading_slash && !subject->is_absolute && !with_base;
+	bool slash_before = rule->leading_slash && (!subject->is_absolute || subject->from_root) && !with_base;
 	bool slash_behind = rule->trailing_stars && subject->is_dir;
 
 	if (!with_base && !slash_before && !slash_behind)
@@ -151,7 +151,7 @@ static bool is_equal(const struct rule *rule, const char *text, size_t length)
 	return length == rule->match_length && !memcmp(text, rule->match, length);
 }
 
-static bool matches_name(const struct rule *rule, const struct subject *subject)
+static bool matches_name(const struct rule *rule, struct subject *subject)
 {
 	size_t length = rule->match_length;
 
@@ -164,7 +164,7 @@ static bool matches_name(const struct rule *rule, const struct subject *subject)
 	case MATCH_PREFIX:
 		return subject->last_length >= length && !memcmp(subject->last, rule->match, length);
 	default:
-		return wild_match(rule->match, length, subject->last, subject->last_length, false);
+		return wild_match(rule->match, length, subject->last, subject->last_length, false, &subject->steps);
 	}
 }
 
@@ -181,7 +181,8 @@ static bool matches_path(struct filter_list *list, const struct rule *rule, stru
 		return false;
 	if (rule->kind == MATCH_PATH || rule->kind == MATCH_TAIL)
 		return is_equal(rule, text.at, text.length);
-	return wild_match(rule->match, rule->match_length, text.at, text.length, rule->kind == MATCH_FLOAT);
+	return wild_match(rule->match, rule->match_length, text.at, text.length, rule->kind == MATCH_FLOAT,
+			  &subject->steps);
 }
 
 bool rule_matches(struct filter_list *list, const struct rule *rule, struct subject *subject)

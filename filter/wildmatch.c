@@ -225,7 +225,33 @@ static bool backtrack(struct match *m)
 	return true;
 }
 
-bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating)
+static bool find_match(struct match *m, uint64_t *steps)
+{
+	for (;;) {
+		const char *before = m->pattern.at;
+
+		++*steps;
+		if (m->pattern.at < m->pattern.end && *m->pattern.at == '*') {
+			take_stars(m);
+			if (m->pattern.at == m->pattern.end && !m->star.text)
+				return true; /* "**" takes all that is left */
+			continue;
+		}
+		if (m->pattern.at == m->pattern.end && m->text.at == m->text.end)
+			return true;
+		bool matches = m->pattern.at < m->pattern.end && m->text.at < m->text.end
+			       && match_element(&m->pattern, (unsigned char)*m->text.at);
+
+		*steps += (uint64_t)(m->pattern.at - before);
+		if (matches)
+			m->text.at++;
+		else if (!backtrack(m))
+			return false;
+	}
+}
+
+bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating,
+		uint64_t *steps)
 {
 	struct match m = {
 		.pattern = { pattern, pattern + pattern_length },
@@ -234,26 +260,19 @@ bool wild_match(const char *pattern, size_t pattern_length, const char *text, si
 		.floating = floating,
 	};
 
-	for (;;) {
-		if (m.pattern.at < m.pattern.end && *m.pattern.at == '*') {
-			take_stars(&m);
-			if (m.pattern.at == m.pattern.end && !m.star.text)
-				return true; /* "**" takes all that is left */
-			continue;
-		}
-		if (m.pattern.at == m.pattern.end && m.text.at == m.text.end)
-			return true;
-		if (m.pattern.at < m.pattern.end && m.text.at < m.text.end
-		    && match_element(&m.pattern, (unsigned char)*m.text.at)) {
-			m.text.at++;
-			continue;
-		}
-		if (!backtrack(&m))
-			return false;
-	}
+	return find_match(&m, steps);
+}
+
+bool wildmatch_for(struct budget *budget, const char *pattern, const char *text)
+{
+	uint64_t steps = 0;
+	bool matches = wild_match(pattern, strlen(pattern), text, strlen(text), false, &steps);
+
+	budget_work(budget, steps);
+	return matches;
 }
 
 bool wildmatch(const char *pattern, const char *text)
 {
-	return wild_match(pattern, strlen(pattern), text, strlen(text), false);
+	return wildmatch_for(NULL, pattern, text);
 }

@@ -22,6 +22,7 @@ struct copy {
 	uint64_t size;  /* announced */
 	uint64_t done;  /* both files' position */
 	const struct fs_copy_options *options;
+	struct fs_sparse sparse;
 	bool write_error;
 };
 
@@ -29,6 +30,13 @@ static int fail_writing(struct copy *copy)
 {
 	copy->write_error = true;
 	return -1;
+}
+
+/* Data goes to the position, by whatever way. */
+static void count_touched(const struct copy *copy, uint64_t count)
+{
+	if (copy->options->touched)
+		block_count_add(copy->options->touched, copy->done, count);
 }
 
 static void advance(struct copy *copy, uint64_t count)
@@ -54,6 +62,7 @@ static bool clone_all(struct copy *copy)
 
 	if (end < 0)
 		return false;
+	count_touched(copy, (uint64_t)end);
 	advance(copy, (uint64_t)end);
 	return true;
 }
@@ -65,6 +74,7 @@ static int copy_in_kernel(struct copy *copy)
 		ssize_t got = copy_file_range(copy->from, NULL, copy->to, NULL, KERNEL_CHUNK, 0);
 
 		if (got > 0) {
+			count_touched(copy, (uint64_t)got);
 			advance(copy, (uint64_t)got);
 			continue;
 		}
@@ -78,22 +88,19 @@ static int copy_in_kernel(struct copy *copy)
 
 static int write_out(struct copy *copy, const char *data, size_t length)
 {
-	/* Nothing was ever written beyond a new file's end; other targets have blocks there. */
-	bool has_blocks = copy->options->in_place || copy->options->preallocate;
-	int result = copy->options->sparse ? fs_write_sparse(copy->to, data, length, copy->done, has_blocks)
+	if (!copy->options->sparse)
+		count_touched(copy, length);
+	int result = copy->options->sparse ? fs_sparse_write(&copy->sparse, data, length, copy->done)
 					   : fs_write_at(copy->to, data, length, copy->done);
 
 	return result < 0 ? fail_writing(copy) : 0;
 }
 
-/* A hole of the source need not be read; only where the target has no blocks of its own. */
+/* A hole of the source need not be read. */
 static int skip_source_hole(struct copy *copy)
 {
-	off_t data;
+	off_t data = lseek(copy->from, (off_t)copy->done, SEEK_DATA);
 
-	if (copy->options->in_place || copy->options->preallocate)
-		return 0;
-	data = lseek(copy->from, (off_t)copy->done, SEEK_DATA);
 	if (data < 0 && errno == ENXIO)
 		data = lseek(copy->from, 0, SEEK_END);
 	if (data > 0 && (uint64_t)data > copy->done)
@@ -150,8 +157,10 @@ static int copy_all(struct copy *copy)
 	} else if (!clone_all(copy) && copy_large(copy) < 0) {
 		return -1;
 	}
-	/* Holes at the end, reserved blocks and old content beyond the end. */
-	if ((options->sparse || options->preallocate || options->in_place) && ftruncate(copy->to, (off_t)copy->done) < 0)
+	if (options->sparse)
+		return fs_sparse_end(&copy->sparse, copy->done) < 0 ? fail_writing(copy) : 0;
+	/* Reserved blocks and old content beyond the end. */
+	if ((options->preallocate || options->in_place) && ftruncate(copy->to, (off_t)copy->done) < 0)
 		return fail_writing(copy);
 	return 0;
 }
@@ -159,7 +168,14 @@ static int copy_all(struct copy *copy)
 int fs_copy_content(int from, int to, uint64_t size, const struct fs_copy_options *options, uint64_t *copied,
 		    bool *write_error)
 {
-	struct copy copy = { .from = from, .to = to, .size = size, .options = options };
+	struct copy copy = {
+		.from = from, .to = to, .size = size, .options = options,
+		/* Nothing was ever written to a new file; other targets have blocks. */
+		.sparse = {
+			.fd = to, .has_blocks = options->in_place || options->preallocate,
+			.keeps_tail = options->preallocate && !options->in_place, .touched = options->touched,
+		},
+	};
 	int result = copy_all(&copy);
 
 	*copied = copy.done;

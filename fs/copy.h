@@ -6,10 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/block_count.h"
+
 struct fs_copy_options {
 	bool sparse;      /* -S: turn runs of zeros into holes */
 	bool preallocate; /* --preallocate: fallocate the announced size first */
 	bool in_place;    /* the target has old content: cut at the end */
+	struct block_count *touched; /* counts what is written; NULL: nobody asks */
 	/* called now and then with the bytes copied so far; NULL for none */
 	void (*progress)(void *context, uint64_t done);
 	void *context;

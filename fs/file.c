@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -214,4 +215,15 @@ int fs_space(int fd, struct fs_space *space)
 	space->inodes = fs.f_files ? (uint64_t)fs.f_ffree : UINT64_MAX;
 	space->in_memory = (unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC;
 	return 0;
+}
+
+void fs_await_writer(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+		return;
+	while (poll(&poll_fd, 1, -1) < 0 && errno == EINTR)
+		;
 }

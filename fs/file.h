@@ -51,4 +51,8 @@ struct fs_space {
 };
 int fs_space(int fd, struct fs_space *space);
 
+/* A FIFO that has been opened for reading with O_NONBLOCK: wait until somebody writes to it. Returns at once for a pipe
+ * without a name, whose writers were there before. */
+void fs_await_writer(int fd);
+
 #endif

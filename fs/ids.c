@@ -32,7 +32,7 @@ struct fs_ids {
 	const char *(*fallback)(const void *context, bool group, uint32_t id);
 	const void *fallback_context;
 	struct hashmap names; /* (kind, id) -> char *, 0 for none */
-	struct hashmap ids;   /* (hash of the name, attempt) -> index into answers */
+	struct hashmap ids;   /* (hash of the name, attempt): index into answers; users and groups share it */
 	VEC(struct named) answers;
 };
 
@@ -212,19 +212,9 @@ static bool look_up_id(struct fs_ids *ids, enum kind kind, const char *name, uin
 	return found;
 }
 
-/* FNV-1a. Names with the same hash take the keys (hash, 0), (hash, 1), ... */
-static uint64_t hash_name(enum kind kind, const char *name)
-{
-	uint64_t hash = 0xcbf29ce484222325u + (uint64_t)kind;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-	return hash;
-}
-
 static const struct named *find_named(struct fs_ids *ids, enum kind kind, const char *name)
 {
-	uint64_t hash = hash_name(kind, name), attempt;
+	uint64_t hash = hashmap_hash(&ids->ids, name, strlen(name)), attempt;
 	const uint64_t *index;
 	bool inserted;
 

@@ -83,7 +83,7 @@ int fs_chmod_at(int dir_fd, const char *name, mode_t mode)
 /* Setting the umask to learn it would leave other threads without one for a moment; proc tells it. */
 mode_t fs_umask(void)
 {
-	FILE *status = fopen("/proc/thread-self/status", "re");
+	FILE *status = fs_has_proc() ? fopen("/proc/thread-self/status", "re") : NULL;
 	char line[256];
 	mode_t mask = 0;
 	bool found = false;

@@ -5,26 +5,62 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fs/error.h"
 #include "fs/file.h"
+#include "fs/proc.h"
 #include "fs/walk.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+
+#define OWN_FLAGS (FS_ANY_LINKS | FS_NO_ANONYMOUS | FS_SILENT)
+
+/* fs_walk, and the hint at what it refused. */
+static int walk(int dir_fd, const char *path, enum fs_walk_rule rule, int flags, struct fs_walk_end *end)
+{
+	int result = fs_walk(dir_fd, path, rule, !(flags & O_NOFOLLOW), end);
+
+	if (result < 0 && end->foreign_link && !(flags & FS_SILENT)) {
+		log_error("refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or \"insecure "
+			  "links = yes\" in a daemon module ONLY if every path component is trusted");
+		errno = ELOOP;
+	}
+	return result;
+}
+
+/* What the kernel's link leads to is a pipe, a socket or the like: its text is no path. */
+static bool is_anonymous(const struct fs_walk_end *end)
+{
+	char first;
+
+	return end->kernel_link && readlinkat(end->dir_fd, end->leaf, &first, 1) == 1 && first != '/';
+}
 
 static int open_from(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	struct fs_walk_end end;
 
 	if (flags & FS_ANY_LINKS)
-		return openat(dir_fd, path, (flags & ~FS_ANY_LINKS) | O_CLOEXEC, mode);
+		return openat(dir_fd, path, (flags & ~OWN_FLAGS) | O_CLOEXEC, mode);
 	if (!*path)
 		return fs_fail(ENOENT);
-	if (fs_walk(dir_fd, path, FS_WALK_OWNER, !(flags & O_NOFOLLOW), &end) < 0)
+	if (walk(dir_fd, path, FS_WALK_OWNER, flags, &end) < 0)
 		return -1;
-	return fs_walk_open(&end, flags, mode);
+	bool is_pipe = is_anonymous(&end);
+
+	if (flags & FS_NO_ANONYMOUS && is_pipe) {
+		close(end.dir_fd);
+		return fs_fail(ENOENT);
+	}
+	int fd = fs_walk_open(&end, flags & ~OWN_FLAGS, mode);
+
+	/* Who holds the other end of a descriptor of ours is waited for, as with "-". */
+	if (fd >= 0 && is_pipe && flags & O_NONBLOCK)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
 }
 
 int fs_operator_open(const char *path, int flags, mode_t mode)
@@ -37,13 +73,24 @@ int fs_operator_open_at(int dir_fd, const char *path, int flags)
 	return open_from(dir_fd, path, flags, 0);
 }
 
+int fs_operator_open_in(int root_fd, const char *path, int flags)
+{
+	struct fs_walk_end end;
+
+	if (!*path)
+		return fs_fail(ENOENT);
+	if (walk(root_fd, path, FS_WALK_ROOTED, flags, &end) < 0)
+		return -1;
+	return fs_walk_open(&end, flags, 0);
+}
+
 static int parent_of(const char *path, bool follow, char leaf[256])
 {
 	struct fs_walk_end end;
 
 	if (!*path)
 		return fs_fail(ENOENT);
-	if (fs_walk(AT_FDCWD, path, FS_WALK_OWNER, follow, &end) < 0)
+	if (walk(AT_FDCWD, path, FS_WALK_OWNER, follow ? 0 : O_NOFOLLOW, &end) < 0)
 		return -1;
 	if (end.directory || end.kernel_link || !strcmp(end.leaf, ".")) {
 		close(end.dir_fd);
@@ -56,6 +103,23 @@ static int parent_of(const char *path, bool follow, char leaf[256])
 int fs_operator_parent(const char *path, char leaf[256])
 {
 	return parent_of(path, false, leaf);
+}
+
+int fs_operator_parent_with(const char *path, int flags, char leaf[256])
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char parent[PATH_MAX];
+
+	if (!(flags & FS_ANY_LINKS))
+		return fs_operator_parent(path, leaf);
+	if (!*path || strlen(path) >= sizeof parent || strlen(name) >= 256)
+		return fs_fail(*path ? ENAMETOOLONG : ENOENT);
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return fs_fail(EISDIR);
+	strcpy(leaf, name);
+	memcpy(parent, path, (size_t)(name - path));
+	parent[name - path] = '\0';
+	return fs_operator_open(*parent ? parent : ".", O_PATH | O_DIRECTORY | FS_ANY_LINKS, 0);
 }
 
 int fs_operator_target(const char *path, char leaf[256])
@@ -157,15 +221,20 @@ bool fs_is_inside(int inner_fd, int outer_fd)
 
 static bool name_of(int fd, char *name, size_t size)
 {
-	char link[64];
-
-	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-	ssize_t length = readlink(link, name, size - 1);
+	char link[FS_PROC_PATH_SIZE];
+	ssize_t length = fs_proc_path(fd, link) ? readlink(link, name, size - 1) : -1;
 
 	if (length <= 0 || *name != '/')
 		return false;
 	name[length] = '\0';
 	return true;
+}
+
+char *fs_path_of(int fd)
+{
+	char name[PATH_MAX];
+
+	return name_of(fd, name, sizeof name) ? xstrdup(name) : NULL;
 }
 
 bool fs_leads_inside(int fd, const char *dir)

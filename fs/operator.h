@@ -16,18 +16,29 @@
 
 /* Among the flags of open(2) below: links are followed whoever owns them (--insecure-links). */
 #define FS_ANY_LINKS (1 << 30)
+/* A pipe or socket, which has no path to lie anywhere, is ENOENT (--confine-root; protocol/09 section 5.1). */
+#define FS_NO_ANONYMOUS (1 << 29)
+/* The caller reports a link of another user itself, or goes on without: no hint is logged. */
+#define FS_SILENT (1 << 28)
 
-/* open(2) by R2; O_CLOEXEC is added. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang. */
+/* open(2) by R2; O_CLOEXEC is added. A link of another user gets a line that says so and how to trust it (protocol/09 section
+ * 9), as an error. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang; an open
+ * descriptor's name (/dev/stdin) is opened without it. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
 
 /* The same for a path that is relative to a held directory, unless it is absolute. */
 int fs_operator_open_at(int dir_fd, const char *path, int flags);
+
+/* The same as a process would whose root directory is `root_fd`: no "/", ".." or link leads above it. */
+int fs_operator_open_in(int root_fd, const char *path, int flags);
 
 /*
  * The directory that holds the last component of `path`, as an O_PATH descriptor, for the *_at calls; that component is
  * copied to `leaf` (NAME_MAX + 1 = 256 bytes) and not looked at. EISDIR if the path has none ("/", "a/", "a/..").
  */
 int fs_operator_parent(const char *path, char leaf[256]);
+/* The same with these flags: 0 or FS_ANY_LINKS. */
+int fs_operator_parent_with(const char *path, int flags, char leaf[256]);
 
 /* The same for a file that is to be replaced: if that component is a symlink, it is the place that the link leads to. EINVAL
  * for a link of the proc file system. */
@@ -44,6 +55,9 @@ int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *o
 
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);
+
+/* The path of an open directory as this process sees it, malloc'ed; NULL if /proc does not say. */
+char *fs_path_of(int fd);
 
 /* Does the object behind an open descriptor lie in (or equal) the directory `dir`, an absolute path? Goes by /proc. */
 bool fs_leads_inside(int fd, const char *dir);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* A mount point cannot be renamed away, so what holds now holds for the call that uses the path. */
-bool fs_proc_path(int fd, char path[FS_PROC_PATH_SIZE])
+bool fs_has_proc(void)
 {
 	struct statfs fs;
 	int error = errno;
@@ -20,6 +20,15 @@ bool fs_proc_path(int fd, char path[FS_PROC_PATH_SIZE])
 	if (proc >= 0)
 		close(proc);
 	errno = error;
-	snprintf(path, FS_PROC_PATH_SIZE, "/proc/self/fd/%d", fd);
+	return is_proc;
+}
+
+bool fs_proc_path(int fd, char path[FS_PROC_PATH_SIZE])
+{
+	bool is_proc = fs_has_proc();
+
+	*path = '\0';
+	if (is_proc)
+		snprintf(path, FS_PROC_PATH_SIZE, "/proc/self/fd/%d", fd);
 	return is_proc;
 }

@@ -7,7 +7,9 @@
 
 #define FS_PROC_PATH_SIZE 32
 
-/* false where /proc is not the proc file system: in a chroot it may be a directory that anybody has put there. */
+/* Is /proc the proc file system? In a chroot it may be a directory that anybody has put there, with whatever below it. */
+bool fs_has_proc(void);
+/* The name of an open descriptor, which no other place makes; false, and path is "", where /proc is something else. */
 bool fs_proc_path(int fd, char path[FS_PROC_PATH_SIZE]);
 
 #endif

@@ -13,15 +13,19 @@
 #include "fs/error.h"
 #include "fs/file.h"
 #include "fs/operator.h"
+#include "fs/proc.h"
 
 #define BACKLOG 16
 
 static int address_of(int dir_fd, const char *name, struct sockaddr_un *address)
 {
+	char dir[FS_PROC_PATH_SIZE];
 	int length;
 
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	length = snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%s", dir_fd, name);
+	if (!fs_proc_path(dir_fd, dir))
+		return fs_fail(EOPNOTSUPP);
+	length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", dir, name);
 	return length < (int)sizeof address->sun_path ? 0 : fs_fail(ENAMETOOLONG);
 }
 

@@ -27,15 +27,6 @@ int fs_write_at(int fd, const void *data, size_t length, uint64_t offset)
 	return 0;
 }
 
-static int make_hole(int fd, const char *zeros, size_t length, uint64_t offset, bool has_blocks)
-{
-	if (!has_blocks)
-		return 0;
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length) == 0)
-		return 0;
-	return fs_write_at(fd, zeros, length, offset);
-}
-
 static size_t zero_run(const char *data, size_t length)
 {
 	static const char zeros[256];
@@ -66,24 +57,69 @@ static size_t data_run(const char *data, size_t length)
 	return length;
 }
 
-int fs_write_sparse(int fd, const void *bytes, size_t length, uint64_t offset, bool has_blocks)
+static int write_zeros(int fd, size_t length, uint64_t offset)
 {
-	const char *data = bytes;
+	static const char zeros[HOLE_SIZE];
+
+	return fs_write_at(fd, zeros, length, offset);
+}
+
+/* Zeros get their hole once there is data behind them: what lies beyond the end of a file cannot be given back. */
+static int settle(struct fs_sparse *sparse, uint64_t end)
+{
+	uint64_t start = sparse->data_end, length = end - start;
+
+	if (!sparse->has_blocks || !length)
+		return 0;
+	if (length < HOLE_SIZE)
+		return write_zeros(sparse->fd, (size_t)length, start);
+	if (fallocate(sparse->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)length) == 0)
+		return 0;
+	for (; start < end; start += length) {
+		length = end - start < HOLE_SIZE ? end - start : HOLE_SIZE;
+		if (write_zeros(sparse->fd, (size_t)length, start) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int add(struct fs_sparse *sparse, const char *data, size_t length, uint64_t offset, bool is_there)
+{
 	size_t at = 0;
 
 	while (at < length) {
 		size_t zeros = zero_run(data + at, length - at);
-		bool worth_it = zeros >= HOLE_SIZE || at == 0 || at + zeros == length;
 
-		if (zeros && worth_it) {
-			if (make_hole(fd, data + at, zeros, offset + at, has_blocks) < 0)
-				return -1;
+		if (zeros >= HOLE_SIZE || at == 0 || at + zeros == length)
 			at += zeros;
-		}
 		size_t run = data_run(data + at, length - at);
-		if (fs_write_at(fd, data + at, run, offset + at) < 0)
+
+		if (!run)
+			continue;
+		/* It begins and ends with a byte that is not zero, and has no run of zeros as long as a block. */
+		if (!is_there && sparse->touched)
+			block_count_add(sparse->touched, offset + at, run);
+		if ((!is_there && fs_write_at(sparse->fd, data + at, run, offset + at) < 0) || settle(sparse, offset + at) < 0)
 			return -1;
 		at += run;
+		sparse->data_end = offset + at;
 	}
 	return 0;
+}
+
+int fs_sparse_write(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset)
+{
+	return add(sparse, data, length, offset, false);
+}
+
+int fs_sparse_pass(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset)
+{
+	return add(sparse, data, length, offset, true);
+}
+
+int fs_sparse_end(struct fs_sparse *sparse, uint64_t size)
+{
+	if (sparse->has_blocks && !sparse->keeps_tail && ftruncate(sparse->fd, (off_t)sparse->data_end) < 0)
+		return -1;
+	return ftruncate(sparse->fd, (off_t)size);
 }

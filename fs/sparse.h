@@ -7,14 +7,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/block_count.h"
+
 /* All bytes or -1 with errno. The file's position is not touched. */
 int fs_write_at(int fd, const void *data, size_t length, uint64_t offset);
 
 /*
- * The same, but zeros at the start, at the end and in runs of 1 KiB or more become holes. has_blocks: the file may have blocks
- * there, which are given back; else nothing may ever have been written there. The file may end up too short: the caller sets
- * its length at the end.
+ * A file that is written from one place to its end, with holes for zeros at the start, at the end and in runs of 1 KiB or more.
+ * The file is too short in between: fs_sparse_end sets its length.
  */
-int fs_write_sparse(int fd, const void *data, size_t length, uint64_t offset, bool has_blocks);
+struct fs_sparse {
+	int fd;            /* a regular file */
+	bool has_blocks;   /* it may have blocks where nothing has been written yet: of old content, or reserved ones */
+	bool keeps_tail;   /* those behind the last data stay reserved */
+	struct block_count *touched; /* counts the blocks that get data, not those of holes; NULL: nobody asks */
+	uint64_t data_end; /* in the beginning where writing begins; nothing but zeros has come since */
+};
+
+/* All bytes or -1 with errno. Each call goes on where the last one ended. */
+int fs_sparse_write(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset);
+/* The same for data that is in the file at that place already: only zeros matter. */
+int fs_sparse_pass(struct fs_sparse *sparse, const void *data, size_t length, uint64_t offset);
+/* All `size` bytes have come. 0 or -1 with errno. */
+int fs_sparse_end(struct fs_sparse *sparse, uint64_t size);
 
 #endif

@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
+
+#include "fs/proc.h"
 
 int fs_unnamed_create(int dir_fd, mode_t mode)
 {
@@ -19,13 +20,12 @@ int fs_unnamed_create(int dir_fd, mode_t mode)
 
 int fs_unnamed_publish(int fd, int dir_fd, const char *name)
 {
-	char self[64];
+	char self[FS_PROC_PATH_SIZE];
 
 	if (linkat(fd, "", dir_fd, name, AT_EMPTY_PATH) == 0)
 		return 0;
-	if (errno != ENOENT && errno != EPERM)
-		return -1;
 	/* Without CAP_DAC_READ_SEARCH older kernels want the way through proc. */
-	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	if ((errno != ENOENT && errno != EPERM) || !fs_proc_path(fd, self))
+		return -1;
 	return linkat(AT_FDCWD, self, dir_fd, name, AT_SYMLINK_FOLLOW);
 }

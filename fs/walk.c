@@ -20,6 +20,7 @@ struct walk {
 	enum fs_walk_rule rule;
 	bool follow;
 	int hops;
+	int root_fd;           /* ROOTED: the start, which stays the caller's */
 	int top;               /* the directory reached so far */
 	int depth;             /* R1: its distance from the anchor */
 	bool hold;             /* R1: keep the ancestors of `top` open, because ".." is in sight */
@@ -44,17 +45,28 @@ static int step_into(struct walk *walk, int fd)
 	return 0;
 }
 
+static bool is_same_directory(int a, int b)
+{
+	struct stat first, second;
+
+	return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
 /*
  * ".." under R1 goes back to the directory that the walk came through, which need not be the parent any more. That the kernel
  * would let us look it up (search permission on the directory left) is checked by doing so.
  */
 static int step_back(struct walk *walk)
 {
-	int parent = openat(walk->top, "..", DIRECTORY_FLAGS);
+	int parent;
 
+	if (walk->rule == FS_WALK_ROOTED && is_same_directory(walk->top, walk->root_fd))
+		return 0;
+	parent = openat(walk->top, "..", DIRECTORY_FLAGS);
 	if (parent < 0)
 		return -1;
-	if (walk->rule == FS_WALK_OWNER) {
+	if (walk->rule != FS_WALK_BENEATH) {
 		close(walk->top);
 		walk->top = parent;
 		return 0;
@@ -80,6 +92,12 @@ static bool is_on_proc(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
+/* Only the kernel makes names on proc. In a user namespace that does not know its root user these belong to nobody. */
+static bool leads_to_us(const char *name)
+{
+	return !strcmp(name, "self") || !strcmp(name, "thread-self");
+}
+
 /* A link of the proc file system: its text need not be a path. `top` is on proc, where nobody else can change names. */
 static int follow_proc_link(struct walk *walk, const char *name, bool last)
 {
@@ -93,6 +111,24 @@ static int follow_proc_link(struct walk *walk, const char *name, bool last)
 	return fd < 0 ? -1 : step_into(walk, fd);
 }
 
+/*
+ * The same of /dev/fd and the names of the standard streams (protocol/09 section 5.1), where /dev is a file system of its own
+ * in memory: in a chroot it may be a directory that a client has pushed.
+ */
+static bool is_of_dev(const struct walk *walk, const char *name)
+{
+	static const char *const names[] = { "fd", "stdin", "stdout", "stderr" };
+	struct stat dev, root, here;
+	struct statfs fs;
+	bool is_name = false;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		is_name |= !strcmp(name, names[i]);
+	return is_name && lstat("/dev", &dev) == 0 && lstat("/", &root) == 0 && fstat(walk->top, &here) == 0
+	       && here.st_dev == dev.st_dev && here.st_ino == dev.st_ino && dev.st_dev != root.st_dev
+	       && fstatfs(walk->top, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 /* Resolve the text of the symlink held as `link_fd`, named `name` in `top`. */
 static int follow_link(struct walk *walk, int link_fd, const struct stat *st, const char *name, bool last)
 {
@@ -100,11 +136,16 @@ static int follow_link(struct walk *walk, int link_fd, const struct stat *st, co
 
 	if (++walk->hops > MAX_HOPS)
 		return fs_fail(ELOOP);
-	if (walk->rule == FS_WALK_OWNER) {
-		if (st->st_uid != 0 && st->st_uid != geteuid())
+	if (walk->rule != FS_WALK_BENEATH) {
+		bool on_proc = is_on_proc(link_fd);
+
+		if (st->st_uid != 0 && st->st_uid != geteuid() && !(on_proc ? leads_to_us(name) : is_of_dev(walk, name))) {
+			walk->end->foreign_link = true;
 			return fs_fail(ELOOP);
-		if (is_on_proc(link_fd))
-			return follow_proc_link(walk, name, last);
+		}
+		/* It may lead out of a root that the process is not in. */
+		if (on_proc)
+			return walk->rule == FS_WALK_ROOTED ? fs_fail(ELOOP) : follow_proc_link(walk, name, last);
 	}
 	ssize_t length = readlinkat(link_fd, "", target, sizeof target);
 
@@ -164,7 +205,7 @@ static int start_at_root(struct walk *walk)
 
 	if (walk->rule == FS_WALK_BENEATH)
 		return fs_fail(ELOOP);
-	fd = open("/", DIRECTORY_FLAGS);
+	fd = walk->rule == FS_WALK_ROOTED ? fcntl(walk->root_fd, F_DUPFD_CLOEXEC, 0) : open("/", DIRECTORY_FLAGS);
 	if (fd < 0)
 		return -1;
 	close(walk->top);
@@ -244,6 +285,7 @@ int fs_walk(int start_fd, const char *path, enum fs_walk_rule rule, bool follow,
 	struct walk walk;
 
 	walk.rule = rule;
+	walk.root_fd = start_fd;
 	walk.follow = follow;
 	walk.end = end;
 	walk.hold = false;

@@ -17,6 +17,7 @@
 enum fs_walk_rule {
 	FS_WALK_BENEATH, /* R1: never above the start; absolute paths and targets are refused */
 	FS_WALK_OWNER,   /* R2: a link of root or of the effective uid may lead anywhere */
+	FS_WALK_ROOTED,  /* R2 in a process whose root directory is the start: "/" and ".." never lead above it */
 };
 
 /* Where a walk ended: the last component is still to be opened, as openat(dir_fd, leaf, flags | O_NOFOLLOW). */
@@ -24,12 +25,13 @@ struct fs_walk_end {
 	int dir_fd;               /* O_PATH, owned by the caller */
 	char leaf[FS_NAME_SIZE];  /* "." if the path ends in ".", ".." or has no component */
 	bool directory;           /* the path ends in a slash: anything else than a directory is ENOTDIR */
+	bool foreign_link;        /* R2, after a failure: because of a link of another user */
 	bool kernel_link;         /* R2: leaf is a link of the proc file system, which only the kernel can follow */
 };
 
 /*
- * Resolve `path` from the directory `start_fd` (may be AT_FDCWD under R2) up to its last component, which is resolved as well
- * if it is a symlink and `follow` is set. 0, or -1 with errno: ELOOP for whatever the rule forbids.
+ * Resolve `path` from the directory `start_fd` (may be AT_FDCWD under FS_WALK_OWNER) up to its last component, which is
+ * resolved as well if it is a symlink and `follow` is set. 0, or -1 with errno: ELOOP for whatever the rule forbids.
  */
 int fs_walk(int start_fd, const char *path, enum fs_walk_rule rule, bool follow, struct fs_walk_end *end);
 

@@ -104,29 +104,34 @@ void log_note_xfer_error(void)
 	atomic_store(&state.xfer_error, true);
 }
 
-/* The sink of a process that has not set one. Text may come from a peer, so controls never reach a terminal raw. */
+/* The sink of a process that has not set one. Text may come from a peer, so controls never reach a terminal raw. Without memory
+ * for a long line its beginning is shown. */
 static void emit_to_stdio(void *context, enum log_kind kind, const char *text, size_t length)
 {
 	FILE *out = kind == L_INFO || kind == L_CLIENT ? stdout : stderr;
 	size_t body = length && text[length - 1] == '\n' ? length - 1 : length;
 	size_t needed;
-	char *line;
+	char room[LINE_ROOM], *line = room;
 
 	(void)context;
 	if (kind == L_LOG)
 		return;
 	needed = log_escape(NULL, 0, text, body, 0);
-	line = malloc(needed + 2);
-	if (!line)
-		return;
-	log_escape(line, needed + 1, text, body, 0);
+	if (needed + 2 > sizeof room && !(line = malloc(needed + 2))) {
+		line = room;
+		log_escape(line, sizeof room - 1, text, body, 0);
+		needed = strlen(line);
+	} else {
+		log_escape(line, needed + 1, text, body, 0);
+	}
 	if (length > body)
 		line[needed++] = '\n';
 	if (out == stderr)
 		fflush(stdout);
 	fwrite(line, 1, needed, out);
 	fflush(out);
-	free(line);
+	if (line != room)
+		free(line);
 }
 
 static void emit(enum log_kind kind, const char *text, size_t length)
@@ -183,18 +188,18 @@ void log_msg(enum log_kind kind, const char *fmt, ...)
 
 void log_errno(enum log_kind kind, int error, const char *fmt, ...)
 {
-	char reason[128];
-	va_list args;
-	char *text;
-	int length;
+	char reason[128], room[LINE_ROOM], *text = room, *allocated = NULL;
+	va_list args, again;
 
 	va_start(args, fmt);
-	length = vasprintf(&text, fmt, args);
+	va_copy(again, args);
+	if (vsnprintf(room, sizeof room, fmt, args) >= (int)sizeof room && vasprintf(&allocated, fmt, again) >= 0)
+		text = allocated;
+	va_end(again);
 	va_end(args);
-	log_msg(kind, "rsync: [%s] %s: %s (%d)", log_role(), length < 0 ? fmt : text,
-		strerror_r(error, reason, sizeof reason), error);
-	if (length >= 0)
-		free(text);
+	log_msg(kind, "rsync: [%s] %s: %s (%d)", log_role(), text, strerror_r(error, reason, sizeof reason), error);
+	if (text == allocated)
+		free(allocated);
 }
 
 /* A backslash that would read as an escape is escaped itself. */

@@ -33,7 +33,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
 def sources(root):
-    for directory in ("", *ROOMS, "testsuite/unit", "testsuite/fuzz", "bench"):
+    for directory in ("", *ROOMS, "testsuite/unit", "testsuite/fuzz", "testsuite/faults", "bench"):
         for name in sorted(os.listdir(os.path.join(root, directory)) if os.path.isdir(os.path.join(root, directory)) else []):
             if name.endswith((".c", ".h")):
                 yield os.path.join(directory, name)

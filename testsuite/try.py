@@ -99,7 +99,7 @@ class NoWatch:
 
 
 def make_disk(place, files):
-    mount_point = os.path.join(place, "mirrors/foo")
+    mount_point = os.path.join(place, "storage/mirrors/foo")
     try:
         disk = touches.LoopFileSystem(os.path.join(place, "image"), mount_point, 256 + files * 12 // 1024, files * 2 + 1000)
         disk.mount()
@@ -123,25 +123,25 @@ def make_watch(path):
 class Show:
     """The sample, its attr tree, the copies that are pulled, and the table."""
 
-    def __init__(self, disk_place, memory_place, files):
-        self.place, self.memory = disk_place, memory_place
-        self.disk = make_disk(disk_place, files)
+    def __init__(self, place, files):
+        self.place, self.storage = place, os.path.join(place, "storage")
+        self.disk = make_disk(place, files)
         self.mirror = self.disk.mount_point
         os.chmod(self.mirror, 0o755)
         build(self.mirror, files)
         self.watch = make_watch(self.mirror)
-        self.attrs = os.path.join(memory_place, "storage/mirror-attrs/foo")
-        os.makedirs(os.path.dirname(self.attrs))
+        self.attrs = os.path.join(self.storage, "mirror-attrs/foo")
+        put_in_memory(self.attrs)
         self.problems = []
         self.totals = {}
 
     def config(self, served):
-        nobody = f"uid = nobody\ngid = {harness.NOBODY_GROUP}\n"
+        nobody = (f"ignore nonreadable = yes\nuid = nobody\ngid = {harness.NOBODY_GROUP}\nuse chroot = yes\nread only = true\n"
+                  "reverse lookup = no\n")
         if served == "stock rsyncd":
-            return f"{nobody}[foo]\npath = {self.mirror}\nuse chroot = yes\n"
+            return f"{nobody}[foo]\npath = {self.mirror}\n"
         if served == "layout 1, chroot":
-            return (f"{nobody}[foo]\npath = {self.memory}/storage/./mirror-attrs/foo\nreal file prefix = {self.mirror}\n"
-                    "use chroot = yes\n")
+            return f"{nobody}[foo]\npath = {self.storage}/./mirror-attrs/foo\nreal file prefix = /mirrors/foo\n"
         return f"{nobody}[foo]\npath = {self.attrs}\nreal file prefix = {self.mirror}\nuse chroot = no\n"
 
     def measure(self, what, who, work):
@@ -206,19 +206,12 @@ def shown(count, nothing="-"):
     return nothing if count is None else f"{count:,}"
 
 
-def memory_place(files):
-    """A directory on tmpfs: one of our own, or /dev/shm where it is large enough, or else just a directory."""
-    place = tempfile.mkdtemp(prefix="rsync-huai-try.")
+def put_in_memory(attrs):
+    os.makedirs(attrs)
     try:
-        touches.run_tool("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", place)
-        return place
-    except touches.Unavailable:
-        pass
-    if os.access("/dev/shm", os.W_OK) and os.statvfs("/dev/shm").f_bavail * 4096 > files * 6000:
-        os.rmdir(place)
-        return tempfile.mkdtemp(prefix="rsync-huai-try.", dir="/dev/shm")
-    print("No tmpfs for the attr tree: it goes to disk.")
-    return place
+        touches.run_tool("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", attrs)
+    except touches.Unavailable as reason:
+        print(f"No tmpfs for the attr tree, so it goes to disk: {reason}")
 
 
 def number(pattern, text):
@@ -234,18 +227,16 @@ def main():
         touches.private_mounts()
     except touches.Unavailable as reason:
         print(f"No mounts of its own: {reason}")
-    place, memory = tempfile.mkdtemp(prefix="rsync-huai-try."), memory_place(options.files)
+    place = tempfile.mkdtemp(prefix="rsync-huai-try.")
     try:
         os.chmod(place, 0o755)
-        os.chmod(memory, 0o755)
         print(f"Making a sample mirror of {options.files:,} files ...", flush=True)
-        show = Show(place, memory, options.files)
+        show = Show(place, options.files)
         show.run()
     finally:
         # Detaches what is a mount of ours, and does nothing to what is not.
-        for mount in (os.path.join(place, "mirrors/foo"), memory):
-            touches.libc.umount2(os.fsencode(mount), 2)
-        shutil.rmtree(memory, ignore_errors=True)
+        for mount in ("mirrors/foo", "mirror-attrs/foo"):
+            touches.libc.umount2(os.fsencode(os.path.join(place, "storage", mount)), 2)
         shutil.rmtree(place, ignore_errors=True)
     for problem in show.problems:
         print(problem)

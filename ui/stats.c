@@ -68,6 +68,8 @@ static void print_block(const struct run_stats *stats, int number_level)
 	print_bytes("Total file size", stats->total_size, " bytes", number_level);
 	print_bytes("Total transferred file size", stats->transferred_size, " bytes", number_level);
 	print_bytes("Literal data", stats->literal, " bytes", number_level);
+	if (stats->protocol >= 33)
+		print_bytes("Number of 4 KiB logical blocks touched", stats->blocks, "", count_level(number_level));
 	print_bytes("Matched data", stats->matched, " bytes", number_level);
 	print_bytes("File list size", stats->list_size, "", number_level);
 	if (stats->list_build_ms) {

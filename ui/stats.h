@@ -12,11 +12,13 @@ struct run_stats {
 	struct kind_counts files, created, deleted;
 	uint64_t transferred_files;
 	uint64_t total_size, transferred_size, literal, matched;
+	uint64_t blocks;         /* of 4 KiB that the receiving side has written to (protocol/09 3.1) */
 	uint64_t list_size;
 	int64_t list_build_ms, list_transfer_ms;
 	uint64_t sent, received;
 	int64_t elapsed_seconds; /* whole seconds */
-	int protocol;            /* what it does not tell is not printed: created files below 29, deleted ones below 31 */
+	int protocol;            /* what it does not tell is not printed: created files below 29, deleted ones below 31,
+				  * blocks below 33 */
 };
 /* Print the block of --stats (full) and the two trailer lines, as L_INFO. kind_of_run: the end of the last one, or "". */
 void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, const char *kind_of_run);

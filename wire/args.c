@@ -30,6 +30,26 @@ void args_append(struct args *args, const char *text)
 	args->items[args->count] = NULL;
 }
 
+void args_append_counted(struct args *args, const char *text, struct budget *budget)
+{
+	budget_take(budget, BUDGET_OF_TEXT(strlen(text)) + 2 * sizeof *args->items, "arguments");
+	args_append(args, text);
+}
+
+void args_append_limited(struct args *args, const char *text, struct budget *budget)
+{
+	if (args->count >= ARGS_MAX_COUNT)
+		die(EXIT_PROTOCOL, "too many daemon arguments");
+	args_append_counted(args, text, budget);
+}
+
+void args_free_counted(struct args *args, struct budget *budget)
+{
+	for (size_t i = 0; i < args->count; i++)
+		budget_give_back(budget, BUDGET_OF_TEXT(strlen(args->items[i])) + 2 * sizeof *args->items);
+	args_free(args);
+}
+
 /* One word into buf; false: the empty word that ends the list. */
 static bool read_word(struct wire *wire, char *buf, size_t size, bool nul_terminated)
 {
@@ -48,9 +68,7 @@ void args_read(struct wire *wire, struct args *args, bool nul_terminated)
 	char word[ARGS_MAX_LENGTH + 1];
 
 	while (read_word(wire, word, sizeof word, nul_terminated)) {
-		if (args->count >= ARGS_MAX_COUNT)
-			die(EXIT_PROTOCOL, "too many daemon arguments");
-		args_append(args, word);
+		args_append_limited(args, word, wire_budget(wire));
 	}
 }
 

@@ -19,6 +19,11 @@ struct args {
 
 void args_free(struct args *args);
 void args_append(struct args *args, const char *text);
+/* The same of what a peer makes us remember; args_free_counted gives all of it back. */
+void args_append_counted(struct args *args, const char *text, struct budget *budget);
+void args_free_counted(struct args *args, struct budget *budget);
+/* As args_append_counted; more than ARGS_MAX_COUNT: "too many daemon arguments", EXIT_PROTOCOL (S-037). */
+void args_append_limited(struct args *args, const char *text, struct budget *budget);
 
 /* Words up to the empty one. nul_terminated: protocol >= 30 and secluded blocks; else LF and CR end a word. Too many:
  * "too many daemon arguments", EXIT_PROTOCOL; too long: EXIT_PROTOCOL (S-008, S-037). */

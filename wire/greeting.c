@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Making and reading "@RSYNCD: 32.0 sha512 ..." lines. */
+/* Making and reading "@RSYNCD: 33.0 sha512 ..." lines. */
 #include "wire/greeting.h"
 
 #include <errno.h>

@@ -35,7 +35,7 @@ struct wire {
 	bool is_tcp;
 	size_t last_piece; /* bytes of the last read */
 	int protocol;
-	bool is_server;
+	bool is_server, is_sender;
 
 	uint8_t *in;
 	size_t in_capacity, pos, limit, end;
@@ -73,6 +73,7 @@ struct wire {
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;
 	struct wire_meter *meter;    /* told of both; NULL: nobody asks */
+	atomic_bool owed;            /* the peer keeps the reader of a split connection waiting */
 	uint64_t stream;             /* bytes of data, not of headers and messages, up to `limit` */
 	uint64_t overhead;           /* bytes of headers and messages among what was written */
 
@@ -80,12 +81,14 @@ struct wire {
 	_Atomic int64_t last_io, last_output;  /* CLOCK_MONOTONIC, ns */
 	_Atomic int64_t last_traffic;          /* of bytes other than our keep-alives */
 	bool sends_keep_alive;
-	int64_t deadline;
+	bool only_listens;       /* no keep-alives go out */
+	_Atomic int64_t deadline; /* CLOCK_MONOTONIC, ns; 0: none */
 	void (*expired)(void *context);
 	void *expired_context;
 	_Atomic time_t stop_at;
 	void (*wait_hook)(void *context);
 	void *wait_hook_context;
+	struct budget budget;    /* what the peer may cost */
 	uint32_t bwlimit;        /* KiB per second */
 	int64_t bw_last;
 	uint64_t bw_debt;        /* bytes sent ahead of the limit */

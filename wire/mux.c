@@ -19,7 +19,7 @@ enum {
 
 /* --- messages: protocol/01 9.3 and 9.6 --- */
 
-enum length_rule { REFUSED, TEXT, NAME, INT32, EMPTY, EXIT_CODE };
+enum length_rule { REFUSED, TEXT, NAME, INT32, INT64, EMPTY, EXIT_CODE };
 
 static const struct message_rule {
 	enum message_code code;
@@ -37,6 +37,7 @@ static const struct message_rule {
 	{ MSG_ERROR_UTF8, REFUSED, 0, MSG_DATA },
 	{ MSG_REDO, REFUSED, 0, MSG_DATA },
 	{ MSG_STATS, REFUSED, 0, MSG_DATA },
+	{ MSG_BLOCK_STATS, INT64, 33, MSG_DATA },
 	{ MSG_IO_ERROR, INT32, 30, MSG_DATA },
 	{ MSG_IO_TIMEOUT, INT32, 31, MSG_DATA },
 	{ MSG_NOOP, EMPTY, 0, MSG_DATA },
@@ -60,7 +61,8 @@ static void check_message(const struct wire *wire, int code, size_t length)
 	const struct message_rule *rule = find_rule(code);
 	bool good = false;
 
-	if (!rule)
+	/* protocol/09 section 2.2: to an older session it is an unknown code. */
+	if (!rule || (code == MSG_BLOCK_STATS && wire->protocol < rule->send_from))
 		die(EXIT_STREAMIO, "unexpected tag %d [%s]", code, log_role());
 	switch (rule->receive) {
 	case TEXT:
@@ -71,6 +73,9 @@ static void check_message(const struct wire *wire, int code, size_t length)
 		break;
 	case INT32:
 		good = length == 4 && !(code == MSG_IO_TIMEOUT && wire->is_server);
+		break;
+	case INT64:
+		good = length == 8 && wire->is_sender;
 		break;
 	case EMPTY:
 		good = length == 0;
@@ -114,6 +119,8 @@ static void deliver(struct wire *wire, int code, uint8_t *payload, size_t length
 		return;
 	if (code == MSG_ERROR_EXIT)
 		wire->exit_heard = true;
+	if (code == MSG_BLOCK_STATS && wire_message_longint(payload) < 0)
+		memset(payload, 0, length);
 	if (length == 4 && find_rule(code)->receive != TEXT && find_rule(code)->receive != NAME)
 		bound_number(code, payload);
 	if (wire->handler)
@@ -464,12 +471,15 @@ bool wire_mux_out(const struct wire *wire)
 	return wire->mux_out;
 }
 
+/* Without memory the process ends within the lock, and its last message comes here again: the lock is recursive, and nothing is
+ * added before there is room for all of the frame. */
 static void queue_frame(struct wire *wire, enum message_code code, const void *payload, size_t length)
 {
 	uint8_t header[FRAME_HEADER];
 
 	put_le32(header, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
 	pthread_mutex_lock(&wire->queue_lock);
+	strbuf_reserve(&wire->queue, sizeof header + length);
 	strbuf_add(&wire->queue, header, sizeof header);
 	strbuf_add(&wire->queue, payload, length);
 	atomic_store_explicit(&wire->queued, true, memory_order_release);
@@ -514,6 +524,15 @@ void wire_send_message_int(struct wire *wire, enum message_code code, int32_t va
 	uint8_t payload[4];
 
 	put_le32(payload, (uint32_t)value);
+	wire_send_message(wire, code, payload, sizeof payload);
+}
+
+void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value)
+{
+	uint8_t payload[8];
+
+	put_le32(payload, (uint32_t)value);
+	put_le32(payload + 4, (uint32_t)((uint64_t)value >> 32));
 	wire_send_message(wire, code, payload, sizeof payload);
 }
 

@@ -22,7 +22,9 @@ enum {
 	BW_WRITE_MIN = 512,
 	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
 	LAST_WORDS_SECONDS = 2,
-	SILENCE_FACTOR = 10,    /* time-outs that a peer may only take keep-alives for */
+	/* Time-outs that a peer may only take keep-alives for: a client may be busy with its disk, a user wants to know. */
+	SILENCE_FACTOR = 10,
+	SERVER_SILENCE_FACTOR = 3,
 };
 
 /* --- time --- */
@@ -38,10 +40,18 @@ static void run_wait_hook(struct wire *wire)
 		wire->wait_hook(wire->wait_hook_context);
 }
 
+/* Is this the thread that reads a split connection? What it does not end itself, the one that writes does. */
+static bool is_reader(const struct wire *wire)
+{
+	return wire->split && pthread_equal(wire->reader, pthread_self());
+}
+
 /* What the clock or a signal ends whatever the peer does; looked at after every system call on the connection. */
 static void check_limits(struct wire *wire, int64_t now)
 {
-	if (wire->deadline && now >= wire->deadline && wire->expired) {
+	int64_t deadline = wire->deadline;
+
+	if (deadline && now >= deadline && !is_reader(wire)) {
 		wire->deadline = 0;
 		wire->expired(wire->expired_context);
 	}
@@ -82,7 +92,8 @@ static void check_idle(struct wire *wire, int64_t wait_start, int64_t now)
  */
 static void check_silence(struct wire *wire, int64_t wait_start)
 {
-	int64_t most = (int64_t)wire->timeout * SILENCE_FACTOR, last = wire->last_traffic;
+	int64_t most = (int64_t)wire->timeout * (wire->is_server ? SILENCE_FACTOR : SERVER_SILENCE_FACTOR);
+	int64_t last = wire->last_traffic;
 
 	if (most && (monotonic_now() - (last > wait_start ? last : wait_start)) / NANOSECONDS >= most)
 		time_out(wire, most);
@@ -103,11 +114,14 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 
 	if (wire->wait_hook || wire->stop_at || wire->split)
 		lower(&least, HOOK_MS * INT64_C(1000000));
-	if (wire->deadline)
-		lower(&least, wire->deadline - now);
+	int64_t deadline = wire->deadline;
+
+	if (deadline)
+		lower(&least, deadline - now);
 	if (timeout) {
 		lower(&least, idle_start(wire, wait_start) + timeout * NANOSECONDS - now);
-		if (wire->mux_out && !wire->failed && now - wire->last_output < keep_alive_interval(wire))
+		if (wire->mux_out && !wire->only_listens && !wire->failed
+		    && now - wire->last_output < keep_alive_interval(wire))
 			lower(&least, wire->last_output + keep_alive_interval(wire) - now);
 	}
 	ms = (least + 999999) / 1000000;
@@ -126,6 +140,13 @@ static void acknowledge(const struct wire *wire)
 	setsockopt(wire->in_fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
 }
 
+/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
+static void count_wait(struct wire *wire, bool for_output, int64_t since)
+{
+	if (wire->meter && (for_output || !wire->split || wire->owed))
+		atomic_fetch_add_explicit(&wire->meter->waited, (uint64_t)(monotonic_now() - since), memory_order_relaxed);
+}
+
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
 static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 {
@@ -138,6 +159,7 @@ static void wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_star
 		acknowledge(wire);
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
+	count_wait(wire, out_fd >= 0, now);
 	run_wait_hook(wire);
 }
 
@@ -152,7 +174,8 @@ void wire_wait_input(const struct wire *wire, int64_t end)
 
 bool wire_keep_alive_due(const struct wire *wire)
 {
-	return wire->timeout && wire->mux_out && monotonic_now() - wire->last_output >= keep_alive_interval(wire);
+	return wire->timeout && wire->mux_out && !wire->only_listens
+	       && monotonic_now() - wire->last_output >= keep_alive_interval(wire);
 }
 
 void wire_keep_alive(struct wire *wire)
@@ -229,6 +252,19 @@ void wire_die_closed(struct wire *wire)
 	    wire_bytes_read(wire), log_role());
 }
 
+void wire_check_peer(void *wire_void)
+{
+	struct wire *wire = wire_void;
+	struct pollfd ends[2] = { { .fd = wire->in_fd, .events = POLLRDHUP }, { .fd = wire->out_fd } };
+
+	run_wait_hook(wire);
+	if (poll(ends, 2, 0) <= 0 || !((ends[0].revents | ends[1].revents) & (POLLRDHUP | POLLHUP | POLLERR)))
+		return;
+	/* What it has said before it went is of no use any more, and nothing that is said now arrives. */
+	wire->failed = true;
+	wire_die_closed(wire);
+}
+
 void wire_receive_or_close(struct wire *wire)
 {
 	uint64_t before = wire->received;
@@ -289,8 +325,9 @@ static void write_failed(struct wire *wire, int error)
 	wire->failed = true;
 	wire->out_used = 0;
 	wire->frame = NO_FRAME;
-	/* A remote shell that has not come to anything: what it has said, or that it has closed, will be read next. */
-	if (!wire->is_server && !wire->received)
+	/* A remote shell that has not come to anything: what it has said, or that it has closed, will be read next. Of any
+	 * other error the peer knows nothing: it waits for what was not sent. */
+	if (!wire->is_server && !wire->received && (error == EPIPE || error == ECONNRESET))
 		return;
 	if (!wire->is_server && !wire->split)
 		hear_last_words(wire);

@@ -117,6 +117,11 @@ void sum_head_write(struct session *session, const struct sum_head *head)
 	wire_write_int(session->wire, head->remainder);
 }
 
+size_t block_sums_memory(const struct sum_head *head)
+{
+	return (size_t)head->count * BLOCK_COST;
+}
+
 void block_sums_read(struct session *session, struct block_sums *sums)
 {
 	size_t ceiling = session->max_alloc ? session->max_alloc : MAX_ALLOC_DEFAULT;
@@ -129,6 +134,7 @@ void block_sums_read(struct session *session, struct block_sums *sums)
 	/* The ceiling is for everything that the count makes us allocate. */
 	if (count > ceiling / BLOCK_COST)
 		die(EXIT_MALLOC, "[%s] exceeded --max-alloc=%zu setting", log_role(), ceiling);
+	budget_take(session_budget(session), block_sums_memory(&sums->head), "block sums");
 	sums->weak = peer_alloc(count, sizeof *sums->weak, ceiling);
 	sums->strong = peer_alloc(count, length, ceiling);
 	for (size_t i = 0; i < count; i++) {

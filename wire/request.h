@@ -62,6 +62,9 @@ void sum_head_read(struct session *session, struct sum_head *head, int digest_le
 void sum_head_write(struct session *session, const struct sum_head *head);
 /* The count sums behind a header, allocated under the ceiling of peer_alloc. */
 void block_sums_read(struct session *session, struct block_sums *sums);
+/* Bytes that block_sums_read counts in the session's budget: of the sums, and of the matcher's index of them. To be given back
+ * once they are free. */
+size_t block_sums_memory(const struct sum_head *head);
 void block_sums_free(struct block_sums *sums);
 
 /* NDX_DEL_STATS and its five values (0..2^28 each), after the ndx was read; echo writes them with the ndx. */

@@ -9,7 +9,7 @@
 #include "wire/wire.h"
 
 #define PROTOCOL_MIN 27
-#define PROTOCOL_MAX 32
+#define PROTOCOL_MAX 33
 /* What a peer may announce at all; outside of it is no rsync. */
 #define PEER_PROTOCOL_MIN 20
 #define PEER_PROTOCOL_MAX 40
@@ -62,6 +62,15 @@ struct session {
 	struct delete_stats deleted; /* from the generator's NDX_DEL_STATS */
 	size_t max_alloc;            /* --max-alloc in bytes, for what a peer makes us allocate; 0: MAX_ALLOC_DEFAULT */
 };
+
+/* What the peer may cost; NULL where there is none. */
+static inline struct budget *session_budget(const struct session *session)
+{
+	return session->wire ? wire_budget(session->wire) : NULL;
+}
+
+/* Without a stricter limit, everything that the peer makes us remember may take 16 times what one allocation may. */
+void session_limit_memory(struct session *session);
 
 /* What set-up needs to know of the options. */
 struct setup_request {

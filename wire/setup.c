@@ -21,6 +21,7 @@ enum {
 	ZSTD_LEVEL_MAX = 22,
 	COMPRESS_THREADS_MAX = 8, /* a client chooses those of a server */
 	CF_KNOWN = 0x1ff,
+	SESSION_ALLOCATIONS = 16,
 };
 
 /* --- versions --- */
@@ -438,7 +439,17 @@ void setup_start_mux(struct session *session, bool remove_source)
 	bool to_client_framed = true;
 	bool to_server_framed = session->is_server == session->is_sender ? requests_framed : framed;
 
+	wire_set_sender(session->wire, session->is_sender);
 	wire_set_mux_out(session->wire, session->is_server ? to_client_framed : to_server_framed);
 	wire_set_mux_in(session->wire, session->is_server ? to_server_framed : to_client_framed);
 	wire_reset_counts(session->wire);
+}
+
+void session_limit_memory(struct session *session)
+{
+	size_t ceiling = session->max_alloc ? session->max_alloc : MAX_ALLOC_DEFAULT;
+
+	size_t most = ceiling > SIZE_MAX / SESSION_ALLOCATIONS ? SIZE_MAX : ceiling * SESSION_ALLOCATIONS;
+
+	budget_lower(wire_budget(session->wire), most, "--max-alloc, of which it is 16 times");
 }

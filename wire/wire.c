@@ -33,6 +33,7 @@ static void set_nonblocking(int fd)
 static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
 {
 	struct wire *wire = xcalloc(1, sizeof *wire);
+	pthread_mutexattr_t recursive;
 
 	wire->in_fd = in_fd;
 	wire->out_fd = out_fd;
@@ -44,7 +45,10 @@ static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
 	wire->ndx_in[0] = wire->ndx_out[0] = -1;
 	wire->ndx_in[1] = wire->ndx_out[1] = 1;
 	wire->owner = pthread_self();
-	pthread_mutex_init(&wire->queue_lock, NULL);
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&wire->queue_lock, &recursive);
+	pthread_mutexattr_destroy(&recursive);
 	wire->last_io = wire->last_output = wire->last_traffic = wire->bw_last = monotonic_now();
 	return wire;
 }
@@ -121,6 +125,11 @@ void wire_set_server(struct wire *wire, bool is_server)
 	wire->is_server = is_server;
 }
 
+void wire_set_sender(struct wire *wire, bool is_sender)
+{
+	wire->is_sender = is_sender;
+}
+
 void wire_set_message_handler(struct wire *wire, wire_message_handler *handler, void *context)
 {
 	wire->handler = handler;
@@ -132,6 +141,11 @@ void wire_set_timeout(struct wire *wire, int seconds)
 	wire->timeout = seconds > 0 ? seconds : 0;
 }
 
+void wire_only_listen(struct wire *wire, bool only_listens)
+{
+	wire->only_listens = only_listens;
+}
+
 int wire_timeout(const struct wire *wire)
 {
 	return wire->timeout;
@@ -139,9 +153,9 @@ int wire_timeout(const struct wire *wire)
 
 void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context)
 {
-	wire->deadline = monotonic_ns;
 	wire->expired = expired;
 	wire->expired_context = context;
+	wire->deadline = monotonic_ns;
 }
 
 void wire_set_stop_at(struct wire *wire, time_t when)
@@ -162,9 +176,15 @@ void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *co
 	wire->wait_hook_context = context;
 }
 
+void wire_set_owed(struct wire *wire, bool owed)
+{
+	atomic_store(&wire->owed, owed);
+}
+
 void wire_set_meter(struct wire *wire, struct wire_meter *meter)
 {
 	wire->meter = meter;
+	atomic_store(&wire->owed, true);
 }
 
 uint64_t wire_bytes_read(const struct wire *wire)
@@ -192,4 +212,9 @@ void wire_reset_counts(struct wire *wire)
 	/* What has arrived but has not been read belongs to the part that is counted. */
 	wire->received_base = wire->received - (wire->end - wire->pos);
 	wire->sent_base = wire->sent + wire->out_used;
+}
+
+struct budget *wire_budget(struct wire *wire)
+{
+	return &wire->budget;
 }

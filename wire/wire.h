@@ -21,6 +21,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "lib/budget.h"
+
 struct wire;
 
 /* Message codes, protocol/01 section 9.3. */
@@ -36,6 +38,7 @@ enum message_code {
 	MSG_ERROR_UTF8 = 8,
 	MSG_REDO = 9,
 	MSG_STATS = 10,
+	MSG_BLOCK_STATS = 11, /* protocol/09 section 2.2 */
 	MSG_IO_ERROR = 22,
 	MSG_IO_TIMEOUT = 33,
 	MSG_NOOP = 42,
@@ -46,9 +49,10 @@ enum message_code {
 };
 
 /* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
- * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative. NOOP and
- * empty DATA never arrive here, and IO_TIMEOUT only if it shortens the connection's time-out, which has then adopted it.
- * `payload` is valid during the call and followed by a NUL. A handler may send messages and data; it must not read. */
+ * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative, a
+ * negative BLOCK_STATS made 0. NOOP and empty DATA never arrive here, and IO_TIMEOUT only if it shortens the connection's
+ * time-out, which has then adopted it. `payload` is valid during the call and followed by a NUL. A handler may send messages
+ * and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 
 /* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
@@ -64,6 +68,8 @@ void wire_free(struct wire *wire);
 void wire_set_protocol(struct wire *wire, int protocol); /* ndx form, longint/varint aliases */
 /* A server refuses IO_TIMEOUT messages. */
 void wire_set_server(struct wire *wire, bool is_server);
+/* A sending side takes BLOCK_STATS messages, from protocol 33 on. */
+void wire_set_sender(struct wire *wire, bool is_sender);
 void wire_set_message_handler(struct wire *wire, wire_message_handler *handler, void *context);
 
 /* Multiplexing of each direction; flushes output first. Bytes already buffered stay in the stream. */
@@ -76,7 +82,7 @@ bool wire_mux_out(const struct wire *wire);
 void wire_set_timeout(struct wire *wire, int seconds);
 int wire_timeout(const struct wire *wire);
 /* Absolute CLOCK_MONOTONIC deadline in nanoseconds for the handshake (protocol/07 5.2), 0: none. On expiry `expired` is
- * called (it must not return). */
+ * called (it must not return), never by the reader of a split connection. It may be set at the end of a session, too. */
 void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context);
 /* --stop-at / --stop-after: wall-clock second at which to end with "stopping at requested limit", EXIT_TIMEOUT; 0: none. */
 void wire_set_stop_at(struct wire *wire, time_t when);
@@ -84,11 +90,21 @@ void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second); /* protocol/0
 /* Called from any wait, at least once a second while waiting; lets a role notice signals. NULL: none. */
 void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context);
 
-/* Where everything that has come in and gone out so far is told to somebody else; it must stay. NULL: nowhere. */
+/* What the peer of this connection may cost: no limits until somebody sets them. */
+struct budget *wire_budget(struct wire *wire);
+/* For long computations (the `look` of a budget): run the wait hook, and end as at the end of file if the peer has gone. */
+void wire_check_peer(void *wire);
+
+/*
+ * Where somebody else can read what has come in and gone out so far, and how long the process has waited for its peer, in
+ * nanoseconds; it must stay. NULL: nowhere.
+ */
 struct wire_meter {
-	_Atomic uint64_t received, sent;
+	_Atomic uint64_t received, sent, waited;
 };
 void wire_set_meter(struct wire *wire, struct wire_meter *meter);
+/* On a split connection, where the reader waits all the time: does the peer owe an answer? At first it does. */
+void wire_set_owed(struct wire *wire, bool owed);
 
 /* Raw byte counts of both directions, headers included; wire_reset_counts at the start of the statistics. */
 uint64_t wire_bytes_read(const struct wire *wire);
@@ -150,9 +166,13 @@ void wire_write_ndx(struct wire *wire, int32_t ndx);
  * the one that made the wire are queued and join the stream when that one next sends. */
 void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length);
 void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value);
+void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value); /* 8 bytes */
 void wire_flush(struct wire *wire);
 /* Send a keep-alive if half the time-out has passed without output; cheap, for long computations. */
 void wire_keep_alive(struct wire *wire);
+/* Until it is called with false, no keep-alives go out: who waits for a file list has nothing to do that takes time, and a
+ * peer that is silent then has the time-out, not several (protocol/01 section 9.8). Not beside a split connection. */
+void wire_only_listen(struct wire *wire, bool only_listens);
 
 /* --- reading --- */
 void wire_read(struct wire *wire, void *bytes, size_t length);
@@ -196,6 +216,14 @@ static inline int32_t wire_message_int(const uint8_t *payload)
 	uint32_t low = payload[0] | (uint32_t)payload[1] << 8;
 
 	return (int32_t)(low | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24);
+}
+
+/* The int64 that an 8-byte message carries. */
+static inline int64_t wire_message_longint(const uint8_t *payload)
+{
+	uint64_t high = (uint32_t)wire_message_int(payload + 4);
+
+	return (int64_t)(high << 32 | (uint32_t)wire_message_int(payload));
 }
 
 #define NDX_DONE (-1)

@@ -31,29 +31,36 @@ def words(top, options, sources, way, protocol, server, destination="t/"):
     return [*options, *shell, *names, f"h:{top}/{destination}"]
 
 
-def run(place, make, options, way, protocol, client, server, sources=("s/",), in_order=False, extra=None):
-    """Exit code, both streams as lines, and the destination, with what `extra` finds in it."""
+def lines(text, in_order=False, noise=None):
+    """Of what was printed, without what no two runs have in common, nor lines that `noise` matches."""
+    text = harness.normalise(text, (harness.HUAI, "PROGRAM"), (harness.STOCK, "PROGRAM"))
+    found = re.sub(rb"hash_hits=\d+", b"hash_hits", receiver.TEMP_NAME.sub(rb"/\1" + b'"', text)).split(b"\n")
+    found = [line for line in found if not noise or not re.match(noise, line)]
+    return found if in_order else sorted(found)
+
+
+def run(place, make, options, way, protocol, client, server, sources=("s/",), in_order=False, extra=None, destination="t/", root="t",
+        noise=None):
+    """Exit code, both streams as lines (but for those that `noise` matches), and all below `root` (the destination), with what
+    `extra` finds in it."""
     top = os.path.join(place, "work")
     os.mkdir(top)
     make(top)
     since = (int(time.time()) - 1) * 1_000_000_000
-    result = harness.run(client, *words(top, options, sources, way, protocol, server), cwd=top)
-    tree = trees.describe(f"{top}/t", since_ns=since)
+    result = harness.run(client, *words(top, options, sources, way, protocol, server, destination), cwd=top)
+    tree = trees.describe(f"{top}/{root}", since_ns=since)
     if extra:
         for path, entry in tree.items():
-            entry["extra"] = extra(os.path.normpath(os.path.join(os.fsencode(f"{top}/t"), path)))
+            entry["extra"] = extra(os.path.normpath(os.path.join(os.fsencode(f"{top}/{root}"), path)))
     shutil.rmtree(top)
 
-    def lines(text):
-        text = harness.normalise(text, (harness.HUAI, "PROGRAM"), (harness.STOCK, "PROGRAM"))
-        found = re.sub(rb"hash_hits=\d+", b"hash_hits", receiver.TEMP_NAME.sub(rb"/\1" + b'"', text)).split(b"\n")
-        return found if in_order else sorted(found)
-    return result, lines(result.stdout), lines(result.stderr), tree
+    return result, lines(result.stdout, in_order, noise), lines(result.stderr, in_order, noise), tree
 
 
-def assert_agree(place, make, options, way, protocol=32, **how):
+def assert_agree(place, make, options, way, protocol=32, at_both=False, **how):
+    """`at_both`: ours at both ends as well."""
     expected = run(place, make, options, way, protocol, harness.STOCK, harness.STOCK, **how)
-    for client, server in PAIRINGS[way]:
+    for client, server in PAIRINGS[way] + (((harness.HUAI, harness.HUAI),) if at_both and way != "local" else ()):
         got = run(place, make, options, way, protocol, client, server, **how)
         both = expected[0].text + got[0].text
         assert got[0].code == expected[0].code, both

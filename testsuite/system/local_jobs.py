@@ -52,6 +52,7 @@ def make_trees(top):
 
 # What depends on time, on the number of bytes of an exchange that need not be the same, and on the program's build.
 UNSTABLE = (
+    (harness.BLOCK_LINE, b""),
     (rb"[\d,.]+ bytes/sec", b"N bytes/sec"), (rb"(File list (?:generation|transfer) time): .*", rb"\1"),
     (rb"sent [\d,]+ bytes  received [\d,]+", b"sent N received N"), (rb"(Total bytes (?:sent|received)): .*", rb"\1"),
     (rb"speedup is [\d.,]+", b"speedup"), (rb"hash_hits=\d+", b"hash_hits"), (rb"at \S+\.c\(\d+\) \[(\w+)=[^\]]*\]", rb"at X [\1]"),

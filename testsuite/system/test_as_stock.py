@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Small cases of the receiving side in which only a comparison with stock shows what is right."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -10,6 +11,7 @@ import harness
 import trees
 
 TIME = 1_500_000_000
+NO_ACL = rb"^default_perms_for_dir: sys_acl_get_file"  # stock also looks at what is not there
 
 
 def put(path, text="text\n", mode=0o644):
@@ -124,6 +126,287 @@ def test_deletions_and_a_temp_dir_in_the_destination(place, options, way):
     ends.assert_agree(place, make_temp_dir, f"-rt {options}", way)
 
 
+# --- what a run leaves alone ---
+
+def make_kinds(top):
+    """One of each kind as new, as changed and as it was, two groups of hard links, and surplus names."""
+    for name in ("new", "changed", "same", "d/new", "d/changed", "e/f/g"):
+        os.makedirs(os.path.dirname(f"{top}/s/{name}"), exist_ok=True)
+        put(f"{top}/s/{name}", name * 300)
+    for first, second in (("new", "new2"), ("changed", "d/changed2"), ("d/new", "d/new2")):
+        os.link(f"{top}/s/{first}", f"{top}/s/{second}")
+    for name in ("changed", "same", "d/changed", "gone", "d/gone", "left/gone"):
+        os.makedirs(os.path.dirname(f"{top}/t/{name}"), exist_ok=True)
+        put(f"{top}/t/{name}", (name if name == "same" else "gone") * 300)
+    for name, kind in (("link", os.symlink), ("pipe", None)):
+        for path in (f"{top}/s/{name}", f"{top}/s/d/{name}", f"{top}/t/d/{name}"):
+            os.symlink("same" if "/s/" in path else "elsewhere", path) if kind else os.mkfifo(path, 0o644 if "/s/" in path else 0o600)
+            os.utime(path, (TIME, TIME), follow_symlinks=False)
+    for side in "st":
+        trees.set_directory_times(f"{top}/{side}")
+    trees.set_directory_times(top)
+
+
+NOTHING_CHANGES = ["-aH --remove-source-files -b --backup-dir=kept", "-rHD --remove-source-files --delete-before --no-i-r",
+                   "-aH --remove-source-files --delete --delay-updates", "-rH --inplace --remove-source-files --no-W",
+                   "-acH --remove-source-files --link-dest=../s --partial-dir=.p -y"]
+
+
+@pytest.mark.parametrize("options", NOTHING_CHANGES)
+def test_batch_that_is_only_written_changes_nothing(place, options):
+    """At neither end, whoever they are."""
+    for way in ends.WAYS:
+        protocol = (32, 27, 30, 29, 31)[NOTHING_CHANGES.index(options)]
+        for client, server in (*ends.PAIRINGS[way], *([(harness.HUAI, harness.HUAI)] if way != "local" else [])):
+            top = f"{place}/work"
+            os.mkdir(top)
+            make_kinds(top)
+            before = trees.describe(top)
+            words = ends.words(top, f"{options} --only-write-batch={place}/batch", ("s/",), way, protocol, server)
+            result = harness.run(client, *words, cwd=top)
+            assert result.code == 0, result.text
+            after = trees.describe(top)
+            after.pop(b"remote-shell", None)
+            before[b"."] = after[b"."]
+            assert trees.differences(before, after) == [], result.text
+            shutil.rmtree(top)
+
+
+# --- directories that the run makes although nothing lists them ---
+
+def make_below_default_acl(acl):
+    def make(top):
+        os.makedirs(f"{top}/s/d/e")
+        for name in ("d/e/f", "g"):
+            put(f"{top}/s/{name}", mode=0o666)
+        trees.set_directory_times(f"{top}/s")
+        os.mkdir(f"{top}/t")
+        subprocess.run(["setfacl", "-d", "-m", acl, f"{top}/t"], check=True)
+    return make
+
+
+def acls_of(path):
+    return {name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)}
+
+
+UNLISTED = (("-r", "t/new/", "s/"), ("-ai", "t/new", "s/"), ("-r --mkpath", "t/a/b/new", "s/g"), ("-ai --mkpath", "t/a/b/new/", "s/g"),
+            ("-aAi --mkpath", "t/a/b/", "s/"), ("-rR --no-implied-dirs", "t/new/", "s/./d/e/f"), ("-aRi", "t/new/", "s/./d/e/f"),
+            ("-rib --backup-dir={top}/t/kept/er --delete", "t/old/", "s/"), ("-n -ri --mkpath", "t/a/b/new/", "s/"))
+
+
+ACLS = ("u::rwx,g::rwx,o::---", "u::rwx,u:77:rwx,g::---,m::rwx,o::rwx", "u::rwx,g::rx,o::rwx")
+
+
+@pytest.mark.skipif(not shutil.which("setfacl"), reason="no setfacl")
+@pytest.mark.parametrize("options, destination, source, acl, way", [(*job, acl, ends.WAYS[(row + column) % 3])
+                         for row, job in enumerate(UNLISTED) for column, acl in enumerate(ACLS)])
+def test_modes_of_unlisted_directories_below_a_default_acl(place, options, destination, source, acl, way):
+    def make(top):
+        make_below_default_acl(acl)(top)
+        if "old" in destination:
+            os.mkdir(f"{top}/t/old")
+            put(f"{top}/t/old/g", "older\n", 0o600)
+            put(f"{top}/t/old/gone")
+    ends.assert_agree(place, make, options, way, at_both=True, sources=(source,), destination=destination, extra=acls_of)
+
+
+# --- path elements that only names imply ---
+
+def make_path_to(kind):
+    """Names below d/e, and what there is of `d` at the destination: a symlink with this target, or one of these words."""
+    def make(top):
+        for name in ("d/e/f", "d/e/sub/q", "d/top"):
+            os.makedirs(os.path.dirname(f"{top}/s/{name}"), exist_ok=True)
+            put(f"{top}/s/{name}")
+        os.symlink("x", f"{top}/s/d/e/l")
+        os.mkfifo(f"{top}/s/d/e/p")
+        os.utime(f"{top}/s/d/e/l", (TIME, TIME), follow_symlinks=False)
+        os.utime(f"{top}/s/d/e/p", (TIME, TIME))
+        os.makedirs(f"{top}/t/real/old")
+        os.makedirs(f"{top}/out/e")
+        put(f"{top}/t/file")
+        below = "d/e" if kind.startswith("../") else "d"
+        if kind == "directory":
+            os.mkdir(f"{top}/t/d", 0o700)
+        elif kind == "plain":
+            put(f"{top}/t/d")
+        else:
+            os.makedirs(os.path.dirname(f"{top}/t/{below}"), exist_ok=True)
+            trees.symlink(kind.format(top=top), f"{top}/t/{below}")
+        trees.set_directory_times(top)
+    return make
+
+
+PATH_KINDS = ["real", "../out", "{top}/t/real", "nowhere", "plain", "file", "directory", "./real/../real", "../real", "../../out", "d"]
+PATH_OPTIONS = ["-aRi", "-aRHi --delay-updates", "-rRi --inplace --delete", "-aRni", "-aRiK --delete-after", "-rRi --existing -l"]
+
+
+@pytest.mark.parametrize("kind", PATH_KINDS)
+@pytest.mark.parametrize("names", ["d/e/f d/e/l d/e/p d/top", "d/e", "d/e/sub/q"])
+def test_path_elements_stay_as_they_are(place, kind, names):
+    """A symlink to a directory inside the destination is as good as one; whatever else there is ends in an error, and stays."""
+    turn = PATH_KINDS.index(kind) + len(names)
+    options, way, protocol = PATH_OPTIONS[turn % len(PATH_OPTIONS)], ends.WAYS[turn // 2 % 3], (32, 31, 30)[turn // 3 % 3]
+    ends.assert_agree(place, make_path_to(kind), f"{options} --no-implied-dirs", way, protocol, at_both=True, noise=NO_ACL,
+                      sources=tuple(f"s/./{name}" for name in names.split()))
+
+
+# --- holes ---
+
+def make_zeros(top):
+    """Files with zeros at each place, as new ones and over older ones whose data or zeros are elsewhere, or match."""
+    data, zeros = trees.noise(40_000, 3), bytes(200_000)
+    news = {"new": data + zeros + data + zeros, "zeros": zeros, "small": bytes(9000), "middle": data[:5000] + zeros + data[:100],
+            "first": zeros + data, "runs": (data[:5000] + bytes(1500) + data[:300] + bytes(900)) * 30}
+    both = data + zeros + data + zeros + data
+    olds = {"end": (both, data + zeros + data + zeros + b"x" * 40_000), "full": (both, data + b"\1" * 200_000 + data + zeros),
+            "moved": (both, zeros + data + zeros + data + zeros), "same": (zeros + b"e", zeros + b"f"), "longer": (data + zeros, data + zeros + data),
+            "filled": (zeros, data * 5)}
+    for side in "st":
+        os.mkdir(f"{top}/{side}")
+    for name, content in news.items():
+        trees.write(f"{top}/s/{name}", content)
+    for name, (content, old) in olds.items():
+        trees.write(f"{top}/s/{name}", content)
+        trees.write(f"{top}/t/{name}", old, mtime_ns=TIME * 10**9)
+    trees.sparse(f"{top}/s/holes", 700_000, [(300_000, data)])
+
+
+HOLES = ["-S", "--preallocate -S", "--inplace -S", "--inplace -S --no-W", "--inplace --preallocate -S --no-W -B 1000", "-S --no-W", "--preallocate -S --no-W",
+         "-b --inplace -S --no-W", "-S --partial-dir=.p --no-W", "-zS --inplace --no-W", "--delay-updates --preallocate -S"]
+
+
+@pytest.mark.parametrize("options", HOLES)
+def test_zeros_end_as_holes(place, options):
+    """Right contents, and nowhere more blocks than stock needs."""
+    way = ends.WAYS[HOLES.index(options) % 3]
+
+    def run(client, server):
+        result, _, _, tree = ends.run(place, make_zeros, f"-rt {options}", way, 32, client, server, extra=lambda path: os.lstat(path).st_blocks)
+        assert result.code == 0, result.text
+        return tree, {path: entry.pop("extra") for path, entry in tree.items()}
+    expected, most = run(harness.STOCK, harness.STOCK)
+    receivers = {"local": [(harness.HUAI, None)], "pull": [(harness.HUAI, harness.STOCK)], "push": [(harness.STOCK, harness.HUAI)]}[way]
+    for client, server in receivers + ([(harness.HUAI, harness.HUAI)] if way != "local" else []):
+        got, blocks = run(client, server)
+        assert trees.differences(expected, got) == []
+        assert {path: (count, most[path]) for path, count in blocks.items() if count > most[path]} == {}
+
+
+# --- hard links ---
+
+def put_kind(kind, path):
+    """A file, symlink, pipe, device, socket or directory; "n": nothing."""
+    if kind == "l":
+        trees.symlink("x", path)
+    elif kind == "f":
+        put(path)
+    elif kind != "n":
+        os.mkdir(path) if kind == "d" else os.mknod(path, {"p": 0o010600, "c": 0o020600, "k": 0o140600}[kind], os.makedev(1, 3))
+        trees.finish(path, 0o640, TIME * 10**9)
+
+
+def make_groups(top):
+    """For each kind a pair of names, of which one has each kind at the destination already, and the other is as it should be."""
+    for side in "st":
+        os.mkdir(f"{top}/{side}")
+    for kind in "flpck":
+        for old in "flpckdn":
+            for number in (1, 2):
+                names = [f"{kind}{old}{number}_1", f"{kind}{old}{number}_2"]
+                put_kind(kind, f"{top}/s/{names[0]}")
+                os.link(f"{top}/s/{names[0]}", f"{top}/s/{names[1]}", follow_symlinks=False)
+                put_kind(old, f"{top}/t/{names[number - 1]}")
+                put_kind(kind, f"{top}/t/{names[2 - number]}")
+    for side in "st":
+        os.utime(f"{top}/{side}", (TIME, TIME))
+
+
+def make_linked_objects(top):
+    """Groups of three in two directories; of some, one or two names are at the destination, right or with another mode."""
+    for side in "st":
+        os.makedirs(f"{top}/{side}/d")
+    for kind in "flpck":
+        for state in ("new", "one", "two", "other"):
+            names = [f"{kind}{state}1", f"{kind}{state}2", f"d/{kind}{state}3"]
+            put_kind(kind, f"{top}/s/{names[0]}")
+            for name in names[1:]:
+                os.link(f"{top}/s/{names[0]}", f"{top}/s/{name}", follow_symlinks=False)
+            for name in {"new": (), "one": names[1:2], "two": names[:2], "other": names[:1]}[state]:
+                put_kind(kind, f"{top}/t/{name}")
+                if state == "other" and kind != "l":
+                    os.chmod(f"{top}/t/{name}", 0o604)
+    for side in "st":
+        trees.set_directory_times(f"{top}/{side}")
+
+
+LINKED = [("-aHi --no-i-r", 32), ("-rlHDi --no-i-r", 30), ("-rlHDni --no-i-r", 31), ("-abHi --no-i-r", 32), ("-rHi --no-i-r --specials", 30), ("-rlHDii", 29),
+          ("-rlHD --no-i-r --stats --delete", 27)]
+
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="makes devices")
+@pytest.mark.parametrize("make", [make_groups, make_linked_objects])
+@pytest.mark.parametrize("way, options, protocol", [(ends.WAYS[(row + column) % 3], *job) for row, job in enumerate(LINKED) for column in (0, 1)])
+def test_items_and_order_of_hard_links(place, make, way, options, protocol):
+    ends.assert_agree(place, make, options, way, protocol, at_both=True)
+
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="makes devices")
+@pytest.mark.parametrize("way", ends.WAYS)
+def test_the_first_name_of_an_object_is_made_and_others_are_linked_to_it(place, way):
+    def make(top):
+        make_linked_objects(top)
+        for name in os.listdir(f"{top}/s") + os.listdir(f"{top}/s/d"):
+            for path in (f"{top}/s/{name}", f"{top}/s/d/{name}"):
+                if name[0] == "f" and os.path.lexists(path):
+                    os.unlink(path)
+        trees.set_directory_times(f"{top}/s")
+    ends.assert_agree(place, make, "-aHi", way, at_both=True, in_order=way == "local")
+
+
+# --- what is no directory where one belongs ---
+
+def make_in_the_way(kind):
+    def make(top):
+        for name in ("s/d/f", "s/d/e/g", "s/z", "t/file", "out/file"):
+            os.makedirs(os.path.dirname(f"{top}/{name}"), exist_ok=True)
+            put(f"{top}/{name}")
+        if kind in ("plain", "pipe"):
+            put_kind("p" if kind == "pipe" else "f", f"{top}/t/d")
+        else:
+            trees.symlink(kind.format(top=top), f"{top}/t/d")
+        trees.set_directory_times(top)
+    return make
+
+
+IN_THE_WAY = ["file", "{top}/t/file", "../out/file", "nowhere", "d", "plain", "pipe"]
+KEPT_LINKS = ["-aKi", "-aKOi --delete --no-i-r", "-aKib --delay-updates", "-rKi --delete-after", "-naKi", "-aKi --link-dest=../s --existing", "-aKHi --inplace"]
+
+
+@pytest.mark.parametrize("kind", IN_THE_WAY)
+@pytest.mark.parametrize("row", [0, 1])
+def test_symlinks_to_files_are_no_directories(place, kind, row):
+    """Under -K either: they give way, and the contents of the directory arrive."""
+    turn = IN_THE_WAY.index(kind) + 3 * row
+    ends.assert_agree(place, make_in_the_way(kind), KEPT_LINKS[turn % len(KEPT_LINKS)], ends.WAYS[turn % 3], (32, 30, 31)[row], at_both=True)
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("options", ["-ai --ignore-existing", "-ai --ignore-existing --no-i-r --delete", "-aKi --ignore-existing"])
+def test_existing_things_in_the_way_stay_untouched(place, options, way):
+    client, server = (harness.STOCK, harness.HUAI) if way == "push" else (harness.HUAI, harness.STOCK)
+    for kind in IN_THE_WAY:
+        top = f"{place}/work"
+        os.mkdir(top)
+        make_in_the_way(kind)(top)
+        before = trees.describe(f"{top}/t")[b"d"]
+        result = harness.run(client, *ends.words(top, options, ("s/",), way, 32, server), cwd=top)
+        after = trees.describe(f"{top}/t")
+        assert result.code == 23, result.text
+        assert after[b"d"] == before and b"z" in after, result.text
+        shutil.rmtree(top)
+
+
 # --- statistics ---
 
 @pytest.mark.parametrize("protocol", [27, 28, 30])
@@ -202,3 +485,13 @@ def test_nothing_else_is_appended_to(place, options, mode, way):
     for name in os.listdir(f"{place}/s"):
         with open(f"{place}/s/{name}") as expected, open(f"{place}/t/{name}") as got:
             assert got.read() == expected.read(), name
+
+
+# --- words for servers ---
+
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_qsort_stays_at_the_client(place, way):
+    """No server of stock knows the option that its own clients send for it (protocol/09 section 13)."""
+    for client, code in ((harness.STOCK, 12), (harness.HUAI, 0)):
+        result, _, _, tree = ends.run(place, make_two, "-a --qsort", way, 32, client, harness.STOCK)
+        assert result.code == code and (b"a" in tree) == (code == 0), result.text

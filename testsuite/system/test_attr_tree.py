@@ -384,6 +384,14 @@ def test_signal_ends_cleanly(tmpfs_place, number, options):
     assert result.code == 0, result.text
 
 
+def entry_size(directory, name):
+    """0 for what has gone in the meantime, too."""
+    try:
+        return os.lstat(os.path.join(directory, name)).st_size
+    except FileNotFoundError:
+        return 0
+
+
 def interrupt_copy(tmpfs_place, *options):
     """Interrupt the copy of one big file after its start; the exit code and the file that is left, if any."""
     source, target = os.path.join(tmpfs_place, "big"), os.path.join(tmpfs_place, "copy")
@@ -391,10 +399,11 @@ def interrupt_copy(tmpfs_place, *options):
         for _ in range(700):
             file.write(b"x" * 1_000_000)
     process = subprocess.Popen([harness.HUAI, "-a", *options, source, target], stdout=subprocess.DEVNULL)
+    # Once a first piece of 64 MiB has been copied: of a file without one nothing is kept.
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not any(name.startswith(".copy.") for name in os.listdir(tmpfs_place)):
+    while time.monotonic() < deadline and process.poll() is None and not any(
+            name.startswith(".copy.") and entry_size(tmpfs_place, name) > 64 << 20 for name in os.listdir(tmpfs_place)):
         time.sleep(0.001)
-    time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     code = process.wait(30)
     if code == 0:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 
 import pytest
 
@@ -39,8 +40,14 @@ JOBS = """
 CORE = JOBS[1]
 
 
+def for_both(program, words):
+    """Stock reads batches up to protocol 32."""
+    return [*words] if program == STOCK or any(word.startswith("--protocol") for word in words) else ["--protocol=32", *words]
+
+
 def write_batch(program, top, words, ends=("src/", "dst/")):
     local_jobs.make_trees(top)
+    words = for_both(program, words)
     return harness.run(program, *words, f"--write-batch={top}/BATCH", *ends, cwd=top)
 
 
@@ -73,6 +80,61 @@ def test_batches_of_local_runs_replay_across(place, line):
         assert ours == stock, NAMES[writer]
 
 
+@pytest.mark.parametrize("options", ["-rt", "-rt --no-i-r"])
+def test_a_file_that_was_sent_twice_is_replayed(place, options):
+    """Its first version came out wrong: --append-verify found another beginning."""
+    data = trees.noise(10_000, 1)
+    for number, (writer, reader) in enumerate(((STOCK, OURS), (OURS, OURS), (OURS, STOCK))):
+        top = f"{place}/{number}"
+        for name in ("s", "a", "b"):
+            os.makedirs(f"{top}/{name}")
+            wrong = data[:10] + bytes([data[10] ^ 1]) + data[11:5000]
+            local_jobs.write(f"{top}/{name}/f", data if name == "s" else wrong, 1_500_000_000 if name == "s" else 1_400_000_000)
+        words = [*options.split(), "--append-verify", "--protocol=32"]
+        assert harness.run(writer, *words, f"--write-batch={top}/B", f"{top}/s/", f"{top}/a/").code == 0
+        result = harness.run(reader, *words[:-1], f"--read-batch={top}/B", f"{top}/b/")
+        assert result.code == 0, result.text
+        with open(f"{top}/b/f", "rb") as file:
+            assert file.read() == data, (NAMES[writer], NAMES[reader])
+
+
+@pytest.mark.parametrize("writer", [STOCK, OURS], ids=NAMES.get)
+def test_protocol_of_a_batch_is_the_writers(place, writer):
+    """protocol/09 2.4: stock, of protocol 32, refuses a batch of 33."""
+    local_jobs.make_trees(place)
+    for words, number in (([], 32 if writer == STOCK else 33), (["--protocol=32"], 32), (["--protocol=28"], 28)):
+        shutil.rmtree(f"{place}/dst")
+        assert harness.run(writer, "-r", *words, "--only-write-batch=B", "src/", "dst/", cwd=place).code == 0
+        with open(f"{place}/B", "rb") as file:
+            assert struct.unpack("<i", file.read(8)[4:])[0] == number
+        for reader in (STOCK, OURS):
+            result = harness.run(reader, "-r", "--read-batch=B", "dst/", cwd=place)
+            if reader == STOCK and number == 33:
+                assert result.code == 2 and b"batch file is too new (33 > 32)." in result.stderr, result.text
+            else:
+                assert result.code == 0, result.text
+
+
+@pytest.mark.parametrize("reader", [STOCK, OURS], ids=NAMES.get)
+def test_batches_come_through_fifos(place, reader):
+    """A named one, whose writer comes late; a pipe by its descriptor; what is neither file nor FIFO is refused."""
+    local_jobs.make_trees(place)
+    shutil.rmtree(f"{place}/dst")
+    assert harness.run(STOCK, "-r", "--only-write-batch=B", "src/", "dst/", cwd=place).code == 0
+    os.mkfifo(f"{place}/fifo")
+    writer = subprocess.Popen(["sh", "-c", "sleep 0.3; cat B > fifo"], cwd=place)
+    result = harness.run(reader, "-r", "--read-batch=fifo", "dst/", cwd=place)
+    writer.wait(20)
+    assert result.code == 0 and os.path.exists(f"{place}/dst/d/g"), result.text
+    for name in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+        shutil.rmtree(f"{place}/dst")
+        result = harness.run("sh", "-c", f"cat B | {reader} -r --read-batch={name} dst/", cwd=place)
+        assert result.code == 0 and os.path.exists(f"{place}/dst/d/g"), result.text
+    for name in ("src", "/dev/zero"):
+        result = harness.run(reader, "-r", f"--read-batch={name}", "dst/", cwd=place)
+        assert result.code == 11 and b'" is neither a regular file nor a FIFO\n' in result.stderr, result.text
+
+
 def attributes(top):
     return {name: {key: os.getxattr(f"{top}/{name}", key) for key in sorted(os.listxattr(f"{top}/{name}"))}
             for name in ("big", "f", "d", "d/g", "d/e")}
@@ -92,7 +154,7 @@ def make_trees_with_attributes(top):
 def test_extended_attributes_are_replayed(place, writer, same):
     """Long values are in the stream only because the writer asked for them."""
     make_trees_with_attributes(f"{place}/w")
-    result = harness.run(writer, "-aX", f"--write-batch={place}/B", "src/", "dst/", cwd=f"{place}/w")
+    result = harness.run(writer, *for_both(writer, ["-aX"]), f"--write-batch={place}/B", "src/", "dst/", cwd=f"{place}/w")
     assert result.code == 0, result.text
     for number, reader in enumerate((STOCK, OURS)):
         top = f"{place}/t{number}"
@@ -248,7 +310,8 @@ def test_errors_are_stocks(place, words, code):
         with open(f"{top}/future", "wb") as file:
             file.write(struct.pack("<ii", 0x9f, 40))
         result = harness.run(program, *words, cwd=top)
-        outcomes.append((result.code, local_jobs.stable(result.stderr), sorted(os.listdir(top))))
+        errors = local_jobs.stable(result.stderr).replace(b" > 33)", b" > 32)")
+        outcomes.append((result.code, errors, sorted(os.listdir(top))))
         shutil.rmtree(top)
     assert outcomes[1] == outcomes[0]
     assert outcomes[1][0] == code
@@ -264,12 +327,10 @@ def test_attrs_and_batches_do_not_mix(place, words):
     assert sorted(os.listdir(place)) == before
 
 
-def test_only_regular_files_are_batches(place):
+def test_a_directory_is_no_batch(place):
     local_jobs.make_trees(place)
-    os.mkfifo(f"{place}/fifo")
-    for name in ("fifo", "src"):
-        result = harness.run(OURS, "-a", f"--read-batch={name}", "dst/", cwd=place, timeout=10)
-        assert result.code == 11 and b"is not a regular file" in result.stderr, result.text
+    result = harness.run(OURS, "-a", "--read-batch=src", "dst/", cwd=place, timeout=10)
+    assert result.code == 11 and b"is neither a regular file nor a FIFO" in result.stderr, result.text
 
 
 @pytest.mark.parametrize("writer", [STOCK, OURS], ids=NAMES.get)

@@ -15,9 +15,12 @@ import time
 import pytest
 
 import harness
+import trees
 
 GREETING = b"@RSYNCD: 31.0 sha1 md5\n"
+# What is compared is said in the newest protocol that both know.
 BOTH = (harness.STOCK, harness.HUAI)
+NEWEST = "--protocol=32"
 
 
 class Peer:
@@ -72,7 +75,7 @@ def says(*pieces):
 def talk(program, script, *words, path="mod/", destination="dst", environment=None, cwd=None):
     with Peer(script) as peer:
         operands = [f"rsync://127.0.0.1:{peer.port}/{path}"] + ([destination] if destination else [])
-        result = harness.run(program, *words, *operands, environment=environment, cwd=cwd, timeout=20)
+        result = harness.run(program, NEWEST, *words, *operands, environment=environment, cwd=cwd, timeout=20)
     output = harness.normalise(result.stdout + b"--\n" + result.stderr, (str(peer.port), "PORT"))
     # Until a session has begun there is nothing to compare but that there is none.
     output = re.sub(rb"rsync: connection unexpectedly closed.*\n|rsync: \[\w+\] (read error|safe_read).*\n", b"", output)
@@ -190,7 +193,7 @@ def test_a_password_is_asked_for_on_the_terminal(tmp_path):
         with Peer(says(GREETING, b"@RSYNCD: AUTHREQD abc\n", b"@ERROR: go\n")) as peer:
             child, terminal = pty.fork()
             if child == 0:
-                os.execve(program, [program, f"rsync://me@127.0.0.1:{peer.port}/mod/", str(tmp_path)], harness.ENVIRONMENT)
+                os.execve(program, [program, NEWEST, f"rsync://me@127.0.0.1:{peer.port}/mod/", str(tmp_path)], harness.ENVIRONMENT)
             shown, sent, deadline = b"", False, time.monotonic() + 20
             while time.monotonic() < deadline:
                 try:
@@ -213,7 +216,7 @@ def test_a_password_is_asked_for_on_the_terminal(tmp_path):
 # --- the way to a daemon ---
 
 def outcome(program, *words, environment=None, cwd=None):
-    result = harness.run(program, *words, environment=environment, cwd=cwd, timeout=20)
+    result = harness.run(program, NEWEST, *words, environment=environment, cwd=cwd, timeout=20)
     return result.code, harness.normalise(result.stdout + b"--\n" + result.stderr)
 
 
@@ -380,7 +383,7 @@ def record(program, directory, *words, environment=None, cwd=None):
         if os.path.exists(name):
             os.unlink(name)
     wanted = {"RECORD": target, "RECORD_INPUT": "1" if "-s" in words else ""}
-    result = harness.run(program, *words, environment={**wanted, **(environment or {})}, cwd=cwd, timeout=20)
+    result = harness.run(program, NEWEST, *words, environment={**wanted, **(environment or {})}, cwd=cwd, timeout=20)
     if not os.path.exists(target):
         # Stock's parent may come to know of a failed exec before or after its end of the connection has closed.
         return result.code == 1, result.stderr.splitlines()[:1], None
@@ -473,6 +476,93 @@ def test_daemon_options_need_a_daemon(recorder, tmp_path):
         assert_same_command(recorder, str(tmp_path), "-e", f"{recorder}/record", *words, "h:s/", "d")
 
 
+@pytest.mark.parametrize("words", [("--contimeout=5", "s/", "d"), ("--contimeout=-1", "s/", "d"), ("--contimeout=5", "s/"),
+                                   ("--password-file=x", "s/", "d"), ("--contimeout=0", "s/", "d"), ("--contimeout=0", "s/"),
+                                   ("--contimeout=-1", "-e", "false", "h:s/", "d"), ("--contimeout=3", "--read-batch=missing", "d")],
+                         ids=" ".join)
+def test_local_runs_have_no_daemon(words, tmp_path):
+    (tmp_path / "s").mkdir()
+    stock, ours = (harness.run(program, *words, cwd=tmp_path) for program in BOTH)
+    assert ours.code == stock.code and ours.stderr.split(b"\n")[0] == stock.stderr.split(b"\n")[0], stock.text + ours.text
+
+
+# What a daemon behind a remote shell says (each step after so many seconds), and the code that --contimeout ends with.
+SLOW_STARTS = {
+    "silent": ([(9, "")], 35), "greeting": ([(0, "@RSYNCD: 31.0 md5\\n"), (9, "")], 35),
+    "challenge": ([(0, "@RSYNCD: 31.0 md5\\n"), (0, "@RSYNCD: AUTHREQD abc\\n"), (9, "")], 35),
+    "trickle": ([(0, "@RSYNCD: 31.0 md5\\n"), *[(0.3, "line\\n")] * 60], 35),
+    "listing": ([(0, "@RSYNCD: 31.0 md5\\n"), (0, "mod\\n@RSYNCD: EXIT\\n")], 0),
+    "end": ([], 5), "silent-after-ok": ([(0, "@RSYNCD: 31.0 md5\\n"), (0, "@RSYNCD: OK\\n"), (1.6, "")], 12),
+}
+
+
+def slow_daemon(path, steps):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexec 2>/dev/null\n")
+        file.writelines(f"sleep {seconds}\nprintf '{text}' || exit\n" for seconds, text in steps)
+    os.chmod(path, 0o755)
+
+
+@pytest.mark.parametrize("name", SLOW_STARTS)
+def test_contimeout_bounds_the_start_of_a_daemon_behind_a_shell(name, tmp_path):
+    """protocol/09 section 4.1: up to the admission, whatever has come by then; a server that is silent later is not bounded."""
+    steps, code = SLOW_STARTS[name]
+    slow_daemon(tmp_path / "shell", steps)
+    (tmp_path / "secret").write_text("pass\n")
+    (tmp_path / "secret").chmod(0o600)
+    for operands, role in ((("u@h::mod/", "d"), b"Receiver"), (("secret", "u@h::mod/"), b"sender")):
+        result = harness.run(harness.HUAI, "-e", str(tmp_path / "shell"), "--contimeout=1", f"--password-file={tmp_path}/secret",
+                             *operands, cwd=tmp_path)
+        assert result.code == code and result.seconds < 8, result.text
+        if code == 35:
+            assert result.stderr.startswith(b"[%s] connection timed out -- exiting\n"
+                                            b"rsync error: timeout waiting for daemon connection (code 35) at " % role), result.text
+        assert (b"line\n" in result.stdout) == (name == "trickle"), result.text
+
+
+@pytest.mark.parametrize("seconds", ["0", "-3"])
+def test_no_contimeout_is_none(seconds, tmp_path):
+    slow_daemon(tmp_path / "shell", [(1.2, "@RSYNCD: 31.0 md5\\n"), (0, "mod\\n@RSYNCD: EXIT\\n")])
+    result = harness.run(harness.HUAI, "-e", str(tmp_path / "shell"), f"--contimeout={seconds}", "h::", cwd=tmp_path)
+    assert result.code == 0 and b"mod\n" in result.stdout, result.text
+
+
+# --- internationalised host names ---
+
+NAME, ASCII = "b\u00fccher.invalid", b"xn--bcher-kva.invalid"
+
+
+@pytest.fixture(scope="module")
+def has_idn():
+    if b"no IDN" in harness.run(harness.HUAI, "--version").stdout:
+        pytest.skip("built without libidn2")
+
+
+def test_the_resolver_and_a_proxy_get_ascii(has_idn, tmp_path):
+    """protocol/09 section 11.2. In a locale whose bytes these are not, the name stays."""
+    result = harness.run(harness.HUAI, "-vv", f"rsync://{NAME}/m/", cwd=tmp_path)
+    assert result.code == 10 and b"getaddrinfo: " + ASCII + b" 873: " in result.stderr, result.text
+    assert ASCII not in result.stdout, result.text
+    result = harness.run(harness.HUAI, f"rsync://{NAME}/m/", cwd=tmp_path, environment={"LC_ALL": "C"})
+    assert result.code == 10 and ASCII not in result.stderr, result.text
+    with Peer(lambda peer, connection: peer.read_more(connection, 2)) as peer:
+        harness.run(harness.HUAI, "--contimeout=3", f"rsync://{NAME}/m/", cwd=tmp_path,
+                    environment={"RSYNC_PROXY": f"127.0.0.1:{peer.port}"})
+    assert peer.received.startswith(b"CONNECT " + ASCII + b":873 "), peer.received
+    result = harness.run(harness.HUAI, f"rsync://{NAME}/m/", cwd=tmp_path, environment={"RSYNC_CONNECT_PROG": "echo %H"})
+    assert ASCII not in result.stdout + result.stderr and result.code == 10, result.text
+
+
+@pytest.mark.parametrize("operand, is_converted", [(f"{NAME}::m/", True), (f"u\u00fc@{NAME}::m/", True), (f"{NAME}:m/", False)])
+def test_the_word_for_a_remote_shell(has_idn, operand, is_converted, tmp_path):
+    (tmp_path / "shell").write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\n')
+    os.chmod(tmp_path / "shell", 0o755)
+    harness.run(harness.HUAI, "-e", str(tmp_path / "shell"), operand, cwd=tmp_path)
+    words = (tmp_path / "words").read_bytes()
+    assert (ASCII in words) == is_converted and (NAME.encode() in words) != is_converted, words
+    assert (b"u\xc3\xbc" in words) == ("@" in operand)
+
+
 # --- how a remote shell ends ---
 
 @pytest.mark.parametrize("ending,code", (("exit 0", 12), ("exit 5", 12), ("exit 126", 126), ("exit 127", 127), ("exit 255",
@@ -501,3 +591,23 @@ def test_the_shells_own_words_reach_the_user(tmp_path):
     result = harness.run(harness.HUAI, "-e", str(shell), "h:s/", "d", cwd=tmp_path)
     assert result.code == 255
     assert result.stderr.startswith(b"Permission denied (publickey).\n")
+
+
+def test_a_command_in_place_of_the_network_has_a_tcp_connection(place):
+    """So a daemon that it starts sees a client at 127.0.0.1, which its access lists can name; ours and stock, both ways."""
+    os.mkdir(f"{place}/tree")
+    trees.write(f"{place}/tree/file", b"content")
+    identity = "uid = 0\ngid = 0\n" if os.geteuid() == 0 else ""
+    trees.write(f"{place}/d.conf", (f"log file = {place}/log\nuse chroot = no\n{identity}"
+                                    f"[mod]\npath = {place}/tree\nhosts allow = 127.0.0.1\n"
+                                    f"[closed]\npath = {place}/tree\nhosts deny = 127.0.0.1\n").encode())
+    for client in (harness.HUAI, harness.STOCK):
+        for daemon in (harness.HUAI, harness.STOCK):
+            where = {"RSYNC_CONNECT_PROG": f"{daemon} --daemon --config={place}/d.conf"}
+            out = f"{place}/out-{os.path.basename(client)}-{os.path.basename(daemon)}/"
+            result = harness.run(client, "-a", "rsync://h/mod/", out, environment=where)
+            assert result.code == 0 and os.listdir(out) == ["file"], result.text
+            result = harness.run(client, "-a", "rsync://h/closed/", out, environment=where)
+            assert result.code == 5 and b"access denied to closed from" in result.stderr, result.text
+    with open(f"{place}/log") as file:
+        assert "(127.0.0.1)" in file.read()

@@ -61,6 +61,19 @@ def said_of(result, module):
     return lines[at], lines[at + 1]
 
 
+COSTS = "per session 4G of memory and 600 s of the processor"
+
+
+@pytest.mark.parametrize("value, good", [
+    ("1M", True), ("1048576", True), ("1024k", True), ("2G", True), ("1K", False), ("0", False), ("1T", False), ("M", False),
+    ("-1M", False), ("1MB", False), ("1 M", False), ("99999999999G", False), ("20000000000000G", False),
+])
+def test_the_limit_of_memory_is_a_size(site, value, good):
+    result = site.check(f"use chroot = no\n{IDENTITY}[mod]\npath = {site.top}/real\nmemory limit per session = {value}\n")
+    assert result.code == (0 if good else 1), result.text
+    assert good or f'"{value}" is not a size of the range of "memory limit per session"' in result.text
+
+
 @pytest.mark.core
 def test_what_each_module_would_do(site):
     snapshot = site.snapshot()
@@ -75,6 +88,8 @@ path = {site.top}/real
 read only = no
 max connections = 4
 timeout = 60
+memory limit per session = 256m
+cpu limit per session = 0
 list = no
 [tree]
 path = {site.top}/attrs
@@ -94,17 +109,19 @@ auth users = joe
 secrets file = {site.top}/secrets
 """)
     assert result.code == 0, result.text
-    assert result.stdout.startswith(f"{site.config_file}: 5 modules, port 8730, at most 5 connections per host\n".encode())
+    assert result.stdout.startswith(f"{site.config_file}: 5 modules, port 8730, at most 5 connections per host, "
+                                    "sessions below 16384 bytes a minute make room\n".encode())
     form, rights = said_of(result, "live")
     assert form == f"[live] {site.top}/real, listed from the tree itself"
     ids = rf"uid {os.geteuid()}, gid [0-9,]+"
-    assert re.fullmatch(rf"    writable, no chroot, {ids}, at most 4 connections, timeout 60 s, not in the list of modules", rights)
+    assert re.fullmatch(rf"    writable, no chroot, {ids}, at most 4 connections, timeout 60 s, "
+                        "per session 256M of memory, not in the list of modules", rights)
     form, rights = said_of(result, "tree")
     assert form == f"[tree] {site.top}/attrs, an attr tree of {site.top}/real"
-    assert re.fullmatch(rf"    read only, no chroot, {ids}, timeout 600 s", rights)
+    assert re.fullmatch(rf"    read only, no chroot, {ids}, timeout 600 s, {COSTS}", rights)
     form, rights = said_of(result, "snap")
     assert re.fullmatch(rf"\[snap\] {site.top}/real, listed from the snapshot {snapshot}: generation 1, 2 entries, made \d+ s ago", form)
-    assert re.fullmatch(rf"    read only, no chroot, {ids}, auth users, timeout 600 s", rights)
+    assert re.fullmatch(rf"    read only, no chroot, {ids}, auth users, timeout 600 s, {COSTS}", rights)
     assert said_of(result, "none")[0].endswith("/none: cannot be used, the tree itself is listed")
     assert said_of(result, "user")[0].endswith(", which depends on the client")
     # Both are told although neither keeps a client out.
@@ -119,7 +136,7 @@ CASES = [
     ("path = TOP/gone", 1, 2, "path TOP/gone: No such file or directory"),
     ("path = TOP/real/file", 1, 2, "path TOP/real/file: Not a directory"),
     ("path = TOP/attrs\nreal file prefix = TOP/gone", 1, 3, 'real file prefix "TOP/gone": No such file'),
-    ("path = TOP/attrs\nreal file prefix = TOP/gone/%RSYNC_MODULE_NAME%", 1, 3, "real file prefix TOP/gone/m: No such file"),
+    ("path = TOP/attrs\nreal file prefix = TOP/gone/%RSYNC_MODULE_NAME%", 1, 3, 'real file prefix "TOP/gone/m": No such file'),
     ("path = TOP/attrs\nreal file prefix = TOP/real", 0, 2, "the attr tree lies on the file system of its real tree"),
     ("path = TOP/real\nattr snapshot = TOP/none\nattr snapshot fallback = refuse", 1, 3, "it cannot be opened: No such file"),
     ("path = TOP/real\nattr snapshot = TOP/none", 0, 3, "it cannot be opened: No such file"),

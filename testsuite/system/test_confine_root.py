@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """--confine-root: where the paths of a side's options may lead."""
 import os
+import subprocess
+import tempfile
 
 import pytest
 
 import harness
+import trees
 
 
 class Place:
@@ -102,3 +105,22 @@ def test_it_is_not_forwarded(place):
     harness.run(harness.HUAI, "-r", "-e", place.at("shell"), f"--confine-root={place.top}", "x:src/", place.at("in/dst/"))
     with open(log) as file:
         assert "confine" not in file.read()
+
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="becomes another user, who knows no root user in a namespace of his own")
+@pytest.mark.parametrize("inside", [True, False])
+def test_descriptors_of_proc_in_a_user_namespace(workspace, inside):
+    top = tempfile.mkdtemp(dir=workspace)
+    there = os.path.join(top, "in" if inside else "out")
+    for name in ("in/src", "out"):
+        os.makedirs(os.path.join(top, name))
+    trees.write(os.path.join(top, "in/src/a"), b"a\n")
+    subprocess.run(["chown", "-R", "65534:65534", top], check=True)
+    os.chmod(top, 0o755)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "-Ur"]
+    if subprocess.run([*other, "true"], capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    words = [harness.HUAI, f"--confine-root={top}/in", "-r", "--temp-dir=/proc/self/fd/9", f"{top}/in/src/", f"{top}/in/dst"]
+    result = harness.run(*other, "sh", "-c", 'exec "$@" 9<"$0"', there, *words)
+    assert (result.code == 0) == inside, result.text
+    assert os.path.exists(f"{top}/in/dst/a") == inside

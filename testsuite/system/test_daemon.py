@@ -4,6 +4,7 @@ import grp
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -191,7 +192,7 @@ if IS_ROOT:
 
 @pytest.mark.parametrize("data", TEXT_PHASE, ids=range(len(TEXT_PHASE)))
 def test_the_text_phase_answers_as_stock_does(pair, data):
-    answers = [talk(daemon, data)[0] for daemon in pair]
+    answers = [harness.normalise(talk(daemon, data)[0]) for daemon in pair]
     assert answers[0] == answers[1]
 
 
@@ -392,6 +393,7 @@ hosts deny = 10.0.0.0/99
 """)
     lines = result.stderr.decode().splitlines()
     assert result.code == 1
+    lines.sort(key=lambda line: int(line.split(":")[1]))
     assert [line.split(":")[1] for line in lines] == ["2", "4", "8", "9", "12", "15", "16"]
     assert all(line.startswith(f"{path}:") for line in lines)
     assert "cannot be renamed" in lines[1]
@@ -523,11 +525,15 @@ def test_sockets_of_a_service_manager_are_used_and_readiness_is_told(place, tree
             assert process.wait(60) == 0
 
 
-def test_a_connection_on_descriptor_0_is_served(place, tree):
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_connection_on_descriptor_0_is_served(place, tree, family):
     path = os.path.join(place, "inetd.conf")
     with open(path, "w") as file:
         file.write(f"log file = {place}/log\nuse chroot = no\n{IDENTITY}[mod]\npath = {tree}\n")
-    ours, theirs = socket.socketpair()
+    try:
+        ours, theirs = harness.tcp_pair(family)
+    except OSError as reason:
+        pytest.skip(f"no loopback address of this family: {reason}")
     with ours, theirs:
         process = subprocess.Popen([harness.HUAI, "--daemon", f"--config={path}"], stdin=theirs, env=harness.ENVIRONMENT)
         theirs.close()
@@ -539,7 +545,34 @@ def test_a_connection_on_descriptor_0_is_served(place, tree):
         assert process.wait(60) == 0
     assert answer.endswith(b"mod            \t\n@RSYNCD: EXIT\n")
     with open(f"{place}/log") as file:
-        assert "connect from UNKNOWN (0.0.0.0)" in file.read()
+        assert f" ({'127.0.0.1' if family == socket.AF_INET else '::1'})" in file.read()
+
+
+@pytest.mark.parametrize("kind", ["unix stream", "unix datagram", "udp", "unconnected tcp", "file"])
+def test_what_is_no_connection_of_a_client_is_left_alone(place, tree, kind):
+    """Nobody but inetd hands over a connected TCP socket: with anything else the daemon listens."""
+    kept = []
+    if kind.startswith("unix"):
+        kept += socket.socketpair(type=socket.SOCK_STREAM if kind == "unix stream" else socket.SOCK_DGRAM)
+    elif kind == "udp":
+        kept.append(socket.socket(type=socket.SOCK_DGRAM))
+        kept[0].connect(("127.0.0.1", harness.free_port()))
+    elif kind == "unconnected tcp":
+        kept.append(socket.socket())
+    else:
+        kept.append(open(f"{tree}/f", "rb"))
+    config, port = f"{place}/listens.conf", harness.free_port()
+    with open(config, "w") as file:
+        file.write(f"use chroot = no\n{IDENTITY}[mod]\npath = {tree}\n")
+    process = subprocess.Popen([harness.HUAI, "--daemon", "--no-detach", f"--config={config}", "--address=127.0.0.1",
+                                f"--port={port}", f"--log-file={place}/log"], stdin=kept[0], env=harness.ENVIRONMENT)
+    try:
+        wait_for(lambda: harness.run(harness.STOCK, f"rsync://127.0.0.1:{port}/").stdout.startswith(b"mod"), 20)
+    finally:
+        process.terminate()
+        process.wait(60)
+        for item in kept:
+            item.close()
 
 
 def test_a_daemon_over_a_remote_shell_serves_its_modules(place, tree):
@@ -624,13 +657,15 @@ def contents(path):
 @root_only
 def test_both_layouts_of_a_module_with_a_prefix(place, tree):
     os.makedirs(f"{place}/storage/mirror-attrs")
+    os.makedirs(f"{place}/storage/mirrors")
+    tree = shutil.copytree(tree, f"{place}/storage/mirrors/foo", symlinks=True)
     attr_tree(tree, f"{place}/storage/mirror-attrs/foo")
     config = f"""
 uid = nobody
 gid = {harness.NOBODY_GROUP}
 [foo]
 path = {place}/storage/./mirror-attrs/foo
-real file prefix = {tree}
+real file prefix = /mirrors/foo
 use chroot = yes
 read only = no
 [centos]

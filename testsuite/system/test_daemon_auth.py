@@ -280,8 +280,14 @@ def test_secrets_of_another_owner_are_not_used(place):
     assert logs[0] == logs[1]
 
 
-def test_a_digest_that_nobody_has_is_a_configuration_error(place):
-    path = os.path.join(place, "conf")
-    trees.write(path, b"[m]\npath = /tmp\nauth users = joe\nauth digest = crc32\nsecrets file = /x\n")
-    result = harness.run(harness.HUAI, "--daemon", "--config-check", f"--config={path}")
-    assert result.code == 1 and b"conf:4: \"crc32\" is no digest that this build has" in result.stderr, result.text
+def test_a_digest_that_nobody_has_closes_its_module_only(place):
+    os.mkdir(f"{place}/tree")
+    closed = closed_module(place, f"{place}/tree")
+    config = f"{closed}auth digest = crc32\n[open]\npath = {place}/tree\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        assert harness.run(harness.STOCK, daemon.url("open/")).code == 0
+        assert log_in(daemon, "closed", "joe", "joepw")[0] == "@ERROR: auth failed on module closed\n"
+        assert "the configured 'auth digest = crc32' is not a supported digest on this build" in daemon.log()
+        check = harness.run(harness.HUAI, "--daemon", "--config-check", "-q", f"--config={daemon.config_file}")
+    assert check.code == 1 and b'nobody can log in: auth digest "crc32" is no digest that this build has' in check.stderr, check.text
+    assert len(check.stderr.splitlines()) == 1

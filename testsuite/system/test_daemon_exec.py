@@ -35,7 +35,8 @@ MODULES = {
     "gone": "path = NOTES/nothing\npost-xfer exec = HOOK NOTES/post",
     "user": "auth users = *\nsecrets file = NOTES/secrets\npost-xfer exec = HOOK NOTES/%RSYNC_USER_NAME%.post",
     "quoted": "post-xfer exec = HOOK NOTES/post %HOME% '%RSYNC_MODULE_NAME%' \"%RSYNC_HOST_ADDR%\"; "
-              "echo %RSYNC_MODULE_NAME% '%RSYNC_MODULE_NAME%' \"%RSYNC_MODULE_NAME%\" %NOPE% >NOTES/words",
+              "echo %RSYNC_MODULE_NAME% '%RSYNC_MODULE_NAME%' \"%RSYNC_MODULE_NAME%\" %NOPE% >NOTES/words.part; "
+              "mv NOTES/words.part NOTES/words",
 }
 
 

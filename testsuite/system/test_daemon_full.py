@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A daemon that has as many server processes as it may have: who only connects makes room for who comes."""
+"""A daemon that has as many server processes as it may have: who only connects, or only holds a place, makes room."""
 import contextlib
 import os
 import resource
 import socket
+import subprocess
 import time
 
 import pytest
@@ -103,3 +104,40 @@ def test_who_names_no_module_makes_room(place):
     assert [line.split("processes: ", 1)[1] for line in lines] == 2 * [
         "ended 1 of clients that had not been let in, the last that of 127.2.0.1"]
     assert "died of signal" not in daemon.log()
+
+
+@pytest.mark.skipif(os.environ.get("HUAI_CROWD") != "full", reason="waits two minutes: HUAI_CROWD=full")
+def test_who_moves_next_to_nothing_makes_room(place):
+    """All places taken by sessions that were let in: those that send a byte now and then go, one that is at work stays."""
+    os.makedirs(f"{place}/tree")
+    trees.write(f"{place}/tree/file", b"content")
+    trees.write(f"{place}/tree/long", bytes(8 << 20))
+    # A frame with a filter rule of a thousand bytes follows, one by one.
+    request = b"--server\0--sender\0-r\0.\0open/\0\0" + (7 << 24 | 1004).to_bytes(4, "little") + (1000).to_bytes(4, "little")
+    config = f"use chroot = no\nreverse lookup = no\nmetrics file = {place}/metrics\n[open]\npath = {place}/tree\n"
+    with contextlib.ExitStack() as stack, harness.Daemon(harness.HUAI, config, place) as daemon:
+        wait_for(lambda: not server_pids(daemon))
+        slow = subprocess.Popen(
+            [harness.STOCK, "--bwlimit=40", daemon.url("open/long"), f"{place}/slow"], env=harness.ENVIRONMENT)
+        stack.callback(slow.wait)
+        stack.callback(slow.kill)
+        wait_for(lambda: [name for name in os.listdir(place) if name.startswith(".slow")])
+        idle = [stack.enter_context(connect(daemon, number)) for number in range(PLACES - 1)]
+        send_all(idle, GREETING + b"open\n", b"@RSYNCD: OK\n")
+        for connection in idle:
+            connection.sendall(request)
+        assert FULL in pull(daemon, place).stderr
+        began = time.monotonic()
+        while time.monotonic() - began < 130:
+            for connection in idle:
+                with contextlib.suppress(OSError):
+                    connection.sendall(b"-")
+            time.sleep(5)
+        result = pull(daemon, place)
+        assert result.code == 0, result.text
+        assert slow.poll() is None
+        # It is given time to hear why.
+        wait_for(lambda: len(server_pids(daemon)) < PLACES)
+        found = counts(daemon, place)
+    assert int(found['rsync_huai_connections_total{module="open",outcome="crowded_out"}']) == 1
+    assert "of sessions below the minimum rate, the last that of 127.2.0." in daemon.log()

@@ -2,6 +2,7 @@
 """Parameters of the daemon as a whole: who a proxy speaks for, and what the daemon itself is (protocol/07 sections 3.1, 5.3)."""
 import os
 import re
+import shutil
 import socket
 import struct
 import time
@@ -103,7 +104,7 @@ def test_a_proxy_says_who_is_there(proxied, name):
     outcomes = []
     for daemon in proxied:
         before = len(daemon.log())
-        answer = say(daemon, HEADERS[name] + GREETING + b"m\n")
+        answer = harness.normalise(say(daemon, HEADERS[name] + GREETING + b"m\n"))
         outcomes.append((answer.partition(b"OK\n")[0], lines_of(daemon.log()[before:])[:2]))
     assert outcomes[0] == outcomes[1]
     assert not outcomes[0][0] or outcomes[0][0].endswith(b"md4\n@RSYNCD: ")
@@ -290,3 +291,11 @@ list = yes
             os.unlink(f"{place}/d/30.conf")
     assert told[0] == told[1]
     assert b"from outside" in told[0][0] and b"added" in told[0][1] and b"added" not in told[0][0]
+
+
+@pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")
+def test_the_listen_backlog_is_what_is_configured(place):
+    for program in (harness.STOCK, harness.HUAI):
+        with harness.Daemon(program, f"listen backlog = 9\n[m]\npath = {place}\n", place) as daemon:
+            listening = harness.run("ss", "-ltnH", f"sport = :{daemon.port}").stdout.split()
+            assert listening[2] == b"9", program

@@ -91,3 +91,23 @@ def test_temp_dir_that_cannot_be_written(place):
 def test_protected_names_far_below(place, options):
     tree(place, "src/", "old/a/b/c/d/z", "old/a/b/y", "old/a/b/c/x")
     compare(place, f"{options} --delete --exclude=z", "local")
+
+
+@as_root
+@pytest.mark.parametrize("way", ["local", "pull"])
+@pytest.mark.parametrize("options", ["-a --delete", "-a --delete-before", "-a --delete-after", "-a --delete-delay", "-an --delete",
+                                     "-a --delete --ignore-errors"])
+def test_directory_that_cannot_be_read_to_be_deleted(place, options, way):
+    """It counts as an error, and no more is deleted: what is in it is not known."""
+    tree(place, "src/x/y/", "src/d/", "src/zz/", "old/gone/below/f", "old/x/y/surplus/", "old/x/gone/f", "old/d/surplus", "old/zz/old/")
+    subprocess.run(["chown", "-R", "65534:65534", place], check=True)
+    for name in ("gone", "x/gone", "zz"):
+        os.chmod(os.path.join(place, "old", name), 0o700)
+        subprocess.run(["chown", "-R", "0:0", os.path.join(place, "old", name)], check=True)
+    left = []
+    for program, _ in printed.PROGRAMS:
+        text = told(place, program, options, way, NOBODY)
+        assert text.startswith("exit code 23\n"), text
+        assert f'opendir "{place}/dest/gone" failed: Permission denied' in text, text
+        left.append(sorted(os.path.relpath(os.path.join(top, name), place) for top, dirs, names in os.walk(f"{place}/dest") for name in dirs + names))
+    assert left[0] == left[1]

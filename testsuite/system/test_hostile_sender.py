@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a hostile sender may say after its list, and what a client that pulls makes of it. Each test is named by its
 item of protocol/08 section 10; doc/security.md has the whole list."""
+import concurrent.futures
 import os
 import re
 import struct
@@ -9,6 +10,7 @@ import zlib
 
 import pytest
 
+import harness
 import raw_client
 import raw_sender
 import trees
@@ -245,7 +247,8 @@ def test_s087_links_that_lead_out(site, target, safe):
 # --- what never ends ---
 
 @pytest.mark.parametrize("what, code, words", [
-    ("names", MEMORY_ERROR, "exceeded the memory for a file list"), ("ids", MEMORY_ERROR, "too many user and group names"),
+    ("names", MEMORY_ERROR, "exceeded the memory of a session, 16777216 bytes, with a file list"),
+    ("ids", MEMORY_ERROR, "exceeded the memory of a session, 16777216 bytes, with names of users and groups"),
 ])
 def test_s064_lists_without_an_end(site, what, code, words):
     def part(first):
@@ -351,3 +354,80 @@ def test_s117_escapes_in_listings_and_logs(site):
     with raw_sender.pulled("-r", target=None, source="", motd=ESCAPES + b"\tcomment\n@RSYNCD: EXIT\n") as sender:
         outcome = sender.end()
     assert outcome.code == 0 and "red" in outcome.text and is_plain(outcome.text), outcome
+
+
+# --- a sender that has stopped ---
+
+SILENT_IN_LIST = {"before the list": b"", "within the list": raw_client.frame(raw_client.MSG_DATA, raw_sender.ROOT),
+                  "within a frame": raw_client.frame(raw_client.MSG_DATA, b"\1", length=100)}
+
+
+def silence(place, program, stage):
+    with raw_sender.pulled("-rt", "--timeout=1", target=f"{place}/{os.path.basename(program)} {stage}", program=program) as sender:
+        if stage in SILENT_IN_LIST:
+            sender.send(SILENT_IN_LIST[stage])
+        else:
+            sender.list(raw_sender.ROOT, *([] if stage == "at the end" else [raw_sender.entry(b"f", size=100_000)]))
+        if stage == "within a file":
+            sender.reply(*sender.wait_for_request(), tokens=struct.pack("<i", 1000) + b"x" * 10)
+        return sender.end()
+
+
+def test_a_silent_server_is_given_up_soon(place):
+    """In the list after one time-out, as by stock; later, where stock waits for good, after three."""
+    stages = [*SILENT_IN_LIST, "before a file", "within a file", "at the end"]
+    with concurrent.futures.ThreadPoolExecutor(len(stages) * 2) as executor:
+        ours = {stage: executor.submit(silence, place, harness.HUAI, stage) for stage in stages}
+        stock = {stage: executor.submit(silence, place, harness.STOCK, stage) for stage in SILENT_IN_LIST}
+    for stage, outcome in ours.items():
+        factor = 1 if stage in stock else 3
+        said = re.findall(r"io timeout after (\d+) seconds", outcome.result().text)
+        assert outcome.result().code == 30 and len(said) == 1 and factor <= int(said[0]) < 10, (stage, outcome.result().text)
+        assert factor - 0.1 < outcome.result().seconds, stage
+    for stage, outcome in stock.items():
+        assert (outcome.result().code, outcome.result().text.count("io timeout after")) == (30, 1), stage
+
+
+# --- what the new content may come from ---
+
+BASIS_FOLLOWS, INPLACE_PARTIAL = 1 << 11, 0x40
+FORGED = raw_client.ITEM_TRANSFER | BASIS_FOLLOWS
+
+
+@pytest.mark.parametrize("compat", [SAFE_FLIST, SAFE_FLIST | INPLACE_PARTIAL])
+@pytest.mark.parametrize("options", [[], ["--partial"], ["--delay-updates"], ["--copy-dest=alt"], ["--partial-dir=.p"]])
+@pytest.mark.parametrize("protocol", [30, 32])
+def test_n14_nothing_is_written_in_place_because_a_sender_says_so(site, options, compat, protocol):
+    """Type 0x81 where nothing has been kept of the file: what does not verify has replaced nothing."""
+    old = trees.noise(7000, 1)
+    trees.write(site.path("f"), old, mtime_ns=1)
+    with site.pull("-rlt", "--no-whole-file", *options, compat=compat, protocol=protocol) as sender:
+        sender.list(ROOT, entry(b"f", size=7001))
+        ndx, _ = sender.wait_for_request()
+        sender.reply(ndx, tokens=raw_sender.literal(b"forged" * 1000), digest=bytes(16), flags=FORGED, extra=b"\x81")
+        sender.abandon()
+    with open(site.path("f"), "rb") as file:
+        assert file.read() == (b"forged" * 1000 if options == ["--partial"] else old)
+    site.is_unharmed()
+
+
+@pytest.mark.parametrize("options, place, basis", [
+    (["--copy-dest=alt"], "alt", 0), (["--link-dest=alt"], "alt", 0), (["--compare-dest=none", "--compare-dest=alt"], "alt", 1),
+    (["--partial-dir=.p"], ".p", 0x81), (["--partial-dir=.p", "--delay-updates"], ".p", 0x81), (["--inplace", "--copy-dest=alt"], "alt", 0),
+    (["-y", "--copy-dest=alt"], "alt", 0x84), (["-y"], ".", 0x83), (["-b", "--backup-dir=alt", "--inplace"], "alt", 0x82),
+])
+@pytest.mark.parametrize("compat", [SAFE_FLIST, SAFE_FLIST | INPLACE_PARTIAL])
+def test_n14_a_symlink_is_no_basis(site, options, place, basis, compat):
+    """Neither in an alternate destination nor as a partial file, and no output either: what it leads to is not read or written."""
+    os.makedirs(site.path(place), exist_ok=True)
+    name = "f~" if basis == 0x83 else "f"
+    os.symlink(f"{site.outside}/secret", site.path(f"{place}/{name}"))
+    with site.pull("-rlt", "--no-whole-file", *options, compat=compat) as sender:
+        sender.list(ROOT, entry(b"f", size=20))
+        ndx, head = sender.wait_for_request()
+        assert head[0] == 0
+        extra = bytes([basis]) + (bytes([len(name)]) + name.encode() if basis >= 0x83 else b"")
+        flags = FORGED | (1 << 12 if basis >= 0x83 else 0)
+        sender.reply(ndx, (1, 700, 16, 20), struct.pack("<2i", -1, 0), bytes(16), flags=flags, extra=extra)
+        site.refuses(sender.end(), PROTOCOL_ERROR, "got a block match with no basis file for")
+    assert not os.path.isfile(site.path("f")) or not os.path.getsize(site.path("f"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much a client can take before it has been let in: connections, time, memory, processor."""
+import contextlib
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import socket
 import pytest
 
 import harness
+import raw_client
 import trees
 from test_daemon import GREETING, IDENTITY, PATIENCE, check_config, open_session, server_pids, talk, wait_for
 
@@ -46,6 +48,51 @@ def test_connections_of_a_host_are_limited(place, tree):
         wait_for(lambda: len(server_pids(daemon)) == 1)
         assert pull(daemon, place).code == 0
         held.pop().close()
+
+
+@pytest.mark.parametrize("lines, limit", [([], 100), (["max connections per host = 0"], None)])
+def test_one_address_does_not_get_all_places(place, tree, lines, limit):
+    """By default: more than a network behind one address has, and a tenth of what there is."""
+    with limited(place, tree, *lines) as daemon, contextlib.ExitStack() as stack:
+        wait_for(lambda: not server_pids(daemon))
+        for _ in range(limit or 110):
+            connection, answer = open_session(daemon, "mod")
+            stack.enter_context(connection)
+            assert answer.endswith(b"@RSYNCD: OK\n")
+            # The request is a listing that is not read: the handshake is over.
+            connection.sendall(b"--server\0--sender\0-r\0.\0mod/\0\0")
+            assert connection.recv(1)
+        last, answer = open_session(daemon, "mod")
+        last.close()
+        assert answer.endswith(FULL % limit if limit else b"@RSYNCD: OK\n"), answer
+        with socket.create_connection(("127.0.0.1", daemon.port), source_address=("127.0.0.2", 0), timeout=20) as other:
+            other.sendall(GREETING + b"#list\n")
+            assert b"mod" in b"".join(iter(lambda: other.recv(4096), b""))
+
+
+@pytest.mark.parametrize("way", ["silent", "deaf"])
+def test_a_session_that_makes_room_ends(place, tree, way):
+    """What the listener tells a slow one to do, it does: whether it waits for words or for the socket to take some."""
+    trees.write(f"{tree}/long", bytes(16 << 20))
+    config = f"use chroot = no\ncontrol socket = {place}/control\n{IDENTITY}[mod]\npath = {tree}\npost-xfer exec = touch {place}/done\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        wait_for(lambda: not server_pids(daemon))
+        with raw_client.over_tcp(daemon.port, "mod", ["-r"]) as client:
+            client.send_rules()
+            entries = client.read_list()
+            if way == "deaf":
+                client.request(entries["long"], head=(0, 0, 0, 0))
+                wait_for(lambda: "sending" in harness.run(harness.HUAI, "--status", f"--config={daemon.config_file}").text)
+            pid, = server_pids(daemon)
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not server_pids(daemon), 20)
+        assert os.path.exists(f"{place}/done")
+
+
+def test_the_minimum_rate_is_a_number_of_bytes(place, tree):
+    assert check_config(place, f"minimum rate = 0\nuse chroot = no\n{IDENTITY}[mod]\npath = {tree}\n")[0].code == 0
+    result, _ = check_config(place, f"minimum rate = -1\n{IDENTITY}[mod]\npath = {tree}\n")
+    assert result.code == 1 and 'is not a number of the range of "minimum rate"' in result.text, result.text
 
 
 def test_the_rate_of_a_host_is_limited(place, tree):

@@ -250,10 +250,10 @@ class Site:
 
     def __init__(self, top):
         self.top = top
-        self.mirror = os.path.join(top, "mirrors/foo")
+        self.mirror = os.path.join(top, "storage/mirrors/foo")
         self.lists = os.path.join(top, "lists")
         self.nobody = [f"uid = nobody", f"gid = {harness.NOBODY_GROUP}"] if trees.IS_ROOT else []
-        os.makedirs(os.path.join(top, "mirrors"))
+        os.makedirs(os.path.dirname(self.mirror))
         os.mkdir(self.mirror)
         trees.build_mirror(self.mirror)
         self.same = self._copy("same")
@@ -296,7 +296,8 @@ class Site:
         """The same modules for both daemons; ours lists layout1 and layout2 from the attr tree, two others from snapshots."""
         real = ours and harness.HUAI != harness.STOCK
         chroot = "use chroot = yes" if trees.IS_ROOT else "use chroot = no"
-        layout1 = f"{self.top}/storage/./mirror-attrs/foo" if real else f"{self.top}/./mirrors/foo"
+        layout1 = f"{self.top}/storage/./mirror-attrs/foo" if real else f"{self.top}/storage/./mirrors/foo"
+        inside = "/mirrors/foo" if trees.IS_ROOT else self.mirror
         layout2 = self.attrs if real else self.mirror
         prefix = self.mirror if real else None
         snapshots = [[f"attr snapshot = {path}", "attr snapshot fallback = refuse"] if real else [] for path in self.snapshots]
@@ -304,9 +305,9 @@ class Site:
         # Ours has a time-out by default, and tells clients; so that outputs agree, stock gets the same.
         return "timeout = 600\n" + "".join((
             module("plain", self.mirror, None, chroot, "comment = the live tree", *root),
-            module("layout1", layout1, prefix, chroot, "comment = attr tree, chroot", *self.nobody),
+            module("layout1", layout1, inside if real else None, chroot, "comment = attr tree, chroot", *self.nobody),
             module("layout2", layout2, prefix, "use chroot = no", *self.nobody),
-            module("snapshot1", f"{self.top}/./mirrors/foo", None, chroot, "comment = chroot", *self.nobody, *snapshots[0]),
+            module("snapshot1", f"{self.top}/storage/./mirrors/foo", None, chroot, "comment = chroot", *self.nobody, *snapshots[0]),
             module("snapshot2", self.mirror, None, "use chroot = no", *self.nobody, *snapshots[1]),
             module("hidden", layout2, prefix, "use chroot = no", "list = no", *self.nobody),
             module("refusing", layout2, prefix, "use chroot = no", "refuse options = compress checksum", *self.nobody),

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import stat
 import subprocess
 
@@ -141,7 +140,7 @@ def test_a_session_without_a_listener_leaves_the_file_alone(place, tree):
         shell = [harness.STOCK, "-a", "-e", harness.make_remote_shell(place), f"--rsync-path={harness.HUAI} "
                  f"--config={daemon.config_file}", "host::mod/", f"{place}/shell/"]
         assert harness.run(*shell).code == 0
-        ours, theirs = socket.socketpair()
+        ours, theirs = harness.tcp_pair()
         with ours, theirs:
             process = subprocess.Popen([harness.HUAI, "--daemon", f"--config={daemon.config_file}"], stdin=theirs,
                                        env=harness.ENVIRONMENT)

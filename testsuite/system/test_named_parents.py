@@ -5,6 +5,7 @@ import os
 import pytest
 
 import ends
+import harness
 import trees
 
 LISTS = ["d/ d/e/z.log", "d/e/z.log d/", "d d/e/z.log", "d/e d/e/f/y", "d/e/f/y d/", "d/ d/e/f/y", "d/e/ d/e/z.log", "./ d/e/z.log",
@@ -47,7 +48,31 @@ def test_parents_that_are_listed_as_well_are_not_only_implied(place, names, way,
 def test_unlisted_parents_are_made_and_not_told(place, way):
     """Ours at both ends: where stock's receiver aborts."""
     result, out, _, tree = ends.run(place, make("d/e/z.log", False), "-ai --no-implied-dirs --files-from={top}/names", way, 29,
-                                    ends.harness.HUAI, ends.harness.HUAI)
+                                    harness.HUAI, harness.HUAI)
     assert result.code == 0, result.text
     assert [line.split(b" ")[-1] for line in out if line] == [b"d/e/z.log"]
     assert b"d/e/z.log" in tree and tree[b"d/e"]["mode"] == tree[b"d"]["mode"] == "0o40755"
+
+
+# Names with "." components: which of them list the top directory as well, and which are cut.
+SPELLINGS = ["./d/./e/", "./d/e/", "./d/./e", ".//d/./e", "././d/e/f", "./", ".", "/./d", "./d", "d/.", "d/./", "./.", "d/..", "./../d", "/./d/./e",
+             "/d/./e/", "./d/./", "./d/.", "d//./e", "./d/././e/", "d/././e/", "./d/e/./", "./d/./e/./f", "./d/x", "././d/x", "d/./e/../x",
+             "./d/../d/e", "d/./.", ".//d/x", "/.//./d/x", "d/.//./x", "./d/e/."]
+
+
+def spelling_cases():
+    everything = os.environ.get("HUAI_PAIRINGS") == "full"
+    for number, name in enumerate(SPELLINGS):
+        for turn, way in enumerate((*ends.WAYS, *(["operand"] if name[0] != "/" and ".." not in name else []))):
+            for protocol in (32, 31, 30, 29, 27) if everything and way in ("pull", "push") else (32,):
+                if everything or number == 0 or (number + turn) % 4 == 0:
+                    yield name, way, protocol
+
+
+@pytest.mark.parametrize("options", ["-ari", "-ai --no-implied-dirs"])
+@pytest.mark.parametrize("name, way, protocol", list(spelling_cases()))
+def test_spellings_of_a_name(place, name, way, protocol, options):
+    if way != "operand":
+        ends.assert_agree(place, make(name, True), f"{options} --files-from={{top}}/names", way, protocol)
+    else:
+        ends.assert_agree(place, make(name, True), options + " -R", "push", protocol, sources=(f"s/./{name}",))

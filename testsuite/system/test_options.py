@@ -125,7 +125,7 @@ def test_no_operand_is_answered_with_the_usage():
 def test_version_lines_that_scripts_read():
     result = huai("--version")
     assert result.code == 0, result.text
-    assert re.match(rb"rsync-huai +version (\S+) +protocol version 32\n", result.stdout), result.text
+    assert re.match(rb"rsync-huai +version (\S+) +protocol version 33\n", result.stdout), result.text
     for word in (b"64-bit files", b" symlinks", b" hardlinks", b" IPv6", b"ACLs", b"xattrs", b" inplace", b"optional secluded-args"):
         assert word in result.stdout, word
     assert huai("-qV").stdout == b""
@@ -134,9 +134,11 @@ def test_version_lines_that_scripts_read():
 def test_version_as_json():
     result = huai("-VV")
     told = json.loads(result.stdout)
-    assert told["program"] == "rsync-huai" and told["protocol"] == "32.0", told
+    assert told["program"] == "rsync-huai" and told["protocol"] == "33.0", told
     assert told["capabilities"]["file_bits"] == 64 and told["capabilities"]["only_send_attrs"] is True
     stock = json.loads(harness.run(harness.STOCK, "-VV").stdout or "{}")
+    assert isinstance(told["capabilities"]["IDN"], bool)
+    assert (b"no IDN" in huai("--version").stdout) != told["capabilities"]["IDN"]
     assert set(stock) - {"url"} <= set(told)
     for part in ("capabilities", "optimizations"):
         assert set(stock.get(part, {})) <= set(told[part])

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+import ends
+import harness
 import receiver
 import trees
 
@@ -149,3 +151,18 @@ def test_server_and_pushing_client_copy_as_another_user(secrets):
             result = receiver.harness.run(client, "-a", "-e", secrets.shell, *words, cwd=secrets.place)
             assert result.code == 23 and b"secret" in result.stderr and b"Permission denied (13)" in result.stderr, result.text
             assert sorted(os.listdir(f"{secrets.place}/d")) == ["dir", "f0", "null"]
+
+
+@pytest.mark.parametrize("options", ["-r --usermap=*:2 --no-o", "-r --groupmap=*:2 --no-g", "-r --chown=2:3 --no-o", "-r --chown=2:3 --no-g"])
+@pytest.mark.parametrize("protocol", [29, 32])
+def test_a_map_of_ids_that_are_not_sent_holds_up_no_server(place, options, protocol):
+    """Stock's client lets its server wait for their names for ever below protocol 30; at 32 there is nothing to map either."""
+    def make(top):
+        os.makedirs(f"{top}/s")
+        os.mkdir(f"{top}/t")
+        trees.write(f"{top}/s/f", b"f", owner=(33, 44))
+    expected = ends.run(place, make, options, "push", 32, harness.STOCK, harness.STOCK)[3]
+    for server in (harness.STOCK, harness.HUAI):
+        result, _, _, tree = ends.run(place, make, options, "push", protocol, harness.HUAI, server)
+        assert result.code == 0, result.text
+        assert trees.differences(expected, tree) == []

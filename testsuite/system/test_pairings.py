@@ -141,6 +141,8 @@ JOBS = [
            "-ai --files-from={lists}/names --ignore-missing-args", "-ai --files-from={lists}/names --delete-missing-args"],
           ways=NOT_FROM_DAEMONS),
     Job("-0ai --files-from=:{remote_lists}/names0", ways=NOT_FROM_DAEMONS, core=True),
+    Job("-ari --files-from={lists}/dots", since=30),
+    Job("-ai --no-implied-dirs --files-from={lists}/dots", since=30, ways=NOT_FROM_DAEMONS),  # of which stock's takes the contents for gone
     *jobs(["-ai", "-ai --ignore-missing-args", "-ai --delete-missing-args", "-ai --delete", "-nai --delete-missing-args"],
           sources=("f1", "gone", "d/")),
     *jobs(["-aRi", "-aRi --delete", "-aRi --no-implied-dirs"], sources=("./d/e", "./f1"), since=30),
@@ -164,6 +166,7 @@ JOBS = [
     # Filters at the receiving end.
     *jobs(["-ai --delete -F", "-aFFi --delete", "-aCi --delete"], since=29), Job("-ai --delete --filter=R_surplus --exclude=*"),
     Job("-ai --delete --filter=:_.rules", since=29),
+    *jobs(["-ai --exclude-from={lists}/rules --from0 --include-from={lists}/rules0", "-0ai --exclude-from={lists}/rules0 --no-from0"], since=29),
     Job("-ai --max-size=5000 --min-size=10 --delete"), Job("-aiq --outbuf=L"), Job("-ai --bwlimit=90m --timeout=30"),
 ]
 
@@ -302,7 +305,8 @@ class Site:
             age(os.path.join(top, "old", shape))
         self.lists = os.path.join(top, "lists")
         os.mkdir(self.lists)
-        for name, words in (("names", "f1\n#no\nd/\nd/e/z.log\nno-such\n/kd/in\nsurplus\n\n"), ("names0", "f1\0sp ace\nline\0d/e/h3\0")):
+        for name, words in (("names", "f1\n#no\nd/\nd/e/z.log\nno-such\n/kd/in\nsurplus\n\n"), ("names0", "f1\0sp ace\nline\0d/e/h3\0"),
+                            ("dots", "./d/./e/\n"), ("rules", "kd\n*.log\n"), ("rules0", "kd\0*.log\0")):
             trees.write(os.path.join(self.lists, name), words.encode())
         self.shell = harness.make_remote_shell(top)
         root = "uid = 0\ngid = 0\n" if trees.IS_ROOT else ""
@@ -341,9 +345,12 @@ class Site:
         self.prepare(job, work)
         since = (int(time.time()) - 1) * 1_000_000_000  # what has no time of its own is sent with the full second
         result = harness.run(*self.words(job, way, *PAIRINGS[pairing], work, protocol), cwd=work)
-        tree = describe(work, since, job)
+        tree = self.describe(work, since, job)
         shutil.rmtree(work)
         return result, tree
+
+    def describe(self, work, since, job):
+        return describe(work, since, job)
 
 
 def describe(work, since, job):

@@ -101,7 +101,7 @@ CASES = [
     Case("xattrs-delta", "-aXi", before="old", xattrs=True, since=30),
     Case("acls", "-aA -i", xattrs=True, since=30),
     Case("acls-xattrs-links", "-aHAX", before="same", xattrs=True, since=30),
-    Case("inc-recursive", "-a --i-r --qsort"),
+    Case("inc-recursive", "-a --i-r"),
     # Up-to-date and older destinations.
     Case("unchanged", "-aH --delete", before="same", core=True),
     Case("unchanged-itemize", "-aHii", before="same"),

@@ -333,6 +333,34 @@ def test_nothing_is_made_behind_symlinks_of_others(site):
 
 
 @needs_root
+@pytest.mark.parametrize("trust", [[], ["--insecure-links"]])
+@pytest.mark.parametrize("words", [
+    ["-a", "--write-batch=link/new", "s/", "t/"], ["-a", "--only-write-batch=link/new", "s/", "t/"], ["-a", "--write-batch=file", "s/", "t/"],
+    ["-a", "--read-batch=link/batch", "t/"], ["-a", "--read-batch=file", "t/"],
+    ["-a", "--partial-dir={}/link/new", "--delay-updates", "s/", "t/"], ["-a", "--partial-dir={}/link", "--delay-updates", "s/", "t/"],
+])
+def test_batches_and_places_that_have_to_be_made_likewise(place, words, trust):
+    """Behind a symlink of somebody else, to a directory or to a file."""
+    found = []
+    for program in (harness.STOCK, harness.HUAI):
+        top = f"{place}/{os.path.basename(program)}"
+        for name in ("s", "t", "real"):
+            os.makedirs(f"{top}/{name}")
+        trees.write(f"{top}/s/f", b"content")
+        trees.write(f"{top}/t/f", b"old content")
+        assert harness.run(harness.STOCK, "-a", "--only-write-batch=real/batch", "s/", "t/", cwd=top).code == 0
+        for name, target in (("link", "real"), ("file", "real/batch")):
+            os.symlink(target, f"{top}/{name}")
+            os.lchown(f"{top}/{name}", 65534, 65534)
+        result = harness.run(program, *trust, *(word.format(top) for word in words), cwd=top)
+        with open(f"{top}/t/f", "rb") as file:
+            found.append((result.code, sorted(os.listdir(f"{top}/real")), file.read()))
+    assert found[1][0] == 0 if trust else found[1][0] in (3, 11, 23), result.text
+    assert found[1][2] == (b"content" if trust and "only" not in words[1] else b"old content"), result.text
+    assert found[1] == found[0] or not trust
+
+
+@needs_root
 @pytest.mark.parametrize("option", ["--exclude-from", "--files-from", "--filter=merge,- ", "--link-dest", "--backup-dir", "--temp-dir",
                                     "--partial-dir"])
 def test_files_and_directories_of_options_likewise(site, option):
@@ -350,3 +378,27 @@ def test_files_and_directories_of_options_likewise(site, option):
         assert (codes[0] != 0 or option in ("--link-dest", "--partial-dir")) and codes[1] == 0, codes
     finally:
         os.remove(link)
+
+
+@pytest.mark.parametrize("options", [[], ["--inplace"], ["--no-whole-file"], ["--partial"], ["--delay-updates"], ["--sparse"], ["-z"]])
+def test_a_file_that_outgrew_max_size_on_the_way_is_not_taken(place, options):
+    """The list says that it is small, as that of a file that grows is: what is wanted is decided by what comes, too."""
+    for name in ("real", "attrs", "dest"):
+        os.mkdir(f"{place}/{name}")
+    for name, size in (("small", 900), ("grown", 900), ("slightly", 1000)):
+        trees.write(f"{place}/attrs/{name}", size.to_bytes(8, "little"))
+        trees.write(f"{place}/real/{name}", trees.noise({"grown": 50_000}.get(name, size), name))
+        trees.write(f"{place}/dest/{name}", b"old", mtime_ns=1_500_000_000_000_000_000)
+    identity = "uid = 0\ngid = 0\n" if trees.IS_ROOT else ""
+    config = f"use chroot = no\n{identity}[m]\npath = {place}/attrs\nreal file prefix = {place}/real\n"
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        result = harness.run(harness.HUAI, "-rt", "--max-size=1000", *options, daemon.url("m/"), f"{place}/dest")
+        assert result.code == 23, result.text
+        assert b"ERROR: grown was listed with 900 bytes, and more than 1000 have come -- update discarded." in result.stderr, result.text
+        for name in ("small", "slightly"):
+            with open(f"{place}/real/{name}", "rb") as real, open(f"{place}/dest/{name}", "rb") as got:
+                assert got.read() == real.read()
+        assert os.path.getsize(f"{place}/dest/grown") <= 1000 and sorted(os.listdir(f"{place}/dest")) == ["grown", "slightly", "small"]
+        # Without the limit it is taken as it is now.
+        assert harness.run(harness.HUAI, "-rt", *options, daemon.url("m/"), f"{place}/dest").code == 0
+        assert os.path.getsize(f"{place}/dest/grown") == 50_000

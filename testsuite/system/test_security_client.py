@@ -117,6 +117,17 @@ def test_s118_hosts_and_users_that_look_like_options(operand, tmp_path):
         assert "made" not in os.listdir(tmp_path), result.text
 
 
+# Over the network they are a name that does not resolve, and a user like others.
+@pytest.mark.parametrize("operand", ["-h::m", "u@-h::m", "rsync://-h/m", "rsync://u@-h:873/m", "rsync://-h/", "rsync://[-h]/m", "-h::", "-h::/m",
+                                     "rsync://-u@127.0.0.1:1/m", "-h:m", "u@-h:m", "[-h]:m", "-h:"])
+@pytest.mark.parametrize("words", [["--"], ["-e", "false", "--"]])
+def test_s118_hosts_and_users_are_refused_as_by_stock(operand, words, tmp_path):
+    for operands in ([operand, "d"], ["source", operand]):
+        ours, stock = (harness.run(program, *words, *operands, cwd=tmp_path) for program in (harness.HUAI, harness.STOCK))
+        if "-u@" not in operand or "-e" not in words:
+            assert (ours.code, harness.normalise(ours.stderr)) == (stock.code, harness.normalise(stock.stderr)), stock.text + ours.text
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("options", [[], ["-s"], ["-R"]])
 def test_s118_every_byte_of_a_name_goes_through_a_remote_shell(options, tmp_path):

@@ -322,7 +322,7 @@ def demultiplexed(stream):
 def captured_sessions():
     with open(os.path.join(CAPTURES, "manifest.tsv"), encoding="utf-8") as manifest:
         names = [line.split("\t")[0] for line in manifest.readlines()[1:]]
-    return [name for name in names if os.path.exists(os.path.join(CAPTURES, f"{name}.c2s"))]
+    return [name for name in names if "-push" not in name and os.path.exists(os.path.join(CAPTURES, f"{name}.c2s"))]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import time
 import pytest
 
 import harness
+import rules_grid
 import trees
 
 NOBODY = pwd.getpwnam("nobody")
@@ -255,6 +256,62 @@ def test_hidden_places_are_not_there(place):
     assert os.listdir(os.path.join(place, "m")) == ["away"]
 
 
+@pytest.mark.parametrize("program", [harness.HUAI, harness.STOCK], ids=["ours", "stock"])
+def test_a_merge_file_that_is_hidden_has_no_rules(place, program):
+    """What is only missing is an error, as ever."""
+    for name in ("m/d", "m/private", "src"):
+        os.makedirs(os.path.join(place, name))
+    for name in ("d/a", "d/b", "d/c"):
+        trees.write(os.path.join(place, "m", name), b"x\n")
+    trees.write(os.path.join(place, "m/d/.m"), b". /private/rules\n- b\n")
+    trees.write(os.path.join(place, "m/d/.gone"), b". /none\n")
+    trees.write(os.path.join(place, "m/private/rules"), b"- a\n")
+    config = module("m", os.path.join(place, "m"), ["exclude = /private/"])
+    with harness.Daemon(program, config, place) as daemon:
+        for number, (rule, kept, code) in enumerate((("--filter=: .m", {"a", "c"}, 0), ("-M--filter=. /private/rules", {"a", "b", "c"}, 0),
+                                                     ("--filter=: .gone", set(), 11))):
+            out = os.path.join(place, f"out{number}")
+            result = harness.run(harness.STOCK, "-a", rule, daemon.url("m/d/"), out)
+            assert result.code in (code, code and 12), result.text
+            assert not kept or {name for name in os.listdir(out) if "." not in name} == kept, result.text
+        result = harness.run(harness.STOCK, "-r", "--delete", "--filter=: .m", os.path.join(place, "src/"), daemon.url("m/d/"))
+        assert result.code == 0 and os.listdir(os.path.join(place, "m/d")) == ["b"], result.text
+
+
+@pytest.mark.parametrize("rule", [": .rules", ": /.rules"])
+def test_rule_files_of_directories_hide_from_every_request(place, rule):
+    """However deep a request begins: those of the directories above count."""
+    os.makedirs(os.path.join(place, "m/d/sub"))
+    for name in ("d/hid", "d/sub/hid", "d/f", "d/sub/f"):
+        trees.write(os.path.join(place, "m", name), b"x\n")
+    trees.write(os.path.join(place, "m/d/.rules"), b"- hid\n")
+    config = module("m", os.path.join(place, "m"), [f"filter = {rule}"])
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        for word, code in (("", 0), ("d/", 0), ("./d/sub/", 0), ("d/sub", 0), ("d/hid", 23), ("d/sub/hid", 23), ("d/h*", 23)):
+            out = os.path.join(place, "out", word.replace("/", "_"))
+            result = harness.run(harness.STOCK, "-a", "--mkpath", daemon.url(f"m/{word}"), out + "/")
+            found = {name for _, _, files in os.walk(out) for name in files}
+            assert result.code == code and "hid" not in found and ("f" in found) == (not code), result.text
+        result = harness.run(harness.STOCK, "-a", os.path.join(place, "m/d/f"), daemon.url("m/d/sub/hid"))
+        assert result.code == 3, result.text
+
+
+def test_a_destination_is_hidden_as_what_it_is(place):
+    """Stock accepts no directory here: it tests every destination as a file and as a directory."""
+    for name in ("m/dir", "src"):
+        os.makedirs(os.path.join(place, name))
+    trees.write(os.path.join(place, "src/evil.bin"), b"x\n")
+    trees.write(os.path.join(place, "src/a.txt"), b"x\n")
+    config = module("m", os.path.join(place, "m"), ["include = */ *.txt", "exclude = *"])
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        for source, target, code in (("evil.bin", "evil.bin", 3), ("evil.bin", "./dir/evil.bin", 3), ("a.txt", "dir/evil.bin", 3),
+                                     ("a.txt", "dir", 0), ("a.txt", "b.txt", 0), ("", "new", 23)):
+            result = harness.run(harness.STOCK, "-a", os.path.join(place, "src", source), daemon.url(f"m/{target}"))
+            assert result.code == code, result.text
+            assert code != 3 or b"ERROR: daemon has excluded destination " in result.stderr, result.text
+    assert sorted(trees.describe(os.path.join(place, "m"))) == [b".", b"b.txt", b"dir", b"dir/a.txt", b"new", b"new/a.txt"]
+
+
 def test_hidden_files_are_no_basis(place):
     """Neither an alternate destination nor a similar name makes a client see what it may not."""
     for name in ("m/up", "m/alt/d", "src/d"):
@@ -280,11 +337,48 @@ def test_module_of_an_attr_tree_is_never_written(place):
     assert os.listdir(os.path.join(place, "attrs")) == os.listdir(os.path.join(place, "real")) == []
 
 
-def test_temp_dir_of_the_owner(place):
+@pytest.mark.parametrize("options", [["--no-W"], ["--no-W", "--partial-dir=parts"], ["--append-verify"], ["--no-W", "--fuzzy"],
+                                     ["--no-W", "--copy-dest=/alt"], ["--no-W", "--inplace", "-b"]])
+def test_a_write_only_module_sends_no_sums(place, options):
+    for name in ("m/up/parts", "m/alt", "src"):
+        os.makedirs(os.path.join(place, name))
+    secret, new = b"unknown to who may only write\n" * 20, trees.noise(700, 5)
+    for name in ("up/f", "up/parts/f", "up/near", "alt/nearby"):
+        trees.write(os.path.join(place, "m", name), secret)
+    for name in ("f", "nearby"):
+        trees.write(os.path.join(place, "src", name), new, mtime_ns=1_750_000_000_000_000_000)
+    config = module("m", os.path.join(place, "m"), ["write only = yes"])
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        tap = rules_grid.Tap(daemon.port)
+        result = harness.run(harness.STOCK, "-a", *options, os.path.join(place, "src/"), f"rsync://127.0.0.1:{tap.port}/m/up/")
+        heard = tap.take()
+        tap.close()
+    assert result.code == 0, result.text
+    assert rules_grid.weak_sum(secret) not in heard
+    with open(os.path.join(place, "m/up/f"), "rb") as file:
+        assert file.read() == new
+
+
+def test_a_write_only_module_sends_no_list_of_names(place):
+    for name in ("m", "src"):
+        os.makedirs(os.path.join(place, name))
+    trees.write(os.path.join(place, "m/list"), b"unknown to who may only write\n")
+    config = module("m", os.path.join(place, "m"), ["write only = yes"])
+    with harness.Daemon(harness.HUAI, config, place) as daemon:
+        tap = rules_grid.Tap(daemon.port)
+        result = harness.run(harness.STOCK, "-a", "--files-from=:/list", os.path.join(place, "src"), f"rsync://127.0.0.1:{tap.port}/m/")
+        heard = tap.take()
+        tap.close()
+    assert result.code != 0 and b"ERROR: module is write only" in result.stderr, result.text
+    assert b"unknown" not in heard + result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("rules", [[], ["exclude = /tmp"]])
+def test_temp_dir_of_the_owner(place, rules):
     for name in ("m/tmp", "src"):
         os.makedirs(os.path.join(place, name))
     trees.write(os.path.join(place, "src/f"), trees.noise(2_000_000, 1))
-    config = module("m", os.path.join(place, "m"), ["temp dir = /tmp"])
+    config = module("m", os.path.join(place, "m"), ["temp dir = /tmp", *rules])
     with harness.Daemon(harness.HUAI, config, place) as daemon:
         client = subprocess.Popen([harness.STOCK, "-a", "--bwlimit=1000", os.path.join(place, "src/"), daemon.url("m/up/")],
                                   env=harness.ENVIRONMENT)

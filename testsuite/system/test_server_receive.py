@@ -65,8 +65,8 @@ def compare_servers(site, place, case, transport, protocol, theirs, client):
 
 
 # Ours leaves alone what lies below a directory that it does not make, and names a directory that takes the place of a file. The
-# server of stock makes no temporary file in another directory, and does not know the word that its client sends for --qsort.
-EXCEPT = {"ignore-existing": (27, 32), "backup-delete": (27, 28), "temp-dir": (27, 32), "inc-recursive": (27, 32)}
+# server of stock makes no temporary file in another directory.
+EXCEPT = {"ignore-existing": (27, 32), "backup-delete": (27, 28), "temp-dir": (27, 32)}
 
 
 def combinations():

@@ -166,6 +166,101 @@ static void test_strangers_make_room_by_age_and_nobody_else_does(void **state)
 	assert_int_equal(waitpid(admitted.pid, NULL, 0), admitted.pid);
 }
 
+#define MINUTE (60000 * MILLISECOND)
+
+static void move(struct children *children, int slot, uint64_t bytes, int64_t waited)
+{
+	struct wire_meter *meter = board_meter(children_board(children, slot));
+
+	meter->sent += bytes;
+	meter->waited += (uint64_t)waited;
+}
+
+/* A full daemon of sessions that do well, but for those that a test adds before. */
+static void fill(struct children *children, int from, int64_t now)
+{
+	for (int i = from; i < CHILDREN_MAX; i++) {
+		int slot = admit_at(children, "192.0.2.2", now);
+
+		children_started(children, slot, BEYOND_PIDS + i);
+		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
+		move(children, slot, 1 << 20, 3 * MINUTE);
+	}
+}
+
+static void assert_told_to_end(struct children *children, const struct waiting *one)
+{
+	siginfo_t info;
+
+	assert_true(children_made_room(children, one->slot));
+	assert_int_equal(waitid(P_PID, (id_t)one->pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, SIGTERM);
+	children_reap(children);
+}
+
+static void end_waiting(const struct waiting *one)
+{
+	assert_int_equal(kill(one->pid, SIGTERM), 0);
+	assert_int_equal(waitpid(one->pid, NULL, 0), one->pid);
+}
+
+static void test_the_slowest_sessions_make_room(void **state)
+{
+	struct children *children = children_new();
+	const struct waiting slow = add_waiting(children, BOARD_REQUESTED, 0);
+	const struct waiting slowest = add_waiting(children, BOARD_ADMITTED, 0);
+	const struct waiting ours = add_waiting(children, BOARD_REQUESTED, 0);
+	const int64_t later = 3 * MINUTE;
+	const struct waiting young = add_waiting(children, BOARD_REQUESTED, later - MINUTE + 1);
+
+	(void)state;
+	fill(children, 4, 0);
+	move(children, slow.slot, 2999, 3 * MINUTE);
+	move(children, slowest.slot, 2, 5 * MINUTE);
+	/* Our disk has kept this one waiting; and that one has not been here for long. */
+	move(children, ours.slot, 1, MINUTE - 1);
+	move(children, young.slot, 0, 3 * MINUTE);
+	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
+	children_set_minimum_rate(children, 999);
+	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS);
+	assert_told_to_end(children, &slowest);
+	/* A new one counts as somebody who has just come. */
+	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
+	children_set_minimum_rate(children, 1000);
+	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
+	assert_told_to_end(children, &slow);
+	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
+	assert_false(children_made_room(children, ours.slot) || children_made_room(children, young.slot));
+	end_waiting(&ours);
+	end_waiting(&young);
+}
+
+static void test_what_was_moved_long_ago_does_not_count(void **state)
+{
+	struct children *children = children_new();
+	const struct waiting once = add_waiting(children, BOARD_REQUESTED, 0);
+
+	(void)state;
+	children_set_minimum_rate(children, 1000);
+	fill(children, 1, 0);
+	children_sample(children, MINUTE);
+	assert_int_equal(children_sample_wait(children, MINUTE), 60001);
+	move(children, once.slot, 1 << 30, MINUTE);
+	assert_int_equal(admit_at(children, "192.0.2.3", 2 * MINUTE - 1), -1);
+	for (int minute = 2; minute < 5; minute++) {
+		/* Calls in between change nothing. */
+		children_sample(children, minute * MINUTE);
+		children_sample(children, minute * MINUTE + 1);
+		for (int slot = 0; slot < CHILDREN_SLOTS; slot++)
+			move(children, slot, slot == once.slot ? 10 : 5000, MINUTE);
+	}
+	assert_true(admit_at(children, "192.0.2.3", 5 * MINUTE) >= 0);
+	assert_told_to_end(children, &once);
+	assert_int_equal(children_sample_wait(children, 5 * MINUTE), 0);
+	children_set_minimum_rate(children, 0);
+	assert_int_equal(children_sample_wait(children, 5 * MINUTE), -1);
+}
+
 static void test_processes_that_do_not_go_leave_others_out(void **state)
 {
 	struct children *children = children_new();
@@ -306,6 +401,8 @@ int main(void)
 		cmocka_unit_test(test_served_clients_fill_the_table_to_its_end_only),
 		cmocka_unit_test(test_a_process_that_ended_gives_its_place_back),
 		cmocka_unit_test(test_strangers_make_room_by_age_and_nobody_else_does),
+		cmocka_unit_test(test_the_slowest_sessions_make_room),
+		cmocka_unit_test(test_what_was_moved_long_ago_does_not_count),
 		cmocka_unit_test(test_processes_that_do_not_go_leave_others_out),
 		cmocka_unit_test(test_a_process_reaches_no_slot_but_its_own),
 		cmocka_unit_test(test_processes_of_a_host_are_counted_without_those_that_refuse),

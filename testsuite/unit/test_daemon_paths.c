@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "daemon_session.h"
+#include "loadparm_place.h"
 #include "lib/alloc.h"
+#include "server_expand.h"
 
 static void check_place(const char *path, bool chroot, const char *outer, const char *inner, const char *whole)
 {
@@ -23,9 +25,32 @@ static void check_place(const char *path, bool chroot, const char *outer, const 
 	assert_string_equal(place.outer, outer);
 	assert_string_equal(place.inner, inner);
 	assert_string_equal(place.path, whole);
-	free(place.outer);
-	free(place.inner);
-	free(place.path);
+	place_free(&place);
+}
+
+static void check_prefix(const char *path, bool chroot, const char *daemon_root, const char *prefix, const char *expected)
+{
+	struct module_place place;
+	char *found;
+
+	place_split(&place, path, chroot);
+	found = place_prefix_path(&place, daemon_root, prefix);
+	assert_string_equal(found, expected);
+	free(found);
+	place_free(&place);
+}
+
+static void test_a_prefix_is_seen_from_the_root_that_the_dot_names(void **state)
+{
+	(void)state;
+	check_prefix("/storage/./mirror-attrs/foo", true, "", "/mirrors/foo", "/storage/mirrors/foo");
+	check_prefix("/storage/./mirror-attrs/foo", false, "", "/mirrors/foo", "/mirrors/foo");
+	check_prefix("/storage/mirror-attrs/foo", true, "", "/mirrors/foo", "/mirrors/foo");
+	check_prefix("/storage/./mirror-attrs/foo", true, "/jail", "/mirrors/foo", "/jail/storage/mirrors/foo");
+	check_prefix("/storage/mirror-attrs/foo", true, "/jail/", "/mirrors/foo", "/jail/mirrors/foo");
+	check_prefix("/./mirror-attrs/foo", true, "", "/mirrors/foo", "/mirrors/foo");
+	check_prefix("/storage/./attrs", true, "", "/../../etc", "/storage/etc");
+	check_prefix("/a/./b/./c", true, "", "/m", "/a/m");
 }
 
 static void test_the_dot_divides_a_path_only_under_chroot(void **state)
@@ -81,7 +106,7 @@ static void check_split(const char *word, const char *expected)
 	struct args pieces = { NULL, 0 };
 	struct strbuf got = STRBUF_INIT;
 
-	argument_split(&pieces, word, "mod");
+	argument_split(&pieces, word, "mod", NULL);
 	for (size_t i = 0; i < pieces.count; i++)
 		strbuf_addf(&got, "%s|", pieces.items[i]);
 	assert_string_equal(strbuf_text(&got), expected);
@@ -160,8 +185,9 @@ static void check_expansion(struct fixture *fixture, const char *pattern, const 
 {
 	struct args found = { NULL, 0 };
 	struct strbuf got = STRBUF_INIT;
+	struct expansion_cost cost = { .budget = NULL };
 
-	argument_expand(&fixture->session, &found, pattern);
+	operand_expand(&fixture->session.source, fixture->session.hidden, pattern, &cost, &found);
 	qsort(found.items, found.count, sizeof *found.items, compare);
 	for (size_t i = 0; i < found.count; i++)
 		strbuf_addf(&got, "%s|", found.items[i]);
@@ -204,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_dot_divides_a_path_only_under_chroot),
+		cmocka_unit_test(test_a_prefix_is_seen_from_the_root_that_the_dot_names),
 		cmocka_unit_test(test_path_words_become_relative_to_the_module),
 		cmocka_unit_test(test_words_are_split_at_the_modules_name),
 		cmocka_unit_test_setup_teardown(test_wildcards_match_what_is_there, set_up, tear_down),

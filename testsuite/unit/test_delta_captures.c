@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Real sessions of ten releases: the files that the server sent, and the block sums that the clients sent of their basis. */
+/* Real sessions of eleven releases: the files that the server sent, and the block sums that the clients sent of their basis. */
 #include "testsuite/unit/delta_receive.h"
 
 #include "delta/block_sums.h"
@@ -8,7 +8,7 @@
 #define CAPTURE_MAX 200000
 
 static const char *const releases[] = {
-	"2.6.0", "3.0.0", "3.1.0", "3.1.3", "3.2.0", "3.2.7", "3.3.0", "3.4.0", "3.4.1", "3.5.0",
+	"2.6.0", "3.0.0", "3.1.0", "3.1.3", "3.2.0", "3.2.7", "3.3.0", "3.4.0", "3.4.1", "3.5.0", "3.5.1",
 };
 static const enum sum_algorithm algorithms[] = {
 	SUM_MD4_OLD, SUM_MD4, SUM_MD5, SUM_SHA1, SUM_XXH64, SUM_XXH3, SUM_XXH128,

@@ -145,7 +145,7 @@ static void test_random_edits(void **state)
 
 	(void)state;
 	for (int round = 0; round < 9; round++) {
-		for (int protocol = 27; protocol <= 32; protocol++) {
+		for (int protocol = 27; protocol <= PROTOCOL_MAX; protocol++) {
 			for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 				struct setting setting = { .compress = (enum compress_algorithm)compress, .protocol = protocol,
 							   .sum = sums[round % 7] };

@@ -73,7 +73,7 @@ static void test_every_method_protocol_and_digest(void **state)
 
 	(void)state;
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
-		for (int protocol = 27; protocol <= 32; protocol++) {
+		for (int protocol = 27; protocol <= PROTOCOL_MAX; protocol++) {
 			struct setting setting = { .compress = (enum compress_algorithm)compress, .protocol = protocol,
 						   .sum = protocol < 30 ? SUM_MD4_OLD : sums[(protocol + compress) % 6] };
 			trip(setting, basis, source);
@@ -119,7 +119,7 @@ static void test_long_blocks(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		for (int protocol = 29; protocol <= 32; protocol++) {
+		for (int protocol = 29; protocol <= PROTOCOL_MAX; protocol++) {
 			size_t length = (size_t)lengths[i];
 			struct setting setting = { .compress = COMPRESS_ZLIB, .protocol = protocol,
 						   .block_length = lengths[i] };
@@ -461,6 +461,27 @@ static enum patch_result receive_stream(struct sum_head head, const char *stream
 
 #define STREAM(text) text, sizeof text - 1
 
+/* Two literals of three bytes and a block of 700, or the block first; the NUL is the digest of a session without one. */
+static void test_more_than_there_may_be_is_not_written(void **state)
+{
+	static const char last[] = "\3\0\0\0abc\3\0\0\0def\xff\xff\xff\xff\0\0\0\0";
+	static const char first[] = "\xff\xff\xff\xff\3\0\0\0abc\3\0\0\0def\0\0\0\0";
+	static const char *const streams[] = { last, first };
+	const struct sum_head two = { 2, 700, 2, 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct patch_request any = { .most = 0 }, enough = { .most = 706 }, short_of = { .most = 705 };
+		const struct patch_request one = { .most = 1 }, drain = { .most = 1, .out_fd = 1, .basis_fd = 1 };
+
+		assert_int_equal(receive_stream(two, streams[i], sizeof last, any), PATCH_OK);
+		assert_int_equal(receive_stream(two, streams[i], sizeof last, enough), PATCH_OK);
+		assert_int_equal(receive_stream(two, streams[i], sizeof last, short_of), PATCH_TOO_LONG);
+		assert_int_equal(receive_stream(two, streams[i], sizeof last, one), PATCH_TOO_LONG);
+		assert_int_equal(receive_stream(two, streams[i], sizeof last, drain), PATCH_OK);
+	}
+}
+
 static void test_blocks_that_are_not_there(void **state)
 {
 	const struct sum_head none = { 0 }, two = { 2, 700, 2, 0 }, too_much = { 3, 700, 2, 1 };
@@ -525,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_sparse_files),
 		cmocka_unit_test(test_reserved_blocks_behind_the_end),
 		cmocka_unit_test(test_failures_leave_the_stream_in_step),
+		cmocka_unit_test(test_more_than_there_may_be_is_not_written),
 		cmocka_unit_test(test_blocks_that_are_not_there),
 		cmocka_unit_test(test_digests_are_compared),
 	};

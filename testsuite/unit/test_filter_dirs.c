@@ -580,13 +580,57 @@ static void test_inner_slashes_of_module_rules_mean_the_module_path(void **state
 	(void)state;
 	filter_add_words(list, "foo/bar /pub/x", FILTER_OLD_EXCLUDE);
 	filter_set_base(list, "x/foo");
-	assert_true(filter_excludes(list, "bar", false));
+	assert_true(filter_hides_entry(list, "bar", false));
 	filter_set_base(list, "pub");
-	assert_true(filter_excludes(list, "x", false));
-	assert_false(filter_excludes(list, "bar", false));
+	assert_true(filter_hides_entry(list, "x", false));
+	assert_false(filter_hides_entry(list, "bar", false));
 	/* Whole paths count from the module root whatever the base directory. */
 	assert_false(filter_hides_path(list, "x", false));
 	filter_free(list);
+}
+
+/* Whatever rule hides it, no spelling of a name below the module's root brings it back. */
+static void test_no_spelling_evades_a_modules_rules(void **state)
+{
+	static const char *const rules[] = {
+		"x", "x/", "/a/x", "/a/x/", "/a/x/***", "/a/x/**", "*/x", "a/x", "/*/x", "**/x", "/a/**", "+ */ - *",
+	};
+	static const char *const spellings[] = {
+		"a/x/f", "/a/x/f", "./a/x/f", "/./a/x/f", "a/./x/f", "a//x/f", "//a/x/f", "a/b/../x/f", "b/../a/x/./f",
+		"../a/x/f", "./../a/x/f", "../../a/./x//f", "a/x/g/../f",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		for (size_t j = 0; j < sizeof spellings / sizeof *spellings; j++)
+			assert_true(module_hides(rules[i], NULL, spellings[j], false));
+	assert_true(module_hides("/a/x/", NULL, "./a/x/", false));
+	assert_true(module_hides("/a/x/", NULL, "a/x/.", false));
+	assert_false(module_hides("/a/x/", NULL, "./a/x", false));
+	assert_false(module_hides("/a/x", NULL, "./a/xx", false));
+	assert_false(module_hides("*", NULL, "./", true));
+	assert_false(module_hides("*", NULL, "a/..", true));
+}
+
+static void test_names_of_a_scan_are_hidden_like_paths(void **state)
+{
+	static const char *const rules[] = { "x", "/a/x", "*/x", "a/x", "**/x", "/a/*", "a/**", "/**/x" };
+	static const char *const bases[] = { "a", "/a", "./a", "a/", "a/.", "/./a/", "a//", "b/../a", "../a" };
+	struct filter_setup setup = { .side = FILTER_BOTH, .daemon_rules = true };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		for (size_t j = 0; j < sizeof bases / sizeof *bases; j++) {
+			struct filter_list *list = filter_new(&setup);
+
+			filter_add_words(list, rules[i], FILTER_OLD_EXCLUDE);
+			filter_set_base(list, bases[j]);
+			assert_true(filter_hides_entry(list, "x", false));
+			filter_set_base(list, "./");
+			assert_true(filter_hides_entry(list, "a/x", false));
+			assert_true(filter_hides_entry(list, "/a/x", false));
+			filter_free(list);
+		}
 }
 
 int main(void)
@@ -610,6 +654,8 @@ int main(void)
 		cmocka_unit_test(test_module_rules_hide_paths_and_what_lies_below),
 		cmocka_unit_test(test_module_rules_know_no_sides),
 		cmocka_unit_test(test_inner_slashes_of_module_rules_mean_the_module_path),
+		cmocka_unit_test(test_no_spelling_evades_a_modules_rules),
+		cmocka_unit_test(test_names_of_a_scan_are_hidden_like_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

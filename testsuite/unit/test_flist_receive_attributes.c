@@ -54,6 +54,7 @@ static void receive(struct side *side)
 	const struct flist_receive_setup setup = { .ids = side->ids };
 
 	side->session.wire = wire_new_memory(side->bytes.data, side->bytes.length);
+	session_limit_memory(&side->session);
 	wire_set_protocol(side->session.wire, 32);
 	side->list = flist_new_received(&side->options, &side->session);
 	side->receiver = flist_receiver_new(side->list, &side->session, &side->options, &setup);
@@ -273,7 +274,7 @@ static void test_memory_is_bounded(void **state)
 	put(&side, BYTES(0, 0xc1, 0x00, 0x00)); /* 65536 */
 	for (int i = 0; i < 65536; i++)
 		put(&side, BYTES(8, 0, 'u', 's', 'e', 'r', '.', (uint8_t)('a' + i % 26), (uint8_t)('a' + i / 26 % 26), 0));
-	expect_die(EXIT_MALLOC, "exceeded the memory", receive(&side));
+	expect_die(EXIT_MALLOC, "exceeded the memory of a session, 65536 bytes, with attributes of files", receive(&side));
 	side_free(&side);
 }
 

@@ -123,6 +123,45 @@ static void test_links_of_root_and_of_oneself_are_trusted(void **state)
 	assert_int_equal(tree_as_user(STRANGER, open_as_stranger), 7);
 }
 
+static int open_in(const char *root, const char *path)
+{
+	int root_fd = fs_operator_open(root, O_PATH | O_DIRECTORY, 0), fd, error;
+
+	assert_return_code(root_fd, errno);
+	fd = fs_operator_open_in(root_fd, path, O_RDONLY);
+	error = errno;
+	close(root_fd);
+	errno = error;
+	return fd;
+}
+
+static void test_a_root_that_is_not_entered_is_not_left(void **state)
+{
+	static const char *const inside[] = {
+		"/file", "file", "/../file", "../../file", "d/../../file", "top/file", "d/high", "chain/file",
+	};
+
+	(void)state;
+	tree_dir("jail");
+	tree_dir("jail/d");
+	tree_file("jail/file", "inside");
+	tree_file("file", "outside");
+	tree_link("/", "jail/top");
+	tree_link("../../../file", "jail/d/high");
+	tree_link("/d/../top", "jail/chain");
+	tree_link("/proc/self/cwd", "jail/kernel");
+	for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+		assert_string_equal(tree_content_of(open_in("jail", inside[i])), "inside");
+	assert_int_equal(open_in("jail", "kernel/file"), -1);
+	assert_int_equal(open_in("jail", "/jail/file"), -1);
+	assert_int_equal(errno, ENOENT);
+	if (geteuid() != 0)
+		return;
+	chown_link("jail/top", STRANGER);
+	assert_int_equal(open_in("jail", "top/file"), -1);
+	assert_int_equal(errno, ELOOP);
+}
+
 static void test_creating_through_own_dangling_link(void **state)
 {
 	(void)state;
@@ -227,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_errors_are_those_of_open),
 		cmocka_unit_test(test_strangers_links_are_refused_at_leaf_and_parent),
 		cmocka_unit_test(test_links_of_root_and_of_oneself_are_trusted),
+		cmocka_unit_test(test_a_root_that_is_not_entered_is_not_left),
 		cmocka_unit_test(test_creating_through_own_dangling_link),
 		cmocka_unit_test(test_descriptor_links_of_proc_are_followed),
 		cmocka_unit_test(test_read_has_a_limit),

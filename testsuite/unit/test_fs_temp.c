@@ -3,9 +3,14 @@
 #include "fs/temp.h"
 
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "fs/file.h"
@@ -185,6 +190,68 @@ static void test_an_unnamed_file_gets_its_name_when_it_is_complete(void **state)
 	close(dir);
 }
 
+/* Kernels before 6.10 let only a few name a descriptor's file without /proc. */
+static void forget_empty_paths(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOENT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(77);
+}
+
+/* A tree with the names of the proc file system, as anybody can push one into a module that becomes the root directory. */
+static void publish_in_jail(int fd, int dir)
+{
+	int result;
+
+	umask(027);
+	if (chroot("jail") < 0 || chdir("/") < 0)
+		_exit(77);
+	forget_empty_paths();
+	result = fs_unnamed_publish(fd, dir, "published");
+	if (result == 0 || faccessat(dir, "published", F_OK, 0) == 0)
+		_exit(1);
+	_exit(fs_umask() == 027 ? 0 : 2);
+}
+
+static void test_a_false_proc_names_no_descriptor(void **state)
+{
+	char path[64];
+	int status;
+
+	(void)state;
+	tree_dir("jail");
+	tree_dir("jail/proc");
+	tree_dir("jail/proc/self");
+	tree_dir("jail/proc/self/fd");
+	tree_dir("jail/proc/thread-self");
+	tree_file("jail/proc/thread-self/status", "Umask:\t0000\n");
+	for (int i = 0; i < 64; i++) {
+		snprintf(path, sizeof path, "jail/proc/self/fd/%d", i);
+		tree_file(path, "planted");
+	}
+	int dir = fresh_dir("jail/out"), fd = fs_unnamed_create(dir, 0600);
+	pid_t child = fork();
+
+	if (child == 0)
+		publish_in_jail(fd, dir);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(fd);
+	close(dir);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77 || fd < 0)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_names_are_unpredictable(void **state)
 {
 	enum { COUNT = 500 };
@@ -257,8 +324,9 @@ static void test_child_leaves_its_parents_files(void **state)
 	close(dir);
 }
 
-/* A process whose threads create, commit and discard as fast as they can is told to end. */
-static int busy_dir;
+/* A process whose threads create, commit and discard as fast as they can is ended in the midst of it. */
+enum { THREADS = 4 };
+static int busy_dir, busy_pipe[2];
 
 static void *keep_busy(void *context)
 {
@@ -279,7 +347,20 @@ static void *keep_busy(void *context)
 			fs_temp_discard(&temp);
 		else
 			fs_temp_commit(&temp, name);
+		if (i == 10 && write(busy_pipe[1], "", 1) != 1)
+			_exit(6);
 	}
+}
+
+/* Returns when every thread has made some files, however busy the machine is; false if the process has ended before. */
+static bool await_busy_threads(void)
+{
+	char byte;
+
+	for (int i = 0; i < THREADS; i++)
+		if (read(busy_pipe[0], &byte, 1) != 1)
+			return false;
+	return true;
 }
 
 static void end_by_signal(int signal)
@@ -289,19 +370,25 @@ static void end_by_signal(int signal)
 	_exit(7);
 }
 
+/* The threads are born detached: one that ends between its creation and a later pthread_detach counts as leaked. */
 static void run_busy_process(bool by_signal)
 {
-	pthread_t threads[4];
-	static const char *const names[] = { "a", "b", "c", "d" };
+	static const char *const names[THREADS] = { "a", "b", "c", "d" };
+	pthread_attr_t detached;
+	pthread_t thread;
 
 	fs_temp_install();
 	signal(SIGTERM, end_by_signal);
-	for (int i = 0; i < 4; i++)
-		if (pthread_create(&threads[i], NULL, keep_busy, (void *)names[i]) || pthread_detach(threads[i]))
+	if (pthread_attr_init(&detached) || pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED))
+		_exit(5);
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&thread, &detached, keep_busy, (void *)names[i]))
 			_exit(5);
-	usleep(20000);
 	if (by_signal)
-		pause();
+		for (;;)
+			pause();
+	if (!await_busy_threads())
+		_exit(8);
 	exit_set_quiet(true);
 	exit_with(7);
 }
@@ -312,14 +399,17 @@ static void check_busy_process(const char *dir, bool by_signal)
 
 	tree_dir(dir);
 	busy_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(pipe(busy_pipe), 0);
 	pid_t child = fork();
 
 	if (child == 0)
 		run_busy_process(by_signal);
+	close(busy_pipe[1]);
 	if (by_signal) {
-		usleep(30000);
+		assert_true(await_busy_threads());
 		kill(child, SIGTERM);
 	}
+	close(busy_pipe[0]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 7);
@@ -388,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_failed_commit_leaves_nothing),
 		cmocka_unit_test(test_symlinks_nodes_and_links),
 		cmocka_unit_test(test_an_unnamed_file_gets_its_name_when_it_is_complete),
+		cmocka_unit_test(test_a_false_proc_names_no_descriptor),
 		cmocka_unit_test(test_names_are_unpredictable),
 		cmocka_unit_test(test_remove_all_removes_and_stops),
 		cmocka_unit_test(test_child_leaves_its_parents_files),

@@ -11,6 +11,7 @@
 
 #include "lib/alloc.h"
 #include "lib/checked.h"
+#include "lib/budget.h"
 #include "lib/hashmap.h"
 #include "lib/strbuf.h"
 #include "lib/threads.h"
@@ -108,7 +109,79 @@ static void test_hashmap_keeps_what_was_put_first(void **state)
 	for (uint64_t i = 0; i < 20000; i++)
 		assert_int_equal(*hashmap_get(&map, i % 7, i), i * 3);
 	assert_null(hashmap_get(&map, 6, 5));
+	for (uint64_t i = 0; i < 1000; i += 3)
+		hashmap_remove(&map, i % 7, i);
+	hashmap_remove(&map, 6, 5);
+	for (uint64_t i = 0; i < 1000; i++) {
+		const uint64_t *found = hashmap_get(&map, i % 7, i);
+
+		assert_int_equal(found != NULL, i % 3 != 0);
+		if (found)
+			assert_int_equal(*found, i * 3);
+	}
 	hashmap_free(&map);
+}
+
+/* The values are CPython's, which hashes with the same function; its key is 0 with PYTHONHASHSEED=0. */
+static void test_names_are_hashed_with_siphash(void **state)
+{
+	static const uint64_t no_key[2];
+	static const char numbers[] = "\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17";
+
+	(void)state;
+	assert_true(hashmap_keyed_hash(no_key, "a", 1) == 0x407448d2b89b1813u);
+	assert_true(hashmap_keyed_hash(no_key, "abcdefgh", 8) == 0x3f7b849c0b8e35eau);
+	assert_true(hashmap_keyed_hash(no_key, "the quick brown fox", 19) == 0x5a17575ad3449cbau);
+	assert_true(hashmap_keyed_hash(no_key, numbers, 16) == 0x8972188433a5c5b7u);
+}
+
+static void count_look(void *context)
+{
+	++*(int *)context;
+}
+
+static void test_a_budget_ends_what_costs_too_much(void **state)
+{
+	int looks = 0;
+	struct budget budget = { .look = count_look, .context = &looks };
+	size_t counted = 0;
+
+	(void)state;
+	budget_take(NULL, SIZE_MAX, "nobody's");
+	budget_take(&budget, 1 << 20, "what has no limit");
+	budget_lower(&budget, 3 << 20, "the operator");
+	budget_lower(&budget, 4 << 20, "one who is laxer");
+	budget_adjust(&budget, &counted, 2 << 20, "what grows");
+	budget_adjust(&budget, &counted, 1 << 20, "what shrinks");
+	budget_take(&budget, 1 << 20, "the rest");
+	expect_die(EXIT_MALLOC, "exceeded the memory of a session, 3145728 bytes, with a byte (see the operator)",
+		   budget_take(&budget, 1, "a byte"));
+	budget_give_back(&budget, 2);
+	expect_die(EXIT_MALLOC, "with what is huge", budget_take(&budget, SIZE_MAX / 2, "what is huge"));
+
+	budget_work(&budget, BUDGET_STEPS - 1);
+	assert_int_equal(looks, 0);
+	budget_work(&budget, 1);
+	assert_int_equal(looks, 1);
+	budget.work_seconds = 1;
+	budget.work_setting = "the clock";
+	atomic_store(&budget.work, INT64_C(1000000000));
+	expect_die(EXIT_TIMEOUT, "matching names has taken 1 seconds of the processor (see the clock)", budget_look(&budget));
+}
+
+static void test_every_map_has_a_key_of_its_own(void **state)
+{
+	struct hashmap first = HASHMAP_INIT, second = HASHMAP_INIT;
+	uint64_t hash = hashmap_hash(&first, "name", 4);
+	bool inserted;
+
+	(void)state;
+	assert_true(hash != hashmap_hash(&second, "name", 4));
+	for (uint64_t i = 0; i < 1000; i++)
+		hashmap_put(&first, hash, i, i, &inserted);
+	assert_true(hash == hashmap_hash(&first, "name", 4));
+	hashmap_free(&first);
+	hashmap_free(&second);
 }
 
 static void test_vector_grows(void **state)
@@ -367,6 +440,9 @@ int main(void)
 		cmocka_unit_test(test_strbuf_grows_and_keeps_nuls),
 		cmocka_unit_test(test_strbuf_joins_paths),
 		cmocka_unit_test(test_hashmap_keeps_what_was_put_first),
+		cmocka_unit_test(test_names_are_hashed_with_siphash),
+		cmocka_unit_test(test_every_map_has_a_key_of_its_own),
+		cmocka_unit_test(test_a_budget_ends_what_costs_too_much),
 		cmocka_unit_test(test_vector_grows),
 		cmocka_unit_test(test_escaping_follows_the_locale),
 		cmocka_unit_test(test_escaping_cuts_between_characters),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lib/idn.h"
 #include "loadparm_hosts.h"
 
 /* A resolver that knows one name. */
@@ -52,6 +53,31 @@ static void test_wildcards_match_names_only(void **state)
 	assert_true(allowed("unknown", "", "127.0.0.1", "UNKNOWN"));
 	assert_true(allowed("*", "", "127.0.0.1", "UNDETERMINED"));
 	assert_false(allowed("all", "", "127.0.0.1", "localhost"));
+}
+
+/* protocol/09 section 11.3; a wildcard in a label that cannot be converted denies, where 3.5.1 lets it pass. */
+static void test_internationalised_names(void **state)
+{
+	static const char *const matching[] = {
+		"b\xc3\xbc" "cher.example", "B\xc3\x9c" "CHER.EXAMPLE", "bu\xcc\x88" "cher.example", "xn--bcher-kva.example",
+		"XN--BCHER-KVA.Example", "*.example", "b\xc3\xbc" "cher.*",
+	};
+	static const char *const doubtful[] = {
+		"b\xc3\xbc*.example", "\xc3\xbc*", "\xef\xbc\x8a", "\xef\xbc\x8a.example", "\xc3\xbc" "cher.example",
+		"b\xfc" "cher.example",
+	};
+
+	(void)state;
+	if (!idn_is_there())
+		skip();
+	for (size_t i = 0; i < sizeof matching / sizeof *matching; i++) {
+		assert_true(allowed(matching[i], "", "192.0.2.1", "xn--bcher-kva.example"));
+		assert_false(allowed("", matching[i], "192.0.2.1", "xn--bcher-kva.example"));
+	}
+	for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++) {
+		assert_false(allowed(doubtful[i], "", "192.0.2.1", "xn--bcher-kva.example"));
+		assert_false(allowed("", doubtful[i], "192.0.2.1", "xn--bcher-kva.example"));
+	}
 }
 
 static void test_lists_split_at_blanks_and_commas(void **state)
@@ -121,6 +147,111 @@ static void test_an_undetermined_peer_learns_its_name_from_the_list(void **state
 	strbuf_free(&learned);
 }
 
+/* --- the grid: forms of tokens x clients x lookups x lists --- */
+
+enum lookup { WORKS, FAILS, OFF, LOOKUPS };
+
+static int grid_resolves(void *context, const char *name, const char *address)
+{
+	if (*(const enum lookup *)context != WORKS)
+		return -1;
+	if (!strcmp(name, "host.example"))
+		return !strcmp(address, "192.0.2.7") || !strcmp(address, "2001:db8::7");
+	return !strcmp(name, "other.example") ? 0 : -1;
+}
+
+static int grid_has_member(void *context, const char *group, const char *name)
+{
+	if (*(const enum lookup *)context != WORKS || strcmp(group, "group"))
+		return -1;
+	return !strcmp(name, "host.example");
+}
+
+/* One letter for each state of lookups: m matches, n does not, u undecided. */
+static const struct {
+	const char *token;
+	const char *host4, *host6; /* host.example: 192.0.2.7 and 2001:db8::7; without lookups it has no name */
+	const char *nobody;        /* 0.0.0.0, UNKNOWN */
+} grid[] = {
+	{ "192.0.2.7", "mmm", "nnn", "uuu" },
+	{ "192.0.2.0/24", "mmm", "nnn", "uuu" },
+	{ "192.0.2.8", "nnn", "nnn", "uuu" },
+	{ "0.0.0.0/0", "mmm", "nnn", "mmm" },
+	{ "2001:db8::7", "nnn", "mmm", "uuu" },
+	{ "2001:db8::/255", "uuu", "uuu", "uuu" },
+	{ "::/0", "nnn", "mmm", "uuu" },
+	{ "::ffff:192.0.2.7", "uuu", "nnn", "nnn" },
+	{ "::ffff:192.0.2.0/120", "uuu", "nnn", "nnn" },
+	{ "::ffff:0:0/96", "uuu", "nnn", "uuu" },
+	{ "::ffff:192.0.2.8", "nnn", "nnn", "nnn" },
+	{ "192.0.2.7/x", "uuu", "uuu", "uuu" },
+	{ "300.1.1.1", "uuu", "uuu", "uuu" },
+	{ "*", "mmm", "mmm", "mmm" },
+	{ "HOST.example", "muu", "muu", "nuu" },
+	{ "other.example", "nuu", "nuu", "nuu" },
+	{ "nosuch.example", "uuu", "uuu", "uuu" },
+	{ "*.example", "muu", "muu", "uuu" },
+	{ "*.invalid", "nuu", "nuu", "uuu" },
+	{ "h[n-p]st.example", "muu", "muu", "uuu" },
+	{ "b\xc3\xbc*.example", "uuu", "uuu", "uuu" },
+	{ "b\xc3\xbc" "cher.example", "uuu", "uuu", "uuu" },
+	{ "@group", "muu", "muu", "uuu" },
+	{ "@nosuch", "uuu", "uuu", "uuu" },
+};
+
+static void check_cell(const char *token, const char *address, const char *name, enum lookup lookup, char expected)
+{
+	const struct host_peer peer = {
+		.address = address, .name = name, .forward_lookup = lookup != OFF, .resolves = grid_resolves,
+		.has_member = grid_has_member, .context = &lookup,
+	};
+	bool allowed = hosts_allowed(token, "", &peer), denied = !hosts_allowed("", token, &peer);
+
+	if (allowed != (expected == 'm') || denied != (expected != 'n'))
+		fail_msg("%s, %s (%s), lookups %d: allowed %d, denied %d", token, address, name, lookup, allowed, denied);
+}
+
+static void test_what_cannot_be_decided_lets_nobody_in(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof grid / sizeof grid[0]; i++)
+		for (enum lookup lookup = WORKS; lookup < LOOKUPS; lookup++) {
+			const char *name = lookup == WORKS ? "host.example" : lookup == FAILS ? "UNKNOWN" : "UNDETERMINED";
+
+			check_cell(grid[i].token, "192.0.2.7", name, lookup, grid[i].host4[lookup]);
+			check_cell(grid[i].token, "2001:db8::7", name, lookup, grid[i].host6[lookup]);
+			check_cell(grid[i].token, "0.0.0.0", "UNKNOWN", lookup, grid[i].nobody[lookup]);
+		}
+}
+
+/* What no client could be decided by is reported, and nothing else. */
+static void test_the_check_doubts_what_no_client_can_be_decided_by(void **state)
+{
+	static const struct {
+		const char *token;
+		const char *doubted; /* y or n: works, fails, off */
+	} cases[] = {
+		{ "192.0.2.7", "nnn" }, { "::/0", "nnn" }, { "::ffff:192.0.2.7", "yyy" }, { "*", "nnn" }, { "unknown", "nnn" },
+		{ "host.example", "nyy" }, { "nosuch.example", "yyy" }, { "*.example", "nny" }, { "b\xc3\xbc*.example", "yyy" },
+		{ "@group", "nyy" }, { "@nosuch", "yyy" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (enum lookup lookup = WORKS; lookup < LOOKUPS; lookup++) {
+			const struct host_peer peer = {
+				.address = "", .name = lookup == OFF ? "UNDETERMINED" : "", .forward_lookup = lookup != OFF,
+				.resolves = grid_resolves, .has_member = grid_has_member, .context = &lookup,
+			};
+			struct strbuf why = STRBUF_INIT;
+
+			hosts_list_doubts(cases[i].token, &peer, true, &why);
+			if ((why.length != 0) != (cases[i].doubted[lookup] == 'y'))
+				fail_msg("%s, lookups %d: %s", cases[i].token, lookup, strbuf_text(&why));
+			strbuf_free(&why);
+		}
+}
+
 static void test_malformed_tokens_are_reported(void **state)
 {
 	static const char *const good[] = { "", "*", "host.example, @group", "10.1/8", "::1/128", "10.0.0.0/255.255.0.0" };
@@ -145,12 +276,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_networks_match_by_bits_and_by_pattern),
 		cmocka_unit_test(test_wildcards_match_names_only),
+		cmocka_unit_test(test_internationalised_names),
 		cmocka_unit_test(test_lists_split_at_blanks_and_commas),
 		cmocka_unit_test(test_allow_comes_before_deny),
 		cmocka_unit_test(test_plain_names_are_looked_up),
 		cmocka_unit_test(test_deny_tokens_that_cannot_be_judged_deny),
 		cmocka_unit_test(test_without_forward_lookups_names_are_only_compared),
 		cmocka_unit_test(test_an_undetermined_peer_learns_its_name_from_the_list),
+		cmocka_unit_test(test_what_cannot_be_decided_lets_nobody_in),
+		cmocka_unit_test(test_the_check_doubts_what_no_client_can_be_decided_by),
 		cmocka_unit_test(test_malformed_tokens_are_reported),
 	};
 

@@ -479,7 +479,7 @@ static void test_errors_say_that_they_are_the_servers(void **state)
 	assert_fails("--server --sender --crtimes . x", 1, "The server does not support --crtimes (-N)");
 	assert_fails("--server --sender --compress-choice=rar . x", 4, "unknown compress name: rar");
 	assert_fails("--server --sender --cc=md5,crc . x", 4, "unknown checksum name: crc");
-	assert_fails("--server --sender --protocol=26 . x", 2, "--protocol must be at least 27 and no more than 32");
+	assert_fails("--server --sender --protocol=26 . x", 2, "--protocol must be at least 27 on the Server.");
 	assert_fails("--server --sender -M foo . x", 1, "Remote option must start with a dash: foo");
 	assert_fails("--server --sender --link-dest=a --copy-dest=b . x", 1,
 		     "ERROR: the --copy-dest option conflicts with the --link-dest option");

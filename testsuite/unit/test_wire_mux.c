@@ -107,6 +107,8 @@ static const struct frame_case frame_cases[] = {
 	{ MSG_ERROR_UTF8, 1, EXIT_STREAMIO, "invalid multi-message 8:1 [", false },
 	{ MSG_REDO, 4, EXIT_STREAMIO, "invalid multi-message 9:4 [", false },
 	{ MSG_STATS, 8, EXIT_STREAMIO, "invalid multi-message 10:8 [", false },
+	{ MSG_BLOCK_STATS, 8, EXIT_STREAMIO, "unexpected tag 11 [", false },
+	{ MSG_BLOCK_STATS, 0, EXIT_STREAMIO, "unexpected tag 11 [", false },
 	{ MSG_IO_ERROR, 4, 0, "", true }, { MSG_IO_ERROR, 3, EXIT_STREAMIO, "invalid multi-message 22:3 [", false },
 	{ MSG_IO_TIMEOUT, 4, 0, "", false }, { MSG_IO_TIMEOUT, 0, EXIT_STREAMIO, "invalid multi-message 33:0 [", false },
 	{ MSG_NOOP, 0, 0, "", false }, { MSG_NOOP, 1, EXIT_STREAMIO, "invalid multi-message 42:1 [", false },
@@ -282,6 +284,54 @@ static void test_mux_may_start_and_end_in_the_middle_of_what_arrived(void **stat
 	wire_free(wire);
 }
 
+/* protocol/09 section 2.2: only a sending side of protocol 33 takes the count of blocks. */
+static void test_block_counts_are_for_senders(void **state)
+{
+	static const struct { int protocol; bool is_sender; size_t length; const char *words; } cases[] = {
+		{ 33, true, 8, NULL }, { 34, true, 8, NULL }, { 33, true, 0, "invalid multi-message 11:0 [" },
+		{ 33, true, 4, "invalid multi-message 11:4 [" }, { 33, true, 7, "invalid multi-message 11:7 [" },
+		{ 33, true, 9, "invalid multi-message 11:9 [" }, { 33, false, 8, "invalid multi-message 11:8 [" },
+		{ 32, true, 8, "unexpected tag 11 [" }, { 32, false, 8, "unexpected tag 11 [" },
+		{ 27, true, 8, "unexpected tag 11 [" },
+	};
+	static const struct { const char *payload; int64_t value; } values[] = {
+		{ "\1\0\0\0\0\0\0\0", 1 }, { "\0\0\0\0\0\0\0\0", 0 }, { "\xff\xff\xff\xff\xff\xff\xff\xff", 0 },
+		{ "\xff\xff\xff\xff\xff\xff\xff\x7f", INT64_MAX }, { "\0\0\0\0\0\0\0\x80", 0 },
+		{ "\x88\x77\x66\x95\x44\x33\x22\x11", 0x1122334495667788 },
+	};
+	struct heard heard;
+	uint8_t in[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		size_t length = put_frame(in, MSG_BLOCK_STATS, "\7\0\0\0\0\0\0\0\0", cases[i].length);
+
+		length += put_frame(in + length, 0, "Z", 1);
+		struct wire *wire = framed(in, length, &heard);
+
+		wire_set_protocol(wire, cases[i].protocol);
+		wire_set_sender(wire, cases[i].is_sender);
+		if (cases[i].words)
+			expect_die(EXIT_STREAMIO, cases[i].words, wire_read_byte(wire));
+		else
+			assert_int_equal(wire_read_byte(wire), 'Z');
+		assert_int_equal(heard.count, cases[i].words ? 0 : 1);
+		wire_free(wire);
+	}
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		size_t length = put_frame(in, MSG_BLOCK_STATS, values[i].payload, 8);
+
+		length += put_frame(in + length, 0, "Z", 1);
+		struct wire *wire = framed(in, length, &heard);
+
+		wire_set_protocol(wire, 33);
+		wire_set_sender(wire, true);
+		wire_read_byte(wire);
+		assert_true(wire_message_longint(heard.last) == values[i].value);
+		wire_free(wire);
+	}
+}
+
 /* --- writing --- */
 
 static struct wire *writer(int protocol)
@@ -358,6 +408,20 @@ static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
 	wire = wire_new_memory("", 0);
 	wire_set_protocol(wire, 32);
 	wire_send_message(wire, MSG_INFO, "raw", 3);
+	assert_output(wire, "");
+	wire_free(wire);
+}
+
+static void test_block_counts_go_to_who_knows_them(void **state)
+{
+	struct wire *wire = writer(33);
+
+	(void)state;
+	wire_send_message_longint(wire, MSG_BLOCK_STATS, 0x1122334495667788);
+	assert_output(wire, "\x08\0\0\x12\x88\x77\x66\x95\x44\x33\x22\x11");
+	wire_free(wire);
+	wire = writer(32);
+	wire_send_message_longint(wire, MSG_BLOCK_STATS, 1);
 	assert_output(wire, "");
 	wire_free(wire);
 }
@@ -584,6 +648,8 @@ int main(void)
 		cmocka_unit_test(test_small_writes_share_a_frame),
 		cmocka_unit_test(test_messages_keep_their_place_between_data),
 		cmocka_unit_test(test_messages_are_mapped_to_what_the_protocol_knows),
+		cmocka_unit_test(test_block_counts_are_for_senders),
+		cmocka_unit_test(test_block_counts_go_to_who_knows_them),
 		cmocka_unit_test(test_long_text_goes_in_pieces_the_peer_takes),
 		cmocka_unit_test(test_large_writes_keep_the_stream),
 		cmocka_unit_test(test_large_raw_writes_are_verbatim),

@@ -213,6 +213,28 @@ static void test_silence_ends_after_the_timeout(void **state)
 	done(wire, peer);
 }
 
+/* One that only takes keep-alives: of a client, three time-outs; none go out while a list is waited for. */
+static void test_silence_of_a_server(void **state)
+{
+	for (int listens = 0; listens <= 1; listens++) {
+		double start = now();
+		struct wire *wire;
+		int peer;
+
+		(void)state;
+		wire = pair(&peer);
+		wire_set_mux_out(wire, true);
+		wire_set_timeout(wire, 1);
+		wire_only_listen(wire, listens);
+		if (listens)
+			expect_die(EXIT_TIMEOUT, "[client] io timeout after 1 seconds -- exiting", wire_read_byte(wire));
+		else
+			expect_die(EXIT_TIMEOUT, "[client] io timeout after 3 seconds -- exiting", wire_read_byte(wire));
+		assert_true(now() - start > (listens ? 0.95 : 2.95));
+		done(wire, peer);
+	}
+}
+
 static void *write_slowly(void *argument)
 {
 	struct script *script = argument;
@@ -427,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_a_read_sends_what_was_held_back),
 		cmocka_unit_test(test_a_closed_peer_is_an_orderly_end),
 		cmocka_unit_test(test_silence_ends_after_the_timeout),
+		cmocka_unit_test(test_silence_of_a_server),
 		cmocka_unit_test(test_any_byte_puts_the_timeout_off),
 		cmocka_unit_test(test_the_deadline_holds_against_a_trickle),
 		cmocka_unit_test(test_a_huge_timeout_does_not_spin),

@@ -15,8 +15,8 @@ static void test_greeting_format(void **state)
 	char buf[128];
 
 	(void)state;
-	assert_int_equal(greeting_format(buf, sizeof buf, 32), 41);
-	assert_string_equal(buf, "@RSYNCD: 32.0 sha512 sha256 sha1 md5 md4\n");
+	assert_int_equal(greeting_format(buf, sizeof buf, PROTOCOL_MAX), 41);
+	assert_string_equal(buf, "@RSYNCD: 33.0 sha512 sha256 sha1 md5 md4\n");
 }
 
 struct greeting_case { const char *line; enum greeting_error error; int negotiated; const char *digests; };
@@ -25,7 +25,10 @@ static const struct greeting_case greetings[] = {
 	{ "@RSYNCD: 32.0 sha512 md5", GREETING_OK, 32, "sha512 md5" },
 	{ "@RSYNCD: 31.0", GREETING_OK, 31, NULL }, { "@RSYNCD: 31.14", GREETING_OK, 30, NULL },
 	{ "@RSYNCD: 32.7 md5", GREETING_OK, 31, "md5" }, { "@RSYNCD: 33.5 md5", GREETING_OK, 32, "md5" },
-	{ "@RSYNCD: 40.0 md5", GREETING_OK, 32, "md5" }, { "@RSYNCD: 41.0 md5", GREETING_OK, 0, "md5" },
+	{ "@RSYNCD: 33.0 md5", GREETING_OK, 33, "md5" }, { "@RSYNCD: 34.0 md5", GREETING_OK, 33, "md5" },
+	{ "@RSYNCD: 34.5 md5", GREETING_OK, 33, "md5" }, { "@RSYNCD: 33.7 md5", GREETING_OK, 32, "md5" },
+	{ "@RSYNCD: 33.0", GREETING_NO_DIGESTS, 0, NULL }, { "@RSYNCD: 33 md5", GREETING_NO_SUBPROTOCOL, 0, NULL },
+	{ "@RSYNCD: 40.0 md5", GREETING_OK, 33, "md5" }, { "@RSYNCD: 41.0 md5", GREETING_OK, 0, "md5" },
 	{ "@RSYNCD: 29", GREETING_OK, 29, NULL }, { "@RSYNCD: 29 md5", GREETING_OK, 29, "md5" },
 	{ "@RSYNCD: 29.0 sha512 md5", GREETING_OK, 29, "sha512 md5" }, { "@RSYNCD: 27", GREETING_OK, 27, NULL },
 	{ "@RSYNCD: 26", GREETING_OK, 0, NULL }, { "@RSYNCD: 27.1", GREETING_OK, 0, NULL },
@@ -46,7 +49,7 @@ static void test_greeting_vectors(void **state)
 		assert_int_equal(greeting_parse(&greeting, greetings[i].line), greetings[i].error);
 		if (greetings[i].error != GREETING_OK)
 			continue;
-		assert_int_equal(greeting_negotiate(&greeting, 32), greetings[i].negotiated);
+		assert_int_equal(greeting_negotiate(&greeting, PROTOCOL_MAX), greetings[i].negotiated);
 		if (greetings[i].digests)
 			assert_string_equal(greeting.digests, greetings[i].digests);
 		else
@@ -189,7 +192,9 @@ static void test_bad_argument_words_are_refused(void **state)
 
 static struct setup_request plain_request(const char *info)
 {
-	return (struct setup_request){ .max_protocol = 32, .client_info = info, .recursive = true, .allow_inc_recurse = true };
+	return (struct setup_request){
+		.max_protocol = PROTOCOL_MAX, .client_info = info, .recursive = true, .allow_inc_recurse = true,
+	};
 }
 
 struct version_case { const char *info; uint8_t theirs[4]; int announced, used; };
@@ -197,9 +202,10 @@ struct version_case { const char *info; uint8_t theirs[4]; int announced, used; 
 static void test_versions(void **state)
 {
 	static const struct version_case cases[] = {
-		{ ".iLsfxCIvu", { 32 }, 32, 32 }, { "", { 27 }, 32, 27 }, { ".iL", { 40 }, 32, 32 },
-		{ "31.7iL", { 31 }, 30, 30 },
-		{ "32.7iL", { 32 }, 31, 31 }, { "33.7iL", { 33 }, 32, 32 }, { "31.0iL", { 31 }, 32, 31 },
+		{ ".iLsfxCIvu", { 32 }, 33, 32 }, { "", { 27 }, 33, 27 }, { ".iL", { 40 }, 33, 33 }, { ".iL", { 33 }, 33, 33 },
+		{ "31.7iL", { 31 }, 30, 30 }, { "32.0iL", { 32 }, 33, 32 }, { "33.0iL", { 33 }, 33, 33 },
+		{ "32.7iL", { 32 }, 31, 31 }, { "33.7iL", { 33 }, 32, 32 }, { "31.0iL", { 31 }, 33, 31 },
+		{ "34.7iL", { 34 }, 33, 33 },
 	};
 	struct setup_request request;
 	struct session session;
@@ -262,7 +268,7 @@ static void test_setup_of_a_current_pull(void **state)
 
 	(void)state;
 	request.checksum_seed = 7;
-	session = set_up(32, true, &request, CLIENT_SUMS, 31);
+	session = set_up(33, true, &request, CLIENT_SUMS, 31);
 	bytes = wire_test_output(session.wire, &length);
 	assert_int_equal(length, sizeof wanted - 1);
 	assert_memory_equal(bytes, wanted, length);

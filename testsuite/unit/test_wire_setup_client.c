@@ -17,7 +17,7 @@
 
 static struct setup_request plain_request(void)
 {
-	return (struct setup_request){ .max_protocol = 32, .client_info = "", .allow_inc_recurse = true };
+	return (struct setup_request){ .max_protocol = PROTOCOL_MAX, .client_info = "", .allow_inc_recurse = true };
 }
 
 static struct session set_up(int protocol, bool sends, const struct setup_request *request, const char *in, size_t length)
