@@ -32,7 +32,9 @@ class Server:
     def __init__(self, program, place, parameters, head=""):
         owner = "uid = 0\ngid = 0\n" if trees.IS_ROOT else ""
         os.makedirs(place, exist_ok=True)
-        self.config = f"use chroot = no\n{owner}max verbosity = 1\n{head}[mod]\n{parameters}\n"
+        # All clients of a crowd come from one address; a later line of `head` counts.
+        hosts = "max connections per host = 0\n" if program == harness.HUAI else ""
+        self.config = f"use chroot = no\n{owner}max verbosity = 1\n{hosts}{head}[mod]\n{parameters}\n"
         self.daemon = harness.Daemon(program, self.config, place)
 
     def __enter__(self):
