@@ -47,7 +47,7 @@ static void try_words(const char *text)
 {
 	struct args pieces = { NULL, 0 };
 
-	argument_split(&pieces, text, "mod");
+	argument_split(&pieces, text, "mod", NULL);
 	for (size_t i = 0; i < pieces.count; i++)
 		check_confined(pieces.items[i]);
 	args_free(&pieces);

@@ -34,7 +34,7 @@ static void choose(struct run *run, uint8_t first, uint8_t second, uint8_t third
 	struct options *options = &run->options;
 	struct session *session = &run->session;
 
-	session->protocol = 27 + (first & 7) % 6;
+	session->protocol = 27 + (first & 7) % 7;
 	session->inc_recurse = session->protocol >= 30 && first & 8;
 	session->varint_flags = session->id0_names = session->protocol >= 30 && first & 0x10;
 	session->safe_flist = session->protocol >= 31 || session->varint_flags;
@@ -160,6 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	choose(&run, data[0], data[1], data[2]);
 	run.charset = run.options.iconv ? charset_new(run.options.iconv) : NULL;
 	run.session.wire = wire_new_memory(data + 3, size - 3);
+	session_limit_memory(&run.session);
 	wire_set_protocol(run.session.wire, run.session.protocol);
 	catch_die(receive, &run);
 	if (run.finished)

@@ -6,6 +6,7 @@
 
 #include "wire/args.h"
 #include "wire/greeting.h"
+#include "wire/session.h"
 
 struct run { struct wire *wire; struct args args; uint8_t form; };
 
@@ -18,9 +19,9 @@ static void read_all(void *context)
 
 	if (run->form & 4 && wire_read_line(run->wire, line, sizeof line, '\n', -1, &too_bad) &&
 	    greeting_parse(&greeting, line) == GREETING_OK) {
-		int version = greeting_negotiate(&greeting, 32);
+		int version = greeting_negotiate(&greeting, PROTOCOL_MAX);
 
-		if (version && (version < 27 || version > 32))
+		if (version && (version < 27 || version > PROTOCOL_MAX))
 			abort();
 		if (greeting.digests && greeting.digests > line + strlen(line))
 			abort();

@@ -58,8 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	run.step = data[0] & 0x3f ? data[0] & 0x3f : 1;
 	run.wire = wire_new_memory(data + 1, size - 1);
-	wire_set_protocol(run.wire, data[0] & 0x40 ? 29 : 32);
+	wire_set_protocol(run.wire, data[0] & 0x40 ? 29 : 33);
 	wire_set_server(run.wire, data[0] & 0x80);
+	wire_set_sender(run.wire, data[0] & 0x20);
 	wire_set_message_handler(run.wire, handle, &run);
 	wire_set_mux_in(run.wire, true);
 	wire_set_mux_out(run.wire, true);

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Seeds for the fuzzing harnesses from captured sessions: make_corpus.py --captures DIR --output DIR HARNESS...
 
-Every harness gets, from the sessions of ten releases, the client's bytes as they are, without greeting and arguments, and with
+Every harness gets, from the sessions of eleven releases, the client's bytes as they are, without greeting and arguments, and with
 the multiplexing taken off; and the same cut at a few places, since a harness usually starts in the middle of a session. The first
 byte of a harness's input chooses protocol, role or form, so each seed gets two arbitrary ones in front.
 
 The reader of attr snapshots gets snapshots instead, whose sums the harness sets right; the reader of tokens gets streams of all
-methods (two bytes of shape, then what a sender writes); that of file lists gets the lists.
+methods (two bytes of shape, then what a sender writes); that of file lists gets the lists. Harnesses that run the whole program
+record their own seeds (`make fuzz-record`); but a daemon is given the captured sessions.
 """
 import argparse
 import hashlib
@@ -17,6 +18,8 @@ import zlib
 
 LONGEST = 8192
 CUTS = (4, 16, 64, 256)
+RECORDED = {"fuzz_" + topic for topic in ("batch", "client_daemon", "client_pull", "client_push", "command", "config", "local_rules",
+                                          "server_receive", "server_send", "snapshot_use")}
 
 
 def after_arguments(data):
@@ -150,12 +153,13 @@ def list_seeds(captures):
             continue
         job = name[:-4].split("-", 1)[1]
         with open(os.path.join(captures, name[:-4] + ".c2s"), "rb") as file:
-            protocol = int(file.read()[9:11])
+            said = file.read()
+        protocol = int(said[9:11])
         with open(os.path.join(captures, name), "rb") as file:
-            payload = demultiplexed(file.read())
+            payload = demultiplexed(said if job.startswith("push") else file.read())
         is_varint = name.split("-")[0] >= "3.2"
         first = protocol - 27 | (8 if protocol >= 30 else 0) | (0x10 if is_varint else 0) | (0x20 if job == "relative-file" else 0)
-        second = {"list": 0, "archive": 0x0F, "checksum-numeric": 0x97}.get(job, 7)
+        second = {"list": 0, "archive": 0x0F, "push": 0x0F, "push-p32": 0x0F, "checksum-numeric": 0x97}.get(job, 7)
         if payload:
             yield bytes([first, second, 0]) + payload[:LONGEST]
     yield from attribute_list_seeds()
@@ -172,6 +176,14 @@ def attribute_list_seeds():
         second = (b"\1" if kept & 1 else b"") + (b"\1" if kept & 2 else b"")
         for level in (0, 8, 0x10, 0x18):
             yield bytes([0x1d, 6, choice | level]) + dot + first + file + second + b"\0\0" + b"\2\x21" + bytes(33) + b"\0"
+
+
+def session_seeds(captures):
+    """Captured clients from their first byte on, without pauses."""
+    for name in sorted(os.listdir(captures)):
+        if name.endswith(".c2s"):
+            with open(os.path.join(captures, name), "rb") as file:
+                yield b"\1\0" + file.read()[:LONGEST]
 
 
 def write_seeds(harness, output, found):
@@ -191,9 +203,11 @@ def main():
     unique = set()
     for seed in seeds(options.captures):
         unique.update(bytes([choice]) + seed for choice in hashlib.sha1(seed).digest()[:2])
-    special = {"fuzz_attrs_snapshot": snapshot_seeds, "fuzz_delta_tokens": token_seeds,
+    special = {"fuzz_attrs_snapshot": snapshot_seeds, "fuzz_daemon": lambda: session_seeds(options.captures), "fuzz_delta_tokens": token_seeds,
                "fuzz_flist_receive": lambda: list_seeds(options.captures)}
     for harness in options.harness:
+        if os.path.basename(harness) in RECORDED:
+            continue
         own = special.get(os.path.basename(harness))
         write_seeds(harness, options.output, own() if own else unique)
     print(f"{len(unique)} seeds for {len(options.harness)} harnesses")
