@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mechanical part of the code style, and of the architecture: layout, function length, who may include and call whom.
+"""The mechanical part of the code style: layout, function length, and that only fs/ takes paths. See also layout_check.py.
 
 Usage: format_check.py SOURCE_DIRECTORY; prints FILE:LINE: what, and exits 1 if there is anything to print.
 """
@@ -8,20 +8,11 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+from layout_check import FLOOR_OF  # noqa: E402
+
 COLUMNS = 128
 FUNCTION_LINES = 100
-
-# doc/architecture.md: a room includes only from itself and from those named here.
-ROOMS = {
-    "lib": set(),
-    "fs": {"lib"},
-    "wire": {"lib"},
-    "delta": {"lib", "fs", "wire"},
-    "filter": {"lib", "fs", "wire"},
-    "attrs": {"lib", "fs", "wire"},
-    "ui": {"lib"},
-}
-EXTRA_INCLUDES = {"ui": {"attrs/entry.h", "wire/request.h"}}
 
 # Calls that take a path; only fs/ makes them.
 PATH_CALLS = re.compile(
@@ -33,7 +24,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
 def sources(root):
-    for directory in ("", *ROOMS, "testsuite/unit", "testsuite/fuzz", "testsuite/faults", "bench"):
+    for directory in ("", *FLOOR_OF, "testsuite/unit", "testsuite/fuzz", "testsuite/faults", "bench"):
         for name in sorted(os.listdir(os.path.join(root, directory)) if os.path.isdir(os.path.join(root, directory)) else []):
             if name.endswith((".c", ".h")):
                 yield os.path.join(directory, name)
@@ -67,19 +58,13 @@ def functions(lines):
             start = None
 
 
-def architecture(path, lines):
-    room = path.split("/")[0] if "/" in path else ""
-    if room not in ROOMS and room != "":
+def paths_outside_fs(path, lines):
+    room = os.path.dirname(path)
+    if room == "fs" or room not in FLOOR_OF and room != "":
         return
     for number, line in enumerate(lines, 1):
-        include = re.match(r'#include "([^"]+)"', line)
-        if include and room:
-            target = include.group(1)
-            target_room = target.split("/")[0] if "/" in target else ""
-            if target_room != room and target_room not in ROOMS[room] and target not in EXTRA_INCLUDES.get(room, ()):
-                yield number, f"{room}/ does not stand on {target}"
         code = re.sub(r'"(\\.|[^"\\])*"', '""', line).split("/*")[0]
-        if room != "fs" and not code.lstrip().startswith("*") and PATH_CALLS.search(code):
+        if not code.lstrip().startswith("*") and PATH_CALLS.search(code):
             yield number, f"{PATH_CALLS.search(code).group(1)}() on a path outside fs/"
 
 
@@ -89,7 +74,7 @@ def main(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             text = file.read()
         lines = text.split("\n")[:-1]
-        problems = [*layout(lines), *functions(lines), *architecture(path, lines)]
+        problems = [*layout(lines), *functions(lines), *paths_outside_fs(path, lines)]
         if not text.endswith("\n"):
             problems.append((len(lines), "no newline at the end"))
         for number, problem in sorted(problems):
