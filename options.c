@@ -16,49 +16,6 @@
 #include "options_parse.h"
 #include "ui/itemize.h"
 
-static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	strbuf_vaddf(&text, fmt, args);
-	if (parse->error) {
-		strbuf_free(&text); /* the first error is the one to tell */
-		return false;
-	}
-	parse->error = strbuf_detach(&text);
-	parse->error_is_bare = bare;
-	parse->code = code;
-	return false;
-}
-
-bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	fail_with(parse, code, false, fmt, args);
-	va_end(args);
-	return false;
-}
-
-bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	fail_with(parse, code, true, fmt, args);
-	va_end(args);
-	return false;
-}
-
-char *parse_keep(struct option_parse *parse, const char *text)
-{
-	char *copy = xstrdup(text);
-
-	vec_push(&parse->strings, copy);
-	return copy;
-}
-
 void options_print(struct option_parse *parse, FILE *stream, int code, void (*add)(struct strbuf *out))
 {
 	struct strbuf text = STRBUF_INIT;

@@ -290,17 +290,6 @@ static void finish_partial_dir(struct option_parse *parse, struct options *optio
 	}
 }
 
-enum client_use options_kind_of_run(const struct options *options)
-{
-	const struct args *operands = &options->operands;
-
-	if (options->read_batch)
-		return PULL;
-	if (operands->count > 1 && argument_is_remote(operands->items[operands->count - 1]))
-		return PUSH;
-	return operands->count && argument_is_remote(operands->items[0]) ? PULL : LOCAL;
-}
-
 static void finish_client(struct options *options)
 {
 	static const struct filter_option cvs = { .kind = FOPT_CVS, .times = 1 };

@@ -22,11 +22,6 @@ static void add_option_line(struct strbuf *out, const struct option_spec *spec)
 		    spec->help);
 }
 
-bool option_is_shown(const struct option_spec *spec)
-{
-	return spec->client != HIDDEN;
-}
-
 static void add_options(struct strbuf *out, const struct option_spec *table)
 {
 	size_t column = 0;

@@ -148,6 +148,12 @@ void options_print(struct option_parse *parse, FILE *stream, int code, void (*ad
 /* Value grammars. */
 enum size_result { SIZE_OK, SIZE_INVALID, SIZE_TOO_LARGE };
 enum size_result size_parse(const char *text, char default_unit, int64_t *value); /* protocol/06 1.4 */
+struct size_limits {
+	char default_unit;
+	int64_t min, max; /* max 0: none; a value of 0 is below no minimum, it means "no limit" */
+};
+bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
+		int64_t *value);
 enum stop_result { STOP_OK, STOP_INVALID, STOP_PAST };
 enum stop_result stop_at_parse(const char *text, time_t now, time_t *when);       /* 1.5, local time zone */
 bool stop_after_parse(const char *text, time_t now, time_t *when);

@@ -12,7 +12,6 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "remote.h"
-#include "ui/number.h"
 
 #define ALT_DESTS_MAX 20
 
@@ -297,32 +296,6 @@ bool set_chmod(struct option_parse *parse, struct options *options, const struct
 	(void)spec;
 	if (!chmod_parse(&options->chmod, text))
 		return parse_fail(parse, EXIT_SYNTAX, "Invalid argument passed to --chmod (%s)", text);
-	return true;
-}
-
-bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
-		int64_t *value)
-{
-	const char *name = spec->name;
-	char limit[64];
-
-	switch (size_parse(text, limits->default_unit, value)) {
-	case SIZE_INVALID:
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is invalid", name, text);
-	case SIZE_TOO_LARGE:
-		*value = INT64_MAX;
-		break;
-	case SIZE_OK:
-		break;
-	}
-	if (limits->max && *value > limits->max)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large (max: %s)", name, text,
-				  number_format(limit, sizeof limit, limits->max, 3));
-	if (*value == INT64_MAX)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large", name, text);
-	if (*value && *value < limits->min)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too small (min: %s or 0 for unlimited)", name, text,
-				  limits->min < 1024 ? "512" : number_format(limit, sizeof limit, limits->min, 3));
 	return true;
 }
 

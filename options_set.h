@@ -28,11 +28,4 @@ option_setter set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_com
 	set_old_args, add_remote_option, set_append, set_contimeout, set_only_write_batch, become_server,
 	become_daemon, see_daemon, set_config, add_dparam, set_port;
 
-struct size_limits {
-	char default_unit;
-	int64_t min, max; /* max 0: none; a value of 0 is below no minimum, it means "no limit" */
-};
-bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
-		int64_t *value);
-
 #endif

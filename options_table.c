@@ -2,8 +2,6 @@
 /* Every option of rsync(1), and ours: its spellings, where it works, what it sets (protocol/06 section 2). */
 #include "options_parse.h"
 
-#include <stdio.h>
-
 #include "options_set.h"
 
 #define F(member) offsetof(struct options, member)
@@ -369,27 +367,4 @@ static const struct option_spec daemon_options[] = {
 const struct option_spec *option_table(enum parse_mode mode)
 {
 	return mode == MODE_DAEMON ? daemon_options : options;
-}
-
-size_t option_table_count(const struct option_spec *table)
-{
-	size_t count = 0;
-
-	while (table[count].set)
-		count++;
-	return count;
-}
-
-bool option_is_same(const struct option_spec *a, const struct option_spec *b)
-{
-	return a == b || (a->set == b->set && a->field == b->field && a->value == b->value);
-}
-
-const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL_SIZE])
-{
-	if (spec->name)
-		snprintf(label, OPTION_LABEL_SIZE, "--%s", spec->name);
-	else
-		snprintf(label, OPTION_LABEL_SIZE, "-%c", spec->letter);
-	return label;
 }
