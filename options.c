@@ -16,18 +16,6 @@
 #include "options_parse.h"
 #include "ui/itemize.h"
 
-void options_print(struct option_parse *parse, FILE *stream, int code, void (*add)(struct strbuf *out))
-{
-	struct strbuf text = STRBUF_INIT;
-
-	add(&text);
-	fputs(strbuf_text(&text), stream);
-	fflush(stream);
-	strbuf_free(&text);
-	parse->done = true;
-	parse->code = code;
-}
-
 static void options_init(struct options *options)
 {
 	*options = (struct options){
@@ -289,15 +277,15 @@ static bool finish(struct option_parse *parse, struct options *options)
 		return true;
 	if (parse->versions) {
 		if (!options->quiet)
-			options_print(parse, options->server ? stderr : stdout, EXIT_OK,
-				      parse->versions > 1 && !options->server ? options_add_version_json : options_add_version);
+			parse_print(parse, parse->versions > 1 && !options->server ? PRINT_VERSION_JSON : PRINT_VERSION,
+				    options->server ? stderr : stdout, EXIT_OK);
 		parse->done = true;
 		return true;
 	}
 	if (parse->mode == MODE_DAEMON)
 		return finish_daemon(parse, options);
 	if (parse->mode == MODE_CLIENT && parse->argc == 2 && options->human_readable > 1) {
-		options_print(parse, stdout, EXIT_OK, options_add_help);
+		parse_print(parse, PRINT_HELP, stdout, EXIT_OK);
 		return true;
 	}
 	/* The rest of the options of such a server has still to come. */
@@ -308,10 +296,27 @@ static bool finish(struct option_parse *parse, struct options *options)
 	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
 
+static void print_text(struct option_parse *parse)
+{
+	static void (*const add[])(struct strbuf *out) = {
+		[PRINT_HELP] = options_add_help, [PRINT_DAEMON_HELP] = options_add_daemon_help,
+		[PRINT_INFO_HELP] = ui_levels_add_info_help, [PRINT_DEBUG_HELP] = ui_levels_add_debug_help,
+		[PRINT_VERSION] = options_add_version, [PRINT_VERSION_JSON] = options_add_version_json,
+	};
+	struct strbuf text = STRBUF_INIT;
+
+	add[parse->print](&text);
+	fputs(strbuf_text(&text), parse->stream);
+	fflush(parse->stream);
+	strbuf_free(&text);
+}
+
 static enum options_result result(struct options *options, bool good, char **error, int *code)
 {
 	struct option_parse *parse = options->parse;
 
+	if (parse->print != PRINT_NOTHING)
+		print_text(parse);
 	*error = parse->error;
 	*code = parse->code;
 	options->error_is_bare = parse->error_is_bare;

@@ -350,7 +350,7 @@ static bool check_client(struct option_parse *parse, struct options *options)
 	if (options->attr_snapshot || options->attr_refresh || options->attr_digests || options->attr_mode != ATTR_MODE_NONE)
 		return attr_options_check(parse, options);
 	if (options->sender || !count || (options->files_from && count != 2)) {
-		options_print(parse, stderr, EXIT_SYNTAX, options_add_help);
+		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
 		return true;
 	}
 	if (options->files_from_remote && !argument_is_remote(options->operands.items[0]) &&
@@ -366,7 +366,7 @@ static bool check_server(struct option_parse *parse, struct options *options)
 	if (parse->refused && !refuse_implied(parse, options))
 		return false;
 	if (!parse->refused && !parse->saw_end && !options->operands.count) {
-		options_print(parse, stderr, EXIT_SYNTAX, options_add_help);
+		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
 		return true;
 	}
 	if (options->sender && parse->not_built)

@@ -52,6 +52,14 @@ char *parse_keep(struct option_parse *parse, const char *text)
 	return copy;
 }
 
+void parse_print(struct option_parse *parse, enum print print, FILE *stream, int code)
+{
+	parse->done = true;
+	parse->print = print;
+	parse->stream = stream;
+	parse->code = code;
+}
+
 size_t option_table_count(const struct option_spec *table)
 {
 	size_t count = 0;

@@ -87,6 +87,11 @@ enum delete_word {
 /* Who has mapped owners so far. */
 enum owner_word { SAID_NOTHING, SAID_MAP, SAID_CHOWN };
 
+/* The text that is printed when the parse has ended. */
+enum print {
+	PRINT_NOTHING, PRINT_HELP, PRINT_DAEMON_HELP, PRINT_INFO_HELP, PRINT_DEBUG_HELP, PRINT_VERSION, PRINT_VERSION_JSON,
+};
+
 struct option_parse {
 	const struct refused_options *refused;
 	enum parse_mode mode;
@@ -110,7 +115,9 @@ struct option_parse {
 	bool partial_dir_empty, daemon_seen, iconv_seen;
 	bool iconv_given;         /* by the option or its negation */
 	int versions;             /* -V count */
-	bool done;                /* a text was printed: end with `code` */
+	bool done;                /* a text was asked for, which may be none: end with `code` */
+	enum print print;
+	FILE *stream;             /* that it is printed to */
 	int code;
 	char *error;
 	bool error_is_bare;
@@ -122,6 +129,9 @@ bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...) __at
 bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A copy of `text` that lives as long as the options. */
 char *parse_keep(struct option_parse *parse, const char *text);
+
+/* End the parse as done with `code`: `print` goes to `stream` then. */
+void parse_print(struct option_parse *parse, enum print print, FILE *stream, int code);
 
 /* A partial-dir as it is used and sent; lives as long as the options. */
 const char *partial_dir_clean(struct option_parse *parse, const char *text);
@@ -141,9 +151,6 @@ bool attr_options_check(struct option_parse *parse, struct options *options);
 /* protocol/07 5.19: at each option, and what a refusal implies at the end. False after parse_fail. */
 bool refuse_option(struct option_parse *parse, const struct option_spec *spec);
 bool refuse_implied(struct option_parse *parse, const struct options *options);
-
-/* Print a text made by `add` and end the parse as done with `code`. */
-void options_print(struct option_parse *parse, FILE *stream, int code, void (*add)(struct strbuf *out));
 
 /* Value grammars. */
 enum size_result { SIZE_OK, SIZE_INVALID, SIZE_TOO_LARGE };

@@ -65,7 +65,7 @@ bool set_info(struct option_parse *parse, struct options *options, const struct 
 {
 	(void)spec;
 	if (!parse->refused && ui_levels_asks_for_help(text))
-		options_print(parse, stream_of(options), EXIT_OK, ui_levels_add_info_help);
+		parse_print(parse, PRINT_INFO_HELP, stream_of(options), EXIT_OK);
 	else
 		vec_push(&parse->info_words, parse_keep(parse, text));
 	return true;
@@ -75,7 +75,7 @@ bool set_debug(struct option_parse *parse, struct options *options, const struct
 {
 	(void)spec;
 	if (!parse->refused && ui_levels_asks_for_help(text))
-		options_print(parse, stream_of(options), EXIT_OK, ui_levels_add_debug_help);
+		parse_print(parse, PRINT_DEBUG_HELP, stream_of(options), EXIT_OK);
 	else
 		vec_push(&parse->debug_words, parse_keep(parse, text));
 	return true;
@@ -160,14 +160,14 @@ bool ask_version(struct option_parse *parse, struct options *options, const stru
 bool ask_help(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)spec, (void)text;
-	options_print(parse, stream_of(options), EXIT_OK, options_add_help);
+	parse_print(parse, PRINT_HELP, stream_of(options), EXIT_OK);
 	return true;
 }
 
 bool ask_daemon_help(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
 {
 	(void)options, (void)spec, (void)text;
-	options_print(parse, stdout, EXIT_OK, options_add_daemon_help);
+	parse_print(parse, PRINT_DAEMON_HELP, stdout, EXIT_OK);
 	return true;
 }
 
