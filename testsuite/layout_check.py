@@ -57,6 +57,7 @@ COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\
 DEFINITION = re.compile(r"^(?!static\b|typedef\b|#|\s|\}|\{)[\w \*]*?\b(\w+)\(([^;{}]|\n)*?\)\s*\n\{", re.M)
 STATIC_DEFINITION = re.compile(r"^static\b[^;{}=]*?\b(\w+)\([^;{}]*?\)\s*\n\{", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
+TAG = re.compile(r"\b(struct|enum|union)\s+\w+")
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -94,7 +95,7 @@ class Source:
             with open(os.path.join(root, path), encoding="utf-8") as file:
                 self.raw[path] = file.read()
             text = COMMENT_OR_STRING.sub(lambda m: '""' if m[0][0] in "\"'" else "\n" * m[0].count("\n"), self.raw[path])
-            self.text[path] = ATTRIBUTE.sub("", text)
+            self.text[path] = TAG.sub(r"\1", ATTRIBUTE.sub("", text))
         for path, text in self.text.items():
             if path.endswith(".c"):
                 self.defined[path] = {m[1] for m in DEFINITION.finditer(text)} - {"main"}
