@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "delta/token.h"
+#include "delta/skip_list.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

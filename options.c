@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "delta/skip_list.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

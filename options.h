@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "attrs/snapshot.h"
-#include "delta/token.h"
+#include "delta/skip_list.h"
 #include "filter/filter.h"
 #include "lib/vec.h"
 #include "ui/levels.h"

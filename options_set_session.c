@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "delta/skip_list.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "options_set.h"

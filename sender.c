@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "delta/match.h"
+#include "delta/skip_list.h"
 #include "delta/token.h"
 #include "lib/charset.h"
 #include "lib/exit.h"

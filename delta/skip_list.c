@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Suffixes of files that are not worth compressing (protocol/03 section 6.7). */
+#include "delta/skip_list.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "delta/token.h"
 #include "lib/vec.h"
 
 #define SUFFIX_MAX 32

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The token stream, plain and compressed, and what is not compressed (protocol/03 sections 6 and 14). */
+#include "delta/skip_list.h"
 #include "testsuite/unit/delta_support.h"
 
 /* --- the worked examples of protocol/03 section 14 --- */
