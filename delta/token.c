@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-#include "delta/token_private.h"
+#include "delta/token_codec.h"
+#include "delta/token_lz4.h"
+#include "delta/token_zlib.h"
+#include "delta/token_zstd.h"
 #include "lib/alloc.h"
 
 #define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
@@ -13,7 +16,7 @@
 
 struct token_writer {
 	struct session *session;
-	const struct token_codec *codec; /* NULL: plain */
+	const struct token_encoder *encoder; /* NULL: plain */
 	void *state;
 	int32_t base;       /* last block written in this file */
 	int32_t run_start;  /* blocks not yet written */
@@ -21,17 +24,17 @@ struct token_writer {
 	bool unsynced;      /* literals since the last block */
 };
 
-static const struct token_codec *codec_of(enum compress_algorithm algorithm)
+static const struct token_encoder *encoder_of(enum compress_algorithm algorithm)
 {
 	switch (algorithm) {
 	case COMPRESS_ZLIB:
-		return token_codec_zlib();
+		return token_encoder_zlib();
 	case COMPRESS_ZLIBX:
-		return token_codec_zlibx();
+		return token_encoder_zlibx();
 	case COMPRESS_ZSTD:
-		return token_codec_zstd();
+		return token_encoder_zstd();
 	case COMPRESS_LZ4:
-		return token_codec_lz4();
+		return token_encoder_lz4();
 	case COMPRESS_NONE:
 		break;
 	}
@@ -43,9 +46,9 @@ struct token_writer *token_writer_new(struct session *session)
 	struct token_writer *writer = xcalloc(1, sizeof *writer);
 
 	writer->session = session;
-	writer->codec = codec_of(session->compress);
-	if (writer->codec)
-		writer->state = writer->codec->new(writer);
+	writer->encoder = encoder_of(session->compress);
+	if (writer->encoder)
+		writer->state = writer->encoder->new(session);
 	return writer;
 }
 
@@ -53,8 +56,8 @@ void token_writer_free(struct token_writer *writer)
 {
 	if (!writer)
 		return;
-	if (writer->codec)
-		writer->codec->free(writer->state);
+	if (writer->encoder)
+		writer->encoder->free(writer->state);
 	free(writer);
 }
 
@@ -65,15 +68,15 @@ struct session *token_session(struct token_writer *writer)
 
 int token_wants_block_data(const struct token_writer *writer)
 {
-	return writer->codec && writer->codec->block;
+	return writer->encoder && writer->encoder->block;
 }
 
 void token_start_file(struct token_writer *writer, int level_off)
 {
 	writer->base = writer->run_length = 0;
 	writer->unsynced = false;
-	if (writer->codec)
-		writer->codec->start_file(writer->state, level_off);
+	if (writer->encoder)
+		writer->encoder->start_file(writer->state, level_off);
 }
 
 /* --- plain --- */
@@ -108,15 +111,6 @@ static void plain_literal(struct wire *wire, const char *data, size_t length)
 
 /* --- compressed --- */
 
-void token_write_chunk(struct token_writer *writer, const void *data, size_t length)
-{
-	struct wire *wire = writer->session->wire;
-
-	wire_write_byte(wire, (uint8_t)(DEFLATED_DATA | length >> 8));
-	wire_write_byte(wire, (uint8_t)length);
-	wire_write(wire, data, length);
-}
-
 static void write_run(struct token_writer *writer)
 {
 	struct wire *wire = writer->session->wire;
@@ -139,7 +133,7 @@ static void write_run(struct token_writer *writer)
 static void sync(struct token_writer *writer)
 {
 	if (writer->unsynced)
-		writer->codec->sync(writer->state);
+		writer->encoder->sync(writer->state);
 	writer->unsynced = false;
 }
 
@@ -147,18 +141,18 @@ void token_literal(struct token_writer *writer, const void *data, size_t length)
 {
 	if (!length)
 		return;
-	if (!writer->codec) {
+	if (!writer->encoder) {
 		plain_literal(writer->session->wire, data, length);
 		return;
 	}
 	write_run(writer);
-	writer->codec->literal(writer->state, data, length);
+	writer->encoder->literal(writer->state, data, length);
 	writer->unsynced = true;
 }
 
 void token_block(struct token_writer *writer, int32_t block, const void *data, size_t length)
 {
-	if (!writer->codec) {
+	if (!writer->encoder) {
 		wire_write_int(writer->session->wire, -1 - block);
 		return;
 	}
@@ -168,13 +162,13 @@ void token_block(struct token_writer *writer, int32_t block, const void *data, s
 	if (!writer->run_length)
 		writer->run_start = block;
 	writer->run_length++;
-	if (writer->codec->block)
-		writer->codec->block(writer->state, data, length);
+	if (writer->encoder->block)
+		writer->encoder->block(writer->state, data, length);
 }
 
 void token_end_file(struct token_writer *writer)
 {
-	if (!writer->codec) {
+	if (!writer->encoder) {
 		wire_write_int(writer->session->wire, 0);
 		return;
 	}

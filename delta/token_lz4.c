@@ -1,39 +1,44 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lz4: every chunk is an independent block (protocol/03 section 6.6). */
+#include "delta/token_lz4.h"
+
 #include <lz4.h>
 #include <stdlib.h>
 
-#include "delta/token_private.h"
 #include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
 
-struct lz4_state {
-	struct token_writer *writer;
+/* --- sending --- */
+
+struct lz4_encoder {
+	struct session *session;
 	char out[LZ4_COMPRESSBOUND(TOKEN_CHUNK_MAX)];
 };
 
-static void *lz4_new(struct token_writer *writer)
+static void *lz4_encoder_new(struct session *session)
 {
-	struct lz4_state *state = xcalloc(1, sizeof *state);
+	struct lz4_encoder *state = xcalloc(1, sizeof *state);
 
-	state->writer = writer;
+	state->session = session;
 	return state;
 }
 
-static void lz4_free(void *state)
+static void lz4_encoder_free(void *state)
 {
 	free(state);
 }
 
-static void lz4_start_file(void *state, int level_off)
+static void lz4_encoder_start_file(void *state, int level_off)
 {
 	(void)state;
 	(void)level_off;
 }
 
 /* Input that does not shrink may need more than a chunk holds: then half of it at a time. */
-static void lz4_literal(void *lz4_state, const void *literal, size_t length)
+static void lz4_encoder_literal(void *lz4_encoder, const void *literal, size_t length)
 {
-	struct lz4_state *state = lz4_state;
+	struct lz4_encoder *state = lz4_encoder;
 	const char *data = literal;
 
 	while (length) {
@@ -44,20 +49,74 @@ static void lz4_literal(void *lz4_state, const void *literal, size_t length)
 			piece /= 2;
 			packed = LZ4_compress_default(data, state->out, piece, (int)sizeof state->out);
 		}
-		token_write_chunk(state->writer, state->out, (size_t)packed);
+		token_write_chunk(state->session, state->out, (size_t)packed);
 		data += piece;
 		length -= (size_t)piece;
 	}
 }
 
-static void lz4_sync(void *state)
+static void lz4_encoder_sync(void *state)
 {
 	(void)state;
 }
 
-const struct token_codec *token_codec_lz4(void)
+const struct token_encoder *token_encoder_lz4(void)
 {
-	static const struct token_codec codec = { lz4_new, lz4_free, lz4_start_file, lz4_literal, lz4_sync, NULL };
+	static const struct token_encoder encoder = {
+		.new = lz4_encoder_new, .free = lz4_encoder_free, .start_file = lz4_encoder_start_file,
+		.literal = lz4_encoder_literal, .sync = lz4_encoder_sync,
+	};
 
-	return &codec;
+	return &encoder;
+}
+
+/* --- receiving --- */
+
+#define OUT_SIZE 32912 /* what stock has room for */
+
+struct lz4_decoder {
+	size_t length; /* decoded and not yet handed on */
+	uint8_t out[OUT_SIZE];
+};
+
+static void *lz4_decoder_new(struct session *session)
+{
+	(void)session;
+	return xcalloc(1, sizeof(struct lz4_decoder));
+}
+
+static void lz4_decoder_free(void *state)
+{
+	free(state);
+}
+
+/* A block of no bytes is refused too: other readers take it for the end of the file. */
+static void lz4_decoder_chunk(void *state, const uint8_t *data, size_t length)
+{
+	struct lz4_decoder *lz4 = state;
+	int result = LZ4_decompress_safe((const char *)data, (char *)lz4->out, (int)length, OUT_SIZE);
+
+	if (result <= 0)
+		die(EXIT_STREAMIO, "uncompress failed: %d [%s]", result, log_role());
+	lz4->length = (size_t)result;
+}
+
+static size_t lz4_decoder_literal(void *state, const uint8_t **data)
+{
+	struct lz4_decoder *lz4 = state;
+	size_t length = lz4->length;
+
+	*data = lz4->out;
+	lz4->length = 0;
+	return length;
+}
+
+const struct token_decoder *token_decoder_lz4(void)
+{
+	static const struct token_decoder decoder = {
+		.new = lz4_decoder_new, .free = lz4_decoder_free, .chunk = lz4_decoder_chunk,
+		.literal = lz4_decoder_literal,
+	};
+
+	return &decoder;
 }

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-#include "delta/token_private.h"
+#include "delta/token_codec.h"
+#include "delta/token_lz4.h"
+#include "delta/token_zlib.h"
+#include "delta/token_zstd.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

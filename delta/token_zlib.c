@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* zlib and zlibx: raw deflate with sync flushes whose marker is cut off (protocol/03 sections 6.3 and 6.4). */
+/* zlib and zlibx: raw deflate with sync flushes whose marker does not travel (protocol/03 sections 6.3 and 6.4). */
+#include "delta/token_zlib.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "delta/token_private.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "lib/log.h"
+
+/* --- sending --- */
 
 #define MARKER_LENGTH 4        /* 00 00 ff ff ends a sync flush */
 
 struct deflater {
-	struct token_writer *writer;
+	struct session *session;
 	z_stream stream;
 	int level;
 	bool pieces_repeat;  /* protocol < 31: every piece of a long block is its beginning */
@@ -20,12 +24,11 @@ struct deflater {
 	size_t used;
 };
 
-static void *zlib_new(struct token_writer *writer)
+static void *deflater_new(struct session *session)
 {
 	struct deflater *deflater = xcalloc(1, sizeof *deflater);
-	struct session *session = token_session(writer);
 
-	deflater->writer = writer;
+	deflater->session = session;
 	deflater->level = session->compress_level;
 	deflater->pieces_repeat = session->protocol < 31;
 	if (deflateInit2(&deflater->stream, deflater->level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -33,7 +36,7 @@ static void *zlib_new(struct token_writer *writer)
 	return deflater;
 }
 
-static void zlib_free(void *state)
+static void deflater_free(void *state)
 {
 	struct deflater *deflater = state;
 
@@ -41,7 +44,7 @@ static void zlib_free(void *state)
 	free(deflater);
 }
 
-static void zlib_start_file(void *state, int level_off)
+static void deflater_start_file(void *state, int level_off)
 {
 	struct deflater *deflater = state;
 
@@ -54,13 +57,13 @@ static void write_full_chunk(struct deflater *deflater)
 {
 	if (deflater->used < sizeof deflater->out)
 		return;
-	token_write_chunk(deflater->writer, deflater->out, TOKEN_CHUNK_MAX);
+	token_write_chunk(deflater->session, deflater->out, TOKEN_CHUNK_MAX);
 	deflater->used -= TOKEN_CHUNK_MAX;
 	memmove(deflater->out, deflater->out + TOKEN_CHUNK_MAX, deflater->used);
 }
 
 /* Run the compressor until it has nothing more to say for this flush mode. */
-static void run(struct deflater *deflater, int flush)
+static void deflater_run(struct deflater *deflater, int flush)
 {
 	z_stream *stream = &deflater->stream;
 
@@ -75,7 +78,7 @@ static void run(struct deflater *deflater, int flush)
 	} while (stream->avail_in || !stream->avail_out);
 }
 
-static void zlib_literal(void *state, const void *data, size_t length)
+static void deflater_literal(void *state, const void *data, size_t length)
 {
 	struct deflater *deflater = state;
 
@@ -83,7 +86,7 @@ static void zlib_literal(void *state, const void *data, size_t length)
 		uInt piece = length > 1 << 30 ? 1 << 30 : (uInt)length;
 		deflater->stream.next_in = (Bytef *)data;
 		deflater->stream.avail_in = piece;
-		run(deflater, Z_NO_FLUSH);
+		deflater_run(deflater, Z_NO_FLUSH);
 		data = (const char *)data + piece;
 		length -= piece;
 	}
@@ -96,18 +99,18 @@ static void make_room_for_marker(struct deflater *deflater)
 
 	if (sizeof deflater->out - deflater->used > 2 * MARKER_LENGTH)
 		return;
-	token_write_chunk(deflater->writer, deflater->out, ready);
+	token_write_chunk(deflater->session, deflater->out, ready);
 	deflater->used -= ready;
 	memmove(deflater->out, deflater->out + ready, deflater->used);
 }
 
-static void zlib_sync(void *state)
+static void deflater_sync(void *state)
 {
 	struct deflater *deflater = state;
 
 	deflater->stream.avail_in = 0;
 	make_room_for_marker(deflater);
-	run(deflater, Z_SYNC_FLUSH);
+	deflater_run(deflater, Z_SYNC_FLUSH);
 	if (deflater->used < MARKER_LENGTH
 	    || memcmp(deflater->out + deflater->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
 		die(EXIT_STREAMIO, "[sender] the zlib compressor did not end its flush as expected");
@@ -115,11 +118,11 @@ static void zlib_sync(void *state)
 	if (deflater->used > TOKEN_CHUNK_MAX)
 		die(EXIT_STREAMIO, "[sender] zlib chunk of %zu bytes", deflater->used);
 	if (deflater->used)
-		token_write_chunk(deflater->writer, deflater->out, deflater->used);
+		token_write_chunk(deflater->session, deflater->out, deflater->used);
 	deflater->used = 0;
 }
 
-static void put_into_history(struct deflater *deflater, const void *data, size_t length)
+static void deflater_see_history(struct deflater *deflater, const void *data, size_t length)
 {
 	/* Only the last window matters, and the compressor takes no more. */
 	if (length > TOKEN_WINDOW) {
@@ -130,31 +133,198 @@ static void put_into_history(struct deflater *deflater, const void *data, size_t
 		die(EXIT_STREAMIO, "[sender] the zlib compressor did not take a block into its history");
 }
 
-static void zlib_block(void *state, const void *data, size_t length)
+static void deflater_block(void *state, const void *data, size_t length)
 {
 	struct deflater *deflater = state;
 
 	if (!deflater->pieces_repeat) {
-		put_into_history(deflater, data, length);
+		deflater_see_history(deflater, data, length);
 		return;
 	}
 	while (length) {
 		size_t piece = length < TOKEN_STORED_MAX ? length : TOKEN_STORED_MAX;
-		put_into_history(deflater, data, piece);
+		deflater_see_history(deflater, data, piece);
 		length -= piece;
 	}
 }
 
-const struct token_codec *token_codec_zlib(void)
+const struct token_encoder *token_encoder_zlib(void)
 {
-	static const struct token_codec codec = { zlib_new, zlib_free, zlib_start_file, zlib_literal, zlib_sync, zlib_block };
+	static const struct token_encoder encoder = {
+		.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
+		.literal = deflater_literal, .sync = deflater_sync, .block = deflater_block,
+	};
 
-	return &codec;
+	return &encoder;
 }
 
-const struct token_codec *token_codec_zlibx(void)
+const struct token_encoder *token_encoder_zlibx(void)
 {
-	static const struct token_codec codec = { zlib_new, zlib_free, zlib_start_file, zlib_literal, zlib_sync, NULL };
+	static const struct token_encoder encoder = {
+		.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
+		.literal = deflater_literal, .sync = deflater_sync,
+	};
 
-	return &codec;
+	return &encoder;
+}
+
+/* --- receiving --- */
+
+#define OUT_SIZE 65536
+
+struct inflater {
+	z_stream stream;
+	bool drained;            /* the last chunk has given all it has */
+	bool pieces_repeat;      /* protocol < 31: every piece of a long block is its beginning */
+	uint64_t block_length;   /* pieces_repeat: bytes seen of the current block ... */
+	uint8_t *block_head;     /* ... and the first of them, up to TOKEN_STORED_MAX */
+	uint8_t out[OUT_SIZE];
+};
+
+static void *inflater_new(struct session *session)
+{
+	struct inflater *inflater = xcalloc(1, sizeof *inflater);
+
+	inflater->pieces_repeat = session->protocol < 31;
+	if (inflater->pieces_repeat)
+		inflater->block_head = xmalloc(TOKEN_STORED_MAX);
+	if (inflateInit2(&inflater->stream, -15) != Z_OK)
+		die(EXIT_MALLOC, "[%s] cannot initialise the zlib decompressor", log_role());
+	return inflater;
+}
+
+static void inflater_free(void *state)
+{
+	struct inflater *inflater = state;
+
+	inflateEnd(&inflater->stream);
+	free(inflater->block_head);
+	free(inflater);
+}
+
+static void inflater_start_file(void *state)
+{
+	struct inflater *inflater = state;
+
+	inflateReset(&inflater->stream);
+	inflater->block_length = 0;
+}
+
+/* --- the history --- */
+
+static void inflater_see_history(struct inflater *inflater, const uint8_t *data, size_t length)
+{
+	static const uint8_t unknown[TOKEN_WINDOW];
+	size_t last = length < TOKEN_WINDOW ? length : TOKEN_WINDOW;
+
+	if (inflateSetDictionary(&inflater->stream, data ? data + length - last : unknown, (uInt)last) != Z_OK)
+		die(EXIT_STREAMIO, "the zlib decompressor did not take a block into its history [%s]", log_role());
+}
+
+/* Below protocol 31: the block as a whole is known now. Of its full pieces, all the same, one fills the window. */
+static void finish_block(struct inflater *inflater)
+{
+	size_t rest = (size_t)(inflater->block_length % TOKEN_STORED_MAX);
+
+	if (inflater->block_length >= TOKEN_STORED_MAX)
+		inflater_see_history(inflater, inflater->block_head, TOKEN_STORED_MAX);
+	if (rest)
+		inflater_see_history(inflater, inflater->block_head, rest);
+	inflater->block_length = 0;
+}
+
+static void inflater_next_block(void *state)
+{
+	finish_block(state);
+}
+
+static void inflater_see_block(void *state, const void *data, size_t length)
+{
+	struct inflater *inflater = state;
+
+	if (!length)
+		return;
+	if (!inflater->pieces_repeat) {
+		inflater_see_history(inflater, data, length);
+		return;
+	}
+	if (inflater->block_length < TOKEN_STORED_MAX) {
+		size_t room = TOKEN_STORED_MAX - (size_t)inflater->block_length, take = length < room ? length : room;
+		uint8_t *to = inflater->block_head + inflater->block_length;
+
+		if (data)
+			memcpy(to, data, take);
+		else
+			memset(to, 0, take);
+	}
+	inflater->block_length += length;
+}
+
+/* --- literals --- */
+
+static void inflater_chunk(void *state, const uint8_t *data, size_t length)
+{
+	struct inflater *inflater = state;
+
+	finish_block(inflater);
+	inflater->stream.next_in = (Bytef *)(uintptr_t)data;
+	inflater->stream.avail_in = (uInt)length;
+	inflater->drained = false;
+}
+
+/* One call of inflate; returns the bytes that came out. */
+static size_t inflate_some(struct inflater *inflater)
+{
+	z_stream *stream = &inflater->stream;
+	int result;
+
+	stream->next_out = inflater->out;
+	stream->avail_out = OUT_SIZE;
+	result = inflate(stream, Z_NO_FLUSH);
+	if (result != Z_OK && result != Z_BUF_ERROR)
+		die(EXIT_STREAMIO, "inflate returned %d (%u bytes) [%s]", result, stream->avail_in, log_role());
+	inflater->drained = stream->avail_out > 0;
+	return OUT_SIZE - stream->avail_out;
+}
+
+static size_t inflater_literal(void *state, const uint8_t **data)
+{
+	struct inflater *inflater = state;
+
+	*data = inflater->out;
+	return inflater->drained ? 0 : inflate_some(inflater);
+}
+
+static void inflater_sync(void *state)
+{
+	static const uint8_t marker[] = { 0, 0, 0xff, 0xff };
+	struct inflater *inflater = state;
+
+	if (!inflateSyncPoint(&inflater->stream))
+		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
+	inflater->stream.next_in = (Bytef *)(uintptr_t)marker;
+	inflater->stream.avail_in = sizeof marker;
+	if (inflate_some(inflater) || inflater->stream.avail_in)
+		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
+}
+
+const struct token_decoder *token_decoder_zlib(void)
+{
+	static const struct token_decoder decoder = {
+		.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+		.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+		.next_block = inflater_next_block, .see_block = inflater_see_block,
+	};
+
+	return &decoder;
+}
+
+const struct token_decoder *token_decoder_zlibx(void)
+{
+	static const struct token_decoder decoder = {
+		.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+		.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+	};
+
+	return &decoder;
 }

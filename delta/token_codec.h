@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What writers and readers of tokens share with their compressors (protocol/03 section 6.2). */
-#ifndef DELTA_TOKEN_PRIVATE_H
-#define DELTA_TOKEN_PRIVATE_H
+/* The contract between the token stream (token.c, token_read.c) and its compressors (protocol/03 section 6.2). */
+#ifndef DELTA_TOKEN_CODEC_H
+#define DELTA_TOKEN_CODEC_H
 
-#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "delta/token.h"
-#include "delta/token_read.h"
+#include "wire/session.h"
 
 #define TOKEN_CHUNK_MAX 16383 /* bytes of one DEFLATED_DATA item */
 #define TOKEN_WINDOW 32768    /* of zlib: what its history holds */
@@ -24,8 +24,8 @@ enum token_flag {
 #define TOKEN_REL_MAX 63
 
 /* One compressor. `state` is its own; literals arrive in order, `sync` before a block or the end if any have arrived. */
-struct token_codec {
-	void *(*new)(struct token_writer *writer);
+struct token_encoder {
+	void *(*new)(struct session *session);
 	void (*free)(void *state);
 	void (*start_file)(void *state, int level_off);
 	void (*literal)(void *state, const void *data, size_t length);
@@ -33,13 +33,15 @@ struct token_codec {
 	void (*block)(void *state, const void *data, size_t length); /* NULL: blocks are no part of the history */
 };
 
-const struct token_codec *token_codec_zlib(void);  /* old: with blocks in the history */
-const struct token_codec *token_codec_zlibx(void);
-const struct token_codec *token_codec_zstd(void);
-const struct token_codec *token_codec_lz4(void);
+/* Write one DEFLATED_DATA item, 1..TOKEN_CHUNK_MAX bytes. */
+static inline void token_write_chunk(struct session *session, const void *data, size_t length)
+{
+	struct wire *wire = session->wire;
 
-/* One DEFLATED_DATA item, 1..TOKEN_CHUNK_MAX bytes. */
-void token_write_chunk(struct token_writer *writer, const void *data, size_t length);
+	wire_write_byte(wire, (uint8_t)(DEFLATED_DATA | length >> 8));
+	wire_write_byte(wire, (uint8_t)length);
+	wire_write(wire, data, length);
+}
 
 /*
  * One decompressor. A chunk is followed by calls of `literal` until one gives 0; `sync` comes before a block or the end if
@@ -55,10 +57,5 @@ struct token_decoder {
 	void (*next_block)(void *state);                                  /* NULL: blocks are no part of the history */
 	void (*see_block)(void *state, const void *data, size_t length);
 };
-
-const struct token_decoder *token_decoder_zlib(void);
-const struct token_decoder *token_decoder_zlibx(void);
-const struct token_decoder *token_decoder_zstd(void);
-const struct token_decoder *token_decoder_lz4(void);
 
 #endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The method lz4 of the token stream (protocol/03 section 6.6). */
+#ifndef DELTA_TOKEN_LZ4_H
+#define DELTA_TOKEN_LZ4_H
+
+#include "delta/token_codec.h"
+
+const struct token_encoder *token_encoder_lz4(void);
+const struct token_decoder *token_decoder_lz4(void);
+
+#endif

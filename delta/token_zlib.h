@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The methods zlib and zlibx of the token stream (protocol/03 sections 6.3 and 6.4). */
+#ifndef DELTA_TOKEN_ZLIB_H
+#define DELTA_TOKEN_ZLIB_H
+
+#include "delta/token_codec.h"
+
+/* zlib is the old method, which has blocks in its history, too. */
+const struct token_encoder *token_encoder_zlib(void);
+const struct token_encoder *token_encoder_zlibx(void);
+const struct token_decoder *token_decoder_zlib(void);
+const struct token_decoder *token_decoder_zlibx(void);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The method zstd of the token stream (protocol/03 section 6.5). */
+#ifndef DELTA_TOKEN_ZSTD_H
+#define DELTA_TOKEN_ZSTD_H
+
+#include "delta/token_codec.h"
+
+const struct token_encoder *token_encoder_zstd(void);
+const struct token_decoder *token_decoder_zstd(void);
+
+#endif
