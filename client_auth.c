@@ -9,8 +9,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "auth_digest.h"
 #include "client_private.h"
+#include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -16,11 +16,11 @@
 #include <nettle/base64.h>
 
 #include "client_private.h"
+#include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/idn.h"
 #include "lib/log.h"
-#include "socket_options.h"
 
 enum {
 	DAEMON_PORT = 873,

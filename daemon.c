@@ -29,12 +29,12 @@
 #include "fs/lock.h"
 #include "fs/operator.h"
 #include "fs/socket.h"
+#include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
 #include "log_file.h"
-#include "socket_options.h"
 
 #ifndef HUAI_VERSION
 #define HUAI_VERSION "dev"

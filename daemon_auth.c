@@ -17,8 +17,8 @@
 
 #include <nettle/memops.h>
 
-#include "auth_digest.h"
 #include "daemon_session.h"
+#include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

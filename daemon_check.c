@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "auth_digest.h"
 #include "daemon_check_private.h"
+#include "delta/auth_digest.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"

@@ -9,9 +9,9 @@
 
 #include "daemon_check_private.h"
 #include "fs/file.h"
+#include "fs/socket_options.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "socket_options.h"
 
 #define SAID_MAX (64 << 10)
 

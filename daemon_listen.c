@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
-#include "socket_options.h"
 
 #define FIRST_PASSED_FD 3
 

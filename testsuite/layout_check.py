@@ -43,8 +43,8 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 PREFIXES = {
     "options_": "options", "loadparm_": "loadparm", "flist_": "flist", "sender_": "sender", "snapshot_": "snapshot",
     "client_": "client", "server_": "server", "daemon_": "daemon", "local": "receiver",
-    "acl": "flist", "xattr_": "flist", "batch": "options", "copy_as": "options", "remote": "options", "auth_digest": "delta",
-    "decide": "dest", "name_distance": "dest", "socket_options": "fs", "item_lines": "sender", "log_file": "options",
+    "acl": "flist", "xattr_": "flist", "batch": "options", "copy_as": "options", "remote": "options",
+    "decide": "dest", "name_distance": "dest", "item_lines": "sender", "log_file": "options",
 }
 RECEIVING = {
     "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module", "names",

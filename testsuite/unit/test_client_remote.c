@@ -3,8 +3,8 @@
 #include "expect_die.h"
 #include "options_support.h"
 
-#include "auth_digest.h"
 #include "client_private.h"
+#include "delta/auth_digest.h"
 
 enum { SHELL = REMOTE_SHELL, DAEMON = REMOTE_DAEMON, LOCAL = -1 };
 

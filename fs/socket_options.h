@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The options of sockets that an operator or a user may name: --sockopts, "socket options" (protocol/07 section 4.5). */
-#ifndef SOCKET_OPTIONS_H
-#define SOCKET_OPTIONS_H
+#ifndef FS_SOCKET_OPTIONS_H
+#define FS_SOCKET_OPTIONS_H
 
 /*
  * Set TCP_NODELAY, as what goes out is gathered here and not in the kernel, then what the "NAME=VALUE, ..." string says; what

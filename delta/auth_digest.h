@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The digests of a daemon's challenge and response, as both sides of the connection need them (protocol/07 section 5.10). */
-#ifndef AUTH_DIGEST_H
-#define AUTH_DIGEST_H
+#ifndef DELTA_AUTH_DIGEST_H
+#define DELTA_AUTH_DIGEST_H
 
 /* Longest response or challenge, with its NUL. */
 #define AUTH_TEXT_MAX 96

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Socket options by name. */
-#include "socket_options.h"
+#include "fs/socket_options.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which digest, what challenge, what response. */
-#include "auth_digest.h"
+#include "delta/auth_digest.h"
 
 #include <errno.h>
 #include <stdbool.h>
