@@ -14,7 +14,7 @@
 
 #include "lib/charset.h"
 #include "options.h"
-#include "remote.h"
+#include "options/remote.h"
 #include "wire/session.h"
 
 /*

@@ -11,9 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "batch.h"
 #include "client_output.h"
-#include "copy_as.h"
 #include "delta/match.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
@@ -21,6 +19,8 @@
 #include "item_lines.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "options/batch.h"
+#include "options/copy_as.h"
 #include "server.h"
 #include "wire/request.h"
 

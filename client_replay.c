@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "batch.h"
 #include "client.h"
 #include "fs/file.h"
 #include "fs/ids.h"
@@ -17,6 +16,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
+#include "options/batch.h"
 
 /* --- the file --- */
 

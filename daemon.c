@@ -34,7 +34,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
-#include "log_file.h"
+#include "ui/log_file.h"
 
 #ifndef HUAI_VERSION
 #define HUAI_VERSION "dev"

@@ -21,7 +21,7 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "loadparm_hosts.h"
+#include "loadparm/hosts.h"
 
 /* --- places --- */
 

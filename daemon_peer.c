@@ -11,7 +11,7 @@
 #include "daemon_proxy.h"
 #include "daemon_session.h"
 #include "lib/log.h"
-#include "loadparm_hosts.h"
+#include "loadparm/hosts.h"
 
 static void set_name(struct peer *peer, const char *name)
 {

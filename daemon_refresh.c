@@ -25,7 +25,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
-#include "loadparm_place.h"
+#include "loadparm/place.h"
 #include "local.h"
 #include "options.h"
 #include "snapshot_make.h"

@@ -17,7 +17,7 @@
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
-#include "loadparm_hosts.h"
+#include "loadparm/hosts.h"
 
 #define HANDSHAKE_SECONDS 60
 #define EARLY_INPUT_MAX 5120

@@ -14,7 +14,7 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/vec.h"
-#include "loadparm_place.h"
+#include "loadparm/place.h"
 
 #define MODULE_NAME_VARIABLE "RSYNC_MODULE_NAME"
 #define NEWS_BITS 8       /* of a word of `told`; the rest is the serial that they belong to */

@@ -16,9 +16,9 @@
 #include "fs/operator.h"
 #include "fs/root.h"
 #include "lib/alloc.h"
-#include "loadparm_grammar.h"
-#include "loadparm_place.h"
-#include "loadparm_table.h"
+#include "loadparm/grammar.h"
+#include "loadparm/place.h"
+#include "loadparm/table.h"
 
 #define INCLUDE_DEPTH_MAX 16 /* a file that includes itself ends here */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
-#include "copy_as.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
 #include "local_frame.h"
 #include "local_partial.h"
+#include "options/copy_as.h"
 #include "snapshot_make.h"
 
 /* Every task holds directories. */

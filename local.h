@@ -4,8 +4,8 @@
 #define LOCAL_H
 
 #include "attrs/snapshot.h"
-#include "batch.h"
 #include "options.h"
+#include "options/batch.h"
 #include "ui/stats.h"
 #include "wire/wire.h"
 

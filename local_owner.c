@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "local_private.h"
-#include "options_idmap.h"
+#include "options/idmap.h"
 
 struct owner_maps {
 	bool has_names;        /* without --numeric-ids */

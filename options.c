@@ -14,7 +14,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options_parse.h"
+#include "options/parse.h"
 #include "ui/itemize.h"
 
 static void options_init(struct options *options)

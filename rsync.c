@@ -18,11 +18,11 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
-#include "log_file.h"
 #include "options.h"
 #include "server.h"
 #include "snapshot_make.h"
 #include "snapshot_tools.h"
+#include "ui/log_file.h"
 
 /* The sink of a run on a terminal. */
 static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)

@@ -6,9 +6,9 @@
 #ifndef SENDER_H
 #define SENDER_H
 
-#include "batch.h"
 #include "flist.h"
 #include "options.h"
+#include "options/batch.h"
 
 /* What may be told of one item. */
 struct transfer_record {

@@ -11,12 +11,12 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "copy_as.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
-#include "log_file.h"
+#include "options/copy_as.h"
 #include "server_expand.h"
+#include "ui/log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"
 

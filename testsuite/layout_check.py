@@ -41,10 +41,9 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 # The room of a file of the top level by the beginning of its name, until it has moved there. `local` is three rooms: see
 # RECEIVING.
 PREFIXES = {
-    "options_": "options", "loadparm_": "loadparm", "flist_": "flist", "sender_": "sender", "snapshot_": "snapshot",
+    "flist_": "flist", "sender_": "sender", "snapshot_": "snapshot",
     "client_": "client", "server_": "server", "daemon_": "daemon", "local": "receiver",
-    "acl": "flist", "xattr_": "flist", "batch": "options", "copy_as": "options", "remote": "options",
-    "decide": "dest", "name_distance": "dest", "item_lines": "sender", "log_file": "options",
+    "acl": "flist", "xattr_": "flist", "decide": "dest", "name_distance": "dest", "item_lines": "sender",
 }
 RECEIVING = {
     "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module", "names",

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log_file.h"
 #include "daemon_session.h"
 #include "lib/alloc.h"
-#include "loadparm_grammar.h"
-#include "loadparm_hosts.h"
+#include "loadparm/grammar.h"
+#include "loadparm/hosts.h"
+#include "ui/log_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

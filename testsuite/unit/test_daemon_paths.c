@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "daemon_session.h"
-#include "loadparm_place.h"
 #include "lib/alloc.h"
+#include "loadparm/place.h"
 #include "server_expand.h"
 
 static void check_place(const char *path, bool chroot, const char *outer, const char *inner, const char *whole)

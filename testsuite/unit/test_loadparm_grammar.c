@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loadparm_grammar.h"
+#include "loadparm/grammar.h"
 
 /* Every event as "S name|", "P name=value|", "D word path|", "I|" or "B|". */
 static void check_text(const char *text, size_t length, const char *expected)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/idn.h"
-#include "loadparm_hosts.h"
+#include "loadparm/hosts.h"
 
 /* A resolver that knows one name. */
 static int resolves(void *context, const char *name, const char *address)

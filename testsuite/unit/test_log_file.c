@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "log_file.h"
 #include "lib/alloc.h"
+#include "ui/log_file.h"
 
 static void check(const char *text, const char *expected)
 {

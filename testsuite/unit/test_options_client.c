@@ -7,7 +7,7 @@
 
 #include "fs/chmod.h"
 
-#include "options_parse.h"
+#include "options/parse.h"
 #include "ui/levels.h"
 
 static void test_archive_is_its_letters(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rules of --usermap and --groupmap. */
-#include "options_idmap.h"
+#include "options/idmap.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 /* `refuse options` of a module against what its clients send (protocol/07 section 5.19). */
 #include "options_support.h"
 
-#include "options_parse.h"
-#include "options_set.h"
+#include "options/parse.h"
+#include "options/set.h"
 
 struct vector {
 	const char *refuse;

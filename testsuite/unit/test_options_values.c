@@ -2,7 +2,7 @@
 /* The grammars of option values: sizes, points in time, integers, host specifications (protocol/06 sections 1 and 6). */
 #include "options_support.h"
 
-#include "options_parse.h"
+#include "options/parse.h"
 
 struct size_vector {
 	const char *text;

@@ -3,8 +3,8 @@
  * Where a log is written: a file, or syslog (protocol/06 section 14, protocol/07 section 4.8). log_file_sink gives it the shape
  * of a log sink; a session that also talks to a client wraps that sink and calls it for the log's part.
  */
-#ifndef LOG_FILE_H
-#define LOG_FILE_H
+#ifndef UI_LOG_FILE_H
+#define UI_LOG_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the two sides of a module lie. */
-#include "loadparm_place.h"
+#include "loadparm/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options_parse.h"
+#include "options/parse.h"
 #include "wire/session.h"
 
 #define HELP_COLUMN 25

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options_parse.h"
-#include "remote.h"
+#include "options/parse.h"
+#include "options/remote.h"
 
 /* One word of the line after the other. */
 struct scan {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Log files and syslog. */
-#include "log_file.h"
+#include "ui/log_file.h"
 
 #include <ctype.h>
 #include <errno.h>

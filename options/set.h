@@ -3,13 +3,13 @@
 #ifndef OPTIONS_SET_H
 #define OPTIONS_SET_H
 
-#include "options_parse.h"
+#include "options/parse.h"
 
 /* General: into the field of the spec, a bool, an int or a text. note_only: nothing to set, see the server column of the
  * table. */
 option_setter set_flag, set_number, set_text, count_up, note_only;
 
-/* options_set.c */
+/* options/set.c */
 option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_partial_progress, set_out_format,
 	set_log_file, set_log_file_format, ask_version, ask_help, ask_daemon_help, set_archive, set_dirs,
 	set_relative, set_acls, set_atimes, refuse_crtimes, set_modify_window, set_devices_specials,
@@ -17,11 +17,11 @@ option_setter set_info, set_debug, set_stderr_mode, set_stderr_number, set_parti
 	add_shortcut_f, set_files_from, set_outbuf, set_remove_sent, set_delete, set_max_delete,
 	set_backup_dir, add_alt_dest, set_partial_dir;
 
-/* options_attr.c */
+/* options/attr.c */
 option_setter set_confine_root;
 option_setter set_attr_file, set_attr_digests, set_attr_mode;
 
-/* options_set_session.c */
+/* options/set_session.c */
 option_setter set_block_size, set_bwlimit, clear_bwlimit, set_max_alloc, set_compress, set_zlib_variant,
 	set_compress_choice, set_compress_level, set_compress_threads, set_skip_compress, set_timeout, clear_timeout,
 	set_stop_after, set_stop_at, set_checksum_seed, set_iconv, clear_iconv, set_protocol, set_rsh, set_secluded,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --copy-as: who touches the files, when root makes the connection. */
-#ifndef COPY_AS_H
-#define COPY_AS_H
+#ifndef OPTIONS_COPY_AS_H
+#define OPTIONS_COPY_AS_H
 
 #include "options.h"
 

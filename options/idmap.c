@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rules of --usermap, --groupmap and --chown. */
-#include "options_idmap.h"
+#include "options/idmap.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options_set.h"
+#include "options/set.h"
 
 struct refused_options {
 	size_t count;

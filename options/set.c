@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The functions that the option table names: output, what is transferred and kept, what is selected and deleted. */
-#include "options_set.h"
+#include "options/set.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
-#include "remote.h"
+#include "options/remote.h"
 
 #define ALT_DESTS_MAX 20
 

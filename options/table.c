@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every option of rsync(1), and ours: its spellings, where it works, what it sets (protocol/06 section 2). */
-#include "options_parse.h"
+#include "options/parse.h"
 
-#include "options_set.h"
+#include "options/set.h"
 
 #define F(member) offsetof(struct options, member)
 

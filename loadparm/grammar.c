@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The lexical grammar of rsyncd.conf: sections, parameters, directives, continuation lines. */
-#include "loadparm_grammar.h"
+#include "loadparm/grammar.h"
 
 #include <ctype.h>
 #include <stdbool.h>

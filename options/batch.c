@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Writing batch files. */
-#include "batch.h"
+#include "options/batch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "delta/skip_list.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
-#include "options_set.h"
+#include "options/set.h"
 
 #define KIB 1024
 #define BLOCK_SIZE_MAX 131072

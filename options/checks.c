@@ -7,7 +7,7 @@
 #include "attrs/source.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options_set.h"
+#include "options/set.h"
 #include "ui/itemize.h"
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)

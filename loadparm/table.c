@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parameters this build knows and how their values are read. */
-#include "loadparm_table.h"
+#include "loadparm/table.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #include "fs/chmod.h"
 #include "lib/alloc.h"
-#include "loadparm_grammar.h"
-#include "loadparm_hosts.h"
+#include "loadparm/grammar.h"
+#include "loadparm/hosts.h"
 
 #define G(field) .global = true, .offset = offsetof(struct config_globals, field)
 #define M(field) .offset = offsetof(struct module, field)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host specifications: what of an operand names a machine, and what is its path there (protocol/06 section 6). */
-#ifndef REMOTE_H
-#define REMOTE_H
+#ifndef OPTIONS_REMOTE_H
+#define OPTIONS_REMOTE_H
 
 #include <stdbool.h>
 

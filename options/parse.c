@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ground that the files behind options.h stand on: failing, keeping texts, labels of options, the kind of a run. */
-#include "options_parse.h"
+#include "options/parse.h"
 
 #include <stdlib.h>
 #include <string.h>

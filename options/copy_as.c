@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --copy-as=USER[:GROUP]. */
-#include "copy_as.h"
+#include "options/copy_as.h"
 
 #include <errno.h>
 #include <grp.h>

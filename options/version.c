@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/idn.h"
-#include "options_parse.h"
+#include "options/parse.h"
 #include "wire/greeting.h"
 #include "wire/session.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Taking host specifications apart. */
-#include "remote.h"
+#include "options/remote.h"
 
 #include <stdlib.h>
 #include <string.h>

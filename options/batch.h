@@ -9,8 +9,8 @@
  *     ...
  *     batch_finish(batch);                               after the goodbye
  */
-#ifndef BATCH_H
-#define BATCH_H
+#ifndef OPTIONS_BATCH_H
+#define OPTIONS_BATCH_H
 
 #include "options.h"
 #include "wire/session.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matching a client against hosts allow and hosts deny. */
-#include "loadparm_hosts.h"
+#include "loadparm/hosts.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/exit.h"
-#include "options_set.h"
+#include "options/set.h"
 
 /* What names a file of the operator is never taken from a peer, whichever side its server is on. */
 static bool is_for_users(struct option_parse *parse, const struct option_spec *spec)

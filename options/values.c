@@ -7,8 +7,8 @@
 #include <strings.h>
 
 #include "lib/alloc.h"
-#include "options_parse.h"
-#include "remote.h"
+#include "options/parse.h"
+#include "options/remote.h"
 
 #define SIZE_CEILING 9223372036854775807.0
 
