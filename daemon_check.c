@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon_check_private.h"
+#include "daemon_config.h"
 #include "delta/auth_digest.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -18,7 +18,7 @@
 
 #include "attrs/snapshot.h"
 #include "daemon_check.h"
-#include "daemon_serve.h"
+#include "daemon_config.h"
 #include "fs/file.h"
 #include "fs/turn.h"
 #include "lib/alloc.h"

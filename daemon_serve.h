@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From an admitted and confined client to the server that both transports share; and what daemon.c and its sessions share. */
+/* From an admitted and confined client to the server that both transports share. */
 #ifndef DAEMON_SERVE_H
 #define DAEMON_SERVE_H
 
@@ -13,10 +13,5 @@
 
 /* The module's settings on top of the client's options (protocol/07 section 5.20), then server_run. */
 noreturn void daemon_serve(struct daemon_session *session);
-
-/* Which configuration file the command line means. */
-const char *daemon_config_path(const struct options *options);
-/* Log the problems that are at least this bad, as "FILE:LINE: TEXT". */
-void daemon_report_problems(const struct config_problems *problems, enum config_severity least);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "daemon_config.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
 #include "fs/operator.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_serve.h"
+#include "daemon_config.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/vec.h"

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon_serve.h"
+#include "daemon_config.h"
 #include "fs/file.h"
 #include "fs/socket.h"
 #include "lib/exit.h"
