@@ -233,3 +233,15 @@ void arguments_receive(struct daemon_session *session)
 	refused_options_free(refused);
 	free(refuse);
 }
+
+char *session_request(const struct daemon_session *session)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < session->request.count && text.length <= 1024; i++) {
+		if (i)
+			strbuf_add_char(&text, ' ');
+		strbuf_add_string(&text, session->request.items[i]);
+	}
+	return strbuf_detach(&text);
+}

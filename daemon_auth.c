@@ -18,6 +18,7 @@
 #include <nettle/memops.h>
 
 #include "daemon_session.h"
+#include "daemon_talk.h"
 #include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon_session.h"
+#include "daemon_talk.h"
 #include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon_session.h"
+#include "daemon_talk.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

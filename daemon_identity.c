@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon_session.h"
+#include "daemon_talk.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 

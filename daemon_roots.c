@@ -14,6 +14,7 @@
 #include "daemon_sandbox.h"
 #include "daemon_session.h"
 #include "daemon_snapshots.h"
+#include "daemon_talk.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/log.h"

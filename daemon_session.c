@@ -14,90 +14,24 @@
 #include "daemon_config.h"
 #include "daemon_serve.h"
 #include "daemon_snapshots.h"
+#include "daemon_talk.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "loadparm/hosts.h"
 
-#define HANDSHAKE_SECONDS 60
 #define EARLY_INPUT_MAX 5120
 #define FIRST_PROTOCOL_WITH_EXIT 25
-#define MUCH_TRAFFIC (1 << 20)
 #define MAKES_WAY_BY 10  /* of the nice value: a tenth of the processor time, if others want it */
 
-/* --- what every stage uses --- */
-
-/* The session is over before it became one; the client has been told, or must not be. */
-static noreturn void end_quietly(int code)
-{
-	exit_set_quiet(true);
-	exit_with(code);
-}
+/* --- limits of those who have not been let in yet --- */
 
 /* Whom the listener has dismissed it kills, too. */
 static void reach(struct daemon_session *session, enum board_step step)
 {
 	if (!board_reach(session->board, step))
-		end_quietly(EXIT_SIGNAL);
-}
-
-void session_say(struct daemon_session *session, const char *text)
-{
-	wire_write(session->wire, text, strlen(text));
-}
-
-void session_read_line(struct daemon_session *session, char *line, size_t size)
-{
-	bool bad;
-
-	if (!wire_read_line(session->wire, line, size, '\n', '\n', &bad))
-		end_quietly(EXIT_STARTCLIENT);
-}
-
-void session_refuse(struct daemon_session *session, const char *fmt, ...)
-{
-	struct strbuf text = STRBUF_INIT;
-	va_list args;
-
-	va_start(args, fmt);
-	strbuf_add_string(&text, "@ERROR: ");
-	strbuf_vaddf(&text, fmt, args);
-	strbuf_add_char(&text, '\n');
-	va_end(args);
-	session_say(session, strbuf_text(&text));
-	wire_flush(session->wire);
-	/* A command that waits for the end takes 255 for a session that never began. */
-	end_quietly(session->commands.post_xfer ? 255 : EXIT_STARTCLIENT);
-}
-
-char *session_request(const struct daemon_session *session)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	for (size_t i = 0; i < session->request.count && text.length <= 1024; i++) {
-		if (i)
-			strbuf_add_char(&text, ' ');
-		strbuf_add_string(&text, session->request.items[i]);
-	}
-	return strbuf_detach(&text);
-}
-
-/* --- the handshake deadline: a fixed moment, whatever trickles in (S-046, S-047) --- */
-
-static void deadline_passed(void *context)
-{
-	(void)context;
-	die(EXIT_TIMEOUT, "[Receiver] daemon handshake timeout -- exiting");
-}
-
-static void arm_deadline(struct daemon_session *session, int timeout)
-{
-	int seconds = timeout > 0 && timeout < HANDSHAKE_SECONDS ? timeout : HANDSHAKE_SECONDS;
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wire_set_deadline(session->wire, ((int64_t)now.tv_sec + seconds) * 1000000000 + now.tv_nsec, deadline_passed, NULL);
+		session_end(EXIT_SIGNAL);
 }
 
 /*
@@ -132,64 +66,6 @@ static void free_processor(struct daemon_session *session)
 	setrlimit(RLIMIT_CPU, &limit);
 }
 
-static void disarm_deadline(struct daemon_session *session)
-{
-	wire_set_deadline(session->wire, 0, NULL, NULL);
-}
-
-/* --- signals: taken where the session waits, so that the client can be told in good order --- */
-
-static sigset_t ending_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	return set;
-}
-
-/*
- * With hundreds of long transfers at a time, whoever comes with a small request need not wait for a turn after all of them. The
- * priority is one among the daemon's processes, where each service has its own share of the processors.
- */
-static void make_way(struct daemon_session *session)
-{
-	if (board_traffic(session->board) >= MUCH_TRAFFIC && !atomic_exchange(&session->makes_way, true))
-		setpriority(PRIO_PROCESS, 0, session->low_priority);
-}
-
-static void look_around(void *context)
-{
-	const struct timespec now = { 0, 0 };
-	sigset_t set = ending_signals();
-
-	if (sigtimedwait(&set, NULL, &now) > 0)
-		exit_with(EXIT_SIGNAL);
-	make_way(context);
-}
-
-static void prepare_signals(struct daemon_session *session)
-{
-	sigset_t set = ending_signals();
-
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	wire_set_wait_hook(session->wire, look_around, session);
-}
-
-void session_pause(struct daemon_session *session, int64_t nanoseconds)
-{
-	const struct timespec pause = { nanoseconds / 1000000000, nanoseconds % 1000000000 };
-	sigset_t set = ending_signals();
-
-	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
-		exit_with(EXIT_SIGNAL);
-	disarm_deadline(session);
-}
-
 /* --- stages 1 to 6: configuration and peer --- */
 
 static void load_configuration(struct daemon_session *session)
@@ -222,7 +98,7 @@ static void identify_peer(struct daemon_session *session, int fd)
 	else
 		peer_from_socket(peer, fd);
 	if (session->config->globals.proxy_protocol && !session->over_shell && !peer_from_proxy(session))
-		end_quietly(EXIT_STARTCLIENT);
+		session_end(EXIT_STARTCLIENT);
 	if (session->config->any_reverse_lookup)
 		peer_look_up_name(peer);
 	snprintf(peer->name, sizeof peer->name, "%s",
@@ -239,7 +115,7 @@ static void become_daemon(struct daemon_session *session)
 		snapshots_refresh(session->snapshots);
 	}
 	if (!identity_assume_daemon(&session->config->globals))
-		end_quietly(EXIT_STARTCLIENT);
+		session_end(EXIT_STARTCLIENT);
 }
 
 static void log_connection(const struct daemon_session *session)
@@ -306,7 +182,7 @@ static noreturn void list_modules(struct daemon_session *session)
 		strbuf_add_string(&text, "@RSYNCD: EXIT\n");
 	session_say(session, strbuf_text(&text));
 	wire_flush(session->wire);
-	end_quietly(EXIT_OK);
+	session_end(EXIT_OK);
 }
 
 static void read_early_input(struct daemon_session *session, const char *count)
@@ -324,12 +200,6 @@ static noreturn void refuse_unknown(struct daemon_session *session, const char *
 {
 	log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", name, session->peer.name, session->peer.address);
 	session_refuse(session, "Unknown module '%s'", name);
-}
-
-void session_refuse_crowd(struct daemon_session *session, const struct session_limit *over)
-{
-	log_error("%s (%d) reached by %s (%s)", over->name, over->value, session->peer.name, session->peer.address);
-	session_refuse(session, "max connections (%d) reached -- try again later", over->value);
 }
 
 static void choose_module(struct daemon_session *session, const struct session_limit *over, char *line)
@@ -421,13 +291,13 @@ static void authenticate(struct daemon_session *session)
 {
 	session->user = xstrdup("");
 	session->read_only = session->module->read_only;
-	arm_deadline(session, session->module->timeout);
+	session_set_deadline(session, session->module->timeout);
 	board_set_state(session->board, BOARD_AUTHENTICATION);
 	session_authenticate(session);
 	board_set_state(session->board, BOARD_HANDSHAKE);
 	board_set_text(session->board, BOARD_USER, session->user);
 	reach(session, BOARD_ADMITTED);
-	disarm_deadline(session);
+	session_clear_deadline(session);
 	setenv("RSYNC_USER_NAME", session->user, 1);
 }
 
@@ -481,9 +351,9 @@ static void receive_request(struct daemon_session *session)
 	set_budget(session);
 	session_say(session, "@RSYNCD: OK\n");
 	wire_flush(session->wire);
-	arm_deadline(session, session->module->timeout);
+	session_set_deadline(session, session->module->timeout);
 	arguments_receive(session);
-	disarm_deadline(session);
+	session_clear_deadline(session);
 	reach(session, BOARD_REQUESTED);
 	hook_finish_pre_xfer(session);
 	converter_deliver(session);
@@ -517,19 +387,19 @@ void daemon_session_run(const struct session_start *start)
 	session->wire = wire_new(start->in_fd, start->out_fd);
 	wire_set_meter(session->wire, board_meter(session->board));
 	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
-	prepare_signals(session);
+	session_take_signals(session);
 
 	limit_strangers(session);
 	load_configuration(session);
 	if (!session->over_shell)
-		arm_deadline(session, session->config->defaults.timeout);
+		session_set_deadline(session, session->config->defaults.timeout);
 	identify_peer(session, start->in_fd);
 	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
 	become_daemon(session);
 	log_connection(session);
 	exchange_greetings(session, line);
 	choose_module(session, &start->over, line);
-	disarm_deadline(session);
+	session_clear_deadline(session);
 	check_charset(session);
 	check_access(session);
 	check_protocol(session);

@@ -2,8 +2,7 @@
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
  * daemon_peer.c, daemon_auth.c, daemon_slots.c, daemon_identity.c, daemon_rules.c, daemon_roots.c, daemon_hooks.c,
- * daemon_arguments.c and daemon_converter.c; daemon_session.c calls them in order. A stage that refuses the client says why
- * in the log and answers with session_refuse.
+ * daemon_arguments.c and daemon_converter.c; daemon_session.c calls them in order. They talk to the client by daemon_talk.h.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -102,21 +101,7 @@ struct session_limit {
 	int value;
 };
 
-/* Answer "@ERROR: TEXT" and end. */
-noreturn void session_refuse(struct daemon_session *session, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-noreturn void session_refuse_crowd(struct daemon_session *session, const struct session_limit *over);
-/* Keep the client waiting, who may have gone; it ends when the process is told to end. */
-void session_pause(struct daemon_session *session, int64_t nanoseconds);
-
 #define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
-
-/* Lines of the text phase. A client that sends no whole line of fewer than `size` bytes is left. */
-void session_say(struct daemon_session *session, const char *text);
-void session_read_line(struct daemon_session *session, char *line, size_t size);
-
-/* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
-char *session_request(const struct daemon_session *session);
 
 /* --- daemon_peer.c --- */
 void peer_from_socket(struct peer *peer, int fd);
@@ -171,6 +156,9 @@ void arguments_receive(struct daemon_session *session);
 char *argument_clean(const char *word, const char *module);
 /* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
 void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
+
+/* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
+char *session_request(const struct daemon_session *session);
 
 /* --- daemon_commands.c --- */
 /* Expand all commands of the module, before any of them runs: a value that a shell could act on ends the session. */

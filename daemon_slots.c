@@ -9,6 +9,7 @@
 
 #include "daemon_hosts.h"
 #include "daemon_session.h"
+#include "daemon_talk.h"
 #include "fs/lock.h"
 #include "lib/log.h"
 

@@ -8,6 +8,7 @@
 
 #include "daemon_session.h"
 #include "daemon_snapshots.h"
+#include "daemon_talk.h"
 #include "lib/log.h"
 
 #define MINUTE 60
