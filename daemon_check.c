@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon_check_findings.h"
+#include "delta/auth_digest.h"
 #include "daemon_check_private.h"
 #include "daemon_config.h"
 #include "delta/auth_digest.h"
@@ -25,12 +27,6 @@
 #include "loadparm/hosts.h"
 
 /* --- places --- */
-
-void check_add_at(struct config_problems *problems, const struct config_place *place, const char *file,
-		  enum config_severity severity, const char *text)
-{
-	config_problem_add(problems, place ? place->file : file, place ? place->line : 0, severity, "%s", text);
-}
 
 /* At the line of the value, or at the module's header if it has its default. */
 __attribute__((format(printf, 4, 5)))
@@ -51,26 +47,7 @@ static void complain(struct subject *subject, const char *value, enum config_sev
 	strbuf_free(&text);
 }
 
-char *check_known_text(const char *value)
-{
-	char *text = config_text(value);
-
-	if (*text && !strstr(text, "%RSYNC_"))
-		return text;
-	free(text);
-	return NULL;
-}
-
 /* --- files, as the daemon --- */
-
-bool check_may_read(const char *path)
-{
-	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
 
 static void check_writable(struct subject *subject, const char *value, const char *what, enum config_severity severity)
 {

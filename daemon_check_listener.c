@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon_check_findings.h"
 #include "daemon_check_private.h"
 #include "fs/operator.h"
 

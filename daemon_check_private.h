@@ -24,13 +24,6 @@ struct subject {
 	bool has_identity;
 };
 
-/* daemon_check.c: a problem at the place, or of the file as a whole. */
-void check_add_at(struct config_problems *problems, const struct config_place *place, const char *file,
-		  enum config_severity severity, const char *text);
-/* The value as a session would have it; NULL if that depends on the client, or if it is not set. */
-char *check_known_text(const char *value);
-bool check_may_read(const char *path);
-
 /* daemon_check_listener.c */
 void check_listener(struct check *check);
 void check_motd(struct check *check);
