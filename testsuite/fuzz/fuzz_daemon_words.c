@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon_session.h"
+#include "daemon/session.h"
 #include "lib/alloc.h"
 #include "loadparm/grammar.h"
 #include "loadparm/hosts.h"

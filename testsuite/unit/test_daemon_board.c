@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "daemon_board.h"
-#include "daemon_metrics.h"
-#include "daemon_status.h"
+#include "daemon/board.h"
+#include "daemon/metrics.h"
+#include "daemon/status.h"
 
 static void test_a_child_is_read_by_its_parent(void **state)
 {

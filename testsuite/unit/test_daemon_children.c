@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "daemon_children.h"
+#include "daemon/children.h"
 
 #define MILLISECOND INT64_C(1000000)
 #define BEYOND_PIDS (1 << 30) /* no process has such a number: the kernel's limit is 1 << 22 */

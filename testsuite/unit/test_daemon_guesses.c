@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon_guesses.h"
+#include "daemon/guesses.h"
 
 #define SECOND INT64_C(1000000000)
 

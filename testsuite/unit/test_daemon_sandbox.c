@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a confined process cannot do, and what it still can: each test confines a child and has it try. */
-#include "daemon_sandbox.h"
+#include "daemon/sandbox.h"
 
 #include <linux/fs.h>
 #include <netinet/in.h>

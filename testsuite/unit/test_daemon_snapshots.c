@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "attrs/image.h"
-#include "daemon_snapshots.h"
+#include "daemon/snapshots.h"
 #include "lib/alloc.h"
 
 #define MADE INT64_C(1700000000)

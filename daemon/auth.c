@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Who the client is: `auth users`, `secrets file` and the challenge (protocol/07 section 5.10). Whatever is wrong, a client is
+ * told the same, after the same work; only the log says why.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <nettle/memops.h>
+
+#include "daemon/session.h"
+#include "daemon/talk.h"
+#include "delta/auth_digest.h"
+#include "fs/file.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+#define ANSWER_SIZE 5119             /* with the NUL */
+#define SECRET_LINE_MAX 1023
+#define SECRETS_SIZE_MAX (64u << 20)
+#define GROUPS_MAX 65536
+
+/* The rule that decides about a user. */
+struct rule {
+	enum { RULE_NONE, RULE_DENY, RULE_PLAIN, RULE_READ_ONLY, RULE_READ_WRITE } kind;
+	char *group; /* the user's group that a group rule has matched; else NULL */
+};
+
+/* --- rules --- */
+
+static bool same_letters(const char *option, const char *letters)
+{
+	return !strncasecmp(option, letters, 2);
+}
+
+static int rule_kind(const char *option)
+{
+	if (!option)
+		return RULE_PLAIN;
+	if (tolower((unsigned char)*option) == 'd')
+		return RULE_DENY;
+	return same_letters(option, "ro") ? RULE_READ_ONLY : same_letters(option, "rw") ? RULE_READ_WRITE : RULE_PLAIN;
+}
+
+/* The name of the first group of a user of this system that the pattern matches; NULL. */
+static char *find_group(const char *user, const char *pattern)
+{
+	const struct passwd *account = getpwnam(user);
+	int room = 32, count;
+	gid_t *groups = NULL;
+	char *name = NULL;
+
+	if (!account)
+		return NULL;
+	do {
+		room *= 2;
+		count = room;
+		groups = xrealloc_array(groups, (size_t)room, sizeof *groups);
+	} while (getgrouplist(user, account->pw_gid, groups, &count) < 0 && room < GROUPS_MAX);
+	for (int i = 0; i < count && i < room && !name; i++) {
+		const struct group *group = getgrgid(groups[i]);
+
+		if (group && wildmatch(pattern, group->gr_name))
+			name = xstrdup(group->gr_name);
+	}
+	free(groups);
+	return name;
+}
+
+/* The first rule that names the user decides. */
+static struct rule find_rule(char *users, const char *user)
+{
+	struct rule rule = { RULE_NONE, NULL };
+	struct config_list list;
+	char *token;
+
+	config_list_start(&list, users);
+	while (rule.kind == RULE_NONE && (token = config_list_next(&list))) {
+		char *colon = strchr(token, ':');
+
+		if (colon)
+			*colon = 0;
+		if (*token == '@' ? (rule.group = find_group(user, token + 1)) != NULL : wildmatch(token, user))
+			rule.kind = rule_kind(colon ? colon + 1 : NULL);
+	}
+	return rule;
+}
+
+/* --- secrets --- */
+
+/* What `strict modes` has against the file, NULL for nothing. */
+static const char *find_laxity(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_mode & 06)
+		return "secrets file must not be other-accessible (see strict modes option)";
+	if (geteuid() == 0 && st.st_uid != 0)
+		return "secrets file must be owned by root when running as root (see strict modes)";
+	return NULL;
+}
+
+/* -1: there is none; else *laxity is set. */
+static int open_secrets(const struct module *module, const char **laxity)
+{
+	char *path = config_text(module->secrets_file);
+	int fd = *path ? fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0) : -1;
+
+	*laxity = fd >= 0 && module->strict_modes ? find_laxity(fd) : NULL;
+	free(path);
+	return fd;
+}
+
+/* Is there a line that could be somebody's? */
+static bool has_secret(const struct strbuf *text)
+{
+	for (const char *at = strbuf_text(text); *at; at += strspn(at, "\r\n")) {
+		size_t length = strcspn(at, "\r\n");
+
+		if (*at != '#' && length <= SECRET_LINE_MAX && memchr(at, ':', length))
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+const char *auth_secrets_problem(const struct module *module)
+{
+	struct strbuf text = STRBUF_INIT;
+	const char *problem;
+	int fd;
+
+	if (!*module->secrets_file)
+		return "there is none";
+	fd = open_secrets(module, &problem);
+	if (fd < 0)
+		return strerror(errno);
+	if (!problem && fs_read_all(fd, SECRETS_SIZE_MAX, &text) < 0)
+		problem = strerror(errno);
+	if (!problem && !has_secret(&text))
+		problem = "there are no users in it";
+	close(fd);
+	if (text.data)
+		explicit_bzero(text.data, text.capacity);
+	strbuf_free(&text);
+	return problem;
+}
+
+/* The whole file, or the reason why not. It is read for users whom no rule admits, too, but is no news then. */
+static const char *read_secrets(const struct module *module, bool is_news, struct strbuf *text)
+{
+	const char *why = NULL, *laxity;
+	int fd = open_secrets(module, &laxity);
+
+	if (fd < 0)
+		return "no secrets file";
+	if (laxity && is_news)
+		log_msg(L_LOG, "%s", laxity);
+	if (laxity)
+		why = "ignoring secrets file";
+	else if (fs_read_all(fd, SECRETS_SIZE_MAX, text) < 0)
+		why = "no secrets file";
+	close(fd);
+	return why;
+}
+
+/* The password of a line "NAME:PASSWORD" or "@GROUP:PASSWORD"; NULL if it is somebody else's. */
+static const char *password_of_line(const char *line, const char *name, bool is_group)
+{
+	size_t length = strlen(name);
+
+	if (is_group && *line++ != '@')
+		return NULL;
+	return !strncmp(line, name, length) && line[length] == ':' ? line + length + 1 : NULL;
+}
+
+/* What the file knows about a user; the passwords lie in its text. */
+struct secrets {
+	const char *of_user, *of_group;
+};
+
+/* All of the file is looked at, whoever is asked for: the time tells nothing about who is in it (S-062). */
+static struct secrets find_secrets(struct strbuf *text, const char *user, const char *group)
+{
+	struct secrets found = { NULL, NULL };
+	char *at = text->data, *end = at ? at + text->length : NULL;
+
+	while (at < end) {
+		size_t length = strcspn(at, "\r\n");
+		const char *password;
+
+		at[length] = 0;
+		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, user, false);
+		if (password && !found.of_user)
+			found.of_user = password;
+		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, group ? group : "", true);
+		if (password && group && !found.of_group)
+			found.of_group = password;
+		at += length + 1;
+	}
+	return found;
+}
+
+/* Is it the response to the challenge that the password would give? Without a password no is the answer, as slowly. */
+static bool is_answer(const char *digest, const char *challenge, const char *password, const char *response)
+{
+	char expected[AUTH_TEXT_MAX] = "", given[AUTH_TEXT_MAX] = "";
+	bool same;
+
+	auth_response(digest, password ? password : "", challenge, expected);
+	memcpy(given, response, strnlen(response, sizeof given));
+	/* What stands behind the end of the expected one is as secret as the password. */
+	memset(expected + strlen(expected), 0, sizeof expected - strlen(expected));
+	same = memeql_sec(expected, given, sizeof expected);
+	explicit_bzero(expected, sizeof expected);
+	return same && password;
+}
+
+/* The reason to refuse the user, NULL for none. */
+static const char *check_secret(const struct module *module, const struct rule *rule, const char *digest, const char *challenge,
+				const char *user, const char *response)
+{
+	struct strbuf text = STRBUF_INIT;
+	const char *why = read_secrets(module, rule->kind > RULE_DENY, &text);
+	struct secrets secrets = find_secrets(&text, user, rule->group);
+	bool by_user = is_answer(digest, challenge, secrets.of_user, response);
+	bool by_group = is_answer(digest, challenge, secrets.of_group, response);
+
+	if (!why && (*user == '#' || *user == '@' || !*user))
+		why = "invalid username";
+	if (!why && !secrets.of_user && !secrets.of_group)
+		why = "secret not found";
+	if (!why && !by_user && !by_group)
+		why = "password mismatch";
+	if (text.data)
+		explicit_bzero(text.data, text.capacity);
+	strbuf_free(&text);
+	return why;
+}
+
+/* --- the stage --- */
+
+/* Whoever guesses is kept waiting, as a process that counts for its host, even if it does not wait for the answer. */
+static noreturn void refuse(struct daemon_session *session)
+{
+	const struct origin origin = origin_of_address(session->peer.address);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	session_pause(session, guesses_failed(session->guesses, &origin, now.tv_sec * INT64_C(1000000000) + now.tv_nsec));
+	session_refuse(session, "auth failed on module %s", session->module->name);
+}
+
+/* Before it is known who it is. */
+__attribute__((format(printf, 2, 3)))
+static noreturn void refuse_stranger(struct daemon_session *session, const char *fmt, ...)
+{
+	struct strbuf why = STRBUF_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	strbuf_vaddf(&why, fmt, args);
+	va_end(args);
+	log_msg(L_LOG, "auth failed on module %s from %s (%s): %s", session->module->name, session->peer.name,
+		session->peer.address, strbuf_text(&why));
+	refuse(session);
+}
+
+static const char *choose_digest(struct daemon_session *session)
+{
+	const char *digest = auth_digest_choose(session->digests, session->protocol);
+	const char *name;
+	char *floor;
+
+	if (!digest)
+		session_refuse(session, "your client does not support one of our daemon-auth checksums: %s",
+			       greeting_digests());
+	floor = config_text(session->module->auth_digest);
+	if (*floor && auth_digest_rank(floor) < 0)
+		refuse_stranger(session, "the configured 'auth digest = %s' is not a supported digest on this build", floor);
+	name = *digest ? digest : "md4";
+	if (*floor && auth_digest_rank(name) > auth_digest_rank(floor))
+		refuse_stranger(session, "negotiated auth digest %s is weaker than the required 'auth digest = %s'", name,
+				floor);
+	free(floor);
+	return digest;
+}
+
+static void admit(struct daemon_session *session, char *users, const char *digest, const char *challenge, const char *user,
+		  const char *response)
+{
+	struct rule rule = find_rule(users, user);
+	const char *why = check_secret(session->module, &rule, digest, challenge, user, response);
+
+	if (rule.kind == RULE_NONE)
+		why = "no matching rule";
+	if (rule.kind == RULE_DENY)
+		why = "denied by rule";
+	if (why) {
+		log_msg(L_LOG, "auth failed on module %s from %s (%s) for %s: %s", session->module->name, session->peer.name,
+			session->peer.address, user, why);
+		refuse(session);
+	}
+	if (rule.kind == RULE_READ_ONLY || rule.kind == RULE_READ_WRITE)
+		session->read_only = rule.kind == RULE_READ_ONLY;
+	session->user = xstrdup(user);
+	free(rule.group);
+}
+
+void session_authenticate(struct daemon_session *session)
+{
+	char *users = config_text(session->module->auth_users), challenge[AUTH_TEXT_MAX], answer[ANSWER_SIZE], *space;
+	const char *digest;
+
+	if (*users) {
+		digest = choose_digest(session);
+		auth_challenge(digest, challenge);
+		session_say(session, "@RSYNCD: AUTHREQD ");
+		session_say(session, challenge);
+		session_say(session, "\n");
+		wire_flush(session->wire);
+		session_read_line(session, answer, sizeof answer);
+		space = strchr(answer, ' ');
+		if (!space)
+			refuse_stranger(session, "invalid challenge response");
+		*space = 0;
+		admit(session, users, digest, challenge, answer, space + 1);
+	}
+	free(users);
+}

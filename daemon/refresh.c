@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The refresh of attr trees and attr snapshots by the daemon's own configuration: there is no second list of paths that could
+ * say something else. Each module is refreshed by a process of its own, so that one that fails does not keep the others back.
+ */
+#include "daemon/refresh.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attrs/snapshot.h"
+#include "daemon/check.h"
+#include "daemon/config.h"
+#include "fs/file.h"
+#include "fs/turn.h"
+#include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "loadparm.h"
+#include "loadparm/place.h"
+#include "local.h"
+#include "options.h"
+#include "snapshot_make.h"
+#include "snapshot_tools.h"
+
+/* What a module's process tells. */
+struct outcome {
+	uint64_t entries, changed;
+};
+
+struct refresh {
+	const struct options *options;
+	struct config *config;
+	char *daemon_root;  /* this process does not enter it: "" for none */
+	int code;           /* the first that was not 0; what trying again may mend comes before a faulty configuration */
+};
+
+static bool has_snapshot(const struct module *module)
+{
+	return *module->attr_snapshot;
+}
+
+static bool has_attrs(const struct module *module)
+{
+	return *module->attr_snapshot || *module->real_file_prefix;
+}
+
+/* --- the runs, in the module's process --- */
+
+static void add_rules(const struct refresh *refresh, struct options *run, int kind, const char *value, enum filter_style style)
+{
+	struct filter_option rules = { .kind = kind, .style = style, .text = config_text(value), .times = 1 };
+
+	if (kind == FOPT_FILE)
+		rules.text = place_below(refresh->daemon_root, rules.text);
+
+	if (*rules.text)
+		vec_push(&run->filters, rules);
+}
+
+/* What the module hides from its clients need not be kept for them; in the order of the daemon itself. */
+static void add_module_rules(const struct refresh *refresh, struct options *run, const struct module *module)
+{
+	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
+	add_rules(refresh, run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
+}
+
+/* Where the session of a client finds the module, as paths of this process; malloc'ed. */
+static void find_places(const struct refresh *refresh, const struct module *module, char **tree, char **real)
+{
+	char *path = config_text(module->path), *prefix = config_text(module->real_file_prefix);
+	struct module_place place;
+
+	place_split(&place, path, place_divides(module, path));
+	*tree = place_below(refresh->daemon_root, place.path);
+	*real = *prefix ? place_find_prefix(&place, refresh->daemon_root, prefix) : xstrdup("");
+	place_free(&place);
+	free(path);
+	free(prefix);
+}
+
+static char *as_directory(const char *path)
+{
+	size_t length = strlen(path);
+
+	return xasprintf("%s%s", path, length && path[length - 1] == '/' ? "" : "/");
+}
+
+/* The options of a command line that does the same for one module. */
+static void set_up_run(struct options *run, const struct refresh *refresh, const struct module *module, const char **words)
+{
+	struct args line = { NULL, 0 };
+	char *error = NULL;
+	int code;
+
+	args_append(&line, "rsync-huai");
+	for (; *words; words++)
+		args_append(&line, *words);
+	if (options_parse(run, (int)line.count, line.items, NULL, &error, &code) != OPTIONS_OK)
+		die(EXIT_SYNTAX, "rsync: module \"%s\" cannot be refreshed: %s", module->name, error ? error : "");
+	args_free(&line);
+	run->attr_refresh = refresh->options->attr_refresh;
+	run->attr_digests = refresh->options->attr_digests;
+	add_module_rules(refresh, run, module);
+}
+
+static int refresh_snapshot(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
+{
+	char *file = config_text(module->attr_snapshot), *word = xasprintf("--attr-snapshot=%s", file), *tree, *real;
+	struct strbuf why = STRBUF_INIT;
+	struct attr_snapshot *old = attr_snapshot_open(file, &why), *new;
+	struct options run;
+	int code;
+
+	find_places(refresh, module, &tree, &real);
+	const char *words[] = { refresh->options->verbose ? "-aHv" : "-aHq", "--only-send-attrs", word, as_directory(tree),
+				NULL };
+
+	set_up_run(&run, refresh, module, words);
+	if (!run.attr_digests && old)
+		run.attr_digests = attr_snapshot_facts(old)->digests;
+	code = snapshot_make_main(&run);
+	new = attr_snapshot_open(file, &why);
+	if (new) {
+		outcome->entries = attr_snapshot_facts(new)->entry_count;
+		outcome->changed = old ? snapshot_count_changes(old, new) : outcome->entries;
+	}
+	return code;
+}
+
+static int refresh_tree(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
+{
+	const char *info = refresh->options->verbose ? "--info=name,del" : "--info=none";
+	struct run_stats stats;
+	struct options run;
+	char *tree, *real;
+	int code;
+
+	find_places(refresh, module, &tree, &real);
+	const char *words[] = { "-aH", info, "--only-send-attrs", "--delete", "--delete-excluded", as_directory(real),
+				as_directory(tree), NULL };
+
+	set_up_run(&run, refresh, module, words);
+	run.attr_refresh = NULL;
+	run.attr_digests = 0;
+	code = local_count_main(&run, &stats);
+	outcome->entries = stats.files.total;
+	/* A new regular file is a transferred one. */
+	outcome->changed = stats.transferred_files + stats.created.dirs + stats.created.links + stats.created.devices
+			   + stats.created.specials + stats.deleted.total;
+	return code;
+}
+
+static noreturn void run_module(const struct refresh *refresh, const struct module *module, int out)
+{
+	struct outcome outcome = { 0, 0 };
+	int code;
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, &outcome);
+	fs_write_all(out, (const char *)&outcome, sizeof outcome);
+	exit_with(code);
+}
+
+/* --- one module --- */
+
+static double seconds_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+static void say(const struct refresh *refresh, const struct module *module, const char *text)
+{
+	if (!refresh->options->quiet)
+		printf("%s: %s\n", module->name, text);
+	fflush(stdout);
+}
+
+static int await(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_IPC;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL;
+}
+
+/* Run it in a process of its own. The exit code, and what it said. */
+static int run_apart(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
+{
+	int ends[2];
+	pid_t pid;
+
+	*outcome = (struct outcome){ 0, 0 };
+	if (pipe(ends) < 0)
+		return EXIT_IPC;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		run_module(refresh, module, ends[1]);
+	}
+	close(ends[1]);
+	if (pid > 0 && read(ends[0], outcome, sizeof *outcome) < (ssize_t)sizeof *outcome)
+		*outcome = (struct outcome){ 0, 0 };
+	close(ends[0]);
+	return pid < 0 ? EXIT_IPC : await(pid);
+}
+
+static int refresh_once(const struct refresh *refresh, const struct module *module)
+{
+	struct outcome outcome;
+	struct timespec began;
+	char *line;
+	int code;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	code = run_apart(refresh, module, &outcome);
+	line = xasprintf("%" PRIu64 " entries, %" PRIu64 " changed, %.2f seconds%s", outcome.entries, outcome.changed,
+			 seconds_since(&began), code ? ", not complete" : "");
+	if (outcome.entries || !code)
+		say(refresh, module, line);
+	else
+		log_error("module \"%s\" was not refreshed (code %d)", module->name, code);
+	free(line);
+	return code;
+}
+
+/* Beside what is refreshed, so that it is there for as long as that is. */
+static char *lock_path(const struct refresh *refresh, const struct module *module)
+{
+	char *path, *real;
+	size_t length;
+
+	find_places(refresh, module, &path, &real);
+	free(real);
+	if (has_snapshot(module)) {
+		free(path);
+		path = config_text(module->attr_snapshot);
+	}
+	length = strlen(path);
+	while (length > 1 && path[length - 1] == '/')
+		path[--length] = 0;
+	char *lock = xasprintf("%s.lock", path);
+
+	free(path);
+	return lock;
+}
+
+static void note_code(struct refresh *refresh, int code)
+{
+	if (code && (!refresh->code || refresh->code == EXIT_SYNTAX))
+		refresh->code = code;
+}
+
+/* A tree that should lie in memory is written to the disk where its tmpfs is not mounted. */
+static void warn_of_disk(const struct refresh *refresh, const struct module *module)
+{
+	char *tree, *real;
+
+	find_places(refresh, module, &tree, &real);
+	if (*real && check_tree_is_on_disk(tree, real))
+		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
+			    module->name);
+	free(tree);
+	free(real);
+}
+
+static void refresh_module(struct refresh *refresh, const struct module *module)
+{
+	struct fs_turn turn;
+	char *lock;
+	int code;
+
+	/* Values may refer to it, as in a session. */
+	setenv("RSYNC_MODULE_NAME", module->name, 1);
+	warn_of_disk(refresh, module);
+	lock = lock_path(refresh, module);
+	switch (fs_turn_take(&turn, lock, !refresh->options->no_wait)) {
+	case FS_TURN_OURS:
+		do {
+			code = refresh_once(refresh, module);
+			note_code(refresh, code);
+		} while (fs_turn_end(&turn, code == EXIT_OK));
+		break;
+	case FS_TURN_SERVED:
+		say(refresh, module, "refreshed by another process meanwhile");
+		break;
+	case FS_TURN_LEFT:
+		say(refresh, module, "left to the process that is refreshing it");
+		break;
+	case FS_TURN_FAILED:
+		log_errno(L_ERROR, errno, "module \"%s\": cannot lock %s", module->name, lock);
+		note_code(refresh, EXIT_FILEIO);
+		break;
+	}
+	free(lock);
+}
+
+/* --- the choice --- */
+
+static bool is_named(const struct options *options, const char *name)
+{
+	for (size_t i = 0; i < options->operands.count; i++)
+		if (!strcmp(options->operands.items[i], name))
+			return true;
+	return !options->operands.count;
+}
+
+/* Names that stand for nothing are told; what else is named is refreshed all the same. */
+static void check_names(struct refresh *refresh)
+{
+	const struct args *names = &refresh->options->operands;
+
+	for (size_t i = 0; i < names->count; i++) {
+		const struct module *module = config_find_module(refresh->config, names->items[i]);
+
+		if (module && has_attrs(module) && !module->disabled)
+			continue;
+		log_error("%s: %s \"%s\"%s", daemon_config_path(refresh->options), module ? "module" : "there is no module",
+			  names->items[i], !module ? "" : module->disabled ? " has a value that cannot be used"
+			  : " has neither \"attr snapshot\" nor \"real file prefix\"");
+		note_code(refresh, EXIT_SYNTAX);
+	}
+}
+
+/* A hook that does nothing is not what anybody wants. */
+static void check_choice(struct refresh *refresh)
+{
+	for (size_t i = 0; i < refresh->config->modules.count; i++)
+		if (has_attrs(&refresh->config->modules.items[i]))
+			return;
+	log_error("%s: no module has an \"attr snapshot\" or a \"real file prefix\"", daemon_config_path(refresh->options));
+	note_code(refresh, EXIT_SYNTAX);
+}
+
+/* Names of paths are below one module. */
+static void check_paths(const struct options *options)
+{
+	if (options->attr_refresh && strcmp(options->attr_refresh, "dirs") && options->operands.count != 1)
+		die(EXIT_SYNTAX, "rsync: --attr-refresh=%s lists paths of one module: name that one", options->attr_refresh);
+}
+
+static void load(struct refresh *refresh)
+{
+	const struct options *options = refresh->options;
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+
+	refresh->config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
+				      CONFIG_SESSION, &problems);
+	daemon_report_problems(&problems, CONFIG_ERROR);
+	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
+		note_code(refresh, EXIT_SYNTAX);
+	config_problems_free(&problems);
+}
+
+int daemon_refresh_main(struct options *options)
+{
+	struct refresh refresh = { .options = options };
+
+	check_paths(options);
+	exit_set_quiet(true);
+	load(&refresh);
+	if (!refresh.config)
+		return EXIT_SYNTAX;
+	refresh.daemon_root = config_text(refresh.config->globals.daemon_chroot);
+	check_names(&refresh);
+	check_choice(&refresh);
+	for (size_t i = 0; i < refresh.config->modules.count; i++) {
+		const struct module *module = &refresh.config->modules.items[i];
+
+		if (has_attrs(module) && !module->disabled && is_named(options, module->name))
+			refresh_module(&refresh, module);
+	}
+	free(refresh.daemon_root);
+	config_free(refresh.config);
+	return refresh.code;
+}

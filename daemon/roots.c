@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Where a module lies and how the process gets confined to it (protocol/07 sections 5.12, 5.15, 5.16). Both sides of a module,
+ * attributes and contents, are held as directory descriptors from before the chroot on: whatever the process is rooted in
+ * afterwards, it reads below these two and nowhere else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/sandbox.h"
+#include "daemon/session.h"
+#include "daemon/snapshots.h"
+#include "daemon/talk.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+
+static bool may_chroot(void)
+{
+	int here = fs_operator_open(".", O_PATH | O_DIRECTORY, 0);
+	int root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
+	bool ok = root >= 0 && fs_enter_chroot(root) == 0;
+
+	if (!ok) {
+		log_errno(L_LOG, errno, "chroot test failed. Switching 'use chroot' from unset to false");
+		if (here >= 0 && fchdir(here) < 0)
+			log_errno(L_ERROR, errno, "cannot return to the working directory");
+	}
+	if (here >= 0)
+		close(here);
+	if (root >= 0)
+		close(root);
+	return ok;
+}
+
+/* An anonymous client has no user name: the path would widen to the parent of all users' directories. So would "..". */
+static bool is_component(const char *user)
+{
+	return *user && strcmp(user, ".") && strcmp(user, "..") && !strchr(user, '/');
+}
+
+static bool names_user(const char *value)
+{
+	return strstr(value, "%RSYNC_USER_NAME%");
+}
+
+void place_resolve(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *path;
+	bool chroot = module->use_chroot == YES;
+
+	if ((names_user(module->path) || names_user(module->real_file_prefix) || names_user(module->attr_snapshot)) &&
+	    !is_component(session->user)) {
+		log_error("the path of module %s needs a user name that is one component of a path", module->name);
+		session_refuse(session, "no path setting.");
+	}
+	path = config_text(module->path);
+	if (!*path) {
+		log_error("No path specified for module %s", module->name);
+		session_refuse(session, "no path setting.");
+	}
+	if (module->use_chroot == UNSET)
+		chroot = place_divides(module, path) || may_chroot();
+	place_split(&session->place, path, chroot);
+	setenv("RSYNC_MODULE_PATH", session->place.path, 1);
+	free(path);
+}
+
+static noreturn void refuse_place(struct daemon_session *session, bool chroot, const char *path)
+{
+	if (chroot)
+		log_errno(L_ERROR, errno, "chroot(\"%s\") failed", path);
+	else
+		log_errno(L_ERROR, errno, "chdir %s failed", path);
+	session_refuse(session, chroot ? "chroot failed" : "chdir failed");
+}
+
+static void open_content_root(struct daemon_session *session)
+{
+	char *prefix = config_text(session->module->real_file_prefix);
+	struct strbuf why = STRBUF_INIT;
+
+	if (*prefix) {
+		session->source.kind = ATTRS_ATTR_TREE;
+		if (place_open_prefix(&session->place, "", prefix, &session->source.content_root) < 0) {
+			place_explain_prefix(&session->place, "", prefix, errno, &why);
+			log_error("module %s: %s", session->module->name, strbuf_text(&why));
+			session_refuse(session, "chdir failed");
+		}
+	}
+	free(prefix);
+}
+
+void roots_open(struct daemon_session *session)
+{
+	const struct module_place *place = &session->place;
+	struct attr_source *source = &session->source;
+
+	*source = (struct attr_source){
+		.kind = ATTRS_LIVE, .attr_root.fd = -1, .content_root.fd = -1, .module = session->module->name,
+		.below_root = (!place->chroot && strcmp(place->outer, "/") != 0) || *place->inner,
+	};
+	if (fs_operator_root(&session->outer, place->outer) < 0)
+		refuse_place(session, place->chroot, place->outer);
+	if (fs_root_open_below(&source->attr_root, &session->outer, place->inner) < 0)
+		refuse_place(session, false, place->path);
+	open_content_root(session);
+	snapshot_choose(session);
+	/* Where the module is what the process will be rooted in, links lead nowhere else, not even absolute ones. */
+	source->attr_root.trusting = ((place->chroot && !*place->inner) || session->module->insecure_links) &&
+				     source->kind != ATTRS_ATTR_TREE;
+	source->content_root.trusting |= session->module->insecure_links;
+}
+
+bool roots_enter_daemon(const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);
+
+	if (fd >= 0)
+		sandbox_prepare();
+	if (fd < 0 || fs_enter_chroot(fd) < 0) {
+		log_errno(L_ERROR, errno, "daemon chroot(\"%s\") failed", path);
+		return false;
+	}
+	close(fd);
+	return true;
+}
+
+static void check_munge_directory(struct daemon_session *session)
+{
+	if (!place_munges_symlinks(session) || !attrs_munging_is_unsafe())
+		return;
+	log_error(MUNGE_UNSAFE);
+	session_refuse(session, "daemon security issue -- contact admin");
+}
+
+void roots_enter(struct daemon_session *session)
+{
+	const struct module_place *place = &session->place;
+
+	if (place->chroot || session->daemon_options->sandbox)
+		sandbox_prepare();
+	if (place->chroot && fs_enter_chroot(session->outer.fd) < 0)
+		refuse_place(session, true, place->outer);
+	if (fchdir(session->source.attr_root.fd) < 0)
+		refuse_place(session, false, place->path);
+	fs_root_close(&session->outer);
+	check_munge_directory(session);
+}
+
+bool session_hides_names(const struct daemon_session *session)
+{
+	enum tristate numeric = session->module->numeric_ids;
+
+	if (session->place.chroot)
+		return numeric != NO && !session->converter;
+	return numeric == YES;
+}
+
+bool place_munges_symlinks(const struct daemon_session *session)
+{
+	enum tristate munge = session->module->munge_symlinks;
+
+	if (munge != UNSET)
+		return munge == YES;
+	return !session->place.chroot || *session->place.inner;
+}
+
+bool place_is_read_only(const struct daemon_session *session)
+{
+	/* An attr tree holds attributes: there is no place for contents. A snapshot would go on listing what is gone; and while
+	 * it cannot be used, clients may not do more than otherwise. */
+	return session->read_only || session->source.kind == ATTRS_ATTR_TREE || *session->module->attr_snapshot;
+}
+
+void roots_confine(struct daemon_session *session)
+{
+	const struct attr_source *source = &session->source;
+	struct sandbox sandbox = {
+		.attr_root = source->attr_root.fd, .content_root = source->content_root.fd,
+		.writable = !place_is_read_only(session), .as_root = geteuid() == 0,
+	};
+	const char *failed;
+	int root = -1;
+
+	if (!session->daemon_options->sandbox)
+		return;
+	/* Where they are looked for inside of a module, its disk is read. */
+	sandbox.names_ids = sandbox.writable || !session_hides_names(session);
+	/* Where links lead anywhere, the border is the process's own root. */
+	if (session->module->insecure_links)
+		sandbox.attr_root = root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
+	failed = sandbox_enter(&sandbox);
+	if (failed) {
+		log_errno(L_ERROR, errno, "cannot enter the sandbox (%s); --no-sandbox serves without", failed);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
+	if (root >= 0)
+		close(root);
+}

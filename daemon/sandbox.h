@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The last border of a session: the kernel is told what it will still need, and forbids the rest (Landlock and a seccomp
+ * filter). The resolvers of fs/ keep names inside the module; this holds if a session is talked into running foreign code.
+ * Commands of the module run in processes that were forked before, and are not confined.
+ */
+#ifndef DAEMON_SANDBOX_H
+#define DAEMON_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/seccomp.h"
+
+#define SANDBOX_TABLES 3
+
+struct sandbox {
+	int attr_root, content_root; /* descriptors of directories; -1: there is none */
+	bool writable;               /* the attribute root may be changed */
+	bool as_root;                /* the process runs as root */
+	bool names_ids;              /* it looks up names of users and groups */
+};
+
+/* What the C library needs from outside, read before it is out of reach: also for a chroot. */
+void sandbox_prepare(void);
+
+/* Confine this process, with what the kernel has. NULL, or what failed though the kernel has it, with errno. */
+const char *sandbox_enter(const struct sandbox *sandbox);
+
+/* Log what this kernel cannot give. */
+void sandbox_report(void);
+
+/* --- daemon/calls.c --- */
+size_t sandbox_calls(const struct sandbox *sandbox, struct call_table tables[SANDBOX_TABLES]);
+
+#endif

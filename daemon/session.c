@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One connection of the daemon, from the first byte to the hand-over to the server (protocol/07 section 5.1). */
+#include "daemon/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "daemon/config.h"
+#include "daemon/serve.h"
+#include "daemon/snapshots.h"
+#include "daemon/talk.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/charset.h"
+#include "lib/exit.h"
+#include "loadparm/hosts.h"
+
+#define EARLY_INPUT_MAX 5120
+#define FIRST_PROTOCOL_WITH_EXIT 25
+#define MAKES_WAY_BY 10  /* of the nice value: a tenth of the processor time, if others want it */
+
+/* --- limits of those who have not been let in yet --- */
+
+/* Whom the listener has dismissed it kills, too. */
+static void reach(struct daemon_session *session, enum board_step step)
+{
+	if (!board_reach(session->board, step))
+		session_end(EXIT_SIGNAL);
+}
+
+/*
+ * The processor time of strangers: more of it than a handshake can need ends the process. What it holds by then, passwords
+ * too, stays in no core file (S-125).
+ */
+static void limit_strangers(struct daemon_session *session)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		session->core_size = limit.rlim_cur;
+		limit.rlim_cur = 0;
+		setrlimit(RLIMIT_CORE, &limit);
+	}
+	session->processor_seconds = RLIM_INFINITY;
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return;
+	session->processor_seconds = limit.rlim_cur;
+	if (limit.rlim_cur > HANDSHAKE_SECONDS)
+		limit.rlim_cur = HANDSHAKE_SECONDS;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
+static void free_processor(struct daemon_session *session)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return;
+	limit.rlim_cur = session->processor_seconds;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* --- stages 1 to 6: configuration and peer --- */
+
+static void load_configuration(struct daemon_session *session)
+{
+	const struct options *options = session->daemon_options;
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	const char *path = daemon_config_path(options);
+
+	session->config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	if (session->config && !options->log_file) {
+		const struct module *defaults = &session->config->defaults;
+		char *file = config_text(defaults->log_file), *tag = config_text(defaults->syslog_tag);
+
+		log_file_switch(session->log, file, tag, defaults->syslog_facility);
+		free(file);
+		free(tag);
+	}
+	daemon_report_problems(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
+	config_problems_free(&problems);
+	if (!session->config)
+		die(EXIT_SYNTAX, "the configuration in %s cannot be used", path);
+}
+
+static void identify_peer(struct daemon_session *session, int fd)
+{
+	struct peer *peer = &session->peer;
+
+	if (session->over_shell)
+		peer_from_shell(peer);
+	else
+		peer_from_socket(peer, fd);
+	if (session->config->globals.proxy_protocol && !session->over_shell && !peer_from_proxy(session))
+		session_end(EXIT_STARTCLIENT);
+	if (session->config->any_reverse_lookup)
+		peer_look_up_name(peer);
+	snprintf(peer->name, sizeof peer->name, "%s",
+		 session->config->defaults.reverse_lookup || !strcmp(peer->real_name, "UNKNOWN") ? peer->real_name
+												    : "UNDETERMINED");
+}
+
+/* The log is open by then, so that it can lie outside; so are attr snapshots, which a listener would have opened. */
+static void become_daemon(struct daemon_session *session)
+{
+	log_file_open(session->log);
+	if (!session->snapshots && *session->config->globals.daemon_chroot) {
+		session->snapshots = snapshots_new(session->daemon_options);
+		snapshots_refresh(session->snapshots);
+	}
+	if (!identity_assume_daemon(&session->config->globals))
+		session_end(EXIT_STARTCLIENT);
+}
+
+static void log_connection(const struct daemon_session *session)
+{
+	const struct peer *peer = &session->peer;
+
+	log_msg(L_LOG, "connect from %s (%s)", peer->name, peer->address);
+}
+
+/* --- stages 7 and 8: greeting, command or module --- */
+
+static void send_motd(struct daemon_session *session)
+{
+	char *path = config_text(session->config->globals.motd_file);
+	struct strbuf text = STRBUF_INIT;
+
+	if (*path) {
+		if (fs_operator_read(path, O_NONBLOCK, 1 << 20, &text) < 0)
+			strbuf_reset(&text);
+		strbuf_add_char(&text, '\n');
+		wire_write(session->wire, text.data, text.length);
+	}
+	strbuf_free(&text);
+	free(path);
+}
+
+static void exchange_greetings(struct daemon_session *session, char *line)
+{
+	int version = session->daemon_options->max_protocol;
+
+	wire_write(session->wire, line, greeting_format(line, SESSION_LINE_SIZE, version));
+	send_motd(session);
+	wire_flush(session->wire);
+	session_read_line(session, line, SESSION_LINE_SIZE);
+	switch (greeting_parse(&session->greeting, line)) {
+	case GREETING_OK:
+		break;
+	case GREETING_MALFORMED:
+		session_refuse(session, "protocol startup error");
+	case GREETING_NO_SUBPROTOCOL:
+		session_refuse(session, "your client omitted the subprotocol value: %s", line);
+	case GREETING_NO_DIGESTS:
+		session_refuse(session, "your client omitted the digest name list: %s", line);
+	}
+	session->digests = session->greeting.digests ? xstrdup(session->greeting.digests) : NULL;
+	session->protocol = greeting_negotiate(&session->greeting, version);
+}
+
+static noreturn void list_modules(struct daemon_session *session)
+{
+	const struct peer *peer = &session->peer;
+	struct strbuf text = STRBUF_INIT;
+
+	log_msg(L_LOG, "module-list request from %s (%s)", peer->name, peer->address);
+	for (size_t i = 0; i < session->config->modules.count; i++) {
+		const struct module *module = &session->config->modules.items[i];
+		char *comment = config_text(module->comment);
+
+		if (module->list)
+			strbuf_addf(&text, "%-15s\t%s\n", module->name, comment);
+		free(comment);
+	}
+	if (session->greeting.version >= FIRST_PROTOCOL_WITH_EXIT)
+		strbuf_add_string(&text, "@RSYNCD: EXIT\n");
+	session_say(session, strbuf_text(&text));
+	wire_flush(session->wire);
+	session_end(EXIT_OK);
+}
+
+static void read_early_input(struct daemon_session *session, const char *count)
+{
+	char bytes[EARLY_INPUT_MAX];
+	long length = strtol(count, NULL, 10);
+
+	if (length < 1 || length > EARLY_INPUT_MAX)
+		session_refuse(session, "invalid early_input length");
+	wire_read(session->wire, bytes, (size_t)length);
+	strbuf_add(&session->early_input, bytes, (size_t)length);
+}
+
+static noreturn void refuse_unknown(struct daemon_session *session, const char *name)
+{
+	log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", name, session->peer.name, session->peer.address);
+	session_refuse(session, "Unknown module '%s'", name);
+}
+
+static void choose_module(struct daemon_session *session, const struct session_limit *over, char *line)
+{
+	const char early[] = "#early_input=";
+
+	session_read_line(session, line, SESSION_LINE_SIZE);
+	if (!strncmp(line, early, strlen(early))) {
+		read_early_input(session, line + strlen(early));
+		session_read_line(session, line, SESSION_LINE_SIZE);
+	}
+	if (over->name)
+		session_refuse_crowd(session, over);
+	if (!*line || !strcmp(line, "#list"))
+		list_modules(session);
+	if (*line == '#')
+		session_refuse(session, "Unknown command '%s'", line);
+	session->module = config_find_module(session->config, line);
+	if (!session->module)
+		refuse_unknown(session, line);
+	board_set_text(session->board, BOARD_MODULE, session->module->name);
+	reach(session, BOARD_CHOSEN);
+}
+
+/* --- stages 9 to 11: may it come in? --- */
+
+static void export_peer(const struct daemon_session *session)
+{
+	setenv("RSYNC_MODULE_NAME", session->module->name, 1);
+	setenv("RSYNC_HOST_NAME", session->peer.name, 1);
+	setenv("RSYNC_HOST_ADDR", session->peer.address, 1);
+	setenv("RSYNC_USER_NAME", "", 1);
+}
+
+static bool is_allowed(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+	struct strbuf learned = STRBUF_INIT;
+	const struct host_peer host = {
+		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
+	};
+	char *allow = config_text(module->hosts_allow), *deny = config_text(module->hosts_deny);
+	bool allowed = hosts_allowed(allow, deny, &host);
+
+	if (learned.length && learned.length < sizeof peer->name)
+		memcpy(peer->name, learned.data, learned.length + 1);
+	strbuf_free(&learned);
+	free(allow);
+	free(deny);
+	return allowed;
+}
+
+/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
+static void check_access(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+
+	if (module->reverse_lookup)
+		memcpy(peer->name, peer->real_name, sizeof peer->name);
+	export_peer(session);
+	if (!is_allowed(session)) {
+		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
+	}
+	if (module->disabled) {
+		log_error("module %s is not served: its configuration has an error", module->name);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
+	if (!session->over_shell)
+		log_msg(L_LOG, "rsync allowed access on module %s from %s (%s)", module->name, peer->name, peer->address);
+}
+
+static void check_protocol(struct daemon_session *session)
+{
+	if (session->protocol)
+		return;
+	log_error("protocol %d of the client is not supported", session->greeting.version);
+	session_refuse(session, "protocol version %d is not supported", session->greeting.version);
+}
+
+/* After the handshake has taken its time, a new one begins for the module's users. */
+static void authenticate(struct daemon_session *session)
+{
+	session->user = xstrdup("");
+	session->read_only = session->module->read_only;
+	session_set_deadline(session, session->module->timeout);
+	board_set_state(session->board, BOARD_AUTHENTICATION);
+	session_authenticate(session);
+	board_set_state(session->board, BOARD_HANDSHAKE);
+	board_set_text(session->board, BOARD_USER, session->user);
+	reach(session, BOARD_ADMITTED);
+	session_clear_deadline(session);
+	setenv("RSYNC_USER_NAME", session->user, 1);
+}
+
+/* --- stages 12 to 19: from the daemon's rights to the module's --- */
+
+static void check_charset(struct daemon_session *session)
+{
+	/* Held open for the session: the conversion's tables could not be loaded from inside the module. */
+	if (*session->module->charset && !charset_new(session->module->charset))
+		die(EXIT_UNSUPPORTED, "module %s: charset \"%s\" is not known to this system", session->module->name,
+		    session->module->charset);
+}
+
+static void switch_to_module_log(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	const char *override = session->daemon_options->log_file;
+	char *file = config_text(module->log_file), *tag = config_text(module->syslog_tag);
+
+	log_file_switch(session->log, override ? override : file, tag, module->syslog_facility);
+	log_file_open(session->log);
+	free(file);
+	free(tag);
+}
+
+static void start_commands(struct daemon_session *session)
+{
+	commands_expand(session);
+	hook_fork_post_xfer(session);
+	hook_run_early(session);
+	hook_start_pre_xfer(session);
+	converter_start(session);
+}
+
+/* --- stages 20 to 23: the request --- */
+
+/* What the client may cost from now on; a client may make the limit of memory stricter. */
+static void set_budget(struct daemon_session *session)
+{
+	struct budget *budget = wire_budget(session->wire);
+
+	budget_lower(budget, session->module->memory_limit, "\"memory limit per session\" in rsyncd.conf");
+	budget->work_seconds = session->module->cpu_limit;
+	budget->work_setting = "\"cpu limit per session\" in rsyncd.conf";
+	budget->look = wire_check_peer;
+	budget->context = session->wire;
+}
+
+static void receive_request(struct daemon_session *session)
+{
+	set_budget(session);
+	session_say(session, "@RSYNCD: OK\n");
+	wire_flush(session->wire);
+	session_set_deadline(session, session->module->timeout);
+	arguments_receive(session);
+	session_clear_deadline(session);
+	reach(session, BOARD_REQUESTED);
+	hook_finish_pre_xfer(session);
+	converter_deliver(session);
+}
+
+static void log_request(struct daemon_session *session)
+{
+	char *request = session_request(session);
+
+	if (session->request.count)
+		log_msg(L_LOG, "rsync %s %s from %s%s%s (%s)", session->options.sender ? "on" : "to", request, session->user,
+			*session->user ? "@" : "", session->peer.name, session->peer.address);
+	free(request);
+}
+
+void daemon_session_run(const struct session_start *start)
+{
+	struct daemon_session *session = xcalloc(1, sizeof *session);
+	char line[SESSION_LINE_SIZE];
+
+	session->daemon_options = start->options;
+	session->log = start->log;
+	session->over_shell = start->over_shell;
+	session->standalone = start->standalone;
+	session->snapshots = start->snapshots;
+	session->board = start->board;
+	session->guesses = start->guesses;
+	log_set_role("Receiver");
+	log_set_sink(log_file_sink(session->log));
+	session->in_fd = start->in_fd;
+	session->wire = wire_new(start->in_fd, start->out_fd);
+	wire_set_meter(session->wire, board_meter(session->board));
+	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
+	session_take_signals(session);
+
+	limit_strangers(session);
+	load_configuration(session);
+	if (!session->over_shell)
+		session_set_deadline(session, session->config->defaults.timeout);
+	identify_peer(session, start->in_fd);
+	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
+	become_daemon(session);
+	log_connection(session);
+	exchange_greetings(session, line);
+	choose_module(session, &start->over, line);
+	session_clear_deadline(session);
+	check_charset(session);
+	check_access(session);
+	check_protocol(session);
+	authenticate(session);
+	free_processor(session);
+	session_claim_slot(session);
+	identity_resolve(session);
+	place_resolve(session);
+	rules_load(session);
+	switch_to_module_log(session);
+	start_commands(session);
+	roots_open(session);
+	roots_enter(session);
+	identity_assume(session);
+	roots_confine(session);
+	receive_request(session);
+	log_request(session);
+	daemon_serve(session);
+}

@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The listener's snapshots: which files the configuration names, a checked mapping of each, and who is served from it. */
+#include "daemon/snapshots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/config.h"
+#include "daemon/talk.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+#include "lib/vec.h"
+#include "loadparm/place.h"
+
+#define MODULE_NAME_VARIABLE "RSYNC_MODULE_NAME"
+#define MINUTE 60
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define NEWS_BITS 8       /* of a word of `told`; the rest is the serial that they belong to */
+#define SETTLED_SECONDS 2 /* a file that changed within the last clock tick could change again without a trace */
+
+/* A part of the configuration. */
+struct watched {
+	char *path;
+	bool there, settled;
+	struct snapshot_identity identity;
+};
+
+/* A path that modules name. */
+struct snapshot_file {
+	char *path;
+	struct attr_snapshot *snapshot; /* the last good one */
+	struct snapshot_identity seen;  /* what was checked last */
+	bool checked, missing;
+	struct strbuf why;
+	uint64_t serial;
+	bool wanted;                    /* while the configuration is read */
+};
+
+struct snapshot_module {
+	char *name;
+	size_t file;                    /* index */
+	int max_age;
+};
+
+struct snapshots {
+	const struct options *options;
+	VEC(struct watched) watched;
+	VEC(struct snapshot_file *) files;
+	VEC(struct snapshot_module) modules;
+	VEC(char *) names;              /* of all modules */
+	_Atomic uint64_t *told;         /* one for each module, shared with server processes */
+	size_t told_count;
+	uint64_t serial;
+};
+
+struct snapshots *snapshots_new(const struct options *options)
+{
+	struct snapshots *snapshots = xcalloc(1, sizeof *snapshots);
+
+	snapshots->options = options;
+	return snapshots;
+}
+
+/* --- what a snapshot is worth --- */
+
+/* A clock that was set back does not make a snapshot of the future older than it is. */
+static int64_t age_of(const struct attr_snapshot *snapshot, int64_t now)
+{
+	int64_t made = attr_snapshot_facts(snapshot)->made;
+
+	return made < now ? now - made : 0;
+}
+
+static void add_age(struct strbuf *out, int64_t seconds)
+{
+	if (seconds < 2 * MINUTE)
+		strbuf_addf(out, "%" PRId64 " s", seconds);
+	else if (seconds < 2 * HOUR)
+		strbuf_addf(out, "%" PRId64 " min", seconds / MINUTE);
+	else if (seconds < 2 * DAY)
+		strbuf_addf(out, "%" PRId64 " h", seconds / HOUR);
+	else
+		strbuf_addf(out, "%" PRId64 " days", seconds / DAY);
+}
+
+void snapshot_summary(const struct attr_snapshot *snapshot, int64_t now, struct strbuf *out)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
+
+	strbuf_addf(out, "generation %" PRIu64 ", %" PRIu64 " entries, made ", facts->generation, facts->entry_count);
+	add_age(out, age_of(snapshot, now));
+	strbuf_add_string(out, " ago");
+}
+
+static bool is_of_root(const struct attr_snapshot_facts *facts, int root_fd)
+{
+	struct fs_stat st;
+
+	if (root_fd < 0 || (!facts->root_dev && !facts->root_ino))
+		return true;
+	return fs_stat_at_fd(root_fd, &st) == 0 && st.dev == facts->root_dev && st.ino == facts->root_ino;
+}
+
+enum snapshot_news snapshot_judge(const struct attr_snapshot *snapshot, int max_age, int root_fd, int64_t now,
+				  struct strbuf *why)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
+	int64_t age = age_of(snapshot, now);
+
+	if (!is_of_root(facts, root_fd)) {
+		strbuf_addf(why, "generation %" PRIu64 " was made of another directory, %s", facts->generation,
+			    facts->root_path);
+		return SNAPSHOT_FOREIGN;
+	}
+	if (max_age && age > max_age) {
+		strbuf_addf(why, "generation %" PRIu64 " was made ", facts->generation);
+		add_age(why, age);
+		strbuf_addf(why, " ago, more than the max age of %d s", max_age);
+		return SNAPSHOT_TOO_OLD;
+	}
+	return SNAPSHOT_IN_USE;
+}
+
+/* --- one file --- */
+
+/* The process is short of something; the file may be all right. */
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
+}
+
+static void drop_mapping(struct snapshot_file *file)
+{
+	attr_snapshot_close(file->snapshot);
+	file->snapshot = NULL;
+}
+
+static void note_trouble(struct snapshots *snapshots, struct snapshot_file *file, const char *why)
+{
+	strbuf_reset(&file->why);
+	strbuf_add_string(&file->why, why);
+	file->serial = ++snapshots->serial;
+}
+
+static void note_missing(struct snapshots *snapshots, struct snapshot_file *file, int error)
+{
+	char *why;
+
+	if (is_shortage(error) && file->serial)
+		return;
+	why = xasprintf("it cannot be opened: %s", strerror(error));
+	file->checked = false;
+	file->missing = error == ENOENT;
+	if (file->snapshot || strcmp(strbuf_text(&file->why), why) != 0) {
+		drop_mapping(file);
+		note_trouble(snapshots, file, why);
+	}
+	free(why);
+}
+
+static bool is_same_generation(const struct snapshot_file *file, const struct attr_snapshot_facts *next)
+{
+	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL;
+
+	return last && !file->why.length && last->generation == next->generation && last->made == next->made &&
+	       last->made_nsec == next->made_nsec;
+}
+
+static void take(struct snapshots *snapshots, struct snapshot_file *file, struct attr_snapshot *next)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(next);
+
+	if (!is_same_generation(file, facts))
+		file->serial = ++snapshots->serial;
+	drop_mapping(file);
+	file->snapshot = next;
+	file->seen = facts->identity;
+	file->checked = true;
+	file->missing = false;
+	strbuf_reset(&file->why);
+}
+
+/* A mapped file that was written to in place is no longer what was checked. */
+static void drop_if_overwritten(struct snapshot_file *file, const struct snapshot_identity *now)
+{
+	const struct snapshot_identity *mapped = file->snapshot ? &attr_snapshot_facts(file->snapshot)->identity : NULL;
+
+	if (mapped && mapped->dev == now->dev && mapped->ino == now->ino)
+		drop_mapping(file);
+}
+
+static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
+{
+	struct strbuf why = STRBUF_INIT;
+	struct attr_snapshot *next = attr_snapshot_open(file->path, &why);
+	int error = errno;
+
+	if (next) {
+		take(snapshots, file, next);
+	} else {
+		const char *text = why.length ? strbuf_text(&why) : strerror(error);
+
+		drop_if_overwritten(file, now);
+		file->seen = *now;
+		file->checked = !is_shortage(error);
+		file->missing = false;
+		if (strcmp(strbuf_text(&file->why), text) != 0 || file->checked)
+			note_trouble(snapshots, file, text);
+	}
+	strbuf_free(&why);
+}
+
+static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
+{
+	struct snapshot_identity now;
+
+	if (snapshot_identity_read(file->path, &now) < 0)
+		note_missing(snapshots, file, errno);
+	else if (!file->checked || !snapshot_identity_equal(&now, &file->seen))
+		check_file(snapshots, file, &now);
+}
+
+/* --- the configuration --- */
+
+/*
+ * The file that a module names, malloc'ed; NULL if that cannot be known before a client is there. The module's own name is
+ * the only one of the variables of a connection that can be: "attr snapshot = /srv/%RSYNC_MODULE_NAME%.snap".
+ */
+static char *path_of(const struct module *module, const char *value)
+{
+	const char *before = getenv(MODULE_NAME_VARIABLE), *at = value;
+	char *saved = before ? xstrdup(before) : NULL;
+	struct strbuf path = STRBUF_INIT;
+	bool ok;
+
+	for (; (at = strstr(at, "%RSYNC_")); at++)
+		if (strncmp(at + 1, MODULE_NAME_VARIABLE "%", sizeof MODULE_NAME_VARIABLE) != 0)
+			break;
+	if (at || !*value) {
+		free(saved);
+		return NULL;
+	}
+	setenv(MODULE_NAME_VARIABLE, module->name, 1);
+	ok = config_expand(value, &path);
+	if (saved)
+		setenv(MODULE_NAME_VARIABLE, saved, 1);
+	else
+		unsetenv(MODULE_NAME_VARIABLE);
+	free(saved);
+	if (ok && *strbuf_text(&path) == '/')
+		return strbuf_detach(&path);
+	strbuf_free(&path);
+	return NULL;
+}
+
+static struct snapshot_file *find_file(const struct snapshots *snapshots, const char *path, size_t *index)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (!strcmp(snapshots->files.items[i]->path, path)) {
+			*index = i;
+			return snapshots->files.items[i];
+		}
+	return NULL;
+}
+
+static _Atomic uint64_t *find_told(const struct snapshots *snapshots, const char *module, const char *path)
+{
+	for (size_t i = 0; i < snapshots->modules.count && i < snapshots->told_count; i++) {
+		const struct snapshot_module *known = &snapshots->modules.items[i];
+
+		if (!strcmp(known->name, module) && !strcmp(snapshots->files.items[known->file]->path, path))
+			return &snapshots->told[i];
+	}
+	return NULL;
+}
+
+/* Memory for what has been logged. Without it every process logs for itself. */
+static void share(struct snapshots *snapshots)
+{
+	size_t size = snapshots->modules.count * sizeof *snapshots->told;
+	void *shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+
+	snapshots->told = shared == MAP_FAILED ? NULL : shared;
+	snapshots->told_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
+}
+
+/* The old list of modules, with what has been logged of them, makes room for the new one. */
+static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
+{
+	share(snapshots);
+	for (size_t i = 0; i < snapshots->told_count; i++) {
+		const struct snapshot_module *module = &snapshots->modules.items[i];
+		_Atomic uint64_t *before = find_told(old, module->name, snapshots->files.items[module->file]->path);
+
+		atomic_store(&snapshots->told[i], before ? atomic_load(before) : 0);
+	}
+	for (size_t i = 0; i < old->modules.count; i++)
+		free(old->modules.items[i].name);
+	free(old->modules.items);
+	if (old->told)
+		munmap((void *)old->told, old->told_count * sizeof *old->told);
+}
+
+static size_t want_file(struct snapshots *snapshots, char *path)
+{
+	size_t index;
+	struct snapshot_file *file = find_file(snapshots, path, &index);
+
+	if (!file) {
+		file = xcalloc(1, sizeof *file);
+		file->path = xstrdup(path);
+		index = snapshots->files.count;
+		vec_push(&snapshots->files, file);
+	}
+	file->wanted = true;
+	return index;
+}
+
+/* Files keep their indices while modules refer to them; what nobody names any more only loses its mapping. */
+static void drop_unwanted(struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++) {
+		struct snapshot_file *file = snapshots->files.items[i];
+
+		if (file->wanted)
+			continue;
+		drop_mapping(file);
+		strbuf_reset(&file->why);
+		file->checked = false;
+		file->serial = 0;
+	}
+}
+
+static void take_modules(struct snapshots *snapshots, const struct config *config)
+{
+	const struct snapshots old = *snapshots;
+
+	memset(&snapshots->modules, 0, sizeof snapshots->modules);
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		snapshots->files.items[i]->wanted = false;
+	for (size_t i = 0; i < config->modules.count; i++) {
+		const struct module *module = &config->modules.items[i];
+		char *path = module->disabled ? NULL : path_of(module, module->attr_snapshot);
+
+		if (path) {
+			struct snapshot_module item = { xstrdup(module->name), want_file(snapshots, path),
+							module->attr_snapshot_max_age };
+
+			vec_push(&snapshots->modules, item);
+		}
+		free(path);
+	}
+	drop_unwanted(snapshots);
+	carry_over(snapshots, &old);
+}
+
+static void take_names(struct snapshots *snapshots, const struct config *config)
+{
+	for (size_t i = 0; i < snapshots->names.count; i++)
+		free(snapshots->names.items[i]);
+	snapshots->names.count = 0;
+	for (size_t i = 0; i < config->modules.count; i++)
+		vec_push(&snapshots->names, xstrdup(config->modules.items[i].name));
+}
+
+static void forget_watched(struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->watched.count; i++)
+		free(snapshots->watched.items[i].path);
+	snapshots->watched.count = 0;
+}
+
+static void watch(struct snapshots *snapshots, const struct config *config)
+{
+	int64_t now = time(NULL);
+
+	forget_watched(snapshots);
+	for (size_t i = 0; i < config->files.count; i++) {
+		struct watched item = { .path = xstrdup(config->files.items[i]) };
+
+		item.there = snapshot_identity_read(item.path, &item.identity) == 0;
+		item.settled = item.there && item.identity.ctime < now - SETTLED_SECONDS;
+		vec_push(&snapshots->watched, item);
+	}
+}
+
+static bool has_changed(const struct watched *item)
+{
+	struct snapshot_identity now;
+
+	return !item->settled || snapshot_identity_read(item->path, &now) < 0 ||
+	       !snapshot_identity_equal(&now, &item->identity);
+}
+
+static bool configuration_has_changed(const struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->watched.count; i++)
+		if (has_changed(&snapshots->watched.items[i]))
+			return true;
+	return snapshots->watched.count == 0;
+}
+
+/* Reading anything else could take for ever. */
+static bool is_regular(const char *path)
+{
+	int fd = fs_operator_open(path, O_PATH, 0);
+	struct fs_stat st;
+	bool regular = fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode);
+
+	if (fd >= 0)
+		close(fd);
+	return regular;
+}
+
+static void refresh_modules(struct snapshots *snapshots)
+{
+	const struct options *options = snapshots->options;
+	const char *path = daemon_config_path(options);
+	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct config *config;
+
+	if (!is_regular(path))
+		return;
+	config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	if (config) {
+		watch(snapshots, config);
+		take_modules(snapshots, config);
+		take_names(snapshots, config);
+	}
+	config_free(config);
+	config_problems_free(&problems);
+}
+
+void snapshots_refresh(struct snapshots *snapshots)
+{
+	if (configuration_has_changed(snapshots))
+		refresh_modules(snapshots);
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (snapshots->files.items[i]->wanted)
+			refresh_file(snapshots, snapshots->files.items[i]);
+}
+
+/* --- what is known --- */
+
+bool snapshots_find(const struct snapshots *snapshots, const char *module, const char *path, struct snapshot_finding *finding)
+{
+	size_t index;
+	const struct snapshot_file *file = find_file(snapshots, path, &index);
+
+	if (!file || !file->serial)
+		return false;
+	*finding = (struct snapshot_finding){
+		.snapshot = file->snapshot, .why = strbuf_text(&file->why), .missing = file->missing, .serial = file->serial,
+		.told = find_told(snapshots, module, path),
+	};
+	return true;
+}
+
+bool snapshots_knows_module(const struct snapshots *snapshots, const char *module)
+{
+	for (size_t i = 0; i < snapshots->names.count; i++)
+		if (!strcmp(snapshots->names.items[i], module))
+			return true;
+	return false;
+}
+
+bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, struct snapshot_state *state)
+{
+	const struct snapshot_module *module = i < snapshots->modules.count ? &snapshots->modules.items[i] : NULL;
+	const struct attr_snapshot *snapshot = module ? snapshots->files.items[module->file]->snapshot : NULL;
+	struct strbuf why = STRBUF_INIT;
+
+	if (!module)
+		return false;
+	*state = (struct snapshot_state){ .module = module->name };
+	if (snapshot) {
+		state->facts = attr_snapshot_facts(snapshot);
+		state->usable = snapshot_judge(snapshot, module->max_age, -1, now, &why) == SNAPSHOT_IN_USE;
+	}
+	strbuf_free(&why);
+	return true;
+}
+
+bool snapshot_is_news(const struct snapshot_finding *finding, enum snapshot_news news)
+{
+	uint64_t before, after;
+
+	if (!finding->told)
+		return true;
+	before = atomic_load(finding->told);
+	do {
+		if (before >> NEWS_BITS > finding->serial)
+			return false; /* somebody has told of a later state already */
+		after = (before >> NEWS_BITS == finding->serial ? before : finding->serial << NEWS_BITS) | (uint64_t)news;
+		if (after == before)
+			return false;
+	} while (!atomic_compare_exchange_weak(finding->told, &before, after));
+	return true;
+}
+
+void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used)
+{
+	for (size_t i = 0; i < snapshots->files.count; i++)
+		if (snapshots->files.items[i]->snapshot != used)
+			drop_mapping(snapshots->files.items[i]);
+}
+
+/* --- for a check of the configuration --- */
+
+/* The file is not there: perhaps it is where the operator took the path to lead. */
+static void add_other_reading(const struct config *config, const struct module *module, struct strbuf *why)
+{
+	char *path = path_of(module, module->path), *snapshot = path_of(module, module->attr_snapshot);
+	char *daemon_root = config_text(config->globals.daemon_chroot);
+	struct module_place place;
+
+	if (path && snapshot) {
+		place_split(&place, path, place_divides(module, path));
+		place_mention_snapshot(&place, daemon_root, snapshot, why);
+		place_free(&place);
+	}
+	free(path);
+	free(snapshot);
+	free(daemon_root);
+}
+
+static void report(const struct config *config, const struct module *module, const char *why, bool may_heal,
+		   struct config_problems *problems)
+{
+	const struct config_place *place = config_place_of(config, module->attr_snapshot);
+	/* What the next refresh replaces is no fault of the file, unless nobody is served until then. */
+	bool harmless = may_heal && module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_WALK;
+
+	config_problem_add(problems, place->file, place->line, harmless ? CONFIG_REMARK : CONFIG_UNSERVED,
+			   "attr snapshot of module \"%s\": %s", module->name, why);
+}
+
+static void report_module(const struct snapshot_finding *finding, const struct config *config, const struct module *module,
+			  struct config_problems *problems)
+{
+	struct strbuf why = STRBUF_INIT;
+	char *path, *daemon_root, *whole;
+	int root_fd;
+
+	strbuf_add_string(&why, finding->why);
+	if (finding->missing)
+		add_other_reading(config, module, &why);
+	if (*finding->why)
+		report(config, module, strbuf_text(&why), finding->missing, problems);
+	strbuf_reset(&why);
+	if (!finding->snapshot) {
+		strbuf_free(&why);
+		return;
+	}
+	path = path_of(module, module->path);
+	daemon_root = config_text(config->globals.daemon_chroot);
+	whole = path ? place_below(daemon_root, path) : NULL;
+	root_fd = whole ? fs_operator_open(whole, O_PATH | O_DIRECTORY, 0) : -1;
+	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
+		report(config, module, strbuf_text(&why), true, problems);
+	if (root_fd >= 0)
+		close(root_fd);
+	strbuf_free(&why);
+	free(daemon_root);
+	free(whole);
+	free(path);
+}
+
+void snapshots_report(const struct snapshots *snapshots, const struct config *config, struct config_problems *problems)
+{
+	struct snapshot_finding finding;
+
+	for (size_t i = 0; i < config->modules.count; i++) {
+		const struct module *module = &config->modules.items[i];
+		char *path = path_of(module, module->attr_snapshot);
+
+		if (path && snapshots_find(snapshots, module->name, path, &finding))
+			report_module(&finding, config, module, problems);
+		free(path);
+	}
+}
+
+/* --- for one session --- */
+
+/* What the listener knows; else this process looks for itself. `opened_why` holds the text of what was found here. */
+static void find(struct daemon_session *session, const char *path, struct snapshot_finding *finding, struct strbuf *opened_why)
+{
+	if (session->snapshots && snapshots_find(session->snapshots, session->module->name, path, finding))
+		return;
+	*finding = (struct snapshot_finding){ .why = "" };
+	if (*path != '/')
+		strbuf_addf(opened_why, "\"%s\" is not an absolute path", path);
+	else if (!(finding->snapshot = attr_snapshot_open(path, opened_why)) && !opened_why->length)
+		strbuf_add_string(opened_why, strerror(errno));
+	finding->why = strbuf_text(opened_why);
+}
+
+static void tell_of_use(const struct daemon_session *session, const struct snapshot_finding *finding)
+{
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(finding->snapshot);
+	struct strbuf text = STRBUF_INIT;
+
+	if (!snapshot_is_news(finding, SNAPSHOT_IN_USE))
+		return;
+	if (*finding->why) {
+		add_age(&text, age_of(finding->snapshot, time(NULL)));
+		log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
+			    "stays in use", session->module->name, finding->why, facts->generation, strbuf_text(&text));
+	} else {
+		snapshot_summary(finding->snapshot, time(NULL), &text);
+		log_msg(L_LOG, "module %s: attr snapshot %s", session->module->name, strbuf_text(&text));
+	}
+	strbuf_free(&text);
+}
+
+static void fall_back(struct daemon_session *session, const struct snapshot_finding *finding, enum snapshot_news news,
+		      const char *why)
+{
+	bool refuses = session->module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE;
+
+	if (snapshot_is_news(finding, news))
+		log_warning("module %s: attr snapshot cannot be used: %s; %s", session->module->name, why,
+			    refuses ? "clients are refused" : "the tree itself is listed");
+	if (refuses)
+		session_refuse(session, "the file list of %s is not available -- try again later", session->module->name);
+}
+
+static void choose(struct daemon_session *session, const struct snapshot_finding *finding)
+{
+	struct strbuf why = STRBUF_INIT;
+	enum snapshot_news verdict = SNAPSHOT_UNUSABLE;
+
+	if (finding->snapshot)
+		verdict = snapshot_judge(finding->snapshot, session->module->attr_snapshot_max_age,
+					 session->source.attr_root.fd, time(NULL), &why);
+	else
+		strbuf_add_string(&why, finding->why);
+	if (verdict == SNAPSHOT_IN_USE) {
+		session->source.kind = ATTRS_SNAPSHOT;
+		session->source.snapshot = finding->snapshot;
+		tell_of_use(session, finding);
+	} else {
+		fall_back(session, finding, verdict, strbuf_text(&why));
+	}
+	strbuf_free(&why);
+}
+
+void snapshot_choose(struct daemon_session *session)
+{
+	char *path = config_text(session->module->attr_snapshot);
+	struct strbuf opened_why = STRBUF_INIT;
+	struct snapshot_finding finding;
+
+	if (*path) {
+		find(session, path, &finding, &opened_why);
+		choose(session, &finding);
+	}
+	/* Nothing of other modules in a process that a client talks to. */
+	if (session->snapshots)
+		snapshots_drop_others(session->snapshots, session->source.snapshot);
+	strbuf_free(&opened_why);
+	free(path);
+}
