@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the client asks for: its words, the options in them, and paths inside the module (protocol/07 5.18). */
+#include "daemon/arguments.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the commands of a module have in common: their text, the shell, and the request that some are told of later. */
+/*
+ * The commands of a module: early, pre-xfer and post-xfer exec, and the name converter (protocol/07 sections 5.14 and 9).
+ * They are forked before the session is confined; those that are told the request wait for it.
+ */
+#include "daemon/commands.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/arguments.h"
 #include "daemon/session.h"
+#include "daemon/talk.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
@@ -17,6 +26,14 @@
 #include "lib/log.h"
 
 #define REQUEST_SIZE_MAX (64u << 20)
+#define KILLED_STATUS 256 /* what others show for a command that died of a signal */
+#define OUTPUT_MAX 5119 /* of pre-xfer exec: what a message to the client holds */
+#define LINE_MAX_LENGTH 1023
+
+struct converter {
+	int request_fd; /* what the client asked for, until it has been delivered */
+	int to_fd, from_fd;
+};
 
 static char *expand_command(const char *command)
 {
@@ -55,7 +72,7 @@ static void restore_core_files(const struct daemon_session *session)
 	setrlimit(RLIMIT_CORE, &limit);
 }
 
-void command_run(const struct daemon_session *session, const char *command)
+static noreturn void command_run(const struct daemon_session *session, const char *command)
 {
 	const char *shell = getenv("RSYNC_SHELL");
 	sigset_t none;
@@ -69,7 +86,7 @@ void command_run(const struct daemon_session *session, const char *command)
 	_exit(127);
 }
 
-void command_detach(bool output_too)
+static void command_detach(bool output_too)
 {
 	int fd = fs_operator_open("/dev/null", O_RDWR, 0);
 
@@ -93,7 +110,7 @@ static void add_argument(struct strbuf *out, size_t *number, const char *value)
 	add_variable(out, name, value);
 }
 
-int command_send_request(int fd, const struct daemon_session *session)
+static int command_send_request(int fd, const struct daemon_session *session)
 {
 	struct strbuf text = STRBUF_INIT;
 	char *request = session_request(session);
@@ -129,7 +146,7 @@ static bool read_whole(int fd, void *bytes, size_t length)
 	return true;
 }
 
-void command_receive_request(int fd)
+static void command_receive_request(int fd)
 {
 	size_t length, at = 0;
 	char *text;
@@ -145,4 +162,301 @@ void command_receive_request(int fd)
 		at += strlen(text + at) + 1;
 	}
 	close(fd);
+}
+
+/* --- the session's part --- */
+
+static noreturn void refuse_start(struct daemon_session *session, const char *what)
+{
+	log_errno(L_ERROR, errno, "%s", what);
+	session_refuse(session, "%s", what);
+}
+
+static int wait_for(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return status;
+}
+
+/* --- early exec --- */
+
+static noreturn void be_early(const struct daemon_session *session, const int input[2])
+{
+	command_detach(session->over_shell);
+	if (dup2(input[0], 0) < 0)
+		_exit(1);
+	setenv("RSYNC_REQUEST", "(NONE)", 1);
+	command_run(session, session->commands.early);
+}
+
+void hook_run_early(struct daemon_session *session)
+{
+	const struct strbuf *bytes = &session->early_input;
+	int input[2];
+	pid_t child;
+
+	if (!session->commands.early)
+		return;
+	if (pipe2(input, O_CLOEXEC) < 0 || (child = fork()) < 0)
+		refuse_start(session, "early exec preparation failed");
+	if (child == 0)
+		be_early(session, input);
+	close(input[0]);
+	/* A pipe takes it at once; a command that does not read it need not. */
+	if (bytes->length && fs_write_all(input[1], bytes->data, bytes->length) < 0 && errno != EPIPE)
+		log_errno(L_ERROR, errno, "cannot hand on the early input");
+	close(input[1]);
+	if (wait_for(child) != 0) {
+		log_error("rsync: [%s] early exec failed", log_role());
+		session_refuse(session, "early exec failed");
+	}
+}
+
+/* --- pre-xfer exec: started before the process is confined, run once the request is known --- */
+
+static noreturn void be_pre_xfer(const struct daemon_session *session, const int request[2], const int output[2])
+{
+	close(request[1]);
+	command_receive_request(request[0]);
+	command_detach(false);
+	if (dup2(output[1], 1) < 0)
+		_exit(1);
+	command_run(session, session->commands.pre_xfer);
+}
+
+void hook_start_pre_xfer(struct daemon_session *session)
+{
+	struct commands *commands = &session->commands;
+	int request[2], output[2];
+
+	if (!commands->pre_xfer)
+		return;
+	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(output, O_CLOEXEC) < 0 || (commands->pre_xfer_pid = fork()) < 0)
+		refuse_start(session, "pre-xfer exec preparation failed");
+	if (commands->pre_xfer_pid == 0)
+		be_pre_xfer(session, request, output);
+	close(request[0]);
+	close(output[1]);
+	commands->request_fd = request[1];
+	commands->output_fd = output[0];
+}
+
+/* What the command writes, up to its end; CRs before LFs are dropped, and so is what no message can hold. */
+static void read_output(int fd, struct strbuf *out)
+{
+	char bytes[1024];
+	ssize_t got;
+
+	while ((got = read(fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR))
+		for (ssize_t i = 0; i < got && out->length < OUTPUT_MAX; i++) {
+			if (bytes[i] == '\n' && out->length && out->data[out->length - 1] == '\r')
+				strbuf_truncate(out, out->length - 1);
+			strbuf_add_char(out, bytes[i]);
+		}
+}
+
+void hook_finish_pre_xfer(struct daemon_session *session)
+{
+	struct commands *commands = &session->commands;
+	struct strbuf output = STRBUF_INIT;
+	int status;
+
+	if (!commands->pre_xfer)
+		return;
+	if (command_send_request(commands->request_fd, session) < 0)
+		log_errno(L_ERROR, errno, "cannot tell pre-xfer exec the request");
+	close(commands->request_fd);
+	read_output(commands->output_fd, &output);
+	close(commands->output_fd);
+	status = wait_for(commands->pre_xfer_pid);
+	if (status != 0) {
+		session->refusal = xasprintf("pre-xfer exec returned failure (%d)%s",
+					     WIFEXITED(status) ? status : KILLED_STATUS, output.length ? ":" : "");
+		session->refusal_code = EXIT_UNSUPPORTED;
+		session->refusal_output = xstrdup(strbuf_text(&output));
+	}
+	strbuf_free(&output);
+}
+
+/* --- post-xfer exec: the process that has been the session so far waits for the one that is it from now on --- */
+
+static void set_number(const char *name, int number)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%d", number);
+	setenv(name, text, 1);
+}
+
+/* Whoever wants the session to end may tell either process. */
+static int wait_for_session(pid_t child, const sigset_t *signals)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		pid_t ended = waitpid(child, &status, WNOHANG);
+
+		if (ended == child || (ended < 0 && errno != EINTR))
+			return ended == child ? status : -1;
+		if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD)
+			kill(child, info.si_signo);
+	}
+}
+
+static noreturn void attend(struct daemon_session *session, pid_t child, const sigset_t *signals)
+{
+	int status;
+	pid_t hook;
+
+	/* The client's connection ends with the session. */
+	if (session->over_shell) {
+		command_detach(true);
+	} else {
+		close(session->in_fd);
+	}
+	log_file_close(session->log);
+	status = wait_for_session(child, signals);
+	set_number("RSYNC_EXIT_STATUS", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	set_number("RSYNC_RAW_STATUS", status);
+	hook = fork();
+	if (hook == 0) {
+		command_detach(session->over_shell);
+		command_run(session, session->commands.post_xfer);
+	}
+	if (hook > 0)
+		wait_for(hook);
+	exit_set_quiet(true);
+	exit_with(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CRASHED);
+}
+
+void hook_fork_post_xfer(struct daemon_session *session)
+{
+	sigset_t signals, before;
+	pid_t child;
+
+	if (!session->commands.post_xfer)
+		return;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	child = fork();
+	if (child < 0)
+		refuse_start(session, "fork failed");
+	if (child > 0)
+		attend(session, child, &signals);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* --- the name converter: it answers for the user and group tables (protocol/07 section 9) --- */
+
+static noreturn void be_converter(const struct daemon_session *session, const int request[2], const int to[2],
+				  const int from[2])
+{
+	close(request[1]);
+	close(to[1]);
+	close(from[0]);
+	command_receive_request(request[0]);
+	if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0)
+		_exit(1);
+	command_run(session, session->commands.converter);
+}
+
+void converter_start(struct daemon_session *session)
+{
+	int request[2], to[2], from[2];
+	pid_t child;
+
+	if (!session->commands.converter)
+		return;
+	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0)
+		refuse_start(session, "name-converter exec preparation failed");
+	child = fork();
+	if (child < 0)
+		refuse_start(session, "name-converter exec preparation failed");
+	if (child == 0)
+		be_converter(session, request, to, from);
+	close(request[0]);
+	close(to[0]);
+	close(from[1]);
+	session->converter = xcalloc(1, sizeof *session->converter);
+	*session->converter = (struct converter){ request[1], to[1], from[0] };
+}
+
+void converter_deliver(struct daemon_session *session)
+{
+	struct converter *converter = session->converter;
+
+	if (!converter)
+		return;
+	if (command_send_request(converter->request_fd, session) < 0)
+		log_errno(L_ERROR, errno, "cannot start the name converter");
+	close(converter->request_fd);
+	converter->request_fd = -1;
+}
+
+static bool has_control_byte(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return true;
+	return false;
+}
+
+/* One line without its LF; false at the end of the command or if the line does not fit. */
+static bool read_answer(int fd, char *line, size_t size)
+{
+	size_t length = 0;
+
+	for (;;) {
+		ssize_t got = read(fd, line + length, 1);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		if (line[length] == '\n')
+			break;
+		if (++length == size)
+			return false;
+	}
+	line[length] = 0;
+	return true;
+}
+
+/* An id is written in digits and nothing else: a text that only starts like a number would become somebody's id (S-112). */
+static bool is_id(const char *text)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	return text[strspn(text, "0123456789")] == 0 && *text && strlen(text) <= 10 && value < UINT32_MAX;
+}
+
+char *converter_ask(void *context, const char *kind, const char *text)
+{
+	struct converter *converter = context;
+	char line[LINE_MAX_LENGTH + 2];
+	bool wants_id = !strcmp(kind, "usr") || !strcmp(kind, "grp");
+	int length;
+
+	if (has_control_byte(text)) {
+		log_error("a name with a control byte is not given to the name converter");
+		return NULL;
+	}
+	length = snprintf(line, sizeof line, "%s %s\n", kind, text);
+	if (length < 0 || length > LINE_MAX_LENGTH)
+		die(EXIT_UNSUPPORTED, "request to the name converter is too long");
+	if (fs_write_all(converter->to_fd, line, (size_t)length) < 0)
+		die(EXIT_SOCKETIO, "Connection to name-converter failed.");
+	if (!read_answer(converter->from_fd, line, sizeof line) || !*line)
+		return NULL;
+	return wants_id && !is_id(line) ? NULL : xstrdup(line);
 }

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "daemon/arguments.h"
 #include "daemon/config.h"
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"

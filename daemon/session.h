@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (protocol/07 section 5): its state, and the stages it goes through. The stages live in
- * daemon/peer.c, daemon/auth.c, daemon/slots.c, daemon/identity.c, daemon/rules.c, daemon/roots.c, daemon/hooks.c,
- * daemon/arguments.c and daemon/converter.c; daemon/session.c calls them in order. They talk to the client by daemon/talk.h.
+ * daemon/peer.c, daemon/auth.c, daemon/slots.c, daemon/identity.c, daemon/rules.c, daemon/commands.c, daemon/roots.c and
+ * daemon/arguments.c; daemon/session.c calls them in order. They talk to the client by daemon/talk.h.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -15,6 +15,7 @@
 
 #include "attrs/source.h"
 #include "daemon/board.h"
+#include "daemon/commands.h"
 #include "daemon/guesses.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
@@ -38,14 +39,6 @@ struct identity {
 	bool set_uid, set_gid;
 	uid_t uid;
 	VEC(gid_t) gids;      /* the first is the primary group */
-};
-
-/* The commands of the module, ready for a shell; NULL where there is none (daemon/commands.c). */
-struct commands {
-	char *early, *pre_xfer, *post_xfer, *converter;
-	/* of a pre-xfer command that waits for the request */
-	pid_t pre_xfer_pid;
-	int request_fd, output_fd;
 };
 
 struct converter;
@@ -147,45 +140,6 @@ void rules_load(struct daemon_session *session);
 /* The same of one parameter only; its name and its value in the module, rules or their file; NULL beyond the last one. */
 void rules_load_parameter(struct daemon_session *session, size_t index);
 const char *rules_parameter(const struct module *module, size_t index, const char **value, bool *is_file);
-
-/* --- daemon/arguments.c --- */
-/* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option
- * `refusal` is set. */
-void arguments_receive(struct daemon_session *session);
-/* One path word: the module's name in front is dropped, and the rest made relative; wildcards stay. Malloc'ed. */
-char *argument_clean(const char *word, const char *module);
-/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
-void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
-
-/* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
-char *session_request(const struct daemon_session *session);
-
-/* --- daemon/commands.c --- */
-/* Expand all commands of the module, before any of them runs: a value that a shell could act on ends the session. */
-void commands_expand(struct daemon_session *session);
-/* In a forked process: become the command. */
-noreturn void command_run(const struct daemon_session *session, const char *command);
-/* In a forked process: read nothing from where the session does, and write nothing there. */
-void command_detach(bool output_too);
-/* The request as environment, from the session to a process that waits for it. -1 with errno. */
-int command_send_request(int fd, const struct daemon_session *session);
-/* Ends the process if the session has ended first. */
-void command_receive_request(int fd);
-
-/* --- daemon/hooks.c --- */
-/* From here on the session is a process of its own; this one runs the command at its end. */
-void hook_fork_post_xfer(struct daemon_session *session);
-void hook_run_early(struct daemon_session *session);
-void hook_start_pre_xfer(struct daemon_session *session);
-/* Run it now that the request is known; its failure becomes the session's `refusal`. */
-void hook_finish_pre_xfer(struct daemon_session *session);
-
-/* --- daemon/converter.c --- */
-/* Start the name converter if the module has one; it waits for converter_deliver before it runs the command. */
-void converter_start(struct daemon_session *session);
-void converter_deliver(struct daemon_session *session);
-/* The conversion callback of fs_ids_new. */
-char *converter_ask(void *converter, const char *kind, const char *text);
 
 /* --- daemon/session.c --- */
 struct session_start {

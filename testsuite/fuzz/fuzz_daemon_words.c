@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/arguments.h"
 #include "daemon/session.h"
 #include "lib/alloc.h"
 #include "loadparm/grammar.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "daemon/arguments.h"
 #include "daemon/session.h"
-#include "loadparm/place.h"
 #include "lib/alloc.h"
 #include "loadparm/place.h"
 #include "server_expand.h"
