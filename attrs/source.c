@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
-#include "attrs/source_private.h"
+#include "attrs/snapshot_source.h"
 #include "fs/access.h"
 #include "fs/dir.h"
 #include "fs/fake.h"
@@ -49,11 +49,6 @@ void attr_source_quote(const struct attr_source *source, const char *path, struc
 	strbuf_add_char(out, '"');
 	if (source->module)
 		strbuf_addf(out, " (in %s)", source->module);
-}
-
-const struct fs_root *attr_source_real_root(const struct attr_source *source)
-{
-	return source->kind == ATTRS_ATTR_TREE ? &source->content_root : &source->attr_root;
 }
 
 /* --- single objects, wherever their attributes are --- */
@@ -316,20 +311,6 @@ static struct entry *add_entry(struct scan *scan, const char *name, size_t name_
 	return scan->list->count == before ? entry : NULL;
 }
 
-/* Open for reading, without marking the access if asked for and allowed. */
-static int open_content(const struct attr_source *source, const char *path, bool follow)
-{
-	const struct fs_root *root = attr_source_real_root(source);
-	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
-
-	if (source->open_noatime) {
-		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
-		if (fd >= 0 || errno != EPERM)
-			return fd;
-	}
-	return open_function(root, path, O_RDONLY, 0);
-}
-
 static bool is_device(const struct fs_stat *st)
 {
 	return S_ISCHR(st->mode) || S_ISBLK(st->mode);
@@ -347,7 +328,7 @@ static void take_for_file(struct scan *scan, struct fs_stat *st)
 	st->mtime_nsec = (uint32_t)now.tv_nsec;
 	st->size = 0;
 	if (S_ISBLK(st->mode)) {
-		int fd = open_content(scan->source, strbuf_text(&scan->path), true);
+		int fd = attr_source_open_any(scan->source, strbuf_text(&scan->path), true);
 
 		st->size = fd < 0 ? 0 : fs_device_size(fd);
 		if (fd >= 0)
@@ -566,27 +547,116 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 	return result;
 }
 
-int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
-{
-	bool is_mapped = source->kind == ATTRS_SNAPSHOT;
-	struct fs_stat st;
-	int fd = open_content(source, path, follow || (is_mapped && attr_snapshot_facts(source->snapshot)->followed_links));
+/* --- views of a snapshot --- */
 
-	if (fd < 0) {
-		if (errno == ENOENT)
-			source->missing++;
-		return -1;
+/* Are entries what the mapping holds, whichever directory it is? */
+static bool takes_entries_as_they_are(struct attr_source *source, const struct scan_options *options)
+{
+	if (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links || options->one_file_system)
+		return false;
+	if (options->origins || source->only_attrs)
+		return false;
+	if (options->atimes && !attr_snapshot_facts(source->snapshot)->has_atimes)
+		return false;
+	return !options->ignore_nonreadable || attr_source_who(source)->superuser;
+}
+
+/* transfer_dir: `length` bytes, short enough for any name behind it. */
+static bool wants_all(const struct scan_options *options, const char *transfer_dir, size_t length, const struct entries *view)
+{
+	char path[PATH_MAX];
+
+	if (length == 1 && *transfer_dir == '.')
+		length = 0;
+	memcpy(path, transfer_dir, length);
+	if (length && path[length - 1] != '/')
+		path[length++] = '/';
+	for (uint32_t i = 0; i < view->count; i++) {
+		const struct entry *entry = &view->items[i];
+
+		memcpy(path + length, entry_name(view, entry), (size_t)entry->name_length + 1);
+		if (options->excluded(options->context, path, entry_is_dir(entry)))
+			return false;
 	}
-	if (fs_stat_at_fd(fd, &st) < 0 || !(S_ISREG(st.mode) || (source->copies_devices && is_device(&st)))) {
-		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
-		close(fd);
-		errno = error;
-		return -1;
+	return true;
+}
+
+/* Only such targets are listed otherwise than they are stored. */
+static bool has_munged_target(const struct entries *view)
+{
+	for (uint32_t i = 0; i < view->count && !entry_is_dir(&view->items[i]); i++) {
+		const struct entry *entry = &view->items[i];
+
+		if (entry_is_symlink(entry) && !strncmp(entry_target(view, entry), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
+			return true;
 	}
-	if (source->kind != ATTRS_LIVE && (st.size != entry->size || st.mtime != entry->mtime))
-		source->stale++;
-	*size = S_ISREG(st.mode) ? st.size : fs_device_size(fd);
-	return fd;
+	return false;
+}
+
+bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
+		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result)
+{
+	struct snapshot_dir_facts facts;
+	struct entries found;
+	size_t length = strlen(transfer_dir);
+
+	(void)io_error; /* what there is to complain about is left to attr_source_scan */
+	if (source->kind != ATTRS_SNAPSHOT || !takes_entries_as_they_are(source, options))
+		return false;
+	if (length + NAME_MAX + 2 > PATH_MAX)
+		return false;
+	if (dir == SNAPSHOT_DIR_UNKNOWN && snapshot_source_opendir(source, path, &dir) < 0)
+		return false;
+	attr_snapshot_dir(source->snapshot, dir, &facts);
+	if (facts.error || !snapshot_dir_permits(source->snapshot, attr_source_who(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
+		return false;
+	attr_snapshot_view(source->snapshot, dir, &found);
+	if (options->munge_symlinks && has_munged_target(&found))
+		return false;
+	if (options->excluded && !wants_all(options, transfer_dir, length, &found))
+		return false;
+	*view = found;
+	*result = SCAN_OK;
+	return true;
+}
+
+/* --- names --- */
+
+int attr_source_names(struct attr_source *source, const char *path, struct attr_names *names)
+{
+	uint32_t dir;
+
+	names->is_view = source->kind == ATTRS_SNAPSHOT;
+	names->next = 0;
+	if (!names->is_view) {
+		int fd = fs_opendir(&source->attr_root, path);
+
+		if (fd >= 0)
+			fs_dir_start(&names->live, fd);
+		return fd < 0 ? -1 : 0;
+	}
+	if (snapshot_source_opendir(source, path, &dir) < 0)
+		return -1;
+	attr_snapshot_view(source->snapshot, dir, &names->view);
+	return 0;
+}
+
+int attr_names_next(struct attr_names *names, struct fs_dirent *name)
+{
+	if (!names->is_view)
+		return fs_dir_next(&names->live, name);
+	if (names->next == names->view.count)
+		return 0;
+	const struct entry *entry = &names->view.items[names->next++];
+
+	*name = (struct fs_dirent){ entry_name(&names->view, entry), entry->name_length, IFTODT(entry->mode) };
+	return 1;
+}
+
+void attr_names_finish(struct attr_names *names)
+{
+	if (!names->is_view)
+		fs_dir_finish(&names->live);
 }
 
 bool attrs_munging_is_unsafe(void)

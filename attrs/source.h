@@ -10,11 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attrs/entry.h"
-#include "attrs/snapshot.h"
-#include "fs/access.h"
+#include "attrs/source_content.h"
 #include "fs/dir.h"
-#include "fs/root.h"
 #include "lib/strbuf.h"
 
 /* What stands before the target of a symlink that is to lead nowhere (protocol/08 4.6). */
@@ -22,34 +19,6 @@
 #define MUNGE_UNSAFE "Symlink munging is unsafe when a /rsyncd-munged directory exists."
 /* Is there such a directory, so that munged symlinks would lead somewhere? */
 bool attrs_munging_is_unsafe(void);
-
-enum attr_source_kind {
-	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
-	ATTRS_ATTR_TREE, /* attributes from attr_root, sizes from its 8-byte files, contents from content_root */
-	ATTRS_SNAPSHOT,  /* attributes from `snapshot`, contents, xattrs and ACLs from attr_root */
-};
-
-struct attr_source {
-	enum attr_source_kind kind;
-	struct fs_root attr_root;    /* what is listed */
-	struct fs_root content_root; /* ATTR_TREE: what is read; else unused */
-	const struct attr_snapshot *snapshot; /* SNAPSHOT; not owned */
-	/* SNAPSHOT: whose permissions count. Read when first needed, as the process then is; a local tool that shows the whole
-	 * file sets `known` and `superuser`. */
-	struct fs_credentials who;
-	const char *module;          /* for messages: "(in MODULE)"; NULL outside daemons */
-	bool below_root;             /* daemon: the module is not the root of the file system as the process sees it */
-	bool quotes_bare;            /* ... then names of the module's own top directory are shown without a leading slash */
-	const char *shown_prefix;    /* for messages outside daemons: the directory that attr_root is, "" if cwd-relative */
-	/* --only-send-attrs: a regular file is listed with 8 bytes; its own size is side->real_size */
-	bool only_attrs;
-	bool copies_devices;         /* a device may be opened as a file of its contents */
-	bool fake_super;             /* LIVE: attributes are those that --fake-super has kept (fs/fake.h) */
-	bool open_noatime;           /* open contents with O_NOATIME where allowed */
-	uint64_t stale;              /* ATTR_TREE and SNAPSHOT: contents sent whose size or mtime was not the listed one */
-	uint64_t missing;            /* contents asked for that were not there */
-	struct source_links *links;  /* SNAPSHOT: names of hard links by inode, once a content was not the listed one; owned */
-};
 
 /* Options of a scan, fixed for a session. */
 struct scan_options {
@@ -124,32 +93,8 @@ void attr_names_finish(struct attr_names *names);
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
 		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result);
 
-/* Content of a regular file, opened for reading; *size as of now. follow: also through a symlink, as a snapshot whose scan
- * has followed links always does. -1 with errno. Never for only_attrs. */
-int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size);
-
-/*
- * The same of a name of a group of hard links, all of which will get what is read; side: its record, NULL if the group does not
- * matter. If a snapshot's name leads to nothing or to another file by now, it is opened by one that still leads to it.
- */
-int attr_source_open_linked(struct attr_source *source, const char *path, const struct entry *entry,
-			    const struct entry_side *side, bool follow, uint64_t *size);
-void attr_source_links_free(struct attr_source *source); /* done by attr_source_finish */
-
-/* The digest, 16 bytes, of what attr_source_open would read if a snapshot holds it and the process may read it, or NULL. */
-const uint8_t *attr_source_digest(struct attr_source *source, const char *path, bool follow, enum attr_digest which);
-/* The same of a regular file in a view. */
-const uint8_t *attr_source_view_digest(struct attr_source *source, const struct entries *view, const struct entry *entry,
-				       enum attr_digest which);
-
-/* Free what the source owns: not its roots, not its snapshot. */
-void attr_source_finish(struct attr_source *source);
-
 /* Append the path as messages quote it: "/x/y" in double quotes, and (in MODULE) on a daemon. */
 void attr_source_quote(const struct attr_source *source, const char *path, struct strbuf *out);
-
-/* The root that per-directory merge files, --files-from and digests are read from: the real side. */
-const struct fs_root *attr_source_real_root(const struct attr_source *source);
 
 #define ATTR_FILE_SIZE 8
 void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size); /* unsigned little-endian */

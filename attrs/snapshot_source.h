@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What source.c and snapshot_source.c share: where attributes come from, one object at a time, and one directory being read. */
-#ifndef ATTRS_SOURCE_PRIVATE_H
-#define ATTRS_SOURCE_PRIVATE_H
+/* A snapshot in the place of the real tree, for source.c: what system calls would answer, and one directory being read. */
+#ifndef ATTRS_SNAPSHOT_SOURCE_H
+#define ATTRS_SNAPSHOT_SOURCE_H
 
 #include "attrs/snapshot_lookup.h"
 #include "attrs/source.h"

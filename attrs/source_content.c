@@ -1,15 +1,72 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Contents of a source: opened, by another name where a snapshot is stale, or known by their digests. */
+#include "attrs/source_content.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "attrs/snapshot_lookup.h"
+#include "fs/file.h"
+#include "lib/alloc.h"
+#include "lib/vec.h"
+
+const struct fs_root *attr_source_real_root(const struct attr_source *source)
+{
+	return source->kind == ATTRS_ATTR_TREE ? &source->content_root : &source->attr_root;
+}
+
+/* The daemon changes its user between making a source and the first question to it. */
+const struct fs_credentials *attr_source_who(struct attr_source *source)
+{
+	if (!source->who.known)
+		fs_credentials_read(&source->who);
+	return &source->who;
+}
+
+int attr_source_open_any(const struct attr_source *source, const char *path, bool follow)
+{
+	const struct fs_root *root = attr_source_real_root(source);
+	int (*open_function)(const struct fs_root *, const char *, int, mode_t) = follow ? fs_open_follow : fs_open;
+
+	if (source->open_noatime) {
+		int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
+		if (fd >= 0 || errno != EPERM)
+			return fd;
+	}
+	return open_function(root, path, O_RDONLY, 0);
+}
+
+int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
+{
+	bool is_mapped = source->kind == ATTRS_SNAPSHOT;
+	struct fs_stat st;
+	int fd = attr_source_open_any(source, path, follow || (is_mapped && attr_snapshot_facts(source->snapshot)->followed_links));
+
+	if (fd < 0) {
+		if (errno == ENOENT)
+			source->missing++;
+		return -1;
+	}
+	if (fs_stat_at_fd(fd, &st) < 0 || !(S_ISREG(st.mode) || (source->copies_devices && (S_ISCHR(st.mode) || S_ISBLK(st.mode))))) {
+		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	if (source->kind != ATTRS_LIVE && (st.size != entry->size || st.mtime != entry->mtime))
+		source->stale++;
+	*size = S_ISREG(st.mode) ? st.size : fs_device_size(fd);
+	return fd;
+}
+
+/* --- hard links --- */
+
 /*
  * Contents of hard links from a stale snapshot. What is sent for one name counts for the whole group at the other side, so it
  * must not come from a file that has taken this name since, while the listed one can still be reached by another name.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "attrs/source.h"
-#include "lib/alloc.h"
-#include "lib/vec.h"
 
 #define TRIES 64 /* names of one file that may be gone, too */
 
@@ -72,14 +129,6 @@ static struct source_links *links_new(const struct attr_snapshot *snapshot)
 	if (links->names.count)
 		qsort(links->names.items, links->names.count, sizeof *links->names.items, compare_names);
 	return links;
-}
-
-void attr_source_links_free(struct attr_source *source)
-{
-	if (source->links)
-		vec_free(&source->links->names);
-	free(source->links);
-	source->links = NULL;
 }
 
 /* Index of the first name of this file, or of what would come behind it. */
@@ -168,4 +217,39 @@ int attr_source_open_linked(struct attr_source *source, const char *path, const 
 		close(fd);
 	*size = other_size;
 	return other;
+}
+
+/* --- digests --- */
+
+const uint8_t *attr_source_view_digest(struct attr_source *source, const struct entries *view, const struct entry *entry,
+				       enum attr_digest which)
+{
+	if (!fs_permits(attr_source_who(source), entry->mode, entry->uid, entry->gid, FS_MAY_READ))
+		return NULL;
+	return attr_snapshot_digest(view, entry, which);
+}
+
+const uint8_t *attr_source_digest(struct attr_source *source, const char *path, bool follow, enum attr_digest which)
+{
+	struct snapshot_place place;
+
+	if (source->kind != ATTRS_SNAPSHOT)
+		return NULL;
+	if (snapshot_lookup(source->snapshot, attr_source_who(source), source->attr_root.trusting, path, follow, &place) < 0)
+		return NULL;
+	return entry_is_regular(place.entry) ? attr_source_view_digest(source, &place.view, place.entry, which) : NULL;
+}
+
+static void free_links(struct attr_source *source)
+{
+	if (source->links)
+		vec_free(&source->links->names);
+	free(source->links);
+	source->links = NULL;
+}
+
+void attr_source_finish(struct attr_source *source)
+{
+	free_links(source);
+	fs_credentials_free(&source->who);
 }
