@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attrs/image_known.h"
+#include "attrs/image_scan.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attrs/image_known.h"
+#include "attrs/image_digest.h"
+#include "attrs/image_refresh.h"
+#include "attrs/image_scan.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"

@@ -26,7 +26,7 @@ struct image *snapshot_scan_tree(const struct options *options, const char *tree
 
 /*
  * After a run: of the directory `tree`, with all that is in it, whatever the run's filters were. known: what need not be
- * scanned (attrs/image_known.h); NULL: nothing is known. made: when the oldest part of it was seen, by the calendar. The
+ * scanned (attrs/image_scan.h); NULL: nothing is known. made: when the oldest part of it was seen, by the calendar. The
  * exit code as above; the file's place has been checked by the caller.
  */
 int snapshot_make_after_run(const struct options *options, const char *tree, const struct image_known *known,

@@ -160,3 +160,36 @@ uint64_t image_count(const struct image *image)
 		count += image->dirs.items[i]->entries.count;
 	return count;
 }
+
+static void copy_side(struct image *image, const struct entries *view, const struct entry *entry, struct entries *out,
+		      struct entry *copy)
+{
+	struct entry_side expanded;
+	const struct entry_side *from = entry_any_side(view, entry, &expanded);
+	bool linked = entry->flags & ENTRY_HARD_LINKED, origin = image->digests && entry_is_regular(entry);
+	bool atime = image->has_atimes && !entry_is_dir(entry);
+
+	if (!from || !(linked || origin || atime || entry_is_symlink(entry) || entry_is_device(entry)))
+		return;
+	struct entry_side *side = entries_side(out, copy);
+
+	*side = *from;
+	side->digest = 0;
+	if (entry_is_symlink(entry))
+		entries_set_target(out, copy, view->pool + from->target, from->target_length);
+}
+
+void image_copy_view(struct image *image, const struct entries *view, struct entries *out)
+{
+	entries_init(out);
+	for (uint32_t i = 0; i < view->count; i++) {
+		const struct entry *entry = &view->items[i];
+		struct entry *copy = entries_add(out, entry_name(view, entry), entry->name_length);
+		uint32_t name = copy->name;
+
+		*copy = *entry;
+		copy->name = name;
+		copy->side = copy->dir = 0;
+		copy_side(image, view, entry, out, copy);
+	}
+}

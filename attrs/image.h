@@ -63,6 +63,9 @@ void image_add_children(struct image *image, uint32_t dir);
 /* Path below the root, "" for it, after a reset. */
 void image_dir_path(const struct image *image, uint32_t dir, struct strbuf *out);
 
+/* Copy a view's entries into a list that can be changed, in the same order; of stored digests only the origins. */
+void image_copy_view(struct image *image, const struct entries *view, struct entries *out);
+
 /* All of its entries, "." included. */
 uint64_t image_count(const struct image *image);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Digests of contents for an image: those that an older snapshot has, and the rest by reading the files in several threads. */
+#include "attrs/image_digest.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

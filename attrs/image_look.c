@@ -3,6 +3,8 @@
  * Which directories of an older snapshot are as they were. In a refresh that is nearly all of them, and looking is nearly all
  * that it does: so the threads share nothing while they look, and meet again for what is left.
  */
+#include "attrs/image_look.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

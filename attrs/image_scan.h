@@ -17,15 +17,6 @@
 
 enum { IMAGE_THREADS_MAX = 64 };
 
-/* Running digests, 16 bytes long: the functions of delta/digest.h, which attrs/ does not stand on. `start` begins one anew. */
-struct image_digester {
-	void *(*new)(void);
-	void (*start)(void *digest, enum attr_digest which);
-	void (*update)(void *digest, const void *data, size_t length);
-	void (*finish)(void *digest, uint8_t out[16]);
-	void (*free)(void *digest);
-};
-
 /* What a scan needs of its caller. */
 struct image_scan {
 	struct attr_source *source;       /* live or attr tree; shared by the threads, not changed by scans */
@@ -44,7 +35,7 @@ struct image_scan {
 	atomic_bool *stop;                /* set: give up soon (ECANCELED); may be NULL */
 	/* A directory that changed less than so many nanoseconds ago may change again without a new ctime; 0: two seconds. */
 	int64_t settle_ns;
-	const struct image_digester *digester; /* image_add_digests only */
+	const struct image_digester *digester; /* image_add_digests only (attrs/image_digest.h) */
 };
 
 /* Scan the whole tree below the source's root. 0; -1 with errno if the root cannot be looked at or the scan was stopped. Errors
@@ -52,31 +43,22 @@ struct image_scan {
 int image_scan_all(struct image *image, const struct image_scan *scan);
 
 /*
- * The same result with less work: a directory is read only if its device, inode, mtime or ctime differ from what `old` says;
- * else its entries become views of `old`, which must outlive the image. The attributes of directories themselves are looked at
- * in any case, and those of hard links whose group has gained or lost a name. Right for trees whose files are only ever changed
- * by renaming new ones into place, and for the filters that `old` was made with. With scan->enter a changed directory is read
- * with all below it, for its merge files may have changed; where links are followed, everything is read. *reread: directories
- * read.
+ * Filling an image from a tree of which somebody has seen most already: a run that has just brought it up to date. Directories
+ * that are known are taken from there, the others are scanned.
  */
-int image_refresh_dirs(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reread);
+struct image_known {
+	/*
+	 * Called in any thread, once for each directory whose entry has a tag (entry.dir, given with the entries of the
+	 * directory above it; 0: none). `path` is below the root, "" for it. true: *list (empty before) has what a scan would
+	 * make of it, in wire order, and *st is the directory's state from before its names were read. false: it is not known
+	 * after all.
+	 */
+	bool (*give)(void *context, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st);
+	void *context;
+	uint32_t root_tag;
+};
 
-/*
- * Another way: only the named paths (below the root, "" for it) are looked at again, a directory with all below it, anything
- * else with the other names of its directory; everything else becomes views of `old`, except for the attributes of the
- * directories on the way. A path that is gone is dropped; one whose parent is new is read from that parent on. Of a hard-linked
- * file that has gained or lost a name, the caller names the other ones too.
- */
-int image_refresh_paths(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old,
-			const char *const *paths, size_t count, uint64_t *reread);
-
-/*
- * Give every regular file the digests that image->digests asks for: taken from `old` (NULL: none) where size, mtime, ctime and
- * inode are the same, else read. Files that cannot be read (logged) or change meanwhile stay without; the list lacks nothing,
- * so image->io_error is left alone. *reused, *computed: files. Turns views into built entries where something is missing.
- * scan->options are not used. 0, or -1 with ECANCELED.
- */
-int image_add_digests(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reused,
-		      uint64_t *computed);
+/* As image_scan_all. *read: directories that were scanned. */
+int image_scan_known(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Images from a tree: scans by several threads, refreshes that must equal them, digests. */
+#include "attrs/image_digest.h"
+#include "attrs/image_refresh.h"
 #include "fs_tree.h"
 
 #include <ftw.h>
