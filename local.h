@@ -3,6 +3,7 @@
 #ifndef LOCAL_H
 #define LOCAL_H
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "options.h"
 #include "options/batch.h"

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "delta/skip_list.h"
 #include "filter/filter.h"

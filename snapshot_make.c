@@ -13,6 +13,7 @@
 #include "attrs/image_digest.h"
 #include "attrs/image_refresh.h"
 #include "attrs/image_scan.h"
+#include "attrs/snapshot_write.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"

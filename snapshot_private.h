@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "attrs/entry.h"
 #include "attrs/image.h"
 #include "attrs/snapshot.h"
 #include "lib/hashmap.h"

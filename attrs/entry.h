@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "attrs/snapshot.h"
+
 enum entry_flag {
 	ENTRY_TOP_DIR = 0x01,    /* directory named by an argument (XMIT_TOP_DIR) */
 	ENTRY_NO_CONTENT = 0x02, /* directory whose contents are not part of the transfer; with TOP_DIR: implied parent */
@@ -55,8 +57,6 @@ struct entry_side {
 	uint32_t ctime_nsec;
 	uint32_t digest;         /* images: index + 1 of the content digests (attrs/image.h), 0: none */
 };
-
-struct attr_snapshot;
 
 struct entries {
 	struct entry *items;
@@ -101,8 +101,6 @@ static inline const struct entry_side *entry_side_of(const struct entries *list,
 }
 
 /* The same for any entry: a view's record is expanded into *expanded (attrs/snapshot.c), so it lives as long as both. */
-const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
-					      struct entry_side *expanded);
 static inline const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry,
 						      struct entry_side *expanded)
 {

@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attrs/snapshot_private.h"
+#include "attrs/entry.h"
+#include "attrs/snapshot_check.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 

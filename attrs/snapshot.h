@@ -12,10 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attrs/entry.h"
 #include "lib/strbuf.h"
 
 struct attr_snapshot;
+struct entries;
+struct entry;
+struct entry_side;
 
 /* Content digests that a snapshot may hold; bits. */
 enum attr_digest { ATTR_DIGEST_XXH128 = 1, ATTR_DIGEST_MD5 = 2 };
@@ -81,6 +83,10 @@ void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *vi
 const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_t dir);
 /* Path below the root, "" for it, after a reset of `out`. */
 void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out);
+
+/* What entry_any_side (attrs/entry.h) gives of an entry of a view: its side record, expanded into *expanded, or NULL. */
+const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
+					      struct entry_side *expanded);
 
 /* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `entry` is one of the view's own, not a
  * copy: here, below, and for entry_any_side. */

@@ -5,14 +5,14 @@
  *
  * What does not depend on each other is shared among threads: the sums of the chunks, and parts of the tree.
  */
-#include "attrs/snapshot_check_tree.h"
+#include "attrs/snapshot_check.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attrs/snapshot_private.h"
+#include "attrs/snapshot_check_tree.h"
 #include "attrs/snapshot_sum.h"
 #include "lib/alloc.h"
 #include "lib/threads.h"

@@ -7,7 +7,7 @@
 #ifndef ATTRS_SNAPSHOT_CHECK_TREE_H
 #define ATTRS_SNAPSHOT_CHECK_TREE_H
 
-#include "attrs/snapshot_private.h"
+#include "attrs/snapshot_check.h"
 #include "lib/strbuf.h"
 
 /* Of each directory, known when it and its parent have been looked at. */

@@ -6,7 +6,7 @@
 #define ATTRS_SNAPSHOT_LAYOUT_H
 
 #include "attrs/image.h"
-#include "attrs/snapshot_private.h"
+#include "attrs/snapshot_check.h"
 
 struct snapshot_layout {
 	const struct image *image;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "fs/access.h"
 

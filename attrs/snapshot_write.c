@@ -3,6 +3,8 @@
  * Writing an attr snapshot in place of another: the new one is complete and on the disk before it has a name, so that no moment
  * and no failure shows anything but the old file or the new one.
  */
+#include "attrs/snapshot_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attrs/image.h"
 #include "attrs/snapshot_chunks.h"
 #include "attrs/snapshot_room.h"
 #include "fs/file.h"

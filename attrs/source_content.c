@@ -40,16 +40,17 @@ int attr_source_open_any(const struct attr_source *source, const char *path, boo
 
 int attr_source_open(struct attr_source *source, const char *path, const struct entry *entry, bool follow, uint64_t *size)
 {
-	bool is_mapped = source->kind == ATTRS_SNAPSHOT;
+	bool follows = source->kind == ATTRS_SNAPSHOT && attr_snapshot_facts(source->snapshot)->followed_links;
 	struct fs_stat st;
-	int fd = attr_source_open_any(source, path, follow || (is_mapped && attr_snapshot_facts(source->snapshot)->followed_links));
+	int fd = attr_source_open_any(source, path, follow || follows);
 
 	if (fd < 0) {
 		if (errno == ENOENT)
 			source->missing++;
 		return -1;
 	}
-	if (fs_stat_at_fd(fd, &st) < 0 || !(S_ISREG(st.mode) || (source->copies_devices && (S_ISCHR(st.mode) || S_ISBLK(st.mode))))) {
+	if (fs_stat_at_fd(fd, &st) < 0
+	    || !(S_ISREG(st.mode) || (source->copies_devices && (S_ISCHR(st.mode) || S_ISBLK(st.mode))))) {
 		int error = S_ISDIR(st.mode) ? EISDIR : ENXIO;
 		close(fd);
 		errno = error;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "daemon/check.h"
 #include "daemon/config.h"

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"

@@ -9,6 +9,7 @@
 
 #include "attrs/image.h"
 #include "attrs/snapshot_format.h"
+#include "attrs/snapshot_write.h"
 #include "lib/alloc.h"
 
 /* Where the lower `part` bytes of a number of `size` bytes begin. */

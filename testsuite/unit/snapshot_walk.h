@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 
 static inline void snapshot_require(bool good)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Images: what is put into one comes back out of its snapshot, and the same content always gives the same bytes. */
+#include "attrs/snapshot_write.h"
 #include "fs_tree.h"
 
 #include <dirent.h>

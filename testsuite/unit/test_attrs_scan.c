@@ -2,6 +2,7 @@
 /* Images from a tree: scans by several threads, refreshes that must equal them, digests. */
 #include "attrs/image_digest.h"
 #include "attrs/image_refresh.h"
+#include "attrs/snapshot_write.h"
 #include "fs_tree.h"
 
 #include <ftw.h>

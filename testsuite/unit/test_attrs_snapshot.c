@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reading attr snapshots: what is in them, and that each thing that can be wrong with one is refused by its name. */
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 
+#include "attrs/snapshot_write.h"
 #include "fs_tree.h"
 #include "snapshot_support.h"
 #include "snapshot_walk.h"

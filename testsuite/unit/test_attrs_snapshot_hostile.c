@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "attrs/snapshot_write.h"
 #include "snapshot_support.h"
 #include "snapshot_walk.h"
 

@@ -4,6 +4,7 @@
  * every path, option and user. The snapshot's source has no root directory at all while it is asked for attributes, so what it
  * says can only come from the mapping.
  */
+#include "attrs/snapshot_write.h"
 #include "fs_tree.h"
 
 #include <dirent.h>

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "attrs/image.h"
+#include "attrs/snapshot_write.h"
 #include "daemon/snapshots.h"
 #include "lib/alloc.h"
 

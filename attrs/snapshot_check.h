@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* An open attr snapshot: what the accessors (snapshot.c) and the check (snapshot_check.c) share. */
-#ifndef ATTRS_SNAPSHOT_PRIVATE_H
-#define ATTRS_SNAPSHOT_PRIVATE_H
+/* An open attr snapshot, and its check, which fills it in. Only attrs/ includes this. */
+#ifndef ATTRS_SNAPSHOT_CHECK_H
+#define ATTRS_SNAPSHOT_CHECK_H
 
+#include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "attrs/snapshot_format.h"
 #include "lib/hashmap.h"
