@@ -6,6 +6,7 @@
 #include <popt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "delta/skip_list.h"
@@ -14,7 +15,10 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options/parse.h"
+#include "options/checks.h"
+#include "options/help.h"
+#include "options/refuse.h"
+#include "options/table.h"
 #include "ui/itemize.h"
 
 static void options_init(struct options *options)
@@ -81,54 +85,64 @@ static bool fail_word(struct option_parse *parse, poptContext context, int error
 	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
 }
 
-/* Is it without the effect that it has at a receiving server of stock rsync? */
-static bool lacks_receiving(const struct option_spec *spec)
-{
-	return spec->server == NOT_BUILT || (spec->server != USER_END && !(spec->client & PULL));
-}
-
 static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
 {
 	if (lacking && !*first)
 		*first = spec;
 }
 
-/*
- * Refusals come before the deed. What this build lacks is refused when all has been read: of a server it is only known then
- * whether it is one that sends, and the words for a server can be made of a client's whole line.
- */
+/* Before it is carried out. What a kind of run does not have is refused when the kind is known, at the end of the line. */
 static bool may_be_used(struct option_parse *parse, const struct option_spec *spec)
 {
+	char label[OPTION_LABEL_SIZE];
+
 	if (parse->refused && !refuse_option(parse, spec))
 		return false;
-	note_lack(parse->mode == MODE_SERVER && spec->server == NOT_BUILT, spec, &parse->not_built);
-	note_lack(lacks_receiving(spec), spec, &parse->not_received);
-	note_lack(!(spec->client & LOCAL), spec, &parse->not_local);
-	note_lack(!(spec->client & PUSH), spec, &parse->not_push);
-	note_lack(!(spec->client & PULL), spec, &parse->not_pull);
+	if (parse->mode == MODE_SERVER && spec->runs & OPERATOR)
+		return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
+				  option_label(spec, label));
+	note_lack(!(spec->runs & LOCAL), spec, &parse->not_local);
+	note_lack(!(spec->runs & PUSH), spec, &parse->not_push);
+	note_lack(!(spec->runs & PULL), spec, &parse->not_pull);
 	return true;
 }
 
-/* RSYNC_ICONV is an --iconv that every line begins with. */
-static bool take_environment(struct option_parse *parse, struct options *options)
+static bool take_option(struct option_parse *parse, const struct option_spec *spec, const char *text)
 {
-	const char *charsets = getenv("RSYNC_ICONV");
-	const struct option_spec *spec = option_table(MODE_CLIENT);
-
-	if (parse->mode != MODE_CLIENT || parse->iconv_given || !charsets || !*charsets)
-		return true;
-	while (!spec->name || strcmp(spec->name, "iconv") != 0)
-		spec++;
-	return may_be_used(parse, spec) && spec->set(parse, options, spec, charsets);
+	if (spec->runs != OF_DAEMON) {
+		parse->spec = spec;
+		parse->text = text;
+		return may_be_used(parse, spec) && spec->set(parse);
+	}
+	if (parse->refused || parse->in_block)
+		return parse_fail(parse, EXIT_SYNTAX, "Attempt to hack rsync thwarted!");
+	parse->wants_daemon = true;
+	return true;
 }
 
-static bool take_word(struct option_parse *parse, struct options *options, const struct option_spec *spec, poptContext context)
+/* An option that the environment gives. */
+static bool take_variable(struct option_parse *parse, const char *variable, const char *name)
+{
+	const char *text = getenv(variable);
+
+	return !text || !*text || take_option(parse, option_named(option_table(MODE_CLIENT), name), text);
+}
+
+static bool take_environment(struct option_parse *parse)
+{
+	if (parse->mode != MODE_CLIENT)
+		return true;
+	return (parse->iconv_given || take_variable(parse, "RSYNC_ICONV", "iconv")) &&
+	       (parse->max_alloc_given || take_variable(parse, "RSYNC_MAX_ALLOC", "max-alloc"));
+}
+
+static bool take_word(struct option_parse *parse, const struct option_spec *spec, poptContext context)
 {
 	char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
 
 	if (spec->arg == TEXT_ARG && !text)
 		die(EXIT_MALLOC, "out of memory for the argument of --%s", spec->name);
-	bool good = may_be_used(parse, spec) && spec->set(parse, options, spec, text);
+	bool good = take_option(parse, spec, text);
 
 	free(text);
 	return good;
@@ -142,7 +156,7 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	int value;
 
 	while ((value = poptGetNextOpt(context)) > 0) {
-		if (!take_word(parse, options, &specs[value - 1], context))
+		if (!take_word(parse, &specs[value - 1], context))
 			return false;
 		if (parse->done || parse->wants_server || parse->wants_daemon)
 			return true;
@@ -181,6 +195,7 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 {
 	options_free(options);
 	options_init(options);
+	options->parse->options = options;
 	options->parse->mode = mode;
 	options->parse->argc = argc;
 	options->server = mode == MODE_SERVER;
@@ -230,26 +245,19 @@ static bool is_by_protocol(const struct options *options)
 /* What the local engine does not do itself, a local run does by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
-	if (!parse->not_local) {
-		options->by_protocol = is_by_protocol(options) && !parse->not_pull;
-		return true;
-	}
-	if (!(parse->not_local->client & PULL))
-		return refuse_lacking(parse, parse->not_local, " in a local run");
-	if (parse->not_pull) {
-		char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
+	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
 
+	if (parse->not_local && parse->not_pull)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
 				  option_label(parse->not_local, label), option_label(parse->not_pull, other));
-	}
-	options->by_protocol = true;
+	options->by_protocol = !parse->not_pull && (parse->not_local || is_by_protocol(options));
 	return true;
 }
 
 /* What one kind of run can do another may not be able to. */
 static bool check_kind_of_run(struct option_parse *parse, struct options *options)
 {
-	enum client_use kind = options_kind_of_run(options);
+	enum run_kind kind = options_kind_of_run(options);
 
 	if (kind == PUSH && parse->not_push)
 		return refuse_lacking(parse, parse->not_push, " in a push");
@@ -292,7 +300,7 @@ static bool finish(struct option_parse *parse, struct options *options)
 	/* The rest of the options of such a server has still to come. */
 	if (options->server && options->secluded_args && !parse->in_block)
 		return true;
-	if (!take_environment(parse, options) || !options_finish(parse, options))
+	if (!take_environment(parse) || !options_finish(parse, options))
 		return false;
 	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
@@ -355,6 +363,7 @@ enum options_result options_parse_secluded(struct options *options, int argc, ch
 	struct option_parse *parse = options->parse;
 	bool good;
 
+	parse->options = options;
 	parse->in_block = true;
 	parse->refused = refused;
 	args_free(&options->operands);
@@ -415,15 +424,17 @@ static const char *conflict_with_attrs(const struct options *options)
 
 char *options_receiving_lack(const struct options *options)
 {
-	const struct option_spec *lacking = options->parse->not_received;
 	const char *conflict = options->only_send_attrs ? conflict_with_attrs(options) : NULL;
-	char label[OPTION_LABEL_SIZE];
 
-	if (conflict)
-		return xasprintf("on remote machine: --only-send-attrs cannot be used with %s", conflict);
-	if (!lacking)
-		return NULL;
-	return xasprintf("on remote machine: %s is not supported by this build", option_label(lacking, label));
+	return conflict ? xasprintf("on remote machine: --only-send-attrs cannot be used with %s", conflict) : NULL;
+}
+
+bool options_lack_list_digest(const struct options *options)
+{
+	const char *choice = options->checksum_choice;
+	const char *comma = choice ? strchr(choice, ',') : NULL;
+
+	return options->checksum && choice && strcasecmp(comma ? comma + 1 : choice, "none") == 0;
 }
 
 int options_link_flag(const struct options *options)

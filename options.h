@@ -167,10 +167,8 @@ struct options {
 	struct option_parse *parse;
 };
 
-/* Refusal of options by a daemon module; made by daemon.c from `refuse options` (protocol/07 5.19). NULL: nothing. */
+/* The options that a daemon module refuses (options/refuse.h); NULL: none. */
 struct refused_options;
-struct refused_options *refused_options_new(const char *refuse_parameter, bool has_charset);
-void refused_options_free(struct refused_options *refused);
 
 enum options_result { OPTIONS_OK, OPTIONS_ERROR, OPTIONS_EXIT };
 
@@ -200,9 +198,6 @@ bool options_need_whole_list(const struct options *options);
 
 /* The level of this process with these options. */
 enum super_level options_super_level(const struct options *options);
-
-/* Is a client's argument "host:path", "host::module" or "rsync://..." (protocol/06 section 6)? */
-bool argument_is_remote(const char *argument);
 
 /* Build the filter rules of the command line into `list`. with_cvs: those of -C as well; filter_send adds them itself. */
 void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs);

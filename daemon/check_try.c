@@ -12,6 +12,7 @@
 #include "fs/socket_options.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "options/refuse.h"
 
 #define SAID_MAX (64 << 10)
 

@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The options of the attr snapshot: their values, and which of them make sense together. */
+#include "options/attr.h"
+
 #include <string.h>
 
 #include "lib/exit.h"
-#include "options/set.h"
 
-/* What names a file of the operator is never taken from a peer, whichever side its server is on. */
-static bool is_for_users(struct option_parse *parse, const struct option_spec *spec)
+/* --- attr snapshots --- */
+
+bool set_attr_file(struct option_parse *parse)
 {
-	char label[OPTION_LABEL_SIZE];
-
-	if (parse->mode != MODE_SERVER)
-		return true;
-	return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
-			  option_label(spec, label));
-}
-
-bool set_attr_file(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
-{
-	if (!is_for_users(parse, spec))
-		return false;
-	if (!*text)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s needs the name of a file", spec->name);
-	*(const char **)((char *)options + spec->field) = parse_keep(parse, text);
+	if (!*parse->text)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s needs the name of a file", parse->spec->name);
+	*(const char **)((char *)parse->options + parse->spec->field) = parse_keep(parse, parse->text);
 	return true;
 }
 
@@ -38,13 +28,11 @@ static unsigned digest_named(const char *name, size_t length)
 	return 0;
 }
 
-bool set_attr_digests(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
+bool set_attr_digests(struct option_parse *parse)
 {
 	unsigned digests = 0;
 
-	if (!is_for_users(parse, spec))
-		return false;
-	for (const char *p = text;; p++) {
+	for (const char *p = parse->text;; p++) {
 		size_t length = strcspn(p, ",");
 		unsigned digest = digest_named(p, length);
 
@@ -56,31 +44,19 @@ bool set_attr_digests(struct option_parse *parse, struct options *options, const
 		if (!*p)
 			break;
 	}
-	options->attr_digests = digests;
+	parse->options->attr_digests = digests;
 	return true;
 }
 
-static const char *mode_name(enum attr_mode mode)
+bool set_attr_mode(struct option_parse *parse)
 {
-	static const char *const names[] = {
-		[ATTR_MODE_LIST] = "list", [ATTR_MODE_VERIFY] = "verify", [ATTR_MODE_DIFF] = "diff",
-		[ATTR_MODE_FROM_TREE] = "from-tree", [ATTR_MODE_TO_TREE] = "to-tree",
-	};
+	enum attr_mode *mode = &parse->options->attr_mode, wanted = (enum attr_mode)parse->spec->value;
 
-	return names[mode];
-}
-
-bool set_attr_mode(struct option_parse *parse, struct options *options, const struct option_spec *spec, const char *text)
-{
-	enum attr_mode mode = (enum attr_mode)spec->value;
-
-	(void)text;
-	if (!is_for_users(parse, spec))
-		return false;
-	if (options->attr_mode != ATTR_MODE_NONE && options->attr_mode != mode)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s and --attr-%s cannot be used together",
-				  mode_name(options->attr_mode), mode_name(mode));
-	options->attr_mode = mode;
+	if (*mode != ATTR_MODE_NONE && *mode != wanted)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s and --%s cannot be used together", parse->attr_mode_name,
+				  parse->spec->name);
+	*mode = wanted;
+	parse->attr_mode_name = parse->spec->name;
 	return true;
 }
 
@@ -105,21 +81,21 @@ static bool check_mode(struct option_parse *parse, const struct options *options
 		[ATTR_MODE_FROM_TREE] = { 1, 2, true, "TREE [REAL/]" },
 		[ATTR_MODE_TO_TREE] = { 1, 1, true, "TREE" },
 	};
-	const char *name = mode_name(options->attr_mode);
+	const char *name = parse->attr_mode_name;
 	size_t count = options->operands.count;
 
 	if (options->attr_refresh || options->attr_digests)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s cannot be used with --attr-%s",
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s cannot be used with --%s",
 				  options->attr_refresh ? "refresh" : "digests", name);
 	if (shapes[options->attr_mode].wants_snapshot && !options->attr_snapshot)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s needs --attr-snapshot=FILE", name);
+		return parse_fail(parse, EXIT_SYNTAX, "--%s needs --attr-snapshot=FILE", name);
 	if (!shapes[options->attr_mode].wants_snapshot && options->attr_snapshot)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot cannot be used with --attr-%s", name);
+		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot cannot be used with --%s", name);
 	if (count < shapes[options->attr_mode].least || count > shapes[options->attr_mode].most)
-		return parse_fail(parse, EXIT_SYNTAX, "usage: rsync-huai --attr-%s%s %s", name,
+		return parse_fail(parse, EXIT_SYNTAX, "usage: rsync-huai --%s%s %s", name,
 				  options->attr_snapshot ? " --attr-snapshot=FILE" : "", shapes[options->attr_mode].words);
 	if (options->files_from || options->list_only)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --attr-%s",
+		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s",
 				  options->files_from ? "files-from" : "list-only", name);
 	return true;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What can only be said of the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
+/* Conflicts, implied settings, defaults. */
+#include "options/checks.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -7,7 +9,9 @@
 #include "attrs/source.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options/set.h"
+#include "options/attr.h"
+#include "options/refuse.h"
+#include "options/remote.h"
 #include "ui/itemize.h"
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
@@ -132,11 +136,9 @@ static bool finish_compression(struct option_parse *parse, struct options *optio
 /* --old-dirs: servers of old know no -d. */
 static void list_by_rule(struct option_parse *parse, struct options *options)
 {
-	const struct option_spec exclude = { .value = FILTER_OLD_EXCLUDE };
-
 	options->recursive = 2;
 	options->dirs = false;
-	add_filter_rule(parse, options, &exclude, "/*/*");
+	parse_add_filter(parse, FOPT_RULE, FILTER_OLD_EXCLUDE, "/*/*", 1);
 }
 
 /* --files-from and listings change what -a, -d and -R mean by default. */
@@ -285,7 +287,7 @@ static void finish_partial_dir(struct option_parse *parse, struct options *optio
 	if (!options->partial || options->inplace || options->append || options->has_partial_dir || parse->partial_dir_empty)
 		return;
 	if (directory && *directory && strcmp(directory, ".") != 0) {
-		options->partial_dir = partial_dir_clean(parse, directory);
+		options->partial_dir = parse_clean_partial_dir(parse, directory);
 		options->has_partial_dir = true;
 	}
 }
@@ -361,23 +363,18 @@ static bool check_client(struct option_parse *parse, struct options *options)
 
 static bool check_server(struct option_parse *parse, struct options *options)
 {
-	char label[OPTION_LABEL_SIZE];
-
 	if (parse->refused && !refuse_implied(parse, options))
 		return false;
 	if (!parse->refused && !parse->saw_end && !options->operands.count) {
 		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
 		return true;
 	}
-	if (options->sender && parse->not_built)
-		return parse_fail(parse, EXIT_UNSUPPORTED, "on remote machine: %s is not supported by this build",
-				  option_label(parse->not_built, label));
 	return true;
 }
 
 bool options_finish(struct option_parse *parse, struct options *options)
 {
-	if (!options->server && (!max_alloc_from_environment(parse, options) || !finish_arguments(parse, options)))
+	if (!options->server && !finish_arguments(parse, options))
 		return false;
 	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
 		return false;
@@ -408,12 +405,4 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		return true;
 	finish_client(options);
 	return check_client(parse, options);
-}
-
-bool options_lack_list_digest(const struct options *options)
-{
-	const char *choice = options->checksum_choice;
-	const char *comma = choice ? strchr(choice, ',') : NULL;
-
-	return options->checksum && choice && strcasecmp(comma ? comma + 1 : choice, "none") == 0;
 }

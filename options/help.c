@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options/parse.h"
+#include "options/help.h"
+#include "options/table.h"
 #include "wire/session.h"
 
 #define HELP_COLUMN 25
@@ -27,11 +28,11 @@ static void add_options(struct strbuf *out, const struct option_spec *table)
 	size_t column = 0;
 	char label[OPTION_LABEL_SIZE];
 
-	for (const struct option_spec *spec = table; spec->set; spec++)
+	for (const struct option_spec *spec = table; !option_is_end(spec); spec++)
 		if (option_is_shown(spec) && spec->help)
 			add_option_line(out, spec);
 	strbuf_add_string(out, "\nNegations and other spellings:\n");
-	for (const struct option_spec *spec = table; spec->set; spec++)
+	for (const struct option_spec *spec = table; !option_is_end(spec); spec++)
 		if (option_is_shown(spec) && !spec->help)
 			help_add_word(out, option_label(spec, label), 2, &column);
 	strbuf_add_char(out, '\n');

@@ -10,6 +10,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/vec.h"
+#include "options/parse.h"
 
 enum rule_kind { RULE_RANGE, RULE_NAME, RULE_PATTERN };
 
@@ -142,4 +143,59 @@ bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name,
 		}
 	}
 	return false;
+}
+
+/* --- the options --- */
+
+/* One half of a mapping, given by its own option or by --chown: once, and not by both. */
+static bool set_map(struct option_parse *parse, const char **map, enum owner_word *said, const char *kind, const char *own_name,
+		    bool by_chown, const char *value)
+{
+	if (*said == SAID_MAP && by_chown)
+		return parse_fail(parse, EXIT_SYNTAX, "--chown conflicts with prior %s.", own_name);
+	if (*said == SAID_CHOWN && !by_chown)
+		return parse_fail(parse, EXIT_SYNTAX, "%s conflicts with prior --chown.", own_name);
+	if (*said == SAID_MAP)
+		return parse_fail(parse, EXIT_SYNTAX, "You can only specify %s once.", own_name);
+	if (*said == SAID_CHOWN)
+		return parse_fail(parse, EXIT_SYNTAX, "You can only specify a %s-affecting --chown once.", kind);
+	*said = by_chown ? SAID_CHOWN : SAID_MAP;
+	*map = parse_keep(parse, value);
+	return true;
+}
+
+static bool map_user(struct option_parse *parse, bool by_chown, const char *value)
+{
+	parse->options->owner = true;
+	return set_map(parse, &parse->options->usermap, &parse->usermap_said, "user", "--usermap", by_chown, value);
+}
+
+static bool map_group(struct option_parse *parse, bool by_chown, const char *value)
+{
+	parse->options->group = true;
+	return set_map(parse, &parse->options->groupmap, &parse->groupmap_said, "group", "--groupmap", by_chown, value);
+}
+
+/* Mapping is the receiver's, but it implies that the ids are sent, which not every client asks a server for by -o and -g. */
+bool set_usermap(struct option_parse *parse)
+{
+	return map_user(parse, false, parse->text);
+}
+
+bool set_groupmap(struct option_parse *parse)
+{
+	return map_group(parse, false, parse->text);
+}
+
+/* "USER:GROUP", either of which may be left out: everybody becomes that. */
+bool set_chown(struct option_parse *parse)
+{
+	const char *text = parse->text;
+	size_t length = strcspn(text, ":");
+	char *user = xasprintf("*:%.*s", (int)length, text), *group = xasprintf("*:%s", text[length] ? text + length + 1 : "");
+	bool good = (!user[2] || map_user(parse, true, user)) && (!group[2] || map_group(parse, true, group));
+
+	free(user);
+	free(group);
+	return good;
 }

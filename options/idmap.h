@@ -13,6 +13,7 @@
 #include "fs/ids.h"
 
 struct id_rules;
+struct option_parse;
 
 /*
  * `text`: the option's value; NULL gives NULL. Pairs with a TO that is no name of this machine (as `ids` knows it) are told and
@@ -22,5 +23,10 @@ struct id_rules *id_rules_new(bool groups, const char *text, struct fs_ids *ids)
 void id_rules_free(struct id_rules *rules);
 /* Does a rule match the id whose name is `name` ("": none)? Then *mapped is what it becomes. NULL rules match nothing. */
 bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name, uint32_t *mapped);
+
+/* The setters of these options (option_setter). */
+bool set_usermap(struct option_parse *parse);
+bool set_groupmap(struct option_parse *parse);
+bool set_chown(struct option_parse *parse);
 
 #endif

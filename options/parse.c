@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/root.h"
 #include "lib/alloc.h"
-#include "lib/exit.h"
-#include "ui/number.h"
+#include "options/remote.h"
 
 static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
 {
@@ -60,11 +60,49 @@ void parse_print(struct option_parse *parse, enum print print, FILE *stream, int
 	parse->code = code;
 }
 
+bool parse_add_filter(struct option_parse *parse, int kind, int style, const char *text, int times)
+{
+	struct options *options = parse->options;
+	struct filter_option filter = { .style = (enum filter_style)style, .times = times, .from0 = options->from0 };
+
+	filter.kind = kind;
+	filter.text = parse_keep(parse, text);
+	vec_push(&options->filters, filter);
+	return true;
+}
+
+/* Without empty and "." components, and without those that ".." takes back. */
+const char *parse_clean_partial_dir(struct option_parse *parse, const char *text)
+{
+	size_t length = strlen(text), end;
+	char *clean = xmalloc(length + 4);
+	bool absolute = *text == '/', has_dot = length > 2 && strcmp(text + length - 2, "/.") == 0;
+
+	fs_clean_path(clean + absolute, text);
+	if (absolute)
+		*clean = '/';
+	end = strlen(clean);
+	while (end > 1 && clean[end - 1] == '/')
+		clean[--end] = '\0';
+	/* That much is left as it stands. */
+	if (has_dot && end > 1)
+		memcpy(clean + end, "/.", sizeof "/.");
+	vec_push(&parse->strings, clean);
+	return clean;
+}
+
+/* --- rows of the table --- */
+
+bool option_is_end(const struct option_spec *spec)
+{
+	return !spec->name && !spec->letter;
+}
+
 size_t option_table_count(const struct option_spec *table)
 {
 	size_t count = 0;
 
-	while (table[count].set)
+	while (!option_is_end(&table[count]))
 		count++;
 	return count;
 }
@@ -85,10 +123,10 @@ const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL
 
 bool option_is_shown(const struct option_spec *spec)
 {
-	return spec->client != HIDDEN;
+	return (spec->runs & HIDDEN) != HIDDEN;
 }
 
-enum client_use options_kind_of_run(const struct options *options)
+enum run_kind options_kind_of_run(const struct options *options)
 {
 	const struct args *operands = &options->operands;
 
@@ -97,30 +135,4 @@ enum client_use options_kind_of_run(const struct options *options)
 	if (operands->count > 1 && argument_is_remote(operands->items[operands->count - 1]))
 		return PUSH;
 	return operands->count && argument_is_remote(operands->items[0]) ? PULL : LOCAL;
-}
-
-bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
-		int64_t *value)
-{
-	const char *name = spec->name;
-	char limit[64];
-
-	switch (size_parse(text, limits->default_unit, value)) {
-	case SIZE_INVALID:
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is invalid", name, text);
-	case SIZE_TOO_LARGE:
-		*value = INT64_MAX;
-		break;
-	case SIZE_OK:
-		break;
-	}
-	if (limits->max && *value > limits->max)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large (max: %s)", name, text,
-				  number_format(limit, sizeof limit, limits->max, 3));
-	if (*value == INT64_MAX)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large", name, text);
-	if (*value && *value < limits->min)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too small (min: %s or 0 for unlimited)", name, text,
-				  limits->min < 1024 ? "512" : number_format(limit, sizeof limit, limits->min, 3));
-	return true;
 }

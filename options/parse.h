@@ -22,49 +22,36 @@ enum parse_mode { MODE_CLIENT, MODE_SERVER, MODE_DAEMON };
 
 enum option_arg { NO_ARG, INT_ARG, TEXT_ARG };
 
-/* In which runs does a client have it? A set of kinds of runs. */
-enum client_use {
+/* The runs of a client that have it, as a set, and marks. */
+enum run_kind {
 	LOCAL = 1,
 	PUSH = 2,             /* sends to a server: what becomes of the data there is the server's part */
 	PULL = 4,
 	REMOTE = PUSH | PULL,
 	WORKS = LOCAL | REMOTE,
-	HIDDEN = WORKS | 8,   /* works, and is no word for people */
-};
-
-/*
- * What it means to a sending server, which must take what clients have ever sent it on a pull and what -M adds. A receiving
- * server runs the same engine as a pull and has the same options, except for NOT_BUILT and beside USER_END: what is switched on
- * for PULL is on for it, too.
- */
-enum server_use {
-	ACTS,      /* the sending side acts on it */
-	RECEIVES,  /* says what becomes of the data, deletions or files at the other end: no effect here by its definition */
-	USER_END,  /* concerns the process that the user started, its terminal or its connection: no effect here likewise */
-	NOT_BUILT, /* no server has it: refused */
+	HIDDEN = WORKS | 8,   /* works, and is not for users: --help does not name it */
+	OPERATOR = 16,        /* names a file of the operator: never taken from a peer, whichever side its server is on */
+	OF_DAEMON = HIDDEN | 32, /* changes over to the table of a daemon */
 };
 
 struct option_parse;
-struct option_spec;
 
-/* Carry out one occurrence; `text`: the value of a TEXT_ARG, else NULL. False after parse_fail. */
-typedef bool option_setter(struct option_parse *parse, struct options *options, const struct option_spec *spec,
-			   const char *text);
+/* Carry out one occurrence, of parse->spec with the value parse->text or parse->number. False after parse_fail. */
+typedef bool option_setter(struct option_parse *parse);
 
 struct option_spec {
 	const char *name; /* NULL: short only */
 	char letter;      /* 0: long only */
 	enum option_arg arg;
-	option_setter *set;
+	option_setter *set; /* NULL in a row OF_DAEMON */
 	size_t field;     /* offset in struct options, for the general setters */
 	int value;
-	enum client_use client;
-	enum server_use server;
+	enum run_kind runs;
 	const char *value_name, *help; /* NULL help: a synonym or a negation */
 };
 
-/* The table of a mode (client and server share one), ended by a spec without setter. */
-const struct option_spec *option_table(enum parse_mode mode);
+/* Is it behind the last row of a table? */
+bool option_is_end(const struct option_spec *spec);
 size_t option_table_count(const struct option_spec *table);
 /* Are these spellings of one option: do they do the same? */
 bool option_is_same(const struct option_spec *a, const struct option_spec *b);
@@ -93,6 +80,7 @@ enum print {
 };
 
 struct option_parse {
+	struct options *options;
 	const struct refused_options *refused;
 	enum parse_mode mode;
 	bool in_block;            /* words of a secluded block */
@@ -102,11 +90,11 @@ struct option_parse {
 	VEC(char *) strings;      /* what the strings of struct options point to */
 	struct args words;        /* a client's command line as it was given */
 	VEC(const char *) info_words, debug_words;
-	int number;               /* where popt puts the value of an INT_ARG */
-	const struct option_spec *not_built; /* the first that a sending server has to refuse */
-	const struct option_spec *not_received;               /* ... that a receiving one would */
+	const struct option_spec *spec; /* the occurrence that is carried out */
+	const char *text;         /* its value, of a TEXT_ARG */
+	int number;               /* its value, of an INT_ARG: popt puts it here */
 	const struct option_spec *not_local, *not_push, *not_pull; /* the first that such a run of a client would */
-	const char *alt_dest_kind;
+	const char *alt_dest_kind, *attr_mode_name; /* the options that have set these */
 	enum owner_word usermap_said, groupmap_said;
 	int delete_words, compress_count, shortcut_f_count;
 	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
@@ -133,43 +121,12 @@ char *parse_keep(struct option_parse *parse, const char *text);
 /* End the parse as done with `code`: `print` goes to `stream` then. */
 void parse_print(struct option_parse *parse, enum print print, FILE *stream, int code);
 
+/* Append to the filters of the options; always true. */
+bool parse_add_filter(struct option_parse *parse, int kind, int style, const char *text, int times);
 /* A partial-dir as it is used and sent; lives as long as the options. */
-const char *partial_dir_clean(struct option_parse *parse, const char *text);
+const char *parse_clean_partial_dir(struct option_parse *parse, const char *text);
 
-/* RSYNC_MAX_ALLOC, where --max-alloc was not given. False after parse_fail. */
-bool max_alloc_from_environment(struct option_parse *parse, struct options *options);
-
-/* The checks and consequences that need the whole line (protocol/06 section 3). False after parse_fail. */
-bool options_finish(struct option_parse *parse, struct options *options);
 /* Which way do a client's files go: LOCAL, PUSH or PULL? That the operands go together has still to be checked. */
-enum client_use options_kind_of_run(const struct options *options);
-
-/* The attr snapshot's part of that: does the line ask for something other than a listing; one that has such options. */
-bool attr_options_list_nothing(const struct options *options);
-bool attr_options_check(struct option_parse *parse, struct options *options);
-
-/* protocol/07 5.19: at each option, and what a refusal implies at the end. False after parse_fail. */
-bool refuse_option(struct option_parse *parse, const struct option_spec *spec);
-bool refuse_implied(struct option_parse *parse, const struct options *options);
-
-/* Value grammars. */
-enum size_result { SIZE_OK, SIZE_INVALID, SIZE_TOO_LARGE };
-enum size_result size_parse(const char *text, char default_unit, int64_t *value); /* protocol/06 1.4 */
-struct size_limits {
-	char default_unit;
-	int64_t min, max; /* max 0: none; a value of 0 is below no minimum, it means "no limit" */
-};
-bool parse_size(struct option_parse *parse, const struct option_spec *spec, const char *text, const struct size_limits *limits,
-		int64_t *value);
-enum stop_result { STOP_OK, STOP_INVALID, STOP_PAST };
-enum stop_result stop_at_parse(const char *text, time_t now, time_t *when);       /* 1.5, local time zone */
-bool stop_after_parse(const char *text, time_t now, time_t *when);
-
-/* `word` after `indent` blanks at a line's start, else after one; *column (0 before the first word) is kept up to date. */
-void help_add_word(struct strbuf *out, const char *word, int indent, size_t *column);
-void options_add_help(struct strbuf *out);
-void options_add_daemon_help(struct strbuf *out);
-void options_add_version(struct strbuf *out);
-void options_add_version_json(struct strbuf *out);
+enum run_kind options_kind_of_run(const struct options *options);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `refuse options`: which options a module's clients may not use, in whatever spelling (protocol/07 section 5.19). */
+/* The options that a module refuses. */
+#include "options/refuse.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "options/set.h"
+#include "options/table.h"
 
 struct refused_options {
 	size_t count;
@@ -173,8 +175,6 @@ bool refuse_option(struct option_parse *parse, const struct option_spec *spec)
 {
 	size_t index = (size_t)(spec - option_table(MODE_SERVER));
 
-	if (spec->set == become_daemon)
-		return true; /* which has its own answer */
 	if (parse->refused->is_refused[index])
 		return fail_refused(parse, spec);
 	if (spec->letter == 'a')

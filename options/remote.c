@@ -116,3 +116,13 @@ void remote_free(struct remote *remote)
 	free(remote->path);
 	*remote = (struct remote){ .kind = REMOTE_SHELL };
 }
+
+bool argument_is_remote(const char *argument)
+{
+	struct remote remote;
+
+	if (!remote_parse(&remote, argument))
+		return false;
+	remote_free(&remote);
+	return true;
+}

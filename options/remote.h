@@ -21,5 +21,7 @@ struct remote {
  */
 bool remote_parse(struct remote *remote, const char *operand);
 void remote_free(struct remote *remote);
+/* Is it remote at all? */
+bool argument_is_remote(const char *argument);
 
 #endif

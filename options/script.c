@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options/parse.h"
+#include "lib/alloc.h"
 #include "options/remote.h"
+#include "options/table.h"
 
 /* One word of the line after the other. */
 struct scan {
@@ -43,7 +44,7 @@ static const struct option_spec *find(const char *name, size_t length, char lett
 {
 	const struct option_spec *spec = option_table(MODE_CLIENT);
 
-	for (; spec->set; spec++)
+	for (; !option_is_end(spec); spec++)
 		if (letter ? spec->letter == letter : spec->name && strlen(spec->name) == length
 		    && strncmp(spec->name, name, length) == 0)
 			return spec;

@@ -1,370 +1,873 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every option of rsync(1), and ours: its spellings, where it works, what it sets (protocol/06 section 2). */
-#include "options/parse.h"
+#include "options/table.h"
 
-#include "options/set.h"
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "delta/skip_list.h"
+#include "fs/chmod.h"
+#include "lib/exit.h"
+#include "options/attr.h"
+#include "options/idmap.h"
+#include "options/remote.h"
+#include "options/values.h"
+
+#define ALT_DESTS_MAX 20
+#define KIB 1024
+#define BLOCK_SIZE_MAX 131072
+#define BLOCK_SIZE_MAX_OLD (1 << 29) /* protocol below 30 */
+#define MAX_ALLOC_MIN (1 << 20)
+
+/* --- general setters: into the field of the row --- */
+
+static void *field_of(const struct option_parse *parse)
+{
+	return (char *)parse->options + parse->spec->field;
+}
+
+static bool set_flag(struct option_parse *parse)
+{
+	*(bool *)field_of(parse) = parse->spec->value;
+	return true;
+}
+
+static bool set_number(struct option_parse *parse)
+{
+	*(int *)field_of(parse) = parse->spec->value;
+	return true;
+}
+
+static bool count_up(struct option_parse *parse)
+{
+	*(int *)field_of(parse) += 1;
+	return true;
+}
+
+static bool set_int(struct option_parse *parse)
+{
+	*(int *)field_of(parse) = parse->number;
+	return true;
+}
+
+static bool set_text(struct option_parse *parse)
+{
+	*(const char **)field_of(parse) = parse_keep(parse, parse->text);
+	return true;
+}
+
+/* There is nothing to set: the table says why. */
+static bool note_only(struct option_parse *parse)
+{
+	(void)parse;
+	return true;
+}
+
+static bool set_size(struct option_parse *parse)
+{
+	static const struct size_limits limits = { 'b', 0, 0 };
+
+	return parse_size(parse, &limits, field_of(parse));
+}
+
+/* --- output and control --- */
+
+/* What a server prints to its standard output is the protocol. */
+static FILE *stream_of(const struct options *options)
+{
+	return options->server ? stderr : stdout;
+}
+
+static bool set_info(struct option_parse *parse)
+{
+	if (!parse->refused && ui_levels_asks_for_help(parse->text))
+		parse_print(parse, PRINT_INFO_HELP, stream_of(parse->options), EXIT_OK);
+	else
+		vec_push(&parse->info_words, parse_keep(parse, parse->text));
+	return true;
+}
+
+static bool set_debug(struct option_parse *parse)
+{
+	if (!parse->refused && ui_levels_asks_for_help(parse->text))
+		parse_print(parse, PRINT_DEBUG_HELP, stream_of(parse->options), EXIT_OK);
+	else
+		vec_push(&parse->debug_words, parse_keep(parse, parse->text));
+	return true;
+}
+
+static bool set_stderr_number(struct option_parse *parse)
+{
+	parse->options->stderr_mode = (enum stderr_mode)parse->spec->value;
+	parse->options->stderr_mode_given = true;
+	return true;
+}
+
+static bool set_stderr_mode(struct option_parse *parse)
+{
+	static const char *const words[] = { [STDERR_ERRORS] = "errors", [STDERR_ALL] = "all", [STDERR_CLIENT] = "client" };
+	const char *text = parse->text;
+
+	for (int i = 0; i < 3; i++)
+		if (*text && strncmp(words[i], text, strlen(text)) == 0) {
+			parse->options->stderr_mode = (enum stderr_mode)i;
+			parse->options->stderr_mode_given = true;
+			return true;
+		}
+	return parse_fail(parse, EXIT_SYNTAX, "--stderr mode \"%s\" is not one of errors, all, or client", text);
+}
+
+static bool set_partial_progress(struct option_parse *parse)
+{
+	parse->options->partial = parse->options->progress = true;
+	return true;
+}
+
+/* Takes effect before anything is printed. A server prints nothing. */
+static bool set_outbuf(struct option_parse *parse)
+{
+	static const struct { char letter; int mode; } modes[] = {
+		{ 'n', _IONBF }, { 'u', _IONBF }, { 'l', _IOLBF }, { 'b', _IOFBF }, { 'f', _IOFBF },
+	};
+
+	if (parse->options->server)
+		return true;
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+		if (tolower((unsigned char)*parse->text) == modes[i].letter) {
+			setvbuf(stdout, NULL, modes[i].mode, 0);
+			return true;
+		}
+	return parse_fail(parse, EXIT_SYNTAX, "Invalid --outbuf setting -- specify N, L, or B.");
+}
+
+static bool ask_version(struct option_parse *parse)
+{
+	parse->versions++;
+	return true;
+}
+
+static bool ask_help(struct option_parse *parse)
+{
+	parse_print(parse, PRINT_HELP, stream_of(parse->options), EXIT_OK);
+	return true;
+}
+
+static bool ask_daemon_help(struct option_parse *parse)
+{
+	parse_print(parse, PRINT_DAEMON_HELP, stdout, EXIT_OK);
+	return true;
+}
+
+/* --- what is transferred --- */
+
+static bool set_archive(struct option_parse *parse)
+{
+	struct options *options = parse->options;
+
+	if (!options->recursive)
+		options->recursive = 1;
+	options->links = options->perms = options->times = true;
+	options->group = options->owner = true;
+	options->devices = options->specials = true;
+	return true;
+}
+
+static bool set_dirs(struct option_parse *parse)
+{
+	parse->dirs_given = parse->spec->value;
+	return true;
+}
+
+static bool set_relative(struct option_parse *parse)
+{
+	parse->relative_given = parse->spec->value;
+	return true;
+}
+
+static bool set_acls(struct option_parse *parse)
+{
+	parse->options->acls = parse->options->perms = true;
+	return true;
+}
+
+static bool set_atimes(struct option_parse *parse)
+{
+	if (++parse->options->atimes > 1)
+		parse->options->open_noatime = true;
+	return true;
+}
+
+static bool refuse_crtimes(struct option_parse *parse)
+{
+	return parse_fail(parse, EXIT_SYNTAX, "%s does not support --crtimes (-N)",
+			  parse->options->server ? "The server" : "This rsync");
+}
+
+static bool set_modify_window(struct option_parse *parse)
+{
+	parse->options->modify_window = parse->number;
+	parse->options->modify_window_given = true;
+	return true;
+}
+
+static bool set_devices_specials(struct option_parse *parse)
+{
+	parse->options->devices = parse->options->specials = parse->spec->value;
+	return true;
+}
+
+static bool set_chmod(struct option_parse *parse)
+{
+	if (!chmod_parse(&parse->options->chmod, parse->text))
+		return parse_fail(parse, EXIT_SYNTAX, "Invalid argument passed to --chmod (%s)", parse->text);
+	return true;
+}
+
+/* --- selection and deletion --- */
+
+static bool add_filter_rule(struct option_parse *parse)
+{
+	return parse_add_filter(parse, FOPT_RULE, parse->spec->value, parse->text, 1);
+}
+
+static bool add_filter_file(struct option_parse *parse)
+{
+	return parse_add_filter(parse, FOPT_FILE, parse->spec->value, parse->text, 1);
+}
+
+static bool add_shortcut_f(struct option_parse *parse)
+{
+	if (parse->shortcut_f_count == 2)
+		return true;
+	return parse_add_filter(parse, FOPT_SHORTCUT_F, FILTER_NEW_STYLE, "", ++parse->shortcut_f_count);
+}
+
+/* "HOST:FILE" and ":FILE" are files at the other end. */
+static bool set_remote_files_from(struct option_parse *parse, struct options *options)
+{
+	struct remote remote;
+
+	if (options->server)
+		return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
+	remote_parse(&remote, parse->text);
+	options->files_from_path = parse_keep(parse, remote.path);
+	remote_free(&remote);
+	options->files_from_remote = true;
+	if (strcmp(options->files_from_path, "-") == 0)
+		return parse_fail(parse, EXIT_SYNTAX, "Invalid --files-from remote filename");
+	return true;
+}
+
+static bool set_files_from(struct option_parse *parse)
+{
+	struct options *options = parse->options;
+
+	options->files_from = parse_keep(parse, parse->text);
+	options->files_from_path = NULL;
+	if (argument_is_remote(parse->text))
+		return set_remote_files_from(parse, options);
+	options->files_from_remote = options->server && strcmp(parse->text, "-") == 0;
+	return true;
+}
+
+/* Everything that asks about removing asks for remove_source_files; the older word is one more way to want it. */
+static bool set_remove_sent(struct option_parse *parse)
+{
+	parse->options->remove_source_files = parse->options->remove_sent_files = true;
+	return true;
+}
+
+static bool set_delete(struct option_parse *parse)
+{
+	parse->delete_words |= parse->spec->value;
+	return true;
+}
+
+static bool set_max_delete(struct option_parse *parse)
+{
+	parse->options->max_delete = parse->number == INT_MIN ? -1 : parse->number < 0 ? 0 : parse->number;
+	return true;
+}
+
+/* A daemon's module is the boundary already, and the word comes from its client. */
+static bool set_confine_root(struct option_parse *parse)
+{
+	if (parse->refused)
+		return true;
+	if (*parse->text != '/')
+		return parse_fail(parse, EXIT_SYNTAX, "--confine-root must be an absolute path");
+	parse->options->confine_root = parse_keep(parse, parse->text);
+	return true;
+}
+
+static bool set_backup_dir(struct option_parse *parse)
+{
+	const char *text = parse->text;
+
+	while (text[0] == '.' && text[1] == '/')
+		text += 2;
+	parse->options->backup_dir = parse_keep(parse, text);
+	parse->options->backup = true;
+	return true;
+}
+
+static bool add_alt_dest(struct option_parse *parse)
+{
+	struct options *options = parse->options;
+	const char *name = parse->spec->name;
+
+	if (parse->alt_dest_kind && strcmp(parse->alt_dest_kind, name) != 0)
+		return parse_fail(parse, EXIT_SYNTAX, "ERROR: the --%s option conflicts with the --%s option", name,
+				  parse->alt_dest_kind);
+	if (options->alt_dests == ALT_DESTS_MAX)
+		return parse_fail(parse, EXIT_SYNTAX, "ERROR: at most %d --%s args may be specified", ALT_DESTS_MAX, name);
+	options->alt_dest_kind = parse->alt_dest_kind = name;
+	vec_push(&options->alt_dest_dirs, parse_keep(parse, parse->text));
+	options->alt_dests++;
+	return true;
+}
+
+static bool set_partial_dir(struct option_parse *parse)
+{
+	struct options *options = parse->options;
+
+	parse->partial_dir_empty = !*parse->text || strcmp(parse->text, ".") == 0;
+	options->has_partial_dir = !parse->partial_dir_empty;
+	options->partial_dir = options->has_partial_dir ? parse_clean_partial_dir(parse, parse->text) : NULL;
+	options->partial = true;
+	return true;
+}
+
+/* --- how the data travels --- */
+
+static bool set_block_size(struct option_parse *parse)
+{
+	struct size_limits limits = { 'b', 0, parse->options->max_protocol < 30 ? BLOCK_SIZE_MAX_OLD : BLOCK_SIZE_MAX };
+	int64_t value;
+
+	if (!parse_size(parse, &limits, &value))
+		return false;
+	parse->options->block_size = (uint32_t)value;
+	return true;
+}
+
+static bool set_bwlimit(struct option_parse *parse)
+{
+	static const struct size_limits limits = { 'k', 512, 0 };
+	int64_t value;
+
+	if (!parse_size(parse, &limits, &value))
+		return false;
+	value = value / KIB + (value % KIB >= KIB / 2);
+	parse->options->bwlimit = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+	return true;
+}
+
+/* A value over the built-in ceiling, and 0 for "none", leave the ceiling where it is (S-005). */
+static bool set_max_alloc(struct option_parse *parse)
+{
+	static const struct size_limits limits = { 'b', MAX_ALLOC_MIN, 0 };
+	int64_t value;
+
+	if (!parse_size(parse, &limits, &value))
+		return false;
+	parse->max_alloc_given = true;
+	parse->options->max_alloc_text = value == (int64_t)MAX_ALLOC_DEFAULT ? NULL : parse_keep(parse, parse->text);
+	parse->options->max_alloc = value >= (int64_t)MAX_ALLOC_DEFAULT ? 0 : (size_t)value;
+	return true;
+}
+
+static bool set_compress(struct option_parse *parse)
+{
+	parse->options->compress = parse->spec->value;
+	parse->compress_count = parse->spec->value ? parse->compress_count + 1 : 0;
+	if (!parse->spec->value)
+		parse->options->compress_choice = NULL;
+	return true;
+}
+
+static bool set_zlib_variant(struct option_parse *parse)
+{
+	parse->options->compress_choice = parse->spec->value ? "zlibx" : "zlib";
+	return true;
+}
+
+static bool set_compress_level(struct option_parse *parse)
+{
+	parse->options->compress_level = parse->number;
+	parse->options->compress_level_set = parse->number != INT_MIN;
+	return true;
+}
+
+static bool set_skip_compress(struct option_parse *parse)
+{
+	struct options *options = parse->options;
+
+	options->skip_compress_text = parse_keep(parse, parse->text);
+	skip_list_free(options->skip_compress);
+	options->skip_compress = skip_list_new();
+	skip_list_add_option(options->skip_compress, parse->text);
+	return true;
+}
+
+/* A client gives it once for all; each occurrence in a server's words counts. */
+static bool set_append(struct option_parse *parse)
+{
+	parse->options->append = parse->mode == MODE_SERVER ? parse->options->append + 1 : 1;
+	return true;
+}
+
+static bool set_only_write_batch(struct option_parse *parse)
+{
+	parse->options->only_write_batch = true;
+	parse->options->write_batch = parse_keep(parse, parse->text);
+	return true;
+}
+
+static bool set_timeout(struct option_parse *parse)
+{
+	parse->options->timeout = parse->number < 0 ? 0 : parse->number;
+	return true;
+}
+
+static bool set_stop_after(struct option_parse *parse)
+{
+	if (!stop_after_parse(parse->text, time(NULL), &parse->options->stop_at))
+		return parse_fail(parse, EXIT_SYNTAX, "invalid --stop-after value: %s", parse->text);
+	return true;
+}
+
+static bool set_stop_at(struct option_parse *parse)
+{
+	switch (stop_at_parse(parse->text, time(NULL), &parse->options->stop_at)) {
+	case STOP_INVALID:
+		return parse_fail(parse, EXIT_SYNTAX, "invalid --stop-at format: %s", parse->text);
+	case STOP_PAST:
+		return parse_fail(parse, EXIT_SYNTAX, "--stop-at time is not in the future: %s", parse->text);
+	case STOP_OK:
+		break;
+	}
+	return true;
+}
+
+static bool set_iconv(struct option_parse *parse)
+{
+	parse->iconv_seen = parse->iconv_given = true;
+	parse->options->iconv = strcmp(parse->text, "-") == 0 ? NULL : parse_keep(parse, parse->text);
+	return true;
+}
+
+static bool clear_iconv(struct option_parse *parse)
+{
+	parse->iconv_seen = false;
+	parse->iconv_given = true;
+	parse->options->iconv = NULL;
+	return true;
+}
+
+static bool set_protocol(struct option_parse *parse)
+{
+	const char *side = parse->options->server ? "Server" : "Client";
+
+	/* What a server may be allowed to speak beyond what it can means nothing. */
+	if (parse->options->server && parse->number > PROTOCOL_MAX)
+		parse->number = PROTOCOL_MAX;
+	if (parse->number > PROTOCOL_MAX)
+		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be no more than %d on the %s.", PROTOCOL_MAX, side);
+	if (parse->number < PROTOCOL_MIN)
+		return parse_fail(parse, EXIT_PROTOCOL, "--protocol must be at least %d on the %s.", PROTOCOL_MIN, side);
+	parse->options->max_protocol = parse->number;
+	return true;
+}
+
+/* --- the connection --- */
+
+/* The remote shell of a client; what the client of a server is capable of. */
+static bool set_rsh(struct option_parse *parse)
+{
+	const char **field = parse->mode == MODE_SERVER ? &parse->options->client_info : &parse->options->rsh;
+
+	*field = parse_keep(parse, parse->text);
+	return true;
+}
+
+/* In the block it comes too late: that is being read (S-110). */
+static bool set_secluded(struct option_parse *parse)
+{
+	if (parse->in_block)
+		return true;
+	parse->options->secluded_args = parse->spec->value;
+	parse->secluded_given = parse->spec->value;
+	return true;
+}
+
+static bool set_old_args(struct option_parse *parse)
+{
+	parse->options->old_args = parse->spec->value ? parse->options->old_args + 1 : 0;
+	parse->old_args_given = true;
+	return true;
+}
+
+static bool add_remote_option(struct option_parse *parse)
+{
+	if (*parse->text != '-')
+		return parse_fail(parse, EXIT_SYNTAX, "Remote option must start with a dash: %s", parse->text);
+	vec_push(&parse->options->remote_options, parse_keep(parse, parse->text));
+	return true;
+}
+
+static bool set_port(struct option_parse *parse)
+{
+	if (parse->number < 0 || parse->number > 65535)
+		return parse_fail(parse, EXIT_SYNTAX, "--port=%d is not a port number", parse->number);
+	parse->options->port = parse->number;
+	return true;
+}
+
+static bool become_server(struct option_parse *parse)
+{
+	parse->wants_server |= parse->mode == MODE_CLIENT;
+	parse->options->server = true;
+	return true;
+}
+
+/* --- a daemon's own --- */
+
+static bool see_daemon(struct option_parse *parse)
+{
+	parse->daemon_seen = parse->options->daemon = true;
+	return true;
+}
+
+static bool add_dparam(struct option_parse *parse)
+{
+	if (!strchr(parse->text, '='))
+		return parse_fail(parse, EXIT_SYNTAX, "--dparam value is missing an '=': %s\n%s", parse->text,
+				  OPTIONS_DAEMON_HINT);
+	vec_push(&parse->options->dparams, parse_keep(parse, parse->text));
+	return true;
+}
+
+/* --- the table --- */
 
 #define F(member) offsetof(struct options, member)
 
 /* Which note_only rows are spellings of one option. */
 enum { NO_CRTIMES, BLOCKING };
 
-/* The recurring shapes of a row. */
-#define ON(name, letter, member, client, server, help) \
-	{ name, letter, NO_ARG, set_flag, F(member), true, client, server, NULL, help }
-#define OFF(name, letter, member, client, server) \
-	{ name, letter, NO_ARG, set_flag, F(member), false, client, server, NULL, NULL }
-#define COUNT(name, letter, member, client, server, help) \
-	{ name, letter, NO_ARG, count_up, F(member), 0, client, server, NULL, help }
-#define NUMBER(name, letter, member, value, client, server, help) \
-	{ name, letter, NO_ARG, set_number, F(member), value, client, server, NULL, help }
-#define PLAIN(name, letter, setter, value, client, server, help) \
-	{ name, letter, NO_ARG, setter, 0, value, client, server, NULL, help }
-#define TEXT(name, letter, setter, value, client, server, value_name, help) \
-	{ name, letter, TEXT_ARG, setter, 0, value, client, server, value_name, help }
-#define WORD(name, member, client, server, value_name, help) \
-	{ name, 0, TEXT_ARG, set_text, F(member), 0, client, server, value_name, help }
-#define INT(name, letter, setter, client, server) \
-	{ name, letter, INT_ARG, setter, 0, 0, client, server, NULL, NULL }
-#define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NOT_BUILT, NULL, NULL }
+/* The recurring shapes of a row: general setters, then setters of an option's own. */
+#define ON(name, letter, member, runs, help) { name, letter, NO_ARG, set_flag, F(member), true, runs, NULL, help }
+#define OFF(name, member, runs, help) { name, 0, NO_ARG, set_flag, F(member), false, runs, NULL, help }
+#define COUNT(name, letter, member, runs, help) { name, letter, NO_ARG, count_up, F(member), 0, runs, NULL, help }
+#define NUMBER(name, letter, member, value, runs, help) \
+	{ name, letter, NO_ARG, set_number, F(member), value, runs, NULL, help }
+#define INT(name, member, runs, value_name, help) { name, 0, INT_ARG, set_int, F(member), 0, runs, value_name, help }
+#define TEXT(name, letter, member, runs, value_name, help) \
+	{ name, letter, TEXT_ARG, set_text, F(member), 0, runs, value_name, help }
+#define CALL(name, letter, setter, value, runs, help) { name, letter, NO_ARG, setter, 0, value, runs, NULL, help }
+#define INT_CALL(name, letter, setter, runs, value_name, help) \
+	{ name, letter, INT_ARG, setter, 0, 0, runs, value_name, help }
+#define TEXT_CALL(name, letter, setter, value, runs, value_name, help) \
+	{ name, letter, TEXT_ARG, setter, 0, value, runs, value_name, help }
+#define TEXT_FIELD(name, setter, member, runs, value_name, help) \
+	{ name, 0, TEXT_ARG, setter, F(member), 0, runs, value_name, help }
+#define DAEMON(name, arg) { name, 0, arg, NULL, 0, 0, OF_DAEMON, NULL, NULL }
+#define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NULL, NULL }
+
+/* Several rows: a flag or a level with its negations, --no-NAME and (_LETTER) --no-X. */
+#define SWITCH(name, letter, member, runs, help) ON(name, letter, member, runs, help), OFF("no-" name, member, runs, NULL)
+#define SWITCH_LETTER(name, letter, no_letter, member, runs, help) \
+	SWITCH(name, letter, member, runs, help), OFF(no_letter, member, runs, NULL)
+#define LEVEL_LETTER(name, letter, no_letter, member, runs, help) \
+	COUNT(name, letter, member, runs, help), NUMBER("no-" name, 0, member, 0, runs, NULL), \
+	NUMBER(no_letter, 0, member, 0, runs, NULL)
 
 static const struct option_spec options[] = {
 	/* output and control */
-	COUNT("verbose", 'v', verbose, WORKS, ACTS, "say more; repeat for more still"),
-	NUMBER("no-verbose", 0, verbose, 0, WORKS, ACTS, NULL),
-	NUMBER("no-v", 0, verbose, 0, WORKS, ACTS, NULL),
-	TEXT("info", 0, set_info, 0, WORKS, ACTS, "FLAGS", "choose what is told, word by word (--info=help)"),
-	TEXT("debug", 0, set_debug, 0, WORKS, ACTS, "FLAGS", "choose what is traced, word by word (--debug=help)"),
-	TEXT("stderr", 0, set_stderr_mode, 0, WORKS, ACTS, "e|a|c", "what goes to standard error: errors, all, client's way"),
-	PLAIN("msgs2stderr", 0, set_stderr_number, STDERR_ALL, WORKS, ACTS, "same as --stderr=all"),
-	PLAIN("no-msgs2stderr", 0, set_stderr_number, STDERR_CLIENT, WORKS, ACTS, NULL),
-	COUNT("quiet", 'q', quiet, WORKS, ACTS, "tell errors only"),
-	ON("motd", 0, motd, WORKS, USER_END, NULL),
-	{ "no-motd", 0, NO_ARG, set_flag, F(motd), false, WORKS, USER_END, NULL,
-	  "do not print what a daemon says on connecting" },
-	ON("stats", 0, stats, WORKS, ACTS, "close with statistics"),
-	COUNT("human-readable", 'h', human_readable, WORKS, USER_END, "numbers with units (-h alone: this help)"),
-	NUMBER("no-human-readable", 0, human_readable, 0, WORKS, USER_END, NULL),
-	NUMBER("no-h", 0, human_readable, 0, WORKS, USER_END, NULL),
-	ON("progress", 0, progress, WORKS, USER_END, "show how far each file is"),
-	OFF("no-progress", 0, progress, WORKS, USER_END),
-	PLAIN(NULL, 'P', set_partial_progress, 0, WORKS, USER_END, "--partial and --progress"),
-	COUNT("itemize-changes", 'i', itemize, WORKS, ACTS, "one line for each change, with what changed"),
-	NUMBER("no-itemize-changes", 0, itemize, 0, WORKS, ACTS, NULL),
-	NUMBER("no-i", 0, itemize, 0, WORKS, ACTS, NULL),
-	TEXT("out-format", 0, set_out_format, 0, WORKS, ACTS, "FORMAT", "one line in this format for each change"),
-	TEXT("log-format", 0, set_out_format, 0, WORKS, ACTS, NULL, NULL),
-	TEXT("log-file", 0, set_log_file, 0, WORKS, ACTS, "FILE", "write to FILE what is done"),
-	TEXT("log-file-format", 0, set_log_file_format, 0, WORKS, ACTS, "FORMAT", "... each change in this format"),
-	ON("8-bit-output", '8', eight_bit_output, WORKS, USER_END, "print bytes above 127 in names as they are"),
-	OFF("no-8-bit-output", 0, eight_bit_output, WORKS, USER_END),
-	OFF("no-8", 0, eight_bit_output, WORKS, USER_END),
-	ON("list-only", 0, list_only, WORKS, ACTS, "list the source instead of copying it"),
-	ON("dry-run", 'n', dry_run, WORKS, ACTS, "change nothing, show what would be done"),
-	TEXT("outbuf", 0, set_outbuf, 0, WORKS, USER_END, "N|L|B", "buffer the output: not, by lines, by blocks"),
-	PLAIN("version", 'V', ask_version, 0, WORKS, USER_END, "show version and features (-VV: as JSON)"),
-	PLAIN("help", 0, ask_help, 0, WORKS, USER_END, "show this"),
+	LEVEL_LETTER("verbose", 'v', "no-v", verbose, WORKS, "say more; repeat for more still"),
+	TEXT_CALL("info", 0, set_info, 0, WORKS, "FLAGS", "choose what is told, word by word (--info=help)"),
+	TEXT_CALL("debug", 0, set_debug, 0, WORKS, "FLAGS", "choose what is traced, word by word (--debug=help)"),
+	TEXT_CALL("stderr", 0, set_stderr_mode, 0, WORKS, "e|a|c", "what goes to standard error: errors, all, client's way"),
+	CALL("msgs2stderr", 0, set_stderr_number, STDERR_ALL, WORKS, "same as --stderr=all"),
+	CALL("no-msgs2stderr", 0, set_stderr_number, STDERR_CLIENT, WORKS, NULL),
+	COUNT("quiet", 'q', quiet, WORKS, "tell errors only"),
+	ON("motd", 0, motd, WORKS, NULL),
+	OFF("no-motd", motd, WORKS, "do not print what a daemon says on connecting"),
+	ON("stats", 0, stats, WORKS, "close with statistics"),
+	LEVEL_LETTER("human-readable", 'h', "no-h", human_readable, WORKS, "numbers with units (-h alone: this help)"),
+	SWITCH("progress", 0, progress, WORKS, "show how far each file is"),
+	CALL(NULL, 'P', set_partial_progress, 0, WORKS, "--partial and --progress"),
+	LEVEL_LETTER("itemize-changes", 'i', "no-i", itemize, WORKS, "one line for each change, with what changed"),
+	TEXT("out-format", 0, out_format, WORKS, "FORMAT", "one line in this format for each change"),
+	TEXT("log-format", 0, out_format, WORKS, NULL, NULL),
+	TEXT("log-file", 0, log_file, WORKS, "FILE", "write to FILE what is done"),
+	TEXT("log-file-format", 0, log_file_format, WORKS, "FORMAT", "... each change in this format"),
+	SWITCH_LETTER("8-bit-output", '8', "no-8", eight_bit_output, WORKS, "print bytes above 127 in names as they are"),
+	ON("list-only", 0, list_only, WORKS, "list the source instead of copying it"),
+	ON("dry-run", 'n', dry_run, WORKS, "change nothing, show what would be done"),
+	TEXT_CALL("outbuf", 0, set_outbuf, 0, WORKS, "N|L|B", "buffer the output: not, by lines, by blocks"),
+	CALL("version", 'V', ask_version, 0, WORKS, "show version and features (-VV: as JSON)"),
+	CALL("help", 0, ask_help, 0, WORKS, "show this"),
 
 	/* what is transferred, and what of it is kept */
-	PLAIN("archive", 'a', set_archive, 0, WORKS, ACTS, "-rlptgoD"),
-	NUMBER("recursive", 'r', recursive, 2, WORKS, ACTS, "descend into directories"),
-	NUMBER("no-recursive", 0, recursive, 0, WORKS, ACTS, NULL),
-	NUMBER("no-r", 0, recursive, 0, WORKS, ACTS, NULL),
-	ON("inc-recursive", 0, allow_inc_recurse, WORKS, ACTS, "list directory by directory (the default)"),
-	ON("i-r", 0, allow_inc_recurse, WORKS, ACTS, NULL),
-	OFF("no-inc-recursive", 0, allow_inc_recurse, WORKS, ACTS),
-	OFF("no-i-r", 0, allow_inc_recurse, WORKS, ACTS),
-	PLAIN("dirs", 'd', set_dirs, 1, WORKS, ACTS, "take directories themselves, do not descend"),
-	PLAIN("no-dirs", 0, set_dirs, 0, WORKS, ACTS, NULL),
-	PLAIN("no-d", 0, set_dirs, 0, WORKS, ACTS, NULL),
-	PLAIN("old-dirs", 0, set_dirs, 2, WORKS, ACTS, "the same by -r and an exclude rule, for old servers"),
-	PLAIN("old-d", 0, set_dirs, 2, WORKS, ACTS, NULL),
-	PLAIN("relative", 'R', set_relative, 1, WORKS, ACTS, "keep the whole path of each source argument"),
-	PLAIN("no-relative", 0, set_relative, 0, WORKS, ACTS, NULL),
-	PLAIN("no-R", 0, set_relative, 0, WORKS, ACTS, NULL),
-	ON("implied-dirs", 0, implied_dirs, WORKS, ACTS, "with -R, give the path's directories their attributes (default)"),
-	ON("i-d", 0, implied_dirs, WORKS, ACTS, NULL),
-	OFF("no-implied-dirs", 0, implied_dirs, WORKS, ACTS),
-	OFF("no-i-d", 0, implied_dirs, WORKS, ACTS),
-	ON("perms", 'p', perms, WORKS, ACTS, "keep permissions"),
-	OFF("no-perms", 0, perms, WORKS, ACTS),
-	OFF("no-p", 0, perms, WORKS, ACTS),
-	ON("executability", 'E', executability, WORKS, RECEIVES, "keep whether files are executable"),
-	PLAIN("acls", 'A', set_acls, 0, WORKS, ACTS, "keep ACLs"),
-	OFF("no-acls", 0, acls, WORKS, ACTS),
-	OFF("no-A", 0, acls, WORKS, ACTS),
-	COUNT("xattrs", 'X', xattrs, WORKS, ACTS, "keep extended attributes"),
-	NUMBER("no-xattrs", 0, xattrs, 0, WORKS, ACTS, NULL),
-	NUMBER("no-X", 0, xattrs, 0, WORKS, ACTS, NULL),
-	ON("times", 't', times, WORKS, ACTS, "keep modification times"),
-	OFF("no-times", 0, times, WORKS, ACTS),
-	OFF("no-t", 0, times, WORKS, ACTS),
-	PLAIN("atimes", 'U', set_atimes, 0, WORKS, ACTS, "keep access times"),
-	NUMBER("no-atimes", 0, atimes, 0, WORKS, ACTS, NULL),
-	NUMBER("no-U", 0, atimes, 0, WORKS, ACTS, NULL),
-	ON("open-noatime", 0, open_noatime, WORKS, ACTS, "leave access times of sources alone"),
-	OFF("no-open-noatime", 0, open_noatime, WORKS, ACTS),
-	PLAIN("crtimes", 'N', refuse_crtimes, 0, HIDDEN, ACTS, NULL),
+	CALL("archive", 'a', set_archive, 0, WORKS, "-rlptgoD"),
+	NUMBER("recursive", 'r', recursive, 2, WORKS, "descend into directories"),
+	NUMBER("no-recursive", 0, recursive, 0, WORKS, NULL),
+	NUMBER("no-r", 0, recursive, 0, WORKS, NULL),
+	ON("inc-recursive", 0, allow_inc_recurse, WORKS, "list directory by directory (the default)"),
+	ON("i-r", 0, allow_inc_recurse, WORKS, NULL),
+	OFF("no-inc-recursive", allow_inc_recurse, WORKS, NULL),
+	OFF("no-i-r", allow_inc_recurse, WORKS, NULL),
+	CALL("dirs", 'd', set_dirs, 1, WORKS, "take directories themselves, do not descend"),
+	CALL("no-dirs", 0, set_dirs, 0, WORKS, NULL),
+	CALL("no-d", 0, set_dirs, 0, WORKS, NULL),
+	CALL("old-dirs", 0, set_dirs, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
+	CALL("old-d", 0, set_dirs, 2, WORKS, NULL),
+	CALL("relative", 'R', set_relative, 1, WORKS, "keep the whole path of each source argument"),
+	CALL("no-relative", 0, set_relative, 0, WORKS, NULL),
+	CALL("no-R", 0, set_relative, 0, WORKS, NULL),
+	ON("implied-dirs", 0, implied_dirs, WORKS, "with -R, give the path's directories their attributes (default)"),
+	ON("i-d", 0, implied_dirs, WORKS, NULL),
+	OFF("no-implied-dirs", implied_dirs, WORKS, NULL),
+	OFF("no-i-d", implied_dirs, WORKS, NULL),
+	SWITCH_LETTER("perms", 'p', "no-p", perms, WORKS, "keep permissions"),
+	ON("executability", 'E', executability, WORKS, "keep whether files are executable"),
+	CALL("acls", 'A', set_acls, 0, WORKS, "keep ACLs"),
+	OFF("no-acls", acls, WORKS, NULL),
+	OFF("no-A", acls, WORKS, NULL),
+	LEVEL_LETTER("xattrs", 'X', "no-X", xattrs, WORKS, "keep extended attributes"),
+	SWITCH_LETTER("times", 't', "no-t", times, WORKS, "keep modification times"),
+	CALL("atimes", 'U', set_atimes, 0, WORKS, "keep access times"),
+	NUMBER("no-atimes", 0, atimes, 0, WORKS, NULL),
+	NUMBER("no-U", 0, atimes, 0, WORKS, NULL),
+	SWITCH("open-noatime", 0, open_noatime, WORKS, "leave access times of sources alone"),
+	CALL("crtimes", 'N', refuse_crtimes, 0, HIDDEN, NULL),
 	/* Nobody keeps creation times on Linux. */
-	PLAIN("no-crtimes", 0, note_only, NO_CRTIMES, WORKS, ACTS, NULL),
-	PLAIN("no-N", 0, note_only, NO_CRTIMES, WORKS, ACTS, NULL),
-	ON("omit-dir-times", 'O', omit_dir_times, WORKS, RECEIVES, "leave times of directories alone"),
-	OFF("no-omit-dir-times", 0, omit_dir_times, WORKS, RECEIVES),
-	OFF("no-O", 0, omit_dir_times, WORKS, RECEIVES),
-	ON("omit-link-times", 'J', omit_link_times, WORKS, RECEIVES, "leave times of symlinks alone"),
-	OFF("no-omit-link-times", 0, omit_link_times, WORKS, RECEIVES),
-	OFF("no-J", 0, omit_link_times, WORKS, RECEIVES),
-	{ "modify-window", '@', INT_ARG, set_modify_window, 0, 0, WORKS, RECEIVES, "SECONDS",
-			"times so close are equal (-1: nanoseconds count)" },
-	ON("owner", 'o', owner, WORKS, ACTS, "keep owners (needs root)"),
-	OFF("no-owner", 0, owner, WORKS, ACTS),
-	OFF("no-o", 0, owner, WORKS, ACTS),
-	ON("group", 'g', group, WORKS, ACTS, "keep groups"),
-	OFF("no-group", 0, group, WORKS, ACTS),
-	OFF("no-g", 0, group, WORKS, ACTS),
-	PLAIN(NULL, 'D', set_devices_specials, 1, WORKS, ACTS, "--devices and --specials"),
-	PLAIN("no-D", 0, set_devices_specials, 0, WORKS, ACTS, NULL),
-	ON("devices", 0, devices, WORKS, ACTS, "keep device files (needs root)"),
-	OFF("no-devices", 0, devices, WORKS, ACTS),
-	ON("specials", 0, specials, WORKS, ACTS, "keep FIFOs and sockets"),
-	OFF("no-specials", 0, specials, WORKS, ACTS),
-	ON("drop-D", 0, drop_devices, WORKS, RECEIVES, "make no devices, FIFOs or sockets here"),
-	OFF("no-drop-D", 0, drop_devices, WORKS, RECEIVES),
-	ON("copy-devices", 0, copy_devices, REMOTE, ACTS, "copy what devices hold, as files"),
-	PLAIN("write-devices", 0, set_write_devices, 1, REMOTE, RECEIVES, "write into devices, do not replace them"),
-	PLAIN("no-write-devices", 0, set_write_devices, 0, REMOTE, RECEIVES, NULL),
-	ON("links", 'l', links, WORKS, ACTS, "copy symlinks as symlinks"),
-	OFF("no-links", 0, links, WORKS, ACTS),
-	OFF("no-l", 0, links, WORKS, ACTS),
-	ON("copy-links", 'L', copy_links, WORKS, ACTS, "copy what symlinks point to"),
-	ON("copy-dirlinks", 'k', copy_dirlinks, WORKS, ACTS, "copy the directories that symlinks point to"),
-	ON("keep-dirlinks", 'K', keep_dirlinks, WORKS, RECEIVES, "take symlinks to directories there for directories"),
-	ON("copy-unsafe-links", 0, copy_unsafe_links, WORKS, ACTS, "copy what unsafe symlinks point to"),
-	ON("safe-links", 0, safe_links, WORKS, ACTS, "leave out symlinks that point outside the tree"),
-	ON("insecure-links", 0, insecure_links, WORKS, ACTS, "follow symlinks of anybody in paths of the command line"),
-	OFF("no-insecure-links", 0, insecure_links, WORKS, ACTS),
-	ON("munge-links", 0, munge_links, WORKS, ACTS, "make received symlinks harmless, take that off sent ones"),
-	OFF("no-munge-links", 0, munge_links, WORKS, ACTS),
-	TEXT("confine-root", 0, set_confine_root, 0, WORKS, ACTS, "DIR", "refuse paths of options that lead out of DIR"),
-	COUNT("hard-links", 'H', hard_links, WORKS, ACTS, "keep hard links"),
-	NUMBER("no-hard-links", 0, hard_links, 0, WORKS, ACTS, NULL),
-	NUMBER("no-H", 0, hard_links, 0, WORKS, ACTS, NULL),
-	ON("numeric-ids", 0, numeric_ids, WORKS, ACTS, "keep ids by number, not by name"),
-	OFF("no-numeric-ids", 0, numeric_ids, WORKS, ACTS),
-	TEXT("usermap", 0, set_owner_map, 1, WORKS, RECEIVES, "MAP", "change owners by name or number"),
-	TEXT("groupmap", 0, set_owner_map, 2, WORKS, RECEIVES, "MAP", "change groups likewise"),
-	TEXT("chown", 0, set_chown, 0, WORKS, RECEIVES, "USER:GROUP", "give files to these"),
-	TEXT("chmod", 0, set_chmod, 0, WORKS, ACTS, "CHMOD", "change permissions on the way"),
-	NUMBER("super", 0, super, SUPER_YES, WORKS, RECEIVES, "let the receiving side try what needs root"),
-	NUMBER("no-super", 0, super, SUPER_NO, WORKS, RECEIVES, NULL),
-	NUMBER("fake-super", 0, super, SUPER_FAKE, WORKS, ACTS, "keep in attributes what only root can do, and read it there"),
-	WORD("copy-as", copy_as, WORKS, ACTS, "USER:GROUP", "touch files as this user"),
-	COUNT("one-file-system", 'x', one_file_system, WORKS, ACTS, "stay on the file system of each source argument"),
-	NUMBER("no-one-file-system", 0, one_file_system, 0, WORKS, ACTS, NULL),
-	NUMBER("no-x", 0, one_file_system, 0, WORKS, ACTS, NULL),
-	ON("sparse", 'S', sparse, WORKS, RECEIVES, "write runs of zeros as holes"),
-	OFF("no-sparse", 0, sparse, WORKS, RECEIVES),
-	OFF("no-S", 0, sparse, WORKS, RECEIVES),
-	ON("preallocate", 0, preallocate, WORKS, RECEIVES, "allocate the space of a file before writing it"),
+	CALL("no-crtimes", 0, note_only, NO_CRTIMES, WORKS, NULL),
+	CALL("no-N", 0, note_only, NO_CRTIMES, WORKS, NULL),
+	SWITCH_LETTER("omit-dir-times", 'O', "no-O", omit_dir_times, WORKS, "leave times of directories alone"),
+	SWITCH_LETTER("omit-link-times", 'J', "no-J", omit_link_times, WORKS, "leave times of symlinks alone"),
+	INT_CALL("modify-window", '@', set_modify_window, WORKS, "SECONDS", "times so close are equal (-1: nanoseconds count)"),
+	SWITCH_LETTER("owner", 'o', "no-o", owner, WORKS, "keep owners (needs root)"),
+	SWITCH_LETTER("group", 'g', "no-g", group, WORKS, "keep groups"),
+	CALL(NULL, 'D', set_devices_specials, 1, WORKS, "--devices and --specials"),
+	CALL("no-D", 0, set_devices_specials, 0, WORKS, NULL),
+	SWITCH("devices", 0, devices, WORKS, "keep device files (needs root)"),
+	SWITCH("specials", 0, specials, WORKS, "keep FIFOs and sockets"),
+	SWITCH("drop-D", 0, drop_devices, WORKS, "make no devices, FIFOs or sockets here"),
+	ON("copy-devices", 0, copy_devices, REMOTE, "copy what devices hold, as files"),
+	SWITCH("write-devices", 0, write_devices, REMOTE, "write into devices, do not replace them"),
+	SWITCH_LETTER("links", 'l', "no-l", links, WORKS, "copy symlinks as symlinks"),
+	ON("copy-links", 'L', copy_links, WORKS, "copy what symlinks point to"),
+	ON("copy-dirlinks", 'k', copy_dirlinks, WORKS, "copy the directories that symlinks point to"),
+	ON("keep-dirlinks", 'K', keep_dirlinks, WORKS, "take symlinks to directories there for directories"),
+	ON("copy-unsafe-links", 0, copy_unsafe_links, WORKS, "copy what unsafe symlinks point to"),
+	ON("safe-links", 0, safe_links, WORKS, "leave out symlinks that point outside the tree"),
+	SWITCH("insecure-links", 0, insecure_links, WORKS, "follow symlinks of anybody in paths of the command line"),
+	SWITCH("munge-links", 0, munge_links, WORKS, "make received symlinks harmless, take that off sent ones"),
+	TEXT_CALL("confine-root", 0, set_confine_root, 0, WORKS, "DIR", "refuse paths of options that lead out of DIR"),
+	LEVEL_LETTER("hard-links", 'H', "no-H", hard_links, WORKS, "keep hard links"),
+	SWITCH("numeric-ids", 0, numeric_ids, WORKS, "keep ids by number, not by name"),
+	TEXT_CALL("usermap", 0, set_usermap, 0, WORKS, "MAP", "change owners by name or number"),
+	TEXT_CALL("groupmap", 0, set_groupmap, 0, WORKS, "MAP", "change groups likewise"),
+	TEXT_CALL("chown", 0, set_chown, 0, WORKS, "USER:GROUP", "give files to these"),
+	TEXT_CALL("chmod", 0, set_chmod, 0, WORKS, "CHMOD", "change permissions on the way"),
+	NUMBER("super", 0, super, SUPER_YES, WORKS, "let the receiving side try what needs root"),
+	NUMBER("no-super", 0, super, SUPER_NO, WORKS, NULL),
+	NUMBER("fake-super", 0, super, SUPER_FAKE, WORKS, "keep in attributes what only root can do, and read it there"),
+	TEXT("copy-as", 0, copy_as, WORKS, "USER:GROUP", "touch files as this user"),
+	LEVEL_LETTER("one-file-system", 'x', "no-x", one_file_system, WORKS, "stay on the file system of each source argument"),
+	SWITCH_LETTER("sparse", 'S', "no-S", sparse, WORKS, "write runs of zeros as holes"),
+	ON("preallocate", 0, preallocate, WORKS, "allocate the space of a file before writing it"),
 
 	/* selection, deletion */
-	ON("checksum", 'c', checksum, WORKS, ACTS, "compare contents, not size and time"),
-	OFF("no-checksum", 0, checksum, WORKS, ACTS),
-	OFF("no-c", 0, checksum, WORKS, ACTS),
-	TEXT("checksum-choice", 0, set_checksum_choice, 0, REMOTE, ACTS, "NAME", "digest to compare contents with"),
-	TEXT("cc", 0, set_checksum_choice, 0, REMOTE, ACTS, NULL, NULL),
-	ON("ignore-times", 'I', ignore_times, WORKS, ACTS, "copy files of equal size and time as well"),
-	ON("size-only", 0, size_only, WORKS, RECEIVES, "leave files of equal size alone"),
-	ON("update", 'u', update, WORKS, RECEIVES, "leave files alone that are newer at the destination"),
-	ON("existing", 0, existing, WORKS, RECEIVES, "create nothing that is not there"),
-	ON("ignore-non-existing", 0, existing, WORKS, RECEIVES, NULL),
-	ON("ignore-existing", 0, ignore_existing, WORKS, RECEIVES, "update nothing that is there"),
-	ON("remove-source-files", 0, remove_source_files, REMOTE, ACTS, "remove sources that have arrived"),
-	PLAIN("remove-sent-files", 0, set_remove_sent, 0, REMOTE, ACTS, NULL),
-	{ "max-size", 0, TEXT_ARG, set_size, F(max_size), 0, WORKS, RECEIVES, "SIZE", "leave out larger files" },
-	{ "min-size", 0, TEXT_ARG, set_size, F(min_size), 0, WORKS, RECEIVES, "SIZE", "leave out smaller files" },
-	TEXT("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, ACTS, "RULE", "add a filter rule"),
-	PLAIN(NULL, 'F', add_shortcut_f, 0, WORKS, ACTS, "obey .rsync-filter files (-FF: and leave them out)"),
-	TEXT("exclude", 0, add_filter_rule, FILTER_OLD_EXCLUDE, WORKS, ACTS, "PATTERN", "leave out what matches"),
-	TEXT("include", 0, add_filter_rule, FILTER_OLD_INCLUDE, WORKS, ACTS, "PATTERN", "do not leave out what matches"),
-	TEXT("exclude-from", 0, add_filter_file, FILTER_OLD_EXCLUDE, WORKS, ACTS, "FILE", "read such patterns from FILE"),
-	TEXT("include-from", 0, add_filter_file, FILTER_OLD_INCLUDE, WORKS, ACTS, "FILE", "read such patterns from FILE"),
-	ON("cvs-exclude", 'C', cvs_exclude, WORKS, ACTS, "leave out what CVS would"),
-	TEXT("files-from", 0, set_files_from, 0, WORKS, ACTS, "FILE", "copy the names that FILE lists"),
-	ON("from0", '0', from0, WORKS, ACTS, "names and rules in files end in NUL, not in newline"),
-	OFF("no-from0", 0, from0, WORKS, ACTS),
-	ON("prune-empty-dirs", 'm', prune_empty_dirs, WORKS, RECEIVES, "leave out directories without files"),
-	OFF("no-prune-empty-dirs", 0, prune_empty_dirs, WORKS, RECEIVES),
-	OFF("no-m", 0, prune_empty_dirs, WORKS, RECEIVES),
-	PLAIN("delete", 0, set_delete, SAID_DELETE, WORKS, RECEIVES, "delete what the source does not have"),
-	PLAIN("del", 0, set_delete, SAID_DURING, WORKS, RECEIVES, NULL),
-	PLAIN("delete-before", 0, set_delete, SAID_BEFORE, WORKS, RECEIVES, "... before copying"),
-	PLAIN("delete-during", 0, set_delete, SAID_DURING, WORKS, RECEIVES, "... directory by directory while copying"),
-	PLAIN("delete-delay", 0, set_delete, SAID_DELAY, WORKS, RECEIVES, "... found while copying, deleted at the end"),
-	PLAIN("delete-after", 0, set_delete, SAID_AFTER, WORKS, RECEIVES, "... after copying"),
-	ON("delete-excluded", 0, delete_excluded, WORKS, RECEIVES, "delete what is excluded as well"),
-	ON("delete-missing-args", 0, delete_missing_args, WORKS, ACTS, "delete what missing arguments name"),
-	ON("ignore-missing-args", 0, ignore_missing_args, WORKS, ACTS, "say nothing about missing arguments"),
-	ON("force", 0, force, WORKS, RECEIVES, "delete directories that are in the way, even if not empty"),
-	OFF("no-force", 0, force, WORKS, RECEIVES),
-	ON("ignore-errors", 0, ignore_errors, WORKS, ACTS, "delete even after read errors"),
-	OFF("no-ignore-errors", 0, ignore_errors, WORKS, ACTS),
-	{ "max-delete", 0, INT_ARG, set_max_delete, 0, 0, WORKS, RECEIVES, "NUM", "delete at most NUM files" },
-	ON("backup", 'b', backup, WORKS, RECEIVES, "keep what is replaced or deleted"),
-	OFF("no-backup", 0, backup, WORKS, RECEIVES),
-	TEXT("backup-dir", 0, set_backup_dir, 0, WORKS, RECEIVES, "DIR", "... in this directory"),
-	WORD("suffix", suffix, WORKS, RECEIVES, "SUFFIX", "... under a name with this end (~)"),
-	TEXT("compare-dest", 0, add_alt_dest, 0, WORKS, RECEIVES, "DIR", "leave out what is the same in DIR"),
-	TEXT("copy-dest", 0, add_alt_dest, 1, WORKS, RECEIVES, "DIR", "... and copy it from there"),
-	TEXT("link-dest", 0, add_alt_dest, 2, WORKS, RECEIVES, "DIR", "... and link to it"),
-	COUNT("fuzzy", 'y', fuzzy, WORKS, RECEIVES, "look for a similar file to start from"),
-	NUMBER("no-fuzzy", 0, fuzzy, 0, WORKS, RECEIVES, NULL),
-	NUMBER("no-y", 0, fuzzy, 0, WORKS, RECEIVES, NULL),
-	ON("mkpath", 0, mkpath, WORKS, RECEIVES, "make the missing directories of the destination's path"),
-	OFF("no-mkpath", 0, mkpath, WORKS, RECEIVES),
+	SWITCH_LETTER("checksum", 'c', "no-c", checksum, WORKS, "compare contents, not size and time"),
+	TEXT("checksum-choice", 0, checksum_choice, REMOTE, "NAME", "digest to compare contents with"),
+	TEXT("cc", 0, checksum_choice, REMOTE, NULL, NULL),
+	ON("ignore-times", 'I', ignore_times, WORKS, "copy files of equal size and time as well"),
+	ON("size-only", 0, size_only, WORKS, "leave files of equal size alone"),
+	ON("update", 'u', update, WORKS, "leave files alone that are newer at the destination"),
+	ON("existing", 0, existing, WORKS, "create nothing that is not there"),
+	ON("ignore-non-existing", 0, existing, WORKS, NULL),
+	ON("ignore-existing", 0, ignore_existing, WORKS, "update nothing that is there"),
+	ON("remove-source-files", 0, remove_source_files, REMOTE, "remove sources that have arrived"),
+	CALL("remove-sent-files", 0, set_remove_sent, 0, REMOTE, NULL),
+	TEXT_FIELD("max-size", set_size, max_size, WORKS, "SIZE", "leave out larger files"),
+	TEXT_FIELD("min-size", set_size, min_size, WORKS, "SIZE", "leave out smaller files"),
+	TEXT_CALL("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, "RULE", "add a filter rule"),
+	CALL(NULL, 'F', add_shortcut_f, 0, WORKS, "obey .rsync-filter files (-FF: and leave them out)"),
+	TEXT_CALL("exclude", 0, add_filter_rule, FILTER_OLD_EXCLUDE, WORKS, "PATTERN", "leave out what matches"),
+	TEXT_CALL("include", 0, add_filter_rule, FILTER_OLD_INCLUDE, WORKS, "PATTERN", "do not leave out what matches"),
+	TEXT_CALL("exclude-from", 0, add_filter_file, FILTER_OLD_EXCLUDE, WORKS, "FILE", "read such patterns from FILE"),
+	TEXT_CALL("include-from", 0, add_filter_file, FILTER_OLD_INCLUDE, WORKS, "FILE", "read such patterns from FILE"),
+	ON("cvs-exclude", 'C', cvs_exclude, WORKS, "leave out what CVS would"),
+	TEXT_CALL("files-from", 0, set_files_from, 0, WORKS, "FILE", "copy the names that FILE lists"),
+	SWITCH("from0", '0', from0, WORKS, "names and rules in files end in NUL, not in newline"),
+	SWITCH_LETTER("prune-empty-dirs", 'm', "no-m", prune_empty_dirs, WORKS, "leave out directories without files"),
+	CALL("delete", 0, set_delete, SAID_DELETE, WORKS, "delete what the source does not have"),
+	CALL("del", 0, set_delete, SAID_DURING, WORKS, NULL),
+	CALL("delete-before", 0, set_delete, SAID_BEFORE, WORKS, "... before copying"),
+	CALL("delete-during", 0, set_delete, SAID_DURING, WORKS, "... directory by directory while copying"),
+	CALL("delete-delay", 0, set_delete, SAID_DELAY, WORKS, "... found while copying, deleted at the end"),
+	CALL("delete-after", 0, set_delete, SAID_AFTER, WORKS, "... after copying"),
+	ON("delete-excluded", 0, delete_excluded, WORKS, "delete what is excluded as well"),
+	ON("delete-missing-args", 0, delete_missing_args, WORKS, "delete what missing arguments name"),
+	ON("ignore-missing-args", 0, ignore_missing_args, WORKS, "say nothing about missing arguments"),
+	SWITCH("force", 0, force, WORKS, "delete directories that are in the way, even if not empty"),
+	SWITCH("ignore-errors", 0, ignore_errors, WORKS, "delete even after read errors"),
+	INT_CALL("max-delete", 0, set_max_delete, WORKS, "NUM", "delete at most NUM files"),
+	SWITCH("backup", 'b', backup, WORKS, "keep what is replaced or deleted"),
+	TEXT_CALL("backup-dir", 0, set_backup_dir, 0, WORKS, "DIR", "... in this directory"),
+	TEXT("suffix", 0, suffix, WORKS, "SUFFIX", "... under a name with this end (~)"),
+	TEXT_CALL("compare-dest", 0, add_alt_dest, 0, WORKS, "DIR", "leave out what is the same in DIR"),
+	TEXT_CALL("copy-dest", 0, add_alt_dest, 1, WORKS, "DIR", "... and copy it from there"),
+	TEXT_CALL("link-dest", 0, add_alt_dest, 2, WORKS, "DIR", "... and link to it"),
+	LEVEL_LETTER("fuzzy", 'y', "no-y", fuzzy, WORKS, "look for a similar file to start from"),
+	SWITCH("mkpath", 0, mkpath, WORKS, "make the missing directories of the destination's path"),
 
 	/* mechanics */
-	NUMBER("whole-file", 'W', whole_file, 1, WORKS, RECEIVES, "copy files whole, no delta (the default of a local run)"),
-	NUMBER("no-whole-file", 0, whole_file, 0, REMOTE, RECEIVES, "look for blocks that the other end has"),
-	NUMBER("no-W", 0, whole_file, 0, REMOTE, RECEIVES, NULL),
-	ON("inplace", 0, inplace, WORKS, ACTS, "write into files, do not replace them"),
-	OFF("no-inplace", 0, inplace, WORKS, ACTS),
-	PLAIN("append", 0, set_append, 0, REMOTE, ACTS, "send only the end of files that have grown"),
-	NUMBER("append-verify", 0, append, 2, REMOTE, ACTS, "... after comparing the beginning"),
-	NUMBER("no-append", 0, append, 0, WORKS, ACTS, NULL),
-	ON("partial", 0, partial, WORKS, RECEIVES, "keep what has come of interrupted files"),
-	OFF("no-partial", 0, partial, WORKS, RECEIVES),
-	TEXT("partial-dir", 0, set_partial_dir, 0, WORKS, RECEIVES, "DIR", "keep interrupted files there"),
-	ON("delay-updates", 0, delay_updates, WORKS, RECEIVES, "put all new files in place at the end"),
-	OFF("no-delay-updates", 0, delay_updates, WORKS, RECEIVES),
-	{ "temp-dir", 'T', TEXT_ARG, set_text, F(temp_dir), 0, WORKS, RECEIVES, "DIR", "write new files there first" },
-	ON("fsync", 0, fsync, WORKS, RECEIVES, "flush every written file to the disk"),
-	PLAIN("compress", 'z', set_compress, 1, REMOTE, ACTS, "compress what travels"),
-	PLAIN("no-compress", 0, set_compress, 0, WORKS, ACTS, NULL),
-	PLAIN("no-z", 0, set_compress, 0, WORKS, ACTS, NULL),
-	PLAIN("new-compress", 0, set_zlib_variant, 1, REMOTE, ACTS, NULL),
-	PLAIN("old-compress", 0, set_zlib_variant, 0, REMOTE, ACTS, NULL),
-	TEXT("compress-choice", 0, set_compress_choice, 0, REMOTE, ACTS, "NAME", "how to"),
-	TEXT("zc", 0, set_compress_choice, 0, REMOTE, ACTS, NULL, NULL),
-	{ "compress-level", 0, INT_ARG, set_compress_level, 0, 0, REMOTE, ACTS, "NUM", "how much" },
-	INT("zl", 0, set_compress_level, REMOTE, ACTS),
-	{ "compress-threads", 0, INT_ARG, set_compress_threads, 0, 0, WORKS, ACTS, "NUM", "threads of zstd (at most 8)" },
-	INT("zt", 0, set_compress_threads, WORKS, ACTS),
-	TEXT("skip-compress", 0, set_skip_compress, 0, REMOTE, ACTS, "SUFFIXES", "but hardly what ends in these"),
-	TEXT("block-size", 'B', set_block_size, 0, REMOTE, RECEIVES, "SIZE", "size of the blocks that are looked for"),
-	TEXT("bwlimit", 0, set_bwlimit, 0, REMOTE, ACTS, "RATE", "use no more bandwidth than this, in KiB a second"),
-	PLAIN("no-bwlimit", 0, clear_bwlimit, 0, WORKS, ACTS, NULL),
-	{ "timeout", 0, INT_ARG, set_timeout, 0, 0, WORKS, ACTS, "SECONDS", "end when nothing has come for so long" },
-	PLAIN("no-timeout", 0, clear_timeout, 0, WORKS, ACTS, NULL),
-	{ "contimeout", 0, INT_ARG, set_contimeout, 0, 0, WORKS, USER_END, "SECONDS",
-	  "... when a daemon has not let us in for so long" },
-	NUMBER("no-contimeout", 0, contimeout, 0, WORKS, USER_END, NULL),
-	TEXT("stop-after", 0, set_stop_after, 0, REMOTE, ACTS, "MINUTES", "end after so long"),
-	TEXT("time-limit", 0, set_stop_after, 0, REMOTE, ACTS, NULL, NULL),
-	TEXT("stop-at", 0, set_stop_at, 0, REMOTE, ACTS, "TIME", "end at this time"),
-	{ "checksum-seed", 0, INT_ARG, set_checksum_seed, 0, 0, REMOTE, ACTS, "NUM", "seed of block sums" },
-	TEXT("max-alloc", 0, set_max_alloc, 0, WORKS, ACTS, "SIZE", "take no more memory than this at once"),
-	TEXT("iconv", 0, set_iconv, 0, REMOTE, ACTS, "CHARSETS", "convert names: LOCAL,REMOTE"),
-	PLAIN("no-iconv", 0, clear_iconv, 0, WORKS, ACTS, NULL),
-	ON("qsort", 0, use_qsort, WORKS, ACTS, NULL),
-	ON("use-qsort", 0, use_qsort, WORKS, ACTS, NULL),
-	{ "protocol", 0, INT_ARG, set_protocol, 0, 0, WORKS, ACTS, "NUM", "speak no newer protocol than this" },
-	WORD("write-batch", write_batch, REMOTE, USER_END, "FILE", "write down what was sent, to be replayed elsewhere"),
-	TEXT("only-write-batch", 0, set_only_write_batch, 0, REMOTE, RECEIVES, "FILE",
-	     "... and leave the destination as it is"),
-	WORD("read-batch", read_batch, WORKS, USER_END, "FILE", "replay it"),
+	NUMBER("whole-file", 'W', whole_file, 1, WORKS, "copy files whole, no delta (the default of a local run)"),
+	NUMBER("no-whole-file", 0, whole_file, 0, REMOTE, "look for blocks that the other end has"),
+	NUMBER("no-W", 0, whole_file, 0, REMOTE, NULL),
+	SWITCH("inplace", 0, inplace, WORKS, "write into files, do not replace them"),
+	CALL("append", 0, set_append, 0, REMOTE, "send only the end of files that have grown"),
+	NUMBER("append-verify", 0, append, 2, REMOTE, "... after comparing the beginning"),
+	NUMBER("no-append", 0, append, 0, WORKS, NULL),
+	SWITCH("partial", 0, partial, WORKS, "keep what has come of interrupted files"),
+	TEXT_CALL("partial-dir", 0, set_partial_dir, 0, WORKS, "DIR", "keep interrupted files there"),
+	SWITCH("delay-updates", 0, delay_updates, WORKS, "put all new files in place at the end"),
+	TEXT("temp-dir", 'T', temp_dir, WORKS, "DIR", "write new files there first"),
+	ON("fsync", 0, fsync, WORKS, "flush every written file to the disk"),
+	CALL("compress", 'z', set_compress, 1, REMOTE, "compress what travels"),
+	CALL("no-compress", 0, set_compress, 0, WORKS, NULL),
+	CALL("no-z", 0, set_compress, 0, WORKS, NULL),
+	CALL("new-compress", 0, set_zlib_variant, 1, REMOTE, NULL),
+	CALL("old-compress", 0, set_zlib_variant, 0, REMOTE, NULL),
+	TEXT("compress-choice", 0, compress_choice, REMOTE, "NAME", "how to"),
+	TEXT("zc", 0, compress_choice, REMOTE, NULL, NULL),
+	INT_CALL("compress-level", 0, set_compress_level, REMOTE, "NUM", "how much"),
+	INT_CALL("zl", 0, set_compress_level, REMOTE, NULL, NULL),
+	INT("compress-threads", compress_threads, WORKS, "NUM", "threads of zstd (at most 8)"),
+	INT("zt", compress_threads, WORKS, NULL, NULL),
+	TEXT_CALL("skip-compress", 0, set_skip_compress, 0, REMOTE, "SUFFIXES", "but hardly what ends in these"),
+	TEXT_CALL("block-size", 'B', set_block_size, 0, REMOTE, "SIZE", "size of the blocks that are looked for"),
+	TEXT_CALL("bwlimit", 0, set_bwlimit, 0, REMOTE, "RATE", "use no more bandwidth than this, in KiB a second"),
+	NUMBER("no-bwlimit", 0, bwlimit, 0, WORKS, NULL),
+	INT_CALL("timeout", 0, set_timeout, WORKS, "SECONDS", "end when nothing has come for so long"),
+	NUMBER("no-timeout", 0, timeout, 0, WORKS, NULL),
+	INT("contimeout", contimeout, WORKS, "SECONDS", "... when a daemon has not let us in for so long"),
+	NUMBER("no-contimeout", 0, contimeout, 0, WORKS, NULL),
+	TEXT_CALL("stop-after", 0, set_stop_after, 0, REMOTE, "MINUTES", "end after so long"),
+	TEXT_CALL("time-limit", 0, set_stop_after, 0, REMOTE, NULL, NULL),
+	TEXT_CALL("stop-at", 0, set_stop_at, 0, REMOTE, "TIME", "end at this time"),
+	INT("checksum-seed", checksum_seed, REMOTE, "NUM", "seed of block sums"),
+	TEXT_CALL("max-alloc", 0, set_max_alloc, 0, WORKS, "SIZE", "take no more memory than this at once"),
+	TEXT_CALL("iconv", 0, set_iconv, 0, REMOTE, "CHARSETS", "convert names: LOCAL,REMOTE"),
+	CALL("no-iconv", 0, clear_iconv, 0, WORKS, NULL),
+	ON("qsort", 0, use_qsort, WORKS, NULL),
+	ON("use-qsort", 0, use_qsort, WORKS, NULL),
+	INT_CALL("protocol", 0, set_protocol, WORKS, "NUM", "speak no newer protocol than this"),
+	TEXT("write-batch", 0, write_batch, REMOTE, "FILE", "write down what was sent, to be replayed elsewhere"),
+	TEXT_CALL("only-write-batch", 0, set_only_write_batch, 0, REMOTE, "FILE", "... and leave the destination as it is"),
+	TEXT("read-batch", 0, read_batch, WORKS, "FILE", "replay it"),
 
 	/* connection */
-	TEXT("rsh", 'e', set_rsh, 0, WORKS, ACTS, "COMMAND", "the remote shell to use"),
-	WORD("rsync-path", rsync_path, WORKS, USER_END, "PROGRAM", "the rsync to run at the other end"),
+	TEXT_CALL("rsh", 'e', set_rsh, 0, WORKS, "COMMAND", "the remote shell to use"),
+	TEXT("rsync-path", 0, rsync_path, WORKS, "PROGRAM", "the rsync to run at the other end"),
 	/* The two ends of the connection to a remote shell block or not each for itself: there is nothing to choose. */
-	PLAIN("blocking-io", 0, note_only, BLOCKING, WORKS, USER_END, NULL),
-	PLAIN("no-blocking-io", 0, note_only, BLOCKING, WORKS, USER_END, NULL),
-	PLAIN("secluded-args", 's', set_secluded, 1, WORKS, ACTS, "send arguments past the remote shell"),
-	PLAIN("protect-args", 0, set_secluded, 1, WORKS, ACTS, NULL),
-	PLAIN("no-secluded-args", 0, set_secluded, 0, WORKS, ACTS, NULL),
-	PLAIN("no-protect-args", 0, set_secluded, 0, WORKS, ACTS, NULL),
-	PLAIN("no-s", 0, set_secluded, 0, WORKS, ACTS, NULL),
-	PLAIN("old-args", 0, set_old_args, 1, WORKS, USER_END, "let the remote shell split arguments at blanks"),
-	PLAIN("no-old-args", 0, set_old_args, 0, WORKS, USER_END, NULL),
-	ON("trust-sender", 0, trust_sender, WORKS, USER_END, "take whatever names a server sends, asked for or not"),
-	TEXT("remote-option", 'M', add_remote_option, 0, WORKS, USER_END, "OPT", "an option for the other end only"),
-	NUMBER("ipv4", '4', ip_family, 4, WORKS, USER_END, "reach the other end by IPv4"),
-	NUMBER("ipv6", '6', ip_family, 6, WORKS, USER_END, "reach the other end by IPv6"),
-	WORD("address", address, WORKS, USER_END, "ADDRESS", "reach a daemon from this address of ours"),
-	{ "port", 0, INT_ARG, set_port, 0, 0, WORKS, USER_END, "PORT", "a daemon's port, if not 873" },
-	WORD("sockopts", sockopts, WORKS, USER_END, "OPTIONS", "TCP options of the connection to a daemon"),
-	WORD("password-file", password_file, WORKS, USER_END, "FILE", "read the password for a daemon from FILE"),
-	WORD("early-input", early_input, WORKS, USER_END, "FILE", "data for a daemon's early exec command"),
-	PLAIN("server", 0, become_server, 0, HIDDEN, ACTS, NULL),
-	ON("sender", 0, sender, HIDDEN, ACTS, NULL),
+	CALL("blocking-io", 0, note_only, BLOCKING, WORKS, NULL),
+	CALL("no-blocking-io", 0, note_only, BLOCKING, WORKS, NULL),
+	CALL("secluded-args", 's', set_secluded, 1, WORKS, "send arguments past the remote shell"),
+	CALL("protect-args", 0, set_secluded, 1, WORKS, NULL),
+	CALL("no-secluded-args", 0, set_secluded, 0, WORKS, NULL),
+	CALL("no-protect-args", 0, set_secluded, 0, WORKS, NULL),
+	CALL("no-s", 0, set_secluded, 0, WORKS, NULL),
+	CALL("old-args", 0, set_old_args, 1, WORKS, "let the remote shell split arguments at blanks"),
+	CALL("no-old-args", 0, set_old_args, 0, WORKS, NULL),
+	ON("trust-sender", 0, trust_sender, WORKS, "take whatever names a server sends, asked for or not"),
+	TEXT_CALL("remote-option", 'M', add_remote_option, 0, WORKS, "OPT", "an option for the other end only"),
+	NUMBER("ipv4", '4', ip_family, 4, WORKS, "reach the other end by IPv4"),
+	NUMBER("ipv6", '6', ip_family, 6, WORKS, "reach the other end by IPv6"),
+	TEXT("address", 0, address, WORKS, "ADDRESS", "reach a daemon from this address of ours"),
+	INT_CALL("port", 0, set_port, WORKS, "PORT", "a daemon's port, if not 873"),
+	TEXT("sockopts", 0, sockopts, WORKS, "OPTIONS", "TCP options of the connection to a daemon"),
+	TEXT("password-file", 0, password_file, WORKS, "FILE", "read the password for a daemon from FILE"),
+	TEXT("early-input", 0, early_input, WORKS, "FILE", "data for a daemon's early exec command"),
+	CALL("server", 0, become_server, 0, HIDDEN, NULL),
+	ON("sender", 0, sender, HIDDEN, NULL),
 
 	/* ours */
-	ON("only-send-attrs", 0, only_send_attrs, LOCAL | PULL, ACTS,
-	   "take each regular file's size, as 8 bytes, for its content"),
-	{ "attr-snapshot", 0, TEXT_ARG, set_attr_file, F(attr_snapshot), 0, LOCAL | PULL, NOT_BUILT, "FILE",
-			"write the attributes of SRC/ (or of DEST) to FILE" },
-	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, LOCAL, NOT_BUILT, "HOW",
-			"... after looking again only at changed dirs, or at the names in a file" },
-	TEXT("attr-digests", 0, set_attr_digests, 0, LOCAL | PULL, NOT_BUILT, "NAMES",
-	     "... with digests of contents: xxh128,md5"),
-	PLAIN("attr-list", 0, set_attr_mode, ATTR_MODE_LIST, LOCAL, NOT_BUILT, "FILE [PATH]: list a snapshot"),
-	PLAIN("attr-verify", 0, set_attr_mode, ATTR_MODE_VERIFY, LOCAL, NOT_BUILT, "FILE [SRC/]: check one"),
-	PLAIN("attr-diff", 0, set_attr_mode, ATTR_MODE_DIFF, LOCAL, NOT_BUILT, "OLD NEW: list what differs between two"),
-	PLAIN("attr-from-tree", 0, set_attr_mode, ATTR_MODE_FROM_TREE, LOCAL, NOT_BUILT, "TREE [REAL/]: from an attr tree"),
-	PLAIN("attr-to-tree", 0, set_attr_mode, ATTR_MODE_TO_TREE, LOCAL, NOT_BUILT, "TREE: to an attr tree"),
+	ON("only-send-attrs", 0, only_send_attrs, LOCAL | PULL, "take each regular file's size, as 8 bytes, for its content"),
+	TEXT_FIELD("attr-snapshot", set_attr_file, attr_snapshot, LOCAL | PULL | OPERATOR, "FILE",
+		"write the attributes of SRC/ (or of DEST) to FILE"),
+	TEXT_FIELD("attr-refresh", set_attr_file, attr_refresh, LOCAL | OPERATOR, "HOW",
+		"... after looking again only at changed dirs, or at the names in a file"),
+	TEXT_CALL("attr-digests", 0, set_attr_digests, 0, LOCAL | PULL | OPERATOR, "NAMES",
+		"... with digests of contents: xxh128,md5"),
+	CALL("attr-list", 0, set_attr_mode, ATTR_MODE_LIST, LOCAL | OPERATOR, "FILE [PATH]: list a snapshot"),
+	CALL("attr-verify", 0, set_attr_mode, ATTR_MODE_VERIFY, LOCAL | OPERATOR, "FILE [SRC/]: check one"),
+	CALL("attr-diff", 0, set_attr_mode, ATTR_MODE_DIFF, LOCAL | OPERATOR, "OLD NEW: list what differs between two"),
+	CALL("attr-from-tree", 0, set_attr_mode, ATTR_MODE_FROM_TREE, LOCAL | OPERATOR, "TREE [REAL/]: from an attr tree"),
+	CALL("attr-to-tree", 0, set_attr_mode, ATTR_MODE_TO_TREE, LOCAL | OPERATOR, "TREE: to an attr tree"),
 
 	/* a daemon's own: they change to the other table */
-	PLAIN("daemon", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	TEXT("config", 0, become_daemon, 0, HIDDEN, ACTS, NULL, NULL),
-	TEXT("dparam", 0, become_daemon, 0, HIDDEN, ACTS, NULL, NULL),
-	PLAIN("detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("no-detach", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("no-sandbox", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("config-check", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("status", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("refresh-attrs", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
-	PLAIN("no-wait", 0, become_daemon, 0, HIDDEN, ACTS, NULL),
+	DAEMON("daemon", NO_ARG),
+	DAEMON("config", TEXT_ARG),
+	DAEMON("dparam", TEXT_ARG),
+	DAEMON("detach", NO_ARG),
+	DAEMON("no-detach", NO_ARG),
+	DAEMON("no-sandbox", NO_ARG),
+	DAEMON("config-check", NO_ARG),
+	DAEMON("status", NO_ARG),
+	DAEMON("refresh-attrs", NO_ARG),
+	DAEMON("no-wait", NO_ARG),
 	END
 };
 
 static const struct option_spec daemon_options[] = {
-	PLAIN("daemon", 0, see_daemon, 0, WORKS, ACTS, "run as a daemon"),
-	ON("refresh-attrs", 0, refresh_attrs, WORKS, ACTS,
-			"[MODULE]...: bring the attr trees and snapshots of these modules (of all) up to date"),
-	COUNT("quiet", 'q', quiet, WORKS, ACTS, "... without a line for each of them; config-check: only what is wrong"),
-	ON("no-wait", 0, no_wait, WORKS, ACTS, "... and leave a module to the refresh that is at it"),
-	{ "attr-refresh", 0, TEXT_ARG, set_attr_file, F(attr_refresh), 0, WORKS, ACTS, "HOW",
-			"... snapshots: after looking again only at changed dirs, or at the names in a file" },
-	TEXT("attr-digests", 0, set_attr_digests, 0, WORKS, ACTS, "NAMES", "... with digests of contents (default: as before)"),
-	ON("status", 0, status, WORKS, ACTS, "ask the running daemon who is connected, doing what, since when, how fast"),
-	ON("config-check", 0, config_check, WORKS, ACTS, "only check the configuration: what is wrong, what each module does"),
-	{ "address", 0, TEXT_ARG, set_text, F(address), 0, WORKS, ACTS, "ADDRESS", "listen on this address" },
-	TEXT("bwlimit", 0, set_bwlimit, 0, WORKS, ACTS, "RATE", "upper bound of every session's bandwidth"),
-	TEXT("config", 0, set_config, 0, WORKS, ACTS, "FILE", "read this configuration, not /etc/rsyncd.conf"),
-	TEXT("dparam", 'M', add_dparam, 0, WORKS, ACTS, "NAME=VALUE", "set a global parameter over the configuration"),
-	ON("detach", 0, detach, WORKS, ACTS, "go to the background (default)"),
-	{ "no-detach", 0, NO_ARG, set_flag, F(detach), false, WORKS, ACTS, NULL, "stay in the foreground" },
-	ON("sandbox", 0, sandbox, WORKS, ACTS, NULL),
-	{ "no-sandbox", 0, NO_ARG, set_flag, F(sandbox), false, WORKS, ACTS, NULL,
-			"do not confine sessions by Landlock and seccomp" },
-	{ "port", 0, INT_ARG, set_port, 0, 0, WORKS, ACTS, "PORT", "listen on this port, not on 873" },
-	TEXT("log-file", 0, set_log_file, 0, WORKS, ACTS, "FILE", "write the log there"),
-	TEXT("log-file-format", 0, set_log_file_format, 0, WORKS, ACTS, "FORMAT", "format of the log's transfer lines"),
-	{ "sockopts", 0, TEXT_ARG, set_text, F(sockopts), 0, WORKS, ACTS, "OPTIONS", "TCP options of the sockets" },
-	{ "protocol", 0, INT_ARG, set_protocol, 0, 0, WORKS, ACTS, "NUM", "speak no newer protocol than this" },
-	{ "temp-dir", 'T', TEXT_ARG, set_text, F(temp_dir), 0, WORKS, ACTS, "DIR", "temp dir of modules that name none" },
-	COUNT("verbose", 'v', verbose, WORKS, ACTS, "log more"),
-	NUMBER("no-verbose", 0, verbose, 0, WORKS, ACTS, NULL),
-	NUMBER("no-v", 0, verbose, 0, WORKS, ACTS, NULL),
-	NUMBER("ipv4", '4', ip_family, 4, WORKS, ACTS, "listen with IPv4 only"),
-	NUMBER("ipv6", '6', ip_family, 6, WORKS, ACTS, "listen with IPv6 only"),
-	ON("server", 0, server, HIDDEN, ACTS, NULL),
-	PLAIN("help", 'h', ask_daemon_help, 0, WORKS, ACTS, "show this"),
+	CALL("daemon", 0, see_daemon, 0, WORKS, "run as a daemon"),
+	ON("refresh-attrs", 0, refresh_attrs, WORKS,
+		"[MODULE]...: bring the attr trees and snapshots of these modules (of all) up to date"),
+	COUNT("quiet", 'q', quiet, WORKS, "... without a line for each of them; config-check: only what is wrong"),
+	ON("no-wait", 0, no_wait, WORKS, "... and leave a module to the refresh that is at it"),
+	TEXT_FIELD("attr-refresh", set_attr_file, attr_refresh, WORKS, "HOW",
+		"... snapshots: after looking again only at changed dirs, or at the names in a file"),
+	TEXT_CALL("attr-digests", 0, set_attr_digests, 0, WORKS, "NAMES", "... with digests of contents (default: as before)"),
+	ON("status", 0, status, WORKS, "ask the running daemon who is connected, doing what, since when, how fast"),
+	ON("config-check", 0, config_check, WORKS, "only check the configuration: what is wrong, what each module does"),
+	TEXT("address", 0, address, WORKS, "ADDRESS", "listen on this address"),
+	TEXT_CALL("bwlimit", 0, set_bwlimit, 0, WORKS, "RATE", "upper bound of every session's bandwidth"),
+	TEXT("config", 0, config_file, WORKS, "FILE", "read this configuration, not /etc/rsyncd.conf"),
+	TEXT_CALL("dparam", 'M', add_dparam, 0, WORKS, "NAME=VALUE", "set a global parameter over the configuration"),
+	ON("detach", 0, detach, WORKS, "go to the background (default)"),
+	OFF("no-detach", detach, WORKS, "stay in the foreground"),
+	ON("sandbox", 0, sandbox, WORKS, NULL),
+	OFF("no-sandbox", sandbox, WORKS, "do not confine sessions by Landlock and seccomp"),
+	INT_CALL("port", 0, set_port, WORKS, "PORT", "listen on this port, not on 873"),
+	TEXT("log-file", 0, log_file, WORKS, "FILE", "write the log there"),
+	TEXT("log-file-format", 0, log_file_format, WORKS, "FORMAT", "format of the log's transfer lines"),
+	TEXT("sockopts", 0, sockopts, WORKS, "OPTIONS", "TCP options of the sockets"),
+	INT_CALL("protocol", 0, set_protocol, WORKS, "NUM", "speak no newer protocol than this"),
+	TEXT("temp-dir", 'T', temp_dir, WORKS, "DIR", "temp dir of modules that name none"),
+	LEVEL_LETTER("verbose", 'v', "no-v", verbose, WORKS, "log more"),
+	NUMBER("ipv4", '4', ip_family, 4, WORKS, "listen with IPv4 only"),
+	NUMBER("ipv6", '6', ip_family, 6, WORKS, "listen with IPv6 only"),
+	ON("server", 0, server, HIDDEN, NULL),
+	CALL("help", 'h', ask_daemon_help, 0, WORKS, "show this"),
 	END
 };
 
 const struct option_spec *option_table(enum parse_mode mode)
 {
 	return mode == MODE_DAEMON ? daemon_options : options;
+}
+
+const struct option_spec *option_named(const struct option_spec *table, const char *name)
+{
+	for (; !option_is_end(table); table++)
+		if (table->name && strcmp(table->name, name) == 0)
+			return table;
+	return NULL;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The grammars of option values: sizes, points in time, host specifications (protocol/06 sections 1.4, 1.5 and 6). */
+/* The grammars of option values. */
+#include "options/values.h"
+
 #include <ctype.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -7,8 +9,8 @@
 #include <strings.h>
 
 #include "lib/alloc.h"
-#include "options/parse.h"
-#include "options/remote.h"
+#include "lib/exit.h"
+#include "ui/number.h"
 
 #define SIZE_CEILING 9223372036854775807.0
 
@@ -86,6 +88,31 @@ enum size_result size_parse(const char *text, char default_unit, int64_t *value)
 		return SIZE_TOO_LARGE;
 	*value = (int64_t)amount + step;
 	return *value < 0 ? SIZE_TOO_LARGE : SIZE_OK;
+}
+
+bool parse_size(struct option_parse *parse, const struct size_limits *limits, int64_t *value)
+{
+	const char *name = parse->spec->name, *text = parse->text;
+	char limit[64];
+
+	switch (size_parse(text, limits->default_unit, value)) {
+	case SIZE_INVALID:
+		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is invalid", name, text);
+	case SIZE_TOO_LARGE:
+		*value = INT64_MAX;
+		break;
+	case SIZE_OK:
+		break;
+	}
+	if (limits->max && *value > limits->max)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large (max: %s)", name, text,
+				  number_format(limit, sizeof limit, limits->max, 3));
+	if (*value == INT64_MAX)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too large", name, text);
+	if (*value && *value < limits->min)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s=%s is too small (min: %s or 0 for unlimited)", name, text,
+				  limits->min < 1024 ? "512" : number_format(limit, sizeof limit, limits->min, 3));
+	return true;
 }
 
 bool stop_after_parse(const char *text, time_t now, time_t *when)
@@ -244,14 +271,4 @@ enum stop_result stop_at_parse(const char *text, time_t now, time_t *when)
 			return STOP_OK;
 	}
 	return STOP_PAST;
-}
-
-bool argument_is_remote(const char *argument)
-{
-	struct remote remote;
-
-	if (!remote_parse(&remote, argument))
-		return false;
-	remote_free(&remote);
-	return true;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/idn.h"
-#include "options/parse.h"
+#include "options/help.h"
 #include "wire/greeting.h"
 #include "wire/session.h"
 
@@ -25,23 +25,19 @@ void help_add_word(struct strbuf *out, const char *word, int indent, size_t *col
 /* "no NAME" if it is not there. In JSON '_' stands for dashes. */
 struct feature {
 	const char *name;
-	bool has;
-	const char *option; /* it is there when clients can push and pull with this one; NULL: see `has` */
+	enum { NO, YES, ASKED_FOR, IF_IDN } is_there;
 };
 
 static const struct feature capabilities[] = {
-	{ "socketpairs", true, NULL }, { "symlinks", true, NULL }, { "symtimes", true, NULL }, { "hardlinks", true, NULL },
-	{ "hardlink-specials", true, NULL }, { "hardlink-symlinks", true, NULL }, { "IPv6", true, NULL },
-	{ "atimes", false, "atimes" }, { "batchfiles", false, "write-batch" }, { "inplace", false, "inplace" },
-	{ "append", false, "append" }, { "ACLs", false, "acls" }, { "ACL-at", false, "acls" }, { "xattrs", false, "xattrs" },
-	{ "secluded-args", false, "secluded-args" }, { "iconv", false, "iconv" }, { "prealloc", false, "preallocate" },
-	{ "stop-at", false, "stop-at" }, { "crtimes", false, NULL }, { "IDN", false, NULL }, { "only-send-attrs", true, NULL },
-	{ "attr-snapshot", true, NULL }, { NULL, false, NULL },
+	{ "socketpairs", YES }, { "symlinks", YES }, { "symtimes", YES }, { "hardlinks", YES }, { "hardlink-specials", YES },
+	{ "hardlink-symlinks", YES }, { "IPv6", YES }, { "atimes", YES }, { "batchfiles", YES }, { "inplace", YES },
+	{ "append", YES }, { "ACLs", YES }, { "ACL-at", YES }, { "xattrs", YES }, { "secluded-args", ASKED_FOR },
+	{ "iconv", YES }, { "prealloc", YES }, { "stop-at", YES }, { "crtimes", NO }, { "IDN", IF_IDN },
+	{ "only-send-attrs", YES }, { "attr-snapshot", YES }, { NULL, NO },
 };
 
 static const struct feature optimizations[] = {
-	{ "SIMD-roll", true, NULL }, { "asm-roll", false, NULL }, { "openssl-crypto", false, NULL },
-	{ "asm-MD5", false, NULL }, { NULL, false, NULL },
+	{ "SIMD-roll", YES }, { "asm-roll", NO }, { "openssl-crypto", NO }, { "asm-MD5", NO }, { NULL, NO },
 };
 
 static const char sum_names[] = "xxh128 xxh3 xxh64 md5 md4 sha1 none";
@@ -49,21 +45,7 @@ static const char compress_names[] = "zstd lz4 zlibx zlib none";
 
 static bool is_there(const struct feature *feature)
 {
-	const struct option_spec *spec = option_table(MODE_CLIENT);
-
-	if (!strcmp(feature->name, "IDN"))
-		return idn_is_there();
-	if (!feature->option)
-		return feature->has;
-	while (spec->set && (!spec->name || strcmp(spec->name, feature->option) != 0))
-		spec++;
-	return (spec->client & REMOTE) == REMOTE;
-}
-
-/* -s is there and has to be asked for. */
-static bool is_optional(const struct feature *feature)
-{
-	return strcmp(feature->name, "secluded-args") == 0 && is_there(feature);
+	return feature->is_there == IF_IDN ? idn_is_there() : feature->is_there != NO;
 }
 
 static void add_features(struct strbuf *out, size_t column, const struct feature *features)
@@ -71,7 +53,7 @@ static void add_features(struct strbuf *out, size_t column, const struct feature
 	for (; features->name; features++) {
 		struct strbuf word = STRBUF_INIT;
 
-		strbuf_addf(&word, "%s%s%s", !is_there(features) ? "no " : is_optional(features) ? "optional " : "",
+		strbuf_addf(&word, "%s%s%s", !is_there(features) ? "no " : features->is_there == ASKED_FOR ? "optional " : "",
 			    features->name, features[1].name ? "," : "");
 		help_add_word(out, word.data, 4, &column);
 		strbuf_free(&word);
@@ -139,7 +121,8 @@ static void add_json_features(struct strbuf *out, size_t column, const struct fe
 		for (char *p = word.data; *p; p++)
 			if (*p == '-')
 				*p = '_';
-		strbuf_add_string(&word, is_optional(features) ? "\"optional\"" : is_there(features) ? "true" : "false");
+		strbuf_add_string(&word, features->is_there == ASKED_FOR ? "\"optional\"" :
+				  is_there(features) ? "true" : "false");
 		add_json_word(out, word.data, !features[1].name, &column);
 		strbuf_free(&word);
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "options/refuse.h"
 
 #define WORDS_MAX 64
 

@@ -7,7 +7,8 @@
 
 #include "fs/chmod.h"
 
-#include "options/parse.h"
+#include "options/help.h"
+#include "options/table.h"
 #include "ui/levels.h"
 
 static void test_archive_is_its_letters(void **state)
@@ -217,10 +218,10 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 
 	(void)state;
 	for (size_t run = 0; run < sizeof runs / sizeof *runs; run++) {
-		for (const struct option_spec *spec = option_table(MODE_CLIENT); spec->set; spec++) {
+		for (const struct option_spec *spec = option_table(MODE_CLIENT); !option_is_end(spec); spec++) {
 			char label[OPTION_LABEL_SIZE], *line, *error;
 
-			if (spec->client & runs[run].kinds || has_words_of_its_own(spec))
+			if (spec->runs & runs[run].kinds || has_words_of_its_own(spec))
 				continue;
 			option_label(spec, label);
 			line = xasprintf("%s%s %s", label, value_for(spec), runs[run].operands);
@@ -247,7 +248,7 @@ static void test_the_help_is_the_table(void **state)
 			options_add_daemon_help(&help);
 		else
 			options_add_help(&help);
-		for (const struct option_spec *spec = option_table(modes[m]); spec->set; spec++) {
+		for (const struct option_spec *spec = option_table(modes[m]); !option_is_end(spec); spec++) {
 			char label[OPTION_LABEL_SIZE];
 			size_t length = strlen(option_label(spec, label));
 			bool listed = false;

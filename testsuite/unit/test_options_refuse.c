@@ -2,8 +2,8 @@
 /* `refuse options` of a module against what its clients send (protocol/07 section 5.19). */
 #include "options_support.h"
 
-#include "options/parse.h"
-#include "options/set.h"
+#include "options/refuse.h"
+#include "options/table.h"
 
 struct vector {
 	const char *refuse;
@@ -155,11 +155,11 @@ static void test_S107_every_option_by_every_name(void **state)
 	const struct option_spec *table = option_table(MODE_SERVER);
 
 	(void)state;
-	for (const struct option_spec *named = table; named->set; named++)
-		for (const struct option_spec *said = table; said->set; said++) {
+	for (const struct option_spec *named = table; !option_is_end(named); named++)
+		for (const struct option_spec *said = table; !option_is_end(said); said++) {
 			char label[OPTION_LABEL_SIZE], *line, *error, *token;
 
-			if (!option_is_same(named, said) || named->set == become_daemon)
+			if (!option_is_same(named, said) || named->runs == OF_DAEMON)
 				continue;
 			token = named->name ? xstrdup(named->name) : xasprintf("%c", named->letter);
 			line = xasprintf("%s%s --server . x", option_label(said, label),

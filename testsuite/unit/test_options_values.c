@@ -2,7 +2,8 @@
 /* The grammars of option values: sizes, points in time, integers, host specifications (protocol/06 sections 1 and 6). */
 #include "options_support.h"
 
-#include "options/parse.h"
+#include "options/remote.h"
+#include "options/values.h"
 
 struct size_vector {
 	const char *text;

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What can only be said of the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
+#ifndef OPTIONS_CHECKS_H
+#define OPTIONS_CHECKS_H
+
+#include "options/parse.h"
+
+/* Bring the options to their final state. False after parse_fail. */
+bool options_finish(struct option_parse *parse, struct options *options);
+
+#endif

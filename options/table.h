@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The table of options. An option is a row, and a function where none of the general ones says what it does. */
+#ifndef OPTIONS_TABLE_H
+#define OPTIONS_TABLE_H
+
+#include "options/parse.h"
+
+/* The table of a mode (client and server share one); option_is_end is true of its last row only. */
+const struct option_spec *option_table(enum parse_mode mode);
+/* The row of a long name; NULL: none. */
+const struct option_spec *option_named(const struct option_spec *table, const char *name);
+
+#endif
