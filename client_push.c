@@ -20,7 +20,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "options/batch.h"
-#include "options/copy_as.h"
+#include "options/owners.h"
 #include "server.h"
 #include "wire/request.h"
 

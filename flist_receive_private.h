@@ -17,7 +17,7 @@
 #include "flist_wire_private.h"
 #include "lib/hashmap.h"
 #include "lib/reserved.h"
-#include "options/idmap.h"
+#include "options/owners.h"
 #include "xattr_list.h"
 
 struct incoming;

@@ -16,8 +16,7 @@
 
 #include "lib/strbuf.h"
 #include "lib/vec.h"
-
-enum tristate { UNSET = -1, NO = 0, YES = 1 };
+#include "loadparm/values.h"
 
 /* What a client gets while its module's attr snapshot cannot be used. */
 enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
@@ -122,30 +121,5 @@ const struct config_place *config_place_of(const struct config *config, const ch
 
 /* Exact name match, the last one defined wins; NULL. */
 const struct module *config_find_module(const struct config *config, const char *name);
-
-/*
- * Append `value` to `out` with %VAR% references replaced from the environment (protocol/07 2.10); an unset variable stays as
- * text. false if the references add more than 2048 bytes.
- */
-bool config_expand(const char *value, struct strbuf *out);
-/* The expanded value, malloc'ed; one that grows too long ends the process with EXIT_MALLOC. */
-char *config_text(const char *value);
-
-/*
- * A list of names: separated by blanks and commas; one that starts with a comma is split at commas only, so that names may
- * hold blanks (S-100). `text` is cut into pieces. NULL: no more.
- */
-struct config_list {
-	char *rest;
-	const char *separators;
-};
-void config_list_start(struct config_list *list, char *text);
-char *config_list_next(struct config_list *list);
-
-/*
- * config_expand for a shell command: RSYNC_* values are quoted for the place where they stand. false with *bad (malloc'ed)
- * naming the variable if its value holds a byte that a shell could act on.
- */
-bool config_expand_command(const char *command, struct strbuf *out, char **bad);
 
 #endif

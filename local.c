@@ -17,7 +17,7 @@
 #include "local_backup.h"
 #include "local_frame.h"
 #include "local_partial.h"
-#include "options/copy_as.h"
+#include "options/owners.h"
 #include "snapshot_make.h"
 
 /* Every task holds directories. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "local_private.h"
-#include "options/idmap.h"
+#include "options/owners.h"
 
 struct owner_maps {
 	bool has_names;        /* without --numeric-ids */

@@ -229,10 +229,6 @@ const char *options_partial_dir(const struct options *options);
 /* What the last line of the statistics says of a run that has changed nothing: " (DRY RUN)", " (BATCH ONLY)" or "". */
 const char *options_kind_of_end(const struct options *options);
 
-/* The script that replays a batch (protocol/03 section 12): the command line as it was given, but for the sources and the
- * filter rules; those follow as `rules`, line by line. */
-void options_add_replay_script(const struct options *options, const char *rules, struct strbuf *script);
-
 /* The part of the options that the protocol set-up needs. */
 void options_setup_request(const struct options *options, struct setup_request *request);
 

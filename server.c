@@ -14,7 +14,7 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
-#include "options/copy_as.h"
+#include "options/owners.h"
 #include "server_expand.h"
 #include "ui/log_file.h"
 #include "wire/args.h"

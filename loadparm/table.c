@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The parameters this build knows and how their values are read. */
+/* The parameters and how their values are set. */
 #include "loadparm/table.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -98,17 +96,6 @@ static const struct parameter parameters[] = {
 #define MEMORY_LIMIT ((uint64_t)4 << 30) /* protocol/08 section 3.2 */
 #define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
 
-static const struct {
-	const char *name;
-	int value;
-} facilities[] = {
-	{ "auth", LOG_AUTH }, { "authpriv", LOG_AUTHPRIV }, { "cron", LOG_CRON }, { "daemon", LOG_DAEMON },
-	{ "ftp", LOG_FTP }, { "kern", LOG_KERN }, { "lpr", LOG_LPR }, { "mail", LOG_MAIL }, { "news", LOG_NEWS },
-	{ "security", LOG_AUTH }, { "syslog", LOG_SYSLOG }, { "user", LOG_USER }, { "uucp", LOG_UUCP },
-	{ "local0", LOG_LOCAL0 }, { "local1", LOG_LOCAL1 }, { "local2", LOG_LOCAL2 }, { "local3", LOG_LOCAL3 },
-	{ "local4", LOG_LOCAL4 }, { "local5", LOG_LOCAL5 }, { "local6", LOG_LOCAL6 }, { "local7", LOG_LOCAL7 },
-};
-
 const struct parameter *parameter_find(const char *name, bool in_module)
 {
 	const struct parameter *found = NULL;
@@ -156,57 +143,11 @@ void parameters_set_defaults(struct config *config)
 	module->timeout = 600; /* protocol/08 section 8: a stalled transfer must not hold its slot for ever */
 }
 
-static bool parse_bool(const char *text, bool *value)
-{
-	bool yes = grammar_same_name(text, "yes") || grammar_same_name(text, "true") || grammar_same_name(text, "1");
-	bool no = grammar_same_name(text, "no") || grammar_same_name(text, "false") || grammar_same_name(text, "0");
-
-	if (yes || no)
-		*value = yes;
-	return yes || no;
-}
-
-static bool parse_tristate(const char *text, enum tristate *value)
-{
-	bool flag;
-
-	if (grammar_same_name(text, "unset") || grammar_same_name(text, "-1")) {
-		*value = UNSET;
-		return true;
-	}
-	if (!parse_bool(text, &flag))
-		return false;
-	*value = flag ? YES : NO;
-	return true;
-}
-
-static bool parse_integer(const char *text, int low, int high, int *value)
-{
-	char *end;
-	long number;
-
-	errno = 0;
-	number = strtol(text, &end, 10);
-	if (end == text || *end || errno || number < low || number > high)
-		return false;
-	*value = (int)number;
-	return true;
-}
-
-static bool parse_facility(const char *text, int *value)
-{
-	for (size_t i = 0; i < sizeof facilities / sizeof facilities[0]; i++)
-		if (grammar_same_name(text, facilities[i].name)) {
-			*value = facilities[i].value;
-			return true;
-		}
-	return parse_integer(text, 1, INT_MAX, value);
-}
-
 static bool set_bool(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
 	char *field = (char *)base + parameter->offset;
-	bool ok = parameter->type == P_BOOL ? parse_bool(text, (bool *)field) : parse_tristate(text, (enum tristate *)field);
+	bool ok = parameter->type == P_BOOL ? config_parse_bool(text, (bool *)field)
+					    : config_parse_tristate(text, (enum tristate *)field);
 
 	if (!ok)
 		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
@@ -249,12 +190,12 @@ static bool set_number(void *base, const struct parameter *parameter, const char
 	int *field = (int *)((char *)base + parameter->offset);
 
 	if (parameter->type == P_FACILITY) {
-		if (parse_facility(text, field))
+		if (config_parse_facility(text, field))
 			return true;
 		strbuf_addf(why, "unknown syslog facility \"%s\"", text);
 		return false;
 	}
-	if (parse_integer(text, parameter->low, parameter->high, field))
+	if (config_parse_integer(text, parameter->low, parameter->high, field))
 		return true;
 	strbuf_addf(why, "\"%s\" is not a number of the range of \"%s\"", text, parameter->name);
 	return false;

@@ -11,7 +11,7 @@
 #include "fs/chmod.h"
 #include "lib/exit.h"
 #include "options/attr.h"
-#include "options/idmap.h"
+#include "options/owners.h"
 #include "options/remote.h"
 #include "options/values.h"
 

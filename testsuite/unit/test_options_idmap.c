@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rules of --usermap and --groupmap. */
-#include "options/idmap.h"
+#include "options/owners.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * matches counts (protocol/02 4.4). FROM is an id, a range of ids, a name with or without wildcards, or empty for ids that
  * have no name; TO is an id or a name of this machine.
  */
-#ifndef OPTIONS_IDMAP_H
-#define OPTIONS_IDMAP_H
+#ifndef OPTIONS_OWNERS_H
+#define OPTIONS_OWNERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 
 struct id_rules;
 struct option_parse;
+struct options;
 
 /*
  * `text`: the option's value; NULL gives NULL. Pairs with a TO that is no name of this machine (as `ids` knows it) are told and
@@ -28,5 +29,11 @@ bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name,
 bool set_usermap(struct option_parse *parse);
 bool set_groupmap(struct option_parse *parse);
 bool set_chown(struct option_parse *parse);
+
+/*
+ * --copy-as: become that user, for good and in every thread; nothing without the option. Ends the process with EXIT_SYNTAX if
+ * there is no such user or group, or this one may not. To be called when the files of the command line have been read.
+ */
+void copy_as_assume(const struct options *options);
 
 #endif

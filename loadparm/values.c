@@ -1,15 +1,79 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What stands in values of parameters: lists, and %VAR% references in text and in shell commands (protocol/07 section 2.10). */
-#include "loadparm.h"
+/* What stands in values of parameters. */
+#include "loadparm/values.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
+#include "loadparm/grammar.h"
 
 #define GROWTH_MAX 2048
+
+bool config_parse_bool(const char *text, bool *value)
+{
+	bool yes = grammar_same_name(text, "yes") || grammar_same_name(text, "true") || grammar_same_name(text, "1");
+	bool no = grammar_same_name(text, "no") || grammar_same_name(text, "false") || grammar_same_name(text, "0");
+
+	if (yes || no)
+		*value = yes;
+	return yes || no;
+}
+
+bool config_parse_tristate(const char *text, enum tristate *value)
+{
+	bool flag;
+
+	if (grammar_same_name(text, "unset") || grammar_same_name(text, "-1")) {
+		*value = UNSET;
+		return true;
+	}
+	if (!config_parse_bool(text, &flag))
+		return false;
+	*value = flag ? YES : NO;
+	return true;
+}
+
+bool config_parse_integer(const char *text, int low, int high, int *value)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (end == text || *end || errno || number < low || number > high)
+		return false;
+	*value = (int)number;
+	return true;
+}
+
+static const struct {
+	const char *name;
+	int value;
+} facilities[] = {
+	{ "auth", LOG_AUTH }, { "authpriv", LOG_AUTHPRIV }, { "cron", LOG_CRON }, { "daemon", LOG_DAEMON },
+	{ "ftp", LOG_FTP }, { "kern", LOG_KERN }, { "lpr", LOG_LPR }, { "mail", LOG_MAIL }, { "news", LOG_NEWS },
+	{ "security", LOG_AUTH }, { "syslog", LOG_SYSLOG }, { "user", LOG_USER }, { "uucp", LOG_UUCP },
+	{ "local0", LOG_LOCAL0 }, { "local1", LOG_LOCAL1 }, { "local2", LOG_LOCAL2 }, { "local3", LOG_LOCAL3 },
+	{ "local4", LOG_LOCAL4 }, { "local5", LOG_LOCAL5 }, { "local6", LOG_LOCAL6 }, { "local7", LOG_LOCAL7 },
+};
+
+bool config_parse_facility(const char *text, int *value)
+{
+	for (size_t i = 0; i < sizeof facilities / sizeof facilities[0]; i++)
+		if (grammar_same_name(text, facilities[i].name)) {
+			*value = facilities[i].value;
+			return true;
+		}
+	return config_parse_integer(text, 1, INT_MAX, value);
+}
+
+/* --- references and lists --- */
 
 /* Length of the reference that starts at `at` (with both percent signs), 0 if there is none. */
 static size_t reference_length(const char *at)
