@@ -191,38 +191,24 @@ static bool list_directory(int fd, const char *suffix, name_list *names)
 	return got == 0;
 }
 
-/* What &include puts back when it is done. */
-struct saved {
-	struct config_globals globals;
-	struct module defaults;
-	bool dparams_applied;
-};
-
-static struct saved save(const struct loader *loader)
-{
-	return (struct saved){ loader->config->globals, loader->config->defaults, loader->dparams_applied };
-}
-
-static void restore(struct loader *loader, const struct saved *saved)
-{
-	loader->config->globals = saved->globals;
-	loader->config->defaults = saved->defaults;
-	loader->dparams_applied = saved->dparams_applied;
-	loader->section = NO_MODULE;
-}
-
 /* One file of a directive. The listener takes the globals of included files as they come; a session keeps them apart. */
 static bool load_part(struct loader *loader, const char *path, bool isolate)
 {
-	struct saved saved = save(loader);
-	bool ok;
+	struct config *config = loader->config;
+	const struct config_globals globals = config->globals;
+	const struct module defaults = config->defaults;
+	bool dparams_applied = loader->dparams_applied, ok;
 
 	isolate = isolate && loader->mode != CONFIG_LISTENER;
 	if (isolate)
 		loader->section = NO_MODULE;
 	ok = load_file(loader, path);
-	if (isolate)
-		restore(loader, &saved);
+	if (isolate) {
+		config->globals = globals;
+		config->defaults = defaults;
+		loader->dparams_applied = dparams_applied;
+		loader->section = NO_MODULE;
+	}
 	return ok;
 }
 

@@ -410,23 +410,18 @@ void options_add_filters(const struct options *options, struct filter_list *list
 	log_set_role(role);
 }
 
-/* The same as in a pull: what would lose contents, look at them, or keep what the files do not have. */
-static const char *conflict_with_attrs(const struct options *options)
-{
-	if (options->remove_source_files)
-		return "--remove-source-files";
-	if (options->acls || options->xattrs)
-		return options->acls ? "--acls" : "--xattrs";
-	if (options->append)
-		return "--append";
-	return options->checksum ? "--checksum" : NULL;
-}
-
 char *options_receiving_lack(const struct options *options)
 {
-	const char *conflict = options->only_send_attrs ? conflict_with_attrs(options) : NULL;
+	/* As in a pull: what would lose contents, read them, or keep what the files do not have. */
+	const char *conflict = options->remove_source_files ? "--remove-source-files" :
+			       options->acls ? "--acls" :
+			       options->xattrs ? "--xattrs" :
+			       options->append ? "--append" :
+			       options->checksum ? "--checksum" : NULL;
 
-	return conflict ? xasprintf("on remote machine: --only-send-attrs cannot be used with %s", conflict) : NULL;
+	if (!options->only_send_attrs || !conflict)
+		return NULL;
+	return xasprintf("on remote machine: --only-send-attrs cannot be used with %s", conflict);
 }
 
 bool options_lack_list_digest(const struct options *options)

@@ -116,19 +116,12 @@ static bool is_one_of(const struct option_spec *spec, const char *const *names)
 	return false;
 }
 
-/* What the script has in other form: rules, and names of sources. */
+/* In the script, rules and names of sources have other forms. */
 static bool is_left_out(const struct option_spec *spec)
 {
 	static const char *const names[] = {
 		"filter", "exclude", "include", "exclude-from", "include-from", "files-from", NULL,
 	};
-
-	return is_one_of(spec, names);
-}
-
-static bool writes_batch(const struct option_spec *spec)
-{
-	static const char *const names[] = { "write-batch", "only-write-batch", NULL };
 
 	return is_one_of(spec, names);
 }
@@ -141,9 +134,10 @@ static const char *take_value(struct scan *scan)
 
 static void add_long(struct scan *scan, const char *word)
 {
+	static const char *const batches[] = { "write-batch", "only-write-batch", NULL };
 	size_t length = strcspn(word + 2, "=");
 	const struct option_spec *spec = find(word + 2, length, '\0');
-	bool has_value = word[2 + length] == '=', is_batch = spec && writes_batch(spec);
+	bool has_value = word[2 + length] == '=', is_batch = spec && is_one_of(spec, batches);
 	const char *value = spec && spec->arg != NO_ARG && !has_value ? take_value(scan) : NULL;
 
 	if (spec && is_left_out(spec))

@@ -133,19 +133,9 @@ static bool finish_compression(struct option_parse *parse, struct options *optio
 	return true;
 }
 
-/* --old-dirs: servers of old know no -d. */
-static void list_by_rule(struct option_parse *parse, struct options *options)
-{
-	options->recursive = 2;
-	options->dirs = false;
-	parse_add_filter(parse, FOPT_RULE, FILTER_OLD_EXCLUDE, "/*/*", 1);
-}
-
 /* --files-from and listings change what -a, -d and -R mean by default. */
 static void finish_recursion(struct option_parse *parse, struct options *options)
 {
-	bool listing = options->list_only;
-
 	if (options->files_from && options->recursive == 1)
 		options->recursive = 0;
 	/* Snapshots are of whole trees; only a listing may want less. */
@@ -153,12 +143,15 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 		options->recursive = 2;
 	options->relative = parse->relative_given >= 0 ? parse->relative_given : options->files_from != NULL;
 	options->dirs_given = parse->dirs_given == 1;
-	if (parse->dirs_given == 2)
-		list_by_rule(parse, options);
-	else if (parse->dirs_given >= 0)
+	if (parse->dirs_given == 2) {
+		/* --old-dirs: servers of old know no -d. */
+		options->recursive = 2;
+		options->dirs = false;
+		parse_add_filter(parse, FOPT_RULE, FILTER_OLD_EXCLUDE, "/*/*", 1);
+	} else if (parse->dirs_given >= 0)
 		options->dirs = parse->dirs_given;
 	else
-		options->dirs = !options->recursive && (options->files_from || listing);
+		options->dirs = !options->recursive && (options->files_from || options->list_only);
 }
 
 static bool finish_delete(struct option_parse *parse, struct options *options)
@@ -228,16 +221,6 @@ static bool check_read_batch(struct option_parse *parse, const struct options *o
 	return true;
 }
 
-/* Old clients tell a server what is their own. */
-static void ignore_batches(struct options *options)
-{
-	if (options->write_batch && !options->only_write_batch)
-		log_warning("ignoring --write-batch option sent to server");
-	if (options->read_batch)
-		log_warning("ignoring --read-batch option sent to server");
-	options->write_batch = options->read_batch = NULL;
-}
-
 /* What follows from words that name places, and what they must not be (protocol/06 section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
@@ -248,8 +231,14 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 		return parse_fail(parse, EXIT_SYNTAX, "--insecure-links cannot be combined with --confine-root");
 	if (options->write_devices)
 		options->inplace = true;
-	if (options->server)
-		ignore_batches(options);
+	/* Old clients pass on what is their own business. */
+	if (options->server) {
+		if (options->write_batch && !options->only_write_batch)
+			log_warning("ignoring --write-batch option sent to server");
+		if (options->read_batch)
+			log_warning("ignoring --read-batch option sent to server");
+		options->write_batch = options->read_batch = NULL;
+	}
 	if ((options->write_batch || options->read_batch) && options->only_send_attrs)
 		return parse_fail(parse, EXIT_SYNTAX, "a batch is of contents: not with --only-send-attrs");
 	if (options->read_batch && !check_read_batch(parse, options))
@@ -290,14 +279,6 @@ static void finish_partial_dir(struct option_parse *parse, struct options *optio
 		options->partial_dir = parse_clean_partial_dir(parse, directory);
 		options->has_partial_dir = true;
 	}
-}
-
-static void finish_client(struct options *options)
-{
-	static const struct filter_option cvs = { .kind = FOPT_CVS, .times = 1 };
-
-	if (options->cvs_exclude)
-		vec_push(&options->filters, cvs);
 }
 
 /* An attr tree of what lies elsewhere is made without a look at contents. */
@@ -374,6 +355,8 @@ static bool check_server(struct option_parse *parse, struct options *options)
 
 bool options_finish(struct option_parse *parse, struct options *options)
 {
+	static const struct filter_option cvs = { .kind = FOPT_CVS, .times = 1 };
+
 	if (!options->server && !finish_arguments(parse, options))
 		return false;
 	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
@@ -403,6 +386,7 @@ bool options_finish(struct option_parse *parse, struct options *options)
 		return false;
 	if (options->server)
 		return true;
-	finish_client(options);
+	if (options->cvs_exclude)
+		vec_push(&options->filters, cvs);
 	return check_client(parse, options);
 }

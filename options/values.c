@@ -152,11 +152,6 @@ static bool parse_field(const char **text, int low, int high, int *value)
 	return n >= low && n <= high;
 }
 
-static bool is_date_mark(char c)
-{
-	return c == '-' || c == '/';
-}
-
 /* February is allowed its 29th in every year: mktime turns the wrong ones into March 1st. */
 static bool day_fits_month(int month, int day)
 {
@@ -173,7 +168,7 @@ static bool parse_date(const char **text, struct stop_fields *fields)
 	for (;;) {
 		if (!parse_field(text, 0, 99999, &parts[count++]))
 			return false;
-		if (!is_date_mark(**text))
+		if (**text != '-' && **text != '/')
 			break;
 		if (count == 3)
 			return false;
