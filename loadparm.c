@@ -322,7 +322,7 @@ static bool load_file(struct loader *loader, const char *path)
 	return ok;
 }
 
-/* What the parameters make of each other, once all of them are known. */
+/* Checks between global parameters, once all of them are known. */
 static void check_globals(struct loader *loader)
 {
 	const struct config_globals *globals = &loader->config->globals;
@@ -332,7 +332,7 @@ static void check_globals(struct loader *loader)
 		problem(loader, CONFIG_UNSERVED, "without \"proxy protocol hosts\" every connection is rejected");
 }
 
-/* What depends on the client, or on the module's name, is seen when somebody comes. */
+/* Paths that depend on the client, or on the module's name, are only known in a session. */
 static void check_prefix(struct loader *loader, const struct module *module)
 {
 	const struct config_place *line = config_place_of(loader->config, module->real_file_prefix);

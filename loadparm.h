@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the operator configured: rsyncd.conf (protocol/07 sections 2 and 3).
+ * The configuration of a daemon: rsyncd.conf (protocol/07 sections 2 and 3).
  *
  *   config_load(path, dparams, n, CONFIG_CHECK, &problems)     at start-up and for --config-check: everything is looked at
  *   config_load(path, dparams, n, CONFIG_LISTENER, &problems)  what the listener needs: the text before the first "["
@@ -18,7 +18,7 @@
 #include "lib/vec.h"
 #include "loadparm/values.h"
 
-/* What a client gets while its module's attr snapshot cannot be used. */
+/* What happens to clients of a module while its attr snapshot cannot be used: the tree is listed, or they are refused. */
 enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
 
 /* One module with all defaults filled in; strings are owned by the configuration, "" where the default is empty. */
@@ -61,7 +61,7 @@ struct config_globals {
 	int minimum_rate;           /* ours; bytes a minute that keep a session from making room for others; 0: none does */
 };
 
-/* Where a value stands in the text. */
+/* The place of a value in the text. */
 struct config_place {
 	const char *value; /* a string of a module or of the globals, or a module's name: the very pointer */
 	const char *file;
@@ -116,7 +116,7 @@ struct config *config_load(const char *path, char *const *dparams, size_t dparam
 			   struct config_problems *problems);
 void config_free(struct config *config);
 
-/* Where the value comes from; NULL for one that is the default. */
+/* The place of a value; NULL for a default. */
 const struct config_place *config_place_of(const struct config *config, const char *value);
 
 /* Exact name match, the last one defined wins; NULL. */

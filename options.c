@@ -73,7 +73,7 @@ static struct poptOption *popt_table(const struct option_spec *specs, int *numbe
 	return table;
 }
 
-/* What popt could not read, in its words; a server says whose command line it was. */
+/* Reports a word that popt could not read; the message of a server names the machine whose command line it was. */
 static bool fail_word(struct option_parse *parse, poptContext context, int error)
 {
 	const char *word = poptBadOption(context, 0);
@@ -210,8 +210,8 @@ static bool refuse_lacking(struct option_parse *parse, const struct option_spec 
 			  where);
 }
 
-/* Do the lines tell what only a transfer has: bytes that travel, digests of it? */
-static bool tells_of_travel(const struct options *options)
+/* Does a log format show what only a transfer has: the bytes that travelled, or digests? */
+static bool format_needs_transfer(const struct options *options)
 {
 	const char *formats[] = { options->out_format, options->log_file ? options->log_file_format : NULL };
 
@@ -238,11 +238,11 @@ static bool may_merge_attribute_rules(const struct options *options)
 
 static bool is_by_protocol(const struct options *options)
 {
-	return tells_of_travel(options) || options->max_protocol < PROTOCOL_MAX
+	return format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
 	       || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot);
 }
 
-/* What the local engine does not do itself, a local run does by the protocol, as a pull from its own other end. */
+/* A local run that needs more than the local engine has goes by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
 	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
@@ -254,7 +254,7 @@ static bool check_local_run(struct option_parse *parse, struct options *options)
 	return true;
 }
 
-/* What one kind of run can do another may not be able to. */
+/* Refuses the options that this kind of run does not have. */
 static bool check_kind_of_run(struct option_parse *parse, struct options *options)
 {
 	enum run_kind kind = options_kind_of_run(options);
@@ -377,7 +377,7 @@ bool options_need_whole_list(const struct options *options)
 	       options->prune_empty_dirs;
 }
 
-/* Whatever role has been taken on meanwhile, errors in options are the client's (protocol/06 8.10), or the server's. */
+/* Errors in options are reported as the client's (protocol/06 8.10) or the server's, whatever role the process has by now. */
 void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs)
 {
 	const char *role = log_role();
@@ -481,7 +481,7 @@ enum super_level options_super_level(const struct options *options)
 {
 	if (options->super == SUPER_FAKE)
 		return LEVEL_FAKE;
-	/* Whoever gives root up by --copy-as means it. */
+	/* --copy-as gives root up, so --super has no effect on it. */
 	if (options->super == SUPER_NO || (options->super == SUPER_YES && !options->copy_as))
 		return options->super == SUPER_YES ? LEVEL_ROOT : LEVEL_NORMAL;
 	return geteuid() == 0 ? LEVEL_ROOT : LEVEL_NORMAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What was asked: the command line of a client, of a server, and of a daemon's client (protocol/06 sections 1 to 4). */
+/* The options of a command line: a client's, a server's, and a daemon's client's (protocol/06 sections 1 to 4). */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -17,12 +17,12 @@
 #include "wire/session.h"
 
 enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, DELETE_DELAY, DELETE_AFTER };
-/* What is done with attr snapshots, instead of a transfer. */
+/* The operations on attr snapshots that take the place of a transfer. */
 enum attr_mode { ATTR_MODE_NONE, ATTR_MODE_LIST, ATTR_MODE_VERIFY, ATTR_MODE_DIFF, ATTR_MODE_FROM_TREE, ATTR_MODE_TO_TREE };
 #define INFO_NOT_GIVEN 0xff
 /* --super and its kin: the last one counts. */
 enum super_mode { SUPER_FAKE = -2, SUPER_NO = -1, SUPER_DEFAULT = 0, SUPER_YES = 1 };
-/* What a process may do to attributes (protocol/05 5.4.1). */
+/* The power of a process over attributes (protocol/05 5.4.1). */
 enum super_level { LEVEL_NORMAL, LEVEL_ROOT, LEVEL_FAKE };
 enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
@@ -51,7 +51,7 @@ struct options {
 	uint8_t info_given[INFO_COUNT]; /* levels that --info named itself; INFO_NOT_GIVEN: left to -v */
 	enum stderr_mode stderr_mode;
 	bool stderr_mode_given;
-	bool list_only_given;    /* by the option itself */
+	bool list_only_given;    /* by the option itself, not by a missing destination */
 	bool motd, stats, list_only, dry_run, eight_bit_output;
 	int human_readable; /* level of protocol/06 8.5, starts at 1 */
 	bool progress;
@@ -67,7 +67,7 @@ struct options {
 	bool dirs_given;          /* by -d, not by what implies it */
 	bool links, copy_links, copy_dirlinks, keep_dirlinks, copy_unsafe_links, safe_links, munge_links;
 	const char *confine_root; /* where paths of options, and of a --files-from list, have to come out; NULL: anywhere */
-	bool insecure_links;      /* the operator trusts every symlink that stands in the way */
+	bool insecure_links;      /* every symlink in the operator's paths is followed */
 	int hard_links;
 	bool perms, executability, acls, owner, group, devices, specials, copy_devices, times;
 	int xattrs, atimes;
@@ -114,7 +114,7 @@ struct options {
 	int compress_level;
 	bool compress_level_set;
 	int compress_threads;        /* as typed, bounded where they are made */
-	bool compress_letter;        /* client: asked for in words that a server is told by -z */
+	bool compress_letter;        /* client: requested in a way that is sent to a server as -z */
 	const char *skip_compress_text, *max_alloc_text; /* as typed, NULL: not given */
 	bool only_write_batch;
 	const char *write_batch, *read_batch; /* the files; NULL: none */
@@ -153,7 +153,7 @@ struct options {
 	bool sandbox;               /* of a daemon's sessions; default true */
 	const char *config_file;    /* NULL: default */
 	bool config_check;
-	bool status;                /* ask the running daemon what it does */
+	bool status;                /* print the status of the running daemon */
 	bool refresh_attrs;         /* bring the attr trees and snapshots of modules (the operands; none: all) up to date */
 	bool no_wait;               /* ... and leave what another process is refreshing to that */
 	VEC(char *) dparams;

@@ -15,7 +15,7 @@
 
 #define SEPARATORS " \t\n,"
 
-/* What one token says of one peer. BLIND: the token is malformed, or nothing is known that it could be compared with. */
+/* The result of comparing a token with a peer. BLIND: it is malformed, or nothing is known that it could be compared with. */
 enum verdict { MISS, MATCH, BLIND };
 
 struct address {

@@ -7,7 +7,7 @@
 
 #include "lib/strbuf.h"
 
-/* Who knocks. */
+/* The client that connects. */
 struct host_peer {
 	const char *address;   /* numeric, IPv4-mapped IPv6 as IPv4 */
 	const char *name;      /* verified name, or "UNKNOWN", "UNDETERMINED" */

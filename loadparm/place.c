@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the two sides of a module lie. */
+/* The paths of a module's two sides. */
 #include "loadparm/place.h"
 
 #include <errno.h>

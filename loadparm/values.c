@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What stands in values of parameters. */
+/* Values of parameters. */
 #include "loadparm/values.h"
 
 #include <ctype.h>

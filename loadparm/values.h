@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What stands in values of parameters: switches, numbers, lists, and %VAR% references in text and in shell commands. */
+/* The values of parameters: switches, numbers, lists, and %VAR% references in text and in shell commands. */
 #ifndef LOADPARM_VALUES_H
 #define LOADPARM_VALUES_H
 

@@ -100,7 +100,7 @@ static bool check_mode(struct option_parse *parse, const struct options *options
 	return true;
 }
 
-/* What has a meaning for a destination only, or would make the snapshot one of less than a directory. */
+/* An option that has a meaning for a destination only, or would make the snapshot one of less than a directory; else NULL. */
 static const char *useless_for_making(const struct options *options)
 {
 	const struct { bool used; const char *name; } useless[] = {
@@ -137,7 +137,7 @@ static bool check_making(struct option_parse *parse, struct options *options)
 		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh=- and rules cannot both be read from standard input");
 	if (options->attr_digests && options_kind_of_run(options) == PULL)
 		return fail_pair(parse, "attr-digests", "attr-snapshot of a list that is received: it needs the contents");
-	/* What is refreshed was made of a whole tree. */
+	/* A snapshot that is refreshed was made of a whole tree. */
 	if (options->attr_refresh && !options->recursive)
 		options->recursive = 1;
 	if (!options->recursive)

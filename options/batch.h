@@ -15,7 +15,7 @@
 #include "options.h"
 #include "wire/session.h"
 
-/* What the first field of a batch says of the options it was made with. */
+/* The bits of a batch's first field: the options it was made with. */
 enum batch_flag {
 	BATCH_RECURSIVE = 0x0001,
 	BATCH_OWNER = 0x0002,

@@ -16,7 +16,7 @@
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 
-/* Which levels the words themselves set: the others are each side's own business (protocol/06 7.3). */
+/* Records the levels that --info itself has set: the others are not sent to a server (protocol/06 7.3). */
 static void note_given(const struct option_parse *parse, struct options *options)
 {
 	struct ui_levels given;
@@ -30,7 +30,7 @@ static void note_given(const struct option_parse *parse, struct options *options
 	memcpy(options->info_given, given.info, sizeof options->info_given);
 }
 
-/* A server is older or newer than its client: it obeys the words it knows. */
+/* A server may be older or newer than its client: it ignores the items that it does not know. */
 static bool apply_words(struct option_parse *parse, struct options *options)
 {
 	for (size_t i = 0; i < parse->info_words.count; i++) {
@@ -107,7 +107,7 @@ static bool finish_checksum_choice(struct option_parse *parse, struct options *o
 	free(first);
 	if (!known || (choice[length] && !check_checksum_name(parse, choice + length + 1)))
 		return false;
-	/* Blocks cannot be told from each other then. */
+	/* Without a digest, blocks cannot be distinguished. */
 	if (strncasecmp(choice, "none", length) == 0)
 		options->whole_file = 1;
 	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
@@ -174,7 +174,7 @@ static bool finish_delete(struct option_parse *parse, struct options *options)
 	return true;
 }
 
-/* These pairs contradict each other wherever they stand. */
+/* Pairs of options that exclude each other, in any order. */
 static bool check_conflicts(struct option_parse *parse, const struct options *options)
 {
 	const char *inplace = options->append ? "append" : "inplace";
@@ -189,7 +189,7 @@ static bool check_conflicts(struct option_parse *parse, const struct options *op
 	return true;
 }
 
-/* The environment's say in how arguments reach a remote shell; the options' own words come first (protocol/06 5.3). */
+/* Variables of the environment that select how arguments reach a remote shell; options take precedence (protocol/06 5.3). */
 static bool finish_arguments(struct option_parse *parse, struct options *options)
 {
 	const char *old = getenv("RSYNC_OLD_ARGS"), *protect = getenv("RSYNC_PROTECT_ARGS");
@@ -221,7 +221,7 @@ static bool check_read_batch(struct option_parse *parse, const struct options *o
 	return true;
 }
 
-/* What follows from words that name places, and what they must not be (protocol/06 section 3). */
+/* Options that name files and directories: what they imply, and which values are refused (protocol/06 section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
 	const char *suffix = options->suffix, *directory = options->backup_dir;
@@ -307,7 +307,7 @@ static bool check_kept_attributes(struct option_parse *parse, const struct optio
 	return true;
 }
 
-/* What is kept in attributes is neither copied as it stands nor seen by those who look at attributes alone. */
+/* --fake-super keeps attributes in an xattr: that cannot be copied as it is as well, and snapshots do not have it. */
 static bool check_fake_super(struct option_parse *parse, const struct options *options)
 {
 	bool of_attrs = options->only_send_attrs || options->attr_snapshot || options->attr_mode != ATTR_MODE_NONE;

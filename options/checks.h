@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What can only be said of the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
+/* The checks that need the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
 #ifndef OPTIONS_CHECKS_H
 #define OPTIONS_CHECKS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who owns the files, and who touches them: --usermap, --groupmap, --chown, --copy-as. */
+/* The owners of received files and the user that writes them: --usermap, --groupmap, --chown, --copy-as. */
 #include "options/owners.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static uint32_t parse_number(const char *text, size_t length)
 	return (uint32_t)value;
 }
 
-/* What begins with a digit is a number or a range of them. */
+/* Text that begins with a digit is a number or a range of numbers. */
 static void parse_range(const struct id_rules *rules, struct id_rule *rule, const char *from)
 {
 	size_t low = strspn(from, "0123456789"), high = from[low] ? strspn(from + low + 1, "0123456789") : 0;
@@ -106,7 +106,7 @@ struct id_rules *id_rules_new(bool groups, const char *text, struct fs_ids *ids)
 	rules->groups = groups;
 	rules->ids = ids;
 	list = xstrdup(text);
-	/* From the end, as everybody tells what is wrong. */
+	/* From the end: errors are reported in the order of stock. */
 	while ((comma = strrchr(list, ','))) {
 		*comma = '\0';
 		add_rule(rules, comma + 1);

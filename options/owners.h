@@ -17,8 +17,8 @@ struct option_parse;
 struct options;
 
 /*
- * `text`: the option's value; NULL gives NULL. Pairs with a TO that is no name of this machine (as `ids` knows it) are told and
- * left out; what is no list of pairs ends the process with EXIT_SYNTAX.
+ * `text`: the option's value; NULL gives NULL. Pairs with a TO that is no name of this machine (as `ids` knows it) are
+ * reported and left out; text that is no list of pairs ends the process with EXIT_SYNTAX.
  */
 struct id_rules *id_rules_new(bool groups, const char *text, struct fs_ids *ids);
 void id_rules_free(struct id_rules *rules);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The ground that the files behind options.h stand on: failing, keeping texts, labels of options, the kind of a run. */
+/* The state of a parse, rows of the table of options, the kind of a run. */
 #include "options/parse.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool fail_with(struct option_parse *parse, int code, bool bare, const cha
 
 	strbuf_vaddf(&text, fmt, args);
 	if (parse->error) {
-		strbuf_free(&text); /* the first error is the one to tell */
+		strbuf_free(&text); /* the first error is the one that is reported */
 		return false;
 	}
 	parse->error = strbuf_detach(&text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the files behind options.h share: the table that says of each option how it is spelled, where it works and what it
- * sets; the state of a parse; and the grammars of option values. Nobody else includes this.
+ * The ground that the files behind options.h share: the shape of a row in the table of options, and the state of a parse.
+ * Only options.c, options/ and their tests include this.
  */
 #ifndef OPTIONS_PARSE_H
 #define OPTIONS_PARSE_H
@@ -50,7 +50,7 @@ struct option_spec {
 	const char *value_name, *help; /* NULL help: a synonym or a negation */
 };
 
-/* Is it behind the last row of a table? */
+/* Is this the row behind the last one of a table? */
 bool option_is_end(const struct option_spec *spec);
 size_t option_table_count(const struct option_spec *table);
 /* Are these spellings of one option: do they do the same? */
@@ -71,7 +71,7 @@ enum delete_word {
 	SAID_AFTER = 16,
 };
 
-/* Who has mapped owners so far. */
+/* The option that has mapped owners so far. */
 enum owner_word { SAID_NOTHING, SAID_MAP, SAID_CHOWN };
 
 /* The text that is printed when the parse has ended. */
@@ -93,7 +93,7 @@ struct option_parse {
 	const struct option_spec *spec; /* the occurrence that is carried out */
 	const char *text;         /* its value, of a TEXT_ARG */
 	int number;               /* its value, of an INT_ARG: popt puts it here */
-	const struct option_spec *not_local, *not_push, *not_pull; /* the first that such a run of a client would */
+	const struct option_spec *not_local, *not_push, *not_pull; /* the first option that such a run does not have; or NULL */
 	const char *alt_dest_kind, *attr_mode_name; /* the options that have set these */
 	enum owner_word usermap_said, groupmap_said;
 	int delete_words, compress_count, shortcut_f_count;
@@ -126,7 +126,7 @@ bool parse_add_filter(struct option_parse *parse, int kind, int style, const cha
 /* A partial-dir as it is used and sent; lives as long as the options. */
 const char *parse_clean_partial_dir(struct option_parse *parse, const char *text);
 
-/* Which way do a client's files go: LOCAL, PUSH or PULL? That the operands go together has still to be checked. */
+/* LOCAL, PUSH or PULL, by a client's operands; whether these go together has still to be checked. */
 enum run_kind options_kind_of_run(const struct options *options);
 
 #endif

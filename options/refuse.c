@@ -49,7 +49,7 @@ static bool matches_pattern(const struct option_spec *spec, const char *pattern)
 	return (spec->name && wildmatch(pattern, spec->name)) || (spec->letter && wildmatch(pattern, letter));
 }
 
-/* The two words for one deed: what removes sources must not have a way around. */
+/* Two options with one effect: refusing one of them refuses both. */
 static bool removes_sources(const struct option_spec *spec)
 {
 	return spec->name && (strcmp(spec->name, "remove-source-files") == 0 || strcmp(spec->name, "remove-sent-files") == 0);
@@ -104,7 +104,7 @@ static void set_all_tokens(struct refused_options *refused, const char *paramete
 	char *copy = xstrdup(parameter);
 	char *save = NULL;
 
-	/* Blanks only: a tab or comma makes one word of two, and stock says so in the log. */
+	/* Blanks only, as in stock: two names with a tab or comma between them are one that matches nothing. */
 	for (char *token = strtok_r(copy, " ", &save); token; token = strtok_r(NULL, " ", &save)) {
 		bool negated = token[0] == '!' && token[1];
 

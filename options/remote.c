@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Taking host specifications apart. */
+/* Parsing host specifications. */
 #include "options/remote.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { PORT_DIGITS_MAX = 5, PORT_MAX = 65535 };
 
-/* Where the parts lie in the operand. */
+/* The parts of an operand, as pointers into it. */
 struct parts {
 	const char *user, *user_end; /* user NULL: none */
 	const char *host, *host_end;

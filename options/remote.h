@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Host specifications: what of an operand names a machine, and what is its path there (protocol/06 section 6). */
+/* Host specifications: operands that name a machine and a path there (protocol/06 section 6). */
 #ifndef OPTIONS_REMOTE_H
 #define OPTIONS_REMOTE_H
 

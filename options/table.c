@@ -58,7 +58,7 @@ static bool set_text(struct option_parse *parse)
 	return true;
 }
 
-/* There is nothing to set: the table says why. */
+/* There is nothing to set: the comment in the table gives the reason. */
 static bool note_only(struct option_parse *parse)
 {
 	(void)parse;
@@ -74,7 +74,7 @@ static bool set_size(struct option_parse *parse)
 
 /* --- output and control --- */
 
-/* What a server prints to its standard output is the protocol. */
+/* The standard output of a server is the protocol. */
 static FILE *stream_of(const struct options *options)
 {
 	return options->server ? stderr : stdout;
@@ -272,7 +272,7 @@ static bool set_files_from(struct option_parse *parse)
 	return true;
 }
 
-/* Everything that asks about removing asks for remove_source_files; the older word is one more way to want it. */
+/* The older option: its own flag only selects which of the two is sent and named in errors. */
 static bool set_remove_sent(struct option_parse *parse)
 {
 	parse->options->remove_source_files = parse->options->remove_sent_files = true;
@@ -291,7 +291,7 @@ static bool set_max_delete(struct option_parse *parse)
 	return true;
 }
 
-/* A daemon's module is the boundary already, and the word comes from its client. */
+/* In a daemon, where the option comes from a client, the module is the boundary already. */
 static bool set_confine_root(struct option_parse *parse)
 {
 	if (parse->refused)
@@ -471,7 +471,7 @@ static bool set_protocol(struct option_parse *parse)
 {
 	const char *side = parse->options->server ? "Server" : "Client";
 
-	/* What a server may be allowed to speak beyond what it can means nothing. */
+	/* Permission to speak a newer protocol than it knows means nothing to a server. */
 	if (parse->options->server && parse->number > PROTOCOL_MAX)
 		parse->number = PROTOCOL_MAX;
 	if (parse->number > PROTOCOL_MAX)

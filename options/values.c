@@ -133,7 +133,7 @@ bool stop_after_parse(const char *text, time_t now, time_t *when)
 	return minutes > 0;
 }
 
-/* What --stop-at names; -1: left open. */
+/* The value of --stop-at; -1: not given. */
 struct stop_fields { int year, month, day, hour, minute; };
 
 /* Digits of a value in [low, high]; moves *text on. */
