@@ -8,11 +8,6 @@
 #define DAEMON_SANDBOX_H
 
 #include <stdbool.h>
-#include <stddef.h>
-
-#include "lib/seccomp.h"
-
-#define SANDBOX_TABLES 3
 
 struct sandbox {
 	int attr_root, content_root; /* descriptors of directories; -1: there is none */
@@ -29,8 +24,5 @@ const char *sandbox_enter(const struct sandbox *sandbox);
 
 /* Log what this kernel cannot give. */
 void sandbox_report(void);
-
-/* --- daemon/calls.c --- */
-size_t sandbox_calls(const struct sandbox *sandbox, struct call_table tables[SANDBOX_TABLES]);
 
 #endif

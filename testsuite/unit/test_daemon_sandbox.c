@@ -16,6 +16,7 @@
 
 #include "fs/landlock.h"
 #include "fs_tree.h"
+#include "lib/seccomp.h"
 
 #define NEWER_THAN_EVERY_KERNEL 9999
 
