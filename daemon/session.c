@@ -92,13 +92,14 @@ static void load_configuration(struct daemon_session *session)
 
 static void identify_peer(struct daemon_session *session, int fd)
 {
+	const struct config_globals *globals = &session->config->globals;
 	struct peer *peer = &session->peer;
 
 	if (session->over_shell)
 		peer_from_shell(peer);
 	else
 		peer_from_socket(peer, fd);
-	if (session->config->globals.proxy_protocol && !session->over_shell && !peer_from_proxy(session))
+	if (globals->proxy_protocol && !session->over_shell && !peer_from_proxy(peer, globals, session->wire))
 		session_end(EXIT_STARTCLIENT);
 	if (session->config->any_reverse_lookup)
 		peer_look_up_name(peer);

@@ -17,6 +17,7 @@
 #include "daemon/board.h"
 #include "daemon/commands.h"
 #include "daemon/guesses.h"
+#include "daemon/peer.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
@@ -26,13 +27,6 @@
 #include "wire/greeting.h"
 #include "wire/session.h"
 #include "wire/wire.h"
-
-/* Who is there. */
-struct peer {
-	char address[64];     /* numeric; "0.0.0.0" if the connection has none */
-	char real_name[101];  /* looked up and confirmed, "UNKNOWN", or "UNDETERMINED" if nobody wants to know */
-	char name[101];       /* what is shown and matched at this stage */
-};
 
 /* The user and groups that a module's files are read as. */
 struct identity {
@@ -95,13 +89,6 @@ struct session_limit {
 };
 
 #define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
-
-/* --- daemon/peer.c --- */
-void peer_from_socket(struct peer *peer, int fd);
-void peer_from_shell(struct peer *peer);     /* the remote shell's environment, else descriptor 0 */
-/* The proxy in front is allowed to speak and says who is there. false: the connection is to be closed. */
-bool peer_from_proxy(struct daemon_session *session);
-void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is wrong */
 
 /* --- daemon/auth.c --- */
 /* Challenge the client if the module asks for users; sets `user`, and `read_only` if the user's rule says so. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/proxy.h"
+#include "daemon/peer.h"
 
 #define SIGNATURE "\r\n\r\n\0\r\nQUIT\n"
 #define V4 "\xc0\0\x02\x09\x7f\0\0\x01\x30\x39\x03\x69"
