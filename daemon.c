@@ -19,7 +19,6 @@
 #include "daemon/check.h"
 #include "daemon/children.h"
 #include "daemon/config.h"
-#include "daemon/guesses.h"
 #include "daemon/hosts.h"
 #include "daemon/listen.h"
 #include "daemon/metrics.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Telling clients apart, and their rates: for each of them the moment at which all of its connections have been paid off. */
+/* Telling clients apart; and what each of them owes for its connections and for its failed logins. */
 #include "daemon/hosts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "lib/alloc.h"
@@ -14,16 +16,8 @@
 #define MINUTE (INT64_C(60) * 1000000000)
 #define SET_COUNT 1024
 #define SET_SIZE 8
-
-struct host {
-	struct origin origin;
-	int64_t paid_at;
-};
-
-struct rates {
-	uint64_t seed; /* so that nobody can choose addresses that push others out of their set */
-	struct host hosts[SET_COUNT][SET_SIZE];
-};
+#define PLACES 4096
+#define SECOND INT64_C(1000000000)
 
 static struct origin origin_of_ipv4(const void *address)
 {
@@ -94,6 +88,18 @@ uint64_t origin_hash(const struct origin *origin, uint64_t seed)
 	return hash ^ hash >> 32;
 }
 
+/* --- rates: for each client the moment at which all of its connections have been paid off --- */
+
+struct host {
+	struct origin origin;
+	int64_t paid_at;
+};
+
+struct rates {
+	uint64_t seed; /* so that nobody can choose addresses that push others out of their set */
+	struct host hosts[SET_COUNT][SET_SIZE];
+};
+
 struct rates *rates_new(void)
 {
 	struct rates *rates = xcalloc(1, sizeof *rates);
@@ -136,4 +142,44 @@ bool rates_take(struct rates *rates, const struct origin *origin, int per_minute
 		return false;
 	host->paid_at = begin + each;
 	return true;
+}
+
+/* --- failed logins --- */
+
+/*
+ * For each client the moment at which its failures are paid off, a second for each. Clients that share a place in the table
+ * pay for each other; it is chosen by a secret, so that nobody can aim at it.
+ */
+struct guesses {
+	uint64_t seed;
+	_Atomic int64_t paid_at[PLACES];
+};
+
+struct guesses *guesses_new(void)
+{
+	struct guesses *guesses =
+		mmap(NULL, sizeof *guesses, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (guesses == MAP_FAILED)
+		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
+	guesses->seed = origin_seed();
+	return guesses;
+}
+
+int64_t guesses_failed(struct guesses *guesses, const struct origin *origin, int64_t now)
+{
+	const int64_t free = GUESSES_AT_ONCE * GUESS_SECONDS * SECOND, most = GUESS_WAIT_MAX_SECONDS * SECOND;
+	_Atomic int64_t *paid_at;
+	int64_t before, after;
+
+	if (!guesses)
+		return 0;
+	paid_at = &guesses->paid_at[origin_hash(origin, guesses->seed) % PLACES];
+	before = atomic_load(paid_at);
+	do {
+		after = (before > now ? before : now) + GUESS_SECONDS * SECOND;
+		if (after > now + free + most)
+			after = now + free + most;
+	} while (!atomic_compare_exchange_weak(paid_at, &before, after));
+	return after > now + free ? after - now - free : 0;
 }

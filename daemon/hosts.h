@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Clients as a listener tells them apart, before any of them has said a word, and how often each of them comes. */
+/* Clients as a listener tells them apart, before any of them has said a word; how often each comes, and fails to log in. */
 #ifndef DAEMON_HOSTS_H
 #define DAEMON_HOSTS_H
 
@@ -36,5 +36,23 @@ void rates_forget(struct rates *rates);
  * many for `per_minute`. Short bursts may use a minute's connections at once.
  */
 bool rates_take(struct rates *rates, const struct origin *origin, int per_minute, int64_t now);
+
+/*
+ * Failed logins, by client: memory that a listener shares with its server processes. Who fails too often waits for the answer,
+ * and only the one who fails: right passwords are never kept waiting.
+ */
+#define GUESSES_AT_ONCE 20        /* that are answered at once; one more is forgiven each second */
+#define GUESS_SECONDS 1
+#define GUESS_WAIT_MAX_SECONDS 30 /* less than a silent client may stay */
+
+struct guesses;
+
+/* Ends the process if there is no memory. Lives as long as the process. */
+struct guesses *guesses_new(void);
+/*
+ * A login from there has failed at `now` (nanoseconds of a clock that only goes forward): how many nanoseconds its answer has
+ * to wait. Any number of processes may ask at once. guesses NULL: there is no listener that would remember; 0.
+ */
+int64_t guesses_failed(struct guesses *guesses, const struct origin *origin, int64_t now);
 
 #endif

@@ -16,7 +16,7 @@
 #include "attrs/source.h"
 #include "daemon/board.h"
 #include "daemon/commands.h"
-#include "daemon/guesses.h"
+#include "daemon/hosts.h"
 #include "daemon/peer.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/guesses.h"
+#include "daemon/hosts.h"
 
 #define SECOND INT64_C(1000000000)
 
