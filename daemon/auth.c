@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Who the client is: `auth users`, `secrets file` and the challenge (protocol/07 section 5.10). Whatever is wrong, a client is
- * told the same, after the same work; only the log says why.
+ * Admission to a module: the lists of hosts, the login (`auth users`, `secrets file` and the challenge: protocol/07 section
+ * 5.10), and how many may use it. Whatever is wrong with a login, a client is told the same, after the same work; only the log
+ * says why.
  */
+#include "daemon/auth.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,27 +20,84 @@
 
 #include <nettle/memops.h>
 
+#include "daemon/hosts.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "delta/auth_digest.h"
 #include "fs/file.h"
+#include "fs/lock.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "loadparm/hosts.h"
 
 #define ANSWER_SIZE 5119             /* with the NUL */
 #define SECRET_LINE_MAX 1023
 #define SECRETS_SIZE_MAX (64u << 20)
 #define GROUPS_MAX 65536
 
+/* --- the module's lists of hosts --- */
+
+static void export_peer(const struct daemon_session *session)
+{
+	setenv("RSYNC_MODULE_NAME", session->module->name, 1);
+	setenv("RSYNC_HOST_NAME", session->peer.name, 1);
+	setenv("RSYNC_HOST_ADDR", session->peer.address, 1);
+	setenv("RSYNC_USER_NAME", "", 1);
+}
+
+static bool is_allowed(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+	struct strbuf learned = STRBUF_INIT;
+	const struct host_peer host = {
+		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
+	};
+	char *allow = config_text(module->hosts_allow), *deny = config_text(module->hosts_deny);
+	bool allowed = hosts_allowed(allow, deny, &host);
+
+	if (learned.length && learned.length < sizeof peer->name)
+		memcpy(peer->name, learned.data, learned.length + 1);
+	strbuf_free(&learned);
+	free(allow);
+	free(deny);
+	return allowed;
+}
+
+/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
+void session_check_access(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	struct peer *peer = &session->peer;
+
+	if (module->reverse_lookup)
+		memcpy(peer->name, peer->real_name, sizeof peer->name);
+	export_peer(session);
+	if (!is_allowed(session)) {
+		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
+	}
+	if (module->disabled) {
+		log_error("module %s is not served: its configuration has an error", module->name);
+		if (!module->list)
+			session_refuse(session, "Unknown module '%s'", module->name);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
+	if (!session->over_shell)
+		log_msg(L_LOG, "rsync allowed access on module %s from %s (%s)", module->name, peer->name, peer->address);
+}
+
+/* --- rules about users --- */
+
 /* The rule that decides about a user. */
 struct rule {
 	enum { RULE_NONE, RULE_DENY, RULE_PLAIN, RULE_READ_ONLY, RULE_READ_WRITE } kind;
 	char *group; /* the user's group that a group rule has matched; else NULL */
 };
-
-/* --- rules --- */
 
 static bool same_letters(const char *option, const char *letters)
 {
@@ -249,7 +309,7 @@ static const char *check_secret(const struct module *module, const struct rule *
 	return why;
 }
 
-/* --- the stage --- */
+/* --- the login --- */
 
 /* Whoever guesses is kept waiting, as a process that counts for its host, even if it does not wait for the answer. */
 static noreturn void refuse(struct daemon_session *session)
@@ -338,4 +398,65 @@ void session_authenticate(struct daemon_session *session)
 		admit(session, users, digest, challenge, answer, space + 1);
 	}
 	free(users);
+}
+
+/* --- how many may use it at a time (protocol/07 section 5.9) --- */
+
+static noreturn void refuse_lock_file(struct daemon_session *session, const char *path)
+{
+	log_errno(L_ERROR, errno, "failed to open lock file %s", path);
+	session_refuse(session, "failed to open lock file");
+}
+
+/* A client, by its address or network, and the module: whoever uses one of them has not used up another. */
+static uint64_t holder_of(const struct daemon_session *session, const struct origin *origin)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (const char *at = session->module->name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return origin_hash(origin, hash);
+}
+
+/* Nobody is told apart who has no address. */
+static void claim_host_slot(struct daemon_session *session, const char *path)
+{
+	const struct origin origin = origin_of_address(session->peer.address);
+	const int limit = session->module->max_connections_per_host;
+
+	if (!limit || origin.family == AF_UNSPEC ||
+	    fs_slots_take_of(session->slot_fd, holder_of(session, &origin), limit) == 0)
+		return;
+	if (errno != EBUSY)
+		refuse_lock_file(session, path);
+	session_refuse_crowd(session, &(struct session_limit){ "max connections per host", limit });
+}
+
+static void claim_module_slot(struct daemon_session *session, const char *path)
+{
+	const int limit = session->module->max_connections;
+
+	if (!limit || fs_slots_take(session->slot_fd, limit) == 0)
+		return;
+	if (errno != EBUSY)
+		refuse_lock_file(session, path);
+	log_error("max connections (%d) reached", limit);
+	session_refuse(session, "max connections (%d) reached -- try again later", limit);
+}
+
+void session_claim_slot(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *path;
+
+	session->slot_fd = -1;
+	if (!module->max_connections && !module->max_connections_per_host)
+		return;
+	path = config_text(module->lock_file);
+	session->slot_fd = fs_slots_open(path);
+	if (session->slot_fd < 0)
+		refuse_lock_file(session, path);
+	claim_host_slot(session, path);
+	claim_module_slot(session, path);
+	free(path);
 }

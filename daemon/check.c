@@ -14,9 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/auth.h"
 #include "daemon/check_findings.h"
 #include "daemon/check_private.h"
 #include "daemon/config.h"
+#include "daemon/identity.h"
+#include "daemon/roots.h"
+#include "daemon/session.h"
 #include "delta/auth_digest.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/check_private.h"
+#include "daemon/roots.h"
 #include "lib/log.h"
 
 static void describe_snapshot(const struct subject *subject, struct strbuf *out)

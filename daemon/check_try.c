@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/check_private.h"
+#include "daemon/roots.h"
 #include "fs/file.h"
 #include "fs/socket_options.h"
 #include "lib/exit.h"

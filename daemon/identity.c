@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The user and groups of a module, and giving up all others for good (protocol/07 sections 5.11 and 5.17). */
+#include "daemon/identity.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -11,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/roots.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "lib/alloc.h"

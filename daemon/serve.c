@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/commands.h"
+#include "daemon/roots.h"
+#include "daemon/session.h"
 #include "delta/skip_list.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

@@ -12,7 +12,10 @@
 #include <time.h>
 
 #include "daemon/arguments.h"
+#include "daemon/auth.h"
 #include "daemon/config.h"
+#include "daemon/identity.h"
+#include "daemon/roots.h"
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"
 #include "daemon/talk.h"
@@ -20,7 +23,6 @@
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
-#include "loadparm/hosts.h"
 
 #define EARLY_INPUT_MAX 5120
 #define FIRST_PROTOCOL_WITH_EXIT 25
@@ -228,58 +230,6 @@ static void choose_module(struct daemon_session *session, const struct session_l
 
 /* --- stages 9 to 11: may it come in? --- */
 
-static void export_peer(const struct daemon_session *session)
-{
-	setenv("RSYNC_MODULE_NAME", session->module->name, 1);
-	setenv("RSYNC_HOST_NAME", session->peer.name, 1);
-	setenv("RSYNC_HOST_ADDR", session->peer.address, 1);
-	setenv("RSYNC_USER_NAME", "", 1);
-}
-
-static bool is_allowed(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	struct peer *peer = &session->peer;
-	struct strbuf learned = STRBUF_INIT;
-	const struct host_peer host = {
-		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
-	};
-	char *allow = config_text(module->hosts_allow), *deny = config_text(module->hosts_deny);
-	bool allowed = hosts_allowed(allow, deny, &host);
-
-	if (learned.length && learned.length < sizeof peer->name)
-		memcpy(peer->name, learned.data, learned.length + 1);
-	strbuf_free(&learned);
-	free(allow);
-	free(deny);
-	return allowed;
-}
-
-/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
-static void check_access(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	struct peer *peer = &session->peer;
-
-	if (module->reverse_lookup)
-		memcpy(peer->name, peer->real_name, sizeof peer->name);
-	export_peer(session);
-	if (!is_allowed(session)) {
-		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
-		if (!module->list)
-			session_refuse(session, "Unknown module '%s'", module->name);
-		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
-	}
-	if (module->disabled) {
-		log_error("module %s is not served: its configuration has an error", module->name);
-		if (!module->list)
-			session_refuse(session, "Unknown module '%s'", module->name);
-		session_refuse(session, "daemon security issue -- contact admin");
-	}
-	if (!session->over_shell)
-		log_msg(L_LOG, "rsync allowed access on module %s from %s (%s)", module->name, peer->name, peer->address);
-}
-
 static void check_protocol(struct daemon_session *session)
 {
 	if (session->protocol)
@@ -403,7 +353,7 @@ void daemon_session_run(const struct session_start *start)
 	choose_module(session, &start->over, line);
 	session_clear_deadline(session);
 	check_charset(session);
-	check_access(session);
+	session_check_access(session);
 	check_protocol(session);
 	authenticate(session);
 	free_processor(session);
