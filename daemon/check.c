@@ -15,51 +15,100 @@
 #include <unistd.h>
 
 #include "daemon/auth.h"
+#include "daemon/check_describe.h"
 #include "daemon/check_findings.h"
-#include "daemon/check_private.h"
 #include "daemon/config.h"
 #include "daemon/identity.h"
+#include "daemon/listen.h"
 #include "daemon/roots.h"
 #include "daemon/session.h"
 #include "delta/auth_digest.h"
 #include "fs/operator.h"
+#include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm/hosts.h"
+#include "options/refuse.h"
 
-/* --- places --- */
+/* --- the daemon as a whole --- */
 
-/* At the line of the value, or at the module's header if it has its default. */
-__attribute__((format(printf, 4, 5)))
-static void complain(struct subject *subject, const char *value, enum config_severity severity, const char *fmt, ...)
+static void set_socket_options(const void *context)
 {
-	const struct config *config = subject->check->config;
-	const struct config_place *place = config_place_of(config, value);
-	struct strbuf text = STRBUF_INIT;
-	va_list args;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	strbuf_addf(&text, "module \"%s\": ", subject->module->name);
-	va_start(args, fmt);
-	strbuf_vaddf(&text, fmt, args);
-	va_end(args);
-	if (!place)
-		place = config_place_of(config, subject->module->name);
-	check_add_at(&subject->check->problems, place, subject->check->file, severity, strbuf_text(&text));
-	strbuf_free(&text);
+	if (fd >= 0)
+		socket_options_apply(fd, context);
 }
 
-/* --- files, as the daemon --- */
-
-static void check_writable(struct subject *subject, const char *value, const char *what, enum config_severity severity)
+static void check_socket_options(struct subject *daemon)
 {
-	char *path = check_known_text(value);
+	const char *value = daemon->check->config->globals.socket_options;
+	struct strbuf said = STRBUF_INIT;
 
-	if (path && !fs_operator_may_write(path))
-		complain(subject, value, severity, "%s %s: %s", what, path, strerror(errno));
+	if (*value)
+		check_try(set_socket_options, value, &said);
+	check_complain_of(daemon, value, CONFIG_NOTE, NULL, &said);
+}
+
+static void bind_sockets(const void *context)
+{
+	listen_sockets sockets = VEC_INIT;
+
+	listen_bind(context, &sockets);
+}
+
+/* The port may be in use, by the daemon that the configuration is for: it plays no part here. */
+static void check_address(struct subject *daemon)
+{
+	const char *value = daemon->check->config->globals.address;
+	char *address = check_known_text(value);
+	const struct listen_request request = {
+		.address = address, .family = daemon->check->options->ip_family, .socket_options = "",
+	};
+	struct strbuf said = STRBUF_INIT;
+
+	if (address)
+		check_try(bind_sockets, &request, &said);
+	/* One line says enough of it. */
+	if (said.length)
+		strbuf_truncate(&said, strcspn(said.data, "\n"));
+	check_complain_of(daemon, value, CONFIG_UNSERVED, "address", &said);
+	free(address);
+}
+
+/* What the listener opens before anything is given up. It does not start without some, and goes on without others. */
+static void check_listener(struct check *check)
+{
+	const struct config *config = check->config;
+	const char *log = check->options->log_file ? check->options->log_file : config->defaults.log_file;
+	struct subject daemon = { .check = check };
+
+	check_writable(&daemon, config->globals.pid_file, "pid file", CONFIG_UNSERVED);
+	check_writable(&daemon, config->globals.control_socket, "control socket", CONFIG_UNSERVED);
+	check_writable(&daemon, log, "log file", CONFIG_NOTE);
+	check_writable(&daemon, config->globals.metrics_file, "metrics file", CONFIG_NOTE);
+	/* What the command line has takes the place of what the configuration says. */
+	if (!check->options->sockopts)
+		check_socket_options(&daemon);
+	if (!check->options->address)
+		check_address(&daemon);
+}
+
+/* As the daemon whose rights have been given up. */
+static void check_motd(struct check *check)
+{
+	const char *value = check->config->globals.motd_file;
+	char *path = check_known_text(value);
+	struct subject daemon = { .check = check };
+
+	if (path && !check_may_read(path))
+		check_complain(&daemon, value, CONFIG_NOTE, "motd file %s: %s", path, strerror(errno));
 	free(path);
 }
+
+/* --- the files of a module, as the daemon --- */
 
 /* Only a path as the first word tells what a shell would run. */
 static void check_command(struct subject *subject, const char *value, const char *what, enum config_severity severity)
@@ -73,7 +122,7 @@ static void check_command(struct subject *subject, const char *value, const char
 		command[length] = 0;
 		fd = fs_operator_open(command, O_PATH | FS_ANY_LINKS, 0);
 		if (fd < 0 || !fs_may(fd, X_OK))
-			complain(subject, value, severity, "%s %s: %s", what, command, strerror(errno));
+			check_complain(subject, value, severity, "%s %s: %s", what, command, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -92,8 +141,8 @@ static void check_groups(struct subject *subject)
 	while ((word = config_list_next(&list))) {
 		word[strcspn(word, ":")] = 0;
 		if (*word == '@' && !strpbrk(word, "*?[") && !getgrnam(word + 1))
-			complain(subject, subject->module->auth_users, CONFIG_NOTE, "auth users: there is no group \"%s\"",
-				 word + 1);
+			check_complain(subject, subject->module->auth_users, CONFIG_NOTE,
+				       "auth users: there is no group \"%s\"", word + 1);
 	}
 	free(users);
 }
@@ -103,8 +152,8 @@ static void check_digest(struct subject *subject)
 	char *digest = check_known_text(subject->module->auth_digest);
 
 	if (digest && auth_digest_rank(digest) < 0)
-		complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
-			 "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
+		check_complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
+			       "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
 	free(digest);
 }
 
@@ -120,21 +169,22 @@ static void check_users(struct subject *subject)
 		return;
 	why = auth_secrets_problem(module);
 	if (why)
-		complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
-			 *module->secrets_file ? " " : "", module->secrets_file, why);
+		check_complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
+			       *module->secrets_file ? " " : "", module->secrets_file, why);
 	check_groups(subject);
 }
 
-/* A problem for each line of what has been said; uses `said` up. */
-static void complain_of(struct subject *subject, const char *value, enum config_severity severity, const char *what,
-			struct strbuf *said)
-{
-	char *rest, *line;
+struct rules_of {
+	const struct daemon_session *session;
+	size_t parameter;
+};
 
-	if (said->length)
-		for (line = strtok_r(said->data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-			complain(subject, value, severity, "%s: %s", what, line);
-	strbuf_free(said);
+static void load_rules(const void *context)
+{
+	const struct rules_of *rules = context;
+	struct daemon_session session = *rules->session;
+
+	rules_load_parameter(&session, rules->parameter);
 }
 
 /* One parameter after the other, so that each problem has its line. */
@@ -148,11 +198,11 @@ static void check_rules(struct subject *subject)
 		char *text = check_known_text(value);
 
 		if (text && is_file && !check_may_read(text))
-			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
+			check_complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
 		else if (text)
-			check_try_rules(&subject->session, i, &said);
+			check_try(load_rules, &(struct rules_of){ &subject->session, i }, &said);
 		free(text);
-		complain_of(subject, value, CONFIG_UNSERVED, name, &said);
+		check_complain_of(subject, value, CONFIG_UNSERVED, name, &said);
 	}
 }
 
@@ -170,8 +220,13 @@ static void check_hosts(struct subject *subject, const char *value, bool denies)
 	if (text)
 		hosts_list_doubts(text, &peer, denies, &why);
 	free(text);
-	complain_of(subject, value, denies && !*module->hosts_allow ? CONFIG_UNSERVED : CONFIG_NOTE,
+	check_complain_of(subject, value, denies && !*module->hosts_allow ? CONFIG_UNSERVED : CONFIG_NOTE,
 		    denies ? "hosts deny" : "hosts allow", &why);
+}
+
+static void find_refused(const void *context)
+{
+	refused_options_free(refused_options_new(context, true));
 }
 
 static void check_refused_options(struct subject *subject)
@@ -181,9 +236,9 @@ static void check_refused_options(struct subject *subject)
 	char *text = check_known_text(value);
 
 	if (text)
-		check_try_refused_options(text, &said);
+		check_try(find_refused, text, &said);
 	free(text);
-	complain_of(subject, value, CONFIG_NOTE, "refuse options", &said);
+	check_complain_of(subject, value, CONFIG_NOTE, "refuse options", &said);
 }
 
 static void check_files(struct subject *subject)
@@ -205,8 +260,8 @@ static void check_files(struct subject *subject)
 	if (!subject->check->options->log_file && module->log_file != subject->check->config->defaults.log_file)
 		check_writable(subject, module->log_file, "log file", CONFIG_NOTE);
 	if (*module->charset && !charset_new(module->charset))
-		complain(subject, module->charset, CONFIG_UNSERVED, "charset \"%s\" is not known to this system",
-			 module->charset);
+		check_complain(subject, module->charset, CONFIG_UNSERVED, "charset \"%s\" is not known to this system",
+			       module->charset);
 }
 
 /* --- roots, as the daemon and then as the module's user --- */
@@ -248,11 +303,11 @@ static void open_content(struct subject *subject, const char *prefix)
 		place_explain_prefix(&subject->session.place, "", prefix, errno, &why);
 		/* Where no reference has to be replaced that has been said already. */
 		if (strchr(subject->module->real_file_prefix, '%') || strchr(subject->module->path, '%'))
-			complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
+			check_complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
 		strbuf_free(&why);
 	} else if (is_on_one_disk(source->attr_root.fd, source->content_root.fd)) {
-		complain(subject, subject->module->path, CONFIG_NOTE,
-			 "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
+		check_complain(subject, subject->module->path, CONFIG_NOTE,
+			       "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
 	}
 }
 
@@ -270,7 +325,7 @@ static bool open_roots(struct subject *subject)
 	subject->session.source.attr_root.fd = subject->session.source.content_root.fd = -1;
 	if (fs_operator_root(&subject->session.outer, place->outer) < 0 ||
 	    fs_root_open_below(&subject->session.source.attr_root, &subject->session.outer, place->inner) < 0) {
-		complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
+		check_complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
 		return false;
 	}
 	prefix = check_known_text(subject->module->real_file_prefix);
@@ -287,15 +342,16 @@ static bool enter(struct subject *subject)
 	const char *failed;
 
 	if ((session->place.chroot && fs_enter_chroot(session->outer.fd) < 0) || fchdir(session->source.attr_root.fd) < 0) {
-		complain(subject, module->path, CONFIG_UNSERVED, "cannot enter %s: %s", session->place.path, strerror(errno));
+		check_complain(subject, module->path, CONFIG_UNSERVED, "cannot enter %s: %s", session->place.path,
+			       strerror(errno));
 		return false;
 	}
 	if (place_munges_symlinks(session) && attrs_munging_is_unsafe())
-		complain(subject, module->path, CONFIG_UNSERVED, MUNGE_UNSAFE);
+		check_complain(subject, module->path, CONFIG_UNSERVED, MUNGE_UNSAFE);
 	failed = subject->has_identity ? identity_take(&session->identity) : NULL;
 	if (failed)
-		complain(subject, strcmp(failed, "setuid") ? module->gid : module->uid, CONFIG_UNSERVED, "%s: %s", failed,
-			 strerror(errno));
+		check_complain(subject, strcmp(failed, "setuid") ? module->gid : module->uid, CONFIG_UNSERVED, "%s: %s", failed,
+			       strerror(errno));
 	return !failed;
 }
 
@@ -311,7 +367,7 @@ static void check_temp_dir(struct subject *subject)
 		fs_clean_path(inside, path);
 		fd = fs_open_follow(&subject->session.source.attr_root, inside, O_PATH | O_DIRECTORY, 0);
 		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
-			complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
+			check_complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -324,8 +380,8 @@ static void complain_of_contents(struct subject *subject, int error)
 	char *prefix = config_text(subject->module->real_file_prefix);
 	char *path = place_prefix_path(&subject->session.place, "", prefix);
 
-	complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
-		 (unsigned)geteuid(), path, strerror(error));
+	check_complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
+		       (unsigned)geteuid(), path, strerror(error));
 	free(prefix);
 	free(path);
 }
@@ -337,11 +393,11 @@ static void check_access(struct subject *subject)
 	const struct attr_source *source = &session->source;
 
 	if (!fs_may(source->attr_root.fd, R_OK | X_OK))
-		complain(subject, subject->module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s", (unsigned)geteuid(),
-			 session->place.path, strerror(errno));
+		check_complain(subject, subject->module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s",
+			       (unsigned)geteuid(), session->place.path, strerror(errno));
 	else if (!place_is_read_only(session) && !fs_may(source->attr_root.fd, W_OK))
-		complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
-			 session->place.path, strerror(errno));
+		check_complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s",
+			       (unsigned)geteuid(), session->place.path, strerror(errno));
 	check_temp_dir(subject);
 	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK))
 		complain_of_contents(subject, errno);
@@ -354,8 +410,8 @@ static void find_identity(struct subject *subject)
 
 	subject->has_identity = identity_find(module, &subject->session.identity, &log, &told);
 	if (!subject->has_identity)
-		complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid, CONFIG_UNSERVED,
-			 "%s", strbuf_text(&log));
+		check_complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid,
+			       CONFIG_UNSERVED, "%s", strbuf_text(&log));
 	strbuf_free(&log);
 	strbuf_free(&told);
 }
@@ -451,23 +507,20 @@ static bool can_be_named(const char *name)
 	return *name != '#' && strlen(name) < SESSION_LINE_SIZE;
 }
 
-static void check_modules(const struct config *config, const char *path, struct config_problems *problems)
+static void check_module_names(const struct config *config, const char *path, struct config_problems *problems)
 {
-	struct strbuf text = STRBUF_INIT;
-
 	for (size_t i = 0; i < config->modules.count; i++) {
 		const struct module *module = &config->modules.items[i];
+		const struct config_place *place = config_place_of(config, module->name);
+		const char *file = place ? place->file : path;
+		const int line = place ? place->line : 0;
 
-		strbuf_reset(&text);
 		if (!can_be_named(module->name))
-			strbuf_addf(&text, "no client can name module \"%s\"", module->name);
+			config_problem_add(problems, file, line, CONFIG_UNSERVED, "no client can name module \"%s\"",
+					   module->name);
 		else if (!*module->path)
-			strbuf_addf(&text, "module \"%s\" has no path", module->name);
-		if (text.length)
-			check_add_at(problems, config_place_of(config, module->name), path, CONFIG_UNSERVED,
-				     strbuf_text(&text));
+			config_problem_add(problems, file, line, CONFIG_UNSERVED, "module \"%s\" has no path", module->name);
 	}
-	strbuf_free(&text);
 }
 
 struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
@@ -476,7 +529,7 @@ struct config *check_load(const struct options *options, struct snapshots *snaps
 	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
 
 	if (config)
-		check_modules(config, path, problems);
+		check_module_names(config, path, problems);
 	snapshots_refresh(snapshots);
 	if (config)
 		snapshots_report(snapshots, config, problems);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What --config-check says of the daemon and of what each module would do. */
+#include "daemon/check_describe.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/check_private.h"
 #include "daemon/roots.h"
+#include "daemon/serve.h"
+#include "daemon/session.h"
 #include "lib/log.h"
 
 static void describe_snapshot(const struct subject *subject, struct strbuf *out)
