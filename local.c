@@ -133,7 +133,8 @@ static void set_up(struct run *run)
 	read_groups(local);
 	local->tells_steps = local_debug_wants_items(local);
 	local->wants_items = local->tells_steps || report_wants_names(local);
-	local->passes_settled = passes_settled(local) && !(run->peer && run->peer->is_batch);
+	local->replays = run->peer && run->peer->is_batch;
+	local->passes_settled = passes_settled(local) && !local->replays;
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))

@@ -69,6 +69,7 @@ static void *work(void *pool_void)
 		pthread_mutex_lock(&pool->lock);
 		pool->busy--;
 		task->state = state_after_run(task);
+		atomic_fetch_sub(&pool->local->submitted, 1);
 		pthread_cond_signal(&pool->finished);
 		pthread_mutex_unlock(&pool->lock);
 	}
@@ -119,6 +120,7 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent)
 {
 	pthread_mutex_lock(&pool->lock);
 	task->state = TASK_QUEUED;
+	atomic_fetch_add(&pool->local->submitted, 1);
 	task->next = urgent ? pool->head : NULL;
 	if (urgent || !pool->head)
 		pool->head = task;
@@ -242,12 +244,30 @@ static bool is_for_later(const struct task *task, const struct event *event)
 	return event->kind == EVENT_AWAITED || (is_work && state_of(task) == TASK_RUNNING);
 }
 
-void pool_take_events(struct pool *pool, struct task *task, struct events *events)
+/* Under the lock. */
+static void take_redos(struct task *task, struct events *events)
+{
+	for (size_t i = 0; i < task->events.list.count && task->state == TASK_DONE; i++) {
+		struct event *event = &task->events.list.items[i];
+
+		if (event->kind != EVENT_REDO)
+			continue;
+		vec_push(&events->list, *event);
+		event->kind = EVENT_NOTHING;
+	}
+}
+
+void pool_take_events(struct pool *pool, struct task *task, struct events *events, bool only_redos)
 {
 	struct events rest = { VEC_INIT };
 	size_t count = 0;
 
 	pthread_mutex_lock(&pool->lock);
+	if (only_redos) {
+		take_redos(task, events);
+		pthread_mutex_unlock(&pool->lock);
+		return;
+	}
 	*events = task->events;
 	while (count < events->list.count && !is_for_later(task, &events->list.items[count]))
 		count++;

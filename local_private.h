@@ -101,6 +101,7 @@ enum event_kind {
 	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
 	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
 	EVENT_AWAITED,        /* keeps the place of one of the two that the peer's reply will make */
+	EVENT_NOTHING,        /* what was here has been dealt with */
 };
 
 enum source_step { SOURCE_OPEN, SOURCE_READ, SOURCE_ATTRIBUTES };
@@ -238,6 +239,8 @@ struct local {
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool tells_steps;            /* --debug does (local_debug_steps.c) */
+	bool replays;                /* the peer is a batch */
+	atomic_int submitted;        /* tasks that no worker has gone through yet */
 	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
@@ -283,7 +286,7 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent);
 /* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
  * false: workers are busy, or something takes long, and the rest has to be submitted. */
 bool pool_run_here(struct pool *pool, struct task *task);
-/* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed (-1: forever). */
+/* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed. */
 enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
 enum task_state pool_state(struct pool *pool, struct task *task);
 /* Has its worker gone through it? */
@@ -291,8 +294,11 @@ bool pool_has_run(struct pool *pool, struct task *task);
 /* One more, one fewer reason why a task is not done although its worker is. Any thread. */
 void pool_hold(struct pool *pool, struct task *task);
 void pool_release(struct pool *pool, struct task *task);
-/* Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them. */
-void pool_take_events(struct pool *pool, struct task *task, struct events *events);
+/*
+ * Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them.
+ * `only_redos`: every EVENT_REDO, whatever is before it, once the worker has gone through the task.
+ */
+void pool_take_events(struct pool *pool, struct task *task, struct events *events, bool only_redos);
 void pool_take_last_events(struct pool *pool, struct task *task, struct events *events);
 void pool_add_event(struct pool *pool, struct task *task, const struct event *event);
 /* Keep a place in the order of the events; it is filled with one before the task is released. Places start from 1. */

@@ -218,6 +218,26 @@ void pull_decided(struct pull *pull, const struct file_job *job)
 		replay_decided(pull, flist_ndx_of(pull->local->list, job->task->node, job->entry));
 }
 
+void pull_slice_decided(const struct task *task)
+{
+	const struct entries *entries = task->entries;
+
+	for (uint32_t i = task->first; i < task->last; i++)
+		if (!entry_is_dir(&entries->items[i]))
+			replay_decided(task->local->pull, flist_ndx_of(task->local->list, task->node, &entries->items[i]));
+}
+
+int pull_stands_still(struct pull *pull)
+{
+	pthread_mutex_lock(&pull->lock);
+	int times = pull->awaits_decision ? ++pull->stood_still : 0;
+
+	if (times >= STILL_GIVES_UP)
+		pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+	return times;
+}
+
 void pull_decided_directory(const struct task *task)
 {
 	bool has_entry = task->node || entries_find(task->entries, ".", true) >= 0;

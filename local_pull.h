@@ -49,6 +49,15 @@ void pull_phase_zero(struct pull *pull);
 /* What is to become of this file, or of the task's directory, has been decided: if it was not asked for, it will not be. */
 void pull_decided(struct pull *pull, const struct file_job *job);
 void pull_decided_directory(const struct task *task);
+/* The same of all files of a slice. */
+void pull_slice_decided(const struct task *task);
+/*
+ * A replay's main thread waits, and no worker has anything to do: how often has it looked around like this while the reading
+ * thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing.
+ */
+int pull_stands_still(struct pull *pull);
+/* The last time: the reading thread gives something up. Before, the main thread may decide what can be decided. */
+enum { STILL_DECIDES = 2, STILL_GIVES_UP };
 /* All files of a node's directory have a final outcome. The sender hears of that soon, when the buffer is flushed. */
 void pull_node_done(struct pull *pull, int32_t node);
 /* Tell of a file without asking for its content. Any thread. */
@@ -107,6 +116,8 @@ struct pull {
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* the sender is to be told that it may remove them */
 	struct replay *replay;          /* NULL: there is a peer (local_replay.c) */
+	bool awaits_decision;           /* the reading thread of a replay does */
+	int stood_still;                /* looks of the main thread since that time, or since something has been decided */
 	bool reading;                   /* the reading thread has taken the connection over */
 	int32_t lists;                  /* lists that have arrived, the first included */
 	bool phase_zero_done;           /* main thread: said so */

@@ -270,6 +270,8 @@ static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_a
 	/* No list that is still to come could make up for it: they are read by this thread. */
 	if (!flist_locate(pull->local->list, ndx, &pos))
 		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
+	if (has_data && (pos.gap >= 0 || !entry_is_regular(pos.entry)))
+		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %d [receiver]", ndx);
 	transfer = has_data || has_values ? pull_take(pull, ndx) : NULL;
 	copies = transfer && transfer->job.decision.action == ACTION_COPY;
 

@@ -4,13 +4,9 @@
  * content, waits until this run has decided whether it wants that; what this run wants and the batch does not hold fails
  * (protocol/03 12.3). A batch has its contents in the order of the list, and each phase again.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "local_pull.h"
-
-#define WAIT_MS 100
-#define WAITS_MAX 50 /* so often for one decision: then it waits for a resend of another file, which comes too late */
 
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */
@@ -46,19 +42,24 @@ void replay_missing(struct pull *pull, struct transfer *transfer)
 	pull_settle(pull, transfer, false);
 }
 
-static void set_decided(struct replay *replay, int32_t ndx)
+/* Under the lock. */
+static void set_decided(struct pull *pull, int32_t ndx)
 {
+	struct replay *replay = pull->replay;
+
 	if (ndx < 0)
 		return;
 	while (replay->decided.count <= (size_t)ndx)
 		vec_push(&replay->decided, 0);
+	if (!replay->decided.items[ndx])
+		pull->stood_still = 0;
 	replay->decided.items[ndx] = 1;
 }
 
 void replay_decided(struct pull *pull, int32_t ndx)
 {
 	pthread_mutex_lock(&pull->lock);
-	set_decided(pull->replay, ndx);
+	set_decided(pull, ndx);
 	pthread_cond_broadcast(&pull->changed);
 	pthread_mutex_unlock(&pull->lock);
 }
@@ -70,8 +71,8 @@ void replay_node_done(struct pull *pull, int32_t node)
 	pthread_mutex_lock(&pull->lock);
 	for (uint32_t i = 0; entries && i < entries->count; i++)
 		if (!entry_is_dir(&entries->items[i]))
-			set_decided(pull->replay, flist_ndx_of(pull->local->list, node, &entries->items[i]));
-	set_decided(pull->replay, flist_ndx_of(pull->local->list, node, NULL));
+			set_decided(pull, flist_ndx_of(pull->local->list, node, &entries->items[i]));
+	set_decided(pull, flist_ndx_of(pull->local->list, node, NULL));
 	pthread_cond_broadcast(&pull->changed);
 	pthread_mutex_unlock(&pull->lock);
 }
@@ -87,6 +88,7 @@ void replay_all_decided(struct pull *pull)
 static void append(struct pull *pull, struct transfer *transfer)
 {
 	requests_add(&pull->asked, transfer);
+	pull->stood_still = 0;
 	pthread_cond_broadcast(&pull->changed);
 }
 
@@ -124,12 +126,12 @@ static struct transfer *take(struct pull *pull, int32_t ndx, bool is_redo)
 	return transfer;
 }
 
-/* The first one for an index below ndx. Under the lock. */
-static struct transfer *take_below(struct pull *pull, int32_t ndx, bool is_redo)
+/* The first one for an index below `limit`. Under the lock. */
+static struct transfer *take_below(struct pull *pull, int64_t limit, bool is_redo)
 {
 	struct transfer *transfer = pull->asked.first;
 
-	while (transfer && (transfer->job.is_redo != is_redo || transfer->ndx >= ndx))
+	while (transfer && (transfer->job.is_redo != is_redo || transfer->ndx >= limit))
 		transfer = transfer->next;
 	if (transfer)
 		requests_remove(&pull->asked, transfer);
@@ -142,16 +144,28 @@ static bool is_decided(const struct replay *replay, int32_t ndx)
 	       ((size_t)ndx < replay->decided.count && replay->decided.items[ndx]);
 }
 
-/* True: for a while there has been none. */
-static bool wait_for_decision(struct pull *pull)
+/* Under the lock. */
+static void wait_for_decision(struct pull *pull)
 {
-	struct timespec until;
+	pull->awaits_decision = true;
+	pthread_cond_wait(&pull->changed, &pull->lock);
+	pull->awaits_decision = false;
+}
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += WAIT_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	return pthread_cond_timedwait(&pull->changed, &pull->lock, &until) == ETIMEDOUT;
+/*
+ * What everybody waits for while nothing is decided on ndx: it comes too late, or not at all. The batch is not in the order of
+ * the list, or this file was to be sent again. Under the lock.
+ */
+static struct transfer *give_up(struct pull *pull, int32_t ndx)
+{
+	struct transfer *transfer = take_below(pull, INT64_MAX, true);
+
+	if (!transfer)
+		transfer = take_below(pull, INT64_MAX, false);
+	if (!transfer)
+		set_decided(pull, ndx);
+	pull->stood_still = 0;
+	return transfer;
 }
 
 /* What the batch has for ndx is wanted. Incremental recursion repeats a file that came wrong before the first phase ends. */
@@ -166,19 +180,22 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 {
 	bool is_redo = pull->replay->second_phase;
 	struct transfer *transfer, *missing;
-	int waits = 0;
 
 	pthread_mutex_lock(&pull->lock);
+	pull->stood_still = 0;
 	while (!(transfer = take_wanted(pull, ndx)) && !is_decided(pull->replay, ndx)) {
 		/* It may be the one that everybody waits for. */
-		missing = take_below(pull, ndx, is_redo || waits == WAITS_MAX);
-		if (!missing) {
-			waits = waits == WAITS_MAX ? 0 : waits + wait_for_decision(pull);
+		missing = take_below(pull, ndx, is_redo);
+		if (!missing && pull->stood_still >= STILL_GIVES_UP)
+			missing = give_up(pull, ndx);
+		else if (!missing)
+			wait_for_decision(pull);
+		if (!missing)
 			continue;
-		}
 		pthread_mutex_unlock(&pull->lock);
 		replay_missing(pull, missing);
 		pthread_mutex_lock(&pull->lock);
+		pull->stood_still = 0;
 	}
 	pthread_mutex_unlock(&pull->lock);
 	return transfer;

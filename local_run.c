@@ -20,8 +20,8 @@
 #define WINDOW 128      /* tasks between preparing and finishing; each holds two descriptors */
 #define WINDOW_OLD 8192 /* below protocol 30 a missing reply is noticed only when everything has been asked for */
 #define SLICE 1024      /* files of one task */
-#define REPLAY_POLL_MS 2
 #define POLL_MS 50      /* how often a waiting main thread looks up */
+#define REPLAY_POLL_MS 2 /* ... in a replay: the reading thread may wait for it */
 
 /* The tasks that are not finished yet, oldest first. */
 struct queue {
@@ -190,6 +190,7 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 		local_links_leader_done(local, task, event->index, 0, true);
 		break;
 	case EVENT_AWAITED:
+	case EVENT_NOTHING:
 		break;
 	case EVENT_LINK:
 		if (local->pull)
@@ -210,7 +211,7 @@ void local_handle_events(struct local *local, struct task *task)
 {
 	struct events events;
 
-	pool_take_events(local->pool, task, &events);
+	pool_take_events(local->pool, task, &events, false);
 	if (local->pull && events.list.count > 1)
 		pull_order_items(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
@@ -494,14 +495,51 @@ static void close_all_directories(struct local *local)
 		close_directory(local, local->done_stack.items[--local->done_stack.count]);
 }
 
+/*
+ * What the main thread decides itself would wait until the task is done, and the task for files that the batch has later: do it
+ * now. To members of hard-link groups that are to be linked nothing is sent.
+ */
+static void decide_rest(struct local *local, struct task *task)
+{
+	struct events events = { VEC_INIT };
+
+	if (!pool_has_run(local->pool, task))
+		return;
+	pool_take_events(local->pool, task, &events, true);
+	for (size_t i = 0; i < events.list.count; i++)
+		redo_entry(local, task, events.list.items[i].index);
+	vec_free(&events.list);
+	pull_slice_decided(task);
+}
+
+/* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. */
+static bool must_decide(struct local *local)
+{
+	return local->replays && !atomic_load(&local->submitted) && pull_stands_still(local->pull) == STILL_DECIDES;
+}
+
+static void help_replay_with(struct local *local, struct queue *queue)
+{
+	if (!must_decide(local))
+		return;
+	for (size_t i = 0; i < queue->count; i++)
+		decide_rest(local, queue->items[(queue->head + i) % queue->capacity]);
+}
+
+static int poll_ms(const struct local *local)
+{
+	return local->replays ? REPLAY_POLL_MS : POLL_MS;
+}
+
 static enum task_state await(struct local *local, struct queue *queue, struct task *task)
 {
 	enum task_state state;
 
 	if (local->pull)
 		pull_flush_requests(local->pull);
-	while ((state = pool_wait(local->pool, task, POLL_MS)) == TASK_QUEUED || state == TASK_RUNNING) {
+	while ((state = pool_wait(local->pool, task, poll_ms(local))) == TASK_QUEUED || state == TASK_RUNNING) {
 		look_up(local, queue);
+		help_replay_with(local, queue);
 		if (!local->wants_items && !progress_is_asked())
 			continue;
 		local_handle_events(local, task);
@@ -515,9 +553,11 @@ void local_await_task(struct local *local, struct task *task)
 {
 	if (local->pull)
 		pull_flush_requests(local->pull);
-	while (local->pull && pool_wait(local->pool, task, POLL_MS) == TASK_RUNNING) {
+	while (local->pull && pool_wait(local->pool, task, poll_ms(local)) == TASK_RUNNING) {
 		local_stop_check(local);
 		pull_tick(local->pull);
+		if (must_decide(local))
+			decide_rest(local, task);
 	}
 }
 
@@ -596,8 +636,14 @@ static bool has_finished_front(struct local *local, const struct queue *queue)
 
 	if (!local->pull->replay)
 		return true;
-	state = pool_wait(local->pool, queue->items[queue->head], REPLAY_POLL_MS);
+	state = pool_wait(local->pool, queue->items[queue->head], poll_ms(local));
 	return state == TASK_DONE;
+}
+
+static void stand_by(struct local *local, struct queue *queue)
+{
+	look_up(local, queue);
+	help_replay_with(local, queue);
 }
 
 /* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
@@ -607,7 +653,7 @@ static void await_list(struct local *local, struct queue *queue)
 		if (has_finished_front(local, queue))
 			finish_front(local, queue);
 		else
-			look_up(local, queue);
+			stand_by(local, queue);
 	}
 }
 

@@ -352,6 +352,50 @@ def test_what_is_not_wanted_is_skipped_and_what_is_missing_fails(place, writer):
         assert source.read() == replayed_file.read()
 
 
+# Who lacks what in the trees that a batch is replayed onto, and with what: the main thread has to decide on files whose
+# directory holds others that the batch has only later.
+AHEAD = """
+-a --delete | directory
+-avi --delete | directory
+-a --force --no-i-r | directory
+-aH | links
+-aHvi | links
+-aH --no-i-r | links
+-aH --delete | directory links
+""".strip().split("\n")
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("line", AHEAD)
+def test_files_that_are_decided_late_do_not_stop_the_batch(place, line):
+    words, _, states = (part.strip() for part in line.partition("|"))
+    source = f"{place}/src"
+    os.makedirs(f"{source}/d")
+    for name in ("a", "b", "d/a", "d/b", "e"):
+        local_jobs.write(f"{source}/{name}", name.encode() * 100, 10**9)
+    os.link(f"{source}/b", f"{source}/c")
+    os.link(f"{source}/d/b", f"{source}/d/c")
+    for writer in (STOCK, OURS):
+        batch = f"{place}/B-{NAMES[writer]}"
+        result = harness.run(writer, *for_both(writer, words.split()), f"--write-batch={batch}", f"{source}/",
+                             f"{place}/first-{NAMES[writer]}/")
+        assert result.code == 0, result.text
+        for reader in (STOCK, OURS):
+            top = f"{place}/{NAMES[writer]}-{NAMES[reader]}"
+            os.makedirs(f"{top}/d")
+            for name in ("a/x/y", "d/a/x") if "directory" in states else ():
+                os.makedirs(f"{top}/{name}")
+            for name in ("b", "d/c") if "links" in states else ():
+                shutil.copy2(f"{source}/{name}", f"{top}/{name}")
+            result = harness.run(reader, *words.split(), f"--read-batch={batch}", f"{top}/", timeout=20)
+            assert result.code == 0, (NAMES[writer], NAMES[reader], result.text)
+            for name in ("a", "b", "c", "d/a", "d/b", "d/c", "e"):
+                with open(f"{top}/{name}", "rb") as copy, open(f"{source}/{name}", "rb") as original:
+                    assert copy.read() == original.read(), name
+            if "-aH" in words:
+                assert os.path.samefile(f"{top}/b", f"{top}/c") and os.path.samefile(f"{top}/d/b", f"{top}/d/c")
+
+
 def test_changed_basis_is_not_spoiled(place):
     os.mkdir(f"{place}/w")
     assert write_batch(OURS, f"{place}/w", ["-a"]).code == 0
