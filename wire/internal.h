@@ -58,7 +58,7 @@ struct wire {
 	struct strbuf queue;     /* whole frames */
 	atomic_bool queued;
 
-	atomic_bool split;            /* one thread reads, others write (split.c) */
+	atomic_bool split;            /* one thread reads, others write */
 	pthread_t reader;
 	pthread_mutex_t *output_lock; /* then held by whoever touches the output */
 
@@ -93,55 +93,6 @@ struct wire {
 	int64_t bw_last;
 	uint64_t bw_debt;        /* bytes sent ahead of the limit */
 };
-
-int64_t monotonic_now(void);
-
-/* poll.c: bytes in and out of the descriptors. */
-enum receive_result { RECEIVED, WOULD_BLOCK, CLOSED };
-/* One read without waiting, into at most `room_max` bytes of buffer. */
-enum receive_result wire_try_receive(struct wire *wire, size_t room_max);
-/* Wait until bytes have arrived or the peer has closed; pending output is sent meanwhile. */
-void wire_receive_or_close(struct wire *wire);
-/* The same; ends the process at end of file. */
-void wire_receive(struct wire *wire);
-/* Send all of it, draining input while that blocks. Changes the array. */
-void wire_send_all(struct wire *wire, struct iovec *iov, int count);
-/* Wait for input, at most until `end` (CLOCK_MONOTONIC, ns), looking at nothing else: for the last moments of a session. */
-void wire_wait_input(const struct wire *wire, int64_t end);
-
-/* mux.c: frames. */
-/* Bytes have been appended at `end`: take over what belongs to the stream. */
-void wire_input_grew(struct wire *wire, size_t length);
-/* Make stream bytes readable (pos < limit), handling messages on the way. */
-void wire_fill(struct wire *wire);
-/* Handle frames that are here already. Are there stream bytes now? */
-bool wire_take_frames(struct wire *wire);
-/* Room for `length` (at most a quarter of OUT_SIZE) more stream bytes, counted as written. */
-uint8_t *wire_room_slow(struct wire *wire, size_t length);
-bool wire_output_pending(struct wire *wire);
-void wire_put_empty_frame(struct wire *wire);
-/* Bytes of the messages that have not joined the stream yet. */
-size_t wire_queue_length(struct wire *wire);
-/* Close the frame that is being filled. */
-void wire_close_frame(struct wire *wire);
-
-/* tee.c: bytes that go out, frames and all if there are any. */
-void wire_tee_output(struct wire *wire, const struct iovec *iov, int count);
-
-/* split.c */
-static inline bool wire_is_reader(const struct wire *wire)
-{
-	return wire->split && pthread_equal(pthread_self(), wire->reader);
-}
-
-/* The reading thread, about to wait: send what can be sent at once, if nobody else is at it. */
-void wire_offer_output(struct wire *wire);
-/* Another thread than the reading one: until that has come to the end of the input, or `end`. */
-void wire_await_close(const struct wire *wire, int64_t end);
-/* poll.c: is a keep-alive due? */
-bool wire_keep_alive_due(const struct wire *wire);
-/* One write of the buffer that does not wait; the rest stays. */
-void wire_send_some(struct wire *wire);
 
 static inline uint8_t *wire_room(struct wire *wire, size_t length)
 {

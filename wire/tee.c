@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What passes through a connection, for somebody who writes it down. */
+/* Bytes that go out, for somebody who writes them down without frames and messages. */
+#include "wire/tee.h"
+
 #include <string.h>
 
 #include "wire/internal.h"
-
-void wire_set_tee_in(struct wire *wire, wire_tee *take, void *context)
-{
-	wire->tee_in = take;
-	wire->tee_in_context = context;
-	if (wire->limit > wire->pos)
-		take(context, wire->in + wire->pos, wire->limit - wire->pos);
-}
-
-void wire_set_tee_out(struct wire *wire, wire_tee *take, void *context)
-{
-	wire_flush(wire);
-	wire->tee_out = take;
-	wire->tee_out_context = context;
-}
 
 static size_t take_header(struct wire *wire, const uint8_t *bytes, size_t length)
 {

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "lib/budget.h"
+#include "wire/primitives.h"
 
 struct wire;
 
@@ -150,16 +151,6 @@ void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count);
 enum { WIRE_RESERVE_MAX = 16 * 1024 };
 uint8_t *wire_reserve(struct wire *wire, size_t length);
 void wire_commit(struct wire *wire, const uint8_t *end);
-void wire_write_byte(struct wire *wire, uint8_t value);
-void wire_write_short(struct wire *wire, uint16_t value);
-void wire_write_int(struct wire *wire, int32_t value);
-void wire_write_longint(struct wire *wire, int64_t value);
-void wire_write_varint(struct wire *wire, int32_t value);
-void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes);
-void wire_write_vint30(struct wire *wire, int32_t value);                 /* int below protocol 30, else varint */
-void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes); /* longint below 30, else varlong */
-void wire_write_vstring(struct wire *wire, const void *bytes, size_t length); /* length <= 32767 */
-void wire_write_ndx(struct wire *wire, int32_t ndx);
 /* One message frame now (before data that is still buffered is allowed, after data is not). At a protocol or direction
  * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as protocol/01 9.3 and 9.4 say. Text
  * that is longer than the peer takes goes in several messages. May be called from any thread: frames of threads other than
@@ -179,25 +170,6 @@ void wire_read(struct wire *wire, void *bytes, size_t length);
 /* Long data where it lies: 1..most bytes, as many as are here in one piece. Valid until the next call that reads - or, unless
  * the connection is split, writes. */
 const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length);
-uint8_t wire_read_byte(struct wire *wire);
-uint16_t wire_read_short(struct wire *wire);
-int32_t wire_read_int(struct wire *wire);
-int64_t wire_read_longint(struct wire *wire);
-int32_t wire_read_varint(struct wire *wire);
-int64_t wire_read_varlong(struct wire *wire, int min_bytes);
-int32_t wire_read_vint30(struct wire *wire);
-int64_t wire_read_vlong30(struct wire *wire, int min_bytes);
-/* A 32-bit field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N not in [LOW,HIGH] [ROLE]". */
-int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field);
-int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field);
-/* Into buf (size bytes, NUL-terminated); longer or with a NUL inside: EXIT_PROTOCOL. Returns the length. */
-size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field);
-/* Any ndx value (protocol/01 8.7); the caller's role checks what is legal there. */
-int32_t wire_read_ndx(struct wire *wire);
-/* Bytes of a line up to and without `stop1` or `stop2`, into buf; false at end of file before any stop byte. A NUL inside
- * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). When LF
- * stops and CR does not, CRs are dropped (protocol/01 section 3). -1: no second stop byte. */
-bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad);
 /* One byte; false at end of file, which is no error here. */
 bool wire_next_byte(struct wire *wire, uint8_t *byte);
 /* Is there anything to read without waiting (buffered or readable)? */
@@ -226,9 +198,7 @@ static inline int64_t wire_message_longint(const uint8_t *payload)
 	return (int64_t)(high << 32 | (uint32_t)wire_message_int(payload));
 }
 
-#define NDX_DONE (-1)
-#define NDX_FLIST_EOF (-2)
-#define NDX_DEL_STATS (-3)
-#define NDX_FLIST_OFFSET (-101)
+/* For this room: room for `length` (at most a quarter of the buffer) more stream bytes, counted as written. */
+uint8_t *wire_room_slow(struct wire *wire, size_t length);
 
 #endif
