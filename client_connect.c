@@ -9,6 +9,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "wire/algorithm.h"
 
 /* --- paths --- */
 

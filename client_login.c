@@ -13,6 +13,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/greeting.h"
+#include "wire/setup.h"
 
 enum {
 	LINE_SIZE = 5119,         /* a daemon's line with its NUL */

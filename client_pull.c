@@ -10,6 +10,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
+#include "wire/setup.h"
 
 /* What a daemon calls "module/path" is "path" to the list. */
 static void asked_paths(const struct remote *remote, const struct args *paths, struct args *asked)

@@ -23,6 +23,7 @@
 #include "options/owners.h"
 #include "server.h"
 #include "wire/request.h"
+#include "wire/setup.h"
 
 #define DRAIN_SECONDS 60 /* protocol/01 10.8 */
 

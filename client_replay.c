@@ -17,6 +17,7 @@
 #include "lib/log.h"
 #include "local.h"
 #include "options/batch.h"
+#include "wire/setup.h"
 
 /* --- the file --- */
 

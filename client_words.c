@@ -8,6 +8,7 @@
 #include "client_private.h"
 #include "lib/alloc.h"
 #include "ui/itemize.h"
+#include "wire/algorithm.h"
 
 enum {
 	VERBOSE_MAX = 9,              /* -v that are passed on */

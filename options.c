@@ -20,6 +20,7 @@
 #include "options/refuse.h"
 #include "options/table.h"
 #include "ui/itemize.h"
+#include "wire/setup.h"
 
 static void options_init(struct options *options)
 {

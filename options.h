@@ -15,6 +15,7 @@
 #include "ui/levels.h"
 #include "wire/args.h"
 #include "wire/session.h"
+#include "wire/setup.h"
 
 enum delete_when { DELETE_NEVER, DELETE_DEFAULT, DELETE_BEFORE, DELETE_DURING, DELETE_DELAY, DELETE_AFTER };
 /* The operations on attr snapshots that take the place of a transfer. */

@@ -19,6 +19,7 @@
 #include "ui/log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"
+#include "wire/setup.h"
 
 #define DRAIN_SECONDS 60          /* protocol/01 10.8 */
 #define DAEMON_DRAIN_SECONDS 5    /* of a client that has a place in a daemon: others wait for it */

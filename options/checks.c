@@ -13,6 +13,7 @@
 #include "options/refuse.h"
 #include "options/remote.h"
 #include "ui/itemize.h"
+#include "wire/algorithm.h"
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 

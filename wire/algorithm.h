@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The lists of algorithm names that two peers compare (protocol/01 section 7.5). The names themselves: wire/session.h. */
+/* The names of algorithms, and the lists of them that two peers compare (protocol/01 section 7.5). */
 #ifndef WIRE_ALGORITHM_H
 #define WIRE_ALGORITHM_H
 
@@ -7,6 +7,12 @@
 
 #include "lib/strbuf.h"
 #include "wire/session.h"
+
+/* "xxh64", also by alias ("xxhash"), case-insensitive. false if unknown. */
+bool sum_algorithm_parse(const char *name, enum sum_algorithm *algorithm);
+const char *sum_algorithm_name(enum sum_algorithm algorithm);
+bool compress_algorithm_parse(const char *name, enum compress_algorithm *algorithm);
+const char *compress_algorithm_name(enum compress_algorithm algorithm);
 
 enum choice { CHOICE_CHECKSUM, CHOICE_COMPRESS };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The set-up of a session: versions, compat flags, algorithms, seed, multiplexing (protocol/01 sections 7 and 9.2). */
+#include "wire/setup.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/algorithm.h"
-#include "wire/session.h"
 
 enum {
 	LIST_MAX = 255,          /* a negotiation string */

@@ -11,6 +11,7 @@
 #include "flist_receive.h"
 #include "lib/charset.h"
 #include "options.h"
+#include "wire/setup.h"
 
 enum { LIST_MEMORY = 1 << 20 };
 

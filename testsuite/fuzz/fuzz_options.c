@@ -10,6 +10,7 @@
 
 #include "options.h"
 #include "options/refuse.h"
+#include "wire/setup.h"
 
 #define WORDS_MAX 64
 

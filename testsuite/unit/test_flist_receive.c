@@ -13,6 +13,7 @@
 #include "lib/charset.h"
 #include "lib/strbuf.h"
 #include "options.h"
+#include "wire/setup.h"
 
 /* --- a tree --- */
 

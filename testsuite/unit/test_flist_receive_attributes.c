@@ -8,6 +8,7 @@
 #include "flist_receive.h"
 #include "lib/strbuf.h"
 #include "options.h"
+#include "wire/setup.h"
 
 struct side {
 	struct options options;

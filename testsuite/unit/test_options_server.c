@@ -3,6 +3,7 @@
 #include "options_support.h"
 
 #include "ui/levels.h"
+#include "wire/setup.h"
 
 #define BIT(out, options, member) \
 	do { \

@@ -7,6 +7,7 @@
 #include "wire/args.h"
 #include "wire/greeting.h"
 #include "wire/session.h"
+#include "wire/setup.h"
 
 /* --- greeting, protocol/01 3.1 and 3.2 --- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "wire/session.h"
+#include "wire/setup.h"
 
 #define SERVER_SUMS "\x23xxh128 xxh3 xxh64 md5 md4 sha1 none"
 #define CLIENT_SUMS "\x1exxh128 xxh3 xxh64 md5 md4 sha1"
