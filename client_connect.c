@@ -101,37 +101,6 @@ static void free_line(struct server_line *line)
 	args_free(&line->secluded);
 }
 
-void tell_words(const struct options *options, const char *label, const struct args *words)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+,-./=@_";
-	struct strbuf line = STRBUF_INIT;
-
-	if (!options->levels.debug[DEBUG_CMD])
-		return;
-	for (size_t i = 0; i < words->count; i++) {
-		const char *word = words->items[i], *quote = word[strspn(word, plain)] ? "\"" : "";
-
-		strbuf_addf(&line, " %s%s%s", quote, word, quote);
-	}
-	log_msg(L_CLIENT, "%s:%s  (%zu args)", label, strbuf_text(&line), words->count);
-	strbuf_free(&line);
-}
-
-void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
-			 const struct args *words)
-{
-	struct strbuf line = STRBUF_INIT;
-
-	if (options->levels.debug[DEBUG_CMD] < 2)
-		return;
-	log_info("cmd=%s machine=%s user=%s path=%s", shell ? shell : "<NULL>", remote ? remote->host : "<NULL>",
-		 remote && remote->user ? remote->user : "<NULL>", path);
-	for (size_t i = 0; i < words->count; i++)
-		strbuf_addf(&line, "cmd[%zu]=%s ", i, words->items[i]);
-	log_info("%s", strbuf_text(&line));
-	strbuf_free(&line);
-}
-
 /* --- connecting --- */
 
 static void make_wire(struct connection *connection, const struct options *options)

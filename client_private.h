@@ -14,10 +14,11 @@ void server_words_escape(const struct options *options, struct args *words);
 /* One word, malloc'ed; in a path, wildcards are meant. */
 char *server_word_escape(const char *word, bool is_path);
 
-/* --- client_connect.c --- */
-
 /* "LABEL: WORD WORD ...  (N args)", for -vv. */
 void tell_words(const struct options *options, const char *label, const struct args *words);
+
+/* --- client_connect.c --- */
+
 /* A connection that somebody else has made: as client_connect leaves it. */
 void client_adopt(struct connection *connection, const struct options *options);
 
