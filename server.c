@@ -166,7 +166,7 @@ static void follow_exit(struct server *server, const uint8_t *payload, size_t le
 	exit_with(code ? code : EXIT_STREAMIO);
 }
 
-void server_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length)
+static void take_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct server *server = server_void;
 
@@ -237,7 +237,7 @@ static void set_up(struct server *server)
 	setup_server(session, &request);
 	if (sends_names && session->protocol < 31)
 		server_send_names(server);
-	wire_set_message_handler(session->wire, server_message, server);
+	wire_set_message_handler(session->wire, take_message, server);
 	setup_start_mux(session, server->options->remove_source_files);
 	set_limits(server);
 	if (sends_names && session->protocol >= 31)
@@ -305,7 +305,7 @@ static struct flist *make_list(struct server *server)
 	return list;
 }
 
-noreturn void server_finish(struct server *server, int code, uint64_t total_size)
+static noreturn void finish(struct server *server, int code, uint64_t total_size)
 {
 	const struct wire *wire = server->session.wire;
 
@@ -388,7 +388,7 @@ static void send_list(struct server *server, struct flist *list)
 		.chmod = server->options->chmod,
 		.charset = module ? module->charset : server->options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
-		.message = server_message,
+		.message = take_message,
 		.item = item_logger(server),
 		.transfer = module && module->transfer ? tell_transfer : NULL,
 		.context = server,
@@ -429,11 +429,14 @@ static noreturn void server_send(struct server *server)
 	check_role(server);
 	send_list(server, list);
 	filter_free(server->rules);
-	server_finish(server, session_exit_code(&server->session), flist_totals(list)->size);
+	finish(server, session_exit_code(&server->session), flist_totals(list)->size);
 }
 
 noreturn void server_run(struct server *server)
 {
+	uint64_t total_size;
+	int code;
+
 	log_set_role(server->options->sender ? "sender" : "Receiver");
 	check_checksum_choice(server);
 	server->names_fd = -1;
@@ -451,7 +454,8 @@ noreturn void server_run(struct server *server)
 	if (server->options->sender)
 		server_send(server);
 	copy_as_assume(server->options);
-	server_receive(server);
+	code = server_receive(server, take_message, &total_size);
+	finish(server, code, total_size);
 }
 
 /* --- over a remote shell --- */

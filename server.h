@@ -87,12 +87,9 @@ void server_read_rules(struct server *server);
 void server_send_names(struct server *server);
 /* What this build cannot do for a client that sends becomes a startup_error, unless there is one already. */
 void server_check_receiving(struct server *server);
-/* The role of the receiver, after the set-up. */
-noreturn void server_receive(struct server *server);
-/* The peer's messages about the session as such; context: the server. */
-void server_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length);
-/* The session has come to its end. */
-noreturn void server_finish(struct server *server, int code, uint64_t total_size);
+/* The role of the receiver, after the set-up: the exit code, and the size of all files listed. `message` takes the peer's
+ * messages about the session as such; its context is the server. */
+int server_receive(struct server *server, wire_message_handler *message, uint64_t *total_size);
 
 /* What the errors seen so far make of a run that otherwise succeeded (protocol/01 10.9). */
 int session_exit_code(const struct session *session);

@@ -68,7 +68,7 @@ static void describe_module(const struct module_session *module, struct local_mo
 	};
 }
 
-noreturn void server_receive(struct server *server)
+int server_receive(struct server *server, wire_message_handler *message, uint64_t *total_size)
 {
 	struct options *options = server->options;
 	const struct args *operands = &options->operands;
@@ -77,7 +77,7 @@ noreturn void server_receive(struct server *server)
 	struct local_module place;
 	struct run_stats stats = { .total_size = 0 };
 	const struct local_service service = {
-		.message = server_message, .context = server, .stats = &stats, .rules = server->rules,
+		.message = message, .context = server, .stats = &stats, .rules = server->rules,
 		.module = module ? &place : NULL,
 	};
 	const struct local_peer peer = {
@@ -93,5 +93,6 @@ noreturn void server_receive(struct server *server)
 	/* A list that the client wants to see as we have understood it: nothing is written. */
 	int code = local_pull_main(options, &peer, options->list_only ? NULL : destination);
 
-	server_finish(server, code, stats.total_size);
+	*total_size = stats.total_size;
+	return code;
 }
