@@ -20,8 +20,8 @@
 #include "local.h"
 #include "options.h"
 #include "server.h"
+#include "snapshot.h"
 #include "snapshot_make.h"
-#include "snapshot_tools.h"
 #include "ui/log_file.h"
 
 /* The sink of a run on a terminal. */

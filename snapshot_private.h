@@ -2,7 +2,7 @@
 /*
  * What the commands on existing snapshots share.
  *
- *   snapshot_tools.c    which command; opening, facts      snapshot_list.c     --attr-list
+ *   snapshot_tools.c    opening, facts                     snapshot_list.c     --attr-list
  *   snapshot_compare.c  the differences of two trees       snapshot_verify.c   --attr-verify
  *   snapshot_report.c   how a difference is printed        snapshot_diff.c     --attr-diff
  *   snapshot_groups.c   hard links, as two trees have them snapshot_convert.c  --attr-from-tree, --attr-to-tree

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which command on snapshots it is, and what all of them need. */
-#include "snapshot_tools.h"
-
+/* Attr snapshots as a command opens and describes them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,15 +93,4 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 		strbuf_addf(out, "any%s%s", *facts->root_path ? ", from the list of " : "", facts->root_path);
 	strbuf_addf(out, "\n# options: %s\n", facts->options);
 	add_contents(out, facts, number_level);
-}
-
-int snapshot_tool_main(struct options *options)
-{
-	static int (*const mains[])(struct options *) = {
-		[ATTR_MODE_LIST] = snapshot_list_main, [ATTR_MODE_VERIFY] = snapshot_verify_main,
-		[ATTR_MODE_DIFF] = snapshot_diff_main, [ATTR_MODE_FROM_TREE] = snapshot_from_tree_main,
-		[ATTR_MODE_TO_TREE] = snapshot_to_tree_main,
-	};
-
-	return mains[options->attr_mode](options);
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How far two attr snapshots differ. */
+#ifndef SNAPSHOT_DIFF_H
+#define SNAPSHOT_DIFF_H
+
+#include <stdint.h>
+
+struct attr_snapshot;
+
+/* How many entries are new, changed or gone. `old` is not changed. */
+uint64_t snapshot_count_changes(struct attr_snapshot *old, const struct attr_snapshot *new);
+
+#endif
