@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "client.h"
-#include "client_local.h"
-#include "client_output.h"
-#include "client_pull.h"
-#include "client_push.h"
-#include "client_replay.h"
+#include "client/child.h"
+#include "client/output.h"
+#include "client/pull.h"
+#include "client/push.h"
+#include "client/replay.h"
 #include "daemon.h"
 #include "daemon/refresh.h"
 #include "daemon/status.h"

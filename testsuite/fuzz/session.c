@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "fs/landlock.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "options.h"
 
 enum { MANY = 20000, THEN = 1500000000 };

@@ -3,7 +3,7 @@
 #include "expect_die.h"
 #include "options_support.h"
 
-#include "client_private.h"
+#include "client/private.h"
 #include "delta/auth_digest.h"
 
 enum { SHELL = REMOTE_SHELL, DAEMON = REMOTE_DAEMON, LOCAL = -1 };

@@ -3,7 +3,7 @@
  * blocks. */
 #include "options_support.h"
 
-#include "client_private.h"
+#include "client/private.h"
 
 /* '^' and "^i" stand for what a client of 3.5.0 says it is capable of. */
 static void expand(struct strbuf *out, const char *form)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"

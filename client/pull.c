@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The client as receiver: set-up of the session, then the engine with a peer as its source. */
-#include "client_pull.h"
+#include "client/pull.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A push: rules, connection, set-up, the sender's run, and the end. */
-#include "client_push.h"
+#include "client/push.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client_output.h"
+#include "client/output.h"
 #include "delta/match.h"
 #include "fs/ids.h"
 #include "fs/operator.h"

@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-/* --- client_words.c --- */
+/* --- client/words.c --- */
 
 /* How many of the server's words stay visible when arguments are secluded: up to the cluster and --iconv (protocol/01 5.4). */
 size_t server_words_visible(const struct args *words);
@@ -17,12 +17,12 @@ char *server_word_escape(const char *word, bool is_path);
 /* "LABEL: WORD WORD ...  (N args)", for -vv. */
 void tell_words(const struct options *options, const char *label, const struct args *words);
 
-/* --- client_connect.c --- */
+/* --- client.c --- */
 
 /* A connection that somebody else has made: as client_connect leaves it. */
 void client_adopt(struct connection *connection, const struct options *options);
 
-/* --- client_shell.c --- */
+/* --- client/shell.c --- */
 
 /* Start the remote shell; what it runs is `words` behind the rsync path, as they are. Sets in_fd, out_fd, shell_pid. */
 void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,
@@ -32,12 +32,12 @@ bool shell_has_finished(int code);
 /* Wait for it as long as the circumstances of the end allow. The larger one of `code` and what it ended with. */
 int shell_end(struct connection *connection, int code);
 
-/* --- client_socket.c --- */
+/* --- client/socket.c --- */
 
 /* A connected socket, at the latest when --contimeout is over. */
 int socket_dial(const struct options *options, const struct remote *remote);
 
-/* --- client_login.c, client_auth.c --- */
+/* --- client/login.c, client/auth.c --- */
 
 /* Exchange greetings: sets the protocol, returns the daemon's digest names, malloc'ed; NULL: it has not given any. */
 char *daemon_greet(struct connection *connection, const struct options *options);

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A local run by the protocol: for options that mean something only between two ends. */
-#ifndef CLIENT_LOCAL_H
-#define CLIENT_LOCAL_H
+#ifndef CLIENT_CHILD_H
+#define CLIENT_CHILD_H
 
 #include "options.h"
 

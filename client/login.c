@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

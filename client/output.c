@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a client of a remote session prints. */
-#include "client_output.h"
+#include "client/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

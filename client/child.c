@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A local run by the protocol: the other end is a child of this process. */
-#include "client_local.h"
+#include "client/child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client_private.h"
-#include "client_pull.h"
+#include "client/private.h"
+#include "client/pull.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

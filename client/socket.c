@@ -15,7 +15,7 @@
 
 #include <nettle/base64.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reading a batch: its header makes the session, its stream is what a server would have sent. */
-#include "client_replay.h"
+#include "client/replay.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "client_private.h"
+#include "client/private.h"
 #include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
