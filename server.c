@@ -15,7 +15,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "options/owners.h"
-#include "server_expand.h"
+#include "server/expand.h"
 #include "ui/log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"

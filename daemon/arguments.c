@@ -10,7 +10,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options/refuse.h"
-#include "server_expand.h"
+#include "server/expand.h"
 
 /* --- one path word --- */
 

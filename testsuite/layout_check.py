@@ -42,7 +42,7 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 # RECEIVING.
 PREFIXES = {
     "flist_": "flist", "sender_": "sender", "snapshot_": "snapshot",
-    "server_": "server", "local": "receiver",
+    "local": "receiver",
     "acl": "flist", "xattr_": "flist", "decide": "dest", "name_distance": "dest", "item_lines": "sender",
 }
 RECEIVING = {

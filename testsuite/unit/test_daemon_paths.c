@@ -16,7 +16,7 @@
 #include "daemon/session.h"
 #include "lib/alloc.h"
 #include "loadparm/place.h"
-#include "server_expand.h"
+#include "server/expand.h"
 
 static void check_place(const char *path, bool chroot, const char *outer, const char *inner, const char *whole)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From the patterns that a client has asked for to names. */
-#include "server_expand.h"
+#include "server/expand.h"
 
 #include <dirent.h>
 #include <fcntl.h>
