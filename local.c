@@ -18,7 +18,7 @@
 #include "local_frame.h"
 #include "local_partial.h"
 #include "options/owners.h"
-#include "snapshot_make.h"
+#include "snapshot/make.h"
 
 /* Every task holds directories. */
 static void allow_descriptors(void)

@@ -14,7 +14,7 @@
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "local_pull.h"
-#include "snapshot_make.h"
+#include "snapshot/make.h"
 
 /* --- before --- */
 

@@ -21,7 +21,7 @@
 #include "options.h"
 #include "server.h"
 #include "snapshot.h"
-#include "snapshot_make.h"
+#include "snapshot/make.h"
 #include "ui/log_file.h"
 
 /* The sink of a run on a terminal. */

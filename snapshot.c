@@ -2,7 +2,7 @@
 /* Which command on snapshots it is. */
 #include "snapshot.h"
 
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 
 int snapshot_tool_main(struct options *options)
 {

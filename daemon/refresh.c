@@ -29,8 +29,8 @@
 #include "loadparm/place.h"
 #include "local.h"
 #include "options.h"
-#include "snapshot_diff.h"
-#include "snapshot_make.h"
+#include "snapshot/diff.h"
+#include "snapshot/make.h"
 
 /* What a module's process tells. */
 struct outcome {

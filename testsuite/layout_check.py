@@ -41,7 +41,7 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 # The room of a file of the top level by the beginning of its name, until it has moved there. `local` is three rooms: see
 # RECEIVING.
 PREFIXES = {
-    "flist_": "flist", "sender_": "sender", "snapshot_": "snapshot",
+    "flist_": "flist", "sender_": "sender",
     "local": "receiver",
     "acl": "flist", "xattr_": "flist", "decide": "dest", "name_distance": "dest", "item_lines": "sender",
 }

@@ -3,13 +3,13 @@
  * --attr-diff OLD NEW: what changed from one snapshot to the next. Without a format the output is a list of paths for another
  * program: what is new or changed, for --files-from; with --delete what is gone, for rm. With one it is what rsync -i says.
  */
-#include "snapshot_diff.h"
+#include "snapshot/diff.h"
 
 #include <stdlib.h>
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 #include "wire/request.h"
 #include "wire/session.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "decide.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 #include "wire/request.h"
 
 /* A directory that is being compared. */

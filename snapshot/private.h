@@ -2,10 +2,10 @@
 /*
  * What the commands on existing snapshots share.
  *
- *   snapshot_tools.c    opening, facts                     snapshot_list.c     --attr-list
- *   snapshot_compare.c  the differences of two trees       snapshot_verify.c   --attr-verify
- *   snapshot_report.c   how a difference is printed        snapshot_diff.c     --attr-diff
- *   snapshot_groups.c   hard links, as two trees have them snapshot_convert.c  --attr-from-tree, --attr-to-tree
+ *   snapshot/facts.c    opening, facts                     snapshot/list.c     --attr-list
+ *   snapshot/compare.c  the differences of two trees       snapshot/verify.c   --attr-verify
+ *   snapshot/report.c   how a difference is printed        snapshot/diff.c     --attr-diff
+ *   snapshot/groups.c   hard links, as two trees have them snapshot/convert.c  --attr-from-tree, --attr-to-tree
  */
 #ifndef SNAPSHOT_PRIVATE_H
 #define SNAPSHOT_PRIVATE_H
@@ -28,7 +28,7 @@ int snapshot_diff_main(struct options *options);
 int snapshot_from_tree_main(struct options *options);
 int snapshot_to_tree_main(struct options *options);
 
-/* --- snapshot_tools.c --- */
+/* --- snapshot/facts.c --- */
 
 /* Open the snapshot or end the process with EXIT_FILEIO, said why. */
 struct attr_snapshot *snapshot_open_or_die(const char *path);
@@ -37,7 +37,7 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 /* What was written to standard output has arrived there; else the process ends with EXIT_FILEIO. */
 void snapshot_flush_output(void);
 
-/* --- snapshot_groups.c: which entries are links to one file, in both trees --- */
+/* --- snapshot/groups.c: which entries are links to one file, in both trees --- */
 
 struct link_groups;
 struct link_groups *link_groups_new(void);
@@ -62,7 +62,7 @@ struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t 
  */
 bool link_groups_differ(struct link_groups *groups, const struct entry_side *then, uint32_t group, bool leads);
 
-/* --- snapshot_compare.c --- */
+/* --- snapshot/compare.c --- */
 
 /* One of the trees: either a snapshot or an image. */
 struct compared_tree {
@@ -100,7 +100,7 @@ void compared_path(const struct compared_tree *tree, struct tree_place place, st
 const uint8_t *compared_digest(const struct compared_tree *tree, const struct entries *list, const struct entry *entry,
 			       enum attr_digest which);
 
-/* --- snapshot_report.c --- */
+/* --- snapshot/report.c --- */
 
 struct change_report {
 	const struct options *options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files behind snapshot_make.h share: the run, the rules of its threads, what it tells. */
+/* What the files behind snapshot/make.h share: the run, the rules of its threads, what it tells. */
 #ifndef SNAPSHOT_MAKE_PRIVATE_H
 #define SNAPSHOT_MAKE_PRIVATE_H
 
@@ -11,7 +11,7 @@
 #include "lib/log.h"
 #include "options.h"
 
-/* --- rules: snapshot_make_rules.c --- */
+/* --- rules: snapshot/make_rules.c --- */
 
 /* One list of filter rules for each thread, all of them the same. */
 struct make_rules;
@@ -31,7 +31,7 @@ char *make_rules_options(const struct options *options, const struct make_rules 
 /* The same of a list that came from elsewhere, for people's eyes only: no refresh starts with it. */
 char *make_list_options(const struct options *options);
 
-/* --- the list of paths to look at again: snapshot_make_paths.c --- */
+/* --- the list of paths to look at again: snapshot/make_paths.c --- */
 
 struct make_paths {
 	VEC(char *) paths; /* below the root, without slashes at the ends; "" is the root itself */
@@ -69,7 +69,7 @@ struct maker {
 	bool watches;
 };
 
-/* --- what is told: snapshot_make_report.c --- */
+/* --- what is told: snapshot/make_report.c --- */
 
 /* From here on signals end the process, and a progress line is shown if the options ask for one. */
 void make_watch_start(struct maker *maker);

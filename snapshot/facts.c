@@ -8,7 +8,7 @@
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 #include "ui/listing.h"
 #include "ui/number.h"
 

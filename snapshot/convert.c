@@ -5,8 +5,8 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
-#include "snapshot_make.h"
-#include "snapshot_private.h"
+#include "snapshot/make.h"
+#include "snapshot/private.h"
 
 /* Nothing of what a snapshot holds is left out: as -aH. */
 static void want_everything(struct options *options)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/alloc.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 
 /* A group of the newer tree. */
 struct link_pair {

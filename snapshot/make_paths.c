@@ -8,7 +8,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "snapshot_make_private.h"
+#include "snapshot/make_private.h"
 
 #define LIST_LIMIT (1u << 30)
 

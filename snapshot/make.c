@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Making and refreshing an attr snapshot: from the operands to the exit code. */
-#include "snapshot_make.h"
+#include "snapshot/make.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
-#include "snapshot_make_private.h"
+#include "snapshot/make_private.h"
 #include "wire/session.h"
 
 #define THREADS_LEAST 2

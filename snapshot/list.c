@@ -5,7 +5,7 @@
 
 #include "lib/log.h"
 #include "local.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 
 /* As a source argument below the snapshot's root. */
 static char *source_path(const char *given)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "lib/log.h"
-#include "snapshot_private.h"
+#include "snapshot/private.h"
 #include "ui/itemize.h"
 #include "wire/request.h"
 

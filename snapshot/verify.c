@@ -6,8 +6,8 @@
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "snapshot_make.h"
-#include "snapshot_private.h"
+#include "snapshot/make.h"
+#include "snapshot/private.h"
 #include "ui/number.h"
 
 struct verification {

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "lib/exit.h"
-#include "snapshot_make_private.h"
+#include "snapshot/make_private.h"
 #include "ui/number.h"
 
 #define PROGRESS_NANOSECONDS 250000000

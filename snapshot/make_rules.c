@@ -13,7 +13,7 @@
 #include "fs/chmod.h"
 #include "fs/file.h"
 #include "fs/operator.h"
-#include "snapshot_make_private.h"
+#include "snapshot/make_private.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 #define SHOWN_RULES_LIMIT 4000 /* bytes of the options' text: the rest is in the sum */
