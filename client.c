@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Making the connection of a client, telling the server what to do, and closing it (protocol/01 sections 2 and 5). */
+#include "client.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/login.h"
+#include "client/shell.h"
+#include "client/socket.h"
+#include "client/words.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

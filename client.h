@@ -17,17 +17,6 @@
 #include "options/remote.h"
 #include "wire/session.h"
 
-/*
- * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server is to be told behind
- * the "." word, still without any quoting: all sources of a pull, the destination of a push. The local operands are then the
- * last (a pull; none if there is one operand only) or all but the last (a push). Operands that do not go together end the
- * process.
- */
-bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send);
-
-/* The run goes to no daemon: options that only mean something there end the process (protocol/09 section 4.1). */
-void remote_check_no_daemon(const struct options *options);
-
 /* An open connection to a server process, up to the point where the session's set-up begins. */
 struct connection {
 	struct wire *wire;
@@ -55,20 +44,14 @@ void client_connect(struct connection *connection, struct options *options, cons
 /* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
 struct charset *client_charset(const struct options *options);
 
-/* --debug=cmd2: what the other side is started with. shell: as the user gave it, or NULL; remote NULL: it is this process. */
-void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
-			 const struct args *words);
 /* --debug=nstr: which algorithms the two ends have come to. */
 void client_tell_choices(const struct options *options, const struct session *session);
+
+/* A connection that somebody else has made: as client_connect leaves it. */
+void client_adopt(struct connection *connection, const struct options *options);
 
 /* Close, wait for the remote shell, and free the wire. Returns the code to end with: the larger one of `code` and the
  * shell's. */
 int client_disconnect(struct connection *connection, int code);
-
-/*
- * The option words that tell a server what to do (protocol/01 section 6), without program name and paths, not quoted yet.
- * `protocol`: the highest that is still possible, or the one agreed upon.
- */
-void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words);
 
 #endif

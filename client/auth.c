@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The answer to a daemon's challenge: which digest, whose password (protocol/01 section 4). */
+#include "client/auth.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +11,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "client/private.h"
 #include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"

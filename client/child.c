@@ -10,8 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client.h"
 #include "client/pull.h"
+#include "client/shell.h"
+#include "client/words.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

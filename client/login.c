@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text phase with a daemon: greetings, early input, module, what it says, authentication (protocol/01 sections 3 and 4). */
+#include "client/login.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/auth.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which operands are remote, and whether they go together (protocol/06 section 6). */
+#include "client/remote.h"
+
 #include <string.h>
 
-#include "client.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

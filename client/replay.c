@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "client/remote.h"
 #include "fs/file.h"
 #include "fs/ids.h"
 #include "fs/operator.h"

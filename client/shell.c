@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The remote shell: its command line, the child that runs it, and what its end says (protocol/01 sections 2.1 and 10.10). */
+#include "client/shell.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/words.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/idn.h"

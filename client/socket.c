@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A daemon's socket: dialled directly or by a proxy, or given by a command (protocol/01 section 11). */
+#include "client/socket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -15,7 +17,6 @@
 
 #include <nettle/base64.h>
 
-#include "client/private.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

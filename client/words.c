@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The words that tell a server what to do, in the order in which every client gives them (protocol/01 section 6). */
+#include "client/words.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/private.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"

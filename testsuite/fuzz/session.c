@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Children that run main() for one input: their directory, their borders, their peer, what they have covered. */
+#include "client/shell.h"
+#include "client/socket.h"
+#include "client/words.h"
 #include "session.h"
 
 #include <dirent.h>
@@ -26,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client.h"
 #include "fs/landlock.h"
 
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The trees and the command lines of the harnesses that run the program. New lines go to the end: seeds name them by number. */
+#include "client/words.h"
 #include "session.h"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client.h"
 #include "options.h"
 
 enum { MANY = 20000, THEN = 1500000000 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a client tells a server: the words of protocol/06 4.3 as 3.5.0 sends them, their quoting, and captured argument
  * blocks. */
+#include "client/words.h"
 #include "options_support.h"
 
-#include "client/private.h"
+#include "client.h"
 
 /* '^' and "^i" stand for what a client of 3.5.0 says it is capable of. */
 static void expand(struct strbuf *out, const char *form)
