@@ -143,34 +143,30 @@ void parameters_set_defaults(struct config *config)
 	module->timeout = 600; /* protocol/08 section 8: a stalled transfer must not hold its slot for ever */
 }
 
-static bool set_bool(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool set_bool(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
-	char *field = (char *)base + parameter->offset;
-	bool ok = parameter->type == P_BOOL ? config_parse_bool(text, (bool *)field)
-					    : config_parse_tristate(text, (enum tristate *)field);
+	bool ok = parameter->type == P_BOOL ? config_parse_bool(text, field) : config_parse_tristate(text, field);
 
 	if (!ok)
 		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
 	return ok;
 }
 
-static bool set_fallback(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool set_fallback(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
-	enum snapshot_fallback *field = (enum snapshot_fallback *)(void *)((char *)base + parameter->offset);
 	bool walk = grammar_same_name(text, "walk");
 
 	if (!walk && !grammar_same_name(text, "refuse")) {
 		strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
 		return false;
 	}
-	*field = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
+	*(enum snapshot_fallback *)field = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
 	return true;
 }
 
-static bool set_size(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool set_size(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
 	static const char units[] = "KMG";
-	size_t *field = (size_t *)(void *)((char *)base + parameter->offset);
 	size_t digits = strspn(text, "0123456789");
 	const char *unit = text[digits] ? strchr(units, text[digits] & ~0x20) : NULL;
 	uint64_t value = digits && digits < 16 ? strtoull(text, NULL, 10) : 0;
@@ -181,20 +177,21 @@ static bool set_size(void *base, const struct parameter *parameter, const char *
 		strbuf_addf(why, "\"%s\" is not a size of the range of \"%s\"", text, parameter->name);
 		return false;
 	}
-	*field = (size_t)value;
+	*(size_t *)field = (size_t)value;
 	return true;
 }
 
-static bool set_number(void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool set_facility(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
-	int *field = (int *)((char *)base + parameter->offset);
+	(void)parameter;
+	if (config_parse_facility(text, field))
+		return true;
+	strbuf_addf(why, "unknown syslog facility \"%s\"", text);
+	return false;
+}
 
-	if (parameter->type == P_FACILITY) {
-		if (config_parse_facility(text, field))
-			return true;
-		strbuf_addf(why, "unknown syslog facility \"%s\"", text);
-		return false;
-	}
+static bool set_number(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
+{
 	if (config_parse_integer(text, parameter->low, parameter->high, field))
 		return true;
 	strbuf_addf(why, "\"%s\" is not a number of the range of \"%s\"", text, parameter->name);
@@ -250,23 +247,20 @@ static bool set_string(struct config *config, void *base, const struct parameter
 
 bool parameter_set(struct config *config, void *base, const struct parameter *parameter, const char *text, struct strbuf *why)
 {
+	static bool (*const setters[])(void *, const struct parameter *, const char *, struct strbuf *) = {
+		[P_BOOL] = set_bool, [P_TRISTATE] = set_bool, [P_INTEGER] = set_number, [P_FACILITY] = set_facility,
+		[P_FALLBACK] = set_fallback, [P_SIZE] = set_size,
+	};
 	struct strbuf expanded = STRBUF_INIT;
 	bool ok;
 
 	if (parameter->type == P_STRING || parameter->type == P_PATH)
 		return set_string(config, base, parameter, text, why);
-	if (!config_expand(text, &expanded)) {
+	ok = config_expand(text, &expanded);
+	if (!ok)
 		strbuf_addf(why, "the value of \"%s\" grows too long", parameter->name);
-		ok = false;
-	} else if (parameter->type == P_BOOL || parameter->type == P_TRISTATE) {
-		ok = set_bool(base, parameter, strbuf_text(&expanded), why);
-	} else if (parameter->type == P_FALLBACK) {
-		ok = set_fallback(base, parameter, strbuf_text(&expanded), why);
-	} else if (parameter->type == P_SIZE) {
-		ok = set_size(base, parameter, strbuf_text(&expanded), why);
-	} else {
-		ok = set_number(base, parameter, strbuf_text(&expanded), why);
-	}
+	else
+		ok = setters[parameter->type]((char *)base + parameter->offset, parameter, strbuf_text(&expanded), why);
 	strbuf_free(&expanded);
 	return ok;
 }
