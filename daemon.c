@@ -71,8 +71,7 @@ struct listener {
 static struct config *load_globals(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
-					    CONFIG_LISTENER, &problems);
+	struct config *config = daemon_config_load(options, CONFIG_LISTENER, &problems);
 
 	config_problems_free(&problems);
 	return config;

@@ -525,11 +525,10 @@ static void check_module_names(const struct config *config, const char *path, st
 
 struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
 {
-	const char *path = daemon_config_path(options);
-	struct config *config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
+	struct config *config = daemon_config_load(options, CONFIG_CHECK, problems);
 
 	if (config)
-		check_module_names(config, path, problems);
+		check_module_names(config, daemon_config_path(options), problems);
 	snapshots_refresh(snapshots);
 	if (config)
 		snapshots_report(snapshots, config, problems);

@@ -13,6 +13,11 @@ const char *daemon_config_path(const struct options *options)
 	return options->server && geteuid() != 0 ? "rsyncd.conf" : "/etc/rsyncd.conf";
 }
 
+struct config *daemon_config_load(const struct options *options, enum config_mode mode, struct config_problems *problems)
+{
+	return config_load(daemon_config_path(options), options->dparams.items, options->dparams.count, mode, problems);
+}
+
 void daemon_report_problems(const struct config_problems *problems, enum config_severity least)
 {
 	for (size_t i = 0; i < problems->list.count; i++) {

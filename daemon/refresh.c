@@ -359,11 +359,9 @@ static void check_paths(const struct options *options)
 
 static void load(struct refresh *refresh)
 {
-	const struct options *options = refresh->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 
-	refresh->config = config_load(daemon_config_path(options), options->dparams.items, options->dparams.count,
-				      CONFIG_SESSION, &problems);
+	refresh->config = daemon_config_load(refresh->options, CONFIG_SESSION, &problems);
 	daemon_report_problems(&problems, CONFIG_ERROR);
 	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
 		note_code(refresh, EXIT_SYNTAX);

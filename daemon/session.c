@@ -71,25 +71,29 @@ static void free_processor(struct daemon_session *session)
 
 /* --- stages 1 to 6: configuration and peer --- */
 
+/* A log file of the daemon's command line takes the place of what the module says. */
+static void switch_log(struct daemon_session *session, const struct module *module)
+{
+	const char *override = session->daemon_options->log_file;
+	char *file = config_text(module->log_file), *tag = config_text(module->syslog_tag);
+
+	log_file_switch(session->log, override ? override : file, tag, module->syslog_facility);
+	free(file);
+	free(tag);
+}
+
 static void load_configuration(struct daemon_session *session)
 {
 	const struct options *options = session->daemon_options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	const char *path = daemon_config_path(options);
 
-	session->config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
-	if (session->config && !options->log_file) {
-		const struct module *defaults = &session->config->defaults;
-		char *file = config_text(defaults->log_file), *tag = config_text(defaults->syslog_tag);
-
-		log_file_switch(session->log, file, tag, defaults->syslog_facility);
-		free(file);
-		free(tag);
-	}
+	session->config = daemon_config_load(options, CONFIG_SESSION, &problems);
+	if (session->config && !options->log_file)
+		switch_log(session, &session->config->defaults);
 	daemon_report_problems(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
 	config_problems_free(&problems);
 	if (!session->config)
-		die(EXIT_SYNTAX, "the configuration in %s cannot be used", path);
+		die(EXIT_SYNTAX, "the configuration in %s cannot be used", daemon_config_path(options));
 }
 
 static void identify_peer(struct daemon_session *session, int fd)
@@ -263,18 +267,6 @@ static void check_charset(struct daemon_session *session)
 		    session->module->charset);
 }
 
-static void switch_to_module_log(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	const char *override = session->daemon_options->log_file;
-	char *file = config_text(module->log_file), *tag = config_text(module->syslog_tag);
-
-	log_file_switch(session->log, override ? override : file, tag, module->syslog_facility);
-	log_file_open(session->log);
-	free(file);
-	free(tag);
-}
-
 static void start_commands(struct daemon_session *session)
 {
 	commands_expand(session);
@@ -361,7 +353,8 @@ void daemon_session_run(const struct session_start *start)
 	identity_resolve(session);
 	place_resolve(session);
 	rules_load(session);
-	switch_to_module_log(session);
+	switch_log(session, session->module);
+	log_file_open(session->log);
 	start_commands(session);
 	roots_open(session);
 	roots_enter(session);

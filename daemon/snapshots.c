@@ -422,14 +422,12 @@ static bool is_regular(const char *path)
 
 static void refresh_modules(struct snapshots *snapshots)
 {
-	const struct options *options = snapshots->options;
-	const char *path = daemon_config_path(options);
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	struct config *config;
 
-	if (!is_regular(path))
+	if (!is_regular(daemon_config_path(snapshots->options)))
 		return;
-	config = config_load(path, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	config = daemon_config_load(snapshots->options, CONFIG_SESSION, &problems);
 	if (config) {
 		watch(snapshots, config);
 		take_modules(snapshots, config);

@@ -214,10 +214,8 @@ static int report(const char *config_path, const char *path)
 
 int daemon_status_main(const struct options *options)
 {
-	const char *config_path = daemon_config_path(options);
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = config_load(config_path, options->dparams.items, options->dparams.count, CONFIG_LISTENER,
-					    &problems);
+	struct config *config = daemon_config_load(options, CONFIG_LISTENER, &problems);
 	int code = EXIT_SYNTAX;
 
 	exit_set_quiet(true);
@@ -225,7 +223,7 @@ int daemon_status_main(const struct options *options)
 	if (config) {
 		char *path = config_text(config->globals.control_socket);
 
-		code = report(config_path, path);
+		code = report(daemon_config_path(options), path);
 		free(path);
 	}
 	config_free(config);
