@@ -13,7 +13,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/check.h"
@@ -31,6 +30,7 @@
 #include "fs/socket.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
@@ -290,19 +290,11 @@ static void catch_signals(struct listener *listener)
 
 /* --- the loop --- */
 
-static int64_t nanoseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static noreturn void end_listener(struct listener *listener, int code)
 {
 	listen_notify("STOPPING=1");
 	children_reap(listener->children);
-	children_report(listener->children, nanoseconds(), true);
+	children_report(listener->children, clock_nanoseconds(), true);
 	metrics_update(listener->metrics, true);
 	if (code == EXIT_OK)
 		log_msg(L_LOG, "sent 0 bytes  received 0 bytes  total size 0");
@@ -374,7 +366,7 @@ static struct session_limit check_limits(struct listener *listener, int slot)
 	if (limits->connections && children_of_host(listener->children, slot) >= limits->connections)
 		over = (struct session_limit){ "max connections per host", limits->connections };
 	else if (limits->per_minute &&
-		 !rates_take(listener->rates, origin, limits->per_minute, nanoseconds()))
+		 !rates_take(listener->rates, origin, limits->per_minute, clock_nanoseconds()))
 		over = (struct session_limit){ "max connection rate", limits->per_minute };
 	if (over.name)
 		children_refuse(listener->children, slot);
@@ -399,7 +391,7 @@ static void accept_one(struct listener *listener, int socket_fd)
 	}
 	children_reap(listener->children);
 	slot = children_admit(listener->children, listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer,
-			      nanoseconds(), &limit);
+			      clock_nanoseconds(), &limit);
 	if (slot >= 0) {
 		over = check_limits(listener, slot);
 		snapshots_refresh(listener->snapshots);
@@ -423,7 +415,7 @@ static void accept_one(struct listener *listener, int socket_fd)
 /* Milliseconds until there is something to do though nothing has come, -1: never. */
 static int time_to_wait(const struct listener *listener)
 {
-	const int64_t now = nanoseconds();
+	const int64_t now = clock_nanoseconds();
 	const int waits[] = {
 		metrics_wait(listener->metrics), children_report_wait(listener->children, now),
 		children_sample_wait(listener->children, now),
@@ -448,8 +440,8 @@ static noreturn void listen_for_ever(struct listener *listener)
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
 	polls[count + 1] = (struct pollfd){ .fd = listener->control.fd, .events = POLLIN };
 	for (;;) {
-		children_report(listener->children, nanoseconds(), false);
-		children_sample(listener->children, nanoseconds());
+		children_report(listener->children, clock_nanoseconds(), false);
+		children_sample(listener->children, clock_nanoseconds());
 		log_file_close(&listener->log);
 		metrics_update(listener->metrics, false);
 		if (poll(polls, count + 2, time_to_wait(listener)) < 0) {

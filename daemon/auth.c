@@ -15,7 +15,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <nettle/memops.h>
@@ -28,6 +27,7 @@
 #include "fs/lock.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm/hosts.h"
@@ -315,10 +315,8 @@ static const char *check_secret(const struct module *module, const struct rule *
 static noreturn void refuse(struct daemon_session *session)
 {
 	const struct origin origin = origin_of_address(session->peer.address);
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	session_pause(session, guesses_failed(session->guesses, &origin, now.tv_sec * INT64_C(1000000000) + now.tv_nsec));
+	session_pause(session, guesses_failed(session->guesses, &origin, clock_nanoseconds()));
 	session_refuse(session, "auth failed on module %s", session->module->name);
 }
 

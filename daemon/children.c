@@ -8,11 +8,11 @@
 #include <time.h>
 
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
-#define MILLISECOND INT64_C(1000000)
 #define REPORT_MS 60000
-#define MINUTE (60000 * MILLISECOND)
+#define MINUTE (60 * CLOCK_SECOND)
 
 /* What a session has moved until a moment, and how long it has waited for its client. */
 struct mark {
@@ -90,7 +90,7 @@ static bool dismiss_stranger(struct children *children, int64_t now)
 	int slot;
 
 	do {
-		slot = find_dispensable(children, now - HANDSHAKE_MS * MILLISECOND, &step);
+		slot = find_dispensable(children, now - HANDSHAKE_MS * CLOCK_MILLISECOND, &step);
 		if (slot < 0)
 			return false;
 	} while (!board_dismiss(children_board(children, slot), step));
@@ -179,7 +179,7 @@ void children_sample(struct children *children, int64_t now)
 
 int children_sample_wait(const struct children *children, int64_t now)
 {
-	int64_t left = (children->sampled_at + MINUTE - now) / MILLISECOND;
+	int64_t left = (children->sampled_at + MINUTE - now) / CLOCK_MILLISECOND;
 
 	for (int i = 0; children->minimum_rate && i < CHILDREN_SLOTS; i++)
 		if (children->items[i].pid)
@@ -314,7 +314,7 @@ void children_reap(struct children *children)
 
 int children_report_wait(const struct children *children, int64_t now)
 {
-	int64_t left = (children->report_at - now) / MILLISECOND;
+	int64_t left = (children->report_at - now) / CLOCK_MILLISECOND;
 
 	return !children->killed && !children->slow ? -1 : left > 0 ? (int)left : 0;
 }
@@ -333,5 +333,5 @@ void children_report(struct children *children, int64_t now, bool all)
 		return;
 	report(&children->killed, "clients that had not been let in", children->last);
 	report(&children->slow, "sessions below the minimum rate", children->last_slow);
-	children->report_at = now + REPORT_MS * MILLISECOND;
+	children->report_at = now + REPORT_MS * CLOCK_MILLISECOND;
 }

@@ -11,13 +11,13 @@
 #include <sys/random.h>
 
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 
-#define MINUTE (INT64_C(60) * 1000000000)
+#define MINUTE (60 * CLOCK_SECOND)
 #define SET_COUNT 1024
 #define SET_SIZE 8
 #define PLACES 4096
-#define SECOND INT64_C(1000000000)
 
 static struct origin origin_of_ipv4(const void *address)
 {
@@ -168,7 +168,7 @@ struct guesses *guesses_new(void)
 
 int64_t guesses_failed(struct guesses *guesses, const struct origin *origin, int64_t now)
 {
-	const int64_t free = GUESSES_AT_ONCE * GUESS_SECONDS * SECOND, most = GUESS_WAIT_MAX_SECONDS * SECOND;
+	const int64_t free = GUESSES_AT_ONCE * GUESS_SECONDS * CLOCK_SECOND, most = GUESS_WAIT_MAX_SECONDS * CLOCK_SECOND;
 	_Atomic int64_t *paid_at;
 	int64_t before, after;
 
@@ -177,7 +177,7 @@ int64_t guesses_failed(struct guesses *guesses, const struct origin *origin, int
 	paid_at = &guesses->paid_at[origin_hash(origin, guesses->seed) % PLACES];
 	before = atomic_load(paid_at);
 	do {
-		after = (before > now ? before : now) + GUESS_SECONDS * SECOND;
+		after = (before > now ? before : now) + GUESS_SECONDS * CLOCK_SECOND;
 		if (after > now + free + most)
 			after = now + free + most;
 	} while (!atomic_compare_exchange_weak(paid_at, &before, after));

@@ -15,6 +15,7 @@
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/vec.h"
@@ -44,14 +45,6 @@ struct metrics {
 	struct strbuf written;             /* what the file holds */
 	bool failing;
 };
-
-static int64_t milliseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
 
 /* --- counting --- */
 
@@ -330,7 +323,7 @@ struct metrics *metrics_new(const char *path, struct children *children, struct 
 
 int metrics_wait(const struct metrics *metrics)
 {
-	int64_t left = metrics->next - milliseconds();
+	int64_t left = metrics->next - clock_nanoseconds() / CLOCK_MILLISECOND;
 
 	return !*metrics->path ? -1 : left > 0 ? (int)left : 0;
 }
@@ -346,5 +339,5 @@ void metrics_update(struct metrics *metrics, bool now)
 		write_file(metrics, &text);
 	else
 		strbuf_free(&text);
-	metrics->next = milliseconds() + INTERVAL_MS;
+	metrics->next = clock_nanoseconds() / CLOCK_MILLISECOND + INTERVAL_MS;
 }

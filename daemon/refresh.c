@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attrs/entry.h"
@@ -23,6 +22,7 @@
 #include "fs/file.h"
 #include "fs/turn.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm.h"
@@ -176,14 +176,6 @@ static noreturn void run_module(const struct refresh *refresh, const struct modu
 
 /* --- one module --- */
 
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
-
 static void say(const struct refresh *refresh, const struct module *module, const char *text)
 {
 	if (!refresh->options->quiet)
@@ -226,14 +218,13 @@ static int run_apart(const struct refresh *refresh, const struct module *module,
 static int refresh_once(const struct refresh *refresh, const struct module *module)
 {
 	struct outcome outcome;
-	struct timespec began;
+	const int64_t began = clock_nanoseconds();
 	char *line;
 	int code;
 
-	clock_gettime(CLOCK_MONOTONIC, &began);
 	code = run_apart(refresh, module, &outcome);
 	line = xasprintf("%" PRIu64 " entries, %" PRIu64 " changed, %.2f seconds%s", outcome.entries, outcome.changed,
-			 seconds_since(&began), code ? ", not complete" : "");
+			 (double)(clock_nanoseconds() - began) / (double)CLOCK_SECOND, code ? ", not complete" : "");
 	if (outcome.entries || !code)
 		say(refresh, module, line);
 	else

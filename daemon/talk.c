@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -68,10 +69,8 @@ static void deadline_passed(void *context)
 void session_set_deadline(struct daemon_session *session, int timeout)
 {
 	int seconds = timeout > 0 && timeout < HANDSHAKE_SECONDS ? timeout : HANDSHAKE_SECONDS;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wire_set_deadline(session->wire, ((int64_t)now.tv_sec + seconds) * 1000000000 + now.tv_nsec, deadline_passed, NULL);
+	wire_set_deadline(session->wire, clock_nanoseconds() + seconds * CLOCK_SECOND, deadline_passed, NULL);
 }
 
 void session_clear_deadline(struct daemon_session *session)
@@ -124,7 +123,7 @@ void session_take_signals(struct daemon_session *session)
 
 void session_pause(struct daemon_session *session, int64_t nanoseconds)
 {
-	const struct timespec pause = { nanoseconds / 1000000000, nanoseconds % 1000000000 };
+	const struct timespec pause = { nanoseconds / CLOCK_SECOND, nanoseconds % CLOCK_SECOND };
 	sigset_t set = ending_signals();
 
 	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
