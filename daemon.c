@@ -63,7 +63,7 @@ struct listener {
 	struct metrics *metrics;
 	sigset_t outside_mask;        /* for server processes */
 	int signal_fd;
-	int starter_fd;               /* the process that was told to start us waits here; -1: nobody */
+	int starter_fd;               /* the process that started this one waits here; -1: none does */
 };
 
 /* --- configuration --- */
@@ -211,7 +211,7 @@ static void detach(struct listener *listener)
 	setsid();
 }
 
-static void tell_starter(struct listener *listener, int code)
+static void notify_starter(struct listener *listener, int code)
 {
 	unsigned char byte = (unsigned char)code;
 
@@ -354,7 +354,7 @@ static void turn_away(int fd, int limit)
 	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and the client could not be told" : "");
 }
 
-/* Which of the operator's limits the client in this slot is over, if any; a process tells it in good order. */
+/* Returns the operator's limit that the client in this slot exceeds, if any; a process of its own then refuses it. */
 static struct session_limit check_limits(struct listener *listener, int slot)
 {
 	const struct host_limits *limits = &listener->limits;
@@ -382,7 +382,7 @@ static void accept_one(struct listener *listener, int socket_fd)
 	pid_t pid;
 
 	if (fd < 0) {
-		/* A connection that went away is no news; out of descriptors, waiting is all that helps. */
+		/* A connection that went away is not worth a line; without descriptors, waiting is all that helps. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			log_errno(L_ERROR, errno, "cannot accept a connection");
 			sleep(1);
@@ -487,7 +487,7 @@ static int run_standalone(struct options *options)
 		code = open_control_socket(&listener);
 	if (code) {
 		fs_pid_file_remove(&listener.pid_file);
-		tell_starter(&listener, code);
+		notify_starter(&listener, code);
 		return code;
 	}
 	listener.children = children_new();
@@ -505,7 +505,7 @@ static int run_standalone(struct options *options)
 	config_problems_free(&problems);
 	if (options->sandbox)
 		sandbox_report();
-	tell_starter(&listener, EXIT_OK);
+	notify_starter(&listener, EXIT_OK);
 	listen_notify("READY=1\nSTATUS=listening");
 	listen_for_ever(&listener);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the client asks for: its words, the options in them, and paths inside the module (protocol/07 5.18). */
+/* The request of a client: its words, the options in them, and paths inside the module (protocol/07 5.18). */
 #include "daemon/arguments.h"
 
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void set_refusal(struct daemon_session *session, char *error, int code)
 	session->refusal_code = code;
 }
 
-/* Options that were not understood do not end the request: commands of the module are told what it was. */
+/* Options that were not understood do not end the request: commands of the module get it as it was. */
 static void take_operands(struct args *operands, const struct args *words)
 {
 	size_t i = 0;
@@ -176,7 +176,7 @@ static void resolve_paths(struct daemon_session *session)
 	*operands = paths;
 }
 
-/* A path in an option must not tell what the module hides (S-113). */
+/* A path in an option must not reveal names that the module hides (S-113). */
 static bool is_hidden(struct daemon_session *session, const char *path, bool is_dir)
 {
 	return session->hidden && filter_hides_path(session->hidden, path, is_dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the client asks for: its words, the options in them, and paths inside the module. */
+/* The request of a client: its words, the options in them, and paths inside the module. */
 #ifndef DAEMON_ARGUMENTS_H
 #define DAEMON_ARGUMENTS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Admission to a module: the lists of hosts, the login (`auth users`, `secrets file` and the challenge: protocol/07 section
- * 5.10), and how many may use it. Whatever is wrong with a login, a client is told the same, after the same work; only the log
- * says why.
+ * 5.10), and the limits of connections. Whatever is wrong with a login, the client gets the same answer, after the same work;
+ * only the log says why.
  */
 #include "daemon/auth.h"
 
@@ -159,7 +159,7 @@ static struct rule find_rule(char *users, const char *user)
 
 /* --- secrets --- */
 
-/* What `strict modes` has against the file, NULL for nothing. */
+/* Returns the reason for which `strict modes` rejects the file, NULL for none. */
 static const char *find_laxity(int fd)
 {
 	struct stat st;
@@ -217,15 +217,15 @@ const char *auth_secrets_problem(const struct module *module)
 	return problem;
 }
 
-/* The whole file, or the reason why not. It is read for users whom no rule admits, too, but is no news then. */
-static const char *read_secrets(const struct module *module, bool is_news, struct strbuf *text)
+/* The whole file, or the reason why not. It is read for users whom no rule admits, too, but nothing is logged then. */
+static const char *read_secrets(const struct module *module, bool logs, struct strbuf *text)
 {
 	const char *why = NULL, *laxity;
 	int fd = open_secrets(module, &laxity);
 
 	if (fd < 0)
 		return "no secrets file";
-	if (laxity && is_news)
+	if (laxity && logs)
 		log_msg(L_LOG, "%s", laxity);
 	if (laxity)
 		why = "ignoring secrets file";
@@ -245,12 +245,12 @@ static const char *password_of_line(const char *line, const char *name, bool is_
 	return !strncmp(line, name, length) && line[length] == ':' ? line + length + 1 : NULL;
 }
 
-/* What the file knows about a user; the passwords lie in its text. */
+/* The passwords of a user and of the user's group; they point into the text of the file. */
 struct secrets {
 	const char *of_user, *of_group;
 };
 
-/* All of the file is looked at, whoever is asked for: the time tells nothing about who is in it (S-062). */
+/* The whole file is scanned for every user: the time does not reveal who is in it (S-062). */
 static struct secrets find_secrets(struct strbuf *text, const char *user, const char *group)
 {
 	struct secrets found = { NULL, NULL };
@@ -416,7 +416,7 @@ static uint64_t holder_of(const struct daemon_session *session, const struct ori
 	return origin_hash(origin, hash);
 }
 
-/* Nobody is told apart who has no address. */
+/* Clients without an address cannot be distinguished, and are not limited. */
 static void claim_host_slot(struct daemon_session *session, const char *path)
 {
 	const struct origin origin = origin_of_address(session->peer.address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The shared memory in which server processes tell what they do. */
+/* The shared memory in which server processes publish their state. */
 #include "daemon/board.h"
 
 #include <errno.h>

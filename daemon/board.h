@@ -3,8 +3,8 @@
  * What the connections of a daemon are doing: memory that the listener shares with its server processes, a slot for each.
  *
  * A server process writes its own slot and needs no system call for that; those of others are out of its reach (board_keep).
- * It talks to strangers: the listener believes nothing of what it reads but copies it within bounds, with texts made printable
- * (board_read).
+ * It talks to unknown clients: the listener believes nothing of what it reads but copies it within bounds, with texts made
+ * printable (board_read).
  */
 #ifndef DAEMON_BOARD_H
 #define DAEMON_BOARD_H
@@ -23,13 +23,13 @@ const char *board_state_name(enum board_state state);
 
 /*
  * How far a client has come. Until it is admitted the listener may dismiss it, to have room for others. Both sides change the
- * step in one go: who has been admitted is not dismissed, and who is dismissed gets no further.
+ * step atomically: a client that has been admitted is not dismissed, and one that is dismissed gets no further.
  */
 enum board_step {
 	BOARD_CONNECTED,
 	BOARD_CHOSEN,    /* it has named a module */
 	BOARD_ADMITTED,  /* and may use it */
-	BOARD_REQUESTED, /* and has said what it wants */
+	BOARD_REQUESTED, /* and has sent its request */
 	BOARD_DISMISSED
 };
 
@@ -47,7 +47,7 @@ struct board_slot *board_slot(struct board *board, size_t index);
 /* In the listener, before the slot gets a new process. */
 void board_clear(struct board_slot *slot);
 
-/* --- in the server process; a slot NULL is allowed: nobody looks --- */
+/* --- in the server process; a slot NULL is allowed: there is no listener --- */
 /* At first: all other slots are out of reach from now on. */
 void board_keep(struct board *board, size_t index);
 /* false: the client has been dismissed. */

@@ -45,11 +45,11 @@ static void set_socket_options(const void *context)
 static void check_socket_options(struct subject *daemon)
 {
 	const char *value = daemon->check->config->globals.socket_options;
-	struct strbuf said = STRBUF_INIT;
+	struct strbuf output = STRBUF_INIT;
 
 	if (*value)
-		check_try(set_socket_options, value, &said);
-	check_complain_of(daemon, value, CONFIG_NOTE, NULL, &said);
+		check_try(set_socket_options, value, &output);
+	check_complain_of(daemon, value, CONFIG_NOTE, NULL, &output);
 }
 
 static void bind_sockets(const void *context)
@@ -67,18 +67,18 @@ static void check_address(struct subject *daemon)
 	const struct listen_request request = {
 		.address = address, .family = daemon->check->options->ip_family, .socket_options = "",
 	};
-	struct strbuf said = STRBUF_INIT;
+	struct strbuf output = STRBUF_INIT;
 
 	if (address)
-		check_try(bind_sockets, &request, &said);
+		check_try(bind_sockets, &request, &output);
 	/* One line says enough of it. */
-	if (said.length)
-		strbuf_truncate(&said, strcspn(said.data, "\n"));
-	check_complain_of(daemon, value, CONFIG_UNSERVED, "address", &said);
+	if (output.length)
+		strbuf_truncate(&output, strcspn(output.data, "\n"));
+	check_complain_of(daemon, value, CONFIG_UNSERVED, "address", &output);
 	free(address);
 }
 
-/* What the listener opens before anything is given up. It does not start without some, and goes on without others. */
+/* Checks the files that the listener opens with all of its rights. It does not start without some, and runs without others. */
 static void check_listener(struct check *check)
 {
 	const struct config *config = check->config;
@@ -110,7 +110,7 @@ static void check_motd(struct check *check)
 
 /* --- the files of a module, as the daemon --- */
 
-/* Only a path as the first word tells what a shell would run. */
+/* A command is checked only if its first word is a path: anything else is up to the shell. */
 static void check_command(struct subject *subject, const char *value, const char *what, enum config_severity severity)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-@,:";
@@ -194,15 +194,15 @@ static void check_rules(struct subject *subject)
 	bool is_file;
 
 	for (size_t i = 0; (name = rules_parameter(subject->module, i, &value, &is_file)); i++) {
-		struct strbuf said = STRBUF_INIT;
+		struct strbuf output = STRBUF_INIT;
 		char *text = check_known_text(value);
 
 		if (text && is_file && !check_may_read(text))
 			check_complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
 		else if (text)
-			check_try(load_rules, &(struct rules_of){ &subject->session, i }, &said);
+			check_try(load_rules, &(struct rules_of){ &subject->session, i }, &output);
 		free(text);
-		check_complain_of(subject, value, CONFIG_UNSERVED, name, &said);
+		check_complain_of(subject, value, CONFIG_UNSERVED, name, &output);
 	}
 }
 
@@ -232,13 +232,13 @@ static void find_refused(const void *context)
 static void check_refused_options(struct subject *subject)
 {
 	const char *value = subject->module->refuse_options;
-	struct strbuf said = STRBUF_INIT;
+	struct strbuf output = STRBUF_INIT;
 	char *text = check_known_text(value);
 
 	if (text)
-		check_try(find_refused, text, &said);
+		check_try(find_refused, text, &output);
 	free(text);
-	check_complain_of(subject, value, CONFIG_NOTE, "refuse options", &said);
+	check_complain_of(subject, value, CONFIG_NOTE, "refuse options", &output);
 }
 
 static void check_files(struct subject *subject)
@@ -405,15 +405,15 @@ static void check_access(struct subject *subject)
 
 static void find_identity(struct subject *subject)
 {
-	struct strbuf log = STRBUF_INIT, told = STRBUF_INIT;
+	struct strbuf log = STRBUF_INIT, answer = STRBUF_INIT;
 	const struct module *module = subject->module;
 
-	subject->has_identity = identity_find(module, &subject->session.identity, &log, &told);
+	subject->has_identity = identity_find(module, &subject->session.identity, &log, &answer);
 	if (!subject->has_identity)
 		check_complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid,
 			       CONFIG_UNSERVED, "%s", strbuf_text(&log));
 	strbuf_free(&log);
-	strbuf_free(&told);
+	strbuf_free(&answer);
 }
 
 /* --- processes --- */
@@ -425,7 +425,7 @@ static void report(struct check *check)
 	fflush(stderr);
 }
 
-/* The end of a process of the check: its exit code tells the worst that it has found. */
+/* Ends a process of the check; its exit code is the worst severity that it has found, plus one. */
 static noreturn void end(struct check *check)
 {
 	report(check);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --config-check says of the daemon and of what each module would do. */
+/* The description that --config-check prints of the daemon and of each module. */
 #include "daemon/check_describe.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void describe_identity(const struct subject *subject, struct strbuf *out)
 		strbuf_addf(out, " %u", (unsigned)getegid());
 }
 
-/* What one session may cost. */
+/* The limits of memory and processor time of one session. */
 static void describe_budget(const struct module *module, struct strbuf *out)
 {
 	size_t memory = module->memory_limit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --config-check says of a configuration on standard output, but with --quiet. */
+/* The description of a configuration that --config-check prints on standard output, unless --quiet is given. */
 #ifndef DAEMON_CHECK_DESCRIBE_H
 #define DAEMON_CHECK_DESCRIBE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Noting what is wrong with a value of the configuration, looking at what it names, and having a process try it. */
+/* Recording problems of a value of the configuration, inspecting the file that it names, trying its effect in a process. */
 #include "daemon/check_findings.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-#define SAID_MAX (64 << 10)
+#define OUTPUT_MAX (64 << 10)
 
 /* --- problems --- */
 
@@ -41,14 +41,14 @@ void check_complain(struct subject *subject, const char *value, enum config_seve
 }
 
 void check_complain_of(struct subject *subject, const char *value, enum config_severity severity, const char *what,
-		       struct strbuf *said)
+		       struct strbuf *output)
 {
 	char *rest, *line;
 
-	if (said->length)
-		for (line = strtok_r(said->data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+	if (output->length)
+		for (line = strtok_r(output->data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 			check_complain(subject, value, severity, "%s%s%s", what ? what : "", what ? ": " : "", line);
-	strbuf_free(said);
+	strbuf_free(output);
 }
 
 /* --- values --- */
@@ -90,7 +90,7 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		_exit(EXIT_IPC);
 }
 
-static noreturn void work_and_tell(void (*work)(const void *), const void *context, int fd)
+static noreturn void work_and_report(void (*work)(const void *), const void *context, int fd)
 {
 	log_set_sink((struct log_sink){ emit, &fd });
 	exit_set_quiet(true);
@@ -98,7 +98,7 @@ static noreturn void work_and_tell(void (*work)(const void *), const void *conte
 	_exit(EXIT_OK);
 }
 
-void check_try(void (*work)(const void *context), const void *context, struct strbuf *said)
+void check_try(void (*work)(const void *context), const void *context, struct strbuf *output)
 {
 	int ends[2], status = -1;
 	pid_t pid;
@@ -109,13 +109,13 @@ void check_try(void (*work)(const void *context), const void *context, struct st
 	if (pid < 0)
 		die(EXIT_IPC, "cannot try: %s", strerror(errno));
 	if (pid == 0)
-		work_and_tell(work, context, ends[1]);
+		work_and_report(work, context, ends[1]);
 	close(ends[1]);
-	if (fs_read_all(ends[0], SAID_MAX, said) < 0)
-		strbuf_add_string(said, "too much is wrong with it to be told here\n");
+	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
+		strbuf_add_string(output, "too much is wrong with it to be told here\n");
 	close(ends[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (status && !said->length)
-		strbuf_addf(said, "the attempt ended with status %d\n", status);
+	if (status && !output->length)
+		strbuf_addf(output, "the attempt ended with status %d\n", status);
 }

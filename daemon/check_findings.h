@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the parts of --config-check do with one value: look at what it names, try what it would do, note what is wrong. */
+/* The check of one value of the configuration: inspect the file that it names, try its effect, record a problem. */
 #ifndef DAEMON_CHECK_FINDINGS_H
 #define DAEMON_CHECK_FINDINGS_H
 
@@ -26,20 +26,20 @@ struct subject {
 	bool has_identity;
 };
 
-/* A problem at the line of the value, or at the module's header if it has its default, or of the file as a whole. */
+/* Records a problem at the line of the value, or at the module's header if it has its default, or of the file as a whole. */
 void check_complain(struct subject *subject, const char *value, enum config_severity severity, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* A problem for each line of what has been said, "WHAT: LINE" (what NULL: "LINE"); uses `said` up. */
+/* Records a problem for each line of `output`, as "WHAT: LINE" (what NULL: "LINE"), and frees it. */
 void check_complain_of(struct subject *subject, const char *value, enum config_severity severity, const char *what,
-		       struct strbuf *said);
+		       struct strbuf *output);
 
 /* The value as a session would have it; NULL if that depends on the client, or if it is not set. */
 char *check_known_text(const char *value);
 bool check_may_read(const char *path);
-/* Complains if the file that the value names could not be written to. */
+/* Records a problem if the file that the value names could not be written to. */
 void check_writable(struct subject *subject, const char *value, const char *what, enum config_severity severity);
 
-/* What the work would log, in lines: a process does it, and may end in it. */
-void check_try(void (*work)(const void *context), const void *context, struct strbuf *said);
+/* Appends the lines that the work logs. It runs in a process of its own, which it may end. */
+void check_try(void (*work)(const void *context), const void *context, struct strbuf *output);
 
 #endif

@@ -14,7 +14,7 @@
 #define REPORT_MS 60000
 #define MINUTE (60 * CLOCK_SECOND)
 
-/* What a session has moved until a moment, and how long it has waited for its client. */
+/* The traffic of a session up to a moment, and how long it has waited for its client. */
 struct mark {
 	int64_t at;
 	uint64_t bytes, waited;
@@ -24,7 +24,7 @@ struct child {
 	pid_t pid; /* 0: free slot */
 	struct origin origin;
 	int64_t since;
-	int64_t began; /* ns, as children_admit was told */
+	int64_t began; /* clock_nanoseconds */
 	bool refused;  /* runs only to say so */
 	bool killed;   /* to make room: it counts no more */
 	struct mark marks[2]; /* a minute ago and the one before that, or when it began */
@@ -33,7 +33,7 @@ struct child {
 struct children {
 	struct child items[CHILDREN_SLOTS];
 	struct board *board;
-	int killed, slow;      /* that have not been reported yet: strangers, and sessions that were too slow */
+	int killed, slow;      /* not reported yet: clients that were not admitted, and sessions that were too slow */
 	int64_t report_at;     /* when that may be, ns */
 	char last[BOARD_TEXT], last_slow[BOARD_TEXT]; /* address of the last of them */
 	int minimum_rate;      /* bytes a minute */
@@ -118,7 +118,7 @@ static double rate_of(struct children *children, int slot, int64_t now)
 	const struct mark here = mark_now(children, slot, now);
 	int64_t waited = (int64_t)(here.waited - then->waited);
 
-	/* It may wait for more than one thing at a time, and it is a process that talks to strangers. */
+	/* It may wait for more than one thing at a time, and it is a process that talks to unknown clients. */
 	if (waited > now - then->at)
 		waited = now - then->at;
 	if (waited < MINUTE)
@@ -147,7 +147,7 @@ static int find_slowest(struct children *children, int64_t now)
 	return found;
 }
 
-/* It may have files to put away, and a command to be run at its end: it is told to end, not killed. */
+/* It may have files to put away, and a command to be run at its end: it gets a signal that it can handle. */
 static bool end_slowest(struct children *children, int64_t now)
 {
 	int slot = children->minimum_rate ? find_slowest(children, now) : -1;

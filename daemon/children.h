@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The server processes of a listener: how many there are, and how many of one address have not got past the handshake yet
- * (protocol/08 section 3.5). The counts are taken before a process is forked, so that strangers who only connect can neither
+ * (protocol/08 section 3.5). The counts are taken before a process is forked, so that clients that only connect can neither
  * fill the machine nor keep others out: if there are too many processes, one of a client that has not been admitted to a module
  * makes room for the next.
  */
@@ -33,27 +33,26 @@ void children_set_minimum_rate(struct children *children, int bytes_per_minute);
 void children_sample(struct children *children, int64_t now);
 int children_sample_wait(const struct children *children, int64_t now);
 /*
- * A free slot for a connection from this address (NULL: a proxy's, which speaks for many) at `now`, in nanoseconds of a clock
- * that only goes forward. If there are as many processes as
- * there may be, that of the client that has come first of those who have named no module, or else of those who have not been
- * admitted to theirs, is killed; and if there is none of these, the slowest of the sessions that are slower than
- * they may be is told to end. -1: there is none, or the client has too many handshakes; *limit is how many there are.
+ * Returns a free slot for a connection from this address (NULL: a proxy's, which speaks for many) at `now` (clock_nanoseconds).
+ * If the limit of processes is reached, the oldest of those whose clients have named no module is killed, or else of those
+ * whose clients have not been admitted to theirs; if there are none of these, the slowest of the sessions that are below the
+ * minimum rate is ended by a signal. -1: there is no slot, or the client has too many handshakes; *limit is how many there are.
  */
 int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit);
-/* Whose slot it is, and how many other processes serve that client. */
+/* The client of a slot, and how many other processes serve it. */
 const struct origin *children_origin(const struct children *children, int slot);
 int children_of_host(const struct children *children, int slot);
-/* The process that gets this slot only tells the client that it is refused: it does not count for the client. */
+/* The process that gets this slot only refuses the client: it does not count for the client. */
 void children_refuse(struct children *children, int slot);
 void children_started(struct children *children, int slot, pid_t pid);
-/* Forget every process that has ended; one that crashed is logged. `ended` hears of each before its slot is free. */
+/* Forget every process that has ended; one that crashed is logged. `ended` is called for each before its slot is free. */
 void children_reap(struct children *children);
 void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context);
-/* Where the process of the slot tells what it does: cleared by children_admit. */
+/* Returns the board slot that the process of this slot writes to; children_admit clears it. */
 struct board_slot *children_board(struct children *children, int slot);
 /* In the new process: the same, and no other slot can be reached any more. */
 struct board_slot *children_become(struct children *children, int slot);
-/* What the process in this slot is, since when it runs (Unix time); 0 if there is none. */
+/* Returns the process in this slot and the Unix time at which it started; 0 if there is none. */
 pid_t children_pid(const struct children *children, int slot, int64_t *since);
 /* Has the process in this slot been killed to make room? */
 bool children_made_room(const struct children *children, int slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The commands of a module: early, pre-xfer and post-xfer exec, and the name converter (protocol/07 sections 5.14 and 9).
- * They are forked before the session is confined; those that are told the request wait for it.
+ * They are forked before the session is confined; those that get the request wait for it.
  */
 #include "daemon/commands.h"
 
@@ -245,7 +245,7 @@ void hook_start_pre_xfer(struct daemon_session *session)
 	commands->output_fd = output[0];
 }
 
-/* What the command writes, up to its end; CRs before LFs are dropped, and so is what no message can hold. */
+/* Reads the output of the command up to its end; drops CRs before LFs, and everything beyond the size of a message. */
 static void read_output(int fd, struct strbuf *out)
 {
 	char bytes[1024];
@@ -292,7 +292,7 @@ static void set_number(const char *name, int number)
 	setenv(name, text, 1);
 }
 
-/* Whoever wants the session to end may tell either process. */
+/* A signal that is to end the session may go to either process. */
 static int wait_for_session(pid_t child, const sigset_t *signals)
 {
 	siginfo_t info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Telling clients apart; and what each of them owes for its connections and for its failed logins. */
+/* Distinguishing clients; and the debt of each for its connections and its failed logins. */
 #include "daemon/hosts.h"
 
 #include <arpa/inet.h>

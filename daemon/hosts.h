@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Clients as a listener tells them apart, before any of them has said a word; how often each comes, and fails to log in. */
+/* Clients as a listener distinguishes them before they have sent anything; how often each connects, and fails to log in. */
 #ifndef DAEMON_HOSTS_H
 #define DAEMON_HOSTS_H
 

@@ -61,15 +61,15 @@ static bool find_gid(const char *text, gid_t *gid)
 	return group != NULL;
 }
 
-/* What is wrong, for the log and for the client; always false. */
+/* The two texts that say what is wrong: for the log and for the client. */
 struct fault {
-	struct strbuf *log, *told;
+	struct strbuf *log, *answer;
 };
 
 static bool invalid(struct fault fault, const char *what, const char *name)
 {
 	strbuf_addf(fault.log, "Invalid %s %s", what, name);
-	strbuf_addf(fault.told, "invalid %s %s", what, name);
+	strbuf_addf(fault.answer, "invalid %s %s", what, name);
 	return false;
 }
 
@@ -92,7 +92,7 @@ static bool add_groups_of_user(struct identity *identity, struct fault fault)
 
 	if (!user) {
 		strbuf_addf(fault.log, "getpwuid(%u) failed", (unsigned)identity->uid);
-		strbuf_add_string(fault.told, "getpwuid failed");
+		strbuf_add_string(fault.answer, "getpwuid failed");
 		return false;
 	}
 	do {
@@ -114,7 +114,7 @@ static bool add_group(struct identity *identity, const char *name, struct fault 
 		if (!identity->gids.count)
 			return add_groups_of_user(identity, fault);
 		strbuf_add_string(fault.log, "invalid gid setting.");
-		strbuf_add_string(fault.told, "invalid gid setting.");
+		strbuf_add_string(fault.answer, "invalid gid setting.");
 		return false;
 	}
 	if (!find_gid(name, &gid))
@@ -135,9 +135,9 @@ static bool add_groups(struct identity *identity, char *text, struct fault fault
 	return !identity->set_gid || identity->gids.count || add_default_groups(identity, fault);
 }
 
-bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *told)
+bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer)
 {
-	const struct fault fault = { log, told };
+	const struct fault fault = { log, answer };
 	char *uid = config_text(module->uid), *gid = config_text(module->gid);
 	const char *user = *uid ? uid : "nobody";
 	bool root = geteuid() == 0, ok;
@@ -155,17 +155,17 @@ bool identity_find(const struct module *module, struct identity *identity, struc
 
 void identity_resolve(struct daemon_session *session)
 {
-	struct strbuf log = STRBUF_INIT, told = STRBUF_INIT;
+	struct strbuf log = STRBUF_INIT, answer = STRBUF_INIT;
 
-	if (!identity_find(session->module, &session->identity, &log, &told)) {
+	if (!identity_find(session->module, &session->identity, &log, &answer)) {
 		log_error("%s", strbuf_text(&log));
-		session_refuse(session, "%s", strbuf_text(&told));
+		session_refuse(session, "%s", strbuf_text(&answer));
 	}
 	strbuf_free(&log);
-	strbuf_free(&told);
+	strbuf_free(&answer);
 }
 
-/* What the starting process belonged to is given up with either of the two. */
+/* The groups of the starting process are given up if either of the two is set. */
 static bool assume_daemon_group(const char *name, bool user_changes)
 {
 	gid_t gid = getegid();

@@ -23,8 +23,8 @@ struct identity {
 bool identity_assume_daemon(const struct config_globals *globals);
 
 void identity_resolve(struct daemon_session *session);
-/* The same without a session. false: what is wrong, as the log and (another strbuf) the client are told. */
-bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *told);
+/* Does the same without a session. Returns false with the reason for the log and, in another strbuf, for the client. */
+bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer);
 
 void identity_assume(struct daemon_session *session);
 /* Become it for good. Returns the call that has failed with errno, NULL for none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counting connections, and the file that tells of them. */
+/* Counting connections, and the file with the counts. */
 #include "daemon/metrics.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ struct metrics {
 	VEC(struct module_counts) modules; /* the first is that of connections without one */
 	uint64_t counted[CHILDREN_SLOTS][TRAFFICS];
 	int64_t started;                   /* Unix time */
-	int64_t next;                      /* CLOCK_MONOTONIC, ms */
+	int64_t next;                      /* of clock_nanoseconds, in ms */
 	struct strbuf written;             /* what the file holds */
 	bool failing;
 };
@@ -292,7 +292,7 @@ static int replace_file(const struct metrics *metrics, const struct strbuf *text
 	return result;
 }
 
-/* What goes wrong is said once. */
+/* A failure is logged once, until the file can be written again. */
 static void write_file(struct metrics *metrics, struct strbuf *text)
 {
 	bool ok = replace_file(metrics, text) == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The metrics file of a daemon, in the text format of Prometheus: counters of the listener, by module, from what the board
- * tells of its connections, and what is known of the modules' attr snapshots.
+ * The metrics file of a daemon, in the text format of Prometheus: counters of the listener, by module, from the board
+ * of its connections, and the state of the modules' attr snapshots.
  */
 #ifndef DAEMON_METRICS_H
 #define DAEMON_METRICS_H
@@ -23,7 +23,7 @@ int metrics_wait(const struct metrics *metrics);
 /* Count what has gone over the connections, and replace the file if it would have another content. At most every 15 s, unless
  * that is to happen now. */
 void metrics_update(struct metrics *metrics, bool now);
-/* What the file holds. */
+/* Append the content of the file. */
 void metrics_format(struct metrics *metrics, struct strbuf *out);
 
 /* Append a label's value as the format wants it: '\', '"' and line feeds escaped, bytes that are no UTF-8 as \xNN. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who is at the other end: address and verified name, and the header of a proxy (protocol/07 sections 4.3, 5.3 and 5.4). */
+/* The peer of a connection: address and verified name, and the header of a proxy (protocol/07 sections 4.3, 5.3 and 5.4). */
 #include "daemon/peer.h"
 
 #include <arpa/inet.h>
@@ -170,7 +170,7 @@ static bool fixed_part_is_good(const uint8_t *bytes, size_t payload)
 	return bytes[12] >> 4 == 2 && command <= 1 && payload >= least && FIXED_LENGTH + payload <= PROXY_HEADER_MAX;
 }
 
-/* What stands behind the addresses is of no interest here. */
+/* Everything behind the addresses is skipped. */
 static enum proxy_result parse_binary(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {
 	size_t payload;

@@ -32,7 +32,7 @@
 #include "snapshot/diff.h"
 #include "snapshot/make.h"
 
-/* What a module's process tells. */
+/* The result that a module's process reports. */
 struct outcome {
 	uint64_t entries, changed;
 };
@@ -41,7 +41,7 @@ struct refresh {
 	const struct options *options;
 	struct config *config;
 	char *daemon_root;  /* this process does not enter it: "" for none */
-	int code;           /* the first that was not 0; what trying again may mend comes before a faulty configuration */
+	int code;           /* the first that was not 0; a failure that a retry may fix comes before a faulty configuration */
 };
 
 static bool has_snapshot(const struct module *module)
@@ -67,7 +67,7 @@ static void add_rules(const struct refresh *refresh, struct options *run, int ki
 		vec_push(&run->filters, rules);
 }
 
-/* What the module hides from its clients need not be kept for them; in the order of the daemon itself. */
+/* Names that the module hides from its clients are left out; the rules have the order of the daemon itself. */
 static void add_module_rules(const struct refresh *refresh, struct options *run, const struct module *module)
 {
 	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
@@ -314,7 +314,7 @@ static bool is_named(const struct options *options, const char *name)
 	return !options->operands.count;
 }
 
-/* Names that stand for nothing are told; what else is named is refreshed all the same. */
+/* Reports operands that name no such module; all others are refreshed nevertheless. */
 static void check_names(struct refresh *refresh)
 {
 	const struct args *names = &refresh->options->operands;

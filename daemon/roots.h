@@ -13,19 +13,19 @@ struct module;
 bool roots_enter_daemon(const char *path);
 
 void place_resolve(struct daemon_session *session);  /* path and chroot decision */
-/* What the module hides, into `hidden`. Ends the process if there is something wrong with it. */
+/* Reads the module's rules into `hidden`. A faulty rule ends the process. */
 void rules_load(struct daemon_session *session);
 void roots_open(struct daemon_session *session);     /* attribute and content side, before any privilege goes */
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
 void roots_confine(struct daemon_session *session);  /* the sandbox around what is left: daemon/sandbox.h */
 
-/* The rules of one parameter only; its name and its value in the module, rules or their file; NULL beyond the last one. */
+/* The rules of one parameter only; its name and its value in the module (rules or their file), NULL beyond the last one. */
 void rules_load_parameter(struct daemon_session *session, size_t index);
 const char *rules_parameter(const struct module *module, size_t index, const char **value, bool *is_file);
 
 bool place_munges_symlinks(const struct daemon_session *session);
 bool place_is_read_only(const struct daemon_session *session);
-/* Are the names of users and groups kept from clients, whatever they ask for? */
+/* Are names of users and groups never sent to the clients of the module? */
 bool session_hides_names(const struct daemon_session *session);
 
 #endif

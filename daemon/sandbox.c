@@ -66,7 +66,7 @@ static const struct call_rule session_calls[] = {
 	/* what is open */
 	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64), CALL(lseek),
 	CALL(close),
-	/* a descriptor can be told to send signals to others: not by these */
+	/* those that cannot make a descriptor send signals to other processes */
 	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD_CLOEXEC),
 	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFD),
 	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFL), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFL),
@@ -168,7 +168,7 @@ static int usable_version(const struct sandbox *sandbox)
 	return sandbox->writable && version < FS_LANDLOCK_RENAMES ? 0 : version;
 }
 
-/* The names of users and groups are told to clients: these two files, of the root that the process has by now. */
+/* The names of users and groups that clients get come from these two files, of the root that the process has by now. */
 static int confine_files(const struct sandbox *sandbox, int version)
 {
 	static const char *const tables[] = { "/etc/passwd", "/etc/group" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The last border of a session: the kernel is told what it will still need, and forbids the rest (Landlock and a seccomp
+ * The last border of a session: the kernel gets a list of what it will still need, and forbids the rest (Landlock and a seccomp
  * filter). The resolvers of fs/ keep names inside the module; this holds if a session is talked into running foreign code.
  * Commands of the module run in processes that were forked before, and are not confined.
  */
@@ -16,7 +16,7 @@ struct sandbox {
 	bool names_ids;              /* it looks up names of users and groups */
 };
 
-/* What the C library needs from outside, read before it is out of reach: also for a chroot. */
+/* Has the C library read the files that it needs from outside, before they are out of reach: also for a chroot. */
 void sandbox_prepare(void);
 
 /* Confine this process, with what the kernel has. NULL, or what failed though the kernel has it, with errno. */

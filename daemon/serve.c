@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the module's owner decided is laid over what the client asked for; then the server takes over. */
+/* Applies the module's settings to the options of the client, then runs the server. */
 #include "daemon/serve.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void note_transfer(void *context, enum item_stage stage)
 		board_count_file(log->session->board);
 }
 
-/* What a receiver cannot know. */
+/* Completes a line of a receiver, which knows neither the client nor the module. */
 static void log_received(void *context, struct format_values *values)
 {
 	const struct session_log *log = context;
@@ -173,7 +173,7 @@ static void apply_module_settings(struct daemon_session *session)
 	}
 }
 
-/* What the owner wants of modes comes after what the client wants. */
+/* The module's changes of modes are applied after the client's. */
 static void add_chmod(struct daemon_session *session)
 {
 	const struct module *module = session->module;
@@ -211,7 +211,7 @@ static void confine_partial_dir(struct options *options)
 	options->has_partial_dir = options->partial_dir != NULL;
 }
 
-/* What the owner wants of what comes in. */
+/* The module's settings for files that it receives. */
 static void apply_receiving_settings(struct daemon_session *session)
 {
 	struct options *options = &session->options;

@@ -38,10 +38,10 @@ static void reach(struct daemon_session *session, enum board_step step)
 }
 
 /*
- * The processor time of strangers: more of it than a handshake can need ends the process. What it holds by then, passwords
+ * Limits the processor time of unknown clients: more of it than a handshake can need ends the process. Its memory, passwords
  * too, stays in no core file (S-125).
  */
-static void limit_strangers(struct daemon_session *session)
+static void limit_handshake(struct daemon_session *session)
 {
 	struct rlimit limit;
 
@@ -59,7 +59,7 @@ static void limit_strangers(struct daemon_session *session)
 	setrlimit(RLIMIT_CPU, &limit);
 }
 
-static void free_processor(struct daemon_session *session)
+static void lift_processor_limit(struct daemon_session *session)
 {
 	struct rlimit limit;
 
@@ -278,7 +278,7 @@ static void start_commands(struct daemon_session *session)
 
 /* --- stages 20 to 23: the request --- */
 
-/* What the client may cost from now on; a client may make the limit of memory stricter. */
+/* Sets the limits of a session; a client may lower that of memory. */
 static void set_budget(struct daemon_session *session)
 {
 	struct budget *budget = wire_budget(session->wire);
@@ -333,7 +333,7 @@ void daemon_session_run(const struct session_start *start)
 	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
 	session_take_signals(session);
 
-	limit_strangers(session);
+	limit_handshake(session);
 	load_configuration(session);
 	if (!session->over_shell)
 		session_set_deadline(session, session->config->defaults.timeout);
@@ -348,7 +348,7 @@ void daemon_session_run(const struct session_start *start)
 	session_check_access(session);
 	check_protocol(session);
 	authenticate(session);
-	free_processor(session);
+	lift_processor_limit(session);
 	session_claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);

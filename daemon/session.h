@@ -42,7 +42,7 @@ struct daemon_session {
 	bool standalone;      /* a listener has reported the configuration's notes already */
 	struct snapshots *snapshots; /* the listener's (daemon/snapshots.h); NULL: there is none */
 	struct guesses *guesses;  /* the listener's; NULL: there is none */
-	struct board_slot *board; /* told what the session does; NULL: there is no listener */
+	struct board_slot *board; /* the session's state, for the listener; NULL: there is none */
 	atomic_bool makes_way;    /* has lowered its priority */
 	int low_priority;
 
@@ -68,10 +68,10 @@ struct daemon_session {
 	struct converter *converter;
 	int slot_fd;          /* holds the lock of the connection slot */
 
-	struct args words;    /* the option words, as the name converter is told them */
+	struct args words;    /* the option words, as the commands of the module get them */
 	struct args request;  /* path words as the client sent them */
 	struct options options;
-	char *refusal;        /* what the client is to be told instead of being served, NULL: nothing */
+	char *refusal;        /* the error that the client gets instead of being served, NULL: none */
 	char *refusal_output; /* of the command that refuses it, NULL: none does */
 	int refusal_code;
 };

@@ -23,7 +23,7 @@
 #define MINUTE 60
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
-#define NEWS_BITS 8       /* of a word of `told`; the rest is the serial that they belong to */
+#define NEWS_BITS 8       /* of a word of `logged`; the rest is the serial that they belong to */
 #define SETTLED_SECONDS 2 /* a file that changed within the last clock tick could change again without a trace */
 
 /* A part of the configuration. */
@@ -56,8 +56,8 @@ struct snapshots {
 	VEC(struct snapshot_file *) files;
 	VEC(struct snapshot_module) modules;
 	VEC(char *) names;              /* of all modules */
-	_Atomic uint64_t *told;         /* one for each module, shared with server processes */
-	size_t told_count;
+	_Atomic uint64_t *logged;         /* one for each module, shared with server processes */
+	size_t logged_count;
 	uint64_t serial;
 };
 
@@ -271,13 +271,13 @@ static struct snapshot_file *find_file(const struct snapshots *snapshots, const 
 	return NULL;
 }
 
-static _Atomic uint64_t *find_told(const struct snapshots *snapshots, const char *module, const char *path)
+static _Atomic uint64_t *find_logged(const struct snapshots *snapshots, const char *module, const char *path)
 {
-	for (size_t i = 0; i < snapshots->modules.count && i < snapshots->told_count; i++) {
+	for (size_t i = 0; i < snapshots->modules.count && i < snapshots->logged_count; i++) {
 		const struct snapshot_module *known = &snapshots->modules.items[i];
 
 		if (!strcmp(known->name, module) && !strcmp(snapshots->files.items[known->file]->path, path))
-			return &snapshots->told[i];
+			return &snapshots->logged[i];
 	}
 	return NULL;
 }
@@ -285,28 +285,28 @@ static _Atomic uint64_t *find_told(const struct snapshots *snapshots, const char
 /* Memory for what has been logged. Without it every process logs for itself. */
 static void share(struct snapshots *snapshots)
 {
-	size_t size = snapshots->modules.count * sizeof *snapshots->told;
+	size_t size = snapshots->modules.count * sizeof *snapshots->logged;
 	void *shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
 
-	snapshots->told = shared == MAP_FAILED ? NULL : shared;
-	snapshots->told_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
+	snapshots->logged = shared == MAP_FAILED ? NULL : shared;
+	snapshots->logged_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
 }
 
 /* The old list of modules, with what has been logged of them, makes room for the new one. */
 static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
 {
 	share(snapshots);
-	for (size_t i = 0; i < snapshots->told_count; i++) {
+	for (size_t i = 0; i < snapshots->logged_count; i++) {
 		const struct snapshot_module *module = &snapshots->modules.items[i];
-		_Atomic uint64_t *before = find_told(old, module->name, snapshots->files.items[module->file]->path);
+		_Atomic uint64_t *before = find_logged(old, module->name, snapshots->files.items[module->file]->path);
 
-		atomic_store(&snapshots->told[i], before ? atomic_load(before) : 0);
+		atomic_store(&snapshots->logged[i], before ? atomic_load(before) : 0);
 	}
 	for (size_t i = 0; i < old->modules.count; i++)
 		free(old->modules.items[i].name);
 	free(old->modules.items);
-	if (old->told)
-		munmap((void *)old->told, old->told_count * sizeof *old->told);
+	if (old->logged)
+		munmap((void *)old->logged, old->logged_count * sizeof *old->logged);
 }
 
 static size_t want_file(struct snapshots *snapshots, char *path)
@@ -457,7 +457,7 @@ bool snapshots_find(const struct snapshots *snapshots, const char *module, const
 		return false;
 	*finding = (struct snapshot_finding){
 		.snapshot = file->snapshot, .why = strbuf_text(&file->why), .missing = file->missing, .serial = file->serial,
-		.told = find_told(snapshots, module, path),
+		.logged = find_logged(snapshots, module, path),
 	};
 	return true;
 }
@@ -491,16 +491,16 @@ bool snapshot_is_news(const struct snapshot_finding *finding, enum snapshot_news
 {
 	uint64_t before, after;
 
-	if (!finding->told)
+	if (!finding->logged)
 		return true;
-	before = atomic_load(finding->told);
+	before = atomic_load(finding->logged);
 	do {
 		if (before >> NEWS_BITS > finding->serial)
-			return false; /* somebody has told of a later state already */
+			return false; /* another process has logged a later state already */
 		after = (before >> NEWS_BITS == finding->serial ? before : finding->serial << NEWS_BITS) | (uint64_t)news;
 		if (after == before)
 			return false;
-	} while (!atomic_compare_exchange_weak(finding->told, &before, after));
+	} while (!atomic_compare_exchange_weak(finding->logged, &before, after));
 	return true;
 }
 
@@ -588,7 +588,7 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 
 /* --- for one session --- */
 
-/* What the listener knows; else this process looks for itself. `opened_why` holds the text of what was found here. */
+/* Takes the finding of the listener, or opens the file here; `opened_why` then owns the text. */
 static void find(struct daemon_session *session, const char *path, struct snapshot_finding *finding, struct strbuf *opened_why)
 {
 	if (session->snapshots && snapshots_find(session->snapshots, session->module->name, path, finding))
@@ -601,7 +601,7 @@ static void find(struct daemon_session *session, const char *path, struct snapsh
 	finding->why = strbuf_text(opened_why);
 }
 
-static void tell_of_use(const struct daemon_session *session, const struct snapshot_finding *finding)
+static void log_use(const struct daemon_session *session, const struct snapshot_finding *finding)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(finding->snapshot);
 	struct strbuf text = STRBUF_INIT;
@@ -644,7 +644,7 @@ static void choose(struct daemon_session *session, const struct snapshot_finding
 	if (verdict == SNAPSHOT_IN_USE) {
 		session->source.kind = ATTRS_SNAPSHOT;
 		session->source.snapshot = finding->snapshot;
-		tell_of_use(session, finding);
+		log_use(session, finding);
 	} else {
 		fall_back(session, finding, verdict, strbuf_text(&why));
 	}

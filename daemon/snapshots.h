@@ -37,13 +37,13 @@ struct snapshots *snapshots_new(const struct options *options);
  */
 void snapshots_refresh(struct snapshots *snapshots);
 
-/* What is known of one path. Texts and the snapshot belong to `struct snapshots`. */
+/* The state of one path. Texts and the snapshot belong to `struct snapshots`. */
 struct snapshot_finding {
 	struct attr_snapshot *snapshot; /* NULL: none */
 	const char *why;                /* what is wrong with the file that is there now, "": nothing */
 	bool missing;                   /* it is not there at all */
 	uint64_t serial;                /* changes with every change of the above */
-	_Atomic uint64_t *told;         /* shared by all processes: what has been logged of the module; NULL: unknown */
+	_Atomic uint64_t *logged;       /* shared by all processes: what has been logged of the module; NULL: unknown */
 };
 
 /* false: the listener does not know this path. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who is connected, doing what, since when, how fast: the listener's answer, and the command that asks for it. */
+/* The list of connections, with their state, age and speed: the listener's answer, and the command that asks for it. */
 #include "daemon/status.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * The daemon's control socket, and --status, which asks there.
  *
- * Who connects is sent one byte and a descriptor of a file in memory with the whole answer, and the connection is closed: the
- * listener waits for nobody and remembers nothing, however many ask.
+ * A process that connects is sent one byte and a descriptor of a file in memory with the whole answer, and the connection is
+ * closed: the listener waits for no process and keeps no state, however many ask.
  */
 #ifndef DAEMON_STATUS_H
 #define DAEMON_STATUS_H

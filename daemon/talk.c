@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What every stage of a session uses to talk to the client: lines, refusals, the deadline, and signals while it waits. */
+/* The dialogue of a session with its client: lines, refusals, the deadline, and signals while it waits. */
 #include "daemon/talk.h"
 
 #include <signal.h>
@@ -16,7 +16,6 @@
 
 /* --- lines and refusals --- */
 
-/* The session is over before it became one; the client has been told, or must not be. */
 void session_end(int code)
 {
 	exit_set_quiet(true);
@@ -78,7 +77,7 @@ void session_clear_deadline(struct daemon_session *session)
 	wire_set_deadline(session->wire, 0, NULL, NULL);
 }
 
-/* --- signals: taken where the session waits, so that the client can be told in good order --- */
+/* --- signals: taken where the session waits, so that the session ends in an orderly way --- */
 
 static sigset_t ending_signals(void)
 {
@@ -101,7 +100,7 @@ static void make_way(struct daemon_session *session)
 		setpriority(PRIO_PROCESS, 0, session->low_priority);
 }
 
-static void look_around(void *context)
+static void check_signals(void *context)
 {
 	const struct timespec now = { 0, 0 };
 	sigset_t set = ending_signals();
@@ -118,7 +117,7 @@ void session_take_signals(struct daemon_session *session)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	wire_set_wait_hook(session->wire, look_around, session);
+	wire_set_wait_hook(session->wire, check_signals, session);
 }
 
 void session_pause(struct daemon_session *session, int64_t nanoseconds)

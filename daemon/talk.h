@@ -12,7 +12,7 @@
 
 #include "daemon/session.h"
 
-/* Lines of the text phase. A client that sends no whole line of fewer than `size` bytes is left. */
+/* Lines of the text phase. If the client sends no whole line of fewer than `size` bytes, the session ends. */
 void session_say(struct daemon_session *session, const char *text);
 void session_read_line(struct daemon_session *session, char *line, size_t size);
 
@@ -30,7 +30,7 @@ void session_clear_deadline(struct daemon_session *session);
 
 /* From now on the signals that end a process are taken only where the session waits. */
 void session_take_signals(struct daemon_session *session);
-/* Keep the client waiting, who may have gone; it ends when the process is told to end. */
+/* Keep the client waiting, even if it has gone; a signal that ends the process ends the pause. */
 void session_pause(struct daemon_session *session, int64_t nanoseconds);
 
 #endif

@@ -378,7 +378,7 @@ static void test_news_is_told_once(void **state)
 	assert_true(is_news_in_a_child(&second, SNAPSHOT_IN_USE));
 	assert_false(is_news_in_a_child(&second, SNAPSHOT_IN_USE));
 	/* As a process that began before: the listener's own view of what has been told may have moved. */
-	first.told = second.told;
+	first.logged = second.logged;
 	assert_false(is_news_in_a_child(&first, SNAPSHOT_FOREIGN));
 	assert_true(is_news_in_a_child(&second, SNAPSHOT_FOREIGN));
 	/* Another list of modules does not make old things new. */
