@@ -16,6 +16,8 @@
 #include "lib/exit.h"
 #include "options/owners.h"
 #include "server/expand.h"
+#include "server/receive.h"
+#include "server/rules.h"
 #include "ui/log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"

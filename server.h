@@ -59,7 +59,7 @@ struct server {
 	const char *startup_output;      /* daemon: what a command of the module has to say about it, line by line; or NULL */
 	int startup_code;
 
-	/* private to the files server*.c */
+	/* private to server.c and server/ */
 	struct filter_list *rules;       /* of this side's command line; those of the client follow them */
 	struct item_lines lines;         /* of a remote shell's server: for its own log */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
@@ -75,21 +75,6 @@ noreturn void server_main(struct options *options);
 /* From the version exchange (remote shell) or the argument list (daemon) on: set-up, multiplexing, filter list, role.
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
-
-/* --- between the files server*.c --- */
-
-/* Open a file that the command line names, for reading. -1 with errno. */
-int server_open_named(const struct server *server, const char *path, int flags);
-/* Fill in server->rules. What is wrong with them ends the process. */
-void server_read_rules(struct server *server);
-
-/* The names that the client wants to have of a file that lies here; the file is closed. */
-void server_send_names(struct server *server);
-/* What this build cannot do for a client that sends becomes a startup_error, unless there is one already. */
-void server_check_receiving(struct server *server);
-/* The role of the receiver, after the set-up: the exit code, and the size of all files listed. `message` takes the peer's
- * messages about the session as such; its context is the server. */
-int server_receive(struct server *server, wire_message_handler *message, uint64_t *total_size);
 
 /* What the errors seen so far make of a run that otherwise succeeded (protocol/01 10.9). */
 int session_exit_code(const struct session *session);

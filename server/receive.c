@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The role of the receiver at a server: the names it may have to send, and the engine that keeps its destination. */
+#include "server/receive.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,6 @@
 #include "lib/log.h"
 #include "lib/strbuf.h"
 #include "local.h"
-#include "server.h"
 
 void server_check_receiving(struct server *server)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The filter rules of a server's own command line (--remote-option), and the files that it names. */
+#include "server/rules.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 #include "fs/operator.h"
 #include "fs/root.h"
 #include "lib/alloc.h"
-#include "server.h"
 
 static bool is_hidden(const struct module_session *module, const char *path)
 {
