@@ -2,7 +2,11 @@
 /* Which command on snapshots it is. */
 #include "snapshot.h"
 
-#include "snapshot/private.h"
+#include "options.h"
+#include "snapshot/convert.h"
+#include "snapshot/diff.h"
+#include "snapshot/list.h"
+#include "snapshot/verify.h"
 
 int snapshot_tool_main(struct options *options)
 {

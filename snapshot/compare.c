@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The differences of two trees, by a walk through both at once: directory by directory, each a merge of two sorted lists. */
+#include "snapshot/compare.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs/image.h"
+#include "attrs/snapshot.h"
 #include "decide.h"
-#include "snapshot/private.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+#include "snapshot/groups.h"
 #include "wire/request.h"
 
 /* A directory that is being compared. */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --attr-to-tree TREE and --attr-from-tree TREE [REAL/]: a snapshot from an attr tree, and an attr tree from a snapshot. */
+#include "snapshot/convert.h"
+
 #include <stdlib.h>
 
+#include "attrs/snapshot.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "local.h"
+#include "options.h"
+#include "snapshot/facts.h"
 #include "snapshot/make.h"
-#include "snapshot/private.h"
 
 /* Nothing of what a snapshot holds is left out: as -aH. */
 static void want_everything(struct options *options)

@@ -3,13 +3,21 @@
  * --attr-diff OLD NEW: what changed from one snapshot to the next. Without a format the output is a list of paths for another
  * program: what is new or changed, for --files-from; with --delete what is gone, for rm. With one it is what rsync -i says.
  */
+
 #include "snapshot/diff.h"
 
 #include <stdlib.h>
 
+#include "attrs/snapshot.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "snapshot/private.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+#include "options.h"
+#include "snapshot/compare.h"
+#include "snapshot/facts.h"
+#include "snapshot/groups.h"
+#include "snapshot/report.h"
 #include "wire/request.h"
 #include "wire/session.h"
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attr snapshots as a command opens and describes them. */
+#include "snapshot/facts.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "attrs/snapshot.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "snapshot/private.h"
+#include "lib/strbuf.h"
 #include "ui/listing.h"
 #include "ui/number.h"
 

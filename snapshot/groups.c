@@ -3,10 +3,13 @@
  * Hard links of two trees. Inode numbers of the two need not agree, groups are compared: an entry that is linked to the leader
  * of its group now must have been linked to it then, and entries that were linked then must still be.
  */
+#include "snapshot/groups.h"
+
 #include <stdlib.h>
 
 #include "lib/alloc.h"
-#include "snapshot/private.h"
+#include "lib/hashmap.h"
+#include "lib/vec.h"
 
 /* A group of the newer tree. */
 struct link_pair {

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --attr-list FILE [PATH]: what --list-only would say of the tree. */
+#include "snapshot/list.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs/snapshot.h"
+#include "fs/root.h"
 #include "lib/log.h"
+#include "lib/strbuf.h"
 #include "local.h"
-#include "snapshot/private.h"
+#include "options.h"
+#include "snapshot/facts.h"
 
 /* As a source argument below the snapshot's root. */
 static char *source_path(const char *given)

@@ -10,16 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attrs/image.h"
 #include "attrs/image_digest.h"
 #include "attrs/image_refresh.h"
 #include "attrs/image_scan.h"
+#include "attrs/snapshot.h"
 #include "attrs/snapshot_write.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
-#include "snapshot/make_private.h"
+#include "lib/strbuf.h"
+#include "options.h"
+#include "snapshot/make_paths.h"
+#include "snapshot/make_report.h"
+#include "snapshot/make_rules.h"
 #include "wire/session.h"
 
 #define THREADS_LEAST 2

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --attr-refresh=LIST: the paths that are to be looked at again, in the form of a --files-from list. */
+#include "snapshot/make_paths.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,10 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "snapshot/make_private.h"
+#include "lib/log.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+#include "options.h"
 
 #define LIST_LIMIT (1u << 30)
 

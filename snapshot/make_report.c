@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a run that makes an attr snapshot tells: how far it is, what it has done; and how a signal ends it. */
+#include "snapshot/make_report.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
+#include "attrs/image.h"
 #include "lib/exit.h"
-#include "snapshot/make_private.h"
+#include "lib/strbuf.h"
+#include "options.h"
 #include "ui/number.h"
 
 #define PROGRESS_NANOSECONDS 250000000

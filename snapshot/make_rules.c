@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The filter rules of a run that makes an attr snapshot: one list for each thread, from one reading of each file. */
+#include "snapshot/make_rules.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,11 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attrs/image_scan.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
 #include "fs/file.h"
 #include "fs/operator.h"
-#include "snapshot/make_private.h"
+#include "lib/log.h"
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+#include "options.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 #define SHOWN_RULES_LIMIT 4000 /* bytes of the options' text: the rest is in the sum */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How one difference of two trees is printed: as a line of --out-format, or as a path for another program. */
+#include "snapshot/report.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/log.h"
-#include "snapshot/private.h"
+#include "lib/strbuf.h"
+#include "options.h"
+#include "snapshot/compare.h"
+#include "snapshot/groups.h"
 #include "ui/itemize.h"
 #include "wire/request.h"
 

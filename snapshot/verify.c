@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --attr-verify FILE [SRC/]: is the file whole, and does it still say what the tree says? */
+#include "snapshot/verify.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs/image.h"
+#include "attrs/snapshot.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "options.h"
+#include "snapshot/compare.h"
+#include "snapshot/facts.h"
+#include "snapshot/groups.h"
 #include "snapshot/make.h"
-#include "snapshot/private.h"
+#include "snapshot/report.h"
 #include "ui/number.h"
 
 struct verification {
