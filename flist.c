@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flist_private.h"
+#include "flist/private.h"
 #include "fs/operator.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
@@ -307,7 +307,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 			child.parts = xcalloc(1, sizeof *child.parts);
 		flist_parts_add(list, child.parts, &part);
 	}
-	/* Of one that arrives, before (flist_receive.c). */
+	/* Of one that arrives, before (flist/receive.c). */
 	if (!list->received)
 		budget_take(session_budget(list->session), 2 * (sizeof child + child.name_length),
 			    "directories of a file list");

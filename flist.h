@@ -12,7 +12,7 @@
  * so an index is found by a binary search over nodes. Protocol 27 and 28 sort the whole list by full path instead; the list
  * then keeps one permutation array.
  *
- * The same list serves the sender (flist_send.c writes it to the wire) and the local engine (which walks it).
+ * The same list serves the sender (flist/send.c writes it to the wire) and the local engine (which walks it).
  */
 #ifndef FLIST_H
 #define FLIST_H
@@ -129,7 +129,7 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* The node whose range holds ndx, loaded or dropped. */
 int32_t flist_node_of(const struct flist *list, int32_t ndx);
 
-/* --- sending (flist_send.c) --- */
+/* --- sending (flist/send.c) --- */
 
 /* What the sending of a list needs beyond the options. */
 struct flist_send_setup {

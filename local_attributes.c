@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist_receive.h"
+#include "flist/receive.h"
 #include "fs/fake.h"
 #include "local.h"
 #include "local_alternate.h"

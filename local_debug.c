@@ -2,7 +2,7 @@
 /* What --debug tells of the file list of a receiving side. */
 #include <string.h>
 
-#include "flist_debug.h"
+#include "flist/debug.h"
 #include "local_private.h"
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */

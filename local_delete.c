@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flist/receive.h"
 #include "fs/dir.h"
 #include "fs/file.h"
-#include "flist_receive.h"
 #include "lib/exit.h"
 #include "local_backup.h"
 

@@ -33,11 +33,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "acl.h"
 #include "attrs/source.h"
 #include "decide.h"
 #include "delta/digest.h"
 #include "flist.h"
+#include "flist/acl.h"
+#include "flist/xattr_list.h"
 #include "fs/root.h"
 #include "fs/temp.h"
 #include "lib/hashmap.h"
@@ -46,7 +47,6 @@
 #include "options.h"
 #include "ui/progress.h"
 #include "ui/stats.h"
-#include "xattr_list.h"
 
 struct file_job;
 struct image;
@@ -142,7 +142,7 @@ enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_WAITS, TASK_DONE };
 struct source_attributes;
 /* What an object is to have besides what stat(2) shows. */
 struct wanted {
-	const struct fs_acl *access, *defaults; /* reduced (acl.h); NULL: ACLs are left alone */
+	const struct fs_acl *access, *defaults; /* reduced (flist/acl.h); NULL: ACLs are left alone */
 	const struct xattr_list *xattrs;        /* NULL: they are left alone */
 	bool is_known;                          /* read already */
 	bool lacks_values;                      /* there are values that neither the list nor the destination has (yet) */

@@ -13,7 +13,7 @@
 #define LOCAL_PULL_H
 
 #include "delta/patch.h"
-#include "flist_receive.h"
+#include "flist/receive.h"
 #include "local.h"
 #include "local_private.h"
 #include "wire/request.h"

@@ -51,7 +51,7 @@ struct entry_side {
 	uint32_t rdev_major, rdev_minor;
 	uint32_t target;         /* symlinks: offset of the NUL-terminated target in the pool */
 	uint32_t target_length;
-	uint32_t acls, xattrs;   /* -A (receiver), -X: numbers of those that were sent (flist_xattr.c) or have come, 0: none */
+	uint32_t acls, xattrs;   /* -A (receiver), -X: numbers of those that were sent (flist/xattr.c) or have come, 0: none */
 	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
 	int64_t ctime;           /* scan_options.origins: with dev and ino, what tells one content from another */
 	uint32_t ctime_nsec;

@@ -41,9 +41,9 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 # The room of a file of the top level by the beginning of its name, until it has moved there. `local` is three rooms: see
 # RECEIVING.
 PREFIXES = {
-    "flist_": "flist", "sender_": "sender",
+    "sender_": "sender",
     "local": "receiver",
-    "acl": "flist", "xattr_": "flist", "decide": "dest", "name_distance": "dest", "item_lines": "sender",
+    "decide": "dest", "name_distance": "dest", "item_lines": "sender",
 }
 RECEIVING = {
     "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module", "names",

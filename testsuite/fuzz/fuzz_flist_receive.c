@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "flist_receive.h"
+#include "flist/receive.h"
 #include "lib/charset.h"
 #include "options.h"
 #include "wire/setup.h"

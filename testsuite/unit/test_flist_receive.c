@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flist_receive.h"
+#include "flist/receive.h"
 #include "lib/charset.h"
 #include "lib/strbuf.h"
 #include "options.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "flist_receive.h"
+#include "flist/receive.h"
 #include "lib/strbuf.h"
 #include "options.h"
 #include "wire/setup.h"

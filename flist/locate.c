@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The file list: from an index to its entry, also in the order of protocols 27 and 28. */
-#include "flist_private.h"
+#include "flist/private.h"
 
 #include <stdlib.h>
 #include <string.h>

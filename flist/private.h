@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files of the file list share: flist.c (nodes, the walk), flist_args.c (arguments), flist_paths.c,
- * flist_locate.c (numbers), flist_send.c (the wire). */
+/* What the files of the file list share: flist.c (nodes, the walk), flist/args.c (arguments), flist/paths.c,
+ * flist/locate.c (numbers), flist/send.c (the wire). */
 #ifndef FLIST_PRIVATE_H
 #define FLIST_PRIVATE_H
 
@@ -56,7 +56,7 @@ struct flist {
 	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
 	bool implied_dot_sent;
 	bool can_view;               /* a snapshot's directories need not be copied */
-	struct flist_received *received; /* flist_receive.c; NULL: scanned here */
+	struct flist_received *received; /* flist/receive.c; NULL: scanned here */
 };
 
 /* Index into bases of `path` (taken over). */
@@ -91,7 +91,7 @@ void flist_permute(struct flist *list);
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
 
-/* --- lists that arrive (flist_receive.c): what flist.h says of them --- */
+/* --- lists that arrive (flist/receive.c): what flist.h says of them --- */
 
 int32_t flist_received_next(struct flist *list);
 bool flist_received_is_complete(const struct flist *list);

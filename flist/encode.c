@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "delta/digest.h"
-#include "flist_send_private.h"
+#include "flist/send_private.h"
 #include "fs/chmod.h"
 #include "lib/charset.h"
 #include "wire/encode.h"

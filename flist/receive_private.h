@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the files that receive a list share: flist_receive.c (lists, threads, numbers), flist_receive_entry.c (the fields of
- * an entry), flist_receive_attributes.c (ACLs and extended attributes), flist_receive_split.c (one list of paths into
- * directories), flist_receive_names.c (ids), flist_receive_check.c (names).
+ * What the files that receive a list share: flist/receive.c (lists, threads, numbers), flist/receive_entry.c (the fields of
+ * an entry), flist/receive_attributes.c (ACLs and extended attributes), flist/receive_split.c (one list of paths into
+ * directories), flist/receive_names.c (ids), flist/receive_check.c (names).
  */
 #ifndef FLIST_RECEIVE_PRIVATE_H
 #define FLIST_RECEIVE_PRIVATE_H
@@ -10,19 +10,19 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "acl.h"
 #include "delta/digest.h"
-#include "flist_private.h"
-#include "flist_receive.h"
-#include "flist_wire_private.h"
+#include "flist/acl.h"
+#include "flist/private.h"
+#include "flist/receive.h"
+#include "flist/wire_private.h"
+#include "flist/xattr_list.h"
 #include "lib/hashmap.h"
 #include "lib/reserved.h"
 #include "options/owners.h"
-#include "xattr_list.h"
 
 struct incoming;
 
-/* --- the list as two threads see it (flist_receive.c) --- */
+/* --- the list as two threads see it (flist/receive.c) --- */
 
 /* Of a node whose entries are not numbered in their order: the index of each entry. */
 struct received_order {
@@ -75,7 +75,7 @@ struct flist_received {
 /* Indexes will not follow the walk. Before anything is published. */
 void flist_received_permute(struct flist_received *received);
 
-/* --- names (flist_receive_check.c) --- */
+/* --- names (flist/receive_check.c) --- */
 
 /* What the source arguments allow, as sets of paths without leading slashes. */
 struct asked_names;
@@ -91,7 +91,7 @@ void flist_clean_target(const char *target, const char *name, struct strbuf *cle
 /* The form in which a name is kept (protocol/02 11.1), in->name, and in->is_child; ends the process if it must not come. */
 void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in);
 
-/* --- ids (flist_receive_names.c) --- */
+/* --- ids (flist/receive_names.c) --- */
 
 struct id_map {
 	bool (*find)(struct fs_ids *ids, const char *name, uint32_t *id);
@@ -118,7 +118,7 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
 void id_map_read_list(struct id_map *map, const struct session *session);
 uint32_t id_map_local(struct id_map *map, uint32_t id);
 
-/* --- one entry (flist_receive_entry.c) --- */
+/* --- one entry (flist/receive_entry.c) --- */
 
 /* The fields of an entry, of the wire's ids and in the local charset. */
 struct incoming {
@@ -197,7 +197,7 @@ struct flist_receiver {
 /* Read entries up to and with the end marker; returns the I/O error mask in it. */
 int flist_receive_entries(struct flist_receiver *receiver);
 
-/* --- ACLs and extended attributes (flist_receive_attributes.c) --- */
+/* --- ACLs and extended attributes (flist/receive_attributes.c) --- */
 
 struct received_attributes *received_attributes_new(const struct options *options);
 void received_attributes_free(struct received_attributes *attributes);
@@ -207,7 +207,7 @@ uint32_t received_xattrs_read(struct flist_receiver *receiver);
 /* Give the ACLs that have come since the last call ids of this machine. */
 void received_acls_localize(struct flist_receiver *receiver);
 
-/* --- one list of paths (flist_receive_split.c) --- */
+/* --- one list of paths (flist/receive_split.c) --- */
 
 /* Where an entry goes: index into receiver->staged of its directory; *leaf is where its own name begins. */
 uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *incoming, size_t *leaf);
@@ -221,7 +221,7 @@ void flist_split(struct flist_receiver *receiver);
 void flist_count_staged(struct flist_receiver *receiver, size_t bytes);
 void flist_count_kept(struct flist_receiver *receiver, size_t bytes);
 
-/* Take the sorted entries over, number them, show the node to the working thread (flist_receive.c). */
+/* Take the sorted entries over, number them, show the node to the working thread (flist/receive.c). */
 void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries);
 
 #endif

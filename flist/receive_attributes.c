@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist_receive_private.h"
+#include "flist/receive_private.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

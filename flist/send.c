@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file list on the wire: sub-lists, end markers, look-ahead (protocol/02 section 6); flist_encode.c writes the entries. */
+/* The file list on the wire: sub-lists, end markers, look-ahead (protocol/02 section 6); flist/encode.c writes the entries. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "delta/digest.h"
-#include "flist_debug.h"
-#include "flist_send_private.h"
+#include "flist/debug.h"
+#include "flist/send_private.h"
 #include "lib/exit.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist_receive_private.h"
+#include "flist/receive_private.h"
 #include "lib/exit.h"
 
 /* --- the form of a name --- */

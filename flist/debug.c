@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What --debug tells of a file list: its names, indexes and attributes, and which directories are read. */
-#include "flist_debug.h"
+#include "flist/debug.h"
 
 #include <string.h>
 
-#include "flist_private.h"
+#include "flist/private.h"
 #include "lib/log.h"
 #include "ui/number.h"
 

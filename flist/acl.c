@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What of an ACL travels, what comes of it, and whether two are the same. */
-#include "acl.h"
+#include "flist/acl.h"
 
 static uint8_t group_bits(uint32_t mode)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The file list: base directories, and the paths of nodes and entries. */
-#include "flist_private.h"
+#include "flist/private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist_send_private.h"
+#include "flist/send_private.h"
 #include "fs/ids.h"
 
 void id_names_init(struct id_names *names, struct session *session, const struct options *options,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the files that put the list on the wire share: flist_send.c, flist_encode.c, flist_names.c, flist_xattr.c. */
+/* What the files that put the list on the wire share: flist/send.c, flist/encode.c, flist/names.c, flist/xattr.c. */
 #ifndef FLIST_SEND_PRIVATE_H
 #define FLIST_SEND_PRIVATE_H
 
-#include "flist_private.h"
-#include "flist_wire_private.h"
+#include "flist/private.h"
+#include "flist/wire_private.h"
 #include "lib/hashmap.h"
 
-/* --- ids and their names (protocol/02 section 4; flist_names.c) --- */
+/* --- ids and their names (protocol/02 section 4; flist/names.c) --- */
 
 struct id_names {
 	struct session *session;
@@ -29,7 +29,7 @@ void id_names_write_lists(struct id_names *names, bool users, bool groups);
 /* A name with its length byte, cut at 255. */
 void id_names_write_name(struct session *session, const char *name);
 
-/* --- ACLs and xattrs (protocol/05; flist_xattr.c) --- */
+/* --- ACLs and xattrs (protocol/05; flist/xattr.c) --- */
 
 struct xattr_sender;
 struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names);
@@ -41,7 +41,7 @@ void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *
 void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path,
 			const char *shown);
 
-/* --- the list (flist_send.c, flist_encode.c) --- */
+/* --- the list (flist/send.c, flist/encode.c) --- */
 
 /* The first member of a hard-link group, as transmitted: later members in the same list take its values. */
 struct first_link {
@@ -81,7 +81,7 @@ struct flist_sender {
 	int64_t started_ns, build_ms;
 };
 
-/* One entry with index ndx, of a list that begins with list_first_ndx (flist_encode.c). */
+/* One entry with index ndx, of a list that begins with list_first_ndx (flist/encode.c). */
 void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *entry, int32_t ndx, int32_t list_first_ndx);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "flist_receive_private.h"
+#include "flist/receive_private.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"

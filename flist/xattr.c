@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "delta/digest.h"
-#include "acl.h"
-#include "flist_send_private.h"
+#include "flist/acl.h"
+#include "flist/send_private.h"
+#include "flist/xattr_names.h"
 #include "fs/fake.h"
 #include "fs/ids.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "xattr_names.h"
 
 #define SHORT_VALUE 32      /* longer values are sent as their MD5 */
 #define MD5_LENGTH 16

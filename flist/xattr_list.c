@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lists of extended attributes: comparing and setting. */
-#include "xattr_list.h"
+#include "flist/xattr_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,10 +14,10 @@
 #ifndef FLIST_RECEIVE_H
 #define FLIST_RECEIVE_H
 
-#include "acl.h"
 #include "flist.h"
+#include "flist/acl.h"
+#include "flist/xattr_list.h"
 #include "fs/ids.h"
-#include "xattr_list.h"
 
 struct args;
 struct flist_receiver;
@@ -67,7 +67,8 @@ bool flist_has_own_list(struct flist *list, int32_t node);
 /* The digest that came with a regular file (-c), or NULL. */
 const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry);
 
-/* -A, not for symlinks: an entry's ACLs, reduced as they travel (acl.h); defaults: of a directory. They stay with the list. */
+/* -A, not for symlinks: an entry's ACLs, reduced as they travel (flist/acl.h); defaults: of a directory. They stay with the
+ * list. */
 void flist_received_acls(const struct flist *list, int32_t node, const struct entry *entry, const struct fs_acl **access,
 			 const struct fs_acl **defaults);
 /* -X: the attributes that an entry is to have; likewise. */

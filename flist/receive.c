@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lists that arrive: sub-lists, their numbers, and the hand-over from the reading thread to the working one. */
-#include "flist_receive.h"
+#include "flist/receive.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "flist_receive_private.h"
+#include "flist/receive_private.h"
 #include "lib/exit.h"
 
 /* Address space for nodes and their names: more of them than a list has room for anyway. */

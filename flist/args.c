@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flist_private.h"
+#include "flist/private.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"

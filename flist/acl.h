@@ -3,8 +3,8 @@
  * ACLs as a file list has them (protocol/05 section 5.6): an access ACL travels without what the mode says, and one that has
  * come is made whole again for each file that has it. Pure functions.
  */
-#ifndef ACL_H
-#define ACL_H
+#ifndef FLIST_ACL_H
+#define FLIST_ACL_H
 
 #include <stdbool.h>
 #include <stdint.h>

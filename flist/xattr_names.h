@@ -2,8 +2,8 @@
 /*
  * Which extended attributes are sent, kept, compared and removed, and under which names (protocol/05 section 5.4).
  */
-#ifndef XATTR_NAMES_H
-#define XATTR_NAMES_H
+#ifndef FLIST_XATTR_NAMES_H
+#define FLIST_XATTR_NAMES_H
 
 #include <pthread.h>
 #include <stdbool.h>

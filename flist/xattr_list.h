@@ -4,16 +4,16 @@
  * (protocol/05 section 5.5). A list that has come from a peer knows long values by their digests first; one that is read from a
  * source has all values.
  */
-#ifndef XATTR_LIST_H
-#define XATTR_LIST_H
+#ifndef FLIST_XATTR_LIST_H
+#define FLIST_XATTR_LIST_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "flist/xattr_names.h"
 #include "fs/xattr.h"
-#include "xattr_names.h"
 
 #define XATTR_SHORT 32          /* longer values are known by their MD5 first */
 #define XATTR_DIGEST_LENGTH 16

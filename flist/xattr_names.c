@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The names of extended attributes and what becomes of them. */
-#include "xattr_names.h"
+#include "flist/xattr_names.h"
 
 #include <stdlib.h>
 #include <string.h>
