@@ -437,6 +437,45 @@ static noreturn void report(const char *what, int status)
 	abort();
 }
 
+/* One line of a file of /proc, without its end. */
+static void read_line(char *text, size_t size, const char *directory, const char *name, const char *file)
+{
+	char path[600];
+
+	snprintf(path, sizeof path, "%s/%s/%s", directory, name, file);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[got > 0 ? got : 0] = 0;
+	text[strcspn(text, "\n")] = 0;
+}
+
+/* Where each of its threads is. */
+static void tell_threads(pid_t pid)
+{
+	char directory[64], stat[512], place[64], call[128];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(directory, sizeof directory, "/proc/%d/task", (int)pid);
+	dir = opendir(directory);
+	while (dir && (entry = readdir(dir))) {
+		if (*entry->d_name == '.')
+			continue;
+		read_line(stat, sizeof stat, directory, entry->d_name, "stat");
+		read_line(place, sizeof place, directory, entry->d_name, "wchan");
+		read_line(call, sizeof call, directory, entry->d_name, "syscall");
+		const char *bracket = strrchr(stat, ')');
+
+		fprintf(stderr, "== thread %s: %c in %s, system call %s\n", entry->d_name,
+			bracket && bracket[1] ? bracket[2] : '?', place, call);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static void finish_child(struct child *child, int64_t deadline)
 {
 	int status = 0;
@@ -444,6 +483,7 @@ static void finish_child(struct child *child, int64_t deadline)
 
 	for (int pause = 50; (got = waitpid(child->pid, &status, WNOHANG)) == 0; pause += pause < 5000 ? 50 : 0) {
 		if (milliseconds() > deadline) {
+			tell_threads(child->pid);
 			kill(child->pid, SIGABRT);
 			report("does not end", 0);
 		}
