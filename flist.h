@@ -23,6 +23,7 @@
 #include "attrs/entry.h"
 #include "attrs/source.h"
 #include "filter/filter.h"
+#include "flist/tree.h"
 #include "lib/strbuf.h"
 #include "wire/session.h"
 
@@ -85,8 +86,6 @@ void flist_finish_arguments(struct flist *list);
 /* Load the next directory of the walk (never node 0). Returns its node index, or -1 at the end. */
 int32_t flist_load_next(struct flist *list);
 bool flist_is_complete(const struct flist *list); /* everything has been loaded */
-uint32_t flist_dir_count(const struct flist *list);
-struct flist_dir *flist_dir(struct flist *list, int32_t node);
 void flist_drop_entries(struct flist *list, int32_t node); /* free the memory of its entries */
 
 /* Transfer path of a node ("" for node 0) or of an entry, appended to `out` after a reset. */

@@ -70,17 +70,9 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base, const c
 void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper);
 /* Sort the entries of a freshly filled node, number them, make its child nodes with the parts in `deeper`. */
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat);
-/* The same once they are sorted. */
-void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper);
-/* The node behind list->walk in the order of the walk, -1 at the end. */
-int32_t flist_next_node(const struct flist *list);
 void flist_scan_part(struct flist *list, int32_t node, uint16_t base);
 /* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
 void flist_set_rule_base(struct flist *list, uint16_t base);
-void flist_parts_free(struct flist *list, struct flist_parts *parts);
-void flist_parts_add(struct flist *list, struct flist_parts *parts, const struct flist_part *part);
-/* Count the memory of a node's entries anew, for the session's budget. Not of lists that arrive. */
-void flist_count_entries(struct flist *list, int32_t node);
 /* Position in load_order of the node whose range holds ndx. */
 size_t flist_order_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
@@ -88,8 +80,6 @@ void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* Order a complete list as protocols 27 and 28 number it (protocol/02 5.2). */
 void flist_permute(struct flist *list);
-/* Does the walk go into directories below the arguments' own? */
-bool flist_recursive(const struct flist *list);
 
 /* --- lists that arrive (flist/receive.c): what flist.h says of them --- */
 
