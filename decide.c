@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The decisions about one file, without any side effect of their own. */
 #include "decide.h"
+#include "fs/chmod.h"
 #include "lib/checked.h"
 #include "wire/request.h"
 
@@ -397,17 +398,27 @@ static bool is_basis_of_mode(const struct entry *entry, const struct decide_dest
 	return S_ISDIR(dest->st.mode) == entry_is_dir(entry);
 }
 
-mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+static mode_t mode_without_perms(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
 {
-	const struct options *options = rules->options;
 	mode_t old;
 
-	if (options->perms)
-		return entry->mode & PERMISSION_BITS;
 	if (!is_basis_of_mode(entry, dest))
 		return entry->mode & 0777 & ~rules->umask;
 	old = dest->st.mode & PERMISSION_BITS;
-	if (options->executability && entry_is_regular(entry))
+	if (rules->options->executability && entry_is_regular(entry))
 		return executable_mode(entry->mode, old);
 	return old;
+}
+
+mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
+{
+	const struct chmod_rules *incoming = rules->options->incoming_chmod;
+	mode_t mode;
+
+	if (rules->options->perms) /* what is listed has been changed already */
+		return entry->mode & PERMISSION_BITS;
+	mode = mode_without_perms(rules, entry, dest);
+	if (incoming && !entry_is_symlink(entry))
+		mode = chmod_apply(incoming, (entry->mode & S_IFMT) | mode) & PERMISSION_BITS;
+	return mode;
 }

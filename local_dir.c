@@ -566,7 +566,7 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		local_want_attributes(local, parent->node, &dir->entry, &wanted);
 	if (decision.action == ACTION_MAKE) {
 		make_directory(local, parent, dir, name, task, &wanted);
-		if (quiet && dir->fd >= 0 && local->options->perms)
+		if (quiet && dir->fd >= 0 && (local->options->perms || local->options->incoming_chmod))
 			fs_chmod_at(dir->fd, ".", 0777 & ~local_dir_umask(local, dir));
 	} else {
 		enter_directory(local, parent, dir, name, &dest, task, &wanted);

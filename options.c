@@ -51,6 +51,7 @@ void options_free(struct options *options)
 	vec_free(&options->remote_options);
 	skip_list_free(options->skip_compress);
 	chmod_free(options->chmod);
+	chmod_free(options->incoming_chmod);
 	args_free(&options->operands);
 	memset(options, 0, sizeof *options);
 }

@@ -75,6 +75,7 @@ struct options {
 	bool omit_dir_times, omit_link_times, open_noatime, numeric_ids, sparse, preallocate;
 	int one_file_system;
 	struct chmod_rules *chmod; /* NULL: none (ui-independent, see fs/chmod.h) */
+	struct chmod_rules *incoming_chmod; /* of a daemon's module: changes the modes that all else has led to */
 	bool use_qsort;
 	const char *usermap, *groupmap; /* also of --chown; NULL: none */
 	const char *copy_as;      /* USER[:GROUP] who touches the files; NULL: this process's user */

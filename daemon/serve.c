@@ -173,13 +173,17 @@ static void apply_module_settings(struct daemon_session *session)
 	}
 }
 
-/* The module's changes of modes are applied after the client's. */
+/* The module's changes of modes are applied after the client's, and to modes that the client does not set, too. */
 static void add_chmod(struct daemon_session *session)
 {
 	const struct module *module = session->module;
-	char *text = config_text(session->options.sender ? module->outgoing_chmod : module->incoming_chmod);
+	struct options *options = &session->options;
+	char *text = config_text(options->sender ? module->outgoing_chmod : module->incoming_chmod);
+	bool good = !*text || chmod_parse(&options->chmod, text);
 
-	if (*text && !chmod_parse(&session->options.chmod, text))
+	if (*text && good && !options->sender)
+		good = chmod_parse(&options->incoming_chmod, text);
+	if (!good)
 		session->refusal = xstrdup("the module is misconfigured"), session->refusal_code = EXIT_UNSUPPORTED;
 	free(text);
 }

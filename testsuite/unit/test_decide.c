@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "decide.h"
+#include "fs/chmod.h"
 #include "wire/request.h"
 
 /* One entry, one destination, one set of options; -rlptgoD unless a test says otherwise. */
@@ -402,6 +403,28 @@ static void test_a_file_takes_no_mode_from_a_symlink(void **state)
 	assert_true(decide_scene(scene)->make_room);
 }
 
+static void test_what_a_module_does_to_modes_comes_last(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_true(chmod_parse(&scene->options.incoming_chmod, "g+w,o=r"));
+	scene->options.perms = false;
+	scene->entry->mode = S_IFREG | 0755;
+	scene->dest.st.mode = S_IFREG | 0601;
+	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 0624);
+	scene->dest.exists = false;
+	scene->rules.umask = 077;
+	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 0724);
+	scene->entry->mode = S_IFLNK | 0777;
+	scene->rules.umask = 0;
+	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 0777);
+	scene->options.perms = true;
+	scene->entry->mode = S_IFREG | 0755;
+	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 0755);
+	chmod_free(scene->options.incoming_chmod);
+	scene->options.incoming_chmod = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* What is settled is what nothing would be done to; whatever differs makes it not so. */
@@ -471,6 +494,7 @@ int main(void)
 		TEST(test_modes_of_new_files_without_perms),
 		TEST(test_executability_vectors),
 		TEST(test_a_file_takes_no_mode_from_a_symlink),
+		TEST(test_what_a_module_does_to_modes_comes_last),
 		TEST(test_settled_files_are_those_with_nothing_to_do),
 		TEST(test_owners_settle_a_file_if_they_are_kept),
 	};
