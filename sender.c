@@ -318,9 +318,11 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	note_sent(sender, request->ndx);
 	record.written = wire_stream_written(session->wire) - before;
 	record.sums = sums_length(request);
-	digest_for_people(session->xfer_sum, digest, length, shown);
-	record.digest = shown;
-	record.digest_length = length;
+	if (session->protocol >= 30) { /* before, it is salted and says nothing of the content */
+		digest_for_people(session->xfer_sum, digest, length, shown);
+		record.digest = shown;
+		record.digest_length = length;
+	}
 	tell_transfer(sender, ITEM_ENDS);
 	tell_item(sender, request, &record, ITEM_ENDS);
 	sender_debug_sent(sender, &request->pos, &counts, match.sums);
