@@ -318,8 +318,7 @@ static noreturn void finish(struct server *server, int code, uint64_t total_size
 					total_size, code);
 	if (!server->module && server->options->log_file && server->session.is_sender)
 		log_run_end(true, wire_bytes_written(wire), wire_bytes_read(wire), total_size, code);
-	if (!server->module || !server->session.is_sender)
-		exit_set_quiet(true);
+	exit_set_quiet(true); /* each error has been logged where it arose */
 	exit_with(code);
 }
 
