@@ -174,7 +174,7 @@ static bool ends_with(const char *name, const char *suffix)
 
 typedef VEC(char *) name_list;
 
-/* The names in a directory that `suffix` selects, sorted. Dot files are what editors and package tools leave behind. */
+/* The files of a directory that `suffix` selects, sorted. Dot files are what editors and package tools leave behind. */
 static bool list_directory(int fd, const char *suffix, name_list *names)
 {
 	struct fs_dir dir;
@@ -183,7 +183,7 @@ static bool list_directory(int fd, const char *suffix, name_list *names)
 
 	fs_dir_start(&dir, fd);
 	while ((got = fs_dir_next(&dir, &entry)) > 0)
-		if (entry.name[0] != '.' && ends_with(entry.name, suffix))
+		if (entry.name[0] != '.' && entry.type != DT_DIR && ends_with(entry.name, suffix))
 			vec_push(names, xstrndup(entry.name, entry.name_length));
 	fs_dir_finish(&dir);
 	if (names->count)
