@@ -519,6 +519,12 @@ static enum scan_result stat_named(struct scan *scan, bool follow, struct fs_sta
 		if (attr_source_stat(scan->source, path, true, st) < 0)
 			return SCAN_MISSING;
 	} else if (S_ISLNK(st->mode) && follows_links(scan->options)) {
+		struct fs_stat referent;
+
+		/* With -L the name is that of what the symlink leads to. */
+		if (scan->options->copy_links && attr_source_stat(scan->source, path, true, &referent) < 0
+		    && (errno == ENOENT || errno == ENOTDIR))
+			return SCAN_MISSING;
 		return stat_name(scan, NULL, st, followed);
 	}
 	return SCAN_OK;
