@@ -419,7 +419,7 @@ void local_delete_delayed(struct local *local)
 
 		if (slash)
 			*slash = '\0';
-		fd = local_open_dir(local, slash ? path : "");
+		fd = local_open_dir(local, slash ? path : "", true);
 		if (allowed && fd < 0 && !is_absent(errno))
 			reading_failed(local, slash ? path : "", errno);
 		if (fd >= 0 && allowed) {
@@ -451,7 +451,7 @@ static bool delete_pass_node(struct local *local, int32_t node)
 	dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
 	if (flags & ENTRY_TOP_DIR && local->options->levels.debug[DEBUG_DEL])
 		log_info("deleting in %s", *dir.path ? dir.path : ".");
-	dir.fd = local_open_dir(local, dir.path);
+	dir.fd = local_open_dir(local, dir.path, true);
 	if (dir.fd < 0 && !is_absent(errno))
 		reading_failed(local, dir.path, errno);
 	if (dir.fd >= 0 && local->options->levels.debug[DEBUG_DEL] > 1)

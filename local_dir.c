@@ -38,17 +38,20 @@ void local_complain_path(struct local *local, const char *role, int error, const
 	strbuf_free(&shown);
 }
 
-bool local_enters_links(const struct local *local)
+static bool deletes_behind_links(const struct local *local)
 {
 	return local->options->keep_dirlinks || (local->options->relative && !local->options->implied_dirs);
 }
 
-int local_open_dir(struct local *local, const char *path)
+bool local_enters_links(const struct local *local)
 {
-	int fd = local_enters_links(local) ? -1 : fs_opendir(&local->top, ".");
+	return deletes_behind_links(local) || local->options->ignore_existing;
+}
 
-	if (local_enters_links(local))
-		return fs_opendir(&local->top, *path ? path : ".");
+static int open_without_links(struct local *local, const char *path)
+{
+	int fd = fs_opendir(&local->top, ".");
+
 	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
 		length = strcspn(path, "/");
 		char *name = xstrndup(path, length);
@@ -60,6 +63,13 @@ int local_open_dir(struct local *local, const char *path)
 		errno = error;
 	}
 	return fd;
+}
+
+int local_open_dir(struct local *local, const char *path, bool to_delete)
+{
+	bool follows = to_delete ? deletes_behind_links(local) : local_enters_links(local);
+
+	return follows ? fs_opendir(&local->top, *path ? path : ".") : open_without_links(local, path);
 }
 
 void local_dir_hold(struct local_dir *dir)
@@ -400,7 +410,8 @@ static void say_skipped(struct task *task, const struct decision *decision)
 	if (decision->skip == SKIP_NOT_CREATING)
 		task_text(task, L_INFO, "not creating new directory \"%s\"", path);
 	else if (decision->skip == SKIP_EXISTS)
-		task_text(task, L_INFO, "%s exists", path);
+		task_text(task, L_INFO, "%s exists%s", path,
+			  task->local->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
 }
 
 static bool is_bare(const struct local *local, const struct local_dir *dir)
@@ -474,14 +485,20 @@ static void compare_with_alternates(struct local *local, const struct entries *l
 	decide_with_alternate(&local->rules, list, &dir->entry, &nothing, local->alternates->kind, &found, decision);
 }
 
-/* --ignore-existing where something else stands: nothing that is to be below it can be there, which is said of each. */
-static void fail_below(const struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
-		       const struct fs_stat *st)
+/* --ignore-existing where something else stands, which stays as it is: a symlink to a directory inside the destination is gone
+ * through, as --no-implied-dirs does, but nothing is deleted behind it. Else nothing can be below, which is said of each. */
+static void enter_other_kind(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+			     struct fs_stat *st, struct task *task)
 {
-	dir->fd = fs_open_at(parent->fd, name, O_PATH, 0);
-	dir->skipped = dir->fd < 0;
 	dir->other_kind = st->mode & S_IFMT;
 	dir->may_delete &= local->session.inc_recurse;
+	dir->obstacle = find_obstacle(local, dir, st);
+	dir->absent = dir->obstacle != 0;
+	if (dir->absent)
+		return;
+	dir->fd = open_directory(local, parent, dir, name, st);
+	if (dir->fd < 0)
+		skip_contents(task, errno, "recv_generator: opendir ");
 }
 
 /* Below an obstacle that stays nothing can be made. */
@@ -542,9 +559,9 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
-		dir->skipped = true;
-		if (decision.skip == SKIP_EXISTS)
-			fail_below(local, parent, dir, name, &dest.st);
+		dir->skipped = decision.skip != SKIP_EXISTS;
+		if (!dir->skipped)
+			enter_other_kind(local, parent, dir, name, &dest.st, task);
 		return;
 	}
 	if (!dest.exists || decision.make_room)
@@ -671,6 +688,7 @@ struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct ta
 
 		dir->entry = entries->items[listed->parent_entry];
 		dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
+		dir->other_kind = S_ISLNK(parent->other_kind) ? parent->other_kind : 0;
 		dir->skipped = parent->skipped;
 		if (!dir->skipped)
 			prepare_child(local, parent, dir, task, entries);
@@ -752,7 +770,7 @@ void local_dir_finish_late(struct local *local)
 	for (size_t i = 0; i < local->late.count; i++) {
 		struct local_dir *dir = local->late.items[i];
 
-		dir->fd = local_open_dir(local, dir->path);
+		dir->fd = local_open_dir(local, dir->path, false);
 		atomic_store(&dir->touched, true);
 		if (dir->fd >= 0)
 			finish_now(local, dir);

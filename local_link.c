@@ -176,7 +176,7 @@ static int open_leader_dir(struct local *local, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
-	int fd = local_open_dir(local, parent);
+	int fd = local_open_dir(local, parent, false);
 
 	free(parent);
 	return fd;
@@ -357,7 +357,7 @@ static void with_late_task(struct local *local, const struct link_member *member
 	dir->node = member->node;
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	atomic_store(&dir->new_gid, -1);
-	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path);
+	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path, false);
 	dir->absent = dir->fd < 0;
 	if (dir->absent && local->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !local->dry_run)
 		local_complain_path(local, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");

@@ -343,7 +343,7 @@ static void install(struct local *local, const struct delayed *delayed, int dir_
 
 static void install_in_its_place(struct local *local, const struct delayed *delayed)
 {
-	struct local_dir dir = { .path = delayed->dir_path, .fd = local_open_dir(local, delayed->dir_path) };
+	struct local_dir dir = { .path = delayed->dir_path, .fd = local_open_dir(local, delayed->dir_path, false) };
 	int place = dir.fd < 0 ? -1 : local_partial_dir(local, &dir, delayed->name, false);
 
 	if (place >= 0)

@@ -69,9 +69,9 @@ struct local_dir {
 	bool dressed;            /* fresh: got an owner or a mode that mkdir(2) does not give */
 	bool absent;             /* dry run: it would have been made; or there is an obstacle */
 	bool skipped;            /* its contents are left alone */
-	mode_t other_kind;       /* S_IFMT: something else stands in its place, and stays there; 0: no */
-	bool is_link;            /* --keep-dirlinks, --no-implied-dirs: what the symlink of this name leads to */
-	int obstacle;            /* errno of what is in it: --no-implied-dirs leaves what is no directory, here or above; 0 */
+	mode_t other_kind;       /* S_IFMT of what --ignore-existing leaves here; S_IFLNK: or above; 0: nothing */
+	bool is_link;            /* -K, --no-implied-dirs, --ignore-existing: what the symlink of this name leads to */
+	int obstacle;            /* errno of what is in it: what is no directory stays, here or above; 0 */
 	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
 	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
 	atomic_bool touched;     /* something was made, replaced or removed in it */
@@ -477,8 +477,9 @@ void local_dir_finish(struct local *local, struct local_dir *dir); /* final attr
 void local_dir_finish_late(struct local *local);
 /* May a symlink be one of our directories? */
 bool local_enters_links(const struct local *local);
-/* Descriptor of a directory by its transfer path, to be closed by the caller. */
-int local_open_dir(struct local *local, const char *path);
+/* Descriptor of a directory by its transfer path, to be closed by the caller. `to_delete`: not behind a symlink that only
+ * --ignore-existing has left there, where nothing is surplus. */
+int local_open_dir(struct local *local, const char *path, bool to_delete);
 void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
 			 const char *after);
 

@@ -317,12 +317,14 @@ static void set_up_deletion(struct local *local, struct task *task)
 {
 	enum delete_when when = local->options->delete_when;
 
-	if (!task->dir->may_delete || task->dir->skipped || task->dir->absent || when == DELETE_BEFORE || when == DELETE_AFTER)
+	if (!task->dir->may_delete || task->dir->skipped || when == DELETE_BEFORE || when == DELETE_AFTER)
+		return;
+	if (task->dir->absent && !task->dir->other_kind)
 		return;
 	if (!local_may_delete(local, task))
 		return;
 	task->find_surplus = !task->dir->other_kind;
-	/* A symlink might have led to one. */
+	/* What a symlink leads to is not surplus here. */
 	if (task->find_surplus || S_ISLNK(task->dir->other_kind))
 		return;
 	task_complain(task, "generator", ENOTDIR, "", "opendir ", " failed");

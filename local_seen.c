@@ -46,7 +46,8 @@ struct seen *local_seen_new(const struct options *options)
 
 	seen->atimes = options->atimes > 0;
 	seen->origins = options->attr_digests != 0;
-	seen->entered_by_links = options->keep_dirlinks || (options->relative && !options->implied_dirs);
+	seen->entered_by_links = options->keep_dirlinks || options->ignore_existing
+				 || (options->relative && !options->implied_dirs);
 	pthread_mutex_init(&seen->lock, NULL);
 	return seen;
 }

@@ -407,6 +407,46 @@ def test_existing_things_in_the_way_stay_untouched(place, options, way):
         shutil.rmtree(top)
 
 
+def make_below_existing(kind):
+    def make(top):
+        make_in_the_way(kind)(top)
+        for name in ("s/d/sub/deep/x", "s/real/own", "t/real/own", "t/real/e/old", "out/dir/y"):
+            os.makedirs(os.path.dirname(f"{top}/{name}"), exist_ok=True)
+            put(f"{top}/{name}")
+        put_kind("l", f"{top}/s/d/l")
+        put_kind("p", f"{top}/s/d/p")
+        trees.set_directory_times(top)
+    return make
+
+
+BELOW_EXISTING = ["-rlDi --ignore-existing", "-rHi --ignore-existing --no-i-r --stats", "-nri --ignore-existing", "-rlib --ignore-existing --delay-updates",
+                  "-rlii --ignore-existing --existing --info=skip2", "-ri --ignore-existing --inplace --info=skip2", "-rlDi --ignore-existing --link-dest=../s/d"]
+
+
+@pytest.mark.parametrize("kind", [*IN_THE_WAY, "real", "./real/../real", "{top}/t/real", "../out/dir"])
+@pytest.mark.parametrize("row", [0, 1])
+def test_what_is_to_be_below_existing_things(place, kind, row):
+    """A symlink to a directory in the destination is gone through; below all else that stands where a directory belongs nothing is made."""
+    turn = len(kind) + 3 * row
+    ends.assert_agree(place, make_below_existing(kind), BELOW_EXISTING[turn % len(BELOW_EXISTING)], ends.WAYS[turn % 3], (32, 30, 31)[row], at_both=True,
+                      noise=NO_ACL)
+
+
+@pytest.mark.parametrize("way", ends.WAYS)
+@pytest.mark.parametrize("options", ["--del", "--delete-before", "--delete-delay", "--delete-after --no-i-r"])
+def test_nothing_is_deleted_behind_an_existing_symlink(place, options, way):
+    """Stock takes away there what belongs to the directory that it leads to."""
+    make_below_existing("real")(place)
+    for name in ("e/old", "e/g", "f", "sub/deep/x"):
+        os.makedirs(os.path.dirname(f"{place}/s/real/{name}"), exist_ok=True)
+        put(f"{place}/s/real/{name}")
+    client, server = (harness.STOCK, harness.HUAI) if way == "push" else (harness.HUAI, harness.STOCK)
+    result = harness.run(client, *ends.words(place, f"-ri --ignore-existing {options}", ("s/",), way, 32, server), cwd=place)
+    assert result.code == 0 and b"deleting   d/" not in result.stdout, result.text
+    for name in ("real/own", "real/e/old", "d/f", "d/e/g"):
+        assert os.path.exists(f"{place}/t/{name}"), (name, result.text)
+
+
 # --- statistics ---
 
 @pytest.mark.parametrize("protocol", [27, 28, 30])

@@ -20,7 +20,7 @@ DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^opening (tcp|connection)
                        rb"^removing duplicate name|^total: matches", re.M)
 LEFT_OUT = {
     "digest-none": "both refuse it, and each says so from its own end",
-    "ignore-existing": "stock goes on below a file that stands where a directory should be",
+    "ignore-existing": "stock gives the time of the directory to what stands in its place",
     "delete-max": "which of the surplus names go first",
     "archive-info": "the running count of the list below protocol 30",
     "cvs-exclude-delete": "stock daemons refuse a .cvsignore that is a symlink of another user",

@@ -64,7 +64,7 @@ def compare_servers(site, place, case, transport, protocol, theirs, client):
         shutil.rmtree(place)
 
 
-# Ours leaves alone what lies below a directory that it does not make, and names a directory that takes the place of a file. The
+# Ours does not give the time of a directory to what stays in its place, and names a directory that takes the place of a file. The
 # server of stock makes no temporary file in another directory.
 EXCEPT = {"ignore-existing": (27, 32), "backup-delete": (27, 28), "temp-dir": (27, 32)}
 
