@@ -208,7 +208,18 @@ static bool same_target(void *job_void)
 
 /* --- what is to be done --- */
 
-/* --info=skip2: what would have been done to a file that --ignore-existing leaves alone. */
+/* Both kinds of devices are one type here, and so are pipes and sockets. */
+static bool is_other_type(const struct entry *entry, mode_t mode)
+{
+	if (entry_is_device(entry))
+		return !S_ISCHR(mode) && !S_ISBLK(mode);
+	if (entry_is_special(entry))
+		return !S_ISFIFO(mode) && !S_ISSOCK(mode);
+	return (mode ^ entry->mode) & S_IFMT;
+}
+
+/* --info=skip2: what would have been done to a file that --ignore-existing leaves alone. A symlink or device that would not
+ * have been kept counts as changed, as with stock; a pipe or socket is compared all the same. */
 static const char *what_is_left(struct file_job *job)
 {
 	struct decide_probe probe = { same_content, same_target, job, NULL };
@@ -217,11 +228,13 @@ static const char *what_is_left(struct file_job *job)
 	struct decision decision;
 
 	relaxed.ignore_existing = false;
+	relaxed.specials = true;
+	relaxed.drop_devices = false;
 	rules.options = &relaxed;
-	if ((job->dest.st.mode ^ job->entry->mode) & S_IFMT)
+	if (is_other_type(job->entry, job->dest.st.mode))
 		return " (type change)";
 	decide(&rules, job->task->entries, job->entry, &job->dest, &probe, &decision);
-	if (decision.action == ACTION_COPY || decision.action == ACTION_MAKE)
+	if (decision.action == ACTION_COPY || decision.action == ACTION_MAKE || decision.skip == SKIP_NOT_REGULAR)
 		return relaxed.checksum ? " (sum change)" : " (file change)";
 	return decide_is_significant(decision.item_flags) ? " (attr change)" : " (uptodate)";
 }

@@ -447,6 +447,33 @@ def test_nothing_is_deleted_behind_an_existing_symlink(place, options, way):
         assert os.path.exists(f"{place}/t/{name}"), (name, result.text)
 
 
+def make_types(top):
+    """Each kind where each other one is, three times: as it is to be, with another mode, with another owner."""
+    for side in "st":
+        os.mkdir(f"{top}/{side}")
+    for wanted in "flpck":
+        for old in "flpck":
+            for mode, owner in ((0o640, 0), (0o600, 0), (0o640, 77)):
+                name = f"{wanted}{old}{mode:o}{owner}"
+                put_kind(wanted, f"{top}/s/{name}")
+                put_kind(old, f"{top}/t/{name}")
+                os.chown(f"{top}/t/{name}", owner, owner, follow_symlinks=False)
+                if old != "l":
+                    os.chmod(f"{top}/t/{name}", mode)
+                    os.utime(f"{top}/t/{name}", (TIME, TIME))
+    for side, target in (("s", "x"), ("t", "y")):
+        trees.symlink(target, f"{top}/{side}/elsewhere")
+        os.utime(f"{top}/{side}", (TIME, TIME))
+
+
+@pytest.mark.skipif(not trees.IS_ROOT, reason="makes devices")
+@pytest.mark.parametrize("options", ["-r", "-rlt", "-rD", "-rpo", "-rc", "-a --no-D", "-rDp --drop-D", "-rlp --specials", "-an"])
+def test_what_is_told_of_existing_kinds(place, options):
+    """Also of those that are not kept at all: what would change."""
+    for protocol, way in ((32, "local"), (30, "pull"), (31, "push")):
+        ends.assert_agree(place, make_types, f"{options} --ignore-existing --info=skip2", way, protocol)
+
+
 # --- statistics ---
 
 @pytest.mark.parametrize("protocol", [27, 28, 30])
