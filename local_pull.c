@@ -281,11 +281,16 @@ void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *it
 static void prepare_redo(struct file_job *job)
 {
 	struct decide_dest dest = { .exists = false };
+	uint32_t flags = job->decision.item_flags;
 
 	job->is_redo = true;
 	dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
-	job->decision.item_flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
-	job->decision.item_flags |= decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
+	flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
+	/* A file that was written in place has been given them. */
+	if (flags && dest.exists)
+		flags &= wanted_compare(job->local, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
+					job->name);
+	job->decision.item_flags = flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }
 
 /* A file that came out wrong is asked for once more, with sums that leave less to chance (protocol/03 7.3). */

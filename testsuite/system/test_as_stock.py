@@ -474,6 +474,22 @@ def test_what_is_told_of_existing_kinds(place, options):
         ends.assert_agree(place, make_types, f"{options} --ignore-existing --info=skip2", way, protocol)
 
 
+def make_appended(top):
+    for side, text in (("s", "what is new, and longer\n"), ("t", "something else\n")):
+        os.mkdir(f"{top}/{side}")
+        for name in ("f", "plain"):
+            put(f"{top}/{side}/{name}", text)
+        os.utime(f"{top}/{side}", (TIME, TIME))
+    for name in ("user.short", "user.long"):
+        os.setxattr(f"{top}/s/f", name, name.encode() * len(name))
+
+
+@pytest.mark.parametrize("way, options", [("pull", "-rtXi --append-verify"), ("push", "-rtpXi --append-verify --inplace"), ("push", "-rtAXi --append-verify")])
+def test_items_of_a_second_attempt(place, way, options):
+    """The attributes are there since the first one."""
+    ends.assert_agree(place, make_appended, options, way, at_both=True)
+
+
 # --- statistics ---
 
 @pytest.mark.parametrize("protocol", [27, 28, 30])
