@@ -97,11 +97,6 @@ static void take_for_file(struct file_job *job)
 
 static bool look_at_destination(struct file_job *job)
 {
-	/* Symlinks and the like fail when they are made. */
-	if (job->dir->obstacle && job->dir->obstacle != ENOENT && entry_is_regular(job->entry)) {
-		task_complain(job->task, "generator", job->dir->obstacle, job->name, "recv_generator: failed to stat ", "");
-		return false;
-	}
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
 		return true;
@@ -550,6 +545,30 @@ static void decide_job(struct file_job *job)
 	decide_with_alternate(&job->rules, list, job->entry, &job->dest, alternates->kind, &found, &job->decision);
 }
 
+/* What is no directory has nothing in it that could be looked at, which is said. Symlinks and the like fail when they are made;
+ * of what an alternate destination has we are told when it cannot be taken, or when other content has come for it. */
+static bool is_cut_off(struct file_job *job)
+{
+	const int obstacle = job->dir->obstacle;
+
+	if (!obstacle || obstacle == ENOENT || !entry_is_regular(job->entry))
+		return false;
+	if (job->local->alternates)
+		decide_job(job);
+	if (job->decision.action == ACTION_TAKE_COPY || job->decision.action == ACTION_TAKE_LINK) {
+		bool in_place = job->local->options->inplace;
+
+		if (job->local->dry_run)
+			return false;
+		task_complain(job->task, "generator", obstacle, job->name, in_place ? "unlink " : "mkstemp ",
+			      in_place ? "" : " failed");
+	} else if (job->decision.action == ACTION_LEAVE_OUT || job->decision.alternate) {
+		return false;
+	}
+	task_complain(job->task, "generator", obstacle, job->name, "recv_generator: failed to stat ", "");
+	return true;
+}
+
 static bool writes(enum action action)
 {
 	return action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_LEAVE_OUT || action == ACTION_TAKE_COPY
@@ -637,7 +656,7 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 		relaxed.existing = false;
 		job.rules.options = &relaxed;
 	}
-	if (look_at_destination(&job))
+	if (!is_cut_off(&job) && look_at_destination(&job))
 		perform(&job);
 	if (task->local->pull && !job.deferred)
 		pull_decided(task->local->pull, &job);
@@ -660,7 +679,7 @@ enum candidate local_leader_candidate(struct task *task, uint32_t index)
 	struct file_job job;
 
 	start_job(&job, task, index);
-	if (!look_at_destination(&job))
+	if (is_cut_off(&job) || !look_at_destination(&job))
 		return CANDIDATE_NOT;
 	if (is_skipped_member(&job))
 		return CANDIDATE_SKIPPED;

@@ -324,8 +324,8 @@ static void set_up_deletion(struct local *local, struct task *task)
 	if (!local_may_delete(local, task))
 		return;
 	task->find_surplus = !task->dir->other_kind;
-	/* What a symlink leads to is not surplus here. */
-	if (task->find_surplus || S_ISLNK(task->dir->other_kind))
+	/* What a symlink leads to is not surplus here; and -x asks first which file system it is. */
+	if (task->find_surplus || S_ISLNK(task->dir->other_kind) || local->options->one_file_system)
 		return;
 	task_complain(task, "generator", ENOTDIR, "", "opendir ", " failed");
 	local->session.io_error |= IOERR_GENERAL;

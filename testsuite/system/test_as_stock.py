@@ -432,6 +432,25 @@ def test_what_is_to_be_below_existing_things(place, kind, row):
                       noise=NO_ACL)
 
 
+def make_below_existing_and_elsewhere(top):
+    """An alternate destination has the same file, one with another mode, and other content."""
+    make_in_the_way("plain")(top)
+    for name in ("s/d/f", "b/d/f", "b/d/g", "b/d/h", "t/surplus"):
+        os.makedirs(os.path.dirname(f"{top}/{name}"), exist_ok=True)
+        put(f"{top}/{name}")
+    put(f"{top}/s/d/g", mode=0o600)
+    put(f"{top}/s/d/h", "something else\n")
+    trees.set_directory_times(top)
+
+
+@pytest.mark.parametrize("kind", ["compare", "copy", "link"])
+@pytest.mark.parametrize("options", ["-rpi --ignore-existing", "-rpi --ignore-existing --inplace", "-nrpiH --ignore-existing", "-rpix --ignore-existing --del",
+                                     "-rpi --ignore-existing --delete-before --stats"])
+def test_alternate_destinations_of_what_is_to_be_below_a_file(place, options, kind):
+    way = ends.WAYS[len(options + kind) % 3]
+    ends.assert_agree(place, make_below_existing_and_elsewhere, f"{options} --{kind}-dest=../b", way, at_both=True, noise=NO_ACL)
+
+
 @pytest.mark.parametrize("way", ends.WAYS)
 @pytest.mark.parametrize("options", ["--del", "--delete-before", "--delete-delay", "--delete-after --no-i-r"])
 def test_nothing_is_deleted_behind_an_existing_symlink(place, options, way):
