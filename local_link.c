@@ -462,6 +462,9 @@ void local_links_finish(struct local *local)
 	for (size_t i = 0; i < local->late_groups.count; i++) {
 		struct link_group *group = local->late_groups.items[i];
 
+		/* Content that only goes into a batch leads nobody yet: whoever replays it links. */
+		if (group->done && local->options->only_write_batch && !local->options->dry_run)
+			continue;
 		for (size_t m = group->members.count; m-- > 0;) {
 			const struct link_member *member = &group->members.items[m];
 
