@@ -33,6 +33,16 @@ static void add_debug_word(struct args *words, const char *name, int level)
 	free(word);
 }
 
+static void add_value(struct args *words, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	char *word = xasprintf("--%s=%s", name, value);
+
+	args_append(words, word);
+	free(word);
+}
+
 /* What a server would be told, had it to be reached. */
 static void make_words(const struct options *options, struct args *words)
 {
@@ -56,12 +66,10 @@ static void make_words(const struct options *options, struct args *words)
 		args_append(words, "--fake-super");
 	if (options->munge_links)
 		args_append(words, "--munge-links");
-	if (options->copy_as) {
-		char *word = xasprintf("--copy-as=%s", options->copy_as);
-
-		args_append(words, word);
-		free(word);
-	}
+	if (options->insecure_links)
+		args_append(words, "--insecure-links");
+	add_value(words, "confine-root", options->confine_root);
+	add_value(words, "copy-as", options->copy_as);
 	/* What only a client that sends would tell. */
 	for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
 		int level = options->levels.debug[told[i].word];

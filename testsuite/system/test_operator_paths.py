@@ -117,7 +117,7 @@ def test_operands_lead_through_every_link(place):
 
 ENTRIES = ("home/docs/marker", "home/docs/", "home/docs", "home/", "home", "bad", "rhome/docs/marker", "home/toout/secret",
            "bad/docs/marker", "bad/docs/", "bad/", "bad/docs", "./bad/docs/marker", "rhome/../bad/docs/marker", "bad/missing")
-MODES = ("", "-r", "-L", "-k", "--insecure-links", "--no-R")
+MODES = ("", "-r", "-L", "-k", "--insecure-links", "--no-R", "--remove-source-files", "--remove-source-files --insecure-links")
 HINT = b"refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or \"insecure links = yes\" in a " \
        b"daemon module ONLY if every path component is trusted"
 
@@ -133,18 +133,18 @@ def test_entries_lead_through_trusted_links_only(place, mode):
             code, lines, found = run(place, harness.HUAI, script, make_links)
         else:
             code, lines, found = assert_same(place, script, make_links)
-        refused = is_foreign and mode in ("", "-r", "--no-R")
+        refused = is_foreign and mode in ("", "-r", "--no-R", "--remove-source-files")
         assert (HINT in lines) == refused and (found == [] if refused else code == 0 or "missing" in entry), (entry, lines)
 
 
 @needs_root
-@pytest.mark.parametrize("mode", ["", "-r", "-L", "-k", "--copy-unsafe-links"])
+@pytest.mark.parametrize("mode", ["", "-r", "-L", "-k", "--copy-unsafe-links", "-r --remove-source-files"])
 def test_entries_do_not_leave_the_confine_root(place, mode):
     """Nor with options that follow links, where stock lets them."""
     for entry in ("toout/secret", "toout/", "toout/dd/", "todocs/marker", "anc/", "docs/marker"):
         script = f"echo {entry} | $P {mode} --files-from=- --confine-root=$B/real $B/real/ dst/"
         refused = "docs" not in entry
-        code, _, found = run(place, harness.HUAI, script, make_links) if refused and mode not in ("", "-r") \
+        code, _, found = run(place, harness.HUAI, script, make_links) if refused and mode.startswith(("-L", "-k", "--copy")) \
             else assert_same(place, script, make_links)
         assert (code, found == []) == ((23, True) if refused else (0, False)), entry
 
