@@ -120,6 +120,14 @@ void flist_free(struct flist *list)
 	free(list);
 }
 
+bool flist_acl_follows(const struct flist *list, const struct entry *entry)
+{
+	const struct options *options = list->options;
+
+	return options->copy_links || options->copy_unsafe_links
+	       || (entry_is_dir(entry) && (options->copy_dirlinks || entry->flags & ENTRY_TOP_DIR));
+}
+
 /* --- rules --- */
 
 void flist_set_rule_base(struct flist *list, uint16_t base)

@@ -106,6 +106,9 @@ void flist_pos_operand_name(const struct flist *list, const struct flist_pos *po
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
 /* Does an operand or a list entry lead to it through symlinks that were found to be the operator's (protocol/09 section 6)? */
 bool flist_pos_is_trusted(const struct flist *list, const struct flist_pos *pos);
+/* Are the ACLs of an entry those of what a symlink leads to? So are those of what options have followed, and of the
+ * directories that arguments lead through. */
+bool flist_acl_follows(const struct flist *list, const struct entry *entry);
 /* Source and path below it to open an entry's content with. */
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
 

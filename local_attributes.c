@@ -61,14 +61,11 @@ static bool read_xattrs(const struct local *local, const struct fs_held *source,
 	return true;
 }
 
-/* A symlink that the list has as what it leads to has that one's ACLs, and the link's own extended attributes. */
+/* The extended attributes are always the link's own. */
 static int hold_for_acls(const struct local *local, const struct fs_root *root, const char *path, const struct entry *entry,
 			 struct fs_held *held)
 {
-	const struct options *options = local->options;
-	bool follows = options->copy_links || options->copy_unsafe_links || (options->copy_dirlinks && entry_is_dir(entry));
-
-	return follows ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
+	return flist_acl_follows(local->list, entry) ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
 }
 
 /* What can have no attributes has none. False with errno. */

@@ -184,14 +184,13 @@ static bool has_attributes(const struct xattr_sender *sender, const struct entry
 	return entry->mode != 0 && (!entry_is_symlink(entry) || options->links);
 }
 
-/* A symlink that the list has as what it leads to has that one's ACLs. */
-static int read_acl_of(const struct options *options, const struct fs_root *root, const char *path, const struct entry *entry,
+static int read_acl_of(const struct flist *list, const struct fs_root *root, const char *path, const struct entry *entry,
 		       bool is_default, struct fs_acl *acl)
 {
-	bool follows = options->copy_links || options->copy_unsafe_links || (options->copy_dirlinks && entry_is_dir(entry));
+	bool follows = flist_acl_follows(list, entry);
 	struct fs_held held;
 
-	bool is_fake = options->super == SUPER_FAKE;
+	bool is_fake = list->options->super == SUPER_FAKE;
 	int result;
 
 	if (follows ? fs_hold_follow(&held, root, path) < 0 : is_fake && fs_hold(&held, root, path) < 0)
@@ -213,7 +212,7 @@ static void read_acl(struct xattr_sender *sender, int32_t node, const struct ent
 	const struct fs_root *root = attr_source_real_root(source);
 
 	if (has_attributes(sender, entry)
-	    && read_acl_of(sender->list->options, root, strbuf_text(&path), entry, is_default, acl) < 0) {
+	    && read_acl_of(sender->list, root, strbuf_text(&path), entry, is_default, acl) < 0) {
 		complain(sender, node, entry, "sys_acl_get_file", errno);
 		*acl = no_acl;
 	}

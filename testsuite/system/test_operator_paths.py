@@ -115,6 +115,16 @@ def test_operands_lead_through_every_link(place):
         assert code == 0 and (found or "flink" in operand), operand
 
 
+@needs_root
+@pytest.mark.parametrize("mode", ["-aRA", "-aRX", "-aRAX"])
+def test_attributes_of_directories_that_operands_lead_through(place, mode):
+    """ACLs are those of the directory, extended attributes those of the link, of which there are none."""
+    script = f"setfacl -m u:4242:r real real/docs; setfattr -n user.x -v 1 real real/docs; $P {mode} rhome/docs/marker dst/; " \
+             "$P -dRAX rhome/ dst/; getfacl -R dst; getfattr -dR dst"
+    _, lines, _ = assert_same(place, script, make_links)
+    assert b"user:4242:r--" in lines and lines.count(b'user.x="1"') == 1, lines
+
+
 ENTRIES = ("home/docs/marker", "home/docs/", "home/docs", "home/", "home", "bad", "rhome/docs/marker", "home/toout/secret",
            "bad/docs/marker", "bad/docs/", "bad/", "bad/docs", "./bad/docs/marker", "rhome/../bad/docs/marker", "bad/missing")
 MODES = ("", "-r", "-L", "-k", "--insecure-links", "--no-R", "--remove-source-files", "--remove-source-files --insecure-links")
