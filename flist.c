@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "flist/private.h"
+#include "fs/anchors.h"
 #include "fs/operator.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
@@ -107,6 +108,7 @@ void flist_free(struct flist *list)
 		struct flist_base *base = &list->bases.items[i];
 		if (base->open)
 			fs_root_close(&base->source.attr_root);
+		fs_anchors_free(base->anchors);
 		free(base->path);
 		free(base->shown);
 	}
@@ -118,6 +120,23 @@ void flist_free(struct flist *list)
 	strbuf_free(&list->names);
 	free(list->cwd);
 	free(list);
+}
+
+void flist_note_directory(struct flist *list, uint16_t base_index, const char *transfer, bool follow)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
+	struct flist_base *base = &list->bases.items[base_index];
+
+	if (list->module_source || list->from_base || source->attr_root.trusting || !path.length || source->attr_root.fd < 0) {
+		strbuf_free(&path);
+		return;
+	}
+	if (!base->anchors)
+		base->anchors = source->attr_root.anchors = fs_anchors_new();
+	/* What is not there is reported by those who want it. */
+	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
+	strbuf_free(&path);
 }
 
 bool flist_acl_follows(const struct flist *list, const struct entry *entry)

@@ -104,8 +104,9 @@ void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos,
 /* The same with the leading slash of an operand that has one. */
 void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
-/* Does an operand or a list entry lead to it through symlinks that were found to be the operator's (protocol/09 section 6)? */
-bool flist_pos_is_trusted(const struct flist *list, const struct flist_pos *pos);
+/* Local: an argument leads to this directory below a base of the list, through whatever symlinks; follow: also a last one.
+ * Everything below it is found from there from now on. */
+void flist_note_directory(struct flist *list, uint16_t base, const char *transfer, bool follow);
 /* Are the ACLs of an entry those of what a symlink leads to? So are those of what options have followed, and of the
  * directories that arguments lead through. */
 bool flist_acl_follows(const struct flist *list, const struct entry *entry);

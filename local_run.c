@@ -96,11 +96,10 @@ void local_task_open_sources(struct local *local, struct task *task)
 		name_length -= entry_name(task->entries, entry)[0] == '/';
 		from = flist_entry_source(local->list, task->node, entry, &path);
 		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
-		source.root.trusting = from->attr_root.trusting;
-		source.root.no_openat2 = from->attr_root.no_openat2;
-		source.root.fd = fs_open_follow(&from->attr_root, path.length ? strbuf_text(&path) : ".",
-				O_PATH | O_DIRECTORY, 0);
-		source.error = source.root.fd < 0 ? errno : 0;
+		if (fs_root_open_below(&source.root, &from->attr_root, strbuf_text(&path)) < 0) {
+			source.error = errno;
+			source.root.fd = -1;
+		}
 		vec_push(&task->sources, source);
 	}
 	strbuf_free(&path);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/operator.h"
 #include "lib/log.h"
 #include "sender_private.h"
 
@@ -21,32 +20,25 @@ static bool is_unchanged(const struct sender *sender, const struct entry *entry,
  * that an operand or a list entry takes are followed again, if they are root's or the user's (protocol/09 6.3), and if
  * no option can have led through others.
  */
-static int open_directory(struct sender *sender, const struct flist_pos *pos, const struct fs_root *source, const char *path)
+static int open_directory(const struct sender *sender, const struct fs_root *source, const char *path)
 {
-	const struct options *options = sender->options;
 	struct fs_root root = *source;
 
-	root.trusting = options->insecure_links;
-	int fd = fs_opendir(&root, path);
-
-	bool scans_links = options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
-
-	if (fd >= 0 || errno != ELOOP || scans_links || !flist_pos_is_trusted(sender->list, pos))
-		return fd;
-	return options_confine(options, fs_operator_open_at(root.fd, path, O_PATH | O_DIRECTORY | options_link_flag(options)));
+	root.trusting = sender->options->insecure_links;
+	root.owned = source->owned || source->anchors;
+	return fs_open_follow(&root, path, O_PATH | O_DIRECTORY, 0);
 }
 
 /* The source's parent directory, held open, and the name in it. -1 with errno. */
-static int open_parent(struct sender *sender, const struct flist_pos *pos, const struct fs_root *root, char *path,
-		       const char **name)
+static int open_parent(const struct sender *sender, const struct fs_root *root, char *path, const char **name)
 {
 	char *slash = strrchr(path, '/');
 
 	*name = slash ? slash + 1 : path;
 	if (!slash)
-		return open_directory(sender, pos, root, "");
+		return open_directory(sender, root, "");
 	*slash = '\0';
-	int fd = open_directory(sender, pos, root, path);
+	int fd = open_directory(sender, root, path);
 
 	*slash = '/';
 	return fd;
@@ -99,7 +91,7 @@ void sender_remove_source(struct sender *sender, int32_t ndx)
 	if (pos.gap >= 0 || entry_is_dir(pos.entry))
 		return;
 	struct attr_source *source = flist_pos_source(sender->list, &pos, &path);
-	int parent = open_parent(sender, &pos, &source->attr_root, path.data, &leaf);
+	int parent = open_parent(sender, &source->attr_root, path.data, &leaf);
 
 	flist_pos_path(sender->list, &pos, &name);
 	if (parent < 0 && errno != ENOENT) {

@@ -235,26 +235,17 @@ static bool classify_directory(struct flist *list, struct entry *entry, const ch
 	return false;
 }
 
-/* A symlink that the local operator has named as a directory on the way is followed wherever it leads, unless confined. */
-static void trust_named_link(struct flist *list, uint16_t base, const struct attr_source *source, const char *path)
+/* The directories on the way of an argument that --relative lists, and the last one if it is one. */
+static void note_directories(struct flist *list, uint16_t base, const struct argument *argument)
 {
-	struct fs_stat st;
+	char *path = xstrdup(argument->path);
 
-	if (list->options->files_from && list->options->confine_root)
-		return;
-	if (!list->module_source && fs_lstat(&source->attr_root, path, &st) == 0 && S_ISLNK(st.mode))
-		flist_trust_base(list, base);
-}
-
-static void trust_named_parents(struct flist *list, uint16_t base, const struct attr_source *source, const char *transfer)
-{
-	char *path = xstrdup(transfer + strspn(transfer, "/"));
-
-	for (char *slash = strchr(path, '/'); slash && !list->module_source; slash = strchr(slash + 1, '/')) {
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		trust_named_link(list, base, source, path);
+		flist_note_directory(list, base, path, true);
 		*slash = '/';
 	}
+	flist_note_directory(list, base, path, argument->content);
 	free(path);
 }
 
@@ -268,8 +259,6 @@ static void add_leaf(struct flist *list, int32_t node, const struct flist_part *
 	strbuf_add_path(&transfer, part->path);
 	struct attr_source *source = flist_base_source(list, part->base, strbuf_text(&transfer), &path);
 
-	if (part->content)
-		trust_named_link(list, part->base, source, strbuf_text(&path));
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), part->path,
 						    part->content, entries, &list->session->io_error);
 	int error = errno;
@@ -306,7 +295,6 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 	uint32_t before = entries->count;
 
-	trust_named_link(list, base, source, strbuf_text(&path));
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
 						    entries, &list->session->io_error);
 
@@ -354,7 +342,6 @@ static bool is_wanted(struct flist *list, uint16_t base, const struct argument *
 	bool wanted = false;
 
 	entries_init(&found);
-	trust_named_parents(list, base, source, argument->path);
 	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), argument->path, argument->path,
 						    argument->content, &found, &list->session->io_error);
 	int error = errno;
@@ -427,6 +414,7 @@ static void add_parsed(struct flist *list, struct argument *argument, bool leadi
 	}
 	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
 
+	note_directories(list, base, argument);
 	if (!strchr(argument->path + 1, '/') || is_wanted(list, base, argument))
 		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
 }
@@ -453,64 +441,6 @@ static char *sanitise_name(const char *name)
 	return strbuf_detach(&clean);
 }
 
-/* Up to where a name may lead through symlinks: without its last component, unless that is named as a directory. */
-static char *way_of(const char *name)
-{
-	size_t length = strlen(name);
-	const char *slash = strrchr(name, '/');
-	bool is_directory = slash && (!slash[1] || !strcmp(slash, "/."));
-	size_t start = strspn(name, "/");
-
-	if (start >= length)
-		return xstrdup(".");
-	if (is_directory || !slash || slash < name + start)
-		return is_directory ? xstrdup(name + start) : xstrdup(".");
-	return xstrndup(name + start, (size_t)(slash - name) - start);
-}
-
-/*
- * A --files-from name is trusted less than an operand: links on its way have to be root's or ours, unless the options follow
- * all, and where it comes out has to lie in --confine-root (protocol/09 section 6.3). A name that is not there is reported
- * later.
- */
-static bool may_list(const struct flist *list, const char *name)
-{
-	const struct options *options = list->options;
-	bool follows = options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
-	struct fs_root base;
-	char *way;
-	bool is_refused;
-	int fd;
-
-	if (list->module_source || (follows && !options->confine_root))
-		return true;
-	if (fs_root_open(&base, list->from_base && *list->from_base ? list->from_base : ".") < 0)
-		return true;
-	way = follows ? xstrdup(name + strspn(name, "/")) : way_of(name);
-	fd = fs_operator_open_at(base.fd, *way ? way : ".", O_PATH | (follows ? FS_ANY_LINKS : 0));
-	is_refused = fd < 0 && errno == ELOOP;
-	if (fd >= 0) {
-		fd = options_confine(options, fd);
-		is_refused = fd < 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	fs_root_close(&base);
-	free(way);
-	return !is_refused;
-}
-
-static void refuse_name(struct flist *list, const struct argument *argument)
-{
-	struct strbuf path = STRBUF_INIT;
-	uint16_t base = flist_add_base(list, argument->base);
-	struct attr_source *source = flist_base_source(list, base, argument->path, &path);
-
-	link_stat_failed(source, strbuf_text(&path), ELOOP);
-	list->session->io_error |= IOERR_GENERAL;
-	strbuf_free(&path);
-}
-
 void flist_add_argument(struct flist *list, const char *text, bool from_file)
 {
 	struct argument argument;
@@ -529,10 +459,7 @@ void flist_add_argument(struct flist *list, const char *text, bool from_file)
 	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file;
 	const char *path = relative ? relative_path(text) : text;
 
-	if (from_file && !may_list(list, text))
-		refuse_name(list, &argument);
-	else
-		add_parsed(list, &argument, relative && !was_absolute && !strncmp(path, "./", 2) && path[2]);
+	add_parsed(list, &argument, relative && !was_absolute && !strncmp(path, "./", 2) && path[2]);
 	flist_count_entries(list, 0);
 	free(argument.path);
 	free(clean);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/anchors.h"
 #include "fs/root.h"
 #include "lib/exit.h"
 
@@ -77,10 +78,82 @@ static void show_base(struct flist *list, struct flist_base *base, bool as_given
 	base->shown = strbuf_detach(&shown);
 }
 
-/* The local operator's own directory: opened as open(2) does; below it symlinks lead outside only where options follow them. */
+/* Do the options follow every symlink, whoever owns it? */
+static bool follows_all(const struct flist *list)
+{
+	const struct options *options = list->options;
+
+	return options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+}
+
+/* The directory of --files-from, and *below: the part of the base's path that came out of the list. */
+static char *listed_base(const struct flist *list, const struct flist_base *base, const char **below)
+{
+	const char *from = list->from_base;
+	size_t length = strcmp(from, ".") && strcmp(from, "./") ? strlen(from) : 0;
+
+	*below = base->path + length + strspn(base->path + length, "/");
+	return xstrdup(length ? from : ".");
+}
+
+/* Where the list of --files-from leads is no choice of the operator (protocol/09 section 6.3). */
+static int open_listed_base(const struct flist *list, const struct flist_base *base, struct fs_root *root)
+{
+	const char *below;
+	char *from = listed_base(list, base, &below);
+	struct fs_root outer;
+	int result = fs_root_open(&outer, from);
+
+	free(from);
+	*root = outer;
+	if (result < 0)
+		return -1;
+	outer.trusting = follows_all(list);
+	outer.owned = !outer.trusting;
+	*root = outer;
+	if (*below) {
+		result = fs_root_open_below(root, &outer, below);
+		int error = errno;
+
+		fs_root_close(&outer);
+		errno = error;
+	}
+	root->confine = list->options->confine_root;
+	return result;
+}
+
+/* A directory of the operator's choice, however it is reached; below it the anchors know how arguments go on. */
+static int open_named_base(const struct flist *list, struct flist_base *base, struct fs_root *root)
+{
+	if (fs_root_open(root, base->path[0] ? base->path : ".") < 0)
+		return -1;
+	root->trusting = follows_all(list);
+	root->anchors = base->anchors;
+	return 0;
+}
+
+/* A base that was closed in between is the same directory again, or ELOOP. */
+static int open_same(struct flist *list, struct flist_base *base, struct fs_root *root)
+{
+	struct fs_stat st;
+
+	if ((list->from_base ? open_listed_base(list, base, root) : open_named_base(list, base, root)) < 0)
+		return -1;
+	if (fs_stat_at_fd(root->fd, &st) == 0 && (!base->is_known || (st.dev == base->dev && st.ino == base->ino))) {
+		base->is_known = true;
+		base->dev = st.dev;
+		base->ino = st.ino;
+		return 0;
+	}
+	fs_root_close(root);
+	errno = ELOOP;
+	return -1;
+}
+
 static void open_base(struct flist *list, struct flist_base *base)
 {
 	const struct options *options = list->options;
+	struct fs_root *root = &base->source.attr_root;
 
 	close_one_base(list);
 	if (!base->shown)
@@ -90,25 +163,14 @@ static void open_base(struct flist *list, struct flist_base *base)
 	base->source.open_noatime = options->open_noatime;
 	base->source.fake_super = options->super == SUPER_FAKE;
 	base->source.copies_devices = options->copy_devices;
-	if (fs_root_open(&base->source.attr_root, base->path[0] ? base->path : ".") < 0) {
+	if (open_same(list, base, root) < 0) {
 		base->open_error = errno;
-		base->source.attr_root.fd = -1;
+		*root = (struct fs_root){ .fd = -1, .error = base->open_error };
 		show_base(list, base, true);
 	}
 	base->source.shown_prefix = base->shown;
-	base->source.attr_root.trusting = base->trusting || options->insecure_links || options->copy_links
-					  || options->copy_dirlinks
-					  || options->copy_unsafe_links;
 	base->open = true;
 	list->open_bases++;
-}
-
-void flist_trust_base(struct flist *list, uint16_t base_index)
-{
-	struct flist_base *base = &list->bases.items[base_index];
-
-	base->trusting = true;
-	base->source.attr_root.trusting = true;
 }
 
 struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
@@ -247,11 +309,6 @@ void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struc
 static uint16_t base_of(const struct flist *list, const struct flist_pos *pos)
 {
 	return pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
-}
-
-bool flist_pos_is_trusted(const struct flist *list, const struct flist_pos *pos)
-{
-	return !list->module_source && list->bases.items[base_of(list, pos)].trusting;
 }
 
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)

@@ -15,7 +15,10 @@
 struct flist_base {
 	char *path;                /* "" for the module root or the working directory */
 	struct attr_source source; /* local only */
-	bool open, trusting;       /* trusting: flist_trust_base */
+	bool open;
+	bool is_known;             /* it has been open: what it is */
+	uint64_t dev, ino;
+	struct fs_anchors *anchors; /* of attr_root, owned; NULL: none */
 	int open_error;            /* why attr_root.fd is -1 */
 	char *shown;               /* source.shown_prefix */
 };
@@ -61,8 +64,6 @@ struct flist {
 
 /* Index into bases of `path` (taken over). */
 uint16_t flist_add_base(struct flist *list, char *path);
-/* Local: the operator has named a path through a symlink below this base, which may lead outside of it. */
-void flist_trust_base(struct flist *list, uint16_t base);
 /* The source to read `base` with, and the path below it of transfer path `transfer`. */
 struct attr_source *flist_base_source(struct flist *list, uint16_t base, const char *transfer, struct strbuf *path);
 /* Add what `path` (components below node, may be one) names to the node's entries; what lies deeper becomes a part of the

@@ -11,15 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "fs/owner.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
-
-/* Among the flags of open(2) below: links are followed whoever owns them (--insecure-links). */
-#define FS_ANY_LINKS (1 << 30)
-/* A pipe or socket, which has no path to lie anywhere, is ENOENT (--confine-root; protocol/09 section 5.1). */
-#define FS_NO_ANONYMOUS (1 << 29)
-/* The caller reports a link of another user itself, or goes on without: no hint is logged. */
-#define FS_SILENT (1 << 28)
 
 /* open(2) by R2; O_CLOEXEC is added. A link of another user gets a line that says so and how to trust it (protocol/09 section
  * 9), as an error. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang; an open
@@ -55,12 +49,6 @@ int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *o
 
 /* Does the physical directory `inner_fd` lie inside (or equal) `outer_fd`? Walks ".." comparing device and inode. */
 bool fs_is_inside(int inner_fd, int outer_fd);
-
-/* The path of an open directory as this process sees it, malloc'ed; NULL if /proc does not say. */
-char *fs_path_of(int fd);
-
-/* Does the object behind an open descriptor lie in (or equal) the directory `dir`, an absolute path? Goes by /proc. */
-bool fs_leads_inside(int fd, const char *dir);
 
 /* May the process, with its effective ids, do R_OK, W_OK and X_OK of access(2) to the object behind a descriptor? errno. */
 bool fs_may(int fd, int how);

@@ -12,23 +12,25 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "fs/anchors.h"
 #include "fs/error.h"
+#include "fs/owner.h"
 #include "fs/walk.h"
 
 #define RACE_RETRIES 16
 
-static int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode)
+static int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 #ifdef SYS_openat2
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags,
 		.mode = flags & O_CREAT ? mode & 07777 : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 
 	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
 #else
-	(void)dir_fd, (void)path, (void)flags, (void)mode;
+	(void)dir_fd, (void)path, (void)flags, (void)mode, (void)resolve;
 	return fs_fail(ENOSYS);
 #endif
 }
@@ -61,7 +63,7 @@ static int open_by_walk(const struct fs_root *root, const char *path, int flags,
 static int open_by_kernel(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
 {
 	for (int i = 0; i < RACE_RETRIES; i++) {
-		int fd = sys_openat2(root->fd, path, flags, mode);
+		int fd = sys_openat2(root->fd, path, flags, mode, 0);
 
 		if (fd >= 0)
 			return fd;
@@ -75,16 +77,51 @@ static int open_by_kernel(const struct fs_root *root, const char *path, int flag
 	return open_by_walk(root, path, flags, mode, follow);
 }
 
+/* A way without any symlink is as good as one with trusted ones, and one call. The others are walked. */
+static int open_by_owner(const struct fs_root *root, const char *path, int flags, mode_t mode)
+{
+	int fd = root->no_openat2 ? -1 : sys_openat2(root->fd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+
+	return fd >= 0 ? fd : fs_owner_open(root->fd, path, flags, mode);
+}
+
+/* What `path` leads to by the rules of the root, wherever that lies. */
+static int open_found(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
+{
+	struct fs_root start = *root;
+
+	if (root->fd < 0)
+		return fs_fail(root->error ? root->error : EBADF);
+	if (root->anchors && !root->trusting && fs_anchors_begin(root->anchors, root, follow, &path, &start.fd)) {
+		if (start.fd < 0)
+			return -1;
+		start.owned = false;
+	}
+	if (start.trusting || (!follow && is_single_name(path)))
+		return openat(start.fd, path, flags, mode);
+	if (start.owned)
+		return open_by_owner(&start, path, flags, mode);
+	if (start.no_openat2)
+		return open_by_walk(&start, path, flags, mode, follow);
+	return open_by_kernel(&start, path, flags, mode, follow);
+}
+
+/* The one way to what a path below a root names. */
 static int open_below(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
 {
 	flags = complete_flags(flags) | (follow ? 0 : O_NOFOLLOW);
-	if (!*path)
-		path = ".";
-	if (root->trusting || (!follow && is_single_name(path)))
-		return openat(root->fd, path, flags, mode);
-	if (root->no_openat2)
-		return open_by_walk(root, path, flags, mode, follow);
-	return open_by_kernel(root, path, flags, mode, follow);
+	int fd = open_found(root, *path ? path : ".", flags, mode, follow);
+
+	if (fd < 0 || !root->confine || fs_leads_inside(fd, root->confine))
+		return fd;
+	close(fd);
+	return fs_fail(ELOOP);
+}
+
+/* It can be looked at without being opened, in root->fd: nothing but its name counts. */
+static bool is_plain(const struct fs_root *root, const char *path, bool follow)
+{
+	return root->fd >= 0 && !root->confine && *path && (root->trusting || (!follow && is_single_name(path)));
 }
 
 int fs_root_open(struct fs_root *root, const char *path)
@@ -99,10 +136,9 @@ int fs_root_open(struct fs_root *root, const char *path)
 
 void fs_root_adopt(struct fs_root *root, int fd)
 {
-	int probe = sys_openat2(fd, ".", O_PATH | O_CLOEXEC, 0);
+	int probe = sys_openat2(fd, ".", O_PATH | O_CLOEXEC, 0, 0);
 
-	root->fd = fd;
-	root->trusting = false;
+	*root = (struct fs_root){ .fd = fd };
 	/* EPERM is what container sandboxes answer to system calls that they do not know. */
 	root->no_openat2 = probe < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL || errno == E2BIG);
 	if (probe >= 0)
@@ -117,6 +153,7 @@ int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const
 		return -1;
 	*root = *parent;
 	root->fd = fd;
+	root->anchors = NULL;
 	return 0;
 }
 
@@ -177,7 +214,7 @@ static int stat_below(const struct fs_root *root, const char *path, bool follow,
 {
 	if (!*path)
 		path = ".";
-	if (root->trusting || (!follow && is_single_name(path)))
+	if (is_plain(root, path, follow))
 		return stat_name(root->fd, path, follow ? 0 : AT_SYMLINK_NOFOLLOW, st);
 	int fd = open_below(root, path, O_PATH, 0, follow);
 
@@ -214,7 +251,7 @@ static ssize_t read_target(int fd, const char *name, char *target, size_t size)
 
 ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, size_t size)
 {
-	if (is_single_name(path) && *path)
+	if (is_plain(root, path, false) && is_single_name(path))
 		return read_target(root->fd, path, target, size);
 	int fd = open_below(root, path, O_PATH, 0, false);
 

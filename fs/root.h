@@ -5,7 +5,9 @@
  * meanwhile. Directory symlinks that stay inside are followed; the last component never is (unless a call says so).
  *
  * One system call (openat2 with RESOLVE_BENEATH) where the kernel has it, a component walk with identical decisions where
- * it has not. A root with `trusting` set follows every symlink (--insecure-links; local operator's own paths).
+ * it has not. A root with `trusting` set follows every symlink (--insecure-links; options that copy what links lead to), one
+ * with `owned` set those of root and of the effective user, wherever they lead (resolver R2, for the entries of a --files-from
+ * list: fs/operator.h). Whichever it is, it holds for every call, each time anew.
  *
  * All return -1 with errno set on failure. Descriptors are O_CLOEXEC. "" and "." as path mean the root itself.
  */
@@ -18,10 +20,16 @@
 #include <sys/types.h>
 #include <time.h>
 
+struct fs_anchors;
+
 struct fs_root {
-	int fd;          /* O_PATH or O_RDONLY directory descriptor, owned by the root */
-	bool trusting;   /* follow all symlinks */
-	bool no_openat2; /* use the component walk (set by fs_root_open when the kernel lacks openat2; by tests) */
+	int fd;              /* O_PATH or O_RDONLY directory descriptor, owned by the root */
+	int error;           /* fd is -1: why, for every call; 0 is EBADF */
+	bool trusting;       /* follow all symlinks */
+	bool owned;          /* follow those of root and of the effective user */
+	bool no_openat2;     /* use the component walk (set by fs_root_open when the kernel lacks openat2; by tests) */
+	const char *confine; /* an absolute path: what is found has to lie in that directory, else ELOOP; NULL: anywhere */
+	struct fs_anchors *anchors; /* where paths begin that arguments lead to (fs/anchors.h); NULL: none. Not owned */
 };
 
 /* The metadata of one object, as statx gives it. */
@@ -41,7 +49,7 @@ struct fs_stat {
 int fs_root_open(struct fs_root *root, const char *path);
 /* Take over an open directory descriptor. */
 void fs_root_adopt(struct fs_root *root, int fd);
-/* Open a directory below `parent` as a root of its own. */
+/* Open a directory below `parent` as a root of its own, with the rules of `parent`, but not its anchors. */
 int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path);
 void fs_root_close(struct fs_root *root);
 
