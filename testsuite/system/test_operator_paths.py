@@ -159,6 +159,23 @@ def test_entries_do_not_leave_the_confine_root(place, mode):
         assert (code, found == []) == ((23, True) if refused else (0, False)), entry
 
 
+def make_scope(top):
+    for name in ("top", "sub/a", "dst/other", "dst/sub/b", "dst/sub/x/y"):
+        os.makedirs(os.path.dirname(f"{top}/src/{name}" if "dst" not in name else f"{top}/{name}"), exist_ok=True)
+        with open(f"{top}/src/{name}" if "dst" not in name else f"{top}/{name}", "w", encoding="utf-8") as file:
+            file.write(name)
+
+
+@pytest.mark.parametrize("entry, options, is_deleted", [
+    ("top", "", False), ("sub/a", "", False), ("sub", "", False), ("sub/", "", True),
+    ("top", "-r", False), ("sub/a", "-r", False), ("sub", "-r", True), ("sub/", "-r", True),
+])
+def test_only_listed_directories_lose_what_is_surplus(place, entry, options, is_deleted):
+    """Protocol/09 section 6.5."""
+    _, _, found = assert_same(place, f"echo {entry} | $P {options} --delete --files-from=- src/ dst/", make_scope)
+    assert "other" in found and ("sub/b" in found, "sub/x/y" in found) == ((False, False) if is_deleted else (True, True)), found
+
+
 @needs_root
 @pytest.mark.parametrize("script, stock_removes, ours_removes", [
     ("$P -r --remove-source-files home/docs/ dst/", True, True), ("$P -R --remove-source-files home/docs/marker dst/", False, True),

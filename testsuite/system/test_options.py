@@ -159,6 +159,20 @@ def test_info_help_names_the_words_of_stock():
         assert sorted(re.findall(r"^\d\).*", stock, re.M)) == sorted(re.findall(r"^\d\).*", ours, re.M)) or option != "--info=help"
 
 
+@pytest.mark.parametrize("value", ["0", "0G", "0b", "", "1", "1048575", "1M", "8191P", "8192P", str(2**63 - 2), str(2**63 - 1), "-1", "x"])
+def test_limits_of_allocations_are_stocks(place, value):
+    """0 is the largest that there is; so says a release behind 3.5.0 (protocol/09 section 4.2)."""
+    os.mkdir(f"{place}/s")
+    results = []
+    for program in (harness.STOCK, harness.HUAI):
+        words, environment = [program, "-r", f"--max-alloc={value}", "s/", "d/"], {"RSYNC_MAX_ALLOC": value}
+        by_option = harness.run(*words, cwd=place)
+        by_environment = harness.run(*words[:2], *words[3:], cwd=place, environment=environment)
+        results.append([(run.code, run.stderr.split(b"\n")[0]) for run in (by_option, by_environment)])
+    assert results[1] == results[0]
+    assert (results[1][0][0] == 0) == (value in ("0", "0G", "0b", "", "1M", "8191P"))
+
+
 PULLS = [
     "", "-v", "-vvv", "-q", "--stderr=all", "--stderr=client", "-a", "-avz", "-azHAXS --numeric-ids --delete", "-rvn", "-R",
     "-R --no-implied-dirs", "-b --suffix=.old", "--backup-dir=bk", "--append", "--append-verify", "-d", "-L", "-k", "--devices",

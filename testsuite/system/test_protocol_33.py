@@ -281,7 +281,7 @@ def test_pushing_client_takes_what_count_it_gets(proxied, plan, shown):
     assert line == shown or (shown is None and line in (b"7", b"52")), result.text
 
 
-@pytest.mark.parametrize("payload", [b"", b"123456789"])
+@pytest.mark.parametrize("payload", [b"", b"1234", b"1234567", b"123456789"])
 def test_counts_of_another_length_end_a_push(proxied, payload):
     result = proxied.run("push", down={"first": count_frame(payload)})
     assert result.code == 12 and b"invalid multi-message 11:%d [sender]" % len(payload) in result.stderr, result.text
