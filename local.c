@@ -188,6 +188,7 @@ static void receive_list(struct run *run)
 	run_make_xattr_policies(run);
 	local->list = flist_new_received(run->options, session);
 	local->pull = pull_new(local, peer->is_batch);
+	local->asks_in_turn = !local->attrs_only && local->tells_items;
 	local->pull->charset = peer->charset;
 	batch_write_script(peer->batch, local->receiver_rules);
 	if (!local->service) {

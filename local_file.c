@@ -461,8 +461,13 @@ static void carry_out(struct file_job *job)
 	bool asks = job->local->pull && ((copies && !job->local->attrs_only) || job->wanted.lacks_values);
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
-		task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
 		job->deferred = true;
+		if (!job->local->asks_in_turn)
+			task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
+		else if (job->task->is_brief)
+			job->task->is_left = true;
+		else
+			atomic_store(&job->local->crowded, job->task);
 		return;
 	}
 	if (job->task->is_brief && takes_long(job)) {
@@ -726,7 +731,7 @@ void local_task_run(struct task *task)
 	task->started = true;
 	for (; task->at < task->last && !atomic_load(&local->stop); task->at++) {
 		local_process_entry(task, task->at, TURN_FIRST);
-		if (task->is_left)
+		if (task->is_left || atomic_load(&local->crowded) == task)
 			return;
 	}
 	local_alternates_leave(task);

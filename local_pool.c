@@ -40,7 +40,7 @@ static struct task *next_task(struct pool *pool)
 	struct task *task;
 
 	pthread_mutex_lock(&pool->lock);
-	while (!pool->head && !pool->closed)
+	while ((!pool->head || atomic_load(&pool->local->crowded)) && !pool->closed)
 		pthread_cond_wait(&pool->work, &pool->lock);
 	task = pool->head;
 	if (task) {
@@ -56,6 +56,8 @@ static struct task *next_task(struct pool *pool)
 
 static enum task_state state_after_run(const struct task *task)
 {
+	if (atomic_load(&task->local->crowded) == task)
+		return TASK_CROWDED;
 	return task->surplus.count && task->find_surplus ? TASK_WAITS : TASK_DONE;
 }
 
@@ -135,7 +137,7 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent)
 bool pool_run_here(struct pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	bool idle = !pool->head && !pool->busy;
+	bool idle = !pool->head && !pool->busy && !atomic_load(&pool->local->crowded);
 
 	if (idle)
 		task->state = TASK_RUNNING;
@@ -219,7 +221,7 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 	int result = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	while (is_busy(task) && result != ETIMEDOUT)
+	while (is_busy(task) && !atomic_load(&pool->local->crowded) && result != ETIMEDOUT)
 		result = pthread_cond_timedwait(&pool->finished, &pool->lock, &until);
 	enum task_state state = state_of(task);
 

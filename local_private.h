@@ -97,7 +97,7 @@ enum event_kind {
 	EVENT_TEXT,           /* message */
 	EVENT_SOURCE_FAILED,  /* it could not be opened or read: error; bytes: what was done, enum source_step */
 	EVENT_LINK,           /* hard link to another member of its group: main thread */
-	EVENT_REDO,           /* a directory is in the way: main thread */
+	EVENT_REDO,           /* a directory is in the way: main thread, unless local->asks_in_turn */
 	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
 	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
 	EVENT_AWAITED,        /* keeps the place of one of the two that the peer's reply will make */
@@ -137,7 +137,7 @@ struct task_source {
 	int error;           /* why it is not, if root.fd is -1 */
 };
 
-enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_WAITS, TASK_DONE };
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_CROWDED, TASK_WAITS, TASK_DONE };
 
 struct source_attributes;
 /* What an object is to have besides what stat(2) shows. */
@@ -220,6 +220,8 @@ struct local {
 	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
 	const struct local_service *service; /* the peer of `pull` is our client (local_serve.c); NULL: it is not */
 	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
+	bool asks_in_turn;       /* contents are asked for in the order of the list, in which batches have them */
+	_Atomic(struct task *) crowded; /* ... whose next entry needs room: nobody works on until the main thread has made it */
 	struct session session;
 	struct decide_rules rules;
 	struct owner_maps *owner_maps; /* NULL: none */
@@ -286,7 +288,7 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent);
 /* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
  * false: workers are busy, or something takes long, and the rest has to be submitted. */
 bool pool_run_here(struct pool *pool, struct task *task);
-/* Wait until the state of the task is not QUEUED or RUNNING, or `ms` have passed. */
+/* Wait until the state of the task is not QUEUED or RUNNING, some task is crowded, or `ms` have passed. */
 enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
 enum task_state pool_state(struct pool *pool, struct task *task);
 /* Has its worker gone through it? */

@@ -166,6 +166,24 @@ static void redo_entry(struct local *local, struct task *task, uint32_t index)
 	local_handle_events(local, task);
 }
 
+/* The same while no worker goes on. What is said of the entry comes in the task's turn. */
+static void give_room(struct local *local)
+{
+	struct task *task = atomic_load(&local->crowded);
+
+	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
+		return;
+	const struct entry *entry = &task->entries->items[task->at];
+
+	if (local_make_room(local, task->dir, task_name(task, entry), entry))
+		local_process_entry(task, task->at, TURN_HAS_ROOM);
+	else
+		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
+	task->at++;
+	atomic_store(&local->crowded, NULL);
+	pool_submit(local->pool, task, true);
+}
+
 static void handle_event(struct local *local, struct task *task, const struct event *event)
 {
 	switch (event->kind) {
@@ -283,6 +301,7 @@ static void look_up(struct local *local, struct queue *queue)
 	report_drain_if_old(local->report);
 	if (!local->pull)
 		return;
+	give_room(local);
 	if (local->all_prepared && all_asked(local, queue))
 		pull_phase_zero(local->pull);
 	pull_tick(local->pull);
@@ -538,7 +557,7 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 
 	if (local->pull)
 		pull_flush_requests(local->pull);
-	while ((state = pool_wait(local->pool, task, poll_ms(local))) == TASK_QUEUED || state == TASK_RUNNING) {
+	while ((state = pool_wait(local->pool, task, poll_ms(local))) != TASK_WAITS && state != TASK_DONE) {
 		look_up(local, queue);
 		help_replay_with(local, queue);
 		if (!local->wants_items && !progress_is_asked())
@@ -556,6 +575,7 @@ void local_await_task(struct local *local, struct task *task)
 		pull_flush_requests(local->pull);
 	while (local->pull && pool_wait(local->pool, task, poll_ms(local)) == TASK_RUNNING) {
 		local_stop_check(local);
+		give_room(local);
 		pull_tick(local->pull);
 		if (must_decide(local))
 			decide_rest(local, task);

@@ -220,6 +220,44 @@ def test_batches_of_remote_runs_replay_across(place, shell, server, push, only):
                 {name: entry.get("content") for name, entry in expected.items()}, (protocol, NAMES[reader])
 
 
+def make_trees_with_obstacles(top, has_obstacles):
+    """Directories of the old tree are in the way of every third file, among them of leaders of hard links."""
+    for name in ("s/a", "s/b", "d/a", "d/b"):
+        os.makedirs(f"{top}/{name}")
+    for number in range(24):
+        path = f"{'ab'[number % 2]}/f{number:02}"
+        local_jobs.write(f"{top}/s/{path}", b"new %d" % number, 1_500_000_000)
+        if number in (2, 3, 15):
+            os.link(f"{top}/s/{path}", f"{top}/s/{path}-linked")
+        if number % 3 == 0 and has_obstacles:
+            os.makedirs(f"{top}/d/{path}/sub")
+        elif number % 3 == 1:
+            local_jobs.write(f"{top}/d/{path}", b"old %d" % number, 1_400_000_000)
+
+
+@pytest.mark.parametrize("way", ["local", "pull", "push"])
+@pytest.mark.parametrize("words", ["-r --delete", "-rt --force", "-rtH --delete", "-rt --delete --no-i-r", "-rt --delete --protocol=29"])
+def test_contents_are_in_the_order_of_the_list(place, shell, way, words):
+    """Also those for which a directory has to go first; a replay onto a tree without it asks in that order."""
+    words = for_both(OURS, words.split())
+    for number, (writer, option) in enumerate(((OURS, "--write-batch"), (OURS, "--only-write-batch"), (STOCK, "--write-batch"))):
+        top = f"{place}/{number}"
+        make_trees_with_obstacles(top, True)
+        ends = {"local": ["s/", "d/"], "pull": [f"h:{top}/s/", "d/"], "push": ["s/", f"h:{top}/d/"]}[way]
+        over = [] if way == "local" else ["-e", shell, f"--rsync-path={OURS}"]
+        result = harness.run(writer, *words, *over, f"{option}={top}/B", *ends, cwd=top)
+        assert result.code == 0, result.text
+        for reader in (STOCK, OURS):
+            for has_obstacles in (False, True):
+                make_trees_with_obstacles(f"{place}/again", has_obstacles)
+                result = harness.run(reader, *words, f"--read-batch={top}/B", "d/", cwd=f"{place}/again")
+                assert result.code == 0, (NAMES[writer], NAMES[reader], has_obstacles, result.text)
+                contents = [{name: entry.get("content") for name, entry in trees.describe(f"{place}/again/{side}").items()}
+                            for side in "sd"]
+                assert contents[0] == contents[1]
+                shutil.rmtree(f"{place}/again")
+
+
 def test_only_writing_a_batch_changes_nothing(place):
     outcomes = []
     for program in (STOCK, OURS):
