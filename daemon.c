@@ -331,6 +331,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	};
 	int one = 1;
 
+	alloc_set_patient(false);
 	for (size_t i = 0; i < listener->sockets.count; i++)
 		close(listener->sockets.items[i]);
 	close(listener->signal_fd);
@@ -439,6 +440,8 @@ static noreturn void listen_for_ever(struct listener *listener)
 	}
 	polls[count] = (struct pollfd){ .fd = listener->signal_fd, .events = POLLIN };
 	polls[count + 1] = (struct pollfd){ .fd = listener->control.fd, .events = POLLIN };
+	/* Its sessions would go on, but nobody could begin one. */
+	alloc_set_patient(true);
 	for (;;) {
 		children_report(listener->children, clock_nanoseconds(), false);
 		children_sample(listener->children, clock_nanoseconds());

@@ -3,19 +3,39 @@
 #include "lib/alloc.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/checked.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
-static void *checked_memory(void *memory, size_t size)
+#define RETRIES 50
+#define RETRY_MS 100
+
+/* One flag for the process, as the log sink is: see doc/architecture.md. */
+static atomic_bool is_patient, is_waiting;
+
+void alloc_set_patient(bool patient)
 {
-	if (!memory)
+	atomic_store(&is_patient, patient);
+}
+
+/* An allocation has failed: end the process, or wait until it may be tried again. The log needs memory as well. */
+static void await_memory(size_t size, int attempt)
+{
+	const struct timespec pause = { 0, RETRY_MS * 1000000L };
+
+	if (!atomic_load(&is_patient) || attempt == RETRIES)
 		die(EXIT_MALLOC, "[%s] out of memory: cannot allocate %zu bytes", log_role(), size);
-	return memory;
+	if (!attempt && !atomic_exchange(&is_waiting, true)) {
+		log_error("[%s] out of memory: cannot allocate %zu bytes, trying again", log_role(), size);
+		atomic_store(&is_waiting, false);
+	}
+	nanosleep(&pause, NULL);
 }
 
 /* A size of 0 is raised to 1, so that NULL always means failure. */
@@ -30,21 +50,32 @@ static size_t product(size_t count, size_t size)
 
 void *xmalloc(size_t size)
 {
-	return checked_memory(malloc(product(size, 1)), size);
+	const size_t bytes = product(size, 1);
+	void *memory;
+
+	for (int attempt = 0; !(memory = malloc(bytes)); attempt++)
+		await_memory(bytes, attempt);
+	return memory;
 }
 
 void *xcalloc(size_t count, size_t size)
 {
-	size_t bytes = product(count, size);
+	const size_t bytes = product(count, size);
+	void *memory;
 
-	return checked_memory(calloc(1, bytes), bytes);
+	for (int attempt = 0; !(memory = calloc(1, bytes)); attempt++)
+		await_memory(bytes, attempt);
+	return memory;
 }
 
 void *xrealloc_array(void *old, size_t count, size_t size)
 {
-	size_t bytes = product(count, size);
+	const size_t bytes = product(count, size);
+	void *memory;
 
-	return checked_memory(realloc(old, bytes), bytes);
+	for (int attempt = 0; !(memory = realloc(old, bytes)); attempt++)
+		await_memory(bytes, attempt);
+	return memory;
 }
 
 char *xstrdup(const char *text)
@@ -66,12 +97,16 @@ char *xasprintf(const char *fmt, ...)
 {
 	va_list args;
 	char *text;
+	int length;
 
-	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		text = NULL;
-	va_end(args);
-	return checked_memory(text, 0);
+	for (int attempt = 0;; attempt++) {
+		va_start(args, fmt);
+		length = vasprintf(&text, fmt, args);
+		va_end(args);
+		if (length >= 0)
+			return text;
+		await_memory(0, attempt);
+	}
 }
 
 void *peer_alloc(size_t count, size_t size, size_t ceiling)

@@ -3,6 +3,7 @@
 #ifndef LIB_ALLOC_H
 #define LIB_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* All return zeroed (xcalloc) or uninitialised memory for the caller to free(); size 0 gives a valid pointer. */
@@ -13,6 +14,10 @@ void *xrealloc_array(void *old, size_t count, size_t size);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t length);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* For a process that many depend on: from now on (true) what cannot be allocated is said and tried again for 5 s before the
+ * process ends. */
+void alloc_set_patient(bool patient);
 
 /*
  * Like xcalloc for sizes that come from a peer: a request over the ceiling (--max-alloc, default 1 GiB, which a peer cannot

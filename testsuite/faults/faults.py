@@ -392,13 +392,13 @@ class Trial:
         if not fired:
             return None, run
         found = list(self.judged(fault, run))
-        # A listener that has no memory for what it keeps ends, and is started again by who has started it.
+        # A listener waits for memory; only if there is none for a while it ends, and is started again by who has started it.
         deadline = time.monotonic() + 0.5  # the session or the listener: who has ended is not to be seen at once
         while b"did not see server greeting" in run.stderr and fault.call in ALLOCATIONS and time.monotonic() < deadline and all(
                 daemon.process.poll() is None for daemon in site.daemons.values()):
             time.sleep(0.02)
         ended = [daemon.process.returncode for daemon in site.daemons.values() if daemon.process.poll() is not None]
-        if any(code != 22 or fault.call not in ALLOCATIONS for code in ended):
+        if any(code != 22 or fault.call not in ALLOCATIONS or not fault.sticky for code in ended):
             found.append(f"the daemon has ended: {ended}")
         # A tree that is whole is one to a second run, too.
         if not run.hung and (run.code or found):

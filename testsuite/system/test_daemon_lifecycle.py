@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Signals, crashes and restarts of a daemon while clients are at work."""
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -115,3 +116,26 @@ def test_a_restart_with_socket_activation_refuses_nobody(place, tree):
                 if process.poll() is None:
                     process.terminate()
                 process.wait(60)
+
+
+def test_listener_waits_for_memory(place):
+    """It reads a configuration that has grown, for which there is no memory at first."""
+    os.mkdir(f"{place}/tree")
+    modules = "".join(f"[m{number}]\npath = {place}/tree\ncomment = {'x' * 400}\n" for number in range(10_000))
+    with harness.Daemon(harness.HUAI, f"use chroot = no\n{IDENTITY}[mod]\npath = {place}/tree\n", place) as daemon:
+        assert harness.run(harness.STOCK, daemon.url("mod/")).code == 0
+        pid = daemon.process.pid
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
+        before = resource.prlimit(pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+        with open(daemon.config_file, "a", encoding="utf-8") as file:
+            file.write(modules)
+        client = subprocess.Popen([harness.STOCK, daemon.url("mod/")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: "out of memory: cannot allocate" in daemon.log())
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_AS, before)
+        client.wait(30)
+        assert "trying again" in daemon.log()
+        assert harness.run(harness.STOCK, daemon.url("m9999/")).code == 0
+        assert daemon.process.poll() is None
