@@ -462,7 +462,8 @@ static void carry_out(struct file_job *job)
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
 		job->deferred = true;
-		if (!job->local->asks_in_turn)
+		/* Only a task on its first way through can stop here; another turn is the main thread's already. */
+		if (!job->local->asks_in_turn || job->turn != TURN_FIRST)
 			task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
 		else if (job->task->is_brief)
 			job->task->is_left = true;

@@ -258,6 +258,23 @@ def test_contents_are_in_the_order_of_the_list(place, shell, way, words):
                 shutil.rmtree(f"{place}/again")
 
 
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_a_link_that_leads_instead_takes_the_place_of_a_directory(place, shell, way):
+    """The first name of the group cannot be made; the second one stands in for it, where a directory is in the way."""
+    for name in ("s/one", "s/two", "d/one/a", "d/two/b"):
+        os.makedirs(f"{place}/{name}")
+    for name, text in (("s/one/a", "text"), ("d/one/a/kept", "")):
+        with open(f"{place}/{name}", "w") as file:
+            file.write(text)
+    os.link(f"{place}/s/one/a", f"{place}/s/two/b")
+    ends = {"pull": [f"h:{place}/s/", "d/"], "push": ["s/", f"h:{place}/d/"]}[way]
+    result = harness.run(OURS, "-rlH", "--write-batch=B", "-e", shell, f"--rsync-path={OURS}", *ends, cwd=place, timeout=60)
+    assert result.code == 23, result.text
+    assert os.path.exists(f"{place}/d/one/a/kept")
+    with open(f"{place}/d/two/b") as file:
+        assert file.read() == "text"
+
+
 def test_only_writing_a_batch_changes_nothing(place):
     outcomes = []
     for program in (STOCK, OURS):
