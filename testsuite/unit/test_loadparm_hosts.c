@@ -55,7 +55,7 @@ static void test_wildcards_match_names_only(void **state)
 	assert_false(allowed("all", "", "127.0.0.1", "localhost"));
 }
 
-/* protocol/09 section 11.3; a wildcard in a label that cannot be converted denies, where 3.5.1 lets it pass. */
+/* protocol/09 section 11.3; a wildcard in a label that cannot be converted denies. */
 static void test_internationalised_names(void **state)
 {
 	static const char *const matching[] = {
