@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Making the connection of a client, telling the server what to do, and closing it (protocol/01 sections 2 and 5). */
+/*
+ * Making the connection of a client, telling the server what to do, and closing it (doc/protocol/01-session.md
+ * sections 2 and 5).
+ */
 #include "client.h"
 
 #include <stdlib.h>
@@ -203,7 +206,7 @@ static void start_daemon_shell(struct connection *connection, const struct optio
 	args_free(&words);
 }
 
-/* --contimeout has passed on the way to a daemon that a command leads to (protocol/09 section 4.1). */
+/* --contimeout has passed on the way to a daemon that a command leads to (doc/protocol/09-since-3.5.0.md section 4.1). */
 static _Noreturn void expire(const char *role)
 {
 	log_set_role(role);

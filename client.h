@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The client of a remote session: where the other side is, how it is reached, what it is told (protocol/01, protocol/06
- * section 6).
+ * The client of a remote session: where the other side is, how it is reached, what it is told (doc/protocol/01-session.md,
+ * doc/protocol/06-command-line.md section 6).
  *
  *     if (remote_operands(options, &remote, &paths, &we_send)) {
  *             client_connect(&connection, options, &remote, &paths, we_send);
@@ -23,7 +23,7 @@ struct connection {
 	int protocol;       /* daemon: agreed upon in the greeting; shell: 0, versions are still to be exchanged */
 	int peer_version;   /* daemon: the one that it would have liked */
 	bool is_daemon;
-	int shell_pid;      /* the remote shell, to be waited for (protocol/01 10.10); 0: none */
+	int shell_pid;      /* the remote shell, to be waited for (doc/protocol/01-session.md section 10.10); 0: none */
 	int in_fd, out_fd;  /* the wire's; may be one descriptor */
 	bool ignores_shell; /* how that ends says nothing: a daemon is being spoken to */
 };

@@ -129,7 +129,7 @@ static void prepare_log(struct listener *listener)
 
 /* --- start-up --- */
 
-/* A client that somebody else has accepted: nothing else is taken for one (protocol/09 section 10). */
+/* A client that somebody else has accepted: nothing else is taken for one (doc/protocol/09-since-3.5.0.md section 10). */
 static bool is_connection(int fd)
 {
 	struct sockaddr_storage peer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon: listen, admit, confine, serve (protocol/07). */
+/* The daemon: listen, admit, confine, serve (doc/protocol/07-daemon.md). */
 #ifndef DAEMON_H
 #define DAEMON_H
 

@@ -198,7 +198,7 @@ static void decide_object(const struct decide_rules *rules, const struct entries
 	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
 }
 
-/* protocol/03 8.2; an attr file is compared by what it says, because all of them have the same size. */
+/* doc/protocol/03-transfer.md section 8.2; an attr file is compared by what it says, because all of them have the same size. */
 static bool is_unchanged(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest,
 			 const struct decide_probe *probe)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What must happen to one file: pure functions over (list entry, destination's attributes, options), design rule 2. Used by
- * the local engine and the generator; the same answer feeds itemized output and statistics (protocol/03 sections 8 and 9).
+ * the local engine and the generator; the same answer feeds itemized output and statistics (doc/protocol/03-transfer.md
+ * sections 8 and 9).
  */
 #ifndef DECIDE_H
 #define DECIDE_H
@@ -30,7 +31,7 @@ enum skip_reason { SKIP_NOTHING, SKIP_NOT_CREATING, SKIP_EXISTS, SKIP_NEWER, SKI
 struct decision {
 	enum action action;
 	enum skip_reason skip;
-	uint32_t item_flags; /* ITEM_* of wire/request.h as protocol/03 section 9.1 computes them */
+	uint32_t item_flags; /* ITEM_* of wire/request.h as doc/protocol/03-transfer.md section 9.1 computes them */
 	bool make_room;      /* something of another type is in the way */
 	int alternate;       /* 1 + number of the alternate destination whose file is taken or is the basis; 0: none */
 };
@@ -62,7 +63,7 @@ struct decide_rules {
 	size_t group_count;
 };
 
-/* --- alternate destinations: --compare-dest, --copy-dest, --link-dest (protocol/03 11.2) --- */
+/* --- alternate destinations: --compare-dest, --copy-dest, --link-dest (doc/protocol/03-transfer.md section 11.2) --- */
 
 enum alternate_kind { ALTERNATE_COMPARE, ALTERNATE_COPY, ALTERNATE_LINK };
 enum alternate_level { ALTERNATE_NONE, ALTERNATE_EXISTS, ALTERNATE_UNCHANGED, ALTERNATE_SAME };
@@ -90,12 +91,13 @@ void decide(const struct decide_rules *rules, const struct entries *list, const 
 /* Is this object a regular file with everything that a listing shows of the entry? Then no option that goes by the listing
  * alone finds anything to do. */
 bool decide_is_settled(const struct decide_rules *rules, const struct entry *entry, const struct fs_stat *st);
-/* Final permission bits of the destination (protocol/03 8.1 step 8, 06 11.1 and 11.2). */
+/* Final permission bits of the destination (doc/protocol/03-transfer.md section 8.1 step 8, doc/protocol/06-command-line.md
+ * sections 11.1 and 11.2). */
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest);
 
 /* The parts of decide() that a caller needs on their own: */
 
-/* ITEM_* of `entry` against `dest` on top of `start` (protocol/03 9.1); dest absent: ITEM_IS_NEW. */
+/* ITEM_* of `entry` against `dest` on top of `start` (doc/protocol/03-transfer.md section 9.1); dest absent: ITEM_IS_NEW. */
 uint32_t decide_item_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 			   const struct decide_dest *dest, uint32_t start);
 /* Is the modification time of this kind of entry kept? */
@@ -114,7 +116,7 @@ bool decide_keeps_owner(const struct decide_rules *rules);
 bool decide_keeps_group(const struct decide_rules *rules, const struct entry *entry);
 /* Are the two times equal under --modify-window? */
 bool decide_same_time(int window, int64_t a, uint32_t a_nsec, int64_t b, uint32_t b_nsec);
-/* Is the item worth a line with -i / -vv (protocol/03 2.7)? */
+/* Is the item worth a line with -i / -vv (doc/protocol/03-transfer.md section 2.7)? */
 bool decide_is_significant(uint32_t item_flags);
 
 #endif

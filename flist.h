@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The file list of a transfer: which directories it has, in which order, under which numbers (protocol/02).
+ * The file list of a transfer: which directories it has, in which order, under which numbers (doc/protocol/02-file-list.md).
  *
  * A list is a tree of directory nodes. Node 0 is the first list (what the arguments name); every directory entry that is
  * not "." and not a duplicate has a node of its own, whose `entries` are loaded when the walk (depth first, in wire order)
- * reaches it and may be dropped when the session is done with them. Both numberings of protocol/02 follow from that:
+ * reaches it and may be dropped when the session is done with them. Both numberings of doc/protocol/02-file-list.md follow from
+ * that:
  *
  * - incremental: a node's entries are first_ndx .. first_ndx + count - 1, the directory itself is first_ndx - 1;
  * - not incremental: a directory's own index, then its non-directories, then each sub-directory with its contents.
@@ -42,7 +43,7 @@ struct flist_dir {
 	uint32_t parent_entry;   /* which entry of the parent's entries it is */
 	int32_t first_child;
 	uint32_t child_count;
-	int32_t number;          /* directory number of protocol/02 6.3, -1 for node 0 */
+	int32_t number;          /* directory number of doc/protocol/02-file-list.md section 6.3, -1 for node 0 */
 	int32_t own_ndx;         /* index under which the directory itself is reported (see above) */
 	int32_t first_ndx;       /* index of entries->items[0] */
 	uint32_t count;          /* number of entries, holes included; stays when the entries are dropped */
@@ -77,8 +78,11 @@ struct scan_options *flist_scan_options(struct flist *list);
 /* Names given with from_file lie below this directory, the single source argument. Borrowed. */
 void flist_set_files_from(struct flist *list, const char *base);
 
-/* Add one source argument (protocol/02 section 7), or one name of a --files-from list (from_file). Errors are logged and
- * noted for the exit code as stock does. Arguments of a daemon are module-relative. Only before flist_finish_arguments. */
+/*
+ * Add one source argument (doc/protocol/02-file-list.md section 7), or one name of a --files-from list (from_file). Errors are
+ * logged and noted for the exit code as stock does. Arguments of a daemon are module-relative. Only before
+ * flist_finish_arguments.
+ */
 void flist_add_argument(struct flist *list, const char *argument, bool from_file);
 /* Sorts and numbers node 0. */
 void flist_finish_arguments(struct flist *list);
@@ -94,7 +98,7 @@ void flist_entry_path(const struct flist *list, int32_t node, const struct entry
 /* The same as messages show it: CWD-absolute outside daemons, "NAME" module-relative inside ("\"/x\" (in mod)" is made by
  * flist_quote). */
 void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
-/* protocol/06 8.8 %f */
+/* doc/protocol/06-command-line.md section 8.8 %f */
 void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
 
 /* The transfer name of what an index points to, and where its content or attributes are. */
@@ -121,10 +125,11 @@ struct flist_totals {
 const struct flist_totals *flist_totals(const struct flist *list);
 
 /* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *,
- * which may be set after the rules have been made (protocol/04 4.11.4). */
+ * which may be set after the rules have been made (doc/protocol/04-filters.md section 4.11.4). */
 int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path);
 
-/* --iconv: entries whose name or target cannot be sent are left out (protocol/02 section 9). Before the first argument. */
+/* --iconv: entries whose name or target cannot be sent are left out (doc/protocol/02-file-list.md section 9). Before the first
+ * argument. */
 void flist_set_charset(struct flist *list, struct charset *charset);
 
 /* Where an index points to (see above); false if it names nothing. A hole is found: the caller looks at the flags. */
@@ -137,7 +142,8 @@ int32_t flist_node_of(const struct flist *list, int32_t ndx);
 /* What the sending of a list needs beyond the options. */
 struct flist_send_setup {
 	struct fs_ids *ids;
-	bool no_names;             /* a daemon's "numeric ids": lists and flags as usual, but no names (protocol/02 4.1) */
+	/* A daemon's "numeric ids": lists and flags as usual, but no names (doc/protocol/02-file-list.md section 4.1) */
+	bool no_names;
 	struct chmod_rules *chmod; /* a daemon's "outgoing chmod", or NULL */
 	struct charset *charset;   /* --iconv in force, or NULL */
 };
@@ -147,7 +153,8 @@ struct flist_sender;
 struct flist_sender *flist_send_start(struct flist *list, struct session *session, const struct options *options,
 				      const struct flist_send_setup *setup);
 void flist_sender_free(struct flist_sender *sender);
-/* Incremental: keep at least 1000 entries ahead of the list that holds `current_ndx` (protocol/02 6.4). */
+/* Incremental: keep at least 1000 entries ahead of the list that holds `current_ndx` (doc/protocol/02-file-list.md
+ * section 6.4). */
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
 /* The oldest list is done (an NDX_DONE in phase 0): drop it. */
 void flist_send_drop_oldest(struct flist_sender *sender);
@@ -158,12 +165,12 @@ uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx);
 /* Number of lists still held. */
 int flist_send_held(const struct flist_sender *sender);
 bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
-/* -X: read a request for long values behind the item flags, and write the answer behind the echoed ones (protocol/05 5.3).
- * Between the two calls the caller echoes the item. */
+/* -X: read a request for long values behind the item flags, and write the answer behind the echoed ones
+ * (doc/protocol/05-xattrs-acls.md section 5.3). Between the two calls the caller echoes the item. */
 void flist_send_read_xattr_request(struct flist_sender *sender, const struct flist_pos *pos);
 void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos);
 int64_t flist_send_build_ms(const struct flist_sender *sender);
-/* Resolve an index from the peer: dies as protocol/08 2.3 and S-026, S-027, S-029 say. */
+/* Resolve an index from the peer: dies as doc/protocol/08-security.md section 2.3 and S-026, S-027, S-029 say. */
 void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);
 
 #endif

@@ -42,7 +42,8 @@ void item_lines_init(struct item_lines *lines, const struct options *options)
 	};
 }
 
-/* protocol/03 2.7 and protocol/06 8.7. What nobody asked to see itemized is an item only if it was made or is a directory. */
+/* doc/protocol/03-transfer.md section 2.7 and doc/protocol/06-command-line.md section 8.7. What nobody asked to see itemized is
+ * an item only if it was made or is a directory. */
 static bool is_named(const struct item_lines *lines, uint32_t flags, bool is_dir, bool is_hard_link, bool wants_all)
 {
 	if (flags & ITEM_TRANSFER || is_hard_link)

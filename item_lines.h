@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Which items of a client's run get a line, on standard output (--out-format) and in the log file (--log-file-format), and
- * the lines of deletions (protocol/06 8.7, 8.8 and 14.2).
+ * the lines of deletions (doc/protocol/06-command-line.md sections 8.7, 8.8 and 14.2).
  *
  * Lines for standard output are L_CLIENT messages, lines of the log L_LOG ones.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The configuration of a daemon: rsyncd.conf (protocol/07 sections 2 and 3).
+ * The configuration of a daemon: rsyncd.conf (doc/protocol/07-daemon.md sections 2 and 3).
  *
  *   config_load(path, dparams, n, CONFIG_CHECK, &problems)     at start-up and for --config-check: everything is looked at
  *   config_load(path, dparams, n, CONFIG_LISTENER, &problems)  what the listener needs: the text before the first "["

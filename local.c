@@ -109,7 +109,7 @@ static void set_up(struct run *run)
 		local->session = *run->peer->session;
 		local->service = run->peer->service;
 	}
-	/* protocol/03 10.1 */
+	/* doc/protocol/03-transfer.md section 10.1 */
 	if (options->delete_when == DELETE_DEFAULT && local->session.protocol < 30)
 		run->options->delete_when = DELETE_BEFORE;
 	local->tells_items = local->service || (run->peer && run->peer->batch);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Alternate destinations: trees that may already have what is to be at the destination (--compare-dest, --copy-dest and
- * --link-dest; protocol/03 11.2). They are opened once; everything in them is found below these descriptors, never through a
- * symlink that leads out of them, and never by a symlink as the last component.
+ * --link-dest; doc/protocol/03-transfer.md section 11.2). They are opened once; everything in them is found below these
+ * descriptors, never through a symlink that leads out of them, and never by a symlink as the last component.
  */
 #ifndef LOCAL_ALTERNATE_H
 #define LOCAL_ALTERNATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * ACLs and extended attributes of destination objects (protocol/05): what they are to be, by the list of a peer or by the local
- * source; whether they are that; and setting them.
+ * ACLs and extended attributes of destination objects (doc/protocol/05-xattrs-acls.md): what they are to be, by the list of a
+ * peer or by the local source; whether they are that; and setting them.
  */
 #include <errno.h>
 #include <fcntl.h>

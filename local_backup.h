@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * --backup: what is replaced or deleted stays under another name (protocol/03 7.7, protocol/06 11.7): NAME with a suffix in
- * its own directory, or its path below --backup-dir. Any thread, once local_backups_begin is through.
+ * --backup: what is replaced or deleted stays under another name (doc/protocol/03-transfer.md section 7.7,
+ * doc/protocol/06-command-line.md section 11.7): NAME with a suffix in its own directory, or its path below --backup-dir. Any
+ * thread, once local_backups_begin is through.
  */
 #ifndef LOCAL_BACKUP_H
 #define LOCAL_BACKUP_H

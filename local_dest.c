@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the destination operand stands for: a directory to fill, or the one name to write (protocol/06 10.2). */
+/*
+ * What the destination operand stands for: a directory to fill, or the one name to write (doc/protocol/06-command-line.md
+ * section 10.2).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -63,8 +66,9 @@ static noreturn void cannot_use(struct local *local, int code, const char *what,
 }
 
 /*
- * The operator's own path: links of other users are not followed, unless that was asked for (protocol/08 4.3). Or one below a
- * module's root; whatever links mean to the one who names the destination, in it they lead nowhere else.
+ * The operator's own path: links of other users are not followed, unless that was asked for (doc/protocol/08-security.md
+ * section 4.3). Or one below a module's root; whatever links mean to the one who names the destination, in it they lead nowhere
+ * else.
  */
 static int open_place(const struct local *local, struct fs_root *root, const char *path)
 {

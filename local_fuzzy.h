@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * --fuzzy: a file that is not there may resemble another one in its directory, or with -yy in that directory of an alternate
- * destination (protocol/03 11.3). Such a file is the basis of a delta. By the thread that holds the task.
+ * destination (doc/protocol/03-transfer.md section 11.3). Such a file is the basis of a delta. By the thread that holds the
+ * task.
  */
 #ifndef LOCAL_FUZZY_H
 #define LOCAL_FUZZY_H

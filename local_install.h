@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * How a file of the destination comes to its name: a temp file is filled, dressed and then installed, or kept as the part that
- * it is (protocol/03 7.2 and 7.5). Any thread that holds the task; what fails has been said.
+ * it is (doc/protocol/03-transfer.md sections 7.2 and 7.5). Any thread that holds the task; what fails has been said.
  */
 #ifndef LOCAL_INSTALL_H
 #define LOCAL_INSTALL_H

@@ -5,7 +5,8 @@
  *
  * With the whole list at hand the leader is the first member that the destination has, else the last one of the group; links
  * to a leader that was up to date are made when the walk comes by, links to one that was written when everything else is
- * done, last member first (protocol/03 11.1). Without it (attr trees that nobody watches) the first member leads.
+ * done, last member first (doc/protocol/03-transfer.md section 11.1). Without it (attr trees that nobody watches) the first
+ * member leads.
  */
 #include <errno.h>
 #include <stdlib.h>

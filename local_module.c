@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The engine in a daemon's module: nothing lies outside of it, and what it hides is not there (protocol/08 4.4, 4.5). */
+/*
+ * The engine in a daemon's module: nothing lies outside of it, and what it hides is not there (doc/protocol/08-security.md
+ * sections 4.4, 4.5).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

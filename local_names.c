@@ -16,7 +16,7 @@
 
 #define FROM_FILE_LIMIT (1u << 30)
 
-/* Lines end in LF, CR or NUL; with -0 only in NUL (protocol/06 section 13). */
+/* Lines end in LF, CR or NUL; with -0 only in NUL (doc/protocol/06-command-line.md section 13). */
 static void for_each_name(struct run *run, const struct strbuf *names, void (*take)(struct run *run, const char *name))
 {
 	const char *text = strbuf_text(names);
@@ -42,8 +42,8 @@ static void add_name(struct run *run, const char *name)
 		flist_add_argument(run->local.list, name, true);
 }
 
-/* A name travels with its NUL (protocol/01 9.7), and may then be in the list that comes back. What is a comment here is a name
- * to a peer, unless that is ourselves. */
+/* A name travels with its NUL (doc/protocol/01-session.md section 9.7), and may then be in the list that comes back. What is a
+ * comment here is a name to a peer, unless that is ourselves. */
 static void send_name(struct run *run, const char *name)
 {
 	struct charset *charset = run->options->secluded_args ? run->peer->charset : NULL;

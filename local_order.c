@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The order of protocol 27 and 28: by path, so that files of a directory may stand between its directories (protocol/02 5.2).
- * What lies below a directory stands together nevertheless; the directory itself may stand further in front.
+ * The order of protocol 27 and 28: by path, so that files of a directory may stand between its directories
+ * (doc/protocol/02-file-list.md section 5.2). What lies below a directory stands together nevertheless; the directory itself
+ * may stand further in front.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Beside the files: directories for temp files (--temp-dir), for what has come of interrupted files (--partial-dir), and for
- * what waits there for the end (--delay-updates). Any thread, once local_places_begin is through (protocol/03 7.4 to 7.7).
+ * what waits there for the end (--delay-updates). Any thread, once local_places_begin is through (doc/protocol/03-transfer.md
+ * sections 7.4 to 7.7).
  */
 #ifndef LOCAL_PARTIAL_H
 #define LOCAL_PARTIAL_H

@@ -448,7 +448,7 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode);
 
 /* --- local_basis.c (any thread that holds the task) --- */
 
-/* What the blocks of a new content come from (protocol/03 2.4 and 8). */
+/* What the blocks of a new content come from (doc/protocol/03-transfer.md sections 2.4 and 8). */
 struct basis {
 	int fd;          /* a regular file, open for reading; -1: none, the content comes whole */
 	uint64_t size;
@@ -678,8 +678,8 @@ void local_hide_entries(struct local *local, int32_t node);
 
 /* --- local_dest.c, local_guard.c, local_list.c --- */
 
-/* Decide what the destination operand stands for, make it where that is due, and open it (protocol/06 10.2). `entries`: how
- * many the first lists have. */
+/* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
+ * section 10.2). `entries`: how many the first lists have. */
 void local_choose_destination(struct local *local, const char *given, uint64_t entries);
 /* A run that writes nothing goes by the directory it was started in, or the module's root. */
 void local_stay_here(struct local *local);

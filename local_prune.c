@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * --prune-empty-dirs: directories without anything but directories below them are taken out of the list, unless a rule
- * protects them at the destination (protocol/04 4.12.4). Like names that nobody ever listed they may be deleted there.
+ * protects them at the destination (doc/protocol/04-filters.md section 4.12.4). Like names that nobody ever listed they may be
+ * deleted there.
  */
 #include <stdlib.h>
 #include <string.h>

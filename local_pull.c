@@ -293,7 +293,8 @@ static void prepare_redo(struct file_job *job)
 	job->decision.item_flags = flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }
 
-/* A file that came out wrong is asked for once more, with sums that leave less to chance (protocol/03 7.3). */
+/* A file that came out wrong is asked for once more, with sums that leave less to chance (doc/protocol/03-transfer.md
+ * section 7.3). */
 static void ask_again(struct pull *pull)
 {
 	struct basis basis;
@@ -694,7 +695,7 @@ static void await(struct pull *pull, const bool *fact)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-/* The client of a service shows what has been deleted (protocol/01 10.4). */
+/* The client of a service shows what has been deleted (doc/protocol/01-session.md section 10.4). */
 static void end_deletions(struct pull *pull)
 {
 	const struct local *local = pull->local;
@@ -713,7 +714,8 @@ static void end_deletions(struct pull *pull)
 	write_done(pull);
 }
 
-/* Tell the client of a service how much has been written, once the last content has come (protocol/09 section 2.2). */
+/* Tell the client of a service how much has been written, once the last content has come (doc/protocol/09-since-3.5.0.md
+ * section 2.2). */
 static void send_block_count(struct pull *pull)
 {
 	if (!pull->local->service || pull->session->protocol < 33)

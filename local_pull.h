@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The engine with a peer that sends: its list comes from the wire, and so do contents. What a local run copies, a pull asks
- * for; the reading thread takes the reply and finishes the file (protocol/03 section 1).
+ * for; the reading thread takes the reply and finishes the file (doc/protocol/03-transfer.md section 1).
  *
  *   main thread      prepares directories, finishes tasks in list order, says that lists and phases are done
  *   one worker       decides about files and writes requests          (local_pull.c)
@@ -20,7 +20,7 @@
 
 struct pull;
 
-/* What the peer says at the end of a pull (protocol/01 10.5). */
+/* What the peer says at the end of a pull (doc/protocol/01-session.md section 10.5). */
 struct peer_stats {
 	int64_t read, written, total_size, build_ms, transfer_ms;
 };
@@ -151,7 +151,7 @@ void requests_remove(struct requests *requests, struct transfer *transfer);
 void pull_note_owed(struct pull *pull);
 /* Has it been asked for? */
 bool pull_expects(struct pull *pull, int32_t ndx);
-/* Do values of extended attributes follow an item with these flags (protocol/05 5.3.1)? */
+/* Do values of extended attributes follow an item with these flags (doc/protocol/05-xattrs-acls.md section 5.3.1)? */
 bool pull_has_xattr_part(const struct pull *pull, uint32_t flags);
 /* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */
 struct transfer *pull_take(struct pull *pull, int32_t ndx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The reading thread of a pull: lists, contents, messages, the goodbye (protocol/03 1.3 and 1.5). */
+/* The reading thread of a pull: lists, contents, messages, the goodbye (doc/protocol/03-transfer.md sections 1.3 and 1.5). */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,8 +49,8 @@ static bool clone_basis(const struct incoming *incoming, const struct file_job *
 
 /*
  * How long the new file may be, 0: any length. A file may have grown since it was listed, also if the list is that of an attr
- * tree; but what a module takes of strangers is bounded (protocol/08 section 3.5), and what was not wanted when it was listed
- * is not wanted when it has grown.
+ * tree; but what a module takes of strangers is bounded (doc/protocol/08-security.md section 3.5), and what was not wanted when
+ * it was listed is not wanted when it has grown.
  */
 static uint64_t most_of(const struct file_job *job)
 {
@@ -127,7 +127,7 @@ static bool incoming_pass(struct incoming *incoming, struct file_job *job)
 	return true;
 }
 
-/* The digest did not agree: once the file is asked for again (protocol/03 7.3). */
+/* The digest did not agree: once the file is asked for again (doc/protocol/03-transfer.md section 7.3). */
 static void say_unverified(struct transfer *transfer, bool is_kept)
 {
 	struct file_job *job = &transfer->job;
@@ -146,7 +146,7 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	strbuf_free(&path);
 }
 
-/* A peer that names what cannot have been chosen means harm (protocol/03 2.4). */
+/* A peer that names what cannot have been chosen means harm (doc/protocol/03-transfer.md section 2.4). */
 static void check_basis(const struct transfer *transfer, const struct item_attrs *item)
 {
 	const struct local *local = transfer->job.local;

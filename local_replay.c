@@ -2,7 +2,7 @@
 /*
  * A batch in the place of a peer: what it holds was asked for by another run. The reading thread, when it comes to a file's
  * content, waits until this run has decided whether it wants that; what this run wants and the batch does not hold fails
- * (protocol/03 12.3). A batch has its contents in the order of the list, and each phase again.
+ * (doc/protocol/03-transfer.md section 12.3). A batch has its contents in the order of the list, and each phase again.
  */
 #include <stdlib.h>
 

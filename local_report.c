@@ -324,7 +324,7 @@ static char *logged_path(const struct local *local, const char *path)
 	return whole;
 }
 
-/* protocol/07 8.3 */
+/* doc/protocol/07-daemon.md section 8.3 */
 static void log_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 		     const char *link)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The engine as the server of a session: items and deletions go to the client, who shows them (protocol/03 2.7 and 10.3). */
+/*
+ * The engine as the server of a session: items and deletions go to the client, who shows them (doc/protocol/03-transfer.md
+ * sections 2.7 and 10.3).
+ */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +62,7 @@ void serve_deletion(struct local *local, const char *path, bool is_dir)
 	strbuf_free(&name);
 }
 
-/* protocol/04 4.6.1 */
+/* doc/protocol/04-filters.md section 4.6.1 */
 static bool sends_rules(const struct options *options, int protocol)
 {
 	bool deletes = options->delete_when != DELETE_NEVER;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How alike two names of files are: what --fuzzy chooses by (protocol/03 11.3). Pure functions. */
+/* How alike two names of files are: what --fuzzy chooses by (doc/protocol/03-transfer.md section 11.3). Pure functions. */
 #ifndef NAME_DISTANCE_H
 #define NAME_DISTANCE_H
 

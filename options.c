@@ -174,7 +174,8 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	return true;
 }
 
-/* A server's options end at its first other word, and nobody's aliases apply to it (protocol/06 1.3). */
+/* A server's options end at its first other word, and nobody's aliases apply to it (doc/protocol/06-command-line.md
+ * section 1.3). */
 static bool read_line(struct option_parse *parse, struct options *options, int argc, char **argv)
 {
 	struct poptOption *table = popt_table(option_table(parse->mode), &parse->number);
@@ -379,7 +380,8 @@ bool options_need_whole_list(const struct options *options)
 	       options->prune_empty_dirs;
 }
 
-/* Errors in options are reported as the client's (protocol/06 8.10) or the server's, whatever role the process has by now. */
+/* Errors in options are reported as the client's (doc/protocol/06-command-line.md section 8.10) or the server's, whatever role
+ * the process has by now. */
 void options_add_filters(const struct options *options, struct filter_list *list, bool with_cvs)
 {
 	const char *role = log_role();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The options of a command line: a client's, a server's, and a daemon's client's (protocol/06 sections 1 to 4). */
+/*
+ * The options of a command line: a client's, a server's, and a daemon's client's (doc/protocol/06-command-line.md
+ * sections 1 to 4).
+ */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -23,7 +26,7 @@ enum attr_mode { ATTR_MODE_NONE, ATTR_MODE_LIST, ATTR_MODE_VERIFY, ATTR_MODE_DIF
 #define INFO_NOT_GIVEN 0xff
 /* --super and its kin: the last one counts. */
 enum super_mode { SUPER_FAKE = -2, SUPER_NO = -1, SUPER_DEFAULT = 0, SUPER_YES = 1 };
-/* The power of a process over attributes (protocol/05 5.4.1). */
+/* The power of a process over attributes (doc/protocol/05-xattrs-acls.md section 5.4.1). */
 enum super_level { LEVEL_NORMAL, LEVEL_ROOT, LEVEL_FAKE };
 enum stderr_mode { STDERR_ERRORS, STDERR_ALL, STDERR_CLIENT };
 
@@ -54,12 +57,13 @@ struct options {
 	bool stderr_mode_given;
 	bool list_only_given;    /* by the option itself, not by a missing destination */
 	bool motd, stats, list_only, dry_run, eight_bit_output;
-	int human_readable; /* level of protocol/06 8.5, starts at 1 */
+	int human_readable; /* level of doc/protocol/06-command-line.md section 8.5, starts at 1 */
 	bool progress;
 	int itemize;              /* -i count; server: %i in --log-format is 1, %I 2 */
 	const char *out_format;   /* NULL: none */
 	const char *log_file, *log_file_format;
-	bool log_format_has_i;    /* items without a transfer are reported: log format has %i, protocol/03 2.7 */
+	/* Items without a transfer are reported: log format has %i, doc/protocol/03-transfer.md section 2.7 */
+	bool log_format_has_i;
 
 	/* what is transferred and preserved */
 	int recursive;            /* 0; 1: implied by -a; 2: explicit -r */
@@ -163,7 +167,8 @@ struct options {
 	/* operands: what is left after the options; on a server without the "." word that ends the options */
 	struct args operands;
 
-	/* The error text of options_parse is printed as it stands, without "rsync: " in front (protocol/06 1.6). */
+	/* The error text of options_parse is printed as it stands, without "rsync: " in front (doc/protocol/06-command-line.md
+	 * section 1.6). */
 	bool error_is_bare;
 	/* Private to options*.c: what later words may still change, and the memory behind the strings above. */
 	struct option_parse *parse;
@@ -178,10 +183,10 @@ enum options_result { OPTIONS_OK, OPTIONS_ERROR, OPTIONS_EXIT };
  * Parse argv (argv[0] is a program name) into *options, which is initialised here and freed with options_free whatever the
  * result. All strings are copied: argv may go away. Positional words go to `operands`.
  * OPTIONS_ERROR: *code and a malloc'ed *error (without "rsync: " prefix and final newline; a second line is a hint to the
- * user); nothing has been printed. What stood before the faulty word has been parsed: protocol/07 5.22 wants no more.
- * OPTIONS_EXIT: help or version has been printed, end with *code.
- * A server's option words end at the first "." (S-109). `refused` non-NULL marks a daemon's client: daemon options are
- * "Attempt to hack rsync thwarted!", --version, --help and --copy-as are refused.
+ * user); nothing has been printed. What stood before the faulty word has been parsed: doc/protocol/07-daemon.md section 5.22
+ * wants no more. OPTIONS_EXIT: help or version has been printed, end with *code. A server's option words end at the first "."
+ * (S-109). `refused` non-NULL marks a daemon's client: daemon options are "Attempt to hack rsync thwarted!", --version, --help
+ * and --copy-as are refused.
  */
 enum options_result options_parse(struct options *options, int argc, char **argv, const struct refused_options *refused,
 				  char **error, int *code);
@@ -210,8 +215,8 @@ char *options_receiving_lack(const struct options *options);
 
 /* FS_ANY_LINKS for the operator's paths with --insecure-links, else 0. */
 int options_link_flag(const struct options *options);
-/* Whether --checksum has no digest to work with, as --checksum-choice=...,none was asked for (protocol/02 2.11); and the error
- * about it, which a server reports to its client. */
+/* Whether --checksum has no digest to work with, as --checksum-choice=...,none was asked for (doc/protocol/02-file-list.md
+ * section 2.11); and the error about it, which a server reports to its client. */
 bool options_lack_list_digest(const struct options *options);
 #define OPTIONS_NO_LIST_DIGEST "Invalid checksum-choice for --checksum: none (0)"
 
@@ -222,8 +227,11 @@ int options_confine(const struct options *options, int fd);
 /* Is the receiving side to do what only root can? */
 bool options_act_as_root(const struct options *options);
 
-/* Then the rules that what the receiving side keeps beside its files needs to outlive a --delete (protocol/03 7.5, protocol/06
- * section 3). `perishable`: partial files do not keep a directory from being deleted. */
+/*
+ * Then the rules that what the receiving side keeps beside its files needs to outlive a --delete (doc/protocol/03-transfer.md
+ * section 7.5, doc/protocol/06-command-line.md section 3). `perishable`: partial files do not keep a directory from being
+ * deleted.
+ */
 void options_protect_leftovers(const struct options *options, struct filter_list *list, bool perishable);
 /* The directory of partial and delayed files; NULL: none. */
 const char *options_partial_dir(const struct options *options);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The sender's loop: requests in, file data out, phases, statistics, goodbye (protocol/03 section 1, protocol/01 section 10).
- * */
+/*
+ * The sender's loop: requests in, file data out, phases, statistics, goodbye (doc/protocol/03-transfer.md section 1,
+ * doc/protocol/01-session.md section 10).
+ */
 #include "sender.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ struct request {
 	int append;   /* options->append, off in a redo */
 };
 
-/* Do xattr parts follow the item (protocol/05 5.3.1)? */
+/* Do xattr parts follow the item (doc/protocol/05-xattrs-acls.md section 5.3.1)? */
 static bool has_xattr_part(const struct sender *sender, const struct item_attrs *item)
 {
 	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
@@ -143,7 +145,7 @@ static uint64_t basis_size(const struct sum_head *head)
 	return size;
 }
 
-/* Protocol/03 section 5.3. */
+/* doc/protocol/03-transfer.md section 5.3. */
 static bool is_in_place(const struct sender *sender, const struct request *request)
 {
 	const struct options *options = sender->options;
@@ -328,7 +330,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	sender_debug_sent(sender, &request->pos, &counts, match.sums);
 }
 
-/* --append: the source may not have become shorter than it was listed (protocol/03 3.4). */
+/* --append: the source may not have become shorter than it was listed (doc/protocol/03-transfer.md section 3.4). */
 static bool is_diminished(struct sender *sender, struct request *request, uint64_t size)
 {
 	if (!request->append || size >= request->pos.entry->size)
@@ -387,7 +389,8 @@ static void serve(struct sender *sender, int32_t ndx)
 
 /* --- phases --- */
 
-/* A protocol 29 peer's keep-alive: an index one past the list with nothing but ITEM_IS_NEW (protocol/01 9.8). */
+/* A protocol 29 peer's keep-alive: an index one past the list with nothing but ITEM_IS_NEW (doc/protocol/01-session.md
+ * section 9.8). */
 static bool is_old_keep_alive(struct sender *sender, int32_t ndx)
 {
 	struct flist_pos pos;
@@ -563,7 +566,8 @@ static void report_matches(const struct sender *sender)
 			 (unsigned long long)match->literal_bytes);
 }
 
-/* A client that pulls ends after an empty list; one that pushes goes through all the phases (protocol/01 10.6). */
+/* A client that pulls ends after an empty list; one that pushes goes through all the phases (doc/protocol/01-session.md
+ * section 10.6). */
 static bool has_nothing_to_do(const struct sender *sender)
 {
 	return sender->session->is_server && flist_send_is_empty(sender->list_sender);
@@ -588,7 +592,7 @@ void sender_run(struct sender_host *host, struct flist *list)
 	struct sender sender = {
 		.host = host, .session = session, .options = options, .list = list, .current_ndx = -1, .content_fd = -1,
 		.match = host->match ? host->match : &match,
-		/* Before protocol 30 there is only the verifying kind (protocol/03 3.4). */
+		/* Before protocol 30 there is only the verifying kind (doc/protocol/03-transfer.md section 3.4). */
 		.append = options->append && session->protocol < 30 ? 2 : options->append,
 		.xattr_items = options->xattrs > 0 && !options->dry_run,
 		.xattr_shortcut = session->protocol >= 31 && !session->avoid_xattr_optim,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The sender: answers every request of the generator, in order (protocol/03). It works for a host: a server's session
- * (server.c) or a client that pushes (client/push.c).
+ * The sender: answers every request of the generator, in order (doc/protocol/03-transfer.md). It works for a host: a server's
+ * session (server.c) or a client that pushes (client/push.c).
  */
 #ifndef SENDER_H
 #define SENDER_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which names are wanted: arguments, a --files-from list of this side, or one that the peer streams (protocol/04 4.16). */
+/*
+ * Which names are wanted: arguments, a --files-from list of this side, or one that the peer streams (doc/protocol/04-filters.md
+ * section 4.16).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +22,7 @@ static void add_name(struct sender *sender, const char *name)
 {
 	struct strbuf local = STRBUF_INIT;
 
-	/* Names travel in UTF-8 only if the arguments did too (protocol/02 7.4). */
+	/* Names travel in UTF-8 only if the arguments did too (doc/protocol/02-file-list.md section 7.4). */
 	if (sender->charset && sender->options->secluded_args && sender->host->names_fd < 0
 	    && charset_from_wire(sender->charset, name, strlen(name), PATH_MAX - 1, &local))
 		name = local.data;
@@ -33,7 +36,7 @@ static void name_too_long(struct sender *sender)
 	sender->session->io_error |= IOERR_GENERAL;
 }
 
-/* A list that the peer streams, raw below protocol 31 (protocol/01 9.7). */
+/* A list that the peer streams, raw below protocol 31 (doc/protocol/01-session.md section 9.7). */
 static void read_streamed_names(struct sender *sender)
 {
 	struct wire *wire = sender->session->wire;

@@ -25,7 +25,7 @@ struct sender {
 	int content_fd;
 	VEC(uint64_t) sent;            /* a bit for each index whose content has been sent */
 	VEC(struct entry) directories; /* by node: what the host may still be told of, when its list has been dropped */
-	bool xattr_items;              /* item messages may carry xattr parts (protocol/05 5.3.1) */
+	bool xattr_items;              /* item messages may carry xattr parts (doc/protocol/05-xattrs-acls.md section 5.3.1) */
 	bool xattr_shortcut;           /* ... but not for hard links (5.3.4) */
 	uint8_t attr_bytes[ATTR_FILE_SIZE];
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --remove-source-files: unlink what the receiver has confirmed, if it is still what was sent (protocol/03 section 7.9). */
+/*
+ * --remove-source-files: unlink what the receiver has confirmed, if it is still what was sent (doc/protocol/03-transfer.md
+ * section 7.9).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,8 +20,8 @@ static bool is_unchanged(const struct sender *sender, const struct entry *entry,
 
 /*
  * Without following symlinks that lead outside of the source: what they lead to may be read, not removed. But those on the way
- * that an operand or a list entry takes are followed again, if they are root's or the user's (protocol/09 6.3), and if
- * no option can have led through others.
+ * that an operand or a list entry takes are followed again, if they are root's or the user's (doc/protocol/09-since-3.5.0.md
+ * section 6.3), and if no option can have led through others.
  */
 static int open_directory(const struct sender *sender, const struct fs_root *source, const char *path)
 {
@@ -57,7 +60,7 @@ static bool is_object(const struct fs_root *operator, const char *path, const st
 
 /*
  * Whether what is to be removed is what the other half of a local run has just written or verified, as where both operands lead
- * to the same place (protocol/08 4.4). What cannot be found out counts as that.
+ * to the same place (doc/protocol/08-security.md section 4.4). What cannot be found out counts as that.
  */
 static bool is_destination(const struct sender *sender, const char *name, const struct fs_stat *st)
 {

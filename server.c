@@ -23,9 +23,9 @@
 #include "wire/request.h"
 #include "wire/setup.h"
 
-#define DRAIN_SECONDS 60          /* protocol/01 10.8 */
+#define DRAIN_SECONDS 60          /* doc/protocol/01-session.md section 10.8 */
 #define DAEMON_DRAIN_SECONDS 5    /* of a client that has a place in a daemon: others wait for it */
-#define REFUSAL_GRACE_SECONDS 1   /* protocol/07 5.22 */
+#define REFUSAL_GRACE_SECONDS 1   /* doc/protocol/07-daemon.md section 5.22 */
 
 /* --- messages --- */
 
@@ -152,7 +152,7 @@ static void say_goodbye(void *context, int code)
 	server->finished = true;
 }
 
-/* The peer ends the session: acknowledge and follow, without a line of our own (protocol/01 10.8). */
+/* The peer ends the session: acknowledge and follow, without a line of our own (doc/protocol/01-session.md section 10.8). */
 static void follow_exit(struct server *server, const uint8_t *payload, size_t length)
 {
 	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
@@ -322,7 +322,7 @@ static noreturn void finish(struct server *server, int code, uint64_t total_size
 	exit_with(code);
 }
 
-/* -c needs a digest for the list (protocol/02 2.11). */
+/* -c needs a digest for the list (doc/protocol/02-file-list.md section 2.11). */
 static void check_checksum_choice(struct server *server)
 {
 	if (server->startup_error || !options_lack_list_digest(server->options))
@@ -334,7 +334,7 @@ static void check_checksum_choice(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
-/* The module's log line for an item, if it wants one: only changes are worth it (protocol/03 2.7). */
+/* The module's log line for an item, if it wants one: only changes are worth it (doc/protocol/03-transfer.md section 2.7). */
 static void log_item(void *context, const struct transfer_record *record, enum item_stage stage)
 {
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;

@@ -3,7 +3,8 @@
  * The server side of one session, from set-up to goodbye, shared by the daemon and the remote-shell server.
  *
  * The process's log sink is wrapped for the session: what a client has to know goes through the stream, and what was the sink
- * before (a daemon's log, standard error) gets its share (protocol/01 section 9.4, protocol/06 section 8.1).
+ * before (a daemon's log, standard error) gets its share (doc/protocol/01-session.md section 9.4,
+ * doc/protocol/06-command-line.md section 8.1).
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -34,7 +35,7 @@ struct module_session {
 	bool munge_symlinks, ignore_nonreadable, ignore_errors, open_noatime;
 	const char *charset;             /* "" if none */
 	/* One line for each file sent, and with log_items for each item that changes otherwise; never in dry runs
-	 * (protocol/07 8.3). NULL: no logging. */
+	 * (doc/protocol/07-daemon.md section 8.3). NULL: no logging. */
 	void (*log_transfer)(void *context, const struct transfer_record *record);
 	bool log_items;
 	void (*transfer)(void *context, enum item_stage stage); /* a file begins or has been sent; NULL: nobody wants to know */
@@ -76,7 +77,7 @@ noreturn void server_main(struct options *options);
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
 
-/* What the errors seen so far make of a run that otherwise succeeded (protocol/01 10.9). */
+/* What the errors seen so far make of a run that otherwise succeeded (doc/protocol/01-session.md section 10.9). */
 int session_exit_code(const struct session *session);
 
 #endif

@@ -109,8 +109,9 @@ void entries_remove_last(struct entries *list)
 }
 
 /*
- * The sort key of protocol/02 5.1 for single-component names: "." first, then non-directories, then directories with an
- * implied "/". A name that starts with "/" has an empty directory component in front, so it counts as a directory.
+ * The sort key of doc/protocol/02-file-list.md section 5.1 for single-component names: "." first, then non-directories, then
+ * directories with an implied "/". A name that starts with "/" has an empty directory component in front, so it counts as a
+ * directory.
  */
 static int class_of(const char *name, bool is_dir)
 {
@@ -285,7 +286,7 @@ static bool same_name(const struct entries *list, const struct entry *a, const s
 	return a->name_length == b->name_length && !memcmp(entry_name(list, a), entry_name(list, b), a->name_length);
 }
 
-/* Protocol/02 section 3: top and content are OR-ed, implied stays only if both were implied. */
+/* doc/protocol/02-file-list.md section 3: top and content are OR-ed, implied stays only if both were implied. */
 static void merge_class(struct entry *kept, const struct entry *lost)
 {
 	uint16_t no_content = kept->flags & lost->flags & ENTRY_NO_CONTENT;

@@ -3,9 +3,9 @@
  * The one representation of file-list entries (design rule 1): fixed-size records, a name pool and side records, linked by
  * offsets and never by pointers, so that the same bytes can be built by a walk or mapped from a file.
  *
- * A `struct entries` holds the entries of ONE directory, in wire order (protocol/02 5.1: non-directories before
- * directories, each by bytes, a directory comparing as if its name ended in "/"). Names are single components, except that
- * the first list may hold names that start with "/" (--relative).
+ * A `struct entries` holds the entries of ONE directory, in wire order (doc/protocol/02-file-list.md section 5.1:
+ * non-directories before directories, each by bytes, a directory comparing as if its name ended in "/"). Names are single
+ * components, except that the first list may hold names that start with "/" (--relative).
  */
 #ifndef ATTRS_ENTRY_H
 #define ATTRS_ENTRY_H
@@ -20,7 +20,8 @@
 enum entry_flag {
 	ENTRY_TOP_DIR = 0x01,    /* directory named by an argument (XMIT_TOP_DIR) */
 	ENTRY_NO_CONTENT = 0x02, /* directory whose contents are not part of the transfer; with TOP_DIR: implied parent */
-	ENTRY_DUPLICATE = 0x04,  /* a hole: lost against an equal name (protocol/02 5.4); keeps its index */
+	/* A hole: lost against an equal name (doc/protocol/02-file-list.md section 5.4); keeps its index */
+	ENTRY_DUPLICATE = 0x04,
 	ENTRY_HARD_LINKED = 0x08,/* link count > 1: side record has dev and ino */
 	ENTRY_HIDDEN = 0x10,     /* directory that is walked through but not listed (-R --no-implied-dirs below 30) */
 	ENTRY_SENT = 0x20,       /* transferred once already: the next request is a redo */
@@ -143,9 +144,9 @@ static inline bool entry_is_implied(const struct entry *entry)
 void entries_sort(struct entries *list);
 /* The same into another list, empty so far, in which nothing is larger than needed; `list` is cleared. */
 void entries_sort_into(struct entries *list, struct entries *to);
-/* Mark the losers among equal names of a sorted list (protocol/02 5.4 rules 1 to 4): a directory wins over another kind, the
- * first over later ones, class flags of directories are merged into the winner, and hidden ones go. One scan of one directory
- * has none. */
+/* Mark the losers among equal names of a sorted list (doc/protocol/02-file-list.md section 5.4 rules 1 to 4): a directory wins
+ * over another kind, the first over later ones, class flags of directories are merged into the winner, and hidden ones go. One
+ * scan of one directory has none. */
 void entries_mark_duplicates(struct entries *list);
 /* Order of two entries of one directory at protocol >= 29: <0, 0, >0. */
 int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Paths inside a snapshot, with the decisions that resolver R1 takes in the live tree (fs/root.h, protocol/08 section 4.2) and
- * the errors that the kernel gives: symlinks to directories are followed by their stored targets as long as they stay inside,
- * and a directory that the process could not search is in the way here, too. The real tree is not looked at.
+ * Paths inside a snapshot, with the decisions that resolver R1 takes in the live tree (fs/root.h, doc/protocol/08-security.md
+ * section 4.2) and the errors that the kernel gives: symlinks to directories are followed by their stored targets as long as
+ * they stay inside, and a directory that the process could not search is in the way here, too. The real tree is not looked at.
  */
 #ifndef ATTRS_SNAPSHOT_LOOKUP_H
 #define ATTRS_SNAPSHOT_LOOKUP_H

@@ -14,7 +14,7 @@
 #include "fs/dir.h"
 #include "lib/strbuf.h"
 
-/* What stands before the target of a symlink that is to lead nowhere (protocol/08 4.6). */
+/* What stands before the target of a symlink that is to lead nowhere (doc/protocol/08-security.md section 4.6). */
 #define MUNGE_PREFIX "/rsyncd-munged/"
 #define MUNGE_UNSAFE "Symlink munging is unsafe when a /rsyncd-munged directory exists."
 /* Is there such a directory, so that munged symlinks would lead somewhere? */

@@ -183,7 +183,7 @@ static void say(struct load *load, struct client *client, const char *text, size
 		lose(load, client, "cannot send");
 }
 
-/* --- the lists (protocol/02) --- */
+/* --- the lists (doc/protocol/02-file-list.md) --- */
 
 struct cursor {
 	const uint8_t *at, *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The answer to a daemon's challenge: which digest, whose password (protocol/01 section 4). */
+/* The answer to a daemon's challenge: which digest, whose password (doc/protocol/01-session.md section 4). */
 #include "client/auth.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text phase with a daemon: greetings, early input, module, what it says, authentication (protocol/01 sections 3 and 4). */
+/*
+ * The text phase with a daemon: greetings, early input, module, what it says, authentication (doc/protocol/01-session.md
+ * sections 3 and 4).
+ */
 #include "client/login.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text phase of a client at a daemon (protocol/07). */
+/* The text phase of a client at a daemon (doc/protocol/07-daemon.md). */
 #ifndef CLIENT_LOGIN_H
 #define CLIENT_LOGIN_H
 

@@ -42,7 +42,8 @@ static bool is_printed(const struct options *options, enum log_kind kind)
 	return kind != L_LOG && !((kind == L_INFO || kind == L_CLIENT) && options->quiet);
 }
 
-/* What is not printable is shown as \#ooo; but carriage returns at the ends are a progress line's (protocol/06 8.1, 8.13). */
+/* What is not printable is shown as \#ooo; but carriage returns at the ends are a progress line's
+ * (doc/protocol/06-command-line.md sections 8.1, 8.13). */
 void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length)
 {
 	FILE *out = stream_of(options, kind);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What a client of a remote session prints: the header, a line for each item, deletions, progress, what the server says, and
- * the closing numbers (protocol/06 section 8). All of one run goes through one object, because the parts share standard
- * output: a progress line or an unfinished header is ended before anything else is said.
+ * the closing numbers (doc/protocol/06-command-line.md section 8). All of one run goes through one object, because the parts
+ * share standard output: a progress line or an unfinished header is ended before anything else is said.
  *
  *     output = client_output_new(options, session, true);     from now on it is the log's sink
  *     client_output_header(output);                           when the session is set up

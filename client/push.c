@@ -25,7 +25,7 @@
 #include "wire/request.h"
 #include "wire/setup.h"
 
-#define DRAIN_SECONDS 60 /* protocol/01 10.8 */
+#define DRAIN_SECONDS 60 /* doc/protocol/01-session.md section 10.8 */
 
 struct push {
 	struct options *options;
@@ -78,7 +78,7 @@ static void look_for_signal(void *push_void)
 
 /* --- messages --- */
 
-/* The server ends the session: acknowledge and follow; it has said why (protocol/01 10.8). */
+/* The server ends the session: acknowledge and follow; it has said why (doc/protocol/01-session.md section 10.8). */
 static noreturn void follow_exit(struct push *push, const uint8_t *payload, size_t length)
 {
 	int code = length == 4 ? payload[0] : 0;
@@ -176,7 +176,7 @@ static bool deletes(const struct options *options)
 	return options->delete_when != DELETE_NEVER;
 }
 
-/* protocol/04 4.6.1 */
+/* doc/protocol/04-filters.md section 4.6.1 */
 static bool server_wants_rules(const struct push *push)
 {
 	const struct options *options = push->options;

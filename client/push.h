@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The client as sender: local files to a server (protocol/03; protocol/01 10 for the end). */
+/*
+ * The client as sender: local files to a server (doc/protocol/03-transfer.md; doc/protocol/01-session.md section 10 for the
+ * end).
+ */
 #ifndef CLIENT_PUSH_H
 #define CLIENT_PUSH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which operands are remote, and whether they go together (protocol/06 section 6). */
+/* Which operands are remote, and whether they go together (doc/protocol/06-command-line.md section 6). */
 #include "client/remote.h"
 
 #include <string.h>

@@ -17,7 +17,8 @@
  */
 bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send);
 
-/* The run goes to no daemon: options that only mean something there end the process (protocol/09 section 4.1). */
+/* The run goes to no daemon: options that only mean something there end the process (doc/protocol/09-since-3.5.0.md
+ * section 4.1). */
 void remote_check_no_daemon(const struct options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The replay of a batch (protocol/03 12.3): a pull from a file. */
+/* The replay of a batch (doc/protocol/03-transfer.md section 12.3): a pull from a file. */
 #ifndef CLIENT_REPLAY_H
 #define CLIENT_REPLAY_H
 

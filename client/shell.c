@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The remote shell: its command line, the child that runs it, and what its end says (protocol/01 sections 2.1 and 10.10). */
+/*
+ * The remote shell: its command line, the child that runs it, and what its end says (doc/protocol/01-session.md
+ * sections 2.1 and 10.10).
+ */
 #include "client/shell.h"
 
 #include <errno.h>

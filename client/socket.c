@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A daemon's socket: dialled directly or by a proxy, or given by a command (protocol/01 section 11). */
+/* A daemon's socket: dialled directly or by a proxy, or given by a command (doc/protocol/01-session.md section 11). */
 #include "client/socket.h"
 
 #include <errno.h>
@@ -368,8 +368,8 @@ static int loopback_pair(int ends[2])
 }
 
 /*
- * A daemon that the command starts is to see a client that its access lists can name (protocol/09 section 10). Where there is
- * no loopback interface, other commands can do without.
+ * A daemon that the command starts is to see a client that its access lists can name (doc/protocol/09-since-3.5.0.md
+ * section 10). Where there is no loopback interface, other commands can do without.
  */
 static int make_pair(const struct options *options, int ends[2])
 {

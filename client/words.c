@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The words that tell a server what to do, in the order in which every client gives them (protocol/01 section 6). */
+/*
+ * The words that tell a server what to do, in the order in which every client gives them (doc/protocol/01-session.md
+ * section 6).
+ */
 #include "client/words.h"
 
 #include <inttypes.h>

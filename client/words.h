@@ -11,11 +11,12 @@
 #include "wire/args.h"
 
 /*
- * The option words that tell a server what to do (protocol/01 section 6), without program name and paths, not quoted yet.
- * `protocol`: the highest that is still possible, or the one agreed upon.
+ * The option words that tell a server what to do (doc/protocol/01-session.md section 6), without program name and paths, not
+ * quoted yet. `protocol`: the highest that is still possible, or the one agreed upon.
  */
 void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words);
-/* How many of the server's words stay visible when arguments are secluded: up to the cluster and --iconv (protocol/01 5.4). */
+/* How many of the server's words stay visible when arguments are secluded: up to the cluster and --iconv
+ * (doc/protocol/01-session.md section 5.4). */
 size_t server_words_visible(const struct args *words);
 /* Put backslashes before what the shell at the other end would take for something else, as far as --old-args lets us. */
 void server_words_escape(const struct options *options, struct args *words);

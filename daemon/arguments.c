@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The request of a client: its words, the options in them, and paths inside the module (protocol/07 5.18). */
+/*
+ * The request of a client: its words, the options in them, and paths inside the module (doc/protocol/07-daemon.md
+ * section 5.18).
+ */
 #include "daemon/arguments.h"
 
 #include <stdlib.h>

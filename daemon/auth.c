@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Admission to a module: the lists of hosts, the login (`auth users`, `secrets file` and the challenge: protocol/07 section
- * 5.10), and the limits of connections. Whatever is wrong with a login, the client gets the same answer, after the same work;
- * only the log says why.
+ * Admission to a module: the lists of hosts, the login (`auth users`, `secrets file` and the challenge:
+ * doc/protocol/07-daemon.md section 5.10), and the limits of connections. Whatever is wrong with a login, the client gets the
+ * same answer, after the same work; only the log says why.
  */
 #include "daemon/auth.h"
 
@@ -398,7 +398,7 @@ void session_authenticate(struct daemon_session *session)
 	free(users);
 }
 
-/* --- how many may use it at a time (protocol/07 section 5.9) --- */
+/* --- how many may use it at a time (doc/protocol/07-daemon.md section 5.9) --- */
 
 static noreturn void refuse_lock_file(struct daemon_session *session, const char *path)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The server processes of a listener: how many there are, and how many of one address have not got past the handshake yet
- * (protocol/08 section 3.5). The counts are taken before a process is forked, so that clients that only connect can neither
- * fill the machine nor keep others out: if there are too many processes, one of a client that has not been admitted to a module
- * makes room for the next.
+ * (doc/protocol/08-security.md section 3.5). The counts are taken before a process is forked, so that clients that only connect
+ * can neither fill the machine nor keep others out: if there are too many processes, one of a client that has not been admitted
+ * to a module makes room for the next.
  */
 #ifndef DAEMON_CHILDREN_H
 #define DAEMON_CHILDREN_H

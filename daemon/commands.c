@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The commands of a module: early, pre-xfer and post-xfer exec, and the name converter (protocol/07 sections 5.14 and 9).
- * They are forked before the session is confined; those that get the request wait for it.
+ * The commands of a module: early, pre-xfer and post-xfer exec, and the name converter (doc/protocol/07-daemon.md
+ * sections 5.14 and 9). They are forked before the session is confined; those that get the request wait for it.
  */
 #include "daemon/commands.h"
 
@@ -355,7 +355,7 @@ void hook_fork_post_xfer(struct daemon_session *session)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* --- the name converter: it answers for the user and group tables (protocol/07 section 9) --- */
+/* --- the name converter: it answers for the user and group tables (doc/protocol/07-daemon.md section 9) --- */
 
 static noreturn void be_converter(const struct daemon_session *session, const int request[2], const int to[2],
 				  const int from[2])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The user and groups of a module, and giving up all others for good (protocol/07 sections 5.11 and 5.17). */
+/* The user and groups of a module, and giving up all others for good (doc/protocol/07-daemon.md sections 5.11 and 5.17). */
 #include "daemon/identity.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon's listening sockets: bound here, or handed over by systemd (protocol/07 sections 4.5 and 4.6). */
+/* The daemon's listening sockets: bound here, or handed over by systemd (doc/protocol/07-daemon.md sections 4.5 and 4.6). */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 

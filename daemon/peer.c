@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The peer of a connection: address and verified name, and the header of a proxy (protocol/07 sections 4.3, 5.3 and 5.4). */
+/*
+ * The peer of a connection: address and verified name, and the header of a proxy (doc/protocol/07-daemon.md sections 4.3, 5.3
+ * and 5.4).
+ */
 #include "daemon/peer.h"
 
 #include <arpa/inet.h>

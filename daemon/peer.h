@@ -22,7 +22,7 @@ void peer_from_shell(struct peer *peer);     /* the remote shell's environment, 
 bool peer_from_proxy(struct peer *peer, const struct config_globals *globals, struct wire *wire);
 void peer_look_up_name(struct peer *peer);   /* forward-confirmed; logs what is wrong */
 
-/* --- the header with which a proxy says for whom it connects, versions 1 and 2 (protocol/07 section 5.3) --- */
+/* --- the header with which a proxy says for whom it connects, versions 1 and 2 (doc/protocol/07-daemon.md section 5.3) --- */
 
 #define PROXY_ADDRESS_SIZE 64
 #define PROXY_HEADER_MAX 552 /* of version 2, with 536 bytes behind the fixed part; version 1 has at most 107 */

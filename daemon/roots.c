@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where a module lies, what it hides from its clients, and how the process gets confined to it (protocol/07 sections 5.12,
- * 5.13, 5.15, 5.16). Both sides of a module, attributes and contents, are held as directory descriptors from before the chroot
- * on: whatever the process is rooted in afterwards, it reads below these two and nowhere else.
+ * Where a module lies, what it hides from its clients, and how the process gets confined to it (doc/protocol/07-daemon.md
+ * sections 5.12, 5.13, 5.15, 5.16). Both sides of a module, attributes and contents, are held as directory descriptors from
+ * before the chroot on: whatever the process is rooted in afterwards, it reads below these two and nowhere else.
  */
 #include "daemon/roots.h"
 

@@ -164,7 +164,7 @@ static void apply_module_settings(struct daemon_session *session)
 		options->iconv = module->charset;
 	options->insecure_links = module->insecure_links;
 	clamp_verbosity(options, module->max_verbosity);
-	/* A client may not choose how a module keeps its attributes (protocol/05 5.4.1). */
+	/* A client may not choose how a module keeps its attributes (doc/protocol/05-xattrs-acls.md section 5.4.1). */
 	if (module->fake_super) {
 		options->super = SUPER_FAKE;
 		options->xattrs = options->xattrs > 0;
@@ -239,7 +239,7 @@ static bool reads_names(const struct options *options)
 	return options->files_from && strcmp(options->files_from, "-") != 0;
 }
 
-/* May data flow in this direction (protocol/07 section 5.21)? */
+/* May data flow in this direction (doc/protocol/07-daemon.md section 5.21)? */
 static void check_direction(struct daemon_session *session)
 {
 	const char *why = NULL;

@@ -11,7 +11,7 @@
 
 #define DEFAULT_PORT 873
 
-/* The module's settings on top of the client's options (protocol/07 section 5.20), then server_run. */
+/* The module's settings on top of the client's options (doc/protocol/07-daemon.md section 5.20), then server_run. */
 noreturn void daemon_serve(struct daemon_session *session);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One connection of the daemon, from the first byte to the hand-over to the server (protocol/07 section 5.1). */
+/* One connection of the daemon, from the first byte to the hand-over to the server (doc/protocol/07-daemon.md section 5.1). */
 #include "daemon/session.h"
 
 #include <errno.h>

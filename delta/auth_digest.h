@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The digests of a daemon's challenge and response, as both sides of the connection need them (protocol/07 section 5.10). */
+/*
+ * The digests of a daemon's challenge and response, as both sides of the connection need them (doc/protocol/07-daemon.md
+ * section 5.10).
+ */
 #ifndef DELTA_AUTH_DIGEST_H
 #define DELTA_AUTH_DIGEST_H
 

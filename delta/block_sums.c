@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Block sums of a basis: the header's numbers, and one pass over the file (protocol/03 sections 3.3 and 4). */
+/* Block sums of a basis: the header's numbers, and one pass over the file (doc/protocol/03-transfer.md sections 3.3 and 4). */
 #include "delta/block_sums.h"
 
 #include <errno.h>

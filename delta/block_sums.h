@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The generator's half of the delta: block length, header and sums of a basis file (protocol/03 sections 3 and 4). */
+/*
+ * The generator's half of the delta: block length, header and sums of a basis file (doc/protocol/03-transfer.md
+ * sections 3 and 4).
+ */
 #ifndef DELTA_BLOCK_SUMS_H
 #define DELTA_BLOCK_SUMS_H
 
@@ -7,9 +10,9 @@
 #include "wire/request.h"
 
 /*
- * The header for a basis of `size` bytes (protocol/03 3.3). block_size: -B, 0 for the usual choice. strong: length of the
- * session's transfer digest. full: a redo, or anything else that wants whole digests; else as short as is safe. All zero, as
- * for no basis, for an empty one and for one of more than 2^31 - 1 blocks.
+ * The header for a basis of `size` bytes (doc/protocol/03-transfer.md section 3.3). block_size: -B, 0 for the usual choice.
+ * strong: length of the session's transfer digest. full: a redo, or anything else that wants whole digests; else as short as is
+ * safe. All zero, as for no basis, for an empty one and for one of more than 2^31 - 1 blocks.
  */
 void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int protocol, int strong, bool full);
 

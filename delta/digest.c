@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Strong checksums through nettle and xxhash (protocol/03 section 4). */
+/* Strong checksums through nettle and xxhash (doc/protocol/03-transfer.md section 4). */
 #include "delta/digest.h"
 
 #include <nettle/md4.h>

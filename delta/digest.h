@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The strong checksums of protocol/03 section 4: of a block (seeded), of a whole file, of a file in the list. */
+/*
+ * The strong checksums of doc/protocol/03-transfer.md section 4: of a block (seeded), of a whole file, of a file in the
+ * list.
+ */
 #ifndef DELTA_DIGEST_H
 #define DELTA_DIGEST_H
 
@@ -16,7 +19,7 @@ void digest_for_people(enum sum_algorithm algorithm, const uint8_t *digest, int 
 
 int digest_length(enum sum_algorithm algorithm); /* bytes on the wire: 16, 20, 8, 1 for none */
 
-/* How blocks are seeded in this session (protocol/03 4.3). */
+/* How blocks are seeded in this session (doc/protocol/03-transfer.md section 4.3). */
 struct block_digest {
 	enum sum_algorithm algorithm;
 	int32_t seed;
@@ -29,7 +32,7 @@ void block_digest_compute(const struct block_digest *how, const void *data, size
 struct file_digest;
 struct file_digest *file_digest_new(void);
 void file_digest_free(struct file_digest *digest);
-/* Transfer digest (protocol/03 4.4: only SUM_MD4_OLD takes the seed). */
+/* Transfer digest (doc/protocol/03-transfer.md section 4.4: only SUM_MD4_OLD takes the seed). */
 void file_digest_start(struct file_digest *digest, enum sum_algorithm algorithm, int32_t seed);
 /* File-list digest (4.5: never seeded). */
 void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algorithm);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Finding blocks by their weak sum at every offset of the source, confirming them by the strong one (protocol/03 section 5). */
+/*
+ * Finding blocks by their weak sum at every offset of the source, confirming them by the strong one
+ * (doc/protocol/03-transfer.md section 5).
+ */
 #include "delta/match.h"
 
 #include <stdlib.h>
@@ -21,7 +24,7 @@
 
 /*
  * Work that leads to nothing, in bytes hashed or their equivalent, may cost as much as hashing the source this many times.
- * When it is used up the rest of the file is sent literally (protocol/08 S-056).
+ * When it is used up the rest of the file is sent literally (doc/protocol/08-security.md S-056).
  */
 #define WASTE_FACTOR 16
 #define WASTE_BASE (16 << 20)
@@ -426,7 +429,7 @@ static void match_blocks(struct matcher *matcher)
 	free(matcher->kept_place);
 }
 
-/* A digest that cannot be right, for content that could not be read (protocol/03 section 7.8). */
+/* A digest that cannot be right, for content that could not be read (doc/protocol/03-transfer.md section 7.8). */
 static void spoil(uint8_t digest[DIGEST_MAX_LENGTH], int length)
 {
 	static const uint8_t zeros[DIGEST_MAX_LENGTH];

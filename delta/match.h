@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Finding a basis file's blocks in a source file (protocol/03 section 5) and saying the result as tokens. */
+/* Finding a basis file's blocks in a source file (doc/protocol/03-transfer.md section 5) and saying the result as tokens. */
 #ifndef DELTA_MATCH_H
 #define DELTA_MATCH_H
 
@@ -24,7 +24,7 @@ struct match_request {
 	struct block_digest block;      /* seeding of block sums */
 	enum sum_algorithm file_sum;    /* transfer digest over the whole file */
 	int32_t seed;
-	bool in_place;                  /* protocol/03 5.3 applies */
+	bool in_place;                  /* doc/protocol/03-transfer.md section 5.3 applies */
 	uint64_t append_from;           /* --append: bytes the peer has; only the rest is sent (clamped to size) */
 	bool append_verify;             /* the digest covers the first append_from bytes too */
 	/* Told now and then how many bytes of the source have been dealt with, or NULL. */
@@ -39,7 +39,7 @@ struct match_request {
  * Write tokens for the whole source through `tokens` (including the end token) and compute the whole-file digest into
  * digest (returns its length). Work is bounded: at most 1024 candidates per offset, equal (weak, strong) pairs stored once,
  * and in all c * (size + count) steps, after which the rest is literal (S-056). If reading failed, the digest is the
- * deliberately wrong one of protocol/03 7.8. Calls wire_keep_alive through the token writer.
+ * deliberately wrong one of doc/protocol/03-transfer.md section 7.8. Calls wire_keep_alive through the token writer.
  */
 int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
 	       uint8_t digest[DIGEST_MAX_LENGTH]);

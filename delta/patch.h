@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The receiver's half of the delta: tokens and a basis become a file, checked by the digest at its end (protocol/03, 7). */
+/*
+ * The receiver's half of the delta: tokens and a basis become a file, checked by the digest at its end
+ * (doc/protocol/03-transfer.md section 7).
+ */
 #ifndef DELTA_PATCH_H
 #define DELTA_PATCH_H
 
@@ -46,7 +49,8 @@ struct patch_outcome {
 	int error;                    /* errno of a failed write or of reading the basis */
 	uint64_t length;              /* of the new file: out_fd has been cut to it, unless writing in place has failed */
 	uint64_t literal, matched;    /* bytes */
-	uint64_t blocks;              /* of 4 KiB that were written to, whether the file is good or not (protocol/09 3.1) */
+	/* Blocks of 4 KiB that were written to, whether the file is good or not (doc/protocol/09-since-3.5.0.md section 3.1) */
+	uint64_t blocks;
 	uint8_t digest[DIGEST_MAX_LENGTH]; /* of the whole file, as computed */
 	int digest_length;            /* 0 if the file has not been made in full */
 };

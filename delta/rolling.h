@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The weak rolling checksum, protocol/03 section 4.1. */
+/* The weak rolling checksum, doc/protocol/03-transfer.md section 4.1. */
 #ifndef DELTA_ROLLING_H
 #define DELTA_ROLLING_H
 

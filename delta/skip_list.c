@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Suffixes of files that are not worth compressing (protocol/03 section 6.7). */
+/* Suffixes of files that are not worth compressing (doc/protocol/03-transfer.md section 6.7). */
 #include "delta/skip_list.h"
 
 #include <ctype.h>

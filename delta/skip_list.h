@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Suffixes of files that are not worth compressing: --skip-compress, "dont compress" (protocol/03 section 6.7). */
+/*
+ * Suffixes of files that are not worth compressing: --skip-compress, "dont compress" (doc/protocol/03-transfer.md
+ * section 6.7).
+ */
 #ifndef DELTA_SKIP_LIST_H
 #define DELTA_SKIP_LIST_H
 

@@ -68,7 +68,7 @@ void source_file_open_window(struct source_file *file, uint64_t start, size_t wi
 	file->context = context;
 }
 
-/* After the first failure the rest of the file counts as zero bytes (protocol/03 section 7.8). */
+/* After the first failure the rest of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
 static void read_at(struct source_file *file, uint64_t offset, uint8_t *out, size_t length)
 {
 	size_t done = 0;

@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 struct source_file;
-/* size: as fstat gave it at open time; the file is read through pread(2), never mapped, and what cannot be read (error, or
- * the file shrank) is delivered as zero bytes with *failed set (protocol/03 7.8). The descriptor is not owned. */
+/*
+ * size: as fstat gave it at open time; the file is read through pread(2), never mapped, and what cannot be read (error, or
+ * the file shrank) is delivered as zero bytes with *failed set (doc/protocol/03-transfer.md section 7.8). The descriptor is not
+ * owned.
+ */
 struct source_file *source_file_new(int fd, uint64_t size);
 struct source_file *source_file_new_memory(const void *bytes, uint64_t size);
 void source_file_free(struct source_file *file);

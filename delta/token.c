@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The token stream: plain, and the framing that all compressors share (protocol/03 sections 6.1 and 6.2). */
+/* The token stream: plain, and the framing that all compressors share (doc/protocol/03-transfer.md sections 6.1 and 6.2). */
 #include "delta/token.h"
 
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The token stream of protocol/03 section 6, plain and compressed with zlib, zlibx, zstd or lz4. Sending side. */
+/*
+ * The token stream of doc/protocol/03-transfer.md section 6, plain and compressed with zlib, zlibx, zstd or lz4. Sending
+ * side.
+ */
 #ifndef DELTA_TOKEN_H
 #define DELTA_TOKEN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* lz4: every chunk is an independent block (protocol/03 section 6.6). */
+/* lz4: every chunk is an independent block (doc/protocol/03-transfer.md section 6.6). */
 #include "delta/token_lz4.h"
 
 #include <lz4.h>

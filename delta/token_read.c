@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading tokens: plain, and the framing that all compressors share (protocol/03 sections 6.1 and 6.2). */
+/* Reading tokens: plain, and the framing that all compressors share (doc/protocol/03-transfer.md sections 6.1 and 6.2). */
 #include "delta/token_read.h"
 
 #include <stdlib.h>

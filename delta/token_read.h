@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The token stream of protocol/03 section 6, receiving side: plain, zlib, zlibx, zstd and lz4. */
+/* The token stream of doc/protocol/03-transfer.md section 6, receiving side: plain, zlib, zlibx, zstd and lz4. */
 #ifndef DELTA_TOKEN_READ_H
 #define DELTA_TOKEN_READ_H
 
@@ -22,8 +22,11 @@ struct token_reader; /* one for a session: zstd keeps its context from file to f
 
 struct token_reader *token_reader_new(struct session *session);
 void token_reader_free(struct token_reader *reader);
-/* The next token of the current file; after TOKEN_END the next file begins. What a peer must not send ends the process with
- * EXIT_STREAMIO or EXIT_PROTOCOL as protocol/03 6.8 says; a few compressed bytes never become unbounded memory. */
+/*
+ * The next token of the current file; after TOKEN_END the next file begins. What a peer must not send ends the process with
+ * EXIT_STREAMIO or EXIT_PROTOCOL as doc/protocol/03-transfer.md section 6.8 says; a few compressed bytes never become unbounded
+ * memory.
+ */
 void token_read(struct token_reader *reader, struct token *token);
 /* Old zlib: the bytes of the block that was just named belong to the history. Other methods ignore it. */
 bool token_reader_wants_block_data(const struct token_reader *reader);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* zlib and zlibx: raw deflate with sync flushes whose marker does not travel (protocol/03 sections 6.3 and 6.4). */
+/*
+ * zlib and zlibx: raw deflate with sync flushes whose marker does not travel (doc/protocol/03-transfer.md
+ * sections 6.3 and 6.4).
+ */
 #include "delta/token_zlib.h"
 
 #include <stdlib.h>

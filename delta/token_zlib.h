@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The methods zlib and zlibx of the token stream (protocol/03 sections 6.3 and 6.4). */
+/* The methods zlib and zlibx of the token stream (doc/protocol/03-transfer.md sections 6.3 and 6.4). */
 #ifndef DELTA_TOKEN_ZLIB_H
 #define DELTA_TOKEN_ZLIB_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* zstd: one stream for the whole session, read with the library's own limit on the window (protocol/03 section 6.5). */
+/*
+ * zstd: one stream for the whole session, read with the library's own limit on the window (doc/protocol/03-transfer.md
+ * section 6.5).
+ */
 #include "delta/token_zstd.h"
 
 #include <stdlib.h>

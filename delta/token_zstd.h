@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The method zstd of the token stream (protocol/03 section 6.5). */
+/* The method zstd of the token stream (doc/protocol/03-transfer.md section 6.5). */
 #ifndef DELTA_TOKEN_ZSTD_H
 #define DELTA_TOKEN_ZSTD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What CVS would ignore: the names that a "-C" rule stands for (protocol/04 section 4.4). */
+/* What CVS would ignore: the names that a "-C" rule stands for (doc/protocol/04-filters.md section 4.4). */
 #include <stdlib.h>
 #include <string.h>
 

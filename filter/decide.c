@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Deciding about names: the first rule that matches (protocol/04 sections 4.10.1 and 4.12). */
+/* Deciding about names: the first rule that matches (doc/protocol/04-filters.md sections 4.10.1 and 4.12). */
 #include <stdlib.h>
 #include <string.h>
 

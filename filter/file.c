@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading rule files (protocol/04 section 4.11): lines or words, comments, limits, and where single merges lie. */
+/*
+ * Reading rule files (doc/protocol/04-filters.md section 4.11): lines or words, comments, limits, and where single merges
+ * lie.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

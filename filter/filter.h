@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Filter rules (protocol/04): an ordered list; the first rule that matches a name decides; no match means included.
+ * Filter rules (doc/protocol/04-filters.md): an ordered list; the first rule that matches a name decides; no match means
+ * included.
  *
  *   struct filter_list *rules = filter_new(&setup);
  *   filter_add(rules, "- *.o", FILTER_NEW_STYLE) ...         command line, wire or daemon parameters
@@ -31,7 +32,8 @@
 
 enum filter_side { FILTER_SENDER = 1, FILTER_RECEIVER = 2, FILTER_BOTH = 3 }; /* a local run keeps one list per side */
 
-/* Where the path of a rule file starts, and so by which resolver it has to be opened (protocol/08 section 4.1). */
+/* Where the path of a rule file starts, and so by which resolver it has to be opened (doc/protocol/08-security.md
+ * section 4.1). */
 enum filter_place {
 	/* As the operator named it on the command line or in the configuration (or in a file named there): relative to the
 	 * process's current directory, or absolute. Resolver R2. */
@@ -50,7 +52,7 @@ struct filter_list;
 
 struct filter_setup {
 	enum filter_side side;    /* which rules count when names are tested */
-	bool delete_excluded;     /* protocol/04 4.5 */
+	bool delete_excluded;     /* doc/protocol/04-filters.md section 4.5 */
 	bool daemon_rules;        /* a module's own list: differences of 4.14.1; every rule counts on both sides */
 	/* A server's command line: its rules count on its side, whatever sides they name and whatever --delete-excluded says;
 	 * those of per-directory files are rules like others. */

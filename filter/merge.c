@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Per-directory merge files (protocol/04 section 4.10): which are active, and what is in force in which directory. */
+/*
+ * Per-directory merge files (doc/protocol/04-filters.md section 4.10): which are active, and what is in force in which
+ * directory.
+ */
 #include <stdlib.h>
 #include <string.h>
 

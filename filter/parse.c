@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text grammar of filter rules (protocol/04 section 4.2), from text to struct parsed. */
+/* The text grammar of filter rules (doc/protocol/04-filters.md section 4.2), from text to struct parsed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

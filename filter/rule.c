@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One rule: preparing its pattern once, and matching names against it (protocol/04 section 4.7). */
+/* One rule: preparing its pattern once, and matching names against it (doc/protocol/04-filters.md section 4.7). */
 #include <string.h>
 
 #include "filter/private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The wildcard matcher (protocol/04 section 4.8), without recursion and in time O(pattern * text).
+ * The wildcard matcher (doc/protocol/04-filters.md section 4.8), without recursion and in time O(pattern * text).
  *
  * A star is tried with nothing first and then takes one byte more whenever the rest does not fit. Only the last star
  * matters: what stands between two stars is found at its earliest place, and the later star can take everything in between.

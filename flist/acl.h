@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * ACLs as a file list has them (protocol/05 section 5.6): an access ACL travels without what the mode says, and one that has
- * come is made whole again for each file that has it. Pure functions.
+ * ACLs as a file list has them (doc/protocol/05-xattrs-acls.md section 5.6): an access ACL travels without what the mode says,
+ * and one that has come is made whole again for each file that has it. Pure functions.
  */
 #ifndef FLIST_ACL_H
 #define FLIST_ACL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From source arguments and --files-from names to the first entries of a list (protocol/02 section 7). */
+/* From source arguments and --files-from names to the first entries of a list (doc/protocol/02-file-list.md section 7). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One entry of the list on the wire (protocol/02 section 2): which of its fields differ from the entry before, and those
- * fields, put together in the connection's own buffer. A list of a million entries spends its time here.
+ * One entry of the list on the wire (doc/protocol/02-file-list.md section 2): which of its fields differ from the entry before,
+ * and those fields, put together in the connection's own buffer. A list of a million entries spends its time here.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void flag_owner(struct flist_sender *sender, struct outgoing *out)
 }
 
 /*
- * Device numbers, protocol/02 section 2.8. FIFOs and sockets travel as device 0: releases before 3.1 compare the number with
- * that of their own file, so the number of the device before would make every special a changed one.
+ * Device numbers, doc/protocol/02-file-list.md section 2.8. FIFOs and sockets travel as device 0: releases before 3.1 compare
+ * the number with that of their own file, so the number of the device before would make every special a changed one.
  */
 static void flag_device(struct flist_sender *sender, struct outgoing *out)
 {
@@ -106,14 +106,14 @@ static void remember_first(struct flist_sender *sender, const struct outgoing *o
 	vec_push(&sender->firsts, first);
 }
 
-/* Hard links by group index, protocol/02 section 2.10. */
+/* Hard links by group index, doc/protocol/02-file-list.md section 2.10. */
 static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t ndx, int32_t list_first_ndx)
 {
 	bool inserted;
 
 	if (!(out->entry->flags & ENTRY_HARD_LINKED) || !sender->options->hard_links)
 		return;
-	/* A dropped duplicate that declares a group would make receivers fail (protocol/02 6.8). */
+	/* A dropped duplicate that declares a group would make receivers fail (doc/protocol/02-file-list.md section 6.8). */
 	if (sender->session->inc_recurse && (out->entry->flags & ENTRY_DUPLICATE))
 		return;
 	out->flags |= XMIT_HLINKED;
@@ -255,7 +255,7 @@ static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t length)
 	return to + length;
 }
 
-/* Protocol/02 section 2.1: a flag word never looks like the end marker. */
+/* doc/protocol/02-file-list.md section 2.1: a flag word never looks like the end marker. */
 static uint8_t *put_flags(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
 {
 	uint32_t flags = out->flags;

@@ -65,7 +65,7 @@ bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *po
 	return pos->entry != NULL || pos->gap >= 0;
 }
 
-/* --- protocol 27 and 28: the whole list by full path (protocol/02 5.2) --- */
+/* --- protocol 27 and 28: the whole list by full path (doc/protocol/02-file-list.md section 5.2) --- */
 
 struct path_key {
 	char *path;

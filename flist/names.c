@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* User and group names of the list: with the first mention of an id, or in lists at the end (protocol/02 section 4). */
+/*
+ * User and group names of the list: with the first mention of an id, or in lists at the end (doc/protocol/02-file-list.md
+ * section 4).
+ */
 #include <stdlib.h>
 #include <string.h>
 

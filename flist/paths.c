@@ -96,7 +96,7 @@ static char *listed_base(const struct flist *list, const struct flist_base *base
 	return xstrdup(length ? from : ".");
 }
 
-/* Where the list of --files-from leads is no choice of the operator (protocol/09 section 6.3). */
+/* Where the list of --files-from leads is no choice of the operator (doc/protocol/09-since-3.5.0.md section 6.3). */
 static int open_listed_base(const struct flist *list, const struct flist_base *base, struct fs_root *root)
 {
 	const char *below;

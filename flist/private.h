@@ -79,7 +79,7 @@ size_t flist_order_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
 /* flist_locate, as far as nodes and `permutation` say it. */
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
-/* Order a complete list as protocols 27 and 28 number it (protocol/02 5.2). */
+/* Order a complete list as protocols 27 and 28 number it (doc/protocol/02-file-list.md section 5.2). */
 void flist_permute(struct flist *list);
 
 /* --- lists that arrive (flist/receive.c): what flist.h says of them --- */

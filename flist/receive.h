@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A file list that arrives from a peer (protocol/02): the same tree of directory nodes as one that is scanned (flist.h), with
- * the same numbers. The reading thread adds nodes; the thread that works through the list waits for them in flist_load_next.
+ * A file list that arrives from a peer (doc/protocol/02-file-list.md): the same tree of directory nodes as one that is scanned
+ * (flist.h), with the same numbers. The reading thread adds nodes; the thread that works through the list waits for them in
+ * flist_load_next.
  *
  * Two threads, after flist_receive_first has returned: the reading one calls flist_receive_next, flist_locate and
  * flist_node_of, the working one everything else of flist.h. Nodes never move and what stands in one that flist_load_next has
@@ -24,10 +25,12 @@ struct flist_receiver;
 
 /* What the reading of a list needs beyond the options. All borrowed until flist_receiver_free; for the reading thread alone. */
 struct flist_receive_setup {
-	/* Names of the peer become ids of this machine (protocol/02 4.4), unless numeric ids; NULL: they are thrown away. */
+	/* Names of the peer become ids of this machine (doc/protocol/02-file-list.md section 4.4), unless numeric ids; NULL:
+	 * they are thrown away. */
 	struct fs_ids *ids;
 	struct charset *charset;    /* --iconv in force, or NULL */
-	struct filter_list *rules;  /* what they exclude may not come (protocol/02 11.3); NULL or with merges: unchecked */
+	/* What these exclude may not come (doc/protocol/02-file-list.md section 11.3); NULL or with merges: unchecked */
+	struct filter_list *rules;
 	/* Client: the paths of the source arguments, of a daemon behind the module's name; with a --files-from list of our own
 	 * its names. Names that nobody asked for are refused. NULL: server, or a peer whose ways of expansion are its own. */
 	const struct args *asked;
@@ -46,9 +49,12 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 					  const struct flist_receive_setup *setup);
 void flist_receiver_free(struct flist_receiver *receiver);
 
-/* The first list (without incremental recursion: everything, with id lists and I/O error word), before there is a second
+/*
+ * The first list (without incremental recursion: everything, with id lists and I/O error word), before there is a second
  * thread. Ends the process with EXIT_PROTOCOL, EXIT_STREAMIO, EXIT_UNSUPPORTED or EXIT_MALLOC on what must not come
- * (protocol/02 section 11). I/O errors of the peer are noted in the session: here, and by flist_load_next for later lists. */
+ * (doc/protocol/02-file-list.md section 11). I/O errors of the peer are noted in the session: here, and by flist_load_next for
+ * later lists.
+ */
 void flist_receive_first(struct flist_receiver *receiver);
 /* Reading thread: the sub-list announced by ndx NDX_FLIST_OFFSET - N, or the end of lists (NDX_FLIST_EOF); any other ndx is
  * EXIT_PROTOCOL. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * ACLs and extended attributes of received entries (protocol/05 sections 5.2, 5.3, 5.6, 5.8). Each different one comes once and
- * is numbered; entries that have the same name its number. What has come stays for the whole connection: entries have indexes.
+ * ACLs and extended attributes of received entries (doc/protocol/05-xattrs-acls.md sections 5.2, 5.3, 5.6, 5.8). Each different
+ * one comes once and is numbered; entries that have the same name its number. What has come stays for the whole connection:
+ * entries have indexes.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which names may come from a peer (protocol/02 sections 11.1 and 11.3). */
+/* Which names may come from a peer (doc/protocol/02-file-list.md sections 11.1 and 11.3). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void clean_name(const struct flist_receiver *receiver, const char *name, 
 				strbuf_add_char(clean, '/');
 			strbuf_add(clean, at, part);
 		} else if (part && !slash && clean->length && strcmp(clean->data, "/") != 0) {
-			/* Only releases without a name for it send "a/." (protocol/02 section 13). */
+			/* Only releases without a name for it send "a/." (doc/protocol/02-file-list.md section 13). */
 			if (receiver->session->protocol >= 29)
 				die_unsafe(name);
 			strbuf_add_string(clean, "/.");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One entry of the list from the wire (protocol/02 section 2): its fields, checked, and from them a struct entry. */
+/*
+ * One entry of the list from the wire (doc/protocol/02-file-list.md section 2): its fields, checked, and from them a struct
+ * entry.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +199,7 @@ static void read_old_device(struct flist_receiver *receiver, struct incoming *in
 	in->rdev_minor = minor(state->rdev);
 }
 
-/* Protocol/02 section 2.8. */
+/* doc/protocol/02-file-list.md section 2.8. */
 static void read_device(struct flist_receiver *receiver, struct incoming *in)
 {
 	const struct options *options = receiver->options;
@@ -265,7 +268,7 @@ static void read_digest(struct flist_receiver *receiver, struct incoming *in)
 		wire_read(receiver->session->wire, in->digest, length);
 }
 
-/* --- hard links: protocol/02 section 2.10 --- */
+/* --- hard links: doc/protocol/02-file-list.md section 2.10 --- */
 
 static struct entry *link_entry(const struct flist_receiver *receiver, const struct received_link *link,
 				struct entries **entries)
@@ -379,12 +382,12 @@ static void check_name(struct flist_receiver *receiver, struct incoming *in, boo
 	*parent_only = asked == ASKED_PARENT;
 	if (asked == ASKED_NO)
 		die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
-	/* What --relative implies, and ".", is not subject to rules (protocol/02 7.7). */
+	/* What --relative implies, and ".", is not subject to rules (doc/protocol/02-file-list.md section 7.7). */
 	if (receiver->rules && !*parent_only && !is_dot && filter_excludes(receiver->rules, name, is_dir))
 		die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
 }
 
-/* --- class of a directory: protocol/02 section 3 --- */
+/* --- class of a directory: doc/protocol/02-file-list.md section 3 --- */
 
 static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struct strbuf *name)
 {
@@ -409,7 +412,8 @@ static uint16_t old_class(struct flist_receiver *receiver, const struct incoming
 
 static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
 {
-	/* Whatever the sender says: what was not asked for is not swept by --delete (protocol/08 4.5). */
+	/* Whatever the sender says: what was not asked for is not swept by --delete (doc/protocol/08-security.md
+	 * section 4.5). */
 	if (parent_only) {
 		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
 		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;

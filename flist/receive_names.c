@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Ids of the peer and ids of this machine (protocol/02 section 4). */
+/* Ids of the peer and ids of this machine (doc/protocol/02-file-list.md section 4). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -86,9 +86,10 @@ enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
 enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir);
 
 /* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
- * has the name `name` (protocol/07 5.16). */
+ * has the name `name` (doc/protocol/07-daemon.md section 5.16). */
 void flist_clean_target(const char *target, const char *name, struct strbuf *clean);
-/* The form in which a name is kept (protocol/02 11.1), in->name, and in->is_child; ends the process if it must not come. */
+/* The form in which a name is kept (doc/protocol/02-file-list.md section 11.1), in->name, and in->is_child; ends the process if
+ * it must not come. */
 void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in);
 
 /* --- ids (flist/receive_names.c) --- */
@@ -114,7 +115,7 @@ void id_map_free(struct id_map *map);
 void id_maps_set_rules(struct flist_receiver *receiver);
 /* Read the name that follows the mention of an id. */
 void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
-/* A list of names at the end (protocol/02 4.3). */
+/* A list of names at the end (doc/protocol/02-file-list.md section 4.3). */
 void id_map_read_list(struct id_map *map, const struct session *session);
 uint32_t id_map_local(struct id_map *map, uint32_t id);
 
@@ -136,7 +137,7 @@ struct incoming {
 	uint8_t digest[DIGEST_MAX_LENGTH];
 };
 
-/* Both sides' persistent state of protocol/02 section 2.4. */
+/* Both sides' persistent state of doc/protocol/02-file-list.md section 2.4. */
 struct incoming_state {
 	struct strbuf name;       /* previous wire name */
 	int64_t mtime, atime, link_dev;

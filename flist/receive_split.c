@@ -171,7 +171,8 @@ static void list_missing_parents(struct flist_receiver *receiver)
 			continue;
 		strbuf_reset(&path);
 		strbuf_add(&path, receiver->staged_paths.data + staged.path, staged.length);
-		/* What is only to be deleted may lie where the sender has nothing (protocol/02 7.6). */
+		/* What is only to be deleted may lie where the sender has nothing (doc/protocol/02-file-list.md
+		 * section 7.6). */
 		if (staged.is_needed && !may_lack)
 			die_misplaced(receiver, strbuf_text(&path));
 		size_t length = split_path(path.data, path.length, &leaf);

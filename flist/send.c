@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file list on the wire: sub-lists, end markers, look-ahead (protocol/02 section 6); flist/encode.c writes the entries. */
+/*
+ * The file list on the wire: sub-lists, end markers, look-ahead (doc/protocol/02-file-list.md section 6); flist/encode.c writes
+ * the entries.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +13,9 @@
 #include "lib/exit.h"
 
 /*
- * Entries that are sent ahead of the list that the peer works on: at least so many (protocol/02 6.4), and how many when it
- * falls below that. What lies in a snapshot costs neither seeks nor memory: it goes out in long stretches, with few wake-ups.
+ * Entries that are sent ahead of the list that the peer works on: at least so many (doc/protocol/02-file-list.md section 6.4),
+ * and how many when it falls below that. What lies in a snapshot costs neither seeks nor memory: it goes out in long stretches,
+ * with few wake-ups.
  */
 enum { AHEAD_MIN = 1000, AHEAD_MIN_SNAPSHOT = 10000, AHEAD_FULL_SNAPSHOT = 40000 };
 

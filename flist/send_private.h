@@ -7,7 +7,7 @@
 #include "flist/wire_private.h"
 #include "lib/hashmap.h"
 
-/* --- ids and their names (protocol/02 section 4; flist/names.c) --- */
+/* --- ids and their names (doc/protocol/02-file-list.md section 4; flist/names.c) --- */
 
 struct id_names {
 	struct session *session;
@@ -29,7 +29,7 @@ void id_names_write_lists(struct id_names *names, bool users, bool groups);
 /* A name with its length byte, cut at 255. */
 void id_names_write_name(struct session *session, const char *name);
 
-/* --- ACLs and xattrs (protocol/05; flist/xattr.c) --- */
+/* --- ACLs and xattrs (doc/protocol/05-xattrs-acls.md; flist/xattr.c) --- */
 
 struct xattr_sender;
 struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names);
@@ -50,7 +50,7 @@ struct first_link {
 	uint32_t mode, uid, gid, rdev_major;
 };
 
-/* Both sides' persistent state of protocol/02 section 2.4. */
+/* Both sides' persistent state of doc/protocol/02-file-list.md section 2.4. */
 struct entry_state {
 	struct strbuf name; /* previous wire name */
 	int32_t node;       /* whose directory it lies in, -1 if the name was converted */

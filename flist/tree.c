@@ -113,7 +113,8 @@ static void make_children_of_view(struct flist *list, int32_t node)
 	}
 }
 
-/* Nodes for the directories of a sorted node; every directory entry takes a directory number (protocol/02 6.3). */
+/* Nodes for the directories of a sorted node; every directory entry takes a directory number (doc/protocol/02-file-list.md
+ * section 6.3). */
 static void make_children(struct flist *list, int32_t node)
 {
 	struct entries *entries = list->dirs.items[node].entries;

@@ -3,7 +3,7 @@
 #ifndef FLIST_WIRE_PRIVATE_H
 #define FLIST_WIRE_PRIVATE_H
 
-/* Flag bits of an entry, protocol/02 section 2.2. */
+/* Flag bits of an entry, doc/protocol/02-file-list.md section 2.2. */
 enum xmit_flag {
 	XMIT_TOP_DIR = 0x0001,
 	XMIT_SAME_MODE = 0x0002,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ACLs and extended attributes of list entries, and later requests for long values (protocol/05 sections 5.2, 5.3, 5.6). */
+/*
+ * ACLs and extended attributes of list entries, and later requests for long values (doc/protocol/05-xattrs-acls.md
+ * sections 5.2, 5.3, 5.6).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

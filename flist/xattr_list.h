@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The extended attributes that an object is to have, by their local names: comparing them with those it has, and setting them
- * (protocol/05 section 5.5). A list that has come from a peer knows long values by their digests first; one that is read from a
- * source has all values.
+ * (doc/protocol/05-xattrs-acls.md section 5.5). A list that has come from a peer knows long values by their digests first; one
+ * that is read from a source has all values.
  */
 #ifndef FLIST_XATTR_LIST_H
 #define FLIST_XATTR_LIST_H

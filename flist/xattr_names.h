@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Which extended attributes are sent, kept, compared and removed, and under which names (protocol/05 section 5.4).
+ * Which extended attributes are sent, kept, compared and removed, and under which names (doc/protocol/05-xattrs-acls.md
+ * section 5.4).
  */
 #ifndef FLIST_XATTR_NAMES_H
 #define FLIST_XATTR_NAMES_H

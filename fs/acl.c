@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ACLs of held objects, in the form of the kernel and in that of protocol/05. */
+/* ACLs of held objects, in the form of the kernel and in that of doc/protocol/05-xattrs-acls.md. */
 #include "fs/acl.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "fs/error.h"
 #include "lib/alloc.h"
 
-/* The kernel's form of an ACL, protocol/05 section 5.6.7. */
+/* The kernel's form of an ACL, doc/protocol/05-xattrs-acls.md section 5.6.7. */
 #define ACL_VERSION 2
 #define ACL_HEADER_SIZE 4
 #define ACL_ENTRY_SIZE 8

@@ -9,7 +9,7 @@
 
 #include "fs/xattr.h"
 
-/* An ACL as protocol/05 section 5.6.1 models it. FS_ACL_ABSENT marks a missing part. */
+/* An ACL as doc/protocol/05-xattrs-acls.md section 5.6.1 models it. FS_ACL_ABSENT marks a missing part. */
 #define FS_ACL_ABSENT 0xff
 struct fs_acl_entry {
 	uint32_t id;

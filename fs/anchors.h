@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The directories that an operator's arguments have led to (protocol/09 section 6.2). An argument may lead through any symlink;
- * which directory it has come to is noted by device and inode, and whatever is opened below it later begins in that directory:
- * a symlink that was exchanged in between is ELOOP. One directory is held open at a time.
+ * The directories that an operator's arguments have led to (doc/protocol/09-since-3.5.0.md section 6.2). An argument may lead
+ * through any symlink; which directory it has come to is noted by device and inode, and whatever is opened below it later
+ * begins in that directory: a symlink that was exchanged in between is ELOOP. One directory is held open at a time.
  *
  * They belong to one root (fs/root.h), whose `anchors` they are, and to one thread.
  */

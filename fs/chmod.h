@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The --chmod language (protocol/06 section 11.4). */
+/* The --chmod language (doc/protocol/06-command-line.md section 11.4). */
 #ifndef FS_CHMOD_H
 #define FS_CHMOD_H
 

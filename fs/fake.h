@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What --fake-super keeps in extended attributes instead of doing it (protocol/05 section 5.7): owner, special bits and kind of
- * an object in user.rsync.%stat, its ACLs in user.rsync.%aacl and %dacl. A symlink is a file of its target, a device or special
- * an empty one.
+ * What --fake-super keeps in extended attributes instead of doing it (doc/protocol/05-xattrs-acls.md section 5.7): owner,
+ * special bits and kind of an object in user.rsync.%stat, its ACLs in user.rsync.%aacl and %dacl. A symlink is a file of its
+ * target, a device or special an empty one.
  *
  * All functions return 0, or -1 with errno; EBADMSG: what is kept cannot be read.
  */

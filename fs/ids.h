@@ -10,7 +10,7 @@
 struct fs_ids; /* a cache for one session */
 
 /* convert: NULL for the system's tables, else called with "uid"/"gid"/"usr"/"grp" and the text; returns malloc'ed text or
- * NULL when unknown (protocol/07 section 9). */
+ * NULL when unknown (doc/protocol/07-daemon.md section 9). */
 struct fs_ids *fs_ids_new(char *(*convert)(void *context, const char *kind, const char *text), void *context);
 void fs_ids_free(struct fs_ids *ids);
 /* Names for ids that have none otherwise: NULL or a text that lives as long as the cache. Before the first question. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon's connection slots (protocol/07 section 5.9) and its pid file (section 4.4). Both live as record locks. */
+/*
+ * The daemon's connection slots (doc/protocol/07-daemon.md section 5.9) and its pid file (section 4.4). Both live as record
+ * locks.
+ */
 #ifndef FS_LOCK_H
 #define FS_LOCK_H
 

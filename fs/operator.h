@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Paths that the operator names (configuration, lock, log, motd, filter files, module roots): resolver R2 of protocol/08
- * section 4.3. A symlink at any component is followed only if the link is owned by uid 0 or the effective uid; else ELOOP.
- * Links of the proc file system (/dev/stdin, /dev/fd/N, a shell's <(...)) are followed by the same rule.
+ * Paths that the operator names (configuration, lock, log, motd, filter files, module roots): resolver R2 of
+ * doc/protocol/08-security.md section 4.3. A symlink at any component is followed only if the link is owned by uid 0 or the
+ * effective uid; else ELOOP. Links of the proc file system (/dev/stdin, /dev/fd/N, a shell's <(...)) are followed by the same
+ * rule.
  */
 #ifndef FS_OPERATOR_H
 #define FS_OPERATOR_H
@@ -15,9 +16,9 @@
 #include "fs/root.h"
 #include "lib/strbuf.h"
 
-/* open(2) by R2; O_CLOEXEC is added. A link of another user gets a line that says so and how to trust it (protocol/09 section
- * 9), as an error. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO must not hang; an open
- * descriptor's name (/dev/stdin) is opened without it. */
+/* open(2) by R2; O_CLOEXEC is added. A link of another user gets a line that says so and how to trust it
+ * (doc/protocol/09-since-3.5.0.md section 9), as an error. Returns a descriptor or -1 with errno. Add O_NONBLOCK where a FIFO
+ * must not hang; an open descriptor's name (/dev/stdin) is opened without it. */
 int fs_operator_open(const char *path, int flags, mode_t mode);
 
 /* The same for a path that is relative to a held directory, unless it is absolute. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Resolver R2 itself (protocol/08 section 4.3): a symlink at any component is followed only if it is owned by uid 0 or the
- * effective uid. What the operator names is opened by fs/operator.h, what lies below a root by fs/root.h.
+ * Resolver R2 itself (doc/protocol/08-security.md section 4.3): a symlink at any component is followed only if it is owned by
+ * uid 0 or the effective uid. What the operator names is opened by fs/operator.h, what lies below a root by fs/root.h.
  */
 #ifndef FS_OWNER_H
 #define FS_OWNER_H
@@ -13,7 +13,8 @@
 
 /* Among the flags of open(2) below: links are followed whoever owns them (--insecure-links). */
 #define FS_ANY_LINKS (1 << 30)
-/* A pipe or socket, which has no path to lie anywhere, is ENOENT (--confine-root; protocol/09 section 5.1). */
+/* A pipe or socket, which has no path to lie anywhere, is ENOENT (--confine-root; doc/protocol/09-since-3.5.0.md
+ * section 5.1). */
 #define FS_NO_ANONYMOUS (1 << 29)
 /* The caller reports a link of another user itself, or goes on without: no hint is logged. */
 #define FS_SILENT (1 << 28)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Confined paths (protocol/08 section 4, resolver R1): every call takes a root, a directory held open, and a path relative
- * to it, and never leaves the root: absolute paths and symlinks, and ".." above the root give ELOOP, whatever is renamed
- * meanwhile. Directory symlinks that stay inside are followed; the last component never is (unless a call says so).
+ * Confined paths (doc/protocol/08-security.md section 4, resolver R1): every call takes a root, a directory held open, and a
+ * path relative to it, and never leaves the root: absolute paths and symlinks, and ".." above the root give ELOOP, whatever is
+ * renamed meanwhile. Directory symlinks that stay inside are followed; the last component never is (unless a call says so).
  *
  * One system call (openat2 with RESOLVE_BENEATH) where the kernel has it, a component walk with identical decisions where
  * it has not. A root with `trusting` set follows every symlink (--insecure-links; options that copy what links lead to), one
@@ -82,8 +82,8 @@ int fs_chown_at(int dir_fd, const char *name, uid_t uid, gid_t gid);
 int fs_chmod_at(int dir_fd, const char *name, mode_t mode); /* ELOOP on a symlink; fd-based, never follows */
 int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2]);
 
-/* Is a symlink target unsafe for --safe-links / --copy-unsafe-links? protocol/08 4.6. `link_path` is the link's name in the
- * transfer: the directories in it are what leading ".."s of the target may climb. */
+/* Is a symlink target unsafe for --safe-links / --copy-unsafe-links? doc/protocol/08-security.md section 4.6. `link_path` is
+ * the link's name in the transfer: the directories in it are what leading ".."s of the target may climb. */
 bool fs_symlink_is_unsafe(const char *target, const char *link_path);
 
 /* Lexical clean-up of a peer's path: collapse "//", drop ".", resolve ".." without ever climbing above the start, drop

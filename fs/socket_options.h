@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The options of sockets that an operator or a user may name: --sockopts, "socket options" (protocol/07 section 4.5). */
+/*
+ * The options of sockets that an operator or a user may name: --sockopts, "socket options" (doc/protocol/07-daemon.md
+ * section 4.5).
+ */
 #ifndef FS_SOCKET_OPTIONS_H
 #define FS_SOCKET_OPTIONS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Writing at a place of an open file, whole or with holes where there are only zeros (protocol/03 section 7.7). */
+/*
+ * Writing at a place of an open file, whole or with holes where there are only zeros (doc/protocol/03-transfer.md
+ * section 7.7).
+ */
 #ifndef FS_SPARSE_H
 #define FS_SPARSE_H
 

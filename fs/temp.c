@@ -27,7 +27,7 @@
 #include "lib/exit.h"
 
 #define SLOTS 1024          /* temp files at one time: a few for each thread */
-#define BASENAME_LIMIT 246  /* protocol/03 section 7.4 */
+#define BASENAME_LIMIT 246  /* doc/protocol/03-transfer.md section 7.4 */
 #define NAME_ATTEMPTS 100
 #define RANDOM_AHEAD 8      /* names that one system call is good for */
 

@@ -17,7 +17,7 @@
 struct fs_temp {
 	int fd;                       /* open for reading and writing, mode 0600 */
 	int dir_fd;                   /* not owned; must stay open until commit or discard */
-	char name[FS_TEMP_NAME_SIZE]; /* ".NAME.XXXXXX", protocol/03 section 7.4; unless it lies elsewhere */
+	char name[FS_TEMP_NAME_SIZE]; /* ".NAME.XXXXXX", doc/protocol/03-transfer.md section 7.4; unless it lies elsewhere */
 	int slot;                     /* place in the registry */
 	bool is_link;                 /* may be another name of the file that it is to replace */
 };

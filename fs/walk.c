@@ -112,8 +112,8 @@ static int follow_proc_link(struct walk *walk, const char *name, bool last)
 }
 
 /*
- * The same of /dev/fd and the names of the standard streams (protocol/09 section 5.1), where /dev is a file system of its own
- * in memory: in a chroot it may be a directory that a client has pushed.
+ * The same of /dev/fd and the names of the standard streams (doc/protocol/09-since-3.5.0.md section 5.1), where /dev is a file
+ * system of its own in memory: in a chroot it may be a directory that a client has pushed.
  */
 static bool is_of_dev(const struct walk *walk, const char *name)
 {

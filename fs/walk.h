@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Resolving a path component by component below held descriptors: the portable form of resolver R1 and the only form of
- * resolver R2 (protocol/08 sections 4.2 and 4.3). Inside fs/ only.
+ * resolver R2 (doc/protocol/08-security.md sections 4.2 and 4.3). Inside fs/ only.
  *
  * Every step opens one name relative to a descriptor without following it, so what was looked at is what is used: no rename
  * of a component can redirect the walk.

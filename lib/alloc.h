@@ -21,7 +21,8 @@ void alloc_set_patient(bool patient);
 
 /*
  * Like xcalloc for sizes that come from a peer: a request over the ceiling (--max-alloc, default 1 GiB, which a peer cannot
- * raise) ends with EXIT_MALLOC and "exceeded --max-alloc=N setting" without allocating (protocol/08 2.1).
+ * raise) ends with EXIT_MALLOC and "exceeded --max-alloc=N setting" without allocating (doc/protocol/08-security.md
+ * section 2.1).
  */
 void *peer_alloc(size_t count, size_t size, size_t ceiling);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counts the aligned blocks of 4 KiB of a file that writes at growing offsets touch (protocol/09 section 3.1). */
+/*
+ * Counts the aligned blocks of 4 KiB of a file that writes at growing offsets touch (doc/protocol/09-since-3.5.0.md
+ * section 3.1).
+ */
 #ifndef LIB_BLOCK_COUNT_H
 #define LIB_BLOCK_COUNT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Conversion between a local charset and the UTF-8 of the wire (--iconv, protocol/02 section 9). */
+/* Conversion between a local charset and the UTF-8 of the wire (--iconv, doc/protocol/02-file-list.md section 9). */
 #ifndef LIB_CHARSET_H
 #define LIB_CHARSET_H
 

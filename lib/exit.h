@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdnoreturn.h>
 
-/* protocol/01 section 10.9. */
+/* doc/protocol/01-session.md section 10.9. */
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_SYNTAX = 1,
@@ -64,7 +64,8 @@ void exit_remove_hook(exit_hook *hook, void *context);
 
 /* --debug=exit: from level 1 on the end is told of, from level 2 on its beginning, too. suffix: to the last line, static. */
 void exit_set_debug(int level, const char *suffix);
-/* Do not print the final "rsync error:" line: the peer has told us why it ends (protocol/01 10.8), or a hook printed it. */
+/* Do not print the final "rsync error:" line: the peer has told us why it ends (doc/protocol/01-session.md section 10.8), or a
+ * hook printed it. */
 void exit_set_quiet(bool quiet);
 /* For a hook that is about to close the channel on which messages travel: print the final line now (once; nothing after
  * exit_set_quiet or for code 0) instead of after the hooks. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Internationalised host names: from what people write to what the name system knows (protocol/09 section 11.1). */
+/*
+ * Internationalised host names: from what people write to what the name system knows (doc/protocol/09-since-3.5.0.md
+ * section 11.1).
+ */
 #ifndef LIB_IDN_H
 #define LIB_IDN_H
 

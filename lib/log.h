@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Classes of text, protocol/06 section 8.1. */
+/* Classes of text, doc/protocol/06-command-line.md section 8.1. */
 enum log_kind {
 	L_INFO,       /* names, notices: client stdout */
 	L_WARNING,    /* stderr, does not change the exit code */
@@ -46,7 +46,8 @@ void log_vmsg(enum log_kind kind, const char *fmt, va_list args) __attribute__((
 #define log_error(...) log_msg(L_ERROR, __VA_ARGS__)
 
 /*
- * "rsync: [ROLE] TEXT: STRERROR (ERRNO)", the error line of protocol/06 8.10, as `kind`. `error` is an errno value.
+ * "rsync: [ROLE] TEXT: STRERROR (ERRNO)", the error line of doc/protocol/06-command-line.md section 8.10, as `kind`. `error` is
+ * an errno value.
  */
 void log_errno(enum log_kind kind, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -57,7 +58,7 @@ void log_note_xfer_error(void);
 /*
  * Write `text` to `out` (size bytes, NUL-terminated, cut if it does not fit) with every control byte except HT, every
  * byte of 0x7f and, unless `eight_bit`, every byte >= 0x80 that is not part of a printable character of the locale
- * replaced by \#ooo (protocol/06 8.13). Returns the length that the whole result needs.
+ * replaced by \#ooo (doc/protocol/06-command-line.md section 8.13). Returns the length that the whole result needs.
  */
 size_t log_escape(char *out, size_t size, const char *text, size_t length, int eight_bit);
 

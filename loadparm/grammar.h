@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The lexical grammar of rsyncd.conf (protocol/07 sections 2.1 to 2.6): bytes in, one event a logical line out. It touches no
- * file and knows no parameter.
+ * The lexical grammar of rsyncd.conf (doc/protocol/07-daemon.md sections 2.1 to 2.6): bytes in, one event a logical line out.
+ * It touches no file and knows no parameter.
  */
 #ifndef LOADPARM_GRAMMAR_H
 #define LOADPARM_GRAMMAR_H

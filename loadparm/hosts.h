@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The host lists of the configuration, `hosts allow` and `hosts deny`: grammar and matching (protocol/07 section 5.5). */
+/*
+ * The host lists of the configuration, `hosts allow` and `hosts deny`: grammar and matching (doc/protocol/07-daemon.md
+ * section 5.5).
+ */
 #ifndef LOADPARM_HOSTS_H
 #define LOADPARM_HOSTS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where a module lies (protocol/07 section 5.12), and where its `real file prefix` is: every part of the daemon asks here.
+ * Where a module lies (doc/protocol/07-daemon.md section 5.12), and where its `real file prefix` is: every part of the daemon
+ * asks here.
  *
  * One rule for the prefix: if a "/./" in `path` names the directory that a session changes its root to, the prefix is a path
  * inside of that directory; else it is a path of the root that the session has anyway, which is `daemon chroot` where there is

@@ -93,7 +93,7 @@ static const struct parameter parameters[] = {
 };
 
 #define SIZE_LEAST ((uint64_t)1 << 20)
-#define MEMORY_LIMIT ((uint64_t)4 << 30) /* protocol/08 section 3.2 */
+#define MEMORY_LIMIT ((uint64_t)4 << 30) /* doc/protocol/08-security.md section 3.2 */
 #define PARAMETER_COUNT (sizeof parameters / sizeof parameters[0])
 
 const struct parameter *parameter_find(const char *name, bool in_module)
@@ -140,7 +140,7 @@ void parameters_set_defaults(struct config *config)
 	module->max_verbosity = 1;
 	module->memory_limit = MEMORY_LIMIT < SIZE_MAX ? (size_t)MEMORY_LIMIT : SIZE_MAX / 4;
 	module->cpu_limit = 600;
-	module->timeout = 600; /* protocol/08 section 8: a stalled transfer must not hold its slot for ever */
+	module->timeout = 600; /* doc/protocol/08-security.md section 8: a stalled transfer must not hold its slot for ever */
 }
 
 static bool set_bool(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The parameters this build knows, their types, defaults and places (protocol/07 section 3). */
+/* The parameters this build knows, their types, defaults and places (doc/protocol/07-daemon.md section 3). */
 #ifndef LOADPARM_TABLE_H
 #define LOADPARM_TABLE_H
 

@@ -16,8 +16,8 @@ bool config_parse_integer(const char *text, int low, int high, int *value);
 bool config_parse_facility(const char *text, int *value); /* of syslog, by name or number */
 
 /*
- * Append `value` to `out` with %VAR% references replaced from the environment (protocol/07 2.10); an unset variable stays as
- * text. false if the references add more than 2048 bytes.
+ * Append `value` to `out` with %VAR% references replaced from the environment (doc/protocol/07-daemon.md section 2.10); an
+ * unset variable stays as text. false if the references add more than 2048 bytes.
  */
 bool config_expand(const char *value, struct strbuf *out);
 /* The expanded value, malloc'ed; one that grows too long ends the process with EXIT_MALLOC. */

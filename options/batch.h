@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A batch file that is written beside a transfer: what the sender has sent, for a later replay, and a script that does that
- * (protocol/03 section 12). All functions but batch_create take NULL for "none".
+ * (doc/protocol/03-transfer.md section 12). All functions but batch_create take NULL for "none".
  *
  *     batch = batch_create(options);                     NULL: none is wanted
  *     batch_write_script(batch, rules);

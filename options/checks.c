@@ -17,7 +17,8 @@
 
 #define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
 
-/* Records the levels that --info itself has set: the others are not sent to a server (protocol/06 7.3). */
+/* Records the levels that --info itself has set: the others are not sent to a server (doc/protocol/06-command-line.md
+ * section 7.3). */
 static void note_given(const struct option_parse *parse, struct options *options)
 {
 	struct ui_levels given;
@@ -190,7 +191,8 @@ static bool check_conflicts(struct option_parse *parse, const struct options *op
 	return true;
 }
 
-/* Variables of the environment that select how arguments reach a remote shell; options take precedence (protocol/06 5.3). */
+/* Variables of the environment that select how arguments reach a remote shell; options take precedence
+ * (doc/protocol/06-command-line.md section 5.3). */
 static bool finish_arguments(struct option_parse *parse, struct options *options)
 {
 	const char *old = getenv("RSYNC_OLD_ARGS"), *protect = getenv("RSYNC_PROTECT_ARGS");
@@ -222,7 +224,8 @@ static bool check_read_batch(struct option_parse *parse, const struct options *o
 	return true;
 }
 
-/* Options that name files and directories: what they imply, and which values are refused (protocol/06 section 3). */
+/* Options that name files and directories: what they imply, and which values are refused (doc/protocol/06-command-line.md
+ * section 3). */
 static bool finish_places(struct option_parse *parse, struct options *options)
 {
 	const char *suffix = options->suffix, *directory = options->backup_dir;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The checks that need the whole command line: conflicts, implied settings, defaults (protocol/06 section 3). */
+/*
+ * The checks that need the whole command line: conflicts, implied settings, defaults (doc/protocol/06-command-line.md
+ * section 3).
+ */
 #ifndef OPTIONS_CHECKS_H
 #define OPTIONS_CHECKS_H
 

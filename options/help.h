@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The texts of --help and --version (protocol/06 section 8.12). */
+/* The texts of --help and --version (doc/protocol/06-command-line.md section 8.12). */
 #ifndef OPTIONS_HELP_H
 #define OPTIONS_HELP_H
 

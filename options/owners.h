@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The rules of --usermap and --groupmap, to which --chown amounts: FROM:TO pairs between commas, of which the first that
- * matches counts (protocol/02 4.4). FROM is an id, a range of ids, a name with or without wildcards, or empty for ids that
- * have no name; TO is an id or a name of this machine.
+ * matches counts (doc/protocol/02-file-list.md section 4.4). FROM is an id, a range of ids, a name with or without wildcards,
+ * or empty for ids that have no name; TO is an id or a name of this machine.
  */
 #ifndef OPTIONS_OWNERS_H
 #define OPTIONS_OWNERS_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `refuse options`: which options a module's clients may not use, in whatever spelling (protocol/07 section 5.19). */
+/*
+ * `refuse options`: which options a module's clients may not use, in whatever spelling (doc/protocol/07-daemon.md
+ * section 5.19).
+ */
 #ifndef OPTIONS_REFUSE_H
 #define OPTIONS_REFUSE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Host specifications: operands that name a machine and a path there (protocol/06 section 6). */
+/* Host specifications: operands that name a machine and a path there (doc/protocol/06-command-line.md section 6). */
 #ifndef OPTIONS_REMOTE_H
 #define OPTIONS_REMOTE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every option of rsync(1), and ours: its spellings, where it works, what it sets (protocol/06 section 2). */
+/*
+ * Every option of rsync(1), and ours: its spellings, where it works, what it sets (doc/protocol/06-command-line.md
+ * section 2).
+ */
 #include "options/table.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The grammars of option values: sizes (protocol/06 section 1.4) and points in time (1.5). */
+/* The grammars of option values: sizes (doc/protocol/06-command-line.md section 1.4) and points in time (1.5). */
 #ifndef OPTIONS_VALUES_H
 #define OPTIONS_VALUES_H
 

@@ -24,8 +24,8 @@ void server_check_receiving(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
-/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (protocol/01 9.7). Passed on as they are read: the file is
- * whatever the client has named. */
+/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (doc/protocol/01-session.md section 9.7). Passed on as they
+ * are read: the file is whatever the client has named. */
 void server_send_names(struct server *server)
 {
 	struct wire *wire = server->session.wire;

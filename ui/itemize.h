@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The 11 columns of %i and the log formats (protocol/03 9.2, protocol/06 8.7 and 8.8). */
+/*
+ * The 11 columns of %i and the log formats (doc/protocol/03-transfer.md section 9.2, doc/protocol/06-command-line.md
+ * sections 8.7 and 8.8).
+ */
 #ifndef UI_ITEMIZE_H
 #define UI_ITEMIZE_H
 
@@ -38,7 +41,7 @@ struct format_values {
 	int pid;
 	const char *operation;   /* "send", "recv", "del." */
 };
-/* Expand `format` into out (appended, no newline). protocol/06 8.8. */
+/* Expand `format` into out (appended, no newline). doc/protocol/06-command-line.md section 8.8. */
 void format_expand(const char *format, const struct format_values *values, struct strbuf *out);
 bool format_uses(const char *format, char letter);
 

@@ -14,7 +14,7 @@
 #define COMMON_MIN 5  /* as many words with one level are worth an ALL */
 #define NOT_GIVEN 0xff
 
-/* from[v]: the level that v times -v gives the word; cumulative (protocol/06 7.2). */
+/* from[v]: the level that v times -v gives the word; cumulative (doc/protocol/06-command-line.md section 7.2). */
 struct word {
 	const char *name;
 	uint8_t from[VERBOSE_MAX + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The --info and --debug words and their levels, and what -v turns on (protocol/06 section 7). */
+/* The --info and --debug words and their levels, and what -v turns on (doc/protocol/06-command-line.md section 7). */
 #ifndef UI_LEVELS_H
 #define UI_LEVELS_H
 
@@ -29,12 +29,12 @@ void ui_levels_from_verbose(struct ui_levels *levels, int verbose);
  * are applied all the same. */
 bool ui_levels_parse_info(struct ui_levels *levels, const char *words, char **bad);
 bool ui_levels_parse_debug(struct ui_levels *levels, const char *words, char **bad);
-/* A daemon's clamp: nothing above what `max_verbosity` would enable (protocol/07 5.20). */
+/* A daemon's clamp: nothing above what `max_verbosity` would enable (doc/protocol/07-daemon.md section 5.20). */
 void ui_levels_clamp(struct ui_levels *levels, int max_verbosity);
 
 /*
  * The --info list that tells a server the levels that were given (0xff: not given) to those `count` words that concern it, in
- * its shortest common form (protocol/06 7.3); nothing is appended if there are none.
+ * its shortest common form (doc/protocol/06-command-line.md section 7.3); nothing is appended if there are none.
  */
 void ui_levels_add_given(struct strbuf *out, const uint8_t given[INFO_COUNT], const enum info_word *words, size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One line of --list-only (protocol/06 8.9). */
+/* One line of --list-only (doc/protocol/06-command-line.md section 8.9). */
 #ifndef UI_LISTING_H
 #define UI_LISTING_H
 

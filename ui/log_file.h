@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where a log is written: a file, or syslog (protocol/06 section 14, protocol/07 section 4.8). log_file_sink gives it the shape
- * of a log sink; a session that also talks to a client wraps that sink and calls it for the log's part.
+ * Where a log is written: a file, or syslog (doc/protocol/06-command-line.md section 14, doc/protocol/07-daemon.md
+ * section 4.8). log_file_sink gives it the shape of a log sink; a session that also talks to a client wraps that sink and calls
+ * it for the log's part.
  */
 #ifndef UI_LOG_FILE_H
 #define UI_LOG_FILE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Number styles of the output (protocol/06 8.5). */
+/* Number styles of the output (doc/protocol/06-command-line.md section 8.5). */
 #ifndef UI_NUMBER_H
 #define UI_NUMBER_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Progress lines on stdout: per file (--progress) and whole run (--info=progress2), protocol/06 8.6. One thread only.
+ * Progress lines on stdout: per file (--progress) and whole run (--info=progress2), doc/protocol/06-command-line.md
+ * section 8.6. One thread only.
  *
  *   for each file:  progress_totals(...); progress_file_start(...); progress_update(...)*; progress_file_end(...)
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The final statistics of a client (protocol/06 8.4). */
+/* The final statistics of a client (doc/protocol/06-command-line.md section 8.4). */
 #ifndef UI_STATS_H
 #define UI_STATS_H
 
@@ -12,7 +12,8 @@ struct run_stats {
 	struct kind_counts files, created, deleted;
 	uint64_t transferred_files;
 	uint64_t total_size, transferred_size, literal, matched;
-	uint64_t blocks;         /* of 4 KiB that the receiving side has written to (protocol/09 3.1) */
+	/* Blocks of 4 KiB that the receiving side has written to (doc/protocol/09-since-3.5.0.md section 3.1) */
+	uint64_t blocks;
 	uint64_t list_size;
 	int64_t list_build_ms, list_transfer_ms;
 	uint64_t sent, received;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Names of checksum and compression algorithms, and how two peers choose one of each (protocol/01 section 7.5). */
+/*
+ * Names of checksum and compression algorithms, and how two peers choose one of each (doc/protocol/01-session.md
+ * section 7.5).
+ */
 #include "wire/algorithm.h"
 
 #include <stdlib.h>

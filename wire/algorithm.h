@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The names of algorithms, and the lists of them that two peers compare (protocol/01 section 7.5). */
+/* The names of algorithms, and the lists of them that two peers compare (doc/protocol/01-session.md section 7.5). */
 #ifndef WIRE_ALGORITHM_H
 #define WIRE_ALGORITHM_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The argument words of a session as they travel: to a daemon, and in a secluded block (protocol/01 section 5). */
+/*
+ * The argument words of a session as they travel: to a daemon, and in a secluded block (doc/protocol/01-session.md
+ * section 5).
+ */
 #ifndef WIRE_ARGS_H
 #define WIRE_ARGS_H
 
@@ -33,10 +36,12 @@ void args_to_wire(struct args *args, struct charset *charset);
 void args_from_wire(struct args *args, struct charset *charset);
 /* A secluded block: the placeholder program name is dropped. */
 void args_read_secluded(struct wire *wire, struct args *args);
-/* protocol/01 5.3: remove one level of backslashes from every word up to and including the first "." word. */
+/* doc/protocol/01-session.md section 5.3: remove one level of backslashes from every word up to and including the first "."
+ * word. */
 void args_unescape_options(struct args *args);
 
-/* The words of a client to a daemon, each ended by a NUL (protocol >= 30) or LF, then an empty one (protocol/01 5.1). */
+/* The words of a client to a daemon, each ended by a NUL (protocol >= 30) or LF, then an empty one (doc/protocol/01-session.md
+ * section 5.1). */
 void args_write(struct wire *wire, const struct args *args, bool nul_terminated);
 /* A secluded block with the placeholder program name in front (5.4). */
 void args_write_secluded(struct wire *wire, const struct args *args);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The encodings of integers (protocol/01 section 8) into memory: what wire_write_* send, for callers that put many together in
- * room of their own or in that of wire_reserve. Each returns the end of what it wrote and may scribble up to ENCODE_SLACK
- * bytes behind it.
+ * The encodings of integers (doc/protocol/01-session.md section 8) into memory: what wire_write_* send, for callers that put
+ * many together in room of their own or in that of wire_reserve. Each returns the end of what it wrote and may scribble up to
+ * ENCODE_SLACK bytes behind it.
  */
 #ifndef WIRE_ENCODE_H
 #define WIRE_ENCODE_H

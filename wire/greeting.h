@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon's greeting line and the version rule, protocol/01 sections 3.1 and 3.2. Pure functions. */
+/* The daemon's greeting line and the version rule, doc/protocol/01-session.md sections 3.1 and 3.2. Pure functions. */
 #ifndef WIRE_GREETING_H
 #define WIRE_GREETING_H
 

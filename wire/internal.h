@@ -68,7 +68,7 @@ struct wire {
 	size_t tee_header_length, tee_left;    /* of its payload */
 	bool tee_has_data;                     /* it is DATA */
 
-	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (protocol/01 8.7) */
+	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (doc/protocol/01-session.md section 8.7) */
 
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;

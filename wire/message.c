@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of messages: which may be sent at which protocol, and what may come (protocol/01 sections 9.3 and 9.6). */
+/*
+ * The table of messages: which may be sent at which protocol, and what may come (doc/protocol/01-session.md
+ * sections 9.3 and 9.6).
+ */
 #include "wire/message.h"
 
 #include "lib/exit.h"
@@ -40,7 +43,7 @@ void message_check(const struct wire *wire, int code, size_t length)
 	const struct message_rule *rule = message_rule(code);
 	bool good = false;
 
-	/* protocol/09 section 2.2: to an older session it is an unknown code. */
+	/* doc/protocol/09-since-3.5.0.md section 2.2: to an older session it is an unknown code. */
 	if (!rule || (code == MSG_BLOCK_STATS && wire->protocol < rule->send_from))
 		die(EXIT_STREAMIO, "unexpected tag %d [%s]", code, log_role());
 	switch (rule->receive) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Integers and strings on the wire (protocol/01 section 8). */
+/* Integers and strings on the wire (doc/protocol/01-session.md section 8). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -126,7 +126,7 @@ int64_t wire_read_longint(struct wire *wire)
 	return value == -1 ? (int64_t)get_le64(wire_take(wire, 8, scratch)) : value;
 }
 
-/* Number of leading ones of a header byte, at most 6 (protocol/01 8.4). */
+/* Number of leading ones of a header byte, at most 6 (doc/protocol/01-session.md section 8.4). */
 static size_t extra_bytes(uint8_t head)
 {
 	size_t ones = (size_t)__builtin_clz(~((uint32_t)head << 24));
@@ -254,7 +254,7 @@ bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int st
 	return false;
 }
 
-/* --- indexes of files (protocol/01 section 8.7) --- */
+/* --- indexes of files (doc/protocol/01-session.md section 8.7) --- */
 
 enum { POSITIVE, NEGATIVE };
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The primitive encodings of the protocol (protocol/01 section 8), bounded where they are read. Included by wire/wire.h, which
- * says how readers end.
+ * The primitive encodings of the protocol (doc/protocol/01-session.md section 8), bounded where they are read. Included by
+ * wire/wire.h, which says how readers end.
  */
 #ifndef WIRE_PRIMITIVES_H
 #define WIRE_PRIMITIVES_H
@@ -38,11 +38,11 @@ int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const 
 int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field);
 /* Into buf (size bytes, NUL-terminated); longer or with a NUL inside: EXIT_PROTOCOL. Returns the length. */
 size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field);
-/* Any ndx value (protocol/01 8.7); the caller's role checks what is legal there. */
+/* Any ndx value (doc/protocol/01-session.md section 8.7); the caller's role checks what is legal there. */
 int32_t wire_read_ndx(struct wire *wire);
 /* Bytes of a line up to and without `stop1` or `stop2`, into buf; false at end of file before any stop byte. A NUL inside
  * (unless a stop byte) or a line that does not fit: returns false with *too_bad set. Raw (text phase, arguments). When LF
- * stops and CR does not, CRs are dropped (protocol/01 section 3). -1: no second stop byte. */
+ * stops and CR does not, CRs are dropped (doc/protocol/01-session.md section 3). -1: no second stop byte. */
 bool wire_read_line(struct wire *wire, char *buf, size_t size, int stop1, int stop2, bool *too_bad);
 
 #define NDX_DONE (-1)

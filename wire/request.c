@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Requests of the generator and their block sums (protocol/03 sections 2 and 3). */
+/* Requests of the generator and their block sums (doc/protocol/03-transfer.md sections 2 and 3). */
 #include "wire/request.h"
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ void block_sums_free(struct block_sums *sums)
 	sums->strong = NULL;
 }
 
-/* --- statistics of deletions, protocol/01 section 10.4 --- */
+/* --- statistics of deletions, doc/protocol/01-session.md section 10.4 --- */
 
 void delete_stats_read(struct session *session)
 {

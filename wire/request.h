@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One request of the generator as the sender reads it and echoes it (protocol/03 section 2), with its block sums. */
+/*
+ * One request of the generator as the sender reads it and echoes it (doc/protocol/03-transfer.md section 2), with its block
+ * sums.
+ */
 #ifndef WIRE_REQUEST_H
 #define WIRE_REQUEST_H
 
@@ -8,7 +11,7 @@
 
 #include "wire/session.h"
 
-/* Item flags, protocol/03 section 2.3. */
+/* Item flags, doc/protocol/03-transfer.md section 2.3. */
 enum item_flag {
 	ITEM_REPORT_ATIME = 0x0001,
 	ITEM_REPORT_CHANGE = 0x0002,
@@ -34,7 +37,8 @@ enum item_flag {
 enum basis_type { BASIS_FILE = 0x80, BASIS_PARTIAL = 0x81, BASIS_BACKUP = 0x82, BASIS_FUZZY = 0x83 };
 
 struct sum_head {
-	int32_t count, block_length, strong_length, remainder; /* ranges of protocol/03 3.2, checked when read */
+	/* Ranges: doc/protocol/03-transfer.md section 3.2, checked when read */
+	int32_t count, block_length, strong_length, remainder;
 };
 
 /* The block sums of one basis file. weak[i] and strong + i * head.strong_length belong to block i. */
@@ -56,8 +60,8 @@ struct item_attrs {
 void request_read_attrs(struct session *session, struct item_attrs *item);
 void request_write_attrs(struct session *session, int32_t ndx, const struct item_attrs *item);
 
-/* Checksum header: each bound of protocol/03 3.2 with stock's message and EXIT_PROTOCOL; strong_length 0 with count > 0 is
- * refused too. digest_length: of the session's transfer sum. */
+/* Checksum header: each bound of doc/protocol/03-transfer.md section 3.2 with stock's message and EXIT_PROTOCOL; strong_length
+ * 0 with count > 0 is refused too. digest_length: of the session's transfer sum. */
 void sum_head_read(struct session *session, struct sum_head *head, int digest_length);
 void sum_head_write(struct session *session, const struct sum_head *head);
 /* The count sums behind a header, allocated under the ceiling of peer_alloc. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What two peers have agreed on; how they agree is in wire/setup.h (protocol/01 section 7). */
+/* What two peers have agreed on; how they agree is in wire/setup.h (doc/protocol/01-session.md section 7). */
 #ifndef WIRE_SESSION_H
 #define WIRE_SESSION_H
 
@@ -14,7 +14,7 @@
 #define PEER_PROTOCOL_MIN 20
 #define PEER_PROTOCOL_MAX 40
 
-/* Compat flags, protocol/01 section 7.3. */
+/* Compat flags, doc/protocol/01-session.md section 7.3. */
 enum compat_flag {
 	CF_INC_RECURSE = 0x001,
 	CF_SYMLINK_TIMES = 0x002,
@@ -30,7 +30,7 @@ enum compat_flag {
 enum sum_algorithm { SUM_NONE, SUM_MD4_OLD, SUM_MD4, SUM_MD5, SUM_SHA1, SUM_XXH64, SUM_XXH3, SUM_XXH128 };
 enum compress_algorithm { COMPRESS_NONE, COMPRESS_ZLIB, COMPRESS_ZLIBX, COMPRESS_ZSTD, COMPRESS_LZ4 };
 
-/* IO error bits, protocol/02 section 2.13. */
+/* IO error bits, doc/protocol/02-file-list.md section 2.13. */
 enum io_error { IOERR_GENERAL = 1, IOERR_VANISHED = 2, IOERR_DEL_LIMIT = 4 };
 
 struct delete_stats { int32_t files, dirs, symlinks, devices, specials; };
@@ -42,7 +42,7 @@ struct session {
 	int protocol;
 	int peer_version;            /* the highest that the peer has announced; 0: it has not been asked */
 	bool is_server, is_daemon, is_sender;
-	bool log_through_stream;     /* server: errors go as messages, not to stderr (protocol/01 9.4) */
+	bool log_through_stream;     /* server: errors go as messages, not to stderr (doc/protocol/01-session.md section 9.4) */
 	uint32_t compat;             /* CF_* in force */
 	bool inc_recurse;
 	bool varint_flags, safe_flist, id0_names, symlink_iconv, seed_first, avoid_xattr_optim, inplace_partial;
@@ -51,7 +51,7 @@ struct session {
 	enum compress_algorithm compress;
 	int compress_level;
 	int compress_threads;        /* 0: none beside the caller's */
-	int32_t seed;                /* signed, see protocol/03 4.3 */
+	int32_t seed;                /* signed, see doc/protocol/03-transfer.md section 4.3 */
 	int io_error;                /* IOERR_* bits gathered so far */
 	struct delete_stats deleted; /* from the generator's NDX_DEL_STATS */
 	size_t max_alloc;            /* --max-alloc in bytes, for what a peer makes us allocate; 0: MAX_ALLOC_DEFAULT */

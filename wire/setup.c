@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The set-up of a session: versions, compat flags, algorithms, seed, multiplexing (protocol/01 sections 7 and 9.2). */
+/*
+ * The set-up of a session: versions, compat flags, algorithms, seed, multiplexing (doc/protocol/01-session.md
+ * sections 7 and 9.2).
+ */
 #include "wire/setup.h"
 
 #include <errno.h>
@@ -39,7 +42,7 @@ static const char *parse_client_info(const char *info, int *version, int *sub)
 	return end;
 }
 
-/* To a client of a pre-release the server announces the version before (protocol/01 7.1). */
+/* To a client of a pre-release the server announces the version before (doc/protocol/01-session.md section 7.1). */
 static int version_to_announce(const struct session *session, const struct setup_request *request)
 {
 	int ours = request->max_protocol, version, sub;
@@ -76,7 +79,7 @@ void setup_exchange_versions(struct session *session, const struct setup_request
 	wire_reset_counts(session->wire);
 }
 
-/* --- what a protocol cannot carry (protocol/01 7.2) --- */
+/* --- what a protocol cannot carry (doc/protocol/01-session.md section 7.2) --- */
 
 static void require(const struct session *session, bool asked, int least, const char *what)
 {
@@ -153,7 +156,8 @@ static void apply_compat(struct session *session, const struct setup_request *re
 	session->safe_flist = compat & CF_SAFE_FLIST || session->protocol >= 31;
 	session->id0_names = compat & CF_ID0_NAMES;
 	session->inplace_partial = compat & CF_INPLACE_PARTIAL_DIR;
-	/* Below 30 only an explicit md5 is concerned, which 3.x peers hash with the seed first (protocol/03 4.3). */
+	/* Below 30 only an explicit md5 is concerned, which 3.x peers hash with the seed first (doc/protocol/03-transfer.md
+	 * section 4.3). */
 	session->seed_first = compat & CF_CHKSUM_SEED_FIX || session->protocol < 30;
 	session->avoid_xattr_optim = compat & CF_AVOID_XATTR_OPTIM || session->protocol < 31;
 	session->symlink_iconv = request->iconv && session->protocol >= 30 &&
@@ -163,7 +167,7 @@ static void apply_compat(struct session *session, const struct setup_request *re
 
 /* --- algorithms (7.5) --- */
 
-/* What a batch is read with has nobody to ask: there is one choice only (protocol/03 12.2). */
+/* What a batch is read with has nobody to ask: there is one choice only (doc/protocol/03-transfer.md section 12.2). */
 static bool our_list(const struct session *session, const struct setup_request *request, struct strbuf *list,
 		     enum choice choice)
 {
@@ -324,7 +328,7 @@ static int clamp(int value, int low, int high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* protocol/03 section 6.7. Level 0 switches zlib off altogether, on both sides. */
+/* doc/protocol/03-transfer.md section 6.7. Level 0 switches zlib off altogether, on both sides. */
 static void choose_level(struct session *session, const struct setup_request *request)
 {
 	int level = request->compress_level;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How two peers agree: version, compat flags, algorithm names, seed (protocol/01 section 7). */
+/* How two peers agree: version, compat flags, algorithm names, seed (doc/protocol/01-session.md section 7). */
 #ifndef WIRE_SETUP_H
 #define WIRE_SETUP_H
 
@@ -33,21 +33,25 @@ struct setup_request {
 	bool from_batch;               /* the peer is a batch, which does not negotiate */
 };
 
-/* Version integers over a remote shell: write ours, read theirs, set session->protocol (protocol/01 7.1). */
+/* Version integers over a remote shell: write ours, read theirs, set session->protocol (doc/protocol/01-session.md
+ * section 7.1). */
 void setup_exchange_versions(struct session *session, const struct setup_request *request);
 
 /* The peer's version is that of no rsync: say so and end. */
 _Noreturn void setup_refuse_version(void);
 
-/* Server's part of the set-up, from compat flags to seed, protocol/01 7.2 to 7.7: fills the session. Does not multiplex.
- * Ends with EXIT_PROTOCOL on an option that the protocol cannot carry, EXIT_UNSUPPORTED if nothing is in common. */
+/*
+ * Server's part of the set-up, from compat flags to seed, doc/protocol/01-session.md sections 7.2 to 7.7: fills the session.
+ * Does not multiplex. Ends with EXIT_PROTOCOL on an option that the protocol cannot carry, EXIT_UNSUPPORTED if nothing is in
+ * common.
+ */
 void setup_server(struct session *session, const struct setup_request *request);
 
 /* The client's part of the same. Ends with the text of a server that refuses. */
 void setup_client(struct session *session, const struct setup_request *request);
 
-/* Start multiplexing as protocol/01 9.2 says for this session; `remove_source`: --remove-source-files is active.
- * A raw files-from window (protocol/01 9.7) is the caller's to hold open. */
+/* Start multiplexing as doc/protocol/01-session.md section 9.2 says for this session; `remove_source`: --remove-source-files is
+ * active. A raw files-from window (doc/protocol/01-session.md section 9.7) is the caller's to hold open. */
 void setup_start_mux(struct session *session, bool remove_source);
 
 #endif

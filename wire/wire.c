@@ -120,7 +120,7 @@ static void check_idle(struct wire *wire, int64_t wait_start, int64_t now)
 
 /*
  * Our own keep-alives count as traffic, so that a peer may be busy with its disk for longer than the time-out, as with every
- * other server. But one that only ever takes them would hold its slot for good (protocol/08 section 3.1).
+ * other server. But one that only ever takes them would hold its slot for good (doc/protocol/08-security.md section 3.1).
  */
 static void check_silence(struct wire *wire, int64_t wait_start)
 {
@@ -212,7 +212,7 @@ static bool is_keep_alive_due(const struct wire *wire)
 
 /* --- frames that come in --- */
 
-/* A peer may only shorten the time-out (protocol/08 3.1). */
+/* A peer may only shorten the time-out (doc/protocol/08-security.md section 3.1). */
 static bool adopt_timeout(struct wire *wire, int32_t seconds)
 {
 	if (seconds <= 0 || seconds > IO_TIMEOUT_MAX || (wire->timeout && seconds >= wire->timeout))

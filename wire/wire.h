@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One connection: buffered reading and writing of rsync's primitive encodings (protocol/01 section 8), with or without
- * multiplexing (section 9). Reading and writing are independent directions.
+ * One connection: buffered reading and writing of rsync's primitive encodings (doc/protocol/01-session.md section 8), with or
+ * without multiplexing (section 9). Reading and writing are independent directions.
  *
  * - Writes collect in a buffer; wire_flush sends it. While a write blocks, incoming bytes are drained into the input
  *   buffer (bounded), so two peers that both write do not deadlock. Messages are handled when a read meets them, in a
@@ -26,7 +26,7 @@
 
 struct wire;
 
-/* Message codes, protocol/01 section 9.3. */
+/* Message codes, doc/protocol/01-session.md section 9.3. */
 enum message_code {
 	MSG_DATA = 0,
 	MSG_ERROR_XFER = 1,
@@ -39,7 +39,7 @@ enum message_code {
 	MSG_ERROR_UTF8 = 8,
 	MSG_REDO = 9,
 	MSG_STATS = 10,
-	MSG_BLOCK_STATS = 11, /* protocol/09 section 2.2 */
+	MSG_BLOCK_STATS = 11, /* doc/protocol/09-since-3.5.0.md section 2.2 */
 	MSG_IO_ERROR = 22,
 	MSG_IO_TIMEOUT = 33,
 	MSG_NOOP = 42,
@@ -49,11 +49,11 @@ enum message_code {
 	MSG_NO_SEND = 102,
 };
 
-/* Called for every message that is not DATA, after its length has been checked against the table of protocol/01 9.3 and
- * 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not negative, a
- * negative BLOCK_STATS made 0. NOOP and empty DATA never arrive here, and IO_TIMEOUT only if it shortens the connection's
- * time-out, which has then adopted it. `payload` is valid during the call and followed by a NUL. A handler may send messages
- * and data; it must not read. */
+/* Called for every message that is not DATA, after its length has been checked against the table of doc/protocol/01-session.md
+ * sections 9.3 and 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not
+ * negative, a negative BLOCK_STATS made 0. NOOP and empty DATA never arrive here, and IO_TIMEOUT only if it shortens the
+ * connection's time-out, which has then adopted it. `payload` is valid during the call and followed by a NUL. A handler may
+ * send messages and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 
 /* Descriptors are not closed by wire_free; they are set non-blocking. SIGPIPE is ignored from then on: a peer that has gone
@@ -79,15 +79,18 @@ void wire_set_mux_out(struct wire *wire, bool on);
 bool wire_mux_out(const struct wire *wire);
 
 /* Seconds without any byte read or written until "io timeout after N seconds -- exiting", EXIT_TIMEOUT; 0: none. Also sets
- * the keep-alive interval, ceil(N/2) (protocol/01 9.8). */
+ * the keep-alive interval, ceil(N/2) (doc/protocol/01-session.md section 9.8). */
 void wire_set_timeout(struct wire *wire, int seconds);
 int wire_timeout(const struct wire *wire);
-/* Absolute CLOCK_MONOTONIC deadline in nanoseconds for the handshake (protocol/07 5.2), 0: none. On expiry `expired` is
- * called (it must not return), never by the reader of a split connection. It may be set at the end of a session, too. */
+/*
+ * Absolute CLOCK_MONOTONIC deadline in nanoseconds for the handshake (doc/protocol/07-daemon.md section 5.2), 0: none. On
+ * expiry `expired` is called (it must not return), never by the reader of a split connection. It may be set at the end of a
+ * session, too.
+ */
 void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context);
 /* --stop-at / --stop-after: wall-clock second at which to end with "stopping at requested limit", EXIT_TIMEOUT; 0: none. */
 void wire_set_stop_at(struct wire *wire, time_t when);
-void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second); /* protocol/03 section 13; 0: none */
+void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second); /* doc/protocol/03-transfer.md section 13; 0: none */
 /* Called from any wait, at least once a second while waiting; lets a role notice signals. NULL: none. */
 void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context);
 
@@ -152,17 +155,20 @@ enum { WIRE_RESERVE_MAX = 16 * 1024 };
 uint8_t *wire_reserve(struct wire *wire, size_t length);
 void wire_commit(struct wire *wire, const uint8_t *end);
 /* One message frame now (before data that is still buffered is allowed, after data is not). At a protocol or direction
- * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as protocol/01 9.3 and 9.4 say. Text
- * that is longer than the peer takes goes in several messages. May be called from any thread: frames of threads other than
- * the one that made the wire are queued and join the stream when that one next sends. */
+ * that cannot carry the code it is mapped (ERROR->1, WARNING->2 below 30) or dropped, as doc/protocol/01-session.md
+ * sections 9.3 and 9.4 say. Text that is longer than the peer takes goes in several messages. May be called from any thread:
+ * frames of threads other than the one that made the wire are queued and join the stream when that one next sends. */
 void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length);
 void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value);
 void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value); /* 8 bytes */
 void wire_flush(struct wire *wire);
 /* Send a keep-alive if half the time-out has passed without output; cheap, for long computations. */
 void wire_keep_alive(struct wire *wire);
-/* Until it is called with false, no keep-alives go out: who waits for a file list has nothing to do that takes time, and a
- * peer that is silent then has the time-out, not several (protocol/01 section 9.8). Not beside a split connection. */
+/*
+ * Until it is called with false, no keep-alives go out: who waits for a file list has nothing to do that takes time, and a
+ * peer that is silent then has the time-out, not several (doc/protocol/01-session.md section 9.8). Not beside a split
+ * connection.
+ */
 void wire_only_listen(struct wire *wire, bool only_listens);
 
 /* --- reading --- */
@@ -174,7 +180,7 @@ const uint8_t *wire_read_piece(struct wire *wire, size_t most, size_t *length);
 bool wire_next_byte(struct wire *wire, uint8_t *byte);
 /* Is there anything to read without waiting (buffered or readable)? */
 bool wire_input_ready(struct wire *wire);
-/* Read and throw away until end of file, ERROR_EXIT, or `seconds` (protocol/01 10.8). */
+/* Read and throw away until end of file, ERROR_EXIT, or `seconds` (doc/protocol/01-session.md section 10.8). */
 void wire_drain(struct wire *wire, int seconds);
 /* After the goodbye, in a connection that is not split: hand on messages that still come, until end of file or `seconds`. */
 void wire_take_rest(struct wire *wire, int seconds);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A remote shell that looks at the frames of a session, and may add, change or leave out some (protocol/01 sections 7 and 9).
+"""A remote shell that looks at the frames of a session, and may add, change or leave out some (doc/protocol/01-session.md
+sections 7 and 9).
 
     rsync -e "frame_proxy.py PLAN.json" ...
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client that pulls and may say anything: for what no well-behaved program would send (protocol/01, 02 and 03).
+"""A client that pulls and may say anything: for what no well-behaved program would send (doc/protocol/01-session.md,
+02-file-list.md and 03-transfer.md).
 
     with raw_client.over_tcp(port, "mod", ["-r"], ["mod/"]) as client:
         client.send_rules()
@@ -45,7 +46,7 @@ class Outcome:
     seconds: float
 
 
-# --- encodings (protocol/01 section 8) ---
+# --- encodings (doc/protocol/01-session.md section 8) ---
 
 def varint(value):
     low = struct.pack("<I", value & 0xffffffff)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sender that may say anything: a daemon that our client pulls from, or a client that pushes to our server (protocol/01 to 03).
+"""A sender that may say anything: a daemon that our client pulls from, or a client that pushes to our server
+(doc/protocol/01-session.md to 03-transfer.md).
 
     with raw_sender.pulled("-r", target=d) as sender:
         sender.list(entry(b"../x"))
@@ -25,7 +26,7 @@ TIME = 1_700_000_000
 
 
 def varlong(value, least):
-    """protocol/01 section 8."""
+    """doc/protocol/01-session.md section 8."""
     low = struct.pack("<q", value)
     size = 8
     while size > least and low[size - 1] == 0:

@@ -600,7 +600,7 @@ def test_nothing_else_is_appended_to(place, options, mode, way):
 
 @pytest.mark.parametrize("way", ["pull", "push"])
 def test_qsort_stays_at_the_client(place, way):
-    """No server of stock knows the option that its own clients send for it (protocol/09 section 13)."""
+    """No server of stock knows the option that its own clients send for it (doc/protocol/09-since-3.5.0.md section 13)."""
     for client, code in ((harness.STOCK, 12), (harness.HUAI, 0)):
         result, _, _, tree = ends.run(place, make_two, "-a --qsort", way, 32, client, harness.STOCK)
         assert result.code == code and (b"a" in tree) == (code == 0), result.text

@@ -100,7 +100,7 @@ def test_a_file_that_was_sent_twice_is_replayed(place, options):
 
 @pytest.mark.parametrize("writer", [STOCK, OURS], ids=NAMES.get)
 def test_protocol_of_a_batch_is_the_writers(place, writer):
-    """protocol/09 2.4: stock, of protocol 32, refuses a batch of 33."""
+    """doc/protocol/09-since-3.5.0.md section 2.4: stock, of protocol 32, refuses a batch of 33."""
     local_jobs.make_trees(place)
     for words, number in (([], 32 if writer == STOCK else 33), (["--protocol=32"], 32), (["--protocol=28"], 28)):
         shutil.rmtree(f"{place}/dst")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The 4 KiB blocks that a receiving side has written to, as --stats shows them at protocol 33 (protocol/09 section 3)."""
+"""The 4 KiB blocks that a receiving side has written to, as --stats shows them at protocol 33 (doc/protocol/09-since-3.5.0.md
+section 3)."""
 import collections
 import os
 import re

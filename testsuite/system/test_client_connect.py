@@ -505,7 +505,8 @@ def slow_daemon(path, steps):
 
 @pytest.mark.parametrize("name", SLOW_STARTS)
 def test_contimeout_bounds_the_start_of_a_daemon_behind_a_shell(name, tmp_path):
-    """protocol/09 section 4.1: up to the admission, whatever has come by then; a server that is silent later is not bounded."""
+    """doc/protocol/09-since-3.5.0.md section 4.1: up to the admission, whatever has come by then; a server that is silent later
+    is not bounded."""
     steps, code = SLOW_STARTS[name]
     slow_daemon(tmp_path / "shell", steps)
     (tmp_path / "secret").write_text("pass\n")
@@ -539,7 +540,7 @@ def has_idn():
 
 
 def test_the_resolver_and_a_proxy_get_ascii(has_idn, tmp_path):
-    """protocol/09 section 11.2. In a locale whose bytes these are not, the name stays."""
+    """doc/protocol/09-since-3.5.0.md section 11.2. In a locale whose bytes these are not, the name stays."""
     result = harness.run(harness.HUAI, "-vv", f"rsync://{NAME}/m/", cwd=tmp_path)
     assert result.code == 10 and b"getaddrinfo: " + ASCII + b" 873: " in result.stderr, result.text
     assert ASCII not in result.stdout, result.text

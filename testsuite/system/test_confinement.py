@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No request leads outside its module: links, "..", option paths, files that change while they are read (protocol/08 section 4)."""
+"""No request leads outside its module: links, "..", option paths, files that change while they are read
+(doc/protocol/08-security.md section 4)."""
 import os
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The daemon around its transfers: text phase, admission, confinement, log, start-up and signals (protocol/07)."""
+"""The daemon around its transfers: text phase, admission, confinement, log, start-up and signals
+(doc/protocol/07-daemon.md)."""
 import grp
 import os
 import pwd

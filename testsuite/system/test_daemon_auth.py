@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Users of the daemon: rules, secrets, challenges, and what the log says of those who are refused (protocol/07 section 5.10)."""
+"""Users of the daemon: rules, secrets, challenges, and what the log says of those who are refused (doc/protocol/07-daemon.md
+section 5.10)."""
 import base64
 import hashlib
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands that the daemon runs around a session: when, as whom, with which environment (protocol/07 section 5.14)."""
+"""Commands that the daemon runs around a session: when, as whom, with which environment (doc/protocol/07-daemon.md
+section 5.14)."""
 import os
 import re
 import signal

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parameters of the daemon as a whole: who a proxy speaks for, and what the daemon itself is (protocol/07 sections 3.1, 5.3)."""
+"""Parameters of the daemon as a whole: who a proxy speaks for, and what the daemon itself is (doc/protocol/07-daemon.md
+sections 3.1, 5.3)."""
 import os
 import re
 import shutil

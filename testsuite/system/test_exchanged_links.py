@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Symlinks on the way of operands and of list entries that are exchanged while a sender is at work: every place that opens something
-asks anew where it leads to (protocol/09 sections 6.2 and 6.3.6). The calls themselves: testsuite/unit/test_fs_anchors.c."""
+asks anew where it leads to (doc/protocol/09-since-3.5.0.md sections 6.2 and 6.3.6). The calls themselves:
+testsuite/unit/test_fs_anchors.c."""
 import ctypes
 import os
 import struct

@@ -167,7 +167,7 @@ def test_modules_show_the_same_names(seed, place):
     excludes = [pattern for pattern in trial.random.sample(PATTERNS, 3) if " " not in pattern]
     config = (f"use chroot = no\n[mod]\npath = {trial.source}\nexclude = {' '.join(excludes)}\n"
               f"filter = {' '.join(rules)}\n")
-    # No name that starts with a dash: what it is differs on purpose (protocol/07 section 5.18).
+    # No name that starts with a dash: what it is differs on purpose (doc/protocol/07-daemon.md section 5.18).
     sources = trial.random.choice([["mod/"], ["mod"], ["mod/a/"], ["mod/a", "mod/b"], ["mod/[a-z]*"], ["mod/?"]])
     with harness.Daemon(harness.STOCK, config, place) as stock, harness.Daemon(harness.HUAI, config, place) as huai:
         words = ["-r"] + trial.rule_options()

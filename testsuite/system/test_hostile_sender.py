@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a hostile sender may say after its list, and what a client that pulls makes of it. Each test is named by its
-item of protocol/08 section 10; doc/security.md has the whole list."""
+item of doc/protocol/08-security.md section 10; doc/security.md has the whole list."""
 import concurrent.futures
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a hostile sender may do to a module that it may write to, or to both ends. Each test is named by its
-item of protocol/08 section 10; doc/security.md has the whole list."""
+item of doc/protocol/08-security.md section 10; doc/security.md has the whole list."""
 import os
 import struct
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Paths that the operator names, beside stock: descriptors as files, operands and list entries through symlinks, and directories that
-may be searched but not read (protocol/09 sections 5 to 7 and 9)."""
+may be searched but not read (doc/protocol/09-since-3.5.0.md sections 5 to 7 and 9)."""
 import os
 import re
 import shutil
@@ -171,7 +171,7 @@ def make_scope(top):
     ("top", "-r", False), ("sub/a", "-r", False), ("sub", "-r", True), ("sub/", "-r", True),
 ])
 def test_only_listed_directories_lose_what_is_surplus(place, entry, options, is_deleted):
-    """Protocol/09 section 6.5."""
+    """doc/protocol/09-since-3.5.0.md section 6.5."""
     _, _, found = assert_same(place, f"echo {entry} | $P {options} --delete --files-from=- src/ dst/", make_scope)
     assert "other" in found and ("sub/b" in found, "sub/x/y" in found) == ((False, False) if is_deleted else (True, True)), found
 
@@ -184,7 +184,8 @@ def test_only_listed_directories_lose_what_is_surplus(place, entry, options, is_
     ("$P -rR --remove-source-files bad/docs/ dst/", False, False), ("$P -rRL --remove-source-files home/docs/ dst/", False, False),
 ])
 def test_sources_behind_the_operators_links_are_removed(place, script, stock_removes, ours_removes):
-    """Ours does with -R what stock only does for list entries (protocol/09 section 6.1); what -L alone leads to stays."""
+    """Ours does with -R what stock only does for list entries (doc/protocol/09-since-3.5.0.md section 6.1); what -L alone leads
+    to stays."""
     for program, removes in zip(BOTH, (stock_removes, ours_removes)):
         code, text, found = run(place, program, f"{script}; r=$?; test -e real/docs/marker && echo LEFT; exit $r", make_links)
         assert any(name.endswith("marker") for name in found), (program, script)

@@ -161,7 +161,7 @@ def test_info_help_names_the_words_of_stock():
 
 @pytest.mark.parametrize("value", ["0", "0G", "0b", "", "1", "1048575", "1M", "8191P", "8192P", str(2**63 - 2), str(2**63 - 1), "-1", "x"])
 def test_limits_of_allocations_are_stocks(place, value):
-    """0 is the largest that there is; so says a release behind 3.5.0 (protocol/09 section 4.2)."""
+    """0 is the largest that there is; so says a release behind 3.5.0 (doc/protocol/09-since-3.5.0.md section 4.2)."""
     os.mkdir(f"{place}/s")
     results = []
     for program in (harness.STOCK, harness.HUAI):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What protocol 33 has brought: the count of blocks that a receiving server sends, and nothing else (protocol/09 section 2).
+"""What protocol 33 has brought: the count of blocks that a receiving server sends, and nothing else
+(doc/protocol/09-since-3.5.0.md section 2).
 
 Sessions of 3.5.1, captured, are said again to our server; our own sessions go through a proxy that sees and changes frames.
 """

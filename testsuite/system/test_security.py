@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a hostile client may send, and what a sending server makes of it. Each test is named by its item of protocol/08
-section 10; doc/security.md has the whole list."""
+"""What a hostile client may send, and what a sending server makes of it. Each test is named by its item of
+doc/protocol/08-security.md section 10; doc/security.md has the whole list."""
 import contextlib
 import hashlib
 import itertools
@@ -459,7 +459,7 @@ def test_s032_forged_weak_sums(opened, strong, remainder):
 
 
 def weak_sum(block):
-    """protocol/03 section 4.1"""
+    """doc/protocol/03-transfer.md section 4.1"""
     first = second = 0
     for byte in block:
         first += byte - 256 if byte > 127 else byte

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What surrounds a client and a receiving side: proxies, helpers, remote shells, names that were asked for, and files that
-others swap. Each test is named by its item of protocol/08 section 10; doc/security.md has the whole list."""
+others swap. Each test is named by its item of doc/protocol/08-security.md section 10; doc/security.md has the whole list."""
 import contextlib
 import itertools
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the other tests of the checklist leave open. Each test is named by its item of protocol/08 section 10; doc/security.md
-has the whole list."""
+"""What the other tests of the checklist leave open. Each test is named by its item of doc/protocol/08-security.md section 10;
+doc/security.md has the whole list."""
 import hashlib
 import os
 import re

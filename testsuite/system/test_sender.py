@@ -28,7 +28,7 @@ def pull(program, shell, words, source, target):
     return result.code, harness.normalise(result.stdout), harness.normalise(result.stderr)
 
 
-# --- ACLs and extended attributes (protocol/05) ---
+# --- ACLs and extended attributes (doc/protocol/05-xattrs-acls.md) ---
 
 def acl(*entries):
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
@@ -97,7 +97,7 @@ def test_acls_and_xattrs_arrive_as_from_stock(place, options, protocol):
     assert outcome["ours"] == outcome["stock"]
 
 
-# --- source trouble (protocol/03 section 7.8) ---
+# --- source trouble (doc/protocol/03-transfer.md section 7.8) ---
 
 def requests_after(program, place, change, protocol=32, name="b"):
     """List a module, change its tree, ask for file `name`: what is said, and how the session ends."""

@@ -183,7 +183,8 @@ MIXED = "v p p.1 p.2 s s.1 t w x z/p.3 z/q z/s.2 z/v.1 z/x.1".split()
 
 
 def device_numbers(data, protocol):
-    """{name: device number} as a receiver of that time reads an -rlD list (protocol/02 section 2), without its first rules."""
+    """{name: device number} as a receiver of that time reads an -rlD list (doc/protocol/02-file-list.md section 2), without its
+    first rules."""
     found, name, mode, rdev, at = {}, b"", 0, 0, 0
 
     def take(form):
@@ -192,7 +193,7 @@ def device_numbers(data, protocol):
         return struct.unpack_from(form, data, at - struct.calcsize(form))[0]
 
     def varint():
-        """Up to three bytes, protocol/01 section 8."""
+        """Up to three bytes, doc/protocol/01-session.md section 8."""
         lead = take("<B")
         if lead < 0x80:
             return lead

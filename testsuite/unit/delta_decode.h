@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * For tests and fuzzing: what a receiver does with a token stream (protocol/03 sections 5.3, 6 and 7.1), written apart from
- * the sending side and stricter than a receiver has to be. A decoder lives for a session, as zstd's history does.
+ * For tests and fuzzing: what a receiver does with a token stream (doc/protocol/03-transfer.md sections 5.3, 6 and 7.1),
+ * written apart from the sending side and stricter than a receiver has to be. A decoder lives for a session, as zstd's history
+ * does.
  */
 #ifndef TESTSUITE_DELTA_DECODE_H
 #define TESTSUITE_DELTA_DECODE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The order of entries and the fate of equal names (protocol/02 section 5). */
+/* The order of entries and the fate of equal names (doc/protocol/02-file-list.md section 5). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void add_names(struct entries *list, const char *const *names, size_t cou
 	}
 }
 
-/* The top level of the whole-tree vector of protocol/02 5.3, in order. */
+/* The top level of the whole-tree vector of doc/protocol/02-file-list.md section 5.3, in order. */
 static const char *const vector[] = {
 	"./", "\x01", "..y", ".x", "A", "a\n", "a b", "a!", "a-b", "a.b", "a0", "ab", "~", "\xc3\xa9", "\xff",
 	"\x01" "d/", ".../", ".dot/", "B/", "a d/", "a-d/", "a.d/", "a/", "a0d/", "\xc3\xa9_d/", "\xfe" "d/",

@@ -10,7 +10,7 @@
 
 enum { SHELL = REMOTE_SHELL, DAEMON = REMOTE_DAEMON, LOCAL = -1 };
 
-/* protocol/06 section 6 */
+/* doc/protocol/06-command-line.md section 6 */
 static const struct { const char *operand; int kind; const char *user, *host; int port; const char *path; } operands[] = {
 	{ "h:x", SHELL, NULL, "h", 0, "x" }, { "u@h:x", SHELL, "u", "h", 0, "x" }, { "u@v@h:x", SHELL, "u@v", "h", 0, "x" },
 	{ "@h:x", SHELL, "", "h", 0, "x" }, { "h:", SHELL, NULL, "h", 0, "" }, { ":x", SHELL, NULL, "", 0, "x" },
@@ -129,7 +129,7 @@ static void test_operands_that_do_not_go_together(void **state)
 	log_set_role("client");
 }
 
-/* protocol/01 4.3 */
+/* doc/protocol/01-session.md section 4.3 */
 static void test_answers_to_a_challenge(void **state)
 {
 	static const struct { const char *digest, *response; } vectors[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a client tells a server: the words of protocol/06 4.3 as 3.5.0 sends them, their quoting, and captured argument
- * blocks. */
+/* What a client tells a server: the words of doc/protocol/06-command-line.md section 4.3 as 3.5.0 sends them, their quoting,
+ * and captured argument blocks. */
 #include "client/words.h"
 #include "options_support.h"
 

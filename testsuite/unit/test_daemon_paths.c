@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where a module lies, and what a client's path words mean inside it (protocol/07 sections 5.12 and 5.18). */
+/* Where a module lies, and what a client's path words mean inside it (doc/protocol/07-daemon.md sections 5.12 and 5.18). */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

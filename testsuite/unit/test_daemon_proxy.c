@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* S-039: headers of proxies, good and bad, fed as a connection feeds them (protocol/07 section 5.3). */
+/* S-039: headers of proxies, good and bad, fed as a connection feeds them (doc/protocol/07-daemon.md section 5.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

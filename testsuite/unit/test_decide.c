@@ -344,7 +344,7 @@ static void test_link_flags_alone_are_no_news(void **state)
 	assert_true(decide_is_significant(ITEM_REPORT_TIME));
 }
 
-/* protocol/06 11.1: source modes down, umasks across. */
+/* doc/protocol/06-command-line.md section 11.1: source modes down, umasks across. */
 static void test_modes_of_new_files_without_perms(void **state)
 {
 	static const mode_t sources[] = { 0644, 0755, 0600, 04755, 02755, 0666, 0777, 0444 };
@@ -370,7 +370,7 @@ static void test_modes_of_new_files_without_perms(void **state)
 	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 06755);
 }
 
-/* protocol/06 11.2: destination, then the result for a source of 0755 and of 0644. */
+/* doc/protocol/06-command-line.md section 11.2: destination, then the result for a source of 0755 and of 0644. */
 static void test_executability_vectors(void **state)
 {
 	static const mode_t vectors[][3] = {

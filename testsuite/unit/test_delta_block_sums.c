@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The header and the sums that a generator sends of its basis (protocol/03 sections 3 and 4). */
+/* The header and the sums that a generator sends of its basis (doc/protocol/03-transfer.md sections 3 and 4). */
 #include "testsuite/unit/delta_receive.h"
 
 #include "delta/block_sums.h"
@@ -136,7 +136,7 @@ static int written_sums(struct reception *session, const struct sum_head *head, 
 	return error;
 }
 
-/* Protocol/03 4.1 and 4.6. */
+/* doc/protocol/03-transfer.md sections 4.1 and 4.6. */
 static void test_sums_of_the_pattern(void **state)
 {
 	static const uint8_t first[] = { 0xbe, 0xff, 0xb6, 0x5a, 0xbf, 0x64, 0x2d, 0x32, 0x87, 0x54, 0x7e, 0x6f,

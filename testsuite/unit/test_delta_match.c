@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Finding blocks: in place, after random edits, against forged sums, in bounded work (protocol/03 section 5). */
+/*
+ * Finding blocks: in place, after random edits, against forged sums, in bounded work (doc/protocol/03-transfer.md
+ * section 5).
+ */
 #include "testsuite/unit/delta_support.h"
 
-/* --- in place, protocol/03 section 5.3 --- */
+/* --- in place, doc/protocol/03-transfer.md section 5.3 --- */
 
 static void test_in_place_constraint(void **state)
 {
@@ -305,7 +308,8 @@ static void test_short_last_block_is_not_taken_for_a_full_one(void **state)
 	free(source.data);
 }
 
-/* Equal weak sums whose blocks would reach over the end of the source (protocol/08 S-032): the memory checker watches. */
+/* Equal weak sums whose blocks would reach over the end of the source (doc/protocol/08-security.md S-032): the memory checker
+ * watches. */
 static void test_no_look_outside_of_the_source(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 99, 100, 101, 699, 700, 701, 1399, 1400, 131071 };
@@ -331,7 +335,7 @@ static void test_no_look_outside_of_the_source(void **state)
 	}
 }
 
-/* --- bounded work, protocol/08 S-056 --- */
+/* --- bounded work, doc/protocol/08-security.md S-056 --- */
 
 /*
  * The source is sent against `count` forged blocks, all with the weak sum that every window of it has; the one at `true_at`

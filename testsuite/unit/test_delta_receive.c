@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files made of tokens and a basis (protocol/03 section 7.1): from what our own sender writes, and from what nobody should. */
+/*
+ * Files made of tokens and a basis (doc/protocol/03-transfer.md section 7.1): from what our own sender writes, and from what
+ * nobody should.
+ */
 #include "testsuite/unit/delta_receive.h"
 
 static const struct bytes nothing = { NULL, 0 };
@@ -200,7 +203,7 @@ static void in_place(const char *old, const char *new, size_t block_length, stru
 	free(source.data);
 }
 
-/* The examples of protocol/03 5.3 and more, with blocks shorter and longer than the buffer. */
+/* The examples of doc/protocol/03-transfer.md section 5.3 and more, with blocks shorter and longer than the buffer. */
 static void test_updates_in_place(void **state)
 {
 	static const char *const cases[][2] = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Sources: appended to, shrinking, unreadable, of every size (protocol/03 sections 3.4 and 7.8). */
+/* Sources: appended to, shrinking, unreadable, of every size (doc/protocol/03-transfer.md sections 3.4 and 7.8). */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "testsuite/unit/delta_support.h"
 
-/* --- append, protocol/03 section 3.4 --- */
+/* --- append, doc/protocol/03-transfer.md section 3.4 --- */
 
 static void append(struct bytes source, struct sum_head head, uint64_t from, bool verify, struct bytes *sent,
 		   uint8_t digest[16])
@@ -60,7 +60,7 @@ static void test_append_sends_the_rest(void **state)
 		expect_append(source, 1500, verify);
 		expect_append(large, 999000, verify);
 		expect_append(large, 400001, verify);
-		/* More than there is, even of nothing (protocol/08 S-031). */
+		/* More than there is, even of nothing (doc/protocol/08-security.md S-031). */
 		expect_append(source, 100000, verify);
 		expect_append(empty, 100000, verify);
 	}
@@ -69,7 +69,7 @@ static void test_append_sends_the_rest(void **state)
 	free(empty.data);
 }
 
-/* --- sources with trouble, protocol/03 section 7.8 --- */
+/* --- sources with trouble, doc/protocol/03-transfer.md section 7.8 --- */
 
 static int file_with(struct bytes content)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Weak and strong checksums against the vectors of protocol/03 section 4. */
+/* Weak and strong checksums against the vectors of doc/protocol/03-transfer.md section 4. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

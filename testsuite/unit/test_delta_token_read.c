@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reading token streams: every form that there is, and what is refused (protocol/03 section 6). */
+/* Reading token streams: every form that there is, and what is refused (doc/protocol/03-transfer.md section 6). */
 #include "testsuite/unit/delta_receive.h"
 
 /* What a stream says: "L700 T0 T1 end ", literals of adjacent tokens added up. */
@@ -121,7 +121,8 @@ static void test_longest_run(void **state)
 	reception_end(&reception);
 }
 
-/* The streams of protocol/03 14.7 and 14.8: numbers of blocks and zlib begin anew with each file, zstd goes on. */
+/* The streams of doc/protocol/03-transfer.md sections 14.7 and 14.8: numbers of blocks and zlib begin anew with each file, zstd
+ * goes on. */
 static void test_two_files_in_one_session(void **state)
 {
 	struct story story;

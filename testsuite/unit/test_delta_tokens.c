@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The token stream, plain and compressed, and what is not compressed (protocol/03 sections 6 and 14). */
+/* The token stream, plain and compressed, and what is not compressed (doc/protocol/03-transfer.md sections 6 and 14). */
 #include "delta/skip_list.h"
 #include "testsuite/unit/delta_support.h"
 
-/* --- the worked examples of protocol/03 section 14 --- */
+/* --- the worked examples of doc/protocol/03-transfer.md section 14 --- */
 
 static void start_worked_example(struct transfer *transfer, enum compress_algorithm compress, struct bytes *old,
 				 struct bytes *new)
@@ -68,7 +68,7 @@ static void test_worked_example_compressed(void **state)
 	}
 }
 
-/* --- forms of block references, protocol/03 section 6.2 --- */
+/* --- forms of block references, doc/protocol/03-transfer.md section 6.2 --- */
 
 static void start_tokens(struct transfer *transfer, enum compress_algorithm compress, int protocol)
 {
@@ -209,7 +209,7 @@ static void test_zstd_remembers_earlier_files(void **state)
 
 /*
  * A literal that repeats a part of the long block before it: which part is in the history tells the two protocols apart
- * (protocol/03 section 6.4). Returns how much the stream grew by the literal.
+ * (doc/protocol/03-transfer.md section 6.4). Returns how much the stream grew by the literal.
  */
 static size_t cost_after_long_block(int protocol, size_t from, size_t length)
 {
@@ -285,7 +285,7 @@ static void test_whole_files_of_every_method(void **state)
 	free(text.data);
 }
 
-/* --- suffixes, protocol/03 section 6.7 --- */
+/* --- suffixes, doc/protocol/03-transfer.md section 6.7 --- */
 
 static void test_skip_list_of_the_option(void **state)
 {
@@ -328,7 +328,7 @@ static void test_skip_list_of_the_daemon(void **state)
 	skip_list_free(list);
 }
 
-/* A megabyte of anything is one item, cut short, or many: no recursion (protocol/08 S-060). */
+/* A megabyte of anything is one item, cut short, or many: no recursion (doc/protocol/08-security.md S-060). */
 static void test_skip_list_of_a_megabyte(void **state)
 {
 	static const char fillings[] = { 'a', '/', '[', ']', '-', '*' };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rules in a tree: per-directory merge files (protocol/04 section 4.10), absolute rules (4.7.5), sides (4.12), a module's own
- * rules (4.14) and xattr rules (4.15). The expected results are those of stock rsync.
+ * Rules in a tree: per-directory merge files (doc/protocol/04-filters.md section 4.10), absolute rules (4.7.5), sides (4.12), a
+ * module's own rules (4.14) and xattr rules (4.15). The expected results are those of stock rsync.
  */
 #include "filter_support.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Matching one name against one rule: the vectors of protocol/04 section 4.9, and the time that hostile patterns take. */
+/*
+ * Matching one name against one rule: the vectors of doc/protocol/04-filters.md section 4.9, and the time that hostile patterns
+ * take.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

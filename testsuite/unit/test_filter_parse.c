@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text grammar of rules: the vectors of protocol/04 section 4.2.7, seen as the list that would be sent. */
+/* The text grammar of rules: the vectors of doc/protocol/04-filters.md section 4.2.7, seen as the list that would be sent. */
 #include "filter_support.h"
 
 struct vector {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which entries a list has, and under which indexes (protocol/02 sections 5.4, 6.3 and 7). */
+/* Which entries a list has, and under which indexes (doc/protocol/02-file-list.md sections 5.4, 6.3 and 7). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

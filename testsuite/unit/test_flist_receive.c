@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Lists from the sender's side and from captured sessions, received; and what must not come (protocol/02 section 11). */
+/*
+ * Lists from the sender's side and from captured sessions, received; and what must not come (doc/protocol/02-file-list.md
+ * section 11).
+ */
 #include "expect_die.h"
 
 #include <dirent.h>
@@ -724,7 +727,7 @@ static void hand_makes(const char *line, const char *text, const char *walked, c
 static void test_lists_in_any_order_are_put_in_order(void **state)
 {
 	(void)state;
-	/* 12.1 of protocol/02, and the same with what lies below in front. */
+	/* 12.1 of doc/protocol/02-file-list.md, and the same with what lies below in front. */
 	hand_makes("", ROOT_30 "18 01 'b' " NULL_TIME "a4810000 18 03 's/c' " NULL_TIME "a4810000 18 01 's' " NULL_TIME
 		   "ed410000 18 01 'a' " NULL_TIME "a4810000 00", "./ a b s/ s/c ", "0:. 1:a 2:b 3:s 4:s/c ");
 	/* Old protocols sort by path; equal names in order of arrival, a directory wins. */
@@ -812,7 +815,7 @@ static void test_io_errors_come_with_their_list(void **state)
 	side_free(&hand.side);
 }
 
-/* --- what was asked for: the vectors of protocol/02 11.3 --- */
+/* --- what was asked for: the vectors of doc/protocol/02-file-list.md section 11.3 --- */
 
 struct asking {
 	const char *line, *argument, *names; /* names: "+name" accepted, "-name" refused; "/" behind a directory */
@@ -947,7 +950,7 @@ static void capture_options(struct side *side, const char *job)
 		keep_little(&side->options);
 }
 
-/* What a server says between the greeting and the list (protocol/01 7.2). */
+/* What a server says between the greeting and the list (doc/protocol/01-session.md section 7.2). */
 static void capture_setup(struct side *side, const char *job, const struct strbuf *client)
 {
 	struct session *session = &side->session;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ACLs and extended attributes of received lists: the traces of protocol/05, and what must not come (S-016, S-017, S-018). */
+/*
+ * ACLs and extended attributes of received lists: the traces of doc/protocol/05-xattrs-acls.md, and what must not come (S-016,
+ * S-017, S-018).
+ */
 #include "expect_die.h"
 
 #include <stdlib.h>

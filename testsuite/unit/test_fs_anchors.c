@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a symlink leads to is asked anew by every call, by each rule of a root: protocol/09 sections 6.2 and 6.3. */
+/*
+ * What a symlink leads to is asked anew by every call, by each rule of a root: doc/protocol/09-since-3.5.0.md
+ * sections 6.2 and 6.3.
+ */
 #include "fs/anchors.h"
 
 #include "fs/access.h"

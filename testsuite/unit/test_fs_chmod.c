@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The --chmod language against the vectors of protocol/06 section 11.4, and changing modes without following links. */
+/*
+ * The --chmod language against the vectors of doc/protocol/06-command-line.md section 11.4, and changing modes without
+ * following links.
+ */
 #include "fs/chmod.h"
 
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --fake-super keeps, byte for byte as protocol/05 section 5.7 has it; and what is no such record. */
+/* What --fake-super keeps, byte for byte as doc/protocol/05-xattrs-acls.md section 5.7 has it; and what is no such record. */
 #include "fs/fake.h"
 
 #include <sys/xattr.h>

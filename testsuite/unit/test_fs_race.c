@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The swap rig of protocol/08 section 4.9: a directory is exchanged for a symlink to the outside, exactly between resolution
- * and use, and as fast as another process can. Every call hits the original object or fails. S-075
+ * The swap rig of doc/protocol/08-security.md section 4.9: a directory is exchanged for a symlink to the outside, exactly
+ * between resolution and use, and as fast as another process can. Every call hits the original object or fails. S-075
  */
 #include <signal.h>
 #include <sys/prctl.h>

@@ -199,7 +199,8 @@ static void test_vector_grows(void **state)
 
 struct escape_case { const char *raw, *c, *utf8, *eight; };
 
-/* protocol/06 section 8.13, with DEL and C1 controls escaped as protocol/08 section 6 asks for. */
+/* doc/protocol/06-command-line.md section 8.13, with DEL and C1 controls escaped as doc/protocol/08-security.md section 6 asks
+ * for. */
 static const struct escape_case escapes[] = {
 	{ "nl\nx", "nl\\#012x", "nl\\#012x", "nl\\#012x" },
 	{ "tab\there", "tab\there", "tab\there", "tab\there" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* lib/idn: the vectors of protocol/09 section 11.1. */
+/* lib/idn: the vectors of doc/protocol/09-since-3.5.0.md section 11.1. */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>

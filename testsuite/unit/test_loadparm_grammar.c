@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The grammar of rsyncd.conf: the vectors of protocol/07 sections 2.1 to 2.6 and 2.13. */
+/* The grammar of rsyncd.conf: the vectors of doc/protocol/07-daemon.md sections 2.1 to 2.6 and 2.13. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

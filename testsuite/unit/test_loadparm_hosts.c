@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* S-096, S-097: who hosts allow and hosts deny let in (the table of protocol/07 section 5.5). */
+/* S-096, S-097: who hosts allow and hosts deny let in (the table of doc/protocol/07-daemon.md section 5.5). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void test_wildcards_match_names_only(void **state)
 	assert_false(allowed("all", "", "127.0.0.1", "localhost"));
 }
 
-/* protocol/09 section 11.3; a wildcard in a label that cannot be converted denies. */
+/* doc/protocol/09-since-3.5.0.md section 11.3; a wildcard in a label that cannot be converted denies. */
 static void test_internationalised_names(void **state)
 {
 	static const char *const matching[] = {

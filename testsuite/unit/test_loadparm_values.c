@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Sections, defaults, included files, values, overrides and %VAR% references (protocol/07 sections 2.6 to 2.12). */
+/*
+ * Sections, defaults, included files, values, overrides and %VAR% references (doc/protocol/07-daemon.md
+ * sections 2.6 to 2.12).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* S-117: what a peer says cannot forge a log line; and where the lines go (protocol/07 section 4.8). */
+/* S-117: what a peer says cannot forge a log line; and where the lines go (doc/protocol/07-daemon.md section 4.8). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

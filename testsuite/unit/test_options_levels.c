@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --info and --debug words, what -v makes of them, and a daemon's clamp (protocol/06 section 7). */
+/* --info and --debug words, what -v makes of them, and a daemon's clamp (doc/protocol/06-command-line.md section 7). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* `refuse options` of a module against what its clients send (protocol/07 section 5.19). */
+/* `refuse options` of a module against what its clients send (doc/protocol/07-daemon.md section 5.19). */
 #include "options_support.h"
 
 #include "options/refuse.h"

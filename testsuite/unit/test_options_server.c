@@ -243,7 +243,7 @@ static const struct vector pulls[] = {
 	{ "-EPS --rsync-path=x --trust-sender --port=1 --password-file=f -4 --outbuf=N --contimeout=3", "" },
 };
 
-/* Releases below 3.2.7, as captured and as protocol/06 4.4 says. */
+/* Releases below 3.2.7, as captured and as doc/protocol/06-command-line.md section 4.4 says. */
 static const struct vector old_pulls[] = {
 	{ "-lHogDtpr", "recursive=2 links hard_links=1 perms owner group devices specials times" },
 	{ "-logDtprc --numeric-ids", ARCHIVE " numeric_ids checksum" },

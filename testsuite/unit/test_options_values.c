@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The grammars of option values: sizes, points in time, integers, host specifications (protocol/06 sections 1 and 6). */
+/*
+ * The grammars of option values: sizes, points in time, integers, host specifications (doc/protocol/06-command-line.md
+ * sections 1 and 6).
+ */
 #include "options_support.h"
 
 #include "options/remote.h"

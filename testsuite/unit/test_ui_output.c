@@ -16,7 +16,7 @@
 #include "ui/number.h"
 #include "wire/request.h"
 
-/* protocol/06 8.5; NULL: not in the table. */
+/* doc/protocol/06-command-line.md section 8.5; NULL: not in the table. */
 static void test_number_styles(void **state)
 {
 	static const struct { int64_t value; const char *text[4]; } vectors[] = {
@@ -64,7 +64,7 @@ static void assert_item(uint32_t flags, uint32_t mode, bool times_kept, bool sen
 	assert_string_equal(item, expected);
 }
 
-/* protocol/03 9.2, as a push prints them. */
+/* doc/protocol/03-transfer.md section 9.2, as a push prints them. */
 static void test_itemized_strings(void **state)
 {
 	(void)state;

@@ -95,7 +95,7 @@ static void test_reading_one_byte_at_a_time_equals_reading_at_once(void **state)
 
 struct frame_case { int code; size_t length; int exit_code; const char *words; bool delivered; };
 
-/* S-033, S-034: every rule of protocol/08 2.2, "Multiplex layer". */
+/* S-033, S-034: every rule of doc/protocol/08-security.md section 2.2, "Multiplex layer". */
 static const struct frame_case frame_cases[] = {
 	{ MSG_ERROR_XFER, 5119, 0, "", true }, { MSG_INFO, 0, 0, "", true }, { MSG_ERROR, 5119, 0, "", true },
 	{ MSG_WARNING, 1, 0, "", true }, { MSG_DELETED, 5119, 0, "", true },
@@ -284,7 +284,7 @@ static void test_mux_may_start_and_end_in_the_middle_of_what_arrived(void **stat
 	wire_free(wire);
 }
 
-/* protocol/09 section 2.2: only a sending side of protocol 33 takes the count of blocks. */
+/* doc/protocol/09-since-3.5.0.md section 2.2: only a sending side of protocol 33 takes the count of blocks. */
 static void test_block_counts_are_for_senders(void **state)
 {
 	static const struct { int protocol; bool is_sender; size_t length; const char *words; } cases[] = {

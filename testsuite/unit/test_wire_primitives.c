@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* wire/: every encoding of protocol/01 section 8, byte for byte, and the refusals. */
+/* wire/: every encoding of doc/protocol/01-session.md section 8, byte for byte, and the refusals. */
 #include "expect_die.h"
 
 #include <stdlib.h>

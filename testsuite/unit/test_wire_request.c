@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* wire/: requests, checksum headers, block sums and delete statistics (protocol/03 sections 2 and 3). */
+/* wire/: requests, checksum headers, block sums and delete statistics (doc/protocol/03-transfer.md sections 2 and 3). */
 #include "expect_die.h"
 
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static void test_extra_name_length(void **state)
 
 struct head_case { int protocol, digest; int32_t fields[4]; const char *words; };
 
-/* S-001, S-019, S-020: each bound of protocol/08 2.2 from both sides; NULL words: accepted. */
+/* S-001, S-019, S-020: each bound of doc/protocol/08-security.md section 2.2 from both sides; NULL words: accepted. */
 static const struct head_case heads[] = {
 	{ 32, 16, { 0, 0, 0, 0 }, NULL }, { 32, 16, { 0, 700, 16, 700 }, NULL }, { 32, 16, { 1, 131072, 16, 131072 }, NULL },
 	{ 32, 16, { 2, 700, 1, 5 }, NULL }, { 32, 8, { 1, 700, 8, 0 }, NULL }, { 32, 20, { 1, 700, 20, 0 }, NULL },

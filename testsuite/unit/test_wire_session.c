@@ -9,7 +9,7 @@
 #include "wire/session.h"
 #include "wire/setup.h"
 
-/* --- greeting, protocol/01 3.1 and 3.2 --- */
+/* --- greeting, doc/protocol/01-session.md sections 3.1 and 3.2 --- */
 
 static void test_greeting_format(void **state)
 {
@@ -60,7 +60,7 @@ static void test_greeting_vectors(void **state)
 	assert_int_equal(greeting_negotiate(&greeting, 29), 29);
 }
 
-/* --- arguments, protocol/01 section 5 --- */
+/* --- arguments, doc/protocol/01-session.md section 5 --- */
 
 static void assert_words(const struct args *args, const char *const *words)
 {
@@ -189,7 +189,7 @@ static void test_bad_argument_words_are_refused(void **state)
 	args_free(&args);
 }
 
-/* --- versions, protocol/01 7.1 --- */
+/* --- versions, doc/protocol/01-session.md section 7.1 --- */
 
 static struct setup_request plain_request(const char *info)
 {
@@ -258,7 +258,7 @@ static struct session set_up(int protocol, bool sender, const struct setup_reque
 #define SERVER_SUMS "\x23xxh128 xxh3 xxh64 md5 md4 sha1 none"
 #define CLIENT_SUMS "\x1exxh128 xxh3 xxh64 md5 md4 sha1"
 
-/* The server's bytes of protocol/01 7.7, with the seed forced. */
+/* The server's bytes of doc/protocol/01-session.md section 7.7, with the seed forced. */
 static void test_setup_of_a_current_pull(void **state)
 {
 	static const char wanted[] = "\x81\xff" SERVER_SUMS "\x07\0\0\0";
@@ -543,7 +543,7 @@ static void test_long_negotiation_strings_are_refused(void **state)
 
 struct mux_case { int protocol; bool server, sender, remove; bool out, in; };
 
-/* protocol/01 9.2 */
+/* doc/protocol/01-session.md section 9.2 */
 static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 {
 	static const struct mux_case cases[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The client's part of the set-up: what it makes of a server's flags and lists, and what it answers (protocol/01 section 7). */
+/*
+ * The client's part of the set-up: what it makes of a server's flags and lists, and what it answers (doc/protocol/01-session.md
+ * section 7).
+ */
 #include "expect_die.h"
 
 #include <stdlib.h>
@@ -40,7 +43,7 @@ static void assert_sent(struct session *session, const char *wanted, size_t leng
 	wire_free(session->wire);
 }
 
-/* The bytes of protocol/01 7.7. */
+/* The bytes of doc/protocol/01-session.md section 7.7. */
 static void test_setup_with_a_current_server(void **state)
 {
 	struct setup_request request = plain_request();

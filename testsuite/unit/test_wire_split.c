@@ -208,7 +208,7 @@ static void *send_then_write(void *context)
 	return NULL;
 }
 
-/* protocol/01 9.5: a message comes before the data that are written after it. */
+/* doc/protocol/01-session.md section 9.5: a message comes before the data that are written after it. */
 static void test_messages_keep_their_place(void **state)
 {
 	static const char wanted[] = "\4\0\0\7\1\0\0\0" "\5\0\0\x09text\n" "\4\0\0\7\2\0\0\0";
