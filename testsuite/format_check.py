@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mechanical part of the code style: layout, function length, and that only fs/ takes paths. See also layout_check.py.
+"""The mechanical part of the code style: layout, function length, that only fs/ takes paths, and citations of doc/protocol.
+
+See also layout_check.py.
 
 Usage: format_check.py SOURCE_DIRECTORY; prints FILE:LINE: what, and exits 1 if there is anything to print.
 """
@@ -20,6 +22,11 @@ PATH_CALLS = re.compile(
     r"link|linkat|symlink|symlinkat|readlink|readlinkat|mkdir|mkdirat|rmdir|mknod|mknodat|mkfifo|chmod|fchmodat|l?chown|"
     r"fchownat|utimensat|truncate|mkstemp|realpath|chdir|chroot|[lf]?setxattr|l?getxattr|l?listxattr|acl_get_file|acl_set_file)\("
 )
+# The description of the protocol is cited by paths from the top of the tree.
+CITED = re.compile(r"\bdoc/protocol/([\w.-]*\w)")
+BARE_CITATION = re.compile(r"(?<!doc/)\b[Pp]rotocol/\d")
+MADE = re.compile(r"\.|build|deb$|distcheck$|corpus$|captures$|(arch|debian|fresh|rsync-huai)-")
+CITING = (".c", ".h", ".py", ".md", ".in", ".ac", ".sh", ".1", ".5", ".8")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -68,8 +75,31 @@ def paths_outside_fs(path, lines):
             yield number, f"{PATH_CALLS.search(code).group(1)}() on a path outside fs/"
 
 
+def citing_files(root):
+    """Every text of the tree; what lies in directories that builds make, or in hidden ones, is left out."""
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if not MADE.match(name))
+        for name in sorted(files):
+            if name.endswith(CITING):
+                yield os.path.relpath(os.path.join(directory, name), root)
+
+
+def citations(root):
+    for path in citing_files(root):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                for cited in CITED.findall(line):
+                    if not os.path.exists(os.path.join(root, "doc/protocol", cited)):
+                        yield f"{path}:{number}: doc/protocol/{cited} is cited and not there"
+                if BARE_CITATION.search(line):
+                    yield f"{path}:{number}: a chapter is cited without its path below doc/protocol"
+
+
 def main(root):
     found = 0
+    for problem in citations(root):
+        print(problem)
+        found += 1
     for path in sources(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             text = file.read()
