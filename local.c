@@ -18,6 +18,7 @@
 #include "local_frame.h"
 #include "local_partial.h"
 #include "options/owners.h"
+#include "receiver/task.h"
 #include "snapshot/make.h"
 
 /* Every task holds directories. */
@@ -128,12 +129,14 @@ static void set_up(struct run *run)
 		.umask = umask(0), .check_content = local->attrs_only,
 	};
 	pthread_mutex_init(&local->hidden_lock, NULL);
+	pthread_rwlock_init(&local->gate, NULL);
 	local->top.fd = -1;
 	local->preloaded = -1;
 	read_groups(local);
 	local->tells_steps = local_debug_wants_items(local);
 	local->wants_items = local->tells_steps || report_wants_names(local);
 	local->replays = run->peer && run->peer->is_batch;
+	local->names_directories = report_names_directories(local);
 	local->passes_settled = passes_settled(local) && !local->replays;
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
@@ -226,13 +229,6 @@ static void end_pull(struct run *run)
 		pull_finish(pull, &run->peer_stats);
 }
 
-void local_say_method(const struct local *local)
-{
-	if (local->options->levels.debug[DEBUG_FLIST])
-		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
-			 : "delta-transmission disabled for local transfer or --whole-file");
-}
-
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct local *local = &run->local;
@@ -270,7 +266,8 @@ static void copy_tree(struct run *run, const char *destination)
 		local_prune(local);
 	local_debug_start(local);
 	/* Requests have the order of the list. */
-	local->pool = pool_new(local, local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
+	local->pool = pool_new(local_task_run,
+			       local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
 	local_debug_end(local);
 	end_pull(run);
@@ -345,6 +342,7 @@ static void clean_up(struct run *run)
 	local_alternates_free(local->alternates);
 	local_seen_free(local->seen);
 	pthread_mutex_destroy(&local->hidden_lock);
+	pthread_rwlock_destroy(&local->gate);
 	free(local->top_path);
 	free(local->single_name);
 	free((void *)local->rules.groups);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dest/events.h"
 #include "flist/receive.h"
 #include "fs/fake.h"
 #include "local.h"

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "fs/operator.h"

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "local_pull.h"
 
 static int level_of(const struct local *local, enum debug_word word)
@@ -25,6 +27,13 @@ bool local_debug_wants_items(const struct local *local)
 }
 
 /* --- beginning and end --- */
+
+void local_say_method(const struct local *local)
+{
+	if (local->options->levels.debug[DEBUG_FLIST])
+		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
+			 : "delta-transmission disabled for local transfer or --whole-file");
+}
 
 /* The entries of the first list, or of the only one. */
 static uint64_t first_entries(const struct local *local)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Deletions: what the sources do not have, what is in the way, what --delete-missing-args names. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "flist/receive.h"
 #include "fs/dir.h"
 #include "fs/file.h"
@@ -33,49 +34,6 @@ struct deletion {
 };
 
 /* --- names of a directory --- */
-
-static bool is_directory(int dir_fd, const struct fs_dirent *name)
-{
-	struct fs_stat st;
-
-	if (name->type != DT_UNKNOWN)
-		return name->type == DT_DIR;
-	return fs_lstat_at(dir_fd, name->name, &st) == 0 && S_ISDIR(st.mode);
-}
-
-static void add_name(struct entries *names, const struct fs_dirent *name, bool is_dir)
-{
-	struct entry *entry = entries_add(names, name->name, name->name_length);
-
-	entry->mode = is_dir ? S_IFDIR : name->type == DT_REG ? S_IFREG : S_IFLNK;
-}
-
-static bool is_listed(const struct entries *listed, const char *name)
-{
-	int32_t dir = entries_find(listed, name, true);
-
-	return entries_find(listed, name, false) >= 0 || (dir >= 0 && !(listed->items[dir].flags & ENTRY_PRUNED));
-}
-
-int local_read_names(int dir_fd, const struct entries *listed, struct entries *names)
-{
-	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
-	struct fs_dirent name;
-	struct fs_dir dir;
-
-	if (fd < 0)
-		return -1;
-	fs_dir_start(&dir, fd);
-	while ((more = fs_dir_next(&dir, &name)) > 0)
-		if (!listed || !is_listed(listed, name.name))
-			add_name(names, &name, is_directory(dir_fd, &name));
-	int error = errno;
-
-	fs_dir_finish(&dir);
-	entries_sort(names);
-	errno = error;
-	return more;
-}
 
 static int compare_names(const void *a, const void *b, void *names)
 {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/paths.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
@@ -196,7 +197,7 @@ static void make_top(struct destination *destination, bool announced)
 		open_top(destination, destination->path);
 	}
 	local->top_is_new = true;
-	if (announced && report_names_directories(local)) {
+	if (announced && local->names_directories) {
 		char *shown = as_asked(local, destination->path);
 
 		log_info("created directory %s", shown);
@@ -257,7 +258,7 @@ static void make_path(struct destination *destination)
 
 	if (made && !local->dry_run && make_missing(local, path) < 0)
 		cannot_use(local, EXIT_FILEIO, "mkdir", path, " failed");
-	if (made && report_names_directories(local)) {
+	if (made && local->names_directories) {
 		char *shown = as_asked(local, path);
 
 		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", shown);

@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "fs/operator.h"
-#include "fs/acl.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
@@ -21,128 +22,7 @@
 #define PERMISSION_BITS 07777u
 #define USUAL_PATH 255 /* bytes that most paths do not have */
 
-void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
-			 const char *after)
-{
-	const char *old_role = log_role();
-	struct strbuf shown = STRBUF_INIT;
-
-	local_show_path(local, path, &shown);
-	if (!error) {
-		log_msg(L_ERROR_XFER, "%s%s%s", before, strbuf_text(&shown), after);
-	} else {
-		log_set_role(role);
-		log_errno(L_ERROR_XFER, error, "%s%s%s", before, strbuf_text(&shown), after);
-		log_set_role(old_role);
-	}
-	strbuf_free(&shown);
-}
-
-static bool deletes_behind_links(const struct local *local)
-{
-	return local->options->keep_dirlinks || (local->options->relative && !local->options->implied_dirs);
-}
-
-bool local_enters_links(const struct local *local)
-{
-	return deletes_behind_links(local) || local->options->ignore_existing;
-}
-
-static int open_without_links(struct local *local, const char *path)
-{
-	int fd = fs_opendir(&local->top, ".");
-
-	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
-		length = strcspn(path, "/");
-		char *name = xstrndup(path, length);
-		int next = fs_open_at(fd, name, (path[length] ? O_PATH : O_RDONLY) | O_DIRECTORY, 0), error = errno;
-
-		free(name);
-		close(fd);
-		fd = next;
-		errno = error;
-	}
-	return fd;
-}
-
-int local_open_dir(struct local *local, const char *path, bool to_delete)
-{
-	bool follows = to_delete ? deletes_behind_links(local) : local_enters_links(local);
-
-	return follows ? fs_opendir(&local->top, *path ? path : ".") : open_without_links(local, path);
-}
-
-void local_dir_hold(struct local_dir *dir)
-{
-	dir->references++;
-}
-
-void local_dir_release(struct local_dir *dir)
-{
-	while (dir && --dir->references == 0) {
-		struct local_dir *parent = dir->parent;
-
-		if (dir->fd >= 0)
-			close(dir->fd);
-		free(dir->path);
-		free(dir);
-		dir = parent;
-	}
-}
-
 /* --- making and opening --- */
-
-/* The umask that a directory's default ACL amounts to; false: it has none. */
-static bool find_acl_umask(int dir_fd, mode_t *mask)
-{
-	struct fs_root here = { .fd = dir_fd };
-	struct fs_acl acl;
-	bool is_there;
-	unsigned group;
-
-	if (dir_fd < 0 || fs_acl_read(&here, ".", 1, &acl) < 0)
-		return false;
-	is_there = acl.user_obj != FS_ACL_ABSENT;
-	group = acl.mask != FS_ACL_ABSENT ? acl.mask : acl.group_obj;
-	if (is_there)
-		*mask = ~(mode_t)(acl.user_obj << 6 | group << 3 | acl.other) & 0777;
-	fs_acl_free(&acl);
-	return is_there;
-}
-
-static void learn_default_acl(struct local_dir *dir)
-{
-	mode_t mask;
-	int state = ACL_NONE;
-
-	if (find_acl_umask(dir->fd, &mask)) {
-		atomic_store(&dir->acl_umask, mask);
-		state = ACL_DEFAULT;
-	}
-	/* Two threads may both look; they see the same. */
-	atomic_store(&dir->acl_state, state);
-}
-
-mode_t local_unlisted_mode(const struct local *local, int parent_fd)
-{
-	mode_t mask;
-
-	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : local->rules.umask);
-}
-
-mode_t local_dir_umask(struct local *local, struct local_dir *dir)
-{
-	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
-		learn_default_acl(dir);
-	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : local->rules.umask;
-}
-
-bool local_dir_has_default_acl(struct local_dir *dir)
-{
-	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
-		learn_default_acl(dir);
-	return atomic_load(&dir->acl_state) == ACL_DEFAULT;
-}
 
 static void refuse_source(struct local *local, int fd)
 {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dest/events.h"
 #include "fs/fake.h"
 #include "fs/file.h"
 #include "local_private.h"

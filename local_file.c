@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "dest/apply.h"
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "fs/fake.h"
 #include "fs/file.h"
 #include "local_alternate.h"
@@ -18,61 +21,6 @@
 #include "local_partial.h"
 #include "local_pull.h"
 #include "wire/request.h"
-
-/* --- what there is to say --- */
-
-void task_event(struct task *task, struct event event)
-{
-	pool_add_event(task->local->pool, task, &event);
-}
-
-/* What has become of a file: in its place, if one is kept for that. */
-static void job_event(struct file_job *job, const struct event *event)
-{
-	if (job->event_place)
-		pool_fill_event(job->local->pool, job->task, job->event_place, event);
-	else
-		task_event(job->task, *event);
-}
-
-void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
-{
-	struct strbuf text = STRBUF_INIT;
-	va_list args;
-
-	va_start(args, fmt);
-	strbuf_vaddf(&text, fmt, args);
-	va_end(args);
-	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = kind, .text = strbuf_detach(&text) });
-}
-
-void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
-{
-	struct strbuf path = STRBUF_INIT, below = STRBUF_INIT;
-	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error };
-
-	/* The process is ending and has taken the temp file away. */
-	if (error == ECANCELED)
-		return;
-	strbuf_add_string(&below, task->dir->path);
-	if (*name)
-		strbuf_add_path(&below, name);
-	strbuf_add_string(&path, before);
-	local_show_path(task->local, strbuf_text(&below), &path);
-	strbuf_add_string(&path, after);
-	strbuf_free(&below);
-	event.text = strbuf_detach(&path);
-	task_event(task, event);
-}
-
-const char *task_name(const struct task *task, const struct entry *entry)
-{
-	const char *name = entry_name(task->entries, entry);
-
-	if (task->local->single_name && !task->node)
-		return task->local->single_name;
-	return *name == '/' ? name + 1 : name;
-}
 
 /* --- what is there --- */
 
@@ -309,18 +257,6 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	job->temp_name = NULL;
 	memcpy(event.digest, job->digest, sizeof event.digest);
 	job_event(job, &event);
-}
-
-void job_source_failed(struct file_job *job, int error, enum source_step step)
-{
-	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = step };
-
-	if (job->decision.action == ACTION_TAKE_COPY && step != SOURCE_ATTRIBUTES) {
-		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
-		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
-	}
-	job->source_failed = true;
-	task_event(job->task, event);
 }
 
 void job_received(struct file_job *job)
@@ -699,44 +635,4 @@ enum candidate local_leader_candidate(struct task *task, uint32_t index)
 	if (!job.dest.exists || job.decision.make_room)
 		return CANDIDATE_NOT;
 	return job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY ? CANDIDATE_LEADS : CANDIDATE_NOT;
-}
-
-/* The list's own ".". */
-static const struct entry *dot_entry(const struct task *task)
-{
-	int32_t index = entries_find(task->entries, ".", true);
-
-	return index < 0 ? NULL : &task->entries->items[index];
-}
-
-void local_task_run(struct task *task)
-{
-	struct local *local = task->local;
-
-	if (task->find_surplus && !atomic_load(&local->stop)) {
-		if (!task->names_read)
-			local_find_surplus(task);
-		if (task->surplus.count)
-			return;
-		task->find_surplus = false;
-	}
-	if (task->dir_wanted.lacks_values)
-		pull_request_directory(task);
-	else if (task->tells_dir)
-		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
-	task->tells_dir = task->dir_wanted.lacks_values = false;
-	if (local->pull)
-		pull_decided_directory(task);
-	if (!task->started)
-		local_seen_start(task);
-	task->started = true;
-	for (; task->at < task->last && !atomic_load(&local->stop); task->at++) {
-		local_process_entry(task, task->at, TURN_FIRST);
-		if (task->is_left || atomic_load(&local->crowded) == task)
-			return;
-	}
-	local_alternates_leave(task);
-	local_fuzzy_leave(task);
-	if (local->pull)
-		pull_flush_requests(local->pull);
 }

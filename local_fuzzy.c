@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/events.h"
 #include "fs/dir.h"
 #include "fs/file.h"
 #include "local_alternate.h"

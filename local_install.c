@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "dest/apply.h"
+#include "dest/events.h"
 #include "fs/copy.h"
 #include "fs/unnamed.h"
 #include "local_partial.h"
@@ -198,6 +201,16 @@ bool job_install_partial(struct file_job *job)
 
 /* --- a file without a name --- */
 
+/* Whoever makes an object under a temp name holds the gate; when the process is ending nobody gets it any more. */
+void local_close_gate(struct local *local)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	pthread_rwlock_timedwrlock(&local->gate, &until);
+}
+
 int job_create_unnamed(struct file_job *job, mode_t mode)
 {
 	struct local *local = job->local;
@@ -237,7 +250,7 @@ bool job_publish(struct file_job *job, int fd)
 		return publish_copy(job, fd);
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	pool_enter(job->local->pool);
+	pthread_rwlock_rdlock(&job->local->gate);
 	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
 		error = errno;
 	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
@@ -246,7 +259,7 @@ bool job_publish(struct file_job *job, int fd)
 	} else {
 		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
 	}
-	pool_leave(job->local->pool);
+	pthread_rwlock_unlock(&job->local->gate);
 	if (error)
 		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
 	return !error;

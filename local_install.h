@@ -29,5 +29,7 @@ bool local_keeps_partial(const struct options *options);
 void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
 /* It came in full, but wrong. false: it has not been kept. The temp file is to be discarded then as well as else. */
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp);
+/* The process is ending (main thread): no object is made under a temp name from now on. */
+void local_close_gate(struct local *local);
 
 #endif

@@ -13,17 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "local_alternate.h"
 #include "local_backup.h"
 #include "local_pull.h"
 #include "wire/request.h"
 
-static bool is_member(const struct entry *entry)
+bool link_is_member(const struct entry *entry)
 {
 	return entry->flags & ENTRY_HARD_LINKED && !(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)) && !entry_is_dir(entry);
 }
 
-static struct link_group *group_of(struct local *local, const struct entries *entries, const struct entry *entry)
+struct link_group *link_group_of(struct local *local, const struct entries *entries, const struct entry *entry)
 {
 	const struct entry_side *side = entry_side_of(entries, entry);
 	bool inserted;
@@ -46,8 +48,8 @@ void local_links_add(struct local *local, int32_t node)
 	for (uint32_t i = 0; local->options->hard_links && i < entries->count; i++) {
 		struct link_member member = { .node = node, .index = i };
 
-		if (is_member(&entries->items[i])) {
-			struct link_group *group = group_of(local, entries, &entries->items[i]);
+		if (link_is_member(&entries->items[i])) {
+			struct link_group *group = link_group_of(local, entries, &entries->items[i]);
 
 			budget_take(session_budget(&local->session), 2 * sizeof member, "hard links");
 			vec_push(&group->members, member);
@@ -126,8 +128,8 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 static void find_last_here(struct local *local, struct task *task)
 {
 	for (uint32_t i = task->first; i < task->last; i++)
-		if (is_member(&task->entries->items[i]))
-			group_of(local, task->entries, &task->entries->items[i])->last_here = i;
+		if (link_is_member(&task->entries->items[i]))
+			link_group_of(local, task->entries, &task->entries->items[i])->last_here = i;
 }
 
 void local_links_mark(struct local *local, struct task *task)
@@ -140,11 +142,11 @@ void local_links_mark(struct local *local, struct task *task)
 		const struct entry *entry = &task->entries->items[i];
 		struct link_group *group;
 
-		if (!is_member(entry))
+		if (!link_is_member(entry))
 			continue;
 		if (!task->marks)
 			task->marks = xcalloc(task->last - task->first, 1);
-		group = group_of(local, task->entries, entry);
+		group = link_group_of(local, task->entries, entry);
 		if (!decide_member(local, task, group, i))
 			task->marks[i - task->first] = group->leader < 0 ? MARK_EARLY_LINK : MARK_LINK;
 	}
@@ -321,8 +323,7 @@ static void make_link(struct link_job *job)
 	strbuf_free(&path);
 }
 
-/* A member whose directory still holds a task. */
-static void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait)
+void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait)
 {
 	const struct entry *entry = &task->entries->items[index];
 	const char *name = task_name(task, entry);
@@ -335,145 +336,6 @@ static void link_in_task(struct local *local, struct task *task, uint32_t index,
 		return;
 	atomic_store(&task->dir->touched, true);
 	make_link(&job);
-}
-
-/* Nobody leads any more: this member is brought up to date like a single file. */
-static void lead_instead(struct local *local, struct task *task, uint32_t index)
-{
-	local_process_entry(task, index, TURN_LEADS);
-	local_await_task(local, task);
-	local_handle_events(local, task);
-}
-
-/* In the late phase directories are looked up again. */
-static void with_late_task(struct local *local, const struct link_member *member, struct link_group *group)
-{
-	struct flist_dir *listed = flist_dir(local->list, member->node);
-	struct local_dir *dir = xcalloc(1, sizeof *dir);
-	struct strbuf path = STRBUF_INIT;
-	struct task *task;
-
-	flist_dir_path(local->list, member->node, &path);
-	dir->references = 1;
-	dir->node = member->node;
-	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	atomic_store(&dir->new_gid, -1);
-	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path, false);
-	dir->absent = dir->fd < 0;
-	if (dir->absent && local->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !local->dry_run)
-		local_complain_path(local, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
-	strbuf_free(&path);
-	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
-	local_task_open_sources(local, task);
-	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
-		if (group->done)
-			link_in_task(local, task, member->index, group, member - group->members.items < group->leader);
-		else
-			lead_instead(local, task, member->index);
-	}
-	local_task_free(task);
-	local_dir_release(dir);
-}
-
-/* Such a member is linked when its leader turns out to be current, or later. */
-static bool is_before_leader(const struct link_group *group, const struct task *task, uint32_t index)
-{
-	return group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK;
-}
-
-void local_link_event(struct local *local, struct task *task, uint32_t index)
-{
-	struct link_group *group = group_of(local, task->entries, &task->entries->items[index]);
-
-	if (local->loads_all && is_before_leader(group, task, index))
-		return;
-	if (group->done && (group->was_current || !local->loads_all)) {
-		link_in_task(local, task, index, group, false);
-	} else if (!local->loads_all) {
-		/* The leader came to nothing. */
-		lead_instead(local, task, index);
-	}
-}
-
-static void leader_succeeded(struct local *local, struct task *task, struct link_group *group, const struct entry *entry)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	flist_entry_path(local->list, task->node, entry, &path);
-	group->done = true;
-	free(group->path);
-	if (local->single_name && !task->node)
-		group->path = xstrdup(local->single_name);
-	else
-		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	strbuf_free(&path);
-}
-
-/* The members before the leader had to wait for it. */
-static void link_earlier_members(struct local *local, struct link_group *group)
-{
-	for (int64_t i = group->leader; i-- > 0;)
-		if (!group->members.items[i].skipped)
-			with_late_task(local, &group->members.items[i], group);
-}
-
-void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed)
-{
-	const struct entry *entry = &task->entries->items[index];
-	struct link_group *group;
-
-	if (!local->options->hard_links || !is_member(entry))
-		return;
-	group = group_of(local, task->entries, entry);
-	/* What was left out is nothing to link to. */
-	if (group->done || (flags & ITEM_MATCHED && !(flags & ITEM_LOCAL_CHANGE)))
-		return;
-	if (!failed)
-		leader_succeeded(local, task, group, entry);
-	/* A group that is waiting for the end already is not put there twice. */
-	if (!local->loads_all || group->members.count < 2 || group->failed)
-		return;
-	/* Everything else is there when it is told of. */
-	group->was_current = !failed && !(flags & ITEM_TRANSFER);
-	group->failed = failed;
-	if (group->was_current)
-		link_earlier_members(local, group);
-	else
-		vec_push(&local->late_groups, group);
-}
-
-/* A group whose leader was never heard of again failed as well. */
-static void add_silent_groups(struct local *local)
-{
-	for (size_t i = 0; i < local->groups.count; i++) {
-		struct link_group *group = local->groups.items[i];
-
-		if (group->members.count > 1 && !group->done && !group->failed) {
-			group->failed = true;
-			vec_push(&local->late_groups, group);
-		}
-	}
-}
-
-void local_links_finish(struct local *local)
-{
-	if (!local->loads_all || !local->options->hard_links)
-		return;
-	add_silent_groups(local);
-	for (size_t i = 0; i < local->late_groups.count; i++) {
-		struct link_group *group = local->late_groups.items[i];
-
-		/* Content that only goes into a batch leads nobody yet: whoever replays it links. */
-		if (group->done && local->options->only_write_batch && !local->options->dry_run)
-			continue;
-		for (size_t m = group->members.count; m-- > 0;) {
-			const struct link_member *member = &group->members.items[m];
-
-			if ((int64_t)m != group->leader && !member->skipped && (group->done || !member->left_out))
-				with_late_task(local, member, group);
-		}
-	}
-	local->late_groups.count = 0;
 }
 
 void local_links_free(struct local *local)

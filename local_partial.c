@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
@@ -356,7 +358,7 @@ static void install_in_its_place(struct local *local, const struct delayed *dela
 		close(dir.fd);
 }
 
-void local_delayed_install(struct local *local)
+void local_delayed_install(struct local *local, void (*check)(struct local *local))
 {
 	struct places *places = local->places;
 
@@ -364,7 +366,7 @@ void local_delayed_install(struct local *local)
 		return;
 	qsort(places->delayed.items, places->delayed.count, sizeof *places->delayed.items, compare);
 	for (size_t i = 0; i < places->delayed.count; i++) {
-		local_stop_check(local);
+		check(local);
 		install_in_its_place(local, &places->delayed.items[i]);
 	}
 	free_delayed(places);

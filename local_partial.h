@@ -34,8 +34,8 @@ void local_partial_leave(struct local *local, int dir_fd);
 
 /* --- --delay-updates --- */
 
-/* A complete file lies among the partial ones, until local_delayed_install (main thread). */
+/* A complete file lies among the partial ones, until local_delayed_install (main thread), which calls `check` before each. */
 void local_delay(const struct file_job *job);
-void local_delayed_install(struct local *local);
+void local_delayed_install(struct local *local, void (*check)(struct local *local));
 
 #endif

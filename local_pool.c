@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/events.h"
 #include "lib/exit.h"
 #include "local_private.h"
 
@@ -13,14 +14,14 @@
 #define CONTENT_THREADS_MAX 4 /* copying contents: more only make a disk seek */
 
 struct pool {
-	struct local *local;
+	void (*run)(struct task *task); /* a worker's whole work on a task, or the rest of it */
 	pthread_mutex_t lock;
 	pthread_cond_t work;     /* the queue has grown, or it is closed */
 	pthread_cond_t finished; /* a task has changed its state */
 	struct task *head, *tail;
 	bool closed;
 	int busy;                /* workers that have a task */
-	pthread_rwlock_t gate;   /* held for reading while an object may exist under a temp name */
+	atomic_int submitted;    /* tasks that no worker has gone through yet */
 	int count;
 	pthread_t threads[THREADS_MAX];
 };
@@ -35,12 +36,18 @@ int pool_threads(const struct options *options, bool attrs_only)
 	return (int)(processors < most ? processors : most);
 }
 
+/* Is the main thread to make room for a task of this one's run? */
+static bool is_crowded(const struct task *task)
+{
+	return atomic_load(&task->local->crowded);
+}
+
 static struct task *next_task(struct pool *pool)
 {
 	struct task *task;
 
 	pthread_mutex_lock(&pool->lock);
-	while ((!pool->head || atomic_load(&pool->local->crowded)) && !pool->closed)
+	while ((!pool->head || is_crowded(pool->head)) && !pool->closed)
 		pthread_cond_wait(&pool->work, &pool->lock);
 	task = pool->head;
 	if (task) {
@@ -67,26 +74,25 @@ static void *work(void *pool_void)
 	struct task *task;
 
 	while ((task = next_task(pool))) {
-		local_task_run(task);
+		pool->run(task);
 		pthread_mutex_lock(&pool->lock);
 		pool->busy--;
 		task->state = state_after_run(task);
-		atomic_fetch_sub(&pool->local->submitted, 1);
+		atomic_fetch_sub(&pool->submitted, 1);
 		pthread_cond_signal(&pool->finished);
 		pthread_mutex_unlock(&pool->lock);
 	}
 	return NULL;
 }
 
-struct pool *pool_new(struct local *local, int threads)
+struct pool *pool_new(void (*run)(struct task *task), int threads)
 {
 	struct pool *pool = xcalloc(1, sizeof *pool);
 	pthread_condattr_t clock;
 	sigset_t all, old;
 
-	pool->local = local;
+	pool->run = run;
 	pthread_mutex_init(&pool->lock, NULL);
-	pthread_rwlock_init(&pool->gate, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -114,15 +120,19 @@ void pool_free(struct pool *pool)
 	pthread_cond_destroy(&pool->work);
 	pthread_cond_destroy(&pool->finished);
 	pthread_mutex_destroy(&pool->lock);
-	pthread_rwlock_destroy(&pool->gate);
 	free(pool);
+}
+
+pthread_mutex_t *pool_lock(struct pool *pool)
+{
+	return &pool->lock;
 }
 
 void pool_submit(struct pool *pool, struct task *task, bool urgent)
 {
 	pthread_mutex_lock(&pool->lock);
 	task->state = TASK_QUEUED;
-	atomic_fetch_add(&pool->local->submitted, 1);
+	atomic_fetch_add(&pool->submitted, 1);
 	task->next = urgent ? pool->head : NULL;
 	if (urgent || !pool->head)
 		pool->head = task;
@@ -137,7 +147,7 @@ void pool_submit(struct pool *pool, struct task *task, bool urgent)
 bool pool_run_here(struct pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	bool idle = !pool->head && !pool->busy && !atomic_load(&pool->local->crowded);
+	bool idle = !pool->head && !pool->busy && !is_crowded(task);
 
 	if (idle)
 		task->state = TASK_RUNNING;
@@ -145,7 +155,7 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	if (!idle || task->local->options->checksum)
 		return false;
 	task->is_brief = true;
-	local_task_run(task);
+	pool->run(task);
 	task->is_brief = false;
 	if (task->is_left) {
 		task->is_left = false;
@@ -157,21 +167,15 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	return true;
 }
 
-/* A task whose worker has gone through it still runs as long as something is owed. */
-static enum task_state state_of(const struct task *task)
-{
-	return task->state == TASK_DONE && task->pending ? TASK_RUNNING : task->state;
-}
-
 static bool is_busy(const struct task *task)
 {
-	return state_of(task) == TASK_QUEUED || state_of(task) == TASK_RUNNING;
+	return task_state_of(task) == TASK_QUEUED || task_state_of(task) == TASK_RUNNING;
 }
 
 enum task_state pool_state(struct pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	enum task_state state = state_of(task);
+	enum task_state state = task_state_of(task);
 
 	pthread_mutex_unlock(&pool->lock);
 	return state;
@@ -184,6 +188,11 @@ bool pool_has_run(struct pool *pool, struct task *task)
 
 	pthread_mutex_unlock(&pool->lock);
 	return has_run;
+}
+
+bool pool_is_idle(struct pool *pool)
+{
+	return !atomic_load(&pool->submitted);
 }
 
 void pool_hold(struct pool *pool, struct task *task)
@@ -221,107 +230,10 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 	int result = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	while (is_busy(task) && !atomic_load(&pool->local->crowded) && result != ETIMEDOUT)
+	while (is_busy(task) && !is_crowded(task) && result != ETIMEDOUT)
 		result = pthread_cond_timedwait(&pool->finished, &pool->lock, &until);
-	enum task_state state = state_of(task);
+	enum task_state state = task_state_of(task);
 
 	pthread_mutex_unlock(&pool->lock);
 	return state;
-}
-
-void pool_take_last_events(struct pool *pool, struct task *task, struct events *events)
-{
-	pthread_mutex_lock(&pool->lock);
-	*events = task->events;
-	task->events_taken += events->list.count;
-	task->events = (struct events){ VEC_INIT };
-	pthread_mutex_unlock(&pool->lock);
-}
-
-/* An event makes the main thread work on the task's entries: not while a worker does. */
-static bool is_for_later(const struct task *task, const struct event *event)
-{
-	bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
-
-	return event->kind == EVENT_AWAITED || (is_work && state_of(task) == TASK_RUNNING);
-}
-
-/* Under the lock. */
-static void take_redos(struct task *task, struct events *events)
-{
-	for (size_t i = 0; i < task->events.list.count && task->state == TASK_DONE; i++) {
-		struct event *event = &task->events.list.items[i];
-
-		if (event->kind != EVENT_REDO)
-			continue;
-		vec_push(&events->list, *event);
-		event->kind = EVENT_NOTHING;
-	}
-}
-
-void pool_take_events(struct pool *pool, struct task *task, struct events *events, bool only_redos)
-{
-	struct events rest = { VEC_INIT };
-	size_t count = 0;
-
-	pthread_mutex_lock(&pool->lock);
-	if (only_redos) {
-		take_redos(task, events);
-		pthread_mutex_unlock(&pool->lock);
-		return;
-	}
-	*events = task->events;
-	while (count < events->list.count && !is_for_later(task, &events->list.items[count]))
-		count++;
-	for (size_t i = count; i < events->list.count; i++)
-		vec_push(&rest.list, events->list.items[i]);
-	events->list.count = count;
-	task->events_taken += count;
-	task->events = rest;
-	pthread_mutex_unlock(&pool->lock);
-}
-
-void pool_add_event(struct pool *pool, struct task *task, const struct event *event)
-{
-	pthread_mutex_lock(&pool->lock);
-	vec_push(&task->events.list, *event);
-	pthread_mutex_unlock(&pool->lock);
-}
-
-uint64_t pool_reserve_event(struct pool *pool, struct task *task)
-{
-	const struct event awaited = { .kind = EVENT_AWAITED };
-	uint64_t place;
-
-	pthread_mutex_lock(&pool->lock);
-	vec_push(&task->events.list, awaited);
-	place = task->events_taken + task->events.list.count;
-	pthread_mutex_unlock(&pool->lock);
-	return place;
-}
-
-void pool_fill_event(struct pool *pool, struct task *task, uint64_t place, const struct event *event)
-{
-	pthread_mutex_lock(&pool->lock);
-	task->events.list.items[place - 1 - task->events_taken] = *event;
-	pthread_mutex_unlock(&pool->lock);
-}
-
-void pool_enter(struct pool *pool)
-{
-	pthread_rwlock_rdlock(&pool->gate);
-}
-
-void pool_leave(struct pool *pool)
-{
-	pthread_rwlock_unlock(&pool->gate);
-}
-
-void pool_close_gate(struct pool *pool)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	pthread_rwlock_timedwrlock(&pool->gate, &until);
 }

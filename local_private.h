@@ -172,8 +172,9 @@ struct task {
 	struct entries surplus;       /* names that the sources do not have, sorted */
 	bool knows_names;             /* the directory has been read, and has no surplus */
 	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see local_seen.c */
-	enum task_state state;        /* under the pool's lock */
-	struct events events;         /* under the pool's lock while RUNNING, if progress is shown */
+	pthread_mutex_t *lock;        /* the pool's */
+	enum task_state state;        /* under the lock */
+	struct events events;         /* under the lock while RUNNING, if progress is shown */
 	uint64_t events_taken;        /* likewise: how many were in front of those */
 	uint32_t dir_flags;           /* the directory's item, which a service's worker tells before those of the files */
 	struct wanted dir_wanted;     /* attributes of the directory whose values a worker has to ask for: lacks_values */
@@ -184,7 +185,7 @@ struct task {
 	_Atomic uint32_t live_flags;  /* its item flags */
 	_Atomic uint32_t live_index;  /* + 1; 0: none */
 	VEC(uint32_t) links;          /* a peer may still owe the content of their leaders */
-	unsigned pending;             /* files whose contents a peer still owes; under the pool's lock */
+	unsigned pending;             /* files whose contents a peer still owes; under the lock */
 	struct run_stats counts;
 	struct run_stats received;    /* by the reading thread, while something is pending */
 };
@@ -240,9 +241,9 @@ struct local {
 	bool has_sources;            /* all operands but the last are sources; not with --files-from or a snapshot */
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
+	bool names_directories;      /* "created directory D" and the like are said when names are */
 	bool tells_steps;            /* --debug does (local_debug_steps.c) */
 	bool replays;                /* the peer is a batch */
-	atomic_int submitted;        /* tasks that no worker has gone through yet */
 	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
@@ -276,13 +277,16 @@ struct local {
 	struct timespec began;              /* this run, by the calendar */
 
 	atomic_int stop;                    /* STOP_*: no new work */
+	pthread_rwlock_t gate;              /* held for reading while an object may exist under a temp name */
 	atomic_bool no_unnamed;             /* the file system has no O_TMPFILE */
 };
 
 /* --- local_pool.c --- */
 
 struct pool;
-struct pool *pool_new(struct local *local, int threads);
+/* run: goes through a task. */
+struct pool *pool_new(void (*run)(struct task *task), int threads);
+pthread_mutex_t *pool_lock(struct pool *pool);
 void pool_free(struct pool *pool);       /* waits for the workers */
 void pool_submit(struct pool *pool, struct task *task, bool urgent);
 /* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
@@ -293,37 +297,18 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
 enum task_state pool_state(struct pool *pool, struct task *task);
 /* Has its worker gone through it? */
 bool pool_has_run(struct pool *pool, struct task *task);
+/* Have the workers gone through all that were submitted? */
+bool pool_is_idle(struct pool *pool);
 /* One more, one fewer reason why a task is not done although its worker is. Any thread. */
 void pool_hold(struct pool *pool, struct task *task);
 void pool_release(struct pool *pool, struct task *task);
-/*
- * Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them.
- * `only_redos`: every EVENT_REDO, whatever is before it, once the worker has gone through the task.
- */
-void pool_take_events(struct pool *pool, struct task *task, struct events *events, bool only_redos);
-void pool_take_last_events(struct pool *pool, struct task *task, struct events *events);
-void pool_add_event(struct pool *pool, struct task *task, const struct event *event);
-/* Keep a place in the order of the events; it is filled with one before the task is released. Places start from 1. */
-uint64_t pool_reserve_event(struct pool *pool, struct task *task);
-void pool_fill_event(struct pool *pool, struct task *task, uint64_t place, const struct event *event);
-/* A worker asks before it makes a temp file; when the process is ending it does not return. */
-void pool_enter(struct pool *pool);
-void pool_leave(struct pool *pool);
-void pool_close_gate(struct pool *pool);
 int pool_threads(const struct options *options, bool attrs_only);
 
 /* --- local_file.c (any thread that holds the task) --- */
 
-void local_task_run(struct task *task);                  /* a worker's whole work on a task, or the rest of it */
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
 enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };
 void local_process_entry(struct task *task, uint32_t index, enum turn turn);
-void task_event(struct task *task, struct event event);  /* takes over event.text */
-/* A message about a destination object: BEFORE "PATH" AFTER: reason. */
-void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
-void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-const char *task_name(const struct task *task, const struct entry *entry);
-void job_source_failed(struct file_job *job, int error, enum source_step step);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
 void job_tried(struct file_job *job);     /* the same, but it is wrong */
@@ -431,20 +416,11 @@ struct file_job {
 
 bool job_copy(struct file_job *job);  /* regular content; false: failed, said so */
 bool job_make(struct file_job *job);  /* symlink, device, special */
-/* Attributes of an up-to-date file; true if any was set. */
-bool job_touch(struct file_job *job);
-/* Owner, times and mode of an open file that this run has just made. false: something failed, said so. */
-bool job_dress_file(struct file_job *job, int fd, mode_t made_mode);
 /* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
 bool job_back_up_early(struct file_job *job);
 void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */
-/* Extended attributes of the task's own directory. */
-void job_touch_directory(struct file_job *job);
 int job_open_source(struct file_job *job, uint64_t *size);
 bool job_receive(struct file_job *job); /* regular content from job->incoming; as job_copy */
-void job_write_failed(struct file_job *job, int error);
-/* Give the object `name` (already made) owner, times and mode. */
-void job_dress(struct file_job *job, const char *name, mode_t made_mode);
 
 /* --- local_basis.c (any thread that holds the task) --- */
 
@@ -467,23 +443,8 @@ void basis_close(struct basis *basis);
 struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
 /* The same directory again, when others below it have been prepared since. */
 struct local_dir *local_dir_return(struct local *local, int32_t node);
-void local_dir_hold(struct local_dir *dir);
-/* The umask for new objects in the directory: the process's, or its default ACL's (any thread). */
-mode_t local_dir_umask(struct local *local, struct local_dir *dir);
-bool local_dir_has_default_acl(struct local_dir *dir);
-/* The permissions of a directory that the run makes in that one although no entry asks for it, and of those in it: what the
- * default ACL of the one above grants, or else what the umask leaves (any thread). */
-mode_t local_unlisted_mode(const struct local *local, int parent_fd);
-void local_dir_release(struct local_dir *dir);
 void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
 void local_dir_finish_late(struct local *local);
-/* May a symlink be one of our directories? */
-bool local_enters_links(const struct local *local);
-/* Descriptor of a directory by its transfer path, to be closed by the caller. `to_delete`: not behind a symlink that only
- * --ignore-existing has left there, where nothing is surplus. */
-int local_open_dir(struct local *local, const char *path, bool to_delete);
-void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
-			 const char *after);
 
 /* --- local_order.c (main thread) --- */
 
@@ -503,11 +464,6 @@ struct local_slices {
 bool local_goes_by_path(const struct local *local);
 void local_order_by_path(struct local *local, struct local_slices *slices);
 
-/* --- local.c --- */
-
-/* Are deltas looked for? For those who want to know. */
-void local_say_method(const struct local *local);
-
 /* --- local_debug.c (main thread) --- */
 
 /* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */
@@ -515,6 +471,8 @@ void local_debug_list(struct local *local, int32_t node);
 
 /* --- local_debug_steps.c --- */
 
+/* Are deltas looked for? For those who want to know. */
+void local_say_method(const struct local *local);
 /* Is there to be an event for each entry? */
 bool local_debug_wants_items(const struct local *local);
 /* Main thread. `entries`: what decides about the place of a single one. */
@@ -542,8 +500,6 @@ void local_debug_item_done(const struct local *local, int32_t node, const struct
 
 /* --- local_delete.c (main thread, except surplus) --- */
 
-/* All names of a directory, or those that `listed` has not, sorted. -1 with errno. */
-int local_read_names(int dir_fd, const struct entries *listed, struct entries *names);
 /* What --debug=del says of what is to give way to the task's directory. */
 void local_say_file_goes(struct task *task, const struct fs_stat *st);
 void local_find_surplus(struct task *task);                   /* worker */
@@ -563,11 +519,11 @@ void local_links_add(struct local *local, int32_t node);      /* loads_all: coll
 /* Decide which members of the task are links; before it is submitted. */
 void local_links_mark(struct local *local, struct task *task);
 void local_links_order(struct local *local);                  /* members by index instead of by directory */
-void local_link_event(struct local *local, struct task *task, uint32_t index);
-/* The leader at `index` has been processed: flags as reported, or failed. */
-void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed);
-void local_links_finish(struct local *local);
 void local_links_free(struct local *local);
+bool link_is_member(const struct entry *entry);
+struct link_group *link_group_of(struct local *local, const struct entries *entries, const struct entry *entry);
+/* Link a member whose directory still holds a task to the leader of its group. */
+void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait);
 
 /* --- local_seen.c (main thread, but for what workers say) --- */
 
@@ -611,18 +567,11 @@ int local_snapshot_write(struct local *local, const char *given);
 
 void local_load_everything(struct local *local); /* loads_all: before local_run */
 void local_run(struct local *local);
-struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
-void local_task_free(struct task *task);
-/* Hold the source directories that its contents will be read from. */
-void local_task_open_sources(struct local *local, struct task *task);
-/* Wait for what a peer owes to a task that the main thread processed itself. */
-void local_await_task(struct local *local, struct task *task);
-/* Print and count the events of a task that the main thread processed itself. */
-void local_handle_events(struct local *local, struct task *task);
-void local_stop_check(struct local *local);                   /* ends the process if it is to end */
 
 /* --- local_report.c (main thread) --- */
 
+/* Does anybody want to hear of an item that is not transferred? */
+bool report_is_told(const struct options *options, uint32_t flags, const char *link);
 struct report *report_new(struct local *local);
 void report_free(struct report *report);
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
@@ -634,7 +583,7 @@ void report_drain(struct report *report);
 void report_drain_if_old(struct report *report);
 struct progress *report_progress(struct report *report);
 bool report_wants_names(const struct local *local);
-/* "created directory D" and the like are said when names are. */
+/* Are names of directories that were made shown? */
 bool report_names_directories(const struct local *local);
 
 /* --- local_owner.c (main thread) --- */
@@ -646,8 +595,6 @@ struct owner_maps *local_owner_maps_new(const struct options *options, struct de
 void local_owner_maps_free(struct owner_maps *maps);
 /* --- local_serve.c: what the client of a service is told --- */
 
-/* Does anybody want to hear of an item that is not transferred? */
-bool serve_is_told(const struct options *options, uint32_t flags, const char *link);
 /* What was done to an entry or, with entry NULL, to a directory. `link`: of which it was made one, "" if it was one before;
  * NULL: none. Any thread. */
 void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link);

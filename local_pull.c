@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "delta/block_sums.h"
+#include "dest/events.h"
 #include "lib/exit.h"
 #include "local_install.h"
+#include "receiver/stop.h"
 
 /* Ends of lists travel together: every piece of output wakes the sender. It is ahead by more entries than these. */
 #define DONES_TOGETHER 16
@@ -191,7 +193,7 @@ void pull_request(struct file_job *job)
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = local->options;
 	if (local->wants_items)
-		transfer->job.event_place = pool_reserve_event(local->pool, job->task);
+		transfer->job.event_place = task_reserve_event(job->task);
 	choose_head(pull, transfer, &basis);
 	if (basis.fd >= 0)
 		local_debug_sums(job, transfer->ndx, &transfer->head, basis.size);

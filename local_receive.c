@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "delta/block_sums.h"
+#include "dest/apply.h"
+#include "dest/events.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/charset.h"

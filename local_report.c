@@ -423,6 +423,14 @@ static bool is_unnamed(const struct local *local, const struct item_lines *lines
 	       && lines->shown != local->options->out_format;
 }
 
+bool report_is_told(const struct options *options, uint32_t flags, const char *link)
+{
+	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
+
+	return flags & 0xffff & ~insignificant || options->levels.info[INFO_NAME] > 1 || options->itemize > 1
+	       || (link && *link && !(flags & ITEM_MATCHED));
+}
+
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position)
 {
@@ -435,7 +443,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool tells = report->local->tells_steps && serve_is_told(report->local->options, event->flags, link);
+	bool tells = report->local->tells_steps && report_is_told(report->local->options, event->flags, link);
 
 	if (is_unheard(report->local, event)) {
 		names.shown = choose_local_format(report->local);

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/events.h"
+#include "dest/paths.h"
 #include "fs/chmod.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"
@@ -15,13 +17,13 @@
 #include "local_install.h"
 #include "local_partial.h"
 #include "local_pull.h"
+#include "receiver/stop.h"
+#include "receiver/task.h"
 #include "wire/request.h"
 
 #define WINDOW 128      /* tasks between preparing and finishing; each holds two descriptors */
 #define WINDOW_OLD 8192 /* below protocol 30 a missing reply is noticed only when everything has been asked for */
 #define SLICE 1024      /* files of one task */
-#define POLL_MS 50      /* how often a waiting main thread looks up */
-#define REPLAY_POLL_MS 2 /* ... in a replay: the reading thread may wait for it */
 
 /* The tasks that are not finished yet, oldest first. */
 struct queue {
@@ -29,237 +31,7 @@ struct queue {
 	size_t capacity, head, count;
 };
 
-/* --- tasks --- */
-
-struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last)
-{
-	struct task *task = xcalloc(1, sizeof *task);
-
-	task->local = local;
-	task->node = node;
-	task->entries = flist_dir(local->list, node)->entries;
-	task->first = task->at = first;
-	task->last = last;
-	task->dir = dir;
-	task->state = TASK_DONE;
-	entries_init(&task->surplus);
-	entries_init(&task->seen);
-	if (dir)
-		local_dir_hold(dir);
-	return task;
-}
-
-void local_task_free(struct task *task)
-{
-	for (size_t i = 0; i < task->sources.count; i++)
-		if (task->sources.items[i].root.fd >= 0)
-			close(task->sources.items[i].root.fd);
-	vec_free(&task->sources);
-	local_alternates_leave(task);
-	local_fuzzy_leave(task);
-	vec_free(&task->links);
-	for (size_t i = 0; i < task->events.list.count; i++)
-		free(task->events.list.items[i].text);
-	vec_free(&task->events.list);
-	entries_free(&task->surplus);
-	entries_free(&task->seen);
-	free(task->marks);
-	if (task->dir)
-		local_dir_release(task->dir);
-	free(task);
-}
-
-static bool has_source(const struct task *task, uint16_t base)
-{
-	for (size_t i = 0; i < task->sources.count; i++)
-		if (task->sources.items[i].base == base)
-			return true;
-	return false;
-}
-
-void local_task_open_sources(struct local *local, struct task *task)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	bool for_all = local->options->acls || local->options->xattrs;
-
-	if (local->pull || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
-		return;
-	for (uint32_t i = task->first; i < task->last; i++) {
-		const struct entry *entry = &task->entries->items[i];
-		struct task_source source = { .base = entry->root };
-		struct attr_source *from;
-		size_t name_length = entry->name_length;
-
-		if ((!for_all && !entry_is_regular(entry)) || has_source(task, entry->root))
-			continue;
-		name_length -= entry_name(task->entries, entry)[0] == '/';
-		from = flist_entry_source(local->list, task->node, entry, &path);
-		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
-		if (fs_root_open_below(&source.root, &from->attr_root, strbuf_text(&path)) < 0) {
-			source.error = errno;
-			source.root.fd = -1;
-		}
-		vec_push(&task->sources, source);
-	}
-	strbuf_free(&path);
-}
-
-/* --- events --- */
-
-static void log_text(const struct event *event)
-{
-	const char *old_role = log_role();
-
-	if (event->role)
-		log_set_role(event->role);
-	if (event->error)
-		log_errno(event->log, event->error, "%s", event->text);
-	else
-		log_msg(event->log, "%s%s", event->role ? "rsync: " : "", event->text);
-	log_set_role(old_role);
-}
-
-static void log_source_failure(struct local *local, struct task *task, const struct event *event)
-{
-	static const char *const calls[] = {
-		[SOURCE_OPEN] = "send_files failed to open ", [SOURCE_READ] = "read errors mapping ",
-		[SOURCE_ATTRIBUTES] = "failed to read attributes of ",
-	};
-	struct strbuf quoted = STRBUF_INIT;
-
-	flist_quote(local->list, task->node, &task->entries->items[event->index], &quoted);
-	if (event->error == ENOENT) {
-		log_warning("file has vanished: %s", strbuf_text(&quoted));
-		local->session.io_error |= IOERR_VANISHED;
-	} else {
-		log_errno(L_ERROR_XFER, event->error, "%s%s", calls[event->bytes], strbuf_text(&quoted));
-		local->session.io_error |= IOERR_GENERAL;
-	}
-	strbuf_free(&quoted);
-}
-
-static void report_directory(struct local *local, struct task *task, const struct event *event)
-{
-	const struct flist_dir *listed = flist_dir(local->list, task->node);
-	const struct entries *entries = task->entries;
-	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
-
-	if (task->node)
-		report_item(local->report, listed->parent,
-			    &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
-	else if (index >= 0)
-		report_item(local->report, 0, &entries->items[index], event, NULL, 0);
-}
-
-/* A directory was in the way of a file. */
-static void redo_entry(struct local *local, struct task *task, uint32_t index)
-{
-	const struct entry *entry = &task->entries->items[index];
-	const char *name = task_name(task, entry);
-
-	if (!local_make_room(local, task->dir, name, entry)) {
-		local_links_leader_done(local, task, index, 0, true);
-		return;
-	}
-	local_process_entry(task, index, TURN_HAS_ROOM);
-	local_handle_events(local, task);
-}
-
-/* The same while no worker goes on. What is said of the entry comes in the task's turn. */
-static void give_room(struct local *local)
-{
-	struct task *task = atomic_load(&local->crowded);
-
-	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
-		return;
-	const struct entry *entry = &task->entries->items[task->at];
-
-	if (local_make_room(local, task->dir, task_name(task, entry), entry))
-		local_process_entry(task, task->at, TURN_HAS_ROOM);
-	else
-		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
-	task->at++;
-	atomic_store(&local->crowded, NULL);
-	pool_submit(local->pool, task, true);
-}
-
-static void handle_event(struct local *local, struct task *task, const struct event *event)
-{
-	switch (event->kind) {
-	case EVENT_ITEM:
-		report_item(local->report, task->node, &task->entries->items[event->index], event, NULL,
-			    task->first_position + event->index);
-		if (!event->is_attempt)
-			local_links_leader_done(local, task, event->index, event->flags, false);
-		break;
-	case EVENT_DIR:
-		report_directory(local, task, event);
-		break;
-	case EVENT_TEXT:
-		log_text(event);
-		break;
-	case EVENT_SOURCE_FAILED:
-		log_source_failure(local, task, event);
-		local_links_leader_done(local, task, event->index, 0, true);
-		break;
-	case EVENT_FAILED:
-		local_links_leader_done(local, task, event->index, 0, true);
-		break;
-	case EVENT_AWAITED:
-	case EVENT_NOTHING:
-		break;
-	case EVENT_LINK:
-		if (local->pull)
-			vec_push(&task->links, event->index);
-		else
-			local_link_event(local, task, event->index);
-		break;
-	case EVENT_REDO:
-		redo_entry(local, task, event->index);
-		break;
-	case EVENT_DELETE_ARGUMENT:
-		local_delete_argument(local, task, event->index);
-		break;
-	}
-}
-
-void local_handle_events(struct local *local, struct task *task)
-{
-	struct events events;
-
-	pool_take_events(local->pool, task, &events, false);
-	if (local->pull && events.list.count > 1)
-		pull_order_items(&events);
-	for (size_t i = 0; i < events.list.count; i++) {
-		handle_event(local, task, &events.list.items[i]);
-		free(events.list.items[i].text);
-	}
-	vec_free(&events.list);
-}
-
 /* --- the premature end --- */
-
-void local_stop_check(struct local *local)
-{
-	static const int codes[] = {
-		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_SIGNAL1] = EXIT_SIGNAL1, [STOP_WRITE] = EXIT_FILEIO,
-		[STOP_REFUSED] = EXIT_FILESELECT,
-	};
-	const struct timespec moment = { 0, 400000000 };
-	int stop = atomic_load(&local->stop);
-
-	if (stop == STOP_NONE)
-		return;
-	report_drain(local->report);
-	if (report_progress(local->report))
-		progress_break_line(report_progress(local->report));
-	/* The workers look at the flag now and then; they may have a file to keep. */
-	if (stop == STOP_SIGNAL && local_keeps_partial(local->options))
-		nanosleep(&moment, NULL);
-	pool_close_gate(local->pool);
-	exit_with(codes[stop]);
-}
 
 /* A worker gave up: say why, in list order, then end. */
 static void end_after_failure(struct local *local, struct queue *queue)
@@ -270,7 +42,7 @@ static void end_after_failure(struct local *local, struct queue *queue)
 
 		if (i == 0 || pool_state(local->pool, task) == TASK_RUNNING)
 			pool_wait(local->pool, task, 1000);
-		pool_take_last_events(local->pool, task, &events);
+		task_take_last_events(task, &events);
 		for (size_t e = 0; e < events.list.count; e++) {
 			if (events.list.items[e].kind == EVENT_TEXT)
 				log_text(&events.list.items[e]);
@@ -301,7 +73,7 @@ static void look_up(struct local *local, struct queue *queue)
 	report_drain_if_old(local->report);
 	if (!local->pull)
 		return;
-	give_room(local);
+	local_give_room(local);
 	if (local->all_prepared && all_asked(local, queue))
 		pull_phase_zero(local->pull);
 	pull_tick(local->pull);
@@ -515,40 +287,13 @@ static void close_all_directories(struct local *local)
 		close_directory(local, local->done_stack.items[--local->done_stack.count]);
 }
 
-/*
- * What the main thread decides itself would wait until the task is done, and the task for files that the batch has later: do it
- * now. To members of hard-link groups that are to be linked nothing is sent.
- */
-static void decide_rest(struct local *local, struct task *task)
-{
-	struct events events = { VEC_INIT };
-
-	if (!pool_has_run(local->pool, task))
-		return;
-	pool_take_events(local->pool, task, &events, true);
-	for (size_t i = 0; i < events.list.count; i++)
-		redo_entry(local, task, events.list.items[i].index);
-	vec_free(&events.list);
-	pull_slice_decided(task);
-}
-
 /* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. */
-static bool must_decide(struct local *local)
-{
-	return local->replays && !atomic_load(&local->submitted) && pull_stands_still(local->pull) == STILL_DECIDES;
-}
-
 static void help_replay_with(struct local *local, struct queue *queue)
 {
-	if (!must_decide(local))
+	if (!local_must_decide(local))
 		return;
 	for (size_t i = 0; i < queue->count; i++)
-		decide_rest(local, queue->items[(queue->head + i) % queue->capacity]);
-}
-
-static int poll_ms(const struct local *local)
-{
-	return local->replays ? REPLAY_POLL_MS : POLL_MS;
+		local_decide_rest(local, queue->items[(queue->head + i) % queue->capacity]);
 }
 
 static enum task_state await(struct local *local, struct queue *queue, struct task *task)
@@ -557,7 +302,7 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 
 	if (local->pull)
 		pull_flush_requests(local->pull);
-	while ((state = pool_wait(local->pool, task, poll_ms(local))) != TASK_WAITS && state != TASK_DONE) {
+	while ((state = pool_wait(local->pool, task, local_poll_ms(local))) != TASK_WAITS && state != TASK_DONE) {
 		look_up(local, queue);
 		help_replay_with(local, queue);
 		if (!local->wants_items && !progress_is_asked())
@@ -567,19 +312,6 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 	}
 	look_up(local, queue);
 	return state;
-}
-
-void local_await_task(struct local *local, struct task *task)
-{
-	if (local->pull)
-		pull_flush_requests(local->pull);
-	while (local->pull && pool_wait(local->pool, task, poll_ms(local)) == TASK_RUNNING) {
-		local_stop_check(local);
-		give_room(local);
-		pull_tick(local->pull);
-		if (must_decide(local))
-			decide_rest(local, task);
-	}
 }
 
 /* Members of hard-link groups, once the fate of their leaders is known. */
@@ -657,7 +389,7 @@ static bool has_finished_front(struct local *local, const struct queue *queue)
 
 	if (!local->pull->replay)
 		return true;
-	state = pool_wait(local->pool, queue->items[queue->head], poll_ms(local));
+	state = pool_wait(local->pool, queue->items[queue->head], local_poll_ms(local));
 	return state == TASK_DONE;
 }
 
@@ -743,10 +475,10 @@ void local_run(struct local *local)
 	local_say_method(local);
 	walk(local);
 	report_drain(local->report);
-	local_delayed_install(local);
+	local_delayed_install(local, local_stop_check);
 	local_links_finish(local);
 	/* Where no member of a group could lead, single files have been made. */
-	local_delayed_install(local);
+	local_delayed_install(local, local_stop_check);
 	report_drain(local->report);
 	if (when == DELETE_DELAY)
 		local_delete_delayed(local);

@@ -10,14 +10,6 @@
 #include "lib/charset.h"
 #include "local_pull.h"
 
-bool serve_is_told(const struct options *options, uint32_t flags, const char *link)
-{
-	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
-
-	return flags & 0xffff & ~insignificant || options->levels.info[INFO_NAME] > 1 || options->itemize > 1
-	       || (link && *link && !(flags & ITEM_MATCHED));
-}
-
 /* As the client calls it. */
 static void to_wire(const struct local *local, const char *name, struct strbuf *sent)
 {
@@ -33,7 +25,7 @@ void serve_item(struct local *local, int32_t node, const struct entry *entry, ui
 {
 	struct session *session = &local->session;
 
-	if (!serve_is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
+	if (!report_is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;

@@ -14,6 +14,7 @@
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "local_pull.h"
+#include "receiver/stop.h"
 #include "snapshot/make.h"
 
 /* --- before --- */

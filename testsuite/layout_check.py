@@ -46,8 +46,8 @@ PREFIXES = {
     "decide": "dest", "name_distance": "dest", "item_lines": "sender",
 }
 RECEIVING = {
-    "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module", "names",
-             "owner", "partial", "rules", "write", "file"),
+    "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module",
+             "owner", "partial", "write", "file", "private", "debug_steps", "seen"),
     "contents": ("pull", "receive", "replay", "serve"),
 }
 KNOWN = "testsuite/layout_known.txt"

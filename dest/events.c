@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What is to be said and noted of an object of the destination, in the order of the list. */
+#include "dest/events.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* --- a task's list of them --- */
+
+/* A task whose worker has gone through it still runs as long as something is owed. */
+enum task_state task_state_of(const struct task *task)
+{
+	return task->state == TASK_DONE && task->pending ? TASK_RUNNING : task->state;
+}
+
+void task_event(struct task *task, struct event event)
+{
+	pthread_mutex_lock(task->lock);
+	vec_push(&task->events.list, event);
+	pthread_mutex_unlock(task->lock);
+}
+
+uint64_t task_reserve_event(struct task *task)
+{
+	const struct event awaited = { .kind = EVENT_AWAITED };
+	uint64_t place;
+
+	pthread_mutex_lock(task->lock);
+	vec_push(&task->events.list, awaited);
+	place = task->events_taken + task->events.list.count;
+	pthread_mutex_unlock(task->lock);
+	return place;
+}
+
+static void fill_event(struct task *task, uint64_t place, const struct event *event)
+{
+	pthread_mutex_lock(task->lock);
+	task->events.list.items[place - 1 - task->events_taken] = *event;
+	pthread_mutex_unlock(task->lock);
+}
+
+/* An event makes the main thread work on the task's entries: not while a worker does. */
+static bool is_for_later(const struct task *task, const struct event *event)
+{
+	bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
+
+	return event->kind == EVENT_AWAITED || (is_work && task_state_of(task) == TASK_RUNNING);
+}
+
+void task_take_events(struct task *task, struct events *events)
+{
+	struct events rest = { VEC_INIT };
+	size_t count = 0;
+
+	pthread_mutex_lock(task->lock);
+	*events = task->events;
+	while (count < events->list.count && !is_for_later(task, &events->list.items[count]))
+		count++;
+	for (size_t i = count; i < events->list.count; i++)
+		vec_push(&rest.list, events->list.items[i]);
+	events->list.count = count;
+	task->events_taken += count;
+	task->events = rest;
+	pthread_mutex_unlock(task->lock);
+}
+
+void task_take_redos(struct task *task, struct events *events)
+{
+	pthread_mutex_lock(task->lock);
+	for (size_t i = 0; i < task->events.list.count && task->state == TASK_DONE; i++) {
+		struct event *event = &task->events.list.items[i];
+
+		if (event->kind != EVENT_REDO)
+			continue;
+		vec_push(&events->list, *event);
+		event->kind = EVENT_NOTHING;
+	}
+	pthread_mutex_unlock(task->lock);
+}
+
+void task_take_last_events(struct task *task, struct events *events)
+{
+	pthread_mutex_lock(task->lock);
+	*events = task->events;
+	task->events_taken += events->list.count;
+	task->events = (struct events){ VEC_INIT };
+	pthread_mutex_unlock(task->lock);
+}
+
+/* --- messages --- */
+
+void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
+{
+	struct strbuf text = STRBUF_INIT;
+	va_list args;
+
+	va_start(args, fmt);
+	strbuf_vaddf(&text, fmt, args);
+	va_end(args);
+	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = kind, .text = strbuf_detach(&text) });
+}
+
+void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
+{
+	struct strbuf path = STRBUF_INIT, below = STRBUF_INIT;
+	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error };
+
+	/* The process is ending and has taken the temp file away. */
+	if (error == ECANCELED)
+		return;
+	strbuf_add_string(&below, task->dir->path);
+	if (*name)
+		strbuf_add_path(&below, name);
+	strbuf_add_string(&path, before);
+	local_show_path(task->local, strbuf_text(&below), &path);
+	strbuf_add_string(&path, after);
+	strbuf_free(&below);
+	event.text = strbuf_detach(&path);
+	task_event(task, event);
+}
+
+const char *task_name(const struct task *task, const struct entry *entry)
+{
+	const char *name = entry_name(task->entries, entry);
+
+	if (task->local->single_name && !task->node)
+		return task->local->single_name;
+	return *name == '/' ? name + 1 : name;
+}
+
+void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
+			 const char *after)
+{
+	const char *old_role = log_role();
+	struct strbuf shown = STRBUF_INIT;
+
+	local_show_path(local, path, &shown);
+	if (!error) {
+		log_msg(L_ERROR_XFER, "%s%s%s", before, strbuf_text(&shown), after);
+	} else {
+		log_set_role(role);
+		log_errno(L_ERROR_XFER, error, "%s%s%s", before, strbuf_text(&shown), after);
+		log_set_role(old_role);
+	}
+	strbuf_free(&shown);
+}
+
+/* --- what becomes of a file --- */
+
+void job_event(struct file_job *job, const struct event *event)
+{
+	if (job->event_place)
+		fill_event(job->task, job->event_place, event);
+	else
+		task_event(job->task, *event);
+}
+
+void job_source_failed(struct file_job *job, int error, enum source_step step)
+{
+	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = step };
+
+	if (job->decision.action == ACTION_TAKE_COPY && step != SOURCE_ATTRIBUTES) {
+		task_complain(job->task, "generator", error, job->name, "cannot copy from an alternate destination to ", "");
+		event = (struct event){ .kind = EVENT_FAILED, .index = job->index };
+	}
+	job->source_failed = true;
+	task_event(job->task, event);
+}
+
+void job_write_failed(struct file_job *job, int error)
+{
+	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
+	atomic_store(&job->local->stop, STOP_WRITE);
+}

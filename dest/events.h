@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Events of a task: messages and items, which the main thread prints in list order. Any thread that holds the task. */
+#ifndef DEST_EVENTS_H
+#define DEST_EVENTS_H
+
+#include "local_private.h"
+
+/* What the task's lock guards as well; under that. */
+enum task_state task_state_of(const struct task *task);
+void task_event(struct task *task, struct event event);  /* takes over event.text */
+/* Keep a place in the order of the events; it is filled with one before the task is released. Places start from 1. */
+uint64_t task_reserve_event(struct task *task);
+/* Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them. */
+void task_take_events(struct task *task, struct events *events);
+/* Take every EVENT_REDO, whatever is before it, once the worker has gone through the task. */
+void task_take_redos(struct task *task, struct events *events);
+void task_take_last_events(struct task *task, struct events *events);
+void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* A message about a destination object: BEFORE "PATH" AFTER: reason. */
+void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
+const char *task_name(const struct task *task, const struct entry *entry);
+/* The same at once, of a path in the transfer (main thread). */
+void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
+			 const char *after);
+/* What has become of a file: in its place, if one is kept for that. */
+void job_event(struct file_job *job, const struct event *event);
+void job_source_failed(struct file_job *job, int error, enum source_step step);
+void job_write_failed(struct file_job *job, int error);
+
+#endif

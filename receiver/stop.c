@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The premature end of a run. */
+#include "receiver/stop.h"
+
+#include <time.h>
+
+#include "lib/exit.h"
+#include "local_install.h"
+
+void local_stop_check(struct local *local)
+{
+	static const int codes[] = {
+		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_SIGNAL1] = EXIT_SIGNAL1, [STOP_WRITE] = EXIT_FILEIO,
+		[STOP_REFUSED] = EXIT_FILESELECT,
+	};
+	const struct timespec moment = { 0, 400000000 };
+	int stop = atomic_load(&local->stop);
+
+	if (stop == STOP_NONE)
+		return;
+	report_drain(local->report);
+	if (report_progress(local->report))
+		progress_break_line(report_progress(local->report));
+	/* The workers look at the flag now and then; they may have a file to keep. */
+	if (stop == STOP_SIGNAL && local_keeps_partial(local->options))
+		nanosleep(&moment, NULL);
+	local_close_gate(local);
+	exit_with(codes[stop]);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The premature end of a run (main thread). */
+#ifndef RECEIVER_STOP_H
+#define RECEIVER_STOP_H
+
+#include "local_private.h"
+
+void local_stop_check(struct local *local);                   /* ends the process if it is to end */
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Tasks: some or all files of one directory; what a worker does with them, and what the main thread does about its events. */
+#include "receiver/task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dest/events.h"
+#include "dest/paths.h"
+#include "local_alternate.h"
+#include "local_fuzzy.h"
+#include "local_pull.h"
+#include "receiver/stop.h"
+#include "wire/request.h"
+
+#define POLL_MS 50       /* how often a waiting main thread looks up */
+#define REPLAY_POLL_MS 2 /* ... in a replay: the reading thread may wait for it */
+
+/* --- tasks --- */
+
+struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last)
+{
+	struct task *task = xcalloc(1, sizeof *task);
+
+	task->local = local;
+	task->node = node;
+	task->entries = flist_dir(local->list, node)->entries;
+	task->first = task->at = first;
+	task->last = last;
+	task->dir = dir;
+	task->state = TASK_DONE;
+	task->lock = pool_lock(local->pool);
+	entries_init(&task->surplus);
+	entries_init(&task->seen);
+	if (dir)
+		local_dir_hold(dir);
+	return task;
+}
+
+void local_task_free(struct task *task)
+{
+	for (size_t i = 0; i < task->sources.count; i++)
+		if (task->sources.items[i].root.fd >= 0)
+			close(task->sources.items[i].root.fd);
+	vec_free(&task->sources);
+	local_alternates_leave(task);
+	local_fuzzy_leave(task);
+	vec_free(&task->links);
+	for (size_t i = 0; i < task->events.list.count; i++)
+		free(task->events.list.items[i].text);
+	vec_free(&task->events.list);
+	entries_free(&task->surplus);
+	entries_free(&task->seen);
+	free(task->marks);
+	if (task->dir)
+		local_dir_release(task->dir);
+	free(task);
+}
+
+static bool has_source(const struct task *task, uint16_t base)
+{
+	for (size_t i = 0; i < task->sources.count; i++)
+		if (task->sources.items[i].base == base)
+			return true;
+	return false;
+}
+
+void local_task_open_sources(struct local *local, struct task *task)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	bool for_all = local->options->acls || local->options->xattrs;
+
+	if (local->pull || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
+		return;
+	for (uint32_t i = task->first; i < task->last; i++) {
+		const struct entry *entry = &task->entries->items[i];
+		struct task_source source = { .base = entry->root };
+		struct attr_source *from;
+		size_t name_length = entry->name_length;
+
+		if ((!for_all && !entry_is_regular(entry)) || has_source(task, entry->root))
+			continue;
+		name_length -= entry_name(task->entries, entry)[0] == '/';
+		from = flist_entry_source(local->list, task->node, entry, &path);
+		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
+		if (fs_root_open_below(&source.root, &from->attr_root, strbuf_text(&path)) < 0) {
+			source.error = errno;
+			source.root.fd = -1;
+		}
+		vec_push(&task->sources, source);
+	}
+	strbuf_free(&path);
+}
+
+/* --- the work of a worker --- */
+
+/* The list's own ".". */
+static const struct entry *dot_entry(const struct task *task)
+{
+	int32_t index = entries_find(task->entries, ".", true);
+
+	return index < 0 ? NULL : &task->entries->items[index];
+}
+
+void local_task_run(struct task *task)
+{
+	struct local *local = task->local;
+
+	if (task->find_surplus && !atomic_load(&local->stop)) {
+		if (!task->names_read)
+			local_find_surplus(task);
+		if (task->surplus.count)
+			return;
+		task->find_surplus = false;
+	}
+	if (task->dir_wanted.lacks_values)
+		pull_request_directory(task);
+	else if (task->tells_dir)
+		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
+	task->tells_dir = task->dir_wanted.lacks_values = false;
+	if (local->pull)
+		pull_decided_directory(task);
+	if (!task->started)
+		local_seen_start(task);
+	task->started = true;
+	for (; task->at < task->last && !atomic_load(&local->stop); task->at++) {
+		local_process_entry(task, task->at, TURN_FIRST);
+		if (task->is_left || atomic_load(&local->crowded) == task)
+			return;
+	}
+	local_alternates_leave(task);
+	local_fuzzy_leave(task);
+	if (local->pull)
+		pull_flush_requests(local->pull);
+}
+
+/* --- events --- */
+
+void log_text(const struct event *event)
+{
+	const char *old_role = log_role();
+
+	if (event->role)
+		log_set_role(event->role);
+	if (event->error)
+		log_errno(event->log, event->error, "%s", event->text);
+	else
+		log_msg(event->log, "%s%s", event->role ? "rsync: " : "", event->text);
+	log_set_role(old_role);
+}
+
+static void log_source_failure(struct local *local, struct task *task, const struct event *event)
+{
+	static const char *const calls[] = {
+		[SOURCE_OPEN] = "send_files failed to open ", [SOURCE_READ] = "read errors mapping ",
+		[SOURCE_ATTRIBUTES] = "failed to read attributes of ",
+	};
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(local->list, task->node, &task->entries->items[event->index], &quoted);
+	if (event->error == ENOENT) {
+		log_warning("file has vanished: %s", strbuf_text(&quoted));
+		local->session.io_error |= IOERR_VANISHED;
+	} else {
+		log_errno(L_ERROR_XFER, event->error, "%s%s", calls[event->bytes], strbuf_text(&quoted));
+		local->session.io_error |= IOERR_GENERAL;
+	}
+	strbuf_free(&quoted);
+}
+
+static void report_directory(struct local *local, struct task *task, const struct event *event)
+{
+	const struct flist_dir *listed = flist_dir(local->list, task->node);
+	const struct entries *entries = task->entries;
+	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
+
+	if (task->node)
+		report_item(local->report, listed->parent,
+			    &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
+	else if (index >= 0)
+		report_item(local->report, 0, &entries->items[index], event, NULL, 0);
+}
+
+/* --- links of a task --- */
+
+/* Nobody leads any more: this member is brought up to date like a single file. */
+static void lead_instead(struct local *local, struct task *task, uint32_t index)
+{
+	local_process_entry(task, index, TURN_LEADS);
+	local_await_task(local, task);
+	local_handle_events(local, task);
+}
+
+/* In the late phase directories are looked up again. */
+static void with_late_task(struct local *local, const struct link_member *member, struct link_group *group)
+{
+	struct flist_dir *listed = flist_dir(local->list, member->node);
+	struct local_dir *dir = xcalloc(1, sizeof *dir);
+	struct strbuf path = STRBUF_INIT;
+	struct task *task;
+
+	flist_dir_path(local->list, member->node, &path);
+	dir->references = 1;
+	dir->node = member->node;
+	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	atomic_store(&dir->new_gid, -1);
+	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path, false);
+	dir->absent = dir->fd < 0;
+	if (dir->absent && local->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !local->dry_run)
+		local_complain_path(local, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
+	strbuf_free(&path);
+	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
+	local_task_open_sources(local, task);
+	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
+		if (group->done)
+			link_in_task(local, task, member->index, group, member - group->members.items < group->leader);
+		else
+			lead_instead(local, task, member->index);
+	}
+	local_task_free(task);
+	local_dir_release(dir);
+}
+
+/* Such a member is linked when its leader turns out to be current, or later. */
+static bool is_before_leader(const struct link_group *group, const struct task *task, uint32_t index)
+{
+	return group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK;
+}
+
+void local_link_event(struct local *local, struct task *task, uint32_t index)
+{
+	struct link_group *group = link_group_of(local, task->entries, &task->entries->items[index]);
+
+	if (local->loads_all && is_before_leader(group, task, index))
+		return;
+	if (group->done && (group->was_current || !local->loads_all)) {
+		link_in_task(local, task, index, group, false);
+	} else if (!local->loads_all) {
+		/* The leader came to nothing. */
+		lead_instead(local, task, index);
+	}
+}
+
+static void leader_succeeded(struct local *local, struct task *task, struct link_group *group, const struct entry *entry)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(local->list, task->node, entry, &path);
+	group->done = true;
+	free(group->path);
+	if (local->single_name && !task->node)
+		group->path = xstrdup(local->single_name);
+	else
+		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	strbuf_free(&path);
+}
+
+/* The members before the leader had to wait for it. */
+static void link_earlier_members(struct local *local, struct link_group *group)
+{
+	for (int64_t i = group->leader; i-- > 0;)
+		if (!group->members.items[i].skipped)
+			with_late_task(local, &group->members.items[i], group);
+}
+
+void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed)
+{
+	const struct entry *entry = &task->entries->items[index];
+	struct link_group *group;
+
+	if (!local->options->hard_links || !link_is_member(entry))
+		return;
+	group = link_group_of(local, task->entries, entry);
+	/* What was left out is nothing to link to. */
+	if (group->done || (flags & ITEM_MATCHED && !(flags & ITEM_LOCAL_CHANGE)))
+		return;
+	if (!failed)
+		leader_succeeded(local, task, group, entry);
+	/* A group that is waiting for the end already is not put there twice. */
+	if (!local->loads_all || group->members.count < 2 || group->failed)
+		return;
+	/* Everything else is there when it is told of. */
+	group->was_current = !failed && !(flags & ITEM_TRANSFER);
+	group->failed = failed;
+	if (group->was_current)
+		link_earlier_members(local, group);
+	else
+		vec_push(&local->late_groups, group);
+}
+
+/* A directory was in the way of a file. */
+static void redo_entry(struct local *local, struct task *task, uint32_t index)
+{
+	const struct entry *entry = &task->entries->items[index];
+	const char *name = task_name(task, entry);
+
+	if (!local_make_room(local, task->dir, name, entry)) {
+		local_links_leader_done(local, task, index, 0, true);
+		return;
+	}
+	local_process_entry(task, index, TURN_HAS_ROOM);
+	local_handle_events(local, task);
+}
+
+void local_give_room(struct local *local)
+{
+	struct task *task = atomic_load(&local->crowded);
+
+	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
+		return;
+	const struct entry *entry = &task->entries->items[task->at];
+
+	if (local_make_room(local, task->dir, task_name(task, entry), entry))
+		local_process_entry(task, task->at, TURN_HAS_ROOM);
+	else
+		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
+	task->at++;
+	atomic_store(&local->crowded, NULL);
+	pool_submit(local->pool, task, true);
+}
+
+void local_decide_rest(struct local *local, struct task *task)
+{
+	struct events events = { VEC_INIT };
+
+	if (!pool_has_run(local->pool, task))
+		return;
+	task_take_redos(task, &events);
+	for (size_t i = 0; i < events.list.count; i++)
+		redo_entry(local, task, events.list.items[i].index);
+	vec_free(&events.list);
+	pull_slice_decided(task);
+}
+
+bool local_must_decide(struct local *local)
+{
+	return local->replays && pool_is_idle(local->pool) && pull_stands_still(local->pull) == STILL_DECIDES;
+}
+
+int local_poll_ms(const struct local *local)
+{
+	return local->replays ? REPLAY_POLL_MS : POLL_MS;
+}
+
+void local_await_task(struct local *local, struct task *task)
+{
+	if (local->pull)
+		pull_flush_requests(local->pull);
+	while (local->pull && pool_wait(local->pool, task, local_poll_ms(local)) == TASK_RUNNING) {
+		local_stop_check(local);
+		local_give_room(local);
+		pull_tick(local->pull);
+		if (local_must_decide(local))
+			local_decide_rest(local, task);
+	}
+}
+
+static void handle_event(struct local *local, struct task *task, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_ITEM:
+		report_item(local->report, task->node, &task->entries->items[event->index], event, NULL,
+			    task->first_position + event->index);
+		if (!event->is_attempt)
+			local_links_leader_done(local, task, event->index, event->flags, false);
+		break;
+	case EVENT_DIR:
+		report_directory(local, task, event);
+		break;
+	case EVENT_TEXT:
+		log_text(event);
+		break;
+	case EVENT_SOURCE_FAILED:
+		log_source_failure(local, task, event);
+		local_links_leader_done(local, task, event->index, 0, true);
+		break;
+	case EVENT_FAILED:
+		local_links_leader_done(local, task, event->index, 0, true);
+		break;
+	case EVENT_AWAITED:
+	case EVENT_NOTHING:
+		break;
+	case EVENT_LINK:
+		if (local->pull)
+			vec_push(&task->links, event->index);
+		else
+			local_link_event(local, task, event->index);
+		break;
+	case EVENT_REDO:
+		redo_entry(local, task, event->index);
+		break;
+	case EVENT_DELETE_ARGUMENT:
+		local_delete_argument(local, task, event->index);
+		break;
+	}
+}
+
+void local_handle_events(struct local *local, struct task *task)
+{
+	struct events events;
+
+	task_take_events(task, &events);
+	if (local->pull && events.list.count > 1)
+		pull_order_items(&events);
+	for (size_t i = 0; i < events.list.count; i++) {
+		handle_event(local, task, &events.list.items[i]);
+		free(events.list.items[i].text);
+	}
+	vec_free(&events.list);
+}
+
+/* --- links at the end --- */
+
+/* A group whose leader was never heard of again failed as well. */
+static void add_silent_groups(struct local *local)
+{
+	for (size_t i = 0; i < local->groups.count; i++) {
+		struct link_group *group = local->groups.items[i];
+
+		if (group->members.count > 1 && !group->done && !group->failed) {
+			group->failed = true;
+			vec_push(&local->late_groups, group);
+		}
+	}
+}
+
+void local_links_finish(struct local *local)
+{
+	if (!local->loads_all || !local->options->hard_links)
+		return;
+	add_silent_groups(local);
+	for (size_t i = 0; i < local->late_groups.count; i++) {
+		struct link_group *group = local->late_groups.items[i];
+
+		/* Content that only goes into a batch leads nobody yet: whoever replays it links. */
+		if (group->done && local->options->only_write_batch && !local->options->dry_run)
+			continue;
+		for (size_t m = group->members.count; m-- > 0;) {
+			const struct link_member *member = &group->members.items[m];
+
+			if ((int64_t)m != group->leader && !member->skipped && (group->done || !member->left_out))
+				with_late_task(local, member, group);
+		}
+	}
+	local->late_groups.count = 0;
+}
