@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local engine: from the operands to the exit code. Its parts are listed in local_private.h and local_frame.h. */
-#include "local.h"
+/* The local engine: from the operands to the exit code. Its parts are listed in local_private.h and receiver/run.h. */
+#include "receiver.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "local_frame.h"
 #include "local_partial.h"
 #include "options/owners.h"
+#include "receiver/pool.h"
 #include "receiver/task.h"
 #include "snapshot/make.h"
 
@@ -135,9 +136,8 @@ static void set_up(struct run *run)
 	read_groups(local);
 	local->tells_steps = local_debug_wants_items(local);
 	local->wants_items = local->tells_steps || report_wants_names(local);
-	local->replays = run->peer && run->peer->is_batch;
 	local->names_directories = report_names_directories(local);
-	local->passes_settled = passes_settled(local) && !local->replays;
+	local->passes_settled = passes_settled(local) && !(run->peer && run->peer->is_batch);
 	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
 			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
@@ -168,6 +168,7 @@ static void make_list(struct run *run)
 {
 	struct local *local = &run->local;
 
+	local->contents = run->new_contents(local, NULL);
 	run_read_rules(run);
 	run_make_xattr_policies(run);
 	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
@@ -190,9 +191,8 @@ static void receive_list(struct run *run)
 	run_read_rules(run);
 	run_make_xattr_policies(run);
 	local->list = flist_new_received(run->options, session);
-	local->pull = pull_new(local, peer->is_batch);
+	local->contents = run->new_contents(local, peer);
 	local->asks_in_turn = !local->attrs_only && local->tells_items;
-	local->pull->charset = peer->charset;
 	batch_write_script(peer->batch, local->receiver_rules);
 	if (!local->service) {
 		filter_send(local->receiver_rules, session, true);
@@ -218,15 +218,15 @@ static void receive_list(struct run *run)
 		return;
 	if (local->shows_receiver)
 		log_set_role("generator");
-	pull_start(local->pull, run->receiver);
+	local->contents->calls->start(local->contents, run->receiver);
 }
 
-static void end_pull(struct run *run)
+static void end_contents(struct run *run)
 {
-	struct pull *pull = run->local.pull;
+	struct contents *contents = run->local.contents;
 
-	if (pull && (run->local.service || flist_dir(run->local.list, 0)->count))
-		pull_finish(pull, &run->peer_stats);
+	if (run->local.service || flist_dir(run->local.list, 0)->count)
+		contents->calls->finish(contents, &run->peer_stats);
 }
 
 static void copy_tree(struct run *run, const char *destination)
@@ -249,8 +249,8 @@ static void copy_tree(struct run *run, const char *destination)
 	local_choose_destination(local, destination, entries);
 	if (!entries) {
 		if (local->service)
-			pull_node_done(local->pull, 0);
-		end_pull(run);
+			local->contents->calls->node_done(local->contents, 0);
+		end_contents(run);
 		return;
 	}
 	if (local->single_name)
@@ -266,11 +266,12 @@ static void copy_tree(struct run *run, const char *destination)
 		local_prune(local);
 	local_debug_start(local);
 	/* Requests have the order of the list. */
-	local->pool = pool_new(local_task_run,
-			       local->pull && !local->attrs_only ? 1 : pool_threads(local->options, local->attrs_only));
+	bool in_order = local->contents->is_remote && !local->attrs_only;
+
+	local->pool = pool_new(local_task_run, in_order ? 1 : pool_threads(local->options, local->attrs_only));
 	local_run(local);
 	local_debug_end(local);
-	end_pull(run);
+	end_contents(run);
 	pool_free(local->pool);
 	local->pool = NULL;
 }
@@ -288,12 +289,12 @@ static void list_tree(struct run *run)
 			local_say_method(local);
 		local_list_run(local);
 	}
-	end_pull(run);
+	end_contents(run);
 }
 
 static int exit_code(const struct run *run)
 {
-	int io_error = run->local.session.io_error | (run->peer ? pull_io_error(run->local.pull) : 0);
+	int io_error = run->local.session.io_error | atomic_load(&run->local.contents->io_error);
 
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
@@ -310,7 +311,7 @@ static int write_snapshot(struct run *run, const char *destination)
 		return local_snapshot_write(local, destination);
 	if (!run->image)
 		return EXIT_FILESELECT;
-	run->image->io_error |= local->session.io_error | pull_io_error(local->pull);
+	run->image->io_error |= local->session.io_error | atomic_load(&local->contents->io_error);
 	return snapshot_make_of_list(local->options, local->options->operands.items[0], run->image, &local->began);
 }
 
@@ -324,10 +325,9 @@ static void clean_up(struct run *run)
 	local_owner_maps_free(local->owner_maps);
 	local_backups_free(local);
 	local_places_free(local);
-	if (local->pull) {
+	if (run->receiver)
 		flist_receiver_free(run->receiver);
-		pull_free(local->pull);
-	}
+	local->contents->calls->free(local->contents);
 	vec_free(&local->order);
 	vec_free(&local->open_stack);
 	vec_free(&local->done_stack);
@@ -351,8 +351,8 @@ static void clean_up(struct run *run)
 	fflush(stdout);
 }
 
-static int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
-		     const char *destination, struct run_stats *stats)
+int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
+	      contents_maker *new_contents, const char *destination, struct run_stats *stats)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct local *local = &run->local;
@@ -362,6 +362,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	run->options = options;
 	run->from = from;
 	run->peer = peer;
+	run->new_contents = new_contents;
 	run->stdin_copy = -1;
 	clock_gettime(CLOCK_MONOTONIC, &run->started);
 	if (!peer || !peer->service) {
@@ -384,7 +385,7 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 	} else if (local->snapshot_file) {
 		if (flist_dir(local->list, 0)->count)
 			run->image = local_snapshot_of_list(local);
-		end_pull(run);
+		end_contents(run);
 	} else {
 		list_tree(run);
 	}
@@ -409,30 +410,4 @@ static int run_local(struct options *options, const struct local_snapshot *from,
 		log_set_sink(old);
 	free(run);
 	return code;
-}
-
-int local_main(struct options *options)
-{
-	size_t operands = options->operands.count;
-	bool lists = options->list_only || operands == 1;
-
-	if (options->attr_snapshot && options->only_send_attrs)
-		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
-		    "without a destination then");
-	return run_local(options, NULL, NULL, lists ? NULL : options->operands.items[operands - 1], NULL);
-}
-
-int local_count_main(struct options *options, struct run_stats *stats)
-{
-	return run_local(options, NULL, NULL, options->operands.items[options->operands.count - 1], stats);
-}
-
-int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
-{
-	return run_local(options, from, NULL, destination, NULL);
-}
-
-int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
-{
-	return run_local(options, NULL, peer, destination, peer->service ? peer->service->stats : NULL);
 }

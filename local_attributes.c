@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "dest/events.h"
+#include "dest/module.h"
 #include "flist/receive.h"
 #include "fs/fake.h"
-#include "local.h"
 #include "local_alternate.h"
 #include "wire/request.h"
 
@@ -120,7 +120,7 @@ bool job_want_attributes(struct file_job *job)
 
 	if (!keeps_attributes(job->local) || job->wanted.is_known)
 		return true;
-	if (job->local->pull) {
+	if (job->local->contents->is_remote) {
 		take_from_list(job->local, task->node, job->entry, &job->wanted);
 		return job->wanted.is_known = true;
 	}
@@ -144,7 +144,7 @@ void local_want_attributes(struct local *local, int32_t node, const struct entry
 	*wanted = (struct wanted){ .own = NULL };
 	if (!keeps_attributes(local))
 		return;
-	if (local->pull) {
+	if (local->contents->is_remote) {
 		take_from_list(local, node, entry, wanted);
 		return;
 	}

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "dest/events.h"
+#include "dest/module.h"
 #include "dest/paths.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local.h"
 
 #define PERMISSION_BITS 07777u
 #define DEPTH_MAX 128 /* of a directory that stands where a backup goes */

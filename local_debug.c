@@ -86,7 +86,7 @@ static void say_duplicates(struct local *local, int32_t node)
 void local_debug_list(struct local *local, int32_t node)
 {
 	say_duplicates(local, node);
-	if (local->pull)
+	if (local->contents->is_remote)
 		flist_debug_received(local->list, node);
 	else
 		flist_debug_sent(local->list, node);

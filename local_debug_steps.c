@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What --debug tells of the steps of a run: genr, recv, and in a run without a peer, whose sending half is here as well,
- * send. Those of del are in local_delete.c.
+ * send. Those of del are in receiver/delete.c.
  */
 #include <string.h>
 #include <unistd.h>
 
 #include "dest/events.h"
 #include "dest/paths.h"
-#include "local_pull.h"
+#include "flist/receive.h"
+#include "local_private.h"
 
 static int level_of(const struct local *local, enum debug_word word)
 {
@@ -17,7 +18,7 @@ static int level_of(const struct local *local, enum debug_word word)
 
 static bool sends_too(const struct local *local)
 {
-	return !local->pull && level_of(local, DEBUG_SEND);
+	return !local->contents->is_remote && level_of(local, DEBUG_SEND);
 }
 
 bool local_debug_wants_items(const struct local *local)
@@ -31,7 +32,7 @@ bool local_debug_wants_items(const struct local *local)
 void local_say_method(const struct local *local)
 {
 	if (local->options->levels.debug[DEBUG_FLIST])
-		log_info(local->pull && local->options->whole_file <= 0 ? "delta-transmission enabled"
+		log_info(local->contents->is_remote && local->options->whole_file <= 0 ? "delta-transmission enabled"
 			 : "delta-transmission disabled for local transfer or --whole-file");
 }
 
@@ -207,7 +208,7 @@ void local_debug_item(const struct local *local, int32_t node, const struct entr
 		flist_shown_name(local->list, node, entry, &path);
 		log_info("send_files(%d, %s)", item_ndx(local, node, entry), strbuf_text(&path));
 	}
-	if (local->pull && is_asked && level_of(local, DEBUG_RECV)) {
+	if (local->contents->is_remote && is_asked && level_of(local, DEBUG_RECV)) {
 		add_path(local, node, entry, &path);
 		log_info("recv_files(%s)", strbuf_text(&path));
 	}
@@ -225,7 +226,7 @@ void local_debug_item_done(const struct local *local, int32_t node, const struct
 	}
 	strbuf_reset(&path);
 	add_path(local, node, entry, &path);
-	if (!local->pull && level_of(local, DEBUG_RECV))
+	if (!local->contents->is_remote && level_of(local, DEBUG_RECV))
 		log_info("recv_files(%s)", strbuf_text(&path));
 	if (event->text) {
 		const char *name = strrchr(strbuf_text(&path), '/');

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/module.h"
 #include "dest/paths.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local.h"
 #include "local_private.h"
 
 /* The operand taken apart. */

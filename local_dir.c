@@ -16,7 +16,7 @@
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_backup.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

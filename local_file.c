@@ -11,6 +11,7 @@
 
 #include "attrs/hint.h"
 #include "dest/apply.h"
+#include "dest/contents.h"
 #include "dest/events.h"
 #include "dest/paths.h"
 #include "fs/fake.h"
@@ -19,7 +20,6 @@
 #include "local_backup.h"
 #include "local_fuzzy.h"
 #include "local_partial.h"
-#include "local_pull.h"
 #include "wire/request.h"
 
 /* --- what is there --- */
@@ -78,60 +78,12 @@ static bool same_attr(struct file_job *job)
 	return same;
 }
 
-static ssize_t read_full(int fd, char *buffer, size_t size)
-{
-	size_t have = 0;
-
-	while (have < size) {
-		ssize_t got = read(fd, buffer + have, size - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -1;
-		if (!got)
-			break;
-		have += (size_t)got;
-	}
-	return (ssize_t)have;
-}
-
-/* --checksum between two local files: no digest says it better than the bytes. */
-static bool same_bytes(int a, int b)
-{
-	enum { CHUNK = 128 * 1024 };
-	char *buffers = malloc(2 * CHUNK);
-	ssize_t a_length = -1, b_length = -1;
-
-	if (!buffers)
-		return false;
-	do {
-		a_length = read_full(a, buffers, CHUNK);
-		b_length = read_full(b, buffers + CHUNK, CHUNK);
-	} while (a_length > 0 && a_length == b_length && !memcmp(buffers, buffers + CHUNK, (size_t)a_length));
-	free(buffers);
-	return a_length == 0 && b_length == 0;
-}
-
 static bool same_content(void *job_void)
 {
 	struct file_job *job = job_void;
-	uint64_t size;
-	bool same;
-	int source, dest;
+	struct contents *contents = job->local->contents;
 
-	if (job->local->attrs_only)
-		return same_attr(job);
-	if (job->local->pull)
-		return pull_same_content(job);
-	source = job_open_source(job, &size);
-	dest = source < 0 ? -1 : fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
-	same = dest >= 0 && same_bytes(source, dest);
-	if (source >= 0)
-		close(source);
-	if (dest >= 0)
-		close(dest);
-	return same;
+	return job->local->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
 }
 
 static bool same_target(void *job_void)
@@ -233,6 +185,7 @@ static mode_t told_mode(const struct file_job *job)
 /* An attempt that will be made again is counted and reported like any other. */
 static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
+	struct contents *contents = job->local->contents;
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
 
@@ -243,13 +196,13 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	if (flags & ITEM_TRANSFER && !job->local->dry_run)
 		local_tell_received(job->local);
 	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
-		serve_item(job->local, job->task->node, job->entry, flags, NULL);
+		contents->calls->report_item(contents, job->task->node, job->entry, flags, NULL);
 	if (!job->local->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {
 		.files = counts->transferred_files, .total = counts->transferred_size,
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
-		.bytes = job->local->pull ? job->moved : job->copied, .sums = job->sums,
+		.bytes = contents->is_remote ? job->moved : job->copied, .sums = job->sums,
 		.mode = told_mode(job), .is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
 		.text = job->temp_name,
 	};
@@ -275,7 +228,7 @@ void job_lost(struct file_job *job)
 	if (job->decision.item_flags & ITEM_IS_NEW)
 		count_created(job->counts, job->entry);
 	/* A sending half has told of it before, and has sent it all. */
-	if (!job->local->pull)
+	if (!job->local->contents->is_remote)
 		job->copied = job->entry->size;
 	if (job->local->shows_receiver)
 		count_transfer(job);
@@ -310,6 +263,13 @@ static bool leave_out(struct file_job *job)
 	return false;
 }
 
+static void note_in_place(struct file_job *job, bool is_new)
+{
+	struct contents *contents = job->local->contents;
+
+	contents->calls->in_place(contents, job->task->node, job->entry, is_new);
+}
+
 /* What an alternate destination has is put here, or nothing. */
 static void take(struct file_job *job)
 {
@@ -334,7 +294,7 @@ static void take(struct file_job *job)
 		return;
 	note_item(job, false, false, 0);
 	if (is_regular || job->decision.action == ACTION_MAKE)
-		pull_note_success(job->local->pull, job->task->node, job->entry, job->decision.action == ACTION_MAKE);
+		note_in_place(job, job->decision.action == ACTION_MAKE);
 }
 
 /* Contents are copied here, or the sums of an old one have to be sent. */
@@ -351,8 +311,7 @@ static bool takes_long(const struct file_job *job)
 static void note_done(struct file_job *job, bool touched)
 {
 	note_item(job, touched, false, 0);
-	pull_note_success(job->local->pull, job->task->node, job->entry,
-			  job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
+	note_in_place(job, job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
 }
 
 void job_change(struct file_job *job)
@@ -374,7 +333,7 @@ void job_change(struct file_job *job)
 		note_done(job, touched);
 }
 
-static void copy(struct file_job *job)
+void job_take_content(struct file_job *job)
 {
 	job_show_live(job);
 	bool done = job_copy(job);
@@ -393,8 +352,9 @@ static bool is_file(const struct decide_dest *dest)
 
 static void carry_out(struct file_job *job)
 {
+	struct contents *contents = job->local->contents;
 	bool copies = job->decision.action == ACTION_COPY;
-	bool asks = job->local->pull && ((copies && !job->local->attrs_only) || job->wanted.lacks_values);
+	bool asks = (copies && !job->local->attrs_only) || job->wanted.lacks_values;
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
 		job->deferred = true;
@@ -416,15 +376,15 @@ static void carry_out(struct file_job *job)
 	if (job->local->tells_steps && job->decision.action == ACTION_MAKE)
 		local_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
-	if (job->local->dry_run && !(asks && job->local->options->only_write_batch)) {
+	if (job->local->dry_run && !(asks && contents->is_remote && job->local->options->only_write_batch)) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
 	}
 	if (asks)
-		pull_request(job);
+		contents->calls->request(contents, job);
 	else if (copies)
-		copy(job);
+		job_take_content(job);
 	else
 		job_change(job);
 }
@@ -600,8 +560,8 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	}
 	if (!is_cut_off(&job) && look_at_destination(&job))
 		perform(&job);
-	if (task->local->pull && !job.deferred)
-		pull_decided(task->local->pull, &job);
+	if (!job.deferred)
+		task->local->contents->calls->decided(task->local->contents, &job);
 	local_seen_file(&job);
 	free(job.fuzzy);
 	free(job.temp_name);

@@ -6,8 +6,10 @@
 #ifndef LOCAL_FRAME_H
 #define LOCAL_FRAME_H
 
+#include "dest/module.h"
+#include "flist/receive.h"
 #include "local_private.h"
-#include "local_pull.h"
+#include "receiver.h"
 
 /* Owned by run_local. */
 struct run {
@@ -16,6 +18,7 @@ struct run {
 	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
 	struct attr_source source;         /* from != NULL */
 	const struct local_peer *peer;     /* NULL: sources are local */
+	contents_maker *new_contents;
 	struct flist_receiver *receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
 	struct image *image;               /* of the peer's list, for its snapshot */

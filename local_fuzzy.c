@@ -209,7 +209,7 @@ void job_find_fuzzy(struct file_job *job)
 	const struct fuzzy_dirs *dirs;
 
 	/* Without blocks to look for, it is for those who want to watch. */
-	bool wants_blocks = job->local->pull && options->whole_file <= 0 && !options->append;
+	bool wants_blocks = job->local->contents->is_remote && options->whole_file <= 0 && !options->append;
 
 	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
 		return;

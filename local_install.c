@@ -13,7 +13,7 @@
 #include "fs/copy.h"
 #include "fs/unnamed.h"
 #include "local_partial.h"
-#include "local_pull.h"
+#include "local_private.h"
 
 #define UNNAMED_MAX (1u << 20)
 

@@ -15,9 +15,10 @@
 
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "flist/receive.h"
 #include "local_alternate.h"
 #include "local_backup.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "wire/request.h"
 
 bool link_is_member(const struct entry *entry)
@@ -99,7 +100,7 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 		return true;
 	if (group->leader >= 0 && !local->options->existing && !local->options->ignore_existing)
 		return false;
-	if (!local->loads_all && !local->pull) {
+	if (!local->loads_all && !local->contents->is_remote) {
 		group->leader = 0;
 		return place == 0;
 	}
@@ -136,7 +137,7 @@ void local_links_mark(struct local *local, struct task *task)
 {
 	if (!local->options->hard_links)
 		return;
-	if (local->pull && !local->loads_all)
+	if (local->contents->is_remote && !local->loads_all)
 		find_last_here(local, task);
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -212,6 +213,7 @@ static int link_object(struct link_job *job, int leader_fd, bool replaces)
 
 static void report_link(struct link_job *job, uint32_t flags, const char *target)
 {
+	struct contents *contents = job->local->contents;
 	struct event event = { .kind = EVENT_ITEM, .index = job->index, .touched = false };
 
 	/* Another object's time has come where no times are kept. */
@@ -227,7 +229,7 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->specials += entry_is_special(job->entry);
 	}
 	if (job->local->tells_items)
-		serve_item(job->local, job->node, job->entry, flags, target ? target : "");
+		contents->calls->report_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->local->report, job->node, job->entry, &event, target, 0);
 }
 
@@ -304,11 +306,11 @@ static void make_link(struct link_job *job)
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
 		local_seen_link(local, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
-		pull_note_success(local->pull, job->node, job->entry, false);
+		local->contents->calls->in_place(local->contents, job->node, job->entry, false);
 	} else if (local->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
 		note_link(local, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
 		report_link(job, flags, job->group->path);
-		pull_note_success(local->pull, job->node, job->entry, false);
+		local->contents->calls->in_place(local->contents, job->node, job->entry, false);
 	} else {
 		int error = errno;
 		struct strbuf after = STRBUF_INIT;

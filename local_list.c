@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fs/chmod.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "ui/listing.h"
 
 static void print_entry(struct local *local, int32_t node, const struct entry *entry)
@@ -65,6 +65,7 @@ static void list_whole(struct local *local)
 
 void local_list_run(struct local *local)
 {
+	struct contents *contents = local->contents;
 	int32_t node = 0;
 
 	if (local->options->prune_empty_dirs || local_goes_by_path(local)) {
@@ -75,8 +76,7 @@ void local_list_run(struct local *local)
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
 		local_debug_list(local, node);
 		print_node(local, node);
-		if (local->pull)
-			pull_node_done(local->pull, node);
-		node = local->pull ? pull_next_list(local->pull) : flist_load_next(local->list);
+		contents->calls->node_done(contents, node);
+		node = contents->calls->next_list(contents);
 	}
 }

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dest/module.h"
+
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local.h"
 #include "local_private.h"
 
 const struct local_module *local_module(const struct local *local)

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "local_pull.h"
+#include "local_private.h"
 
 #define SLICE 1024 /* files of one task */
 
@@ -18,7 +18,8 @@ struct plan {
 
 bool local_goes_by_path(const struct local *local)
 {
-	return local->pull && local->session.protocol < 29 && !local->options->iconv && !local->seen && !local->attrs_only;
+	return local->contents->is_remote && local->session.protocol < 29 && !local->options->iconv && !local->seen
+	       && !local->attrs_only;
 }
 
 static void begin_node(struct plan *plan, int32_t node)

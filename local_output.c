@@ -132,7 +132,7 @@ void run_fill_statistics(struct run *run)
 	stats->protocol = local->session.protocol;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
-		stats->list_size = local->pull->list_bytes;
+		stats->list_size = local->contents->list_bytes;
 		/* The other end of a local run is no other end in people's eyes: its times are always told. */
 		if (local->shows_receiver || local->session.protocol >= 29)
 			stats->list_build_ms = run->peer_stats.build_ms;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Directories beside the files of the destination: of temp files, of partial files, of delayed ones. */
+#include "flist/receive.h"
 #include "local_partial.h"
 
 #include <errno.h>
@@ -11,13 +12,12 @@
 #include <unistd.h>
 
 #include "dest/events.h"
+#include "dest/module.h"
 #include "dest/paths.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local.h"
 #include "local_backup.h"
-#include "local_pull.h"
 
 /* One file that waits. */
 struct delayed {
@@ -303,7 +303,7 @@ void local_delay(const struct file_job *job)
 		.is_in_the_way = job->dest.exists && !S_ISREG(job->dest.st.mode),
 	};
 
-	if (job->local->pull)
+	if (job->local->contents->is_remote)
 		delayed.ndx = flist_ndx_of(job->local->list, job->task->node, job->entry);
 
 	pthread_mutex_lock(&places->lock);
@@ -327,8 +327,7 @@ static void install(struct local *local, const struct delayed *delayed, int dir_
 		exit_with(EXIT_FILEIO);
 	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
 		local_partial_leave(local, dir_fd);
-		if (local->pull)
-			pull_note_arrival(local->pull, delayed->ndx);
+		local->contents->calls->arrived(local->contents, delayed->ndx);
 		return;
 	}
 	struct strbuf path = STRBUF_INIT;

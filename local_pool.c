@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Worker threads and their queue. Tasks start in the order they were submitted; urgent ones overtake. */
+#include "receiver/pool.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

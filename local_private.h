@@ -36,6 +36,8 @@
 #include "attrs/source.h"
 #include "decide.h"
 #include "delta/digest.h"
+#include "delta/patch.h"
+#include "dest/contents.h"
 #include "flist.h"
 #include "flist/acl.h"
 #include "flist/xattr_list.h"
@@ -52,7 +54,6 @@ struct file_job;
 struct image;
 struct incoming;
 struct local;
-struct pull;
 struct sum_head;
 
 /* --- destination directories (main thread, except where a worker holds a task) --- */
@@ -216,10 +217,10 @@ struct seen;
 
 struct local {
 	const struct options *options;
-	struct pull *pull;       /* NULL: sources are local (local_pull.h) */
+	struct contents *contents; /* where they come from */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
 	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
-	const struct local_service *service; /* the peer of `pull` is our client (local_serve.c); NULL: it is not */
+	const struct local_service *service; /* the peer is our client (local_serve.c); NULL: it is not */
 	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
 	bool asks_in_turn;       /* contents are asked for in the order of the list, in which batches have them */
 	_Atomic(struct task *) crowded; /* ... whose next entry needs room: nobody works on until the main thread has made it */
@@ -243,7 +244,6 @@ struct local {
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool names_directories;      /* "created directory D" and the like are said when names are */
 	bool tells_steps;            /* --debug does (local_debug_steps.c) */
-	bool replays;                /* the peer is a batch */
 	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
@@ -281,29 +281,6 @@ struct local {
 	atomic_bool no_unnamed;             /* the file system has no O_TMPFILE */
 };
 
-/* --- local_pool.c --- */
-
-struct pool;
-/* run: goes through a task. */
-struct pool *pool_new(void (*run)(struct task *task), int threads);
-pthread_mutex_t *pool_lock(struct pool *pool);
-void pool_free(struct pool *pool);       /* waits for the workers */
-void pool_submit(struct pool *pool, struct task *task, bool urgent);
-/* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
- * false: workers are busy, or something takes long, and the rest has to be submitted. */
-bool pool_run_here(struct pool *pool, struct task *task);
-/* Wait until the state of the task is not QUEUED or RUNNING, some task is crowded, or `ms` have passed. */
-enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
-enum task_state pool_state(struct pool *pool, struct task *task);
-/* Has its worker gone through it? */
-bool pool_has_run(struct pool *pool, struct task *task);
-/* Have the workers gone through all that were submitted? */
-bool pool_is_idle(struct pool *pool);
-/* One more, one fewer reason why a task is not done although its worker is. Any thread. */
-void pool_hold(struct pool *pool, struct task *task);
-void pool_release(struct pool *pool, struct task *task);
-int pool_threads(const struct options *options, bool attrs_only);
-
 /* --- local_file.c (any thread that holds the task) --- */
 
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
@@ -314,6 +291,7 @@ void job_received(struct file_job *job);  /* its content has come: note the item
 void job_tried(struct file_job *job);     /* the same, but it is wrong */
 void job_lost(struct file_job *job);      /* the same, but it could not be put here, said so */
 void job_refused(struct file_job *job);   /* it has not, and will not */
+void job_take_content(struct file_job *job); /* from a file that lies here, or that of an attr tree: now */
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
 enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
@@ -412,6 +390,22 @@ struct file_job {
 	char *temp_name;           /* what it was made under, if anybody wants to know; owned by the one who ends the job */
 	bool is_redo;              /* it came wrong before */
 	struct fs_temp *temp;      /* being filled, and might be kept; NULL: none */
+};
+
+/* The content of a requested file, as job_receive wants it (reading thread). */
+struct incoming {
+	/* The process may end while this temp file is filled, and may then keep it; NULL: not any more. */
+	void (*set_temp)(struct incoming *incoming, struct file_job *job, struct fs_temp *temp);
+	/* Tokens of the stream into `to` (-1: nowhere). false: the file is not good; a failure to write has been reported. */
+	bool (*fill)(struct incoming *incoming, struct file_job *job, int to, bool in_place);
+	struct sum_head head;
+	int basis_fd;
+	bool basis_is_gone;
+	bool basis_is_file;      /* that is written to, if in place, or its copy */
+	bool in_partial;         /* the partial file is the basis, and is completed where it lies */
+	bool read;               /* the stream has been read to the end of the file */
+	bool wrong_digest;
+	bool is_kept;            /* as far as it came, although wrong */
 };
 
 bool job_copy(struct file_job *job);  /* regular content; false: failed, said so */
@@ -593,16 +587,6 @@ bool report_names_directories(const struct local *local);
 struct owner_maps;
 struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules);
 void local_owner_maps_free(struct owner_maps *maps);
-/* --- local_serve.c: what the client of a service is told --- */
-
-/* What was done to an entry or, with entry NULL, to a directory. `link`: of which it was made one, "" if it was one before;
- * NULL: none. Any thread. */
-void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link);
-/* Main thread, from protocol 29 on: */
-void serve_deletion(struct local *local, const char *path, bool is_dir);
-/* The server's own rules and those that the client sends, if it does. */
-struct filter_list *serve_rules(struct local *local, const struct options *options, const struct filter_setup *setup);
-
 /* --- local_module.c: what belongs to a daemon's module (any thread) --- */
 
 /* NULL: this is no service of a module. */

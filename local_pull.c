@@ -10,10 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/events.h"
 #include "lib/exit.h"
 #include "local_install.h"
+#include "receiver/pool.h"
 #include "receiver/stop.h"
 
 /* Ends of lists travel together: every piece of output wakes the sender. It is ahead by more entries than these. */
@@ -22,71 +24,11 @@
 #define LIST_MS 2 /* when no list has come for so long, the sender may be waiting for us */
 #define TICK_NS INT64_C(10000000)
 #define DIGEST_BUFFER (256 * 1024)
-#define TRANSFER_MEMORY (sizeof(struct transfer) + 2 * sizeof(struct hashmap_slot))
-
-/* --- requests that wait for their replies --- */
-
-struct transfer *requests_find(const struct requests *requests, int32_t ndx)
-{
-	const uint64_t *found = hashmap_get(&requests->by_ndx, (uint32_t)ndx, 0);
-
-	return found ? (struct transfer *)(uintptr_t)*found : NULL;
-}
-
-void requests_add(struct requests *requests, struct transfer *transfer)
-{
-	bool inserted;
-	uint64_t *found = hashmap_put(&requests->by_ndx, (uint32_t)transfer->ndx, 0, (uint64_t)(uintptr_t)transfer, &inserted);
-	struct transfer *same = inserted ? NULL : (struct transfer *)(uintptr_t)*found;
-
-	while (same && same->same)
-		same = same->same;
-	if (same)
-		same->same = transfer;
-	transfer->same = transfer->next = NULL;
-	transfer->previous = requests->last;
-	if (requests->last)
-		requests->last->next = transfer;
-	else
-		requests->first = transfer;
-	requests->last = transfer;
-}
-
-void requests_remove(struct requests *requests, struct transfer *transfer)
-{
-	uint64_t *found = hashmap_get(&requests->by_ndx, (uint32_t)transfer->ndx, 0);
-	struct transfer *same = (struct transfer *)(uintptr_t)*found;
-
-	if (same == transfer && !transfer->same)
-		hashmap_remove(&requests->by_ndx, (uint32_t)transfer->ndx, 0);
-	else if (same == transfer)
-		*found = (uint64_t)(uintptr_t)transfer->same;
-	while (same != transfer && same->same != transfer)
-		same = same->same;
-	if (same != transfer)
-		same->same = transfer->same;
-	if (transfer->previous)
-		transfer->previous->next = transfer->next;
-	else
-		requests->first = transfer->next;
-	if (transfer->next)
-		transfer->next->previous = transfer->previous;
-	else
-		requests->last = transfer->previous;
-}
 
 /* --- requests --- */
 
 #define SUM_HEAD_BYTES 16
 #define WEAK_BYTES 4
-
-int pull_append_mode(const struct pull *pull)
-{
-	int mode = pull->local->options->append;
-
-	/* Older ones know but the one. */
-	return mode && pull->session->protocol < 30 ? 2 : mode;
-}
 
 static void choose_head(struct pull *pull, struct transfer *transfer, const struct basis *basis)
 {
@@ -160,17 +102,10 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	free(item);
 }
 
-/* Its peer may leave all requests open. */
-static struct transfer *new_transfer(struct pull *pull)
-{
-	budget_take(session_budget(pull->session), TRANSFER_MEMORY, "requests");
-	return xcalloc(1, sizeof(struct transfer));
-}
-
-void pull_request(struct file_job *job)
+static void pull_request(struct contents *contents, struct file_job *job)
 {
 	struct local *local = job->local;
-	struct pull *pull = local->pull;
+	struct pull *pull = pull_of(contents);
 	struct transfer *transfer;
 	const char *name;
 	struct lacking lacking = { VEC_INIT };
@@ -180,7 +115,7 @@ void pull_request(struct file_job *job)
 		task_event(job->task, (struct event){ .kind = EVENT_FAILED, .index = job->index });
 		return;
 	}
-	transfer = new_transfer(pull);
+	transfer = transfer_new(pull);
 	if (job->decision.action == ACTION_COPY)
 		job_choose_basis(job, &basis);
 	int dir_fd = job_compared_object(job, &name);
@@ -214,23 +149,28 @@ static int32_t directory_ndx(const struct task *task)
 			    is_dot ? &task->entries->items[entries_find(task->entries, ".", true)] : NULL);
 }
 
-void pull_decided(struct pull *pull, const struct file_job *job)
+static void pull_decided(struct contents *contents, const struct file_job *job)
 {
+	struct pull *pull = pull_of(contents);
+
 	if (pull->replay)
 		replay_decided(pull, flist_ndx_of(pull->local->list, job->task->node, job->entry));
 }
 
-void pull_slice_decided(const struct task *task)
+static void pull_decided_task(struct contents *contents, const struct task *task)
 {
+	struct pull *pull = pull_of(contents);
 	const struct entries *entries = task->entries;
 
-	for (uint32_t i = task->first; i < task->last; i++)
+	for (uint32_t i = task->first; pull->replay && i < task->last; i++)
 		if (!entry_is_dir(&entries->items[i]))
-			replay_decided(task->local->pull, flist_ndx_of(task->local->list, task->node, &entries->items[i]));
+			replay_decided(pull, flist_ndx_of(pull->local->list, task->node, &entries->items[i]));
 }
 
-int pull_stands_still(struct pull *pull)
+static int pull_stands_still(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
+
 	pthread_mutex_lock(&pull->lock);
 	int times = pull->awaits_decision ? ++pull->stood_still : 0;
 
@@ -240,18 +180,19 @@ int pull_stands_still(struct pull *pull)
 	return times;
 }
 
-void pull_decided_directory(const struct task *task)
+static void pull_decided_directory(struct contents *contents, const struct task *task)
 {
+	struct pull *pull = pull_of(contents);
 	bool has_entry = task->node || entries_find(task->entries, ".", true) >= 0;
 
-	if (task->local->pull->replay && has_entry)
-		replay_decided(task->local->pull, directory_ndx(task));
+	if (pull->replay && has_entry)
+		replay_decided(pull, directory_ndx(task));
 }
 
-void pull_request_directory(struct task *task)
+static void pull_request_directory(struct contents *contents, struct task *task)
 {
-	struct pull *pull = task->local->pull;
-	struct transfer *transfer = new_transfer(pull);
+	struct pull *pull = pull_of(contents);
+	struct transfer *transfer = transfer_new(pull);
 	struct lacking lacking = { VEC_INIT };
 
 	wanted_find_lacking(&task->dir_wanted, task->dir->fd, ".", &lacking);
@@ -267,16 +208,6 @@ void pull_request_directory(struct task *task)
 	write_request(pull, transfer, NULL, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
 	vec_free(&lacking.items);
-}
-
-void pull_write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
-{
-	pthread_mutex_lock(&pull->out_lock);
-	atomic_store(&pull->has_requests, true);
-	request_write_attrs(pull->session, ndx, item);
-	if (pull_has_xattr_part(pull, item->flags))
-		write_lacking(pull->session->wire, &(struct lacking){ VEC_INIT });
-	pthread_mutex_unlock(&pull->out_lock);
 }
 
 /* What there is by now, not what there was, is what the second attempt begins with. */
@@ -319,123 +250,11 @@ static void ask_again(struct pull *pull)
 	}
 }
 
-/* --- replies, as seen from the reading thread --- */
-
-static struct transfer *take_oldest(struct pull *pull)
-{
-	struct transfer *transfer;
-
-	pthread_mutex_lock(&pull->lock);
-	transfer = pull->asked.first;
-	if (transfer)
-		requests_remove(&pull->asked, transfer);
-	pthread_mutex_unlock(&pull->lock);
-	return transfer;
-}
-
-struct transfer *pull_take(struct pull *pull, int32_t ndx)
-{
-	struct transfer *transfer;
-
-	if (pull->replay)
-		return replay_take(pull, ndx);
-	while ((transfer = take_oldest(pull)) && transfer->ndx != ndx)
-		pull_settle(pull, transfer, false);
-	return transfer;
-}
-
-void pull_note_owed(struct pull *pull)
-{
-	pthread_mutex_lock(&pull->lock);
-	wire_set_owed(pull->session->wire, pull->asked.first != NULL);
-	pthread_mutex_unlock(&pull->lock);
-}
-
-bool pull_expects(struct pull *pull, int32_t ndx)
-{
-	pthread_mutex_lock(&pull->lock);
-	bool expected = requests_find(&pull->asked, ndx) != NULL;
-
-	pthread_mutex_unlock(&pull->lock);
-	return expected;
-}
-
-bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
-{
-	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
-	bool is_shortened = pull->session->protocol >= 31 && !pull->session->avoid_xattr_optim && (flags & link) == link;
-
-	/* What is a batch's has been asked for by somebody who did not pretend. */
-	bool has_parts = pull->local->options->xattrs && (pull->replay || !pull->local->options->dry_run);
-
-	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
-}
-
-void pull_refused(struct pull *pull, int32_t ndx)
-{
-	pthread_mutex_lock(&pull->lock);
-	struct transfer *transfer = requests_find(&pull->asked, ndx);
-
-	if (transfer)
-		requests_remove(&pull->asked, transfer);
-	pthread_mutex_unlock(&pull->lock);
-	if (!transfer)
-		die(EXIT_PROTOCOL, "rsync: the sender refuses what was not asked for: index %d [receiver]", ndx);
-	pull_settle(pull, transfer, false);
-}
-
-/* Requests are answered in their order, so those of the first phase stand in front. */
-static bool has_open(struct pull *pull, bool first_phase)
-{
-	pthread_mutex_lock(&pull->lock);
-	bool open = pull->asked.first && !(first_phase && pull->asked.first->in_second_phase);
-
-	pthread_mutex_unlock(&pull->lock);
-	return open;
-}
-
-void pull_all_refused(struct pull *pull, bool first_phase)
-{
-	while (!pull->replay && has_open(pull, first_phase))
-		pull_settle(pull, take_oldest(pull), false);
-}
-
-void pull_came_wrong(struct pull *pull, struct transfer *transfer)
-{
-	if (pull->replay) {
-		replay_came_wrong(pull, transfer);
-		return;
-	}
-	pthread_mutex_lock(&pull->lock);
-	transfer->next = pull->wrong;
-	pull->wrong = transfer;
-	pthread_mutex_unlock(&pull->lock);
-}
-
-void pull_settle(struct pull *pull, struct transfer *transfer, bool good)
-{
-	if (good)
-		job_received(&transfer->job);
-	else if (!transfer->is_directory)
-		job_refused(&transfer->job);
-	pull_forget(pull, transfer);
-}
-
-void pull_forget(struct pull *pull, struct transfer *transfer)
-{
-	struct task *task = transfer->job.task;
-
-	free(transfer->job.fuzzy);
-	free(transfer);
-	budget_give_back(session_budget(pull->session), TRANSFER_MEMORY);
-	pool_release(pull->local->pool, task);
-}
-
 /* --- --checksum --- */
 
-bool pull_same_content(struct file_job *job)
+static bool pull_is_same(struct contents *contents, struct file_job *job)
 {
-	struct pull *pull = job->local->pull;
+	struct pull *pull = pull_of(contents);
 	const uint8_t *listed = flist_received_digest(job->local->list, job->task->node, job->entry);
 	uint8_t digest[DIGEST_MAX_LENGTH];
 	int fd = listed ? fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0) : -1;
@@ -456,62 +275,6 @@ bool pull_same_content(struct file_job *job)
 	free(buffer);
 	close(fd);
 	return got == 0 && !memcmp(digest, listed, (size_t)length);
-}
-
-/* --- the order of items --- */
-
-static bool has_place(const struct event *event)
-{
-	return event->kind == EVENT_ITEM || event->kind == EVENT_FAILED;
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct event *first = a, *second = b;
-
-	if (first->index != second->index)
-		return first->index < second->index ? -1 : 1;
-	return second->is_attempt - first->is_attempt;
-}
-
-void pull_order_items(struct events *events)
-{
-	struct event *items = xcalloc(events->list.count, sizeof *items);
-	size_t count = 0, next = 0;
-
-	for (size_t i = 0; i < events->list.count; i++)
-		if (has_place(&events->list.items[i]))
-			items[count++] = events->list.items[i];
-	qsort(items, count, sizeof *items, compare_places);
-	for (size_t i = 0; i < events->list.count; i++)
-		if (has_place(&events->list.items[i]))
-			events->list.items[i] = items[next++];
-	free(items);
-}
-
-/* --- --remove-source-files --- */
-
-/* Nothing arrives in a run that changes nothing here, a batch that is only written included. */
-static bool confirms_arrivals(const struct local *local)
-{
-	return local->options->remove_source_files && !local->dry_run;
-}
-
-/* The reading thread must not wait for those that write: it only leaves a note. */
-void pull_note_success(struct pull *pull, int32_t node, const struct entry *entry, bool is_new)
-{
-	if (!pull || !confirms_arrivals(pull->local) || (pull->local->options->remove_sent_files && !is_new))
-		return;
-	pull_note_arrival(pull, flist_ndx_of(pull->local->list, node, entry));
-}
-
-void pull_note_arrival(struct pull *pull, int32_t ndx)
-{
-	if (!confirms_arrivals(pull->local))
-		return;
-	pthread_mutex_lock(&pull->lock);
-	vec_push(&pull->arrived.list, ndx);
-	pthread_mutex_unlock(&pull->lock);
 }
 
 /* Under out_lock. */
@@ -554,8 +317,10 @@ static void write_done(struct pull *pull)
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
-void pull_node_done(struct pull *pull, int32_t node)
+static void pull_node_done(struct contents *contents, int32_t node)
 {
+	struct pull *pull = pull_of(contents);
+
 	if (pull->replay)
 		replay_node_done(pull, node);
 	if (!pull->session->inc_recurse || !flist_has_own_list(pull->local->list, node))
@@ -568,26 +333,30 @@ void pull_node_done(struct pull *pull, int32_t node)
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
-void pull_flush(struct pull *pull)
+static void flush_locked(struct pull *pull)
 {
 	pthread_mutex_lock(&pull->out_lock);
 	flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
-int32_t pull_next_list(struct pull *pull)
+static int32_t pull_next_list(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
 	struct flist *list = pull->local->list;
 
 	if (!flist_await_next(list, LIST_MS))
-		pull_flush(pull);
+		flush_locked(pull);
 	return flist_load_next(list);
 }
 
-void pull_flush_requests(struct pull *pull)
+/* If there are any: ends of lists may wait. */
+static void pull_flush_requests(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
+
 	if (atomic_load(&pull->has_requests))
-		pull_flush(pull);
+		flush_locked(pull);
 }
 
 static int64_t now_ns(void)
@@ -598,8 +367,9 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-void pull_tick(struct pull *pull)
+static void pull_tick(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
 	int64_t now = now_ns();
 
 	if (now - pull->last_tick < TICK_NS)
@@ -613,18 +383,15 @@ void pull_tick(struct pull *pull)
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
-void pull_phase_zero(struct pull *pull)
+static void pull_phase_zero(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
+
 	/* Below protocol 30 a file that cannot be sent is told by nothing but the end of the phase. */
 	if (!pull->session->inc_recurse && !pull->phase_zero_done) {
 		pull->phase_zero_done = true;
 		write_done(pull);
 	}
-}
-
-int pull_io_error(struct pull *pull)
-{
-	return atomic_load(&pull->io_error);
 }
 
 /* --- the beginning and the end --- */
@@ -639,23 +406,6 @@ static void init_recursive(pthread_mutex_t *lock)
 	pthread_mutexattr_destroy(&kind);
 }
 
-struct pull *pull_new(struct local *local, bool replays)
-{
-	struct pull *pull = xcalloc(1, sizeof *pull);
-
-	pull->local = local;
-	pull->session = &local->session;
-	pull->lists = 1;
-	init_recursive(&pull->out_lock);
-	pull->replay = replays ? replay_new() : NULL;
-	pthread_mutex_init(&pull->lock, NULL);
-	pthread_mutex_init(&pull->keep_lock, NULL);
-	pthread_cond_init(&pull->changed, NULL);
-	wire_set_message_handler(local->session.wire, pull_message, pull);
-	wire_set_output_lock(local->session.wire, &pull->out_lock);
-	return pull;
-}
-
 /* Exit hook. The lock is not given back: nobody shall finish the file. */
 static void keep_cut_off(void *pull_void, int code)
 {
@@ -667,8 +417,10 @@ static void keep_cut_off(void *pull_void, int code)
 		job_keep_interrupted(pull->cut_off, pull->cut_off->temp);
 }
 
-void pull_start(struct pull *pull, struct flist_receiver *receiver)
+static void pull_start(struct contents *contents, struct flist_receiver *receiver)
 {
+	struct pull *pull = pull_of(contents);
+
 	pull->receiver = receiver;
 	exit_push_hook(keep_cut_off, pull);
 	if (pthread_create(&pull->reader, NULL, pull_read, pull) != 0)
@@ -690,7 +442,7 @@ static void await(struct pull *pull, const bool *fact)
 		until.tv_sec++;
 		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
 		pthread_mutex_unlock(&pull->lock);
-		pull_tick(pull);
+		pull_tick(&pull->contents);
 		local_stop_check(pull->local);
 		pthread_mutex_lock(&pull->lock);
 	}
@@ -729,13 +481,14 @@ static void send_block_count(struct pull *pull)
 	pthread_mutex_unlock(&pull->out_lock);
 }
 
-void pull_finish(struct pull *pull, struct peer_stats *stats)
+static void pull_finish(struct contents *contents, struct peer_stats *stats)
 {
+	struct pull *pull = pull_of(contents);
 	int protocol = pull->session->protocol;
 
 	if (pull->replay)
 		replay_all_decided(pull);
-	pull_phase_zero(pull);
+	pull_phase_zero(contents);
 	write_done(pull);                       /* phase 1 */
 	if (protocol >= 29)
 		write_done(pull);               /* phase 2 */
@@ -749,8 +502,10 @@ void pull_finish(struct pull *pull, struct peer_stats *stats)
 	*stats = pull->peer;
 }
 
-void pull_free(struct pull *pull)
+static void pull_free(struct contents *contents)
 {
+	struct pull *pull = pull_of(contents);
+
 	pthread_mutex_destroy(&pull->out_lock);
 	pthread_mutex_destroy(&pull->lock);
 	pthread_mutex_destroy(&pull->keep_lock);
@@ -758,4 +513,32 @@ void pull_free(struct pull *pull)
 	replay_free(pull->replay);
 	hashmap_free(&pull->asked.by_ndx);
 	free(pull);
+}
+
+struct contents *contents_of_peer(struct local *local, const struct local_peer *peer)
+{
+	static const struct contents_calls calls = {
+		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
+		.is_same = pull_is_same, .decided = pull_decided, .decided_directory = pull_decided_directory,
+		.decided_task = pull_decided_task, .stands_still = pull_stands_still,
+		.in_place = pull_note_success, .arrived = pull_note_arrival, .report_item = serve_item,
+		.report_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
+		.flush = pull_flush_requests, .tick = pull_tick, .all_requested = pull_phase_zero, .finish = pull_finish,
+		.free = pull_free,
+	};
+	struct pull *pull = xcalloc(1, sizeof *pull);
+
+	pull->contents = (struct contents){ .calls = &calls, .is_remote = true, .is_replay = peer->is_batch };
+	pull->local = local;
+	pull->session = &local->session;
+	pull->charset = peer->charset;
+	pull->lists = 1;
+	init_recursive(&pull->out_lock);
+	pull->replay = peer->is_batch ? replay_new() : NULL;
+	pthread_mutex_init(&pull->lock, NULL);
+	pthread_mutex_init(&pull->keep_lock, NULL);
+	pthread_cond_init(&pull->changed, NULL);
+	wire_set_message_handler(local->session.wire, pull_message, pull);
+	wire_set_output_lock(local->session.wire, &pull->out_lock);
+	return &pull->contents;
 }

@@ -7,13 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/apply.h"
 #include "dest/events.h"
 #include "fs/copy.h"
 #include "fs/file.h"
-#include "lib/charset.h"
 #include "lib/block_count.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
 #include "local_alternate.h"
 #include "local_install.h"
@@ -23,12 +24,47 @@
 
 #define GROWTH_MAX (UINT64_C(1) << 30) /* of a file since it was listed, beyond twice its size */
 
+/* --- replies --- */
+
+/* The oldest request that names ndx, taken out; requests before it have no reply: they failed. NULL: nobody asked. */
+static struct transfer *pull_take(struct pull *pull, int32_t ndx)
+{
+	struct transfer *transfer;
+
+	if (pull->replay)
+		return replay_take(pull, ndx);
+	while ((transfer = requests_take_oldest(pull)) && transfer->ndx != ndx)
+		pull_settle(pull, transfer, false);
+	return transfer;
+}
+
+/* Everything that is still open, of the first phase or at all, has no reply. */
+static void pull_all_refused(struct pull *pull, bool first_phase)
+{
+	while (!pull->replay && requests_has_open(pull, first_phase))
+		pull_settle(pull, requests_take_oldest(pull), false);
+}
+
+/* Ask once more, for the whole file; the main thread does it soon. */
+static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
+{
+	if (pull->replay) {
+		replay_came_wrong(pull, transfer);
+		return;
+	}
+	pthread_mutex_lock(&pull->lock);
+	transfer->next = pull->wrong;
+	pull->wrong = transfer;
+	pthread_mutex_unlock(&pull->lock);
+}
+
 /* --- one file --- */
 
-void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp)
+static void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp)
 {
-	struct pull *pull = incoming->pull;
+	struct pull *pull = pull_of(job->local->contents);
 
+	(void)incoming;
 	/* Whoever ends the process keeps the lock, and nothing more is done here. */
 	pthread_mutex_lock(&pull->keep_lock);
 	job->temp = temp;
@@ -80,9 +116,9 @@ static void say_too_long(const struct file_job *job, uint64_t most)
 	strbuf_free(&path);
 }
 
-bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
+static bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
-	struct pull *pull = incoming->pull;
+	struct pull *pull = pull_of(job->local->contents);
 	const struct options *options = job->local->options;
 	const bool is_clone = clone_basis(incoming, job, to, in_place);
 	struct patch_outcome outcome;
@@ -136,7 +172,7 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	const struct options *options = job->local->options;
 	bool is_last = transfer->job.is_redo;
 	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
-	const char *again = job->local->pull->replay ? " (may try again)" : " (will try again)";
+	const char *again = job->local->contents->is_replay ? " (may try again)" : " (will try again)";
 	struct strbuf path = STRBUF_INIT;
 
 	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
@@ -164,7 +200,7 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
 {
 	/* A batch goes by what its writer had. */
-	if (transfer->job.local->pull->replay)
+	if (transfer->job.local->contents->is_replay)
 		transfer->basis = item->basis;
 	if (protocol < 29 || item->basis == transfer->basis)
 		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
@@ -173,7 +209,7 @@ static void find_basis(struct transfer *transfer, const struct item_attrs *item,
 static void receive_file(struct pull *pull, struct transfer *transfer, const struct item_attrs *item)
 {
 	struct file_job *job = &transfer->job;
-	struct incoming incoming = { .pull = pull, .basis_fd = -1 };
+	struct incoming incoming = { .set_temp = incoming_set_temp, .fill = incoming_fill, .basis_fd = -1 };
 	struct basis basis = { .fd = -1, .type = BASIS_FILE };
 
 	check_basis(transfer, item);
@@ -215,7 +251,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	if (!good && !incoming.wrong_digest)
 		job_lost(job);
 	if (good && !job->local->options->delay_updates && !job->local->dry_run)
-		pull_note_success(pull, job->task->node, job->entry, true);
+		pull_note_success(&pull->contents, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }
 
@@ -380,7 +416,7 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 			log_info("Setting --timeout=%d to match server", wire_message_int(payload));
 		break;
 	case MSG_IO_ERROR:
-		atomic_fetch_or(&pull->io_error, wire_message_int(payload) & 7);
+		atomic_fetch_or(&pull->contents.io_error, wire_message_int(payload) & 7);
 		break;
 	case MSG_NO_SEND:
 		pull_refused(pull, wire_message_int(payload));
@@ -441,7 +477,7 @@ static void receive_list(struct pull *pull, int32_t ndx)
 	uint64_t before = wire_bytes_read(pull->session->wire);
 
 	flist_receive_next(pull->receiver, ndx);
-	pull->list_bytes += wire_bytes_read(pull->session->wire) - before;
+	pull->contents.list_bytes += wire_bytes_read(pull->session->wire) - before;
 	if (ndx == NDX_FLIST_EOF)
 		pull->lists_complete = true;
 	else

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "contents/requests.h"
 #include "dest/events.h"
 #include "local_pull.h"
 

@@ -13,8 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/module.h"
+#include "flist/receive.h"
 #include "item_lines.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096
@@ -198,7 +200,7 @@ void report_section_end(struct report *report, uint64_t position)
 static const uint8_t *shown_digest(const struct local *local, int32_t node, const struct entry *entry,
 				   const struct event *event, int *length, uint8_t room[DIGEST_MAX_LENGTH])
 {
-	bool is_listed = local->pull && local->options->checksum;
+	bool is_listed = local->contents->is_remote && local->options->checksum;
 	const uint8_t *listed = is_listed ? flist_received_digest(local->list, node, entry) : NULL;
 
 	*length = event->digest_length ? event->digest_length : digest_length(local->session.xfer_sum);
@@ -244,7 +246,8 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 		.mtime = entry->mtime,
 		.uid = local->options->owner ? entry->uid : 0,
 		.gid = entry->gid,
-		.group_not_kept = !local->options->group || (local->pull && !decide_keeps_group(&local->rules, entry)),
+		.group_not_kept = !local->options->group
+				  || (local->contents->is_remote && !decide_keeps_group(&local->rules, entry)),
 		.pid = (int)getpid(),
 		.digest = digest,
 		.digest_length = digest_bytes,
@@ -381,22 +384,23 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 /* What is left of a format where is_unheard. */
 static const char *choose_local_format(const struct local *local)
 {
-	return local->pull->replay && (local->options->itemize || local->options->out_format) ? NULL
+	return local->contents->is_replay && (local->options->itemize || local->options->out_format) ? NULL
 	       : choose_service_format(local);
 }
 
 /* Both ends are here, and an old one that sends does not hear of what is done without it. */
 static bool is_unheard(const struct local *local, const struct event *event)
 {
-	bool has_both = local->pull && !local->service && (local->pull->replay || !local->shows_receiver);
+	bool has_both = local->contents->is_remote && !local->service && (local->contents->is_replay || !local->shows_receiver);
 
 	return has_both && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
 static bool is_of_old_pull(const struct local *local, const struct event *event)
 {
-	return local->pull && !local->service && local->shows_receiver && !local->pull->replay && local->session.protocol < 29
-	       && !(event->flags & ITEM_TRANSFER);
+	bool is_pull = local->contents->is_remote && !local->contents->is_replay && !local->service && local->shows_receiver;
+
+	return is_pull && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
 /* An old receiver itemizes what is not transferred only for who asks for %i; else it has names to tell, in a way of its own. */
@@ -419,7 +423,7 @@ static bool is_unnamed(const struct local *local, const struct item_lines *lines
 {
 	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_bare && local->pull && local->session.protocol < 29 && !lines->shown_has_item
+	return is_bare && local->contents->is_remote && local->session.protocol < 29 && !lines->shown_has_item
 	       && lines->shown != local->options->out_format;
 }
 
@@ -516,12 +520,13 @@ void report_live(struct report *report, struct task *task)
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
+	struct contents *contents = report->local->contents;
 	struct item_lines lines = report->deletions;
 
 	if (report->is_logged)
 		log_deletion(report, path, is_dir);
 	if (report->local->service && report->local->session.protocol >= 29) {
-		serve_deletion(report->local, path, is_dir);
+		contents->calls->report_deletion(contents, path, is_dir);
 		lines.is_only_logged = true;
 	}
 	item_lines_deletion(&lines, path, is_dir);

@@ -80,6 +80,25 @@ static void explain_receiver(void *run_void, const char *text)
 	log_info("[generator] %s", text);
 }
 
+/* doc/protocol/04-filters.md section 4.6.1 */
+static bool sends_rules(const struct options *options, int protocol)
+{
+	bool deletes = options->delete_when != DELETE_NEVER;
+
+	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || protocol >= 29));
+}
+
+/* The server's own rules and those that the client sends, if it does. */
+static struct filter_list *service_rules(struct local *local, const struct options *options, const struct filter_setup *setup)
+{
+	struct filter_list *rules = local->service->rules;
+
+	filter_set_up(rules, setup);
+	if (sends_rules(options, local->session.protocol))
+		filter_receive(rules, &local->session);
+	return rules;
+}
+
 static struct filter_list *make_rules(struct run *run, enum filter_side side)
 {
 	const struct options *options = run->options;
@@ -96,7 +115,7 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	if (run->local.service && !sends)
-		return serve_rules(&run->local, options, &setup);
+		return service_rules(&run->local, options, &setup);
 	rules = filter_new(&setup);
 	if (run->local.service)
 		return rules;

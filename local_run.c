@@ -9,6 +9,7 @@
 
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "flist/receive.h"
 #include "fs/chmod.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"
@@ -16,7 +17,8 @@
 #include "local_fuzzy.h"
 #include "local_install.h"
 #include "local_partial.h"
-#include "local_pull.h"
+#include "local_private.h"
+#include "receiver/pool.h"
 #include "receiver/stop.h"
 #include "receiver/task.h"
 #include "wire/request.h"
@@ -64,6 +66,7 @@ static bool all_asked(struct local *local, const struct queue *queue)
 
 static void look_up(struct local *local, struct queue *queue)
 {
+	struct contents *contents = local->contents;
 	int stop = atomic_load(&local->stop);
 
 	if (stop == STOP_SIGNAL || stop == STOP_SIGNAL1)
@@ -71,12 +74,12 @@ static void look_up(struct local *local, struct queue *queue)
 	else if (stop != STOP_NONE)
 		end_after_failure(local, queue);
 	report_drain_if_old(local->report);
-	if (!local->pull)
+	if (!contents->is_remote)
 		return;
 	local_give_room(local);
 	if (local->all_prepared && all_asked(local, queue))
-		pull_phase_zero(local->pull);
-	pull_tick(local->pull);
+		contents->calls->all_requested(contents);
+	contents->calls->tick(contents);
 }
 
 /* --- preparing --- */
@@ -98,7 +101,7 @@ static void submit(struct local *local, struct queue *queue, struct task *task)
 		task->find_surplus = false;
 	}
 	/* Requests have the order of the list, so there is one worker. */
-	if (local->pull && !local->attrs_only && pool_run_here(local->pool, task))
+	if (local->contents->is_remote && !local->attrs_only && pool_run_here(local->pool, task))
 		return;
 	pool_submit(local->pool, task, false);
 }
@@ -127,7 +130,7 @@ static void set_up_deletion(struct local *local, struct task *task)
  */
 static bool deletes_in_turn(const struct local *local)
 {
-	return local->tells_items || (local->pull && local->pull->replay) || local_enters_links(local) || local->backups;
+	return local->tells_items || local->contents->is_replay || local_enters_links(local) || local->backups;
 }
 
 static void delete_found(struct local *local, struct task *task)
@@ -258,7 +261,7 @@ static void close_directory(struct local *local, struct local_dir *dir)
 
 	local_dir_finish(local, dir);
 	/* The reading thread of a replay looks at entries whose fate has been decided. */
-	if (!local->keeps_entries && !(local->pull && local->pull->replay))
+	if (!local->keeps_entries && !local->contents->is_replay)
 		flist_drop_entries(local->list, node);
 	local_dir_release(dir);
 }
@@ -287,7 +290,6 @@ static void close_all_directories(struct local *local)
 		close_directory(local, local->done_stack.items[--local->done_stack.count]);
 }
 
-/* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. */
 static void help_replay_with(struct local *local, struct queue *queue)
 {
 	if (!local_must_decide(local))
@@ -300,8 +302,7 @@ static enum task_state await(struct local *local, struct queue *queue, struct ta
 {
 	enum task_state state;
 
-	if (local->pull)
-		pull_flush_requests(local->pull);
+	local->contents->calls->flush(local->contents);
 	while ((state = pool_wait(local->pool, task, local_poll_ms(local))) != TASK_WAITS && state != TASK_DONE) {
 		look_up(local, queue);
 		help_replay_with(local, queue);
@@ -341,8 +342,8 @@ static void finish_front(struct local *local, struct queue *queue)
 	add_counts(&local->stats, &task->received);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
-	if (task->is_last && local->pull)
-		pull_node_done(local->pull, task->node);
+	if (task->is_last)
+		local->contents->calls->node_done(local->contents, task->node);
 	files_done(local, task->dir);
 	if (task->is_last)
 		report_section_end(local->report, task->first_position + task->last - (task->last > 0));
@@ -374,7 +375,7 @@ static int32_t next_node(struct local *local, size_t *place)
 	else if (local->preloaded >= 0)
 		node = local->preloaded;
 	else
-		node = local->pull ? pull_next_list(local->pull) : flist_load_next(local->list);
+		node = local->contents->calls->next_list(local->contents);
 	if (node == local->preloaded)
 		local->preloaded = -1;
 	if (node >= 0)
@@ -387,7 +388,7 @@ static bool has_finished_front(struct local *local, const struct queue *queue)
 {
 	enum task_state state;
 
-	if (!local->pull->replay)
+	if (!local->contents->is_replay)
 		return true;
 	state = pool_wait(local->pool, queue->items[queue->head], local_poll_ms(local));
 	return state == TASK_DONE;
@@ -402,7 +403,7 @@ static void stand_by(struct local *local, struct queue *queue)
 /* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
 static void await_list(struct local *local, struct queue *queue)
 {
-	while (local->pull && !flist_next_is_known(local->list) && queue->count) {
+	while (local->contents->is_remote && !flist_next_is_known(local->list) && queue->count) {
 		if (has_finished_front(local, queue))
 			finish_front(local, queue);
 		else
@@ -451,7 +452,7 @@ static void walk_by_directory(struct local *local, struct queue *queue)
 
 static void walk(struct local *local)
 {
-	bool is_old = local->pull && (local->session.protocol < 30 || local->pull->replay);
+	bool is_old = local->contents->is_replay || (local->contents->is_remote && local->session.protocol < 30);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);

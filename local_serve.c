@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contents/requests.h"
 #include "lib/charset.h"
 #include "local_pull.h"
 
 /* As the client calls it. */
-static void to_wire(const struct local *local, const char *name, struct strbuf *sent)
+static void to_wire(const struct pull *pull, const char *name, struct strbuf *sent)
 {
-	struct charset *charset = local->pull->charset;
+	struct charset *charset = pull->charset;
 
 	if (!charset || !charset_to_wire(charset, name, strlen(name), PATH_MAX - 1, sent)) {
 		strbuf_reset(sent);
@@ -21,8 +22,21 @@ static void to_wire(const struct local *local, const char *name, struct strbuf *
 	}
 }
 
-void serve_item(struct local *local, int32_t node, const struct entry *entry, uint32_t flags, const char *link)
+/* Without values of extended attributes: the client has them. */
+static void write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
 {
+	pthread_mutex_lock(&pull->out_lock);
+	atomic_store(&pull->has_requests, true);
+	request_write_attrs(pull->session, ndx, item);
+	if (pull_has_xattr_part(pull, item->flags))
+		wire_write_byte(pull->session->wire, 0);
+	pthread_mutex_unlock(&pull->out_lock);
+}
+
+void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link)
+{
+	struct pull *pull = pull_of(contents);
+	struct local *local = pull->local;
 	struct session *session = &local->session;
 
 	if (!report_is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
@@ -34,40 +48,23 @@ void serve_item(struct local *local, int32_t node, const struct entry *entry, ui
 	item->flags = flags & 0xffff;
 	item->basis = BASIS_FILE;
 	if (link)
-		to_wire(local, link, &name);
+		to_wire(pull, link, &name);
 	if (name.length < sizeof item->xname) {
 		item->xname_length = name.length;
 		memcpy(item->xname, strbuf_text(&name), name.length);
 	}
-	pull_write_item(local->pull, ndx, item);
+	write_item(pull, ndx, item);
 	strbuf_free(&name);
 	free(item);
 }
 
-void serve_deletion(struct local *local, const char *path, bool is_dir)
+void serve_deletion(struct contents *contents, const char *path, bool is_dir)
 {
+	struct pull *pull = pull_of(contents);
 	struct strbuf name = STRBUF_INIT;
 
-	to_wire(local, path, &name);
+	to_wire(pull, path, &name);
 	/* A directory's has its NUL. */
-	wire_send_message(local->session.wire, MSG_DELETED, strbuf_text(&name), name.length + is_dir);
+	wire_send_message(pull->session->wire, MSG_DELETED, strbuf_text(&name), name.length + is_dir);
 	strbuf_free(&name);
-}
-
-/* doc/protocol/04-filters.md section 4.6.1 */
-static bool sends_rules(const struct options *options, int protocol)
-{
-	bool deletes = options->delete_when != DELETE_NEVER;
-
-	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || protocol >= 29));
-}
-
-struct filter_list *serve_rules(struct local *local, const struct options *options, const struct filter_setup *setup)
-{
-	struct filter_list *rules = local->service->rules;
-
-	filter_set_up(rules, setup);
-	if (sends_rules(options, local->session.protocol))
-		filter_receive(rules, &local->session);
-	return rules;
 }

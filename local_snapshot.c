@@ -13,7 +13,7 @@
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "receiver/stop.h"
 #include "snapshot/make.h"
 
@@ -134,6 +134,7 @@ static void take_node(struct list_walk *walk, int32_t node)
 
 struct image *local_snapshot_of_list(struct local *local)
 {
+	struct contents *contents = local->contents;
 	struct list_walk walk = { .local = local };
 	const struct entries *first = flist_dir(local->list, 0)->entries;
 
@@ -143,11 +144,11 @@ struct image *local_snapshot_of_list(struct local *local)
 		return NULL;
 	}
 	walk.image = image_new();
-	for (int32_t node = 0; node >= 0; node = pull_next_list(local->pull)) {
+	for (int32_t node = 0; node >= 0; node = contents->calls->next_list(contents)) {
 		local_stop_check(local);
 		local->loaded_entries += flist_dir(local->list, node)->entries->count;
 		take_node(&walk, node);
-		pull_node_done(local->pull, node);
+		contents->calls->node_done(contents, node);
 		flist_drop_entries(local->list, node);
 	}
 	vec_free(&walk.numbers);

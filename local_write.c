@@ -17,7 +17,7 @@
 #include "local_alternate.h"
 #include "local_install.h"
 #include "local_partial.h"
-#include "local_pull.h"
+#include "local_private.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
@@ -167,7 +167,7 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 /* Into a new file, or over the old one; from the open source, or from the peer. */
 static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_place)
 {
-	bool good = job->incoming ? incoming_fill(job->incoming, job, to, in_place)
+	bool good = job->incoming ? job->incoming->fill(job->incoming, job, to, in_place)
 				  : move_content(job, from, to, size, in_place);
 
 	if (good && job->local->options->fsync && fsync(to) < 0) {
@@ -191,7 +191,7 @@ static void give_up(struct file_job *job, struct fs_temp *temp)
 static void set_temp(struct file_job *job, struct fs_temp *temp)
 {
 	if (job->incoming)
-		incoming_set_temp(job->incoming, job, temp);
+		job->incoming->set_temp(job->incoming, job, temp);
 	else
 		job->temp = temp;
 }

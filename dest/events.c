@@ -173,3 +173,34 @@ void job_write_failed(struct file_job *job, int error)
 	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
 	atomic_store(&job->local->stop, STOP_WRITE);
 }
+
+/* --- the order of items --- */
+
+static bool has_place(const struct event *event)
+{
+	return event->kind == EVENT_ITEM || event->kind == EVENT_FAILED;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct event *first = a, *second = b;
+
+	if (first->index != second->index)
+		return first->index < second->index ? -1 : 1;
+	return second->is_attempt - first->is_attempt;
+}
+
+void events_order(struct events *events)
+{
+	struct event *items = xcalloc(events->list.count, sizeof *items);
+	size_t count = 0, next = 0;
+
+	for (size_t i = 0; i < events->list.count; i++)
+		if (has_place(&events->list.items[i]))
+			items[count++] = events->list.items[i];
+	qsort(items, count, sizeof *items, compare_places);
+	for (size_t i = 0; i < events->list.count; i++)
+		if (has_place(&events->list.items[i]))
+			events->list.items[i] = items[next++];
+	free(items);
+}

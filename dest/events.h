@@ -12,10 +12,12 @@ void task_event(struct task *task, struct event event);  /* takes over event.tex
 uint64_t task_reserve_event(struct task *task);
 /* Take the events that are there, up to the first that is awaited or has to wait for the worker; at the end all of them. */
 void task_take_events(struct task *task, struct events *events);
+void task_take_last_events(struct task *task, struct events *events);
 /* Take every EVENT_REDO, whatever is before it, once the worker has gone through the task. */
 void task_take_redos(struct task *task, struct events *events);
-void task_take_last_events(struct task *task, struct events *events);
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Contents may come when they come: put the items of one task into the order of the list. */
+void events_order(struct events *events);
 /* A message about a destination object: BEFORE "PATH" AFTER: reason. */
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
 const char *task_name(const struct task *task, const struct entry *entry);

@@ -12,7 +12,7 @@
 #include "dest/paths.h"
 #include "local_alternate.h"
 #include "local_fuzzy.h"
-#include "local_pull.h"
+#include "receiver/pool.h"
 #include "receiver/stop.h"
 #include "wire/request.h"
 
@@ -74,7 +74,7 @@ void local_task_open_sources(struct local *local, struct task *task)
 
 	bool for_all = local->options->acls || local->options->xattrs;
 
-	if (local->pull || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
+	if (local->contents->is_remote || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -109,6 +109,7 @@ static const struct entry *dot_entry(const struct task *task)
 void local_task_run(struct task *task)
 {
 	struct local *local = task->local;
+	struct contents *contents = local->contents;
 
 	if (task->find_surplus && !atomic_load(&local->stop)) {
 		if (!task->names_read)
@@ -118,12 +119,11 @@ void local_task_run(struct task *task)
 		task->find_surplus = false;
 	}
 	if (task->dir_wanted.lacks_values)
-		pull_request_directory(task);
+		contents->calls->request_directory(contents, task);
 	else if (task->tells_dir)
-		serve_item(local, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
+		contents->calls->report_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
 	task->tells_dir = task->dir_wanted.lacks_values = false;
-	if (local->pull)
-		pull_decided_directory(task);
+	contents->calls->decided_directory(contents, task);
 	if (!task->started)
 		local_seen_start(task);
 	task->started = true;
@@ -134,8 +134,7 @@ void local_task_run(struct task *task)
 	}
 	local_alternates_leave(task);
 	local_fuzzy_leave(task);
-	if (local->pull)
-		pull_flush_requests(local->pull);
+	contents->calls->flush(contents);
 }
 
 /* --- events --- */
@@ -183,6 +182,77 @@ static void report_directory(struct local *local, struct task *task, const struc
 			    &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
 	else if (index >= 0)
 		report_item(local->report, 0, &entries->items[index], event, NULL, 0);
+}
+
+/* A directory was in the way of a file. */
+static void redo_entry(struct local *local, struct task *task, uint32_t index)
+{
+	const struct entry *entry = &task->entries->items[index];
+	const char *name = task_name(task, entry);
+
+	if (!local_make_room(local, task->dir, name, entry)) {
+		local_links_leader_done(local, task, index, 0, true);
+		return;
+	}
+	local_process_entry(task, index, TURN_HAS_ROOM);
+	local_handle_events(local, task);
+}
+
+void local_give_room(struct local *local)
+{
+	struct task *task = atomic_load(&local->crowded);
+
+	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
+		return;
+	const struct entry *entry = &task->entries->items[task->at];
+
+	if (local_make_room(local, task->dir, task_name(task, entry), entry))
+		local_process_entry(task, task->at, TURN_HAS_ROOM);
+	else
+		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
+	task->at++;
+	atomic_store(&local->crowded, NULL);
+	pool_submit(local->pool, task, true);
+}
+
+void local_decide_rest(struct local *local, struct task *task)
+{
+	struct contents *contents = local->contents;
+	struct events events = { VEC_INIT };
+
+	if (!pool_has_run(local->pool, task))
+		return;
+	task_take_redos(task, &events);
+	for (size_t i = 0; i < events.list.count; i++)
+		redo_entry(local, task, events.list.items[i].index);
+	vec_free(&events.list);
+	contents->calls->decided_task(contents, task);
+}
+
+bool local_must_decide(struct local *local)
+{
+	struct contents *contents = local->contents;
+
+	return contents->is_replay && pool_is_idle(local->pool) && contents->calls->stands_still(contents) == STILL_DECIDES;
+}
+
+int local_poll_ms(const struct local *local)
+{
+	return local->contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
+}
+
+void local_await_task(struct local *local, struct task *task)
+{
+	struct contents *contents = local->contents;
+
+	contents->calls->flush(contents);
+	while (contents->is_remote && pool_wait(local->pool, task, local_poll_ms(local)) == TASK_RUNNING) {
+		local_stop_check(local);
+		local_give_room(local);
+		contents->calls->tick(contents);
+		if (local_must_decide(local))
+			local_decide_rest(local, task);
+	}
 }
 
 /* --- links of a task --- */
@@ -292,73 +362,6 @@ void local_links_leader_done(struct local *local, struct task *task, uint32_t in
 		vec_push(&local->late_groups, group);
 }
 
-/* A directory was in the way of a file. */
-static void redo_entry(struct local *local, struct task *task, uint32_t index)
-{
-	const struct entry *entry = &task->entries->items[index];
-	const char *name = task_name(task, entry);
-
-	if (!local_make_room(local, task->dir, name, entry)) {
-		local_links_leader_done(local, task, index, 0, true);
-		return;
-	}
-	local_process_entry(task, index, TURN_HAS_ROOM);
-	local_handle_events(local, task);
-}
-
-void local_give_room(struct local *local)
-{
-	struct task *task = atomic_load(&local->crowded);
-
-	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
-		return;
-	const struct entry *entry = &task->entries->items[task->at];
-
-	if (local_make_room(local, task->dir, task_name(task, entry), entry))
-		local_process_entry(task, task->at, TURN_HAS_ROOM);
-	else
-		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
-	task->at++;
-	atomic_store(&local->crowded, NULL);
-	pool_submit(local->pool, task, true);
-}
-
-void local_decide_rest(struct local *local, struct task *task)
-{
-	struct events events = { VEC_INIT };
-
-	if (!pool_has_run(local->pool, task))
-		return;
-	task_take_redos(task, &events);
-	for (size_t i = 0; i < events.list.count; i++)
-		redo_entry(local, task, events.list.items[i].index);
-	vec_free(&events.list);
-	pull_slice_decided(task);
-}
-
-bool local_must_decide(struct local *local)
-{
-	return local->replays && pool_is_idle(local->pool) && pull_stands_still(local->pull) == STILL_DECIDES;
-}
-
-int local_poll_ms(const struct local *local)
-{
-	return local->replays ? REPLAY_POLL_MS : POLL_MS;
-}
-
-void local_await_task(struct local *local, struct task *task)
-{
-	if (local->pull)
-		pull_flush_requests(local->pull);
-	while (local->pull && pool_wait(local->pool, task, local_poll_ms(local)) == TASK_RUNNING) {
-		local_stop_check(local);
-		local_give_room(local);
-		pull_tick(local->pull);
-		if (local_must_decide(local))
-			local_decide_rest(local, task);
-	}
-}
-
 static void handle_event(struct local *local, struct task *task, const struct event *event)
 {
 	switch (event->kind) {
@@ -385,7 +388,7 @@ static void handle_event(struct local *local, struct task *task, const struct ev
 	case EVENT_NOTHING:
 		break;
 	case EVENT_LINK:
-		if (local->pull)
+		if (local->contents->is_remote)
 			vec_push(&task->links, event->index);
 		else
 			local_link_event(local, task, event->index);
@@ -404,8 +407,8 @@ void local_handle_events(struct local *local, struct task *task)
 	struct events events;
 
 	task_take_events(task, &events);
-	if (local->pull && events.list.count > 1)
-		pull_order_items(&events);
+	if (local->contents->is_remote && events.list.count > 1)
+		events_order(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
 		handle_event(local, task, &events.list.items[i]);
 		free(events.list.items[i].text);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The runs that write a destination, by where their contents come from. */
+#include "local.h"
+
+#include "contents/copy.h"
+#include "lib/exit.h"
+#include "local_frame.h"
+#include "local_pull.h"
+
+int local_main(struct options *options)
+{
+	size_t operands = options->operands.count;
+	bool lists = options->list_only || operands == 1;
+
+	if (options->attr_snapshot && options->only_send_attrs)
+		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
+		    "without a destination then");
+	return run_local(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], NULL);
+}
+
+int local_count_main(struct options *options, struct run_stats *stats)
+{
+	return run_local(options, NULL, NULL, contents_of_files, options->operands.items[options->operands.count - 1], stats);
+}
+
+int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
+{
+	return run_local(options, from, NULL, contents_of_files, destination, NULL);
+}
+
+int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
+{
+	return run_local(options, NULL, peer, contents_of_peer, destination, peer->service ? peer->service->stats : NULL);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a destination is part of: a session with a client, and with a daemon its module. */
+#ifndef DEST_MODULE_H
+#define DEST_MODULE_H
+
+#include <stdbool.h>
+
+#include "filter/filter.h"
+#include "fs/root.h"
+#include "ui/stats.h"
+#include "wire/wire.h"
+
+struct format_values;
+
+/* What belongs to the server of such a session: its client shows what is done here. */
+struct local_service {
+	wire_message_handler *message; /* what the client says of the session as such */
+	void *context;
+	struct run_stats *stats;       /* filled in at the end */
+	struct filter_list *rules;     /* of this side's command line: the client's follow them; the engine frees them */
+	const struct local_module *module; /* of a daemon; NULL: what the client names is named by the operator */
+};
+
+/* What a daemon's module adds. Its client names nothing outside of it, wherever links lead. */
+struct local_module {
+	const char *name;
+	const struct fs_root *root;
+	struct filter_list *hidden;    /* what is neither received nor deleted nor read; NULL: nothing */
+	/* A line in the log, by the main thread, never in a dry run: of a transfer, with logs_items of whatever is done (also a
+	 * deletion); of a deletion in words. NULL: no logging. `values` lacks what only the daemon knows. */
+	void (*log_item)(void *context, struct format_values *values);
+	void (*log_deletion)(void *context, const char *path, bool is_dir);
+	/* A file has been received, never in a dry run; called by any thread. NULL: nobody wants to know. */
+	void (*received)(void *context);
+	bool write_only;               /* its client gets no sums of what is there */
+	bool has_own_temp_dir;         /* --temp-dir is the operator's, hidden or not */
+	bool logs_items, logs_operations; /* deletions are items where one is true */
+	void *context;
+};
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Worker threads and their queue of tasks. */
+#ifndef RECEIVER_POOL_H
+#define RECEIVER_POOL_H
+
+#include "local_private.h"
+
+struct pool;
+/* run: goes through a task. */
+struct pool *pool_new(void (*run)(struct task *task), int threads);
+pthread_mutex_t *pool_lock(struct pool *pool);
+void pool_free(struct pool *pool);       /* waits for the workers */
+void pool_submit(struct pool *pool, struct task *task, bool urgent);
+/* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
+ * false: workers are busy, or something takes long, and the rest has to be submitted. */
+bool pool_run_here(struct pool *pool, struct task *task);
+/* Wait until the state of the task is not QUEUED or RUNNING, some task is crowded, or `ms` have passed. */
+enum task_state pool_wait(struct pool *pool, struct task *task, int ms);
+enum task_state pool_state(struct pool *pool, struct task *task);
+/* Has its worker gone through it? */
+bool pool_has_run(struct pool *pool, struct task *task);
+/* Have the workers gone through all that were submitted? */
+bool pool_is_idle(struct pool *pool);
+/* One more, one fewer reason why a task is not done although its worker is. Any thread. */
+void pool_hold(struct pool *pool, struct task *task);
+void pool_release(struct pool *pool, struct task *task);
+int pool_threads(const struct options *options, bool attrs_only);
+
+#endif
