@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decide.h"
+#include "dest/decide.h"
 #include "lib/log.h"
 #include "ui/progress.h"
 #include "wire/request.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local engine: from the operands to the exit code. Its parts are listed in local_private.h and receiver/run.h. */
+/* The local engine: from the operands to the exit code. Its parts are listed in dest/private.h and receiver/run.h. */
 #include "receiver.h"
 
 #include <pthread.h>
@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
+#include "dest/alternate.h"
+#include "dest/backup.h"
+#include "dest/partial.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
-#include "local_alternate.h"
-#include "local_backup.h"
 #include "local_frame.h"
-#include "local_partial.h"
 #include "options/owners.h"
 #include "receiver/pool.h"
 #include "receiver/task.h"

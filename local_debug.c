@@ -2,8 +2,8 @@
 /* What --debug tells of the file list of a receiving side. */
 #include <string.h>
 
+#include "dest/private.h"
 #include "flist/debug.h"
-#include "local_private.h"
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */
 

@@ -7,13 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/backup.h"
 #include "dest/events.h"
 #include "dest/paths.h"
 #include "flist/receive.h"
 #include "fs/dir.h"
 #include "fs/file.h"
 #include "lib/exit.h"
-#include "local_backup.h"
 
 enum outcome { GONE, STAYS, LIMITED };
 

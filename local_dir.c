@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
+#include "dest/backup.h"
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_alternate.h"
-#include "local_backup.h"
-#include "local_private.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

@@ -7,8 +7,8 @@
 #define LOCAL_FRAME_H
 
 #include "dest/module.h"
+#include "dest/private.h"
 #include "flist/receive.h"
-#include "local_private.h"
 #include "receiver.h"
 
 /* Owned by run_local. */

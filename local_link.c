@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
+#include "dest/backup.h"
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "flist/receive.h"
-#include "local_alternate.h"
-#include "local_backup.h"
-#include "local_private.h"
 #include "wire/request.h"
 
 bool link_is_member(const struct entry *entry)

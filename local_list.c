@@ -2,8 +2,8 @@
 /* --list-only, or one operand: the file list itself. */
 #include <string.h>
 
+#include "dest/private.h"
 #include "fs/chmod.h"
-#include "local_private.h"
 #include "ui/listing.h"
 
 static void print_entry(struct local *local, int32_t node, const struct entry *entry)

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "local_private.h"
+#include "dest/private.h"
 
 #define SLICE 1024 /* files of one task */
 

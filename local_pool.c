@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "dest/events.h"
+#include "dest/private.h"
 #include "lib/exit.h"
-#include "local_private.h"
 
 #define THREADS_MAX 16
 #define CONTENT_THREADS_MAX 4 /* copying contents: more only make a disk seek */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "local_private.h"
+#include "dest/private.h"
 
 static bool is_protected(struct local *local, int32_t node, const struct entry *entry)
 {

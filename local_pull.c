@@ -13,8 +13,8 @@
 #include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/events.h"
+#include "dest/install.h"
 #include "lib/exit.h"
-#include "local_install.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"
 

@@ -14,8 +14,8 @@
 
 #include "delta/patch.h"
 #include "dest/module.h"
+#include "dest/private.h"
 #include "flist/receive.h"
-#include "local_private.h"
 #include "receiver.h"
 #include "wire/request.h"
 

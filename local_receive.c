@@ -9,15 +9,15 @@
 
 #include "contents/requests.h"
 #include "delta/block_sums.h"
+#include "dest/alternate.h"
 #include "dest/apply.h"
 #include "dest/events.h"
+#include "dest/install.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/block_count.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
-#include "local_alternate.h"
-#include "local_install.h"
 #include "local_pull.h"
 
 #define CLONE_LEAST (1u << 20) /* bytes of a basis: of less, the blocks are not worth a call */

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "dest/module.h"
+#include "dest/private.h"
 #include "flist/receive.h"
 #include "item_lines.h"
-#include "local_private.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096

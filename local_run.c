@@ -7,17 +7,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
 #include "dest/events.h"
+#include "dest/fuzzy.h"
+#include "dest/install.h"
+#include "dest/partial.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "flist/receive.h"
 #include "fs/chmod.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"
-#include "local_alternate.h"
-#include "local_fuzzy.h"
-#include "local_install.h"
-#include "local_partial.h"
-#include "local_private.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"
 #include "receiver/task.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The attr snapshot of the destination, written after the run (--attr-snapshot=FILE SRC DEST): the making run without most of
- * its scan, because the run has seen the tree (local_seen.c). And that of a list from a peer, with nothing to be scanned.
+ * its scan, because the run has seen the tree (dest/seen.c). And that of a list from a peer, with nothing to be scanned.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "attrs/image_scan.h"
+#include "dest/private.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
 #include "receiver/stop.h"
 #include "snapshot/make.h"
 

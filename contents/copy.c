@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "local_private.h"
+#include "dest/private.h"
 
 struct copies {
 	struct contents contents;

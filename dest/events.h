@@ -3,7 +3,7 @@
 #ifndef DEST_EVENTS_H
 #define DEST_EVENTS_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 /* What the task's lock guards as well; under that. */
 enum task_state task_state_of(const struct task *task);

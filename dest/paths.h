@@ -3,7 +3,7 @@
 #ifndef DEST_PATHS_H
 #define DEST_PATHS_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 /* May a symlink be one of our directories? */
 bool local_enters_links(const struct local *local);

@@ -3,7 +3,7 @@
 #ifndef RECEIVER_POOL_H
 #define RECEIVER_POOL_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 struct pool;
 /* run: goes through a task. */

@@ -4,8 +4,8 @@
 
 #include <time.h>
 
+#include "dest/install.h"
 #include "lib/exit.h"
-#include "local_install.h"
 
 void local_stop_check(struct local *local)
 {

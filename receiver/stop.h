@@ -3,7 +3,7 @@
 #ifndef RECEIVER_STOP_H
 #define RECEIVER_STOP_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 void local_stop_check(struct local *local);                   /* ends the process if it is to end */
 

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
 #include "dest/events.h"
+#include "dest/fuzzy.h"
 #include "dest/paths.h"
-#include "local_alternate.h"
-#include "local_fuzzy.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"
 #include "wire/request.h"

@@ -3,7 +3,7 @@
 #ifndef RECEIVER_TASK_H
 #define RECEIVER_TASK_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
 void local_task_free(struct task *task);

@@ -7,7 +7,7 @@
 
 #include "attrs/image.h"
 #include "attrs/snapshot.h"
-#include "decide.h"
+#include "dest/decide.h"
 #include "lib/strbuf.h"
 #include "lib/vec.h"
 #include "snapshot/groups.h"

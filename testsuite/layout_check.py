@@ -43,11 +43,9 @@ TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot"
 PREFIXES = {
     "sender_": "sender",
     "local": "receiver",
-    "decide": "dest", "name_distance": "dest", "item_lines": "sender",
+    "item_lines": "sender",
 }
 RECEIVING = {
-    "dest": ("alternate", "attributes", "backup", "basis", "dest", "fake", "fuzzy", "guard", "install", "module",
-             "owner", "partial", "write", "file", "private", "debug_steps", "seen"),
     "contents": ("pull", "receive", "replay", "serve"),
 }
 KNOWN = "testsuite/layout_known.txt"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "decide.h"
+#include "dest/decide.h"
 #include "wire/request.h"
 
 struct scene {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "name_distance.h"
+#include "dest/name_distance.h"
 
 static void check(const char *name, const char *other, unsigned whole, unsigned part)
 {

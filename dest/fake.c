@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "dest/events.h"
+#include "dest/private.h"
 #include "fs/fake.h"
 #include "fs/file.h"
-#include "local_private.h"
 
 enum super_level local_receiving_level(const struct options *options, bool is_local_run)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The decisions about one file, without any side effect of their own. */
-#include "decide.h"
+#include "dest/decide.h"
+
 #include "fs/chmod.h"
 #include "lib/checked.h"
 #include "wire/request.h"

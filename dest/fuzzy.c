@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The search for a file that resembles one that is not there. */
-#include "local_fuzzy.h"
+#include "dest/fuzzy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
 #include "dest/events.h"
+#include "dest/name_distance.h"
 #include "fs/dir.h"
 #include "fs/file.h"
-#include "local_alternate.h"
-#include "name_distance.h"
 
 enum { CANDIDATE_STEPS = 10, BYTES_PER_STEP = 32 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Alternate destinations: opened, searched, linked from. */
-#include "local_alternate.h"
+#include "dest/alternate.h"
 
 #include <errno.h>
 #include <fcntl.h>

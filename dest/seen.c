@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
+#include "dest/private.h"
 #include "fs/dir.h"
-#include "local_private.h"
 
 #define SETTLE_SECONDS 2
 

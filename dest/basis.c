@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
+#include "dest/backup.h"
+#include "dest/fuzzy.h"
 #include "dest/module.h"
-#include "local_alternate.h"
-#include "local_backup.h"
-#include "local_fuzzy.h"
-#include "local_partial.h"
+#include "dest/partial.h"
 #include "wire/request.h"
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };

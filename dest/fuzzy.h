@@ -4,10 +4,10 @@
  * destination (doc/protocol/03-transfer.md section 11.3). Such a file is the basis of a delta. By the thread that holds the
  * task.
  */
-#ifndef LOCAL_FUZZY_H
-#define LOCAL_FUZZY_H
+#ifndef DEST_FUZZY_H
+#define DEST_FUZZY_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 /* Look for one, if that is wanted: job->fuzzy and job->fuzzy_place say which. */
 void job_find_fuzzy(struct file_job *job);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Directories beside the files of the destination: of temp files, of partial files, of delayed ones. */
+#include "dest/partial.h"
+
 #include "flist/receive.h"
-#include "local_partial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/backup.h"
 #include "dest/events.h"
 #include "dest/module.h"
 #include "dest/paths.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_backup.h"
 
 /* One file that waits. */
 struct delayed {

@@ -10,16 +10,16 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "dest/alternate.h"
 #include "dest/apply.h"
+#include "dest/backup.h"
 #include "dest/contents.h"
 #include "dest/events.h"
+#include "dest/fuzzy.h"
+#include "dest/partial.h"
 #include "dest/paths.h"
 #include "fs/fake.h"
 #include "fs/file.h"
-#include "local_alternate.h"
-#include "local_backup.h"
-#include "local_fuzzy.h"
-#include "local_partial.h"
 #include "wire/request.h"
 
 /* --- what is there --- */

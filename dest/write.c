@@ -6,18 +6,18 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "dest/alternate.h"
 #include "dest/apply.h"
 #include "dest/events.h"
+#include "dest/install.h"
+#include "dest/partial.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "fs/unnamed.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"
-#include "local_alternate.h"
-#include "local_install.h"
-#include "local_partial.h"
-#include "local_private.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

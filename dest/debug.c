@@ -8,8 +8,8 @@
 
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "flist/receive.h"
-#include "local_private.h"
 
 static int level_of(const struct local *local, enum debug_word word)
 {

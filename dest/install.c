@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From a temp file to a file of the destination: backups of what it replaces, partial and delayed files, other file systems. */
-#include "local_install.h"
+#include "dest/install.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 
 #include "dest/apply.h"
 #include "dest/events.h"
+#include "dest/partial.h"
+#include "dest/private.h"
 #include "fs/copy.h"
 #include "fs/unnamed.h"
-#include "local_partial.h"
-#include "local_private.h"
 
 #define UNNAMED_MAX (1u << 20)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How alike two names of files are: what --fuzzy chooses by (doc/protocol/03-transfer.md section 11.3). Pure functions. */
-#ifndef NAME_DISTANCE_H
-#define NAME_DISTANCE_H
+#ifndef DEST_NAME_DISTANCE_H
+#define DEST_NAME_DISTANCE_H
 
 #include <stddef.h>
 #include <stdint.h>

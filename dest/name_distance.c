@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The distance of Levenshtein, with bytes that differ a little being a little closer than others. */
-#include "name_distance.h"
+#include "dest/name_distance.h"
 
 #include <ctype.h>
 #include <stdbool.h>

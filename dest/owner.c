@@ -2,7 +2,7 @@
 /* --usermap, --groupmap and --chown of a local run. Ids from a peer have been mapped when they come (flist/receive_names.c). */
 #include <stdlib.h>
 
-#include "local_private.h"
+#include "dest/private.h"
 #include "options/owners.h"
 
 struct owner_maps {

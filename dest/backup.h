@@ -4,10 +4,10 @@
  * doc/protocol/06-command-line.md section 11.7): NAME with a suffix in its own directory, or its path below --backup-dir. Any
  * thread, once local_backups_begin is through.
  */
-#ifndef LOCAL_BACKUP_H
-#define LOCAL_BACKUP_H
+#ifndef DEST_BACKUP_H
+#define DEST_BACKUP_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 /* After the destination has been chosen: look at the backup directory. Ends the process where it cannot be one. */
 void local_backups_begin(struct local *local);

@@ -4,10 +4,10 @@
  * --link-dest; doc/protocol/03-transfer.md section 11.2). They are opened once; everything in them is found below these
  * descriptors, never through a symlink that leads out of them, and never by a symlink as the last component.
  */
-#ifndef LOCAL_ALTERNATE_H
-#define LOCAL_ALTERNATE_H
+#ifndef DEST_ALTERNATE_H
+#define DEST_ALTERNATE_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 #define ALTERNATES_MAX 20
 

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/private.h"
 #include "fs/dir.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
 
 #define LOOKED_AT 20000
 #define DEPTH_MAX 256

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Backups: by a hard link, by a rename, or as a copy where neither can be. */
-#include "local_backup.h"
+#include "dest/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>

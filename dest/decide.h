@@ -4,8 +4,8 @@
  * the local engine and the generator; the same answer feeds itemized output and statistics (doc/protocol/03-transfer.md
  * sections 8 and 9).
  */
-#ifndef DECIDE_H
-#define DECIDE_H
+#ifndef DEST_DECIDE_H
+#define DEST_DECIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>

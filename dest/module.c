@@ -10,9 +10,9 @@
 
 #include "dest/module.h"
 
+#include "dest/private.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
 
 const struct local_module *local_module(const struct local *local)
 {

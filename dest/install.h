@@ -3,10 +3,10 @@
  * How a file of the destination comes to its name: a temp file is filled, dressed and then installed, or kept as the part that
  * it is (doc/protocol/03-transfer.md sections 7.2 and 7.5). Any thread that holds the task; what fails has been said.
  */
-#ifndef LOCAL_INSTALL_H
-#define LOCAL_INSTALL_H
+#ifndef DEST_INSTALL_H
+#define DEST_INSTALL_H
 
-#include "local_backup.h"
+#include "dest/backup.h"
 
 /* What a new content replaces is to be had again: without its backup the run ends. */
 bool job_back_up(struct file_job *job, enum backup_way way);

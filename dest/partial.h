@@ -4,10 +4,10 @@
  * what waits there for the end (--delay-updates). Any thread, once local_places_begin is through (doc/protocol/03-transfer.md
  * sections 7.4 to 7.7).
  */
-#ifndef LOCAL_PARTIAL_H
-#define LOCAL_PARTIAL_H
+#ifndef DEST_PARTIAL_H
+#define DEST_PARTIAL_H
 
-#include "local_private.h"
+#include "dest/private.h"
 
 /* After the destination has been chosen: look at those of the operator's directories that are not one for each directory of
  * the destination. Ends the process where they cannot be used. */

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dest/alternate.h"
 #include "dest/events.h"
 #include "dest/module.h"
 #include "flist/receive.h"
 #include "fs/fake.h"
-#include "local_alternate.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

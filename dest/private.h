@@ -9,35 +9,35 @@
  *
  *   local.c          main, options, exit code          local_run.c     the walk, the tasks, directories' end
  *   local_frame.h    what surrounds the run: local_output.c, local_signals.c, local_rules.c, local_names.c
- *   local_dest.c     which directory is written to     local_pool.c    worker threads and their queue
- *   local_guard.c    refusals of attr trees            local_file.c    one file, by a worker
- *   local_dir.c      destination directories           local_write.c   contents and attributes of one file
+ *   dest/choose.c     which directory is written to     local_pool.c    worker threads and their queue
+ *   dest/guard.c    refusals of attr trees            dest/file.c    one file, by a worker
+ *   local_dir.c      destination directories           dest/write.c   contents and attributes of one file
  *   local_delete.c   deletions                         local_link.c    hard links
  *   local_report.c   what is printed                   local_list.c    listings
- *   local_seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
- *   local_basis.c    what a delta refers to            local_owner.c    mapped owners
+ *   dest/seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
+ *   dest/basis.c    what a delta refers to            dest/owner.c    mapped owners
  *   local_serve.c    what a server tells its client    local_replay.c   a batch as the peer
- *   local_module.c   a daemon's module
- *   local_backup.c   what is replaced or deleted, with --backup (local_backup.h)
- *   local_fuzzy.c    files that resemble one another (local_fuzzy.h)
+ *   dest/module.c   a daemon's module
+ *   dest/backup.c   what is replaced or deleted, with --backup (dest/backup.h)
+ *   dest/fuzzy.c    files that resemble one another (dest/fuzzy.h)
  *   local_prune.c    empty directories (-m)
- *   local_alternate.c what alternate destinations have (local_alternate.h)
- *   local_install.c  from a temp file to its name      local_partial.c temp, partial and delayed files
- *   local_debug.c    what --debug tells of the list, local_debug_steps.c of what is done
+ *   dest/alternate.c what alternate destinations have (dest/alternate.h)
+ *   dest/install.c  from a temp file to its name      dest/partial.c temp, partial and delayed files
+ *   local_debug.c    what --debug tells of the list, dest/debug.c of what is done
  *   local_order.c    the order of protocol 27 and 28
- *   local_attributes.c ACLs and extended attributes    local_fake.c     --fake-super
+ *   dest/attributes.c ACLs and extended attributes    dest/fake.c     --fake-super
  */
-#ifndef LOCAL_PRIVATE_H
-#define LOCAL_PRIVATE_H
+#ifndef DEST_PRIVATE_H
+#define DEST_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "attrs/source.h"
-#include "decide.h"
 #include "delta/digest.h"
 #include "delta/patch.h"
 #include "dest/contents.h"
+#include "dest/decide.h"
 #include "flist.h"
 #include "flist/acl.h"
 #include "flist/xattr_list.h"
@@ -172,7 +172,7 @@ struct task {
 	bool names_read;              /* the surplus has been looked for */
 	struct entries surplus;       /* names that the sources do not have, sorted */
 	bool knows_names;             /* the directory has been read, and has no surplus */
-	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see local_seen.c */
+	struct entries seen;          /* for the snapshot: entry i for listed entry first + i, see dest/seen.c */
 	pthread_mutex_t *lock;        /* the pool's */
 	enum task_state state;        /* under the lock */
 	struct events events;         /* under the lock while RUNNING, if progress is shown */
@@ -243,7 +243,7 @@ struct local {
 	const char *snapshot_root;   /* the directory that the snapshot is of, absolute; NULL: none */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool names_directories;      /* "created directory D" and the like are said when names are */
-	bool tells_steps;            /* --debug does (local_debug_steps.c) */
+	bool tells_steps;            /* --debug does (dest/debug.c) */
 	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool loads_all;              /* the whole list before the first file */
 	bool all_prepared;           /* every directory has been handed to the workers */
@@ -253,9 +253,9 @@ struct local {
 	bool deletes_stopped;        /* because of an I/O error: said so */
 	uint64_t delete_skipped, delete_count;
 
-	struct alternates *alternates; /* NULL: none (local_alternate.h) */
+	struct alternates *alternates; /* NULL: none (dest/alternate.h) */
 	struct backups *backups;     /* NULL: none are made */
-	struct places *places;       /* local_partial.h */
+	struct places *places;       /* dest/partial.h */
 
 	struct pool *pool;
 	struct report *report;
@@ -281,7 +281,7 @@ struct local {
 	atomic_bool no_unnamed;             /* the file system has no O_TMPFILE */
 };
 
-/* --- local_file.c (any thread that holds the task) --- */
+/* --- dest/file.c (any thread that holds the task) --- */
 
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
 enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };
@@ -297,7 +297,7 @@ void job_change(struct file_job *job);    /* all but contents that come from a p
 enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
 enum candidate local_leader_candidate(struct task *task, uint32_t index);
 
-/* --- local_attributes.c (any thread, but for local_want_attributes) --- */
+/* --- dest/attributes.c (any thread, but for local_want_attributes) --- */
 
 /* Those values. */
 struct lacking {
@@ -336,7 +336,7 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 /* Give a new object the attributes of another one, as far as any are kept and can be set. */
 void local_copy_attributes(const struct local *local, const struct fs_held *from, const struct fs_held *to);
 
-/* --- local_fake.c (any thread) --- */
+/* --- dest/fake.c (any thread) --- */
 
 /* What the receiving half may do. */
 enum super_level local_receiving_level(const struct options *options, bool is_local_run);
@@ -350,7 +350,7 @@ void dir_fake_store(struct local *local, const struct local_dir *dir, const stru
 /* A file that stands for a symlink, device or special. */
 int job_fake_make(struct file_job *job, struct fs_temp *temp);
 
-/* --- local_write.c --- */
+/* --- dest/write.c --- */
 
 /* An object that may be as its entry says: the job's name in this directory. */
 struct looked_at {
@@ -368,7 +368,7 @@ struct file_job {
 	struct decide_rules rules; /* with the directory's umask */
 	struct decide_dest dest;
 	struct decision decision;
-	struct looked_at looked_at; /* for the probes of decide.h */
+	struct looked_at looked_at; /* for the probes of dest/decide.h */
 	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */
 	int fuzzy_place;           /* where that is: 0 the destination directory, 1 + n that of an alternate destination */
 	struct wanted wanted;
@@ -416,7 +416,7 @@ void job_pretend_backup(struct file_job *job); /* what a dry run says of backups
 int job_open_source(struct file_job *job, uint64_t *size);
 bool job_receive(struct file_job *job); /* regular content from job->incoming; as job_copy */
 
-/* --- local_basis.c (any thread that holds the task) --- */
+/* --- dest/basis.c (any thread that holds the task) --- */
 
 /* What the blocks of a new content come from (doc/protocol/03-transfer.md sections 2.4 and 8). */
 struct basis {
@@ -463,7 +463,7 @@ void local_order_by_path(struct local *local, struct local_slices *slices);
 /* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */
 void local_debug_list(struct local *local, int32_t node);
 
-/* --- local_debug_steps.c --- */
+/* --- dest/debug.c --- */
 
 /* Are deltas looked for? For those who want to know. */
 void local_say_method(const struct local *local);
@@ -519,7 +519,7 @@ struct link_group *link_group_of(struct local *local, const struct entries *entr
 /* Link a member whose directory still holds a task to the leader of its group. */
 void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait);
 
-/* --- local_seen.c (main thread, but for what workers say) --- */
+/* --- dest/seen.c (main thread, but for what workers say) --- */
 
 /* What was seen of a directory of the destination. */
 struct seen_dir {
@@ -580,14 +580,14 @@ bool report_wants_names(const struct local *local);
 /* Are names of directories that were made shown? */
 bool report_names_directories(const struct local *local);
 
-/* --- local_owner.c (main thread) --- */
+/* --- dest/owner.c (main thread) --- */
 
 /* NULL if the ids of a local run stay as they are; else `rules` maps them, until it is freed. Ends the process with EXIT_SYNTAX
  * on maps that are none. */
 struct owner_maps;
 struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules);
 void local_owner_maps_free(struct owner_maps *maps);
-/* --- local_module.c: what belongs to a daemon's module (any thread) --- */
+/* --- dest/module.c: what belongs to a daemon's module (any thread) --- */
 
 /* NULL: this is no service of a module. */
 const struct local_module *local_module(const struct local *local);
@@ -607,7 +607,7 @@ void local_refuse_hidden_dirs(struct local *local);
 /* Refuse what it hides of a node's files. */
 void local_hide_entries(struct local *local, int32_t node);
 
-/* --- local_dest.c, local_guard.c, local_list.c --- */
+/* --- dest/choose.c, dest/guard.c, local_list.c --- */
 
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */

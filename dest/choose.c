@@ -12,10 +12,10 @@
 
 #include "dest/module.h"
 #include "dest/paths.h"
+#include "dest/private.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
-#include "local_private.h"
 
 /* The operand taken apart. */
 struct destination {
