@@ -4,8 +4,8 @@
 
 #include "contents/copy.h"
 #include "lib/exit.h"
-#include "local_frame.h"
 #include "local_pull.h"
+#include "receiver/run.h"
 
 int local_main(struct options *options)
 {

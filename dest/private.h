@@ -7,24 +7,24 @@
  * main thread takes the finished tasks in list order and does all that has an order: messages, items, statistics, deletions,
  * hard links across directories, final attributes of directories. So results and output do not depend on the threads.
  *
- *   local.c          main, options, exit code          local_run.c     the walk, the tasks, directories' end
- *   local_frame.h    what surrounds the run: local_output.c, local_signals.c, local_rules.c, local_names.c
- *   dest/choose.c     which directory is written to     local_pool.c    worker threads and their queue
+ *   receiver.c          main, options, exit code          receiver/walk.c     the walk, the tasks, directories' end
+ *   receiver/run.h    what surrounds the run: receiver/output.c, receiver/signals.c, receiver/rules.c, receiver/names.c
+ *   dest/choose.c     which directory is written to     receiver/pool.c    worker threads and their queue
  *   dest/guard.c    refusals of attr trees            dest/file.c    one file, by a worker
- *   local_dir.c      destination directories           dest/write.c   contents and attributes of one file
- *   local_delete.c   deletions                         local_link.c    hard links
- *   local_report.c   what is printed                   local_list.c    listings
- *   dest/seen.c     what was seen of the destination  local_snapshot.c its attr snapshot
+ *   receiver/dir.c      destination directories           dest/write.c   contents and attributes of one file
+ *   receiver/delete.c   deletions                         receiver/link.c    hard links
+ *   receiver/report.c   what is printed                   receiver/list.c    listings
+ *   dest/seen.c     what was seen of the destination  receiver/snapshot.c its attr snapshot
  *   dest/basis.c    what a delta refers to            dest/owner.c    mapped owners
  *   local_serve.c    what a server tells its client    local_replay.c   a batch as the peer
  *   dest/module.c   a daemon's module
  *   dest/backup.c   what is replaced or deleted, with --backup (dest/backup.h)
  *   dest/fuzzy.c    files that resemble one another (dest/fuzzy.h)
- *   local_prune.c    empty directories (-m)
+ *   receiver/prune.c    empty directories (-m)
  *   dest/alternate.c what alternate destinations have (dest/alternate.h)
  *   dest/install.c  from a temp file to its name      dest/partial.c temp, partial and delayed files
- *   local_debug.c    what --debug tells of the list, dest/debug.c of what is done
- *   local_order.c    the order of protocol 27 and 28
+ *   receiver/debug.c    what --debug tells of the list, dest/debug.c of what is done
+ *   receiver/order.c    the order of protocol 27 and 28
  *   dest/attributes.c ACLs and extended attributes    dest/fake.c     --fake-super
  */
 #ifndef DEST_PRIVATE_H
@@ -431,7 +431,7 @@ void job_choose_basis(const struct file_job *job, struct basis *basis);
 void job_find_basis(const struct file_job *job, uint8_t type, const char *xname, struct basis *basis);
 void basis_close(struct basis *basis);
 
-/* --- local_dir.c (main thread) --- */
+/* --- receiver/dir.c (main thread) --- */
 
 /* The destination directory of a node (0: the top), made or opened; events of the directory itself go to `events`. */
 struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
@@ -440,7 +440,7 @@ struct local_dir *local_dir_return(struct local *local, int32_t node);
 void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
 void local_dir_finish_late(struct local *local);
 
-/* --- local_order.c (main thread) --- */
+/* --- receiver/order.c (main thread) --- */
 
 /* Files of one directory that stand together in the list, in one task. */
 struct local_slice {
@@ -458,7 +458,7 @@ struct local_slices {
 bool local_goes_by_path(const struct local *local);
 void local_order_by_path(struct local *local, struct local_slices *slices);
 
-/* --- local_debug.c (main thread) --- */
+/* --- receiver/debug.c (main thread) --- */
 
 /* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */
 void local_debug_list(struct local *local, int32_t node);
@@ -492,7 +492,7 @@ void local_debug_patched(const struct file_job *job);
 void local_debug_item(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
 void local_debug_item_done(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
 
-/* --- local_delete.c (main thread, except surplus) --- */
+/* --- receiver/delete.c (main thread, except surplus) --- */
 
 /* What --debug=del says of what is to give way to the task's directory. */
 void local_say_file_goes(struct task *task, const struct fs_stat *st);
@@ -507,7 +507,7 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 void local_delete_argument(struct local *local, struct task *task, uint32_t index);
 void local_report_skipped_deletes(struct local *local);
 
-/* --- local_link.c (main thread) --- */
+/* --- receiver/link.c (main thread) --- */
 
 void local_links_add(struct local *local, int32_t node);      /* loads_all: collect groups */
 /* Decide which members of the task are links; before it is submitted. */
@@ -547,7 +547,7 @@ struct seen_dir *local_seen_dir(const struct seen *seen, int32_t node);
 /* Look again at names of inodes that have changed since. -1: the directory has to be scanned. */
 int local_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path);
 
-/* --- local_snapshot.c (main thread) --- */
+/* --- receiver/snapshot.c (main thread) --- */
 
 /* Before anything is written: end the process if there can be no snapshot of such a destination; else begin to look. */
 void local_snapshot_begin(struct local *local);
@@ -557,12 +557,12 @@ struct image *local_snapshot_of_list(struct local *local);
  * with 11 if it cannot be written. */
 int local_snapshot_write(struct local *local, const char *given);
 
-/* --- local_run.c (main thread) --- */
+/* --- receiver/walk.c (main thread) --- */
 
 void local_load_everything(struct local *local); /* loads_all: before local_run */
 void local_run(struct local *local);
 
-/* --- local_report.c (main thread) --- */
+/* --- receiver/report.c (main thread) --- */
 
 /* Does anybody want to hear of an item that is not transferred? */
 bool report_is_told(const struct options *options, uint32_t flags, const char *link);
@@ -607,7 +607,7 @@ void local_refuse_hidden_dirs(struct local *local);
 /* Refuse what it hides of a node's files. */
 void local_hide_entries(struct local *local, int32_t node);
 
-/* --- dest/choose.c, dest/guard.c, local_list.c --- */
+/* --- dest/choose.c, dest/guard.c, receiver/list.c --- */
 
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */

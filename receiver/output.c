@@ -3,7 +3,7 @@
  * What people see of a run as a whole: messages, the header of the list, statistics, the last line of the log. Where nothing
  * travels, "sent" is what the copies and the names in the list amount to, and "received" is 0.
  */
-#include "local_frame.h"
+#include "receiver/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

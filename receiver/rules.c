@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The filter rules of the two sides of a run. */
-#include "local_frame.h"
+#include "receiver/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Signals that end a run: a thread of their own hears them. */
-#include "local_frame.h"
+#include "receiver/run.h"
 
 #include <signal.h>
 #include <time.h>

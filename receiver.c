@@ -16,9 +16,9 @@
 #include "dest/partial.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
-#include "local_frame.h"
 #include "options/owners.h"
 #include "receiver/pool.h"
+#include "receiver/run.h"
 #include "receiver/task.h"
 #include "snapshot/make.h"
 

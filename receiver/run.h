@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The outer frame of a run of the local engine (local.c), from the operands to the exit code: what it keeps beside struct
+ * The outer frame of a run of the local engine (receiver.c), from the operands to the exit code: what it keeps beside struct
  * local, and the parts of it that have files of their own. All of this is for the main thread.
  */
-#ifndef LOCAL_FRAME_H
-#define LOCAL_FRAME_H
+#ifndef RECEIVER_RUN_H
+#define RECEIVER_RUN_H
 
 #include "dest/module.h"
 #include "dest/private.h"
@@ -34,7 +34,7 @@ struct run {
 	struct timespec started;
 };
 
-/* --- local_output.c --- */
+/* --- receiver/output.c --- */
 
 /* The sink of messages, and the exit hook that ends the log of a run that breaks off; both take a struct run. */
 void run_emit(void *run, enum log_kind kind, const char *text, size_t length);
@@ -48,20 +48,20 @@ void run_fill_statistics(struct run *run);
 /* The statistics that were asked for, and the last line of the log. */
 void run_say_end(struct run *run, int code);
 
-/* --- local_signals.c --- */
+/* --- receiver/signals.c --- */
 
 /* From here on a signal stops the run: local.stop. */
 void run_handle_signals(struct run *run);
 void run_stop_signals(struct run *run);
 
-/* --- local_rules.c --- */
+/* --- receiver/rules.c --- */
 
 /* The filter rules of both sides; at most once. */
 void run_read_rules(struct run *run);
 /* Which extended attributes are read and kept, by those rules. */
 void run_make_xattr_policies(struct run *run);
 
-/* --- local_names.c --- */
+/* --- receiver/names.c --- */
 
 /* Read the list of --files-from, at most once; ends the program if it cannot be. */
 void run_load_names(struct run *run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the names of the sources come from: the operands, or a list (--files-from). */
-#include "local_frame.h"
+#include "receiver/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
