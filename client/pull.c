@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contents/contents.h"
 #include "fs/ids.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "local.h"
 #include "wire/setup.h"
 
 /* What a daemon calls "module/path" is "path" to the list. */

@@ -11,12 +11,12 @@
 
 #include "client.h"
 #include "client/remote.h"
+#include "contents/contents.h"
 #include "fs/file.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "local.h"
 #include "options/batch.h"
 #include "wire/setup.h"
 

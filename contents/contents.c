@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The runs that write a destination, by where their contents come from. */
-#include "local.h"
+#include "contents/contents.h"
 
 #include "contents/copy.h"
+#include "contents/pull.h"
 #include "lib/exit.h"
-#include "local_pull.h"
 #include "receiver/run.h"
 
 int local_main(struct options *options)

@@ -3,7 +3,7 @@
 #ifndef CONTENTS_REQUESTS_H
 #define CONTENTS_REQUESTS_H
 
-#include "local_pull.h"
+#include "contents/pull.h"
 
 /* Nothing of it is filled in. Freed by pull_forget. */
 struct transfer *transfer_new(struct pull *pull);

@@ -17,6 +17,7 @@
 
 #include "attrs/entry.h"
 #include "attrs/snapshot.h"
+#include "contents/contents.h"
 #include "daemon/check.h"
 #include "daemon/config.h"
 #include "fs/file.h"
@@ -27,7 +28,6 @@
 #include "lib/log.h"
 #include "loadparm.h"
 #include "loadparm/place.h"
-#include "local.h"
 #include "options.h"
 #include "snapshot/diff.h"
 #include "snapshot/make.h"

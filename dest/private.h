@@ -16,7 +16,7 @@
  *   receiver/report.c   what is printed                   receiver/list.c    listings
  *   dest/seen.c     what was seen of the destination  receiver/snapshot.c its attr snapshot
  *   dest/basis.c    what a delta refers to            dest/owner.c    mapped owners
- *   local_serve.c    what a server tells its client    local_replay.c   a batch as the peer
+ *   contents/serve.c    what a server tells its client    contents/replay.c   a batch as the peer
  *   dest/module.c   a daemon's module
  *   dest/backup.c   what is replaced or deleted, with --backup (dest/backup.h)
  *   dest/fuzzy.c    files that resemble one another (dest/fuzzy.h)
@@ -220,7 +220,7 @@ struct local {
 	struct contents *contents; /* where they come from */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
 	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
-	const struct local_service *service; /* the peer is our client (local_serve.c); NULL: it is not */
+	const struct local_service *service; /* the peer is our client (contents/serve.c); NULL: it is not */
 	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
 	bool asks_in_turn;       /* contents are asked for in the order of the list, in which batches have them */
 	_Atomic(struct task *) crowded; /* ... whose next entry needs room: nobody works on until the main thread has made it */

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contents/contents.h"
 #include "fs/file.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
-#include "local.h"
 
 void server_check_receiving(struct server *server)
 {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "attrs/snapshot.h"
+#include "contents/contents.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "local.h"
 #include "options.h"
 #include "snapshot/facts.h"
 #include "snapshot/make.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "attrs/snapshot.h"
+#include "contents/contents.h"
 #include "fs/root.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
-#include "local.h"
 #include "options.h"
 #include "snapshot/facts.h"
 

@@ -38,15 +38,10 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # One file per role may lie at the top level: it is part of the room of its name.
 TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot", "client", "server", "daemon"}
-# The room of a file of the top level by the beginning of its name, until it has moved there. `local` is three rooms: see
-# RECEIVING.
+# The room of a file of the top level by the beginning of its name, until it has moved there.
 PREFIXES = {
     "sender_": "sender",
-    "local": "receiver",
     "item_lines": "sender",
-}
-RECEIVING = {
-    "contents": ("pull", "receive", "replay", "serve"),
 }
 KNOWN = "testsuite/layout_known.txt"
 
@@ -66,9 +61,6 @@ def room_of(path):
     stem = os.path.splitext(name)[0]
     if stem in TOP:
         return stem
-    for room, parts in RECEIVING.items():
-        if stem.startswith("local_") and any(re.fullmatch(part + r"(_\w+)?", stem[6:]) for part in parts):
-            return room
     for prefix, room in PREFIXES.items():
         if stem.startswith(prefix):
             return room

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The local engine: makes a destination tree equal to the sources with worker threads and no protocol. */
-#ifndef LOCAL_H
-#define LOCAL_H
+#ifndef CONTENTS_CONTENTS_H
+#define CONTENTS_CONTENTS_H
 
 #include "dest/module.h"
 #include "receiver.h"

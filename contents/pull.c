@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The writing side of a run whose contents come from a peer: requests, the ends of lists and phases, the goodbye. */
-#include "local_pull.h"
+#include "contents/pull.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,13 +4,13 @@
  * for; the reading thread takes the reply and finishes the file (doc/protocol/03-transfer.md section 1).
  *
  *   main thread      prepares directories, finishes tasks in list order, says that lists and phases are done
- *   one worker       decides about files and writes requests          (local_pull.c)
- *   reading thread   further lists, contents, messages, the goodbye   (local_receive.c)
+ *   one worker       decides about files and writes requests          (contents/pull.c)
+ *   reading thread   further lists, contents, messages, the goodbye   (contents/receive.c)
  *
  * Writers take turns under a lock; nobody but the reading thread reads.
  */
-#ifndef LOCAL_PULL_H
-#define LOCAL_PULL_H
+#ifndef CONTENTS_PULL_H
+#define CONTENTS_PULL_H
 
 #include "delta/patch.h"
 #include "dest/module.h"
@@ -58,7 +58,7 @@ struct pull {
 	struct requests asked;
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* the sender is to be told that it may remove them */
-	struct replay *replay;          /* NULL: there is a peer (local_replay.c) */
+	struct replay *replay;          /* NULL: there is a peer (contents/replay.c) */
 	bool awaits_decision;           /* the reading thread of a replay does */
 	int stood_still;                /* looks of the main thread since that time, or since something has been decided */
 	bool reading;                   /* the reading thread has taken the connection over */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contents/pull.h"
 #include "contents/requests.h"
 #include "lib/charset.h"
-#include "local_pull.h"
 
 /* As the client calls it. */
 static void to_wire(const struct pull *pull, const char *name, struct strbuf *sent)

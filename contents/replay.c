@@ -6,9 +6,9 @@
  */
 #include <stdlib.h>
 
+#include "contents/pull.h"
 #include "contents/requests.h"
 #include "dest/events.h"
-#include "local_pull.h"
 
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contents/pull.h"
 #include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/alternate.h"
@@ -18,7 +19,6 @@
 #include "lib/block_count.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
-#include "local_pull.h"
 
 #define CLONE_LEAST (1u << 20) /* bytes of a basis: of less, the blocks are not worth a call */
 
