@@ -19,7 +19,7 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "sender_debug.h"
+#include "sender/debug.h"
 #include "wire/request.h"
 
 /* --- one request --- */

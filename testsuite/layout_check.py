@@ -40,7 +40,6 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot", "client", "server", "daemon"}
 # The room of a file of the top level by the beginning of its name, until it has moved there.
 PREFIXES = {
-    "sender_": "sender",
     "item_lines": "sender",
 }
 KNOWN = "testsuite/layout_known.txt"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The sender's --debug lines. */
-#include "sender_debug.h"
+#include "sender/debug.h"
 
 #include "lib/log.h"
 #include "lib/strbuf.h"

@@ -16,7 +16,7 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "sender_private.h"
+#include "sender/private.h"
 
 static void add_name(struct sender *sender, const char *name)
 {

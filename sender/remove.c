@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/log.h"
-#include "sender_private.h"
+#include "sender/private.h"
 
 static bool is_unchanged(const struct sender *sender, const struct entry *entry, const struct fs_stat *st)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The sender's state, shared by sender.c, sender_names.c and sender_remove.c. */
+/* The sender's state, shared by sender.c, sender/names.c and sender/remove.c. */
 #ifndef SENDER_PRIVATE_H
 #define SENDER_PRIVATE_H
 
@@ -30,9 +30,9 @@ struct sender {
 	uint8_t attr_bytes[ATTR_FILE_SIZE];
 };
 
-/* All source arguments and --files-from names into the list (sender_names.c). */
+/* All source arguments and --files-from names into the list (sender/names.c). */
 void sender_read_names(struct sender *sender);
-/* The peer has the file: --remove-source-files (sender_remove.c). */
+/* The peer has the file: --remove-source-files (sender/remove.c). */
 void sender_remove_source(struct sender *sender, int32_t ndx);
 
 #endif
