@@ -14,7 +14,7 @@
 #include "attrs/source.h"
 #include "fs/chmod.h"
 #include "fs/ids.h"
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 #include "lib/log.h"
 #include "options.h"
 #include "sender.h"

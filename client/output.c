@@ -9,7 +9,7 @@
 
 #include "delta/digest.h"
 #include "fs/chmod.h"
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 #include "lib/alloc.h"
 #include "ui/progress.h"
 #include "wire/request.h"

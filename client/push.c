@@ -16,7 +16,7 @@
 #include "fs/ids.h"
 #include "fs/operator.h"
 #include "fs/root.h"
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "options/batch.h"

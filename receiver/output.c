@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

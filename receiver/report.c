@@ -16,7 +16,7 @@
 #include "dest/module.h"
 #include "dest/private.h"
 #include "flist/receive.h"
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096

@@ -13,7 +13,7 @@ A function of a file is *used* by another file that names it. The offences are:
     up FILE FILE        a file uses, or includes, what belongs to a room that its own room does not stand on
     circle FILE         a file that uses itself by way of others
     header FILE NAME    an exported function that is not declared in the header with its file's name
-    top FILE            a file that lies at the top level though its role has (or will have) a room
+    top FILE            a file that lies at the top level and is not the story of a role
 """
 import os
 import re
@@ -27,8 +27,9 @@ FLOORS = (
     ("delta", "filter", "attrs"),
     ("ui",),
     ("options", "loadparm"),
-    ("flist", "snapshot"),
+    ("flist",),
     ("dest", "sender"),
+    ("snapshot",),
     ("receiver",),
     ("contents",),
     ("server",),
@@ -38,10 +39,6 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # One file per role may lie at the top level: it is part of the room of its name.
 TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot", "client", "server", "daemon"}
-# The room of a file of the top level by the beginning of its name, until it has moved there.
-PREFIXES = {
-    "item_lines": "sender",
-}
 KNOWN = "testsuite/layout_known.txt"
 
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
@@ -53,17 +50,12 @@ WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def room_of(path):
-    """The room of a file, as it is or as it is to be; None for what stands beside the house."""
+    """The room of a file; None for what stands beside the house."""
     directory, name = os.path.split(path)
     if directory:
         return directory if directory in FLOOR_OF else None
     stem = os.path.splitext(name)[0]
-    if stem in TOP:
-        return stem
-    for prefix, room in PREFIXES.items():
-        if stem.startswith(prefix):
-            return room
-    return None
+    return stem if stem in TOP else None
 
 
 def sources(root):

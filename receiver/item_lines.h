@@ -5,8 +5,8 @@
  *
  * Lines for standard output are L_CLIENT messages, lines of the log L_LOG ones.
  */
-#ifndef ITEM_LINES_H
-#define ITEM_LINES_H
+#ifndef RECEIVER_ITEM_LINES_H
+#define RECEIVER_ITEM_LINES_H
 
 #include <stdbool.h>
 #include <stdint.h>

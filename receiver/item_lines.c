@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The lines that a client prints and logs of the items of its run. */
-#include "item_lines.h"
+#include "receiver/item_lines.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
