@@ -209,16 +209,16 @@ static void receive_list(struct run *run)
 		.clean_symlinks = peer->clean_symlinks,
 	};
 
-	run->receiver = flist_receiver_new(local->list, session, run->options, &setup);
+	run->list_receiver = flist_receiver_new(local->list, session, run->options, &setup);
 	run_say_header(run);
-	flist_receive_first(run->receiver);
+	flist_receive_first(run->list_receiver);
 	run_close_header(run);
 	/* After an empty list the session ends before there are two halves of a receiver. */
 	if (!local->service && !flist_dir(local->list, 0)->entries->count)
 		return;
 	if (local->shows_receiver)
 		log_set_role("generator");
-	local->contents->calls->start(local->contents, run->receiver);
+	local->contents->calls->start(local->contents, run->list_receiver);
 }
 
 static void end_contents(struct run *run)
@@ -325,8 +325,8 @@ static void clean_up(struct run *run)
 	local_owner_maps_free(local->owner_maps);
 	local_backups_free(local);
 	local_places_free(local);
-	if (run->receiver)
-		flist_receiver_free(run->receiver);
+	if (run->list_receiver)
+		flist_receiver_free(run->list_receiver);
 	local->contents->calls->free(local->contents);
 	vec_free(&local->order);
 	vec_free(&local->open_stack);

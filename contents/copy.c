@@ -86,10 +86,10 @@ static int32_t next_list(struct contents *contents)
 
 /* --- what only somebody else wants to know --- */
 
-static void ignore_start(struct contents *contents, struct flist_receiver *receiver)
+static void ignore_start(struct contents *contents, struct flist_receiver *list_receiver)
 {
 	(void)contents;
-	(void)receiver;
+	(void)list_receiver;
 }
 
 static void ignore_task(struct contents *contents, struct task *task)

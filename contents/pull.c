@@ -417,11 +417,11 @@ static void keep_cut_off(void *pull_void, int code)
 		job_keep_interrupted(pull->cut_off, pull->cut_off->temp);
 }
 
-static void pull_start(struct contents *contents, struct flist_receiver *receiver)
+static void pull_start(struct contents *contents, struct flist_receiver *list_receiver)
 {
 	struct pull *pull = pull_of(contents);
 
-	pull->receiver = receiver;
+	pull->list_receiver = list_receiver;
 	exit_push_hook(keep_cut_off, pull);
 	if (pthread_create(&pull->reader, NULL, pull_read, pull) != 0)
 		die(EXIT_IPC, "rsync: cannot start the reading thread");

@@ -47,7 +47,7 @@ struct pull {
 	struct contents contents;
 	struct local *local;
 	struct session *session;
-	struct flist_receiver *receiver;
+	struct flist_receiver *list_receiver;
 	struct charset *charset;        /* --iconv: of messages as well; NULL: none */
 	pthread_t reader;
 

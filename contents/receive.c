@@ -263,7 +263,7 @@ static void receive_values(struct pull *pull, const struct transfer *transfer)
 
 	if (transfer && transfer->is_directory && node)
 		node = flist_dir(pull->local->list, node)->parent;
-	flist_receive_xattr_answer(pull->receiver, node, job ? job->entry : NULL);
+	flist_receive_xattr_answer(pull->list_receiver, node, job ? job->entry : NULL);
 }
 
 /* An object of which nothing but such values was asked for. */
@@ -294,7 +294,7 @@ static void receive_replayed_values(struct pull *pull, int32_t ndx)
 	} else {
 		node = pos.dir;
 	}
-	flist_receive_xattr_answer(pull->receiver, node, pos.entry);
+	flist_receive_xattr_answer(pull->list_receiver, node, pos.entry);
 }
 
 /* What a batch has and what is wanted of it may differ. */
@@ -379,13 +379,13 @@ static enum log_kind kind_of(enum message_code code)
 /* With --iconv what the peer says is UTF-8, as far as it could be. */
 static void say(struct pull *pull, enum log_kind kind, const char *text, size_t length)
 {
-	struct strbuf local = STRBUF_INIT;
+	struct strbuf converted = STRBUF_INIT;
 
-	if (pull->charset && charset_from_wire(pull->charset, text, length, 4 * length, &local))
-		log_msg(kind, "%s", strbuf_text(&local));
+	if (pull->charset && charset_from_wire(pull->charset, text, length, 4 * length, &converted))
+		log_msg(kind, "%s", strbuf_text(&converted));
 	else
 		log_msg(kind, "%.*s", (int)length, text);
-	strbuf_free(&local);
+	strbuf_free(&converted);
 }
 
 static noreturn void follow_exit(const uint8_t *payload, size_t length)
@@ -476,7 +476,7 @@ static void receive_list(struct pull *pull, int32_t ndx)
 {
 	uint64_t before = wire_bytes_read(pull->session->wire);
 
-	flist_receive_next(pull->receiver, ndx);
+	flist_receive_next(pull->list_receiver, ndx);
 	pull->contents.list_bytes += wire_bytes_read(pull->session->wire) - before;
 	if (ndx == NDX_FLIST_EOF)
 		pull->lists_complete = true;

@@ -26,7 +26,7 @@ enum { STILL_DECIDES = 2, STILL_GIVES_UP };
 
 struct contents_calls {
 	/* `receiver` has read the first list, and more will come (main thread). */
-	void (*start)(struct contents *contents, struct flist_receiver *receiver);
+	void (*start)(struct contents *contents, struct flist_receiver *list_receiver);
 
 	/* --- one object --- */
 

@@ -19,7 +19,7 @@ struct run {
 	struct attr_source source;         /* from != NULL */
 	const struct local_peer *peer;     /* NULL: sources are local */
 	contents_maker *new_contents;
-	struct flist_receiver *receiver;   /* peer != NULL */
+	struct flist_receiver *list_receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
 	struct image *image;               /* of the peer's list, for its snapshot */
 	bool has_names_text;
