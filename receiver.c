@@ -42,33 +42,33 @@ static bool is_incremental(const struct options *options)
 }
 
 /* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
-static uint64_t count_first_entries(struct local *local)
+static uint64_t count_first_entries(struct receiver *receiver)
 {
-	const struct entries *first = flist_dir(local->list, 0)->entries;
+	const struct entries *first = flist_dir(receiver->list, 0)->entries;
 	uint64_t count = first->count;
 
 	if (count == 1 && first->items[0].dir) {
-		local->preloaded = flist_load_next(local->list);
-		if (local->preloaded >= 0)
-			count += flist_dir(local->list, local->preloaded)->entries->count;
+		receiver->preloaded = flist_load_next(receiver->list);
+		if (receiver->preloaded >= 0)
+			count += flist_dir(receiver->list, receiver->preloaded)->entries->count;
 	}
 	return count;
 }
 
 /* --- the parts of a run --- */
 
-static void read_groups(struct local *local)
+static void read_groups(struct receiver *receiver)
 {
 	int count = getgroups(0, NULL);
 	gid_t *groups;
 
-	if (local->rules.am_root || count < 0)
+	if (receiver->rules.am_root || count < 0)
 		return;
 	groups = xcalloc((size_t)count + 1, sizeof *groups);
 	count = count ? getgroups(count, groups) : 0;
-	groups[count > 0 ? count : 0] = local->gid;
-	local->rules.groups = groups;
-	local->rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
+	groups[count > 0 ? count : 0] = receiver->gid;
+	receiver->rules.groups = groups;
+	receiver->rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
 }
 
 /* --copy-as: the files of the command line are read as the user who typed it, all others as somebody else. */
@@ -85,71 +85,74 @@ static void become_copier(struct run *run)
 }
 
 /* Whether anything but a file's own looks matters: what lies beside it, its content, who is told of it. */
-static bool passes_settled(const struct local *local)
+static bool passes_settled(const struct receiver *receiver)
 {
-	const struct options *options = local->options;
+	const struct options *options = receiver->options;
 	bool looks_closer = options->checksum || options->ignore_times || options->atimes || options->acls || options->xattrs
-			    || local->attrs_only || local->is_fake;
-	bool looks_beside = options->alt_dest_dirs.count || options_partial_dir(options) || local->snapshot_file;
+			    || receiver->attrs_only || receiver->is_fake;
+	bool looks_beside = options->alt_dest_dirs.count || options_partial_dir(options) || receiver->snapshot_file;
 
-	return !looks_closer && !looks_beside && !local->wants_items && !local->tells_items && !options->remove_source_files
-	       && !options->levels.info[INFO_SKIP];
+	return !looks_closer && !looks_beside && !receiver->wants_items && !receiver->tells_items
+	       && !options->remove_source_files && !options->levels.info[INFO_SKIP];
 }
 
 static void set_up(struct run *run)
 {
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 	const struct options *options = run->options;
-	enum super_level level = local_receiving_level(options, !run->peer || run->peer->is_ourselves);
+	enum super_level level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
 
-	local->options = options;
-	pthread_mutex_init(&local->xattr_lock, NULL);
-	local->session.protocol = PROTOCOL_MAX;
-	local->session.is_sender = true;
-	local->session.inc_recurse = is_incremental(options);
+	receiver->options = options;
+	pthread_mutex_init(&receiver->xattr_lock, NULL);
+	receiver->session.protocol = PROTOCOL_MAX;
+	receiver->session.is_sender = true;
+	receiver->session.inc_recurse = is_incremental(options);
 	if (run->peer) {
-		local->session = *run->peer->session;
-		local->service = run->peer->service;
+		receiver->session = *run->peer->session;
+		receiver->service = run->peer->service;
 	}
 	/* doc/protocol/03-transfer.md section 10.1 */
-	if (options->delete_when == DELETE_DEFAULT && local->session.protocol < 30)
+	if (options->delete_when == DELETE_DEFAULT && receiver->session.protocol < 30)
 		run->options->delete_when = DELETE_BEFORE;
-	local->tells_items = local->service || (run->peer && run->peer->batch);
-	local->shows_receiver = run->peer && !run->peer->is_ourselves;
-	local->uid = geteuid();
-	local->gid = getegid();
-	local->attrs_only = options->only_send_attrs;
-	local->is_fake = level == LEVEL_FAKE;
-	local->snapshot_root = run->from ? run->from->root : NULL;
-	local->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
-	local->dry_run = options->dry_run || options->only_write_batch;
-	local->snapshot_file = run->from ? NULL : options->attr_snapshot;
-	clock_gettime(CLOCK_REALTIME, &local->began);
-	local->rules = (struct decide_rules){
-		.options = options, .am_root = level != LEVEL_NORMAL,
-		.umask = umask(0), .check_content = local->attrs_only,
+	receiver->tells_items = receiver->service || (run->peer && run->peer->batch);
+	receiver->shows_receiver = run->peer && !run->peer->is_ourselves;
+	receiver->uid = geteuid();
+	receiver->gid = getegid();
+	receiver->attrs_only = options->only_send_attrs;
+	receiver->is_fake = level == LEVEL_FAKE;
+	receiver->snapshot_root = run->from ? run->from->root : NULL;
+	receiver->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
+	receiver->dry_run = options->dry_run || options->only_write_batch;
+	receiver->snapshot_file = run->from ? NULL : options->attr_snapshot;
+	clock_gettime(CLOCK_REALTIME, &receiver->began);
+	receiver->rules = (struct decide_rules){
+		.options = options,
+		.am_root = level != LEVEL_NORMAL,
+		.umask = umask(0),
+		.check_content = receiver->attrs_only,
 	};
-	pthread_mutex_init(&local->hidden_lock, NULL);
-	pthread_rwlock_init(&local->gate, NULL);
-	local->top.fd = -1;
-	local->preloaded = -1;
-	read_groups(local);
-	local->tells_steps = local_debug_wants_items(local);
-	local->wants_items = local->tells_steps || report_wants_names(local);
-	local->names_directories = report_names_directories(local);
-	local->passes_settled = passes_settled(local) && !(run->peer && run->peer->is_batch);
-	local->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
-	local->loads_all = (local->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
-			   || (options->hard_links && (local->wants_items || !local->attrs_only || options->delay_updates))
-			   || (!local->session.inc_recurse
-			       && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]
-				   || options->levels.debug[DEBUG_FLIST] > 1 || local->tells_steps));
+	pthread_mutex_init(&receiver->hidden_lock, NULL);
+	pthread_rwlock_init(&receiver->gate, NULL);
+	receiver->top.fd = -1;
+	receiver->preloaded = -1;
+	read_groups(receiver);
+	receiver->tells_steps = dest_debug_wants_items(receiver);
+	receiver->wants_items = receiver->tells_steps || report_wants_names(receiver);
+	receiver->names_directories = report_names_directories(receiver);
+	receiver->passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
+	receiver->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
+	receiver->loads_all =
+		(receiver->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
+		|| (options->hard_links && (receiver->wants_items || !receiver->attrs_only || options->delay_updates))
+		|| (!receiver->session.inc_recurse
+		    && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]
+			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->tells_steps));
 	/* A peer sends further directories only as the ones before are done. */
-	local->loads_all &= !(run->peer && local->session.inc_recurse);
-	local->keeps_entries = (local->deletes && options->delete_when == DELETE_AFTER)
-			       || (local->loads_all && options->hard_links);
-	local->late_dirs = local->keeps_entries || (local->deletes && options->delete_when == DELETE_DELAY)
-			   || options->delay_updates;
+	receiver->loads_all &= !(run->peer && receiver->session.inc_recurse);
+	receiver->keeps_entries =
+		(receiver->deletes && options->delete_when == DELETE_AFTER) || (receiver->loads_all && options->hard_links);
+	receiver->late_dirs = receiver->keeps_entries || (receiver->deletes && options->delete_when == DELETE_DELAY)
+			      || options->delay_updates;
 }
 
 /* The one who may read the file may see all of it. */
@@ -166,135 +169,140 @@ static struct attr_source *snapshot_source(struct run *run)
 
 static void make_list(struct run *run)
 {
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 
-	local->contents = run->new_contents(local, NULL);
+	receiver->contents = run->new_contents(receiver, NULL);
 	run_read_rules(run);
 	run_make_xattr_policies(run);
-	local->list = flist_new(run->options, &local->session, snapshot_source(run), local->sender_rules, NULL);
-	flist_scan_options(local->list)->munge_symlinks = run->options->munge_links;
+	receiver->list = flist_new(run->options, &receiver->session, snapshot_source(run), receiver->sender_rules, NULL);
+	flist_scan_options(receiver->list)->munge_symlinks = run->options->munge_links;
 	run_say_header(run);
-	local->owner_maps = local_owner_maps_new(run->options, &local->rules);
+	receiver->owner_maps = dest_owner_maps_new(run->options, &receiver->rules);
 	run_add_arguments(run);
-	flist_finish_arguments(local->list);
+	flist_finish_arguments(receiver->list);
 	run_close_header(run);
 }
 
 /* The peer's list: our rules go out, the first part of it comes in. */
 static void receive_list(struct run *run)
 {
-	struct local *local = &run->local;
-	const struct local_peer *peer = run->peer;
-	struct session *session = &local->session;
+	struct receiver *receiver = &run->receiver;
+	const struct receiver_peer *peer = run->peer;
+	struct session *session = &receiver->session;
 
 	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
 	run_read_rules(run);
 	run_make_xattr_policies(run);
-	local->list = flist_new_received(run->options, session);
-	local->contents = run->new_contents(local, peer);
-	local->asks_in_turn = !local->attrs_only && local->tells_items;
-	batch_write_script(peer->batch, local->receiver_rules);
-	if (!local->service) {
-		filter_send(local->receiver_rules, session, true);
+	receiver->list = flist_new_received(run->options, session);
+	receiver->contents = run->new_contents(receiver, peer);
+	receiver->asks_in_turn = !receiver->attrs_only && receiver->tells_items;
+	batch_write_script(peer->batch, receiver->receiver_rules);
+	if (!receiver->service) {
+		filter_send(receiver->receiver_rules, session, true);
 		run_send_files_from(run);
 	}
 	wire_flush(session->wire);
 	batch_start(peer->batch, session);
 	const struct flist_receive_setup setup = {
-		.ids = peer->ids, .charset = peer->charset, .rules = local->service ? NULL : local->sender_rules,
-		.asked = local->service || (run->options->files_from && run->options->files_from_remote) ? NULL
-			 : run->options->files_from ? &run->names : peer->asked,
-		.xattr_policy = &local->keeps_xattrs, .trust_sender = peer->trusted, .munge_symlinks = peer->munge_symlinks,
+		.ids = peer->ids,
+		.charset = peer->charset,
+		.rules = receiver->service ? NULL : receiver->sender_rules,
+		.asked = receiver->service || (run->options->files_from && run->options->files_from_remote) ? NULL
+			 : run->options->files_from                                                         ? &run->names
+													    : peer->asked,
+		.xattr_policy = &receiver->keeps_xattrs,
+		.trust_sender = peer->trusted,
+		.munge_symlinks = peer->munge_symlinks,
 		.repeats_values = peer->is_batch,
 		.clean_symlinks = peer->clean_symlinks,
 	};
 
-	run->list_receiver = flist_receiver_new(local->list, session, run->options, &setup);
+	run->list_receiver = flist_receiver_new(receiver->list, session, run->options, &setup);
 	run_say_header(run);
 	flist_receive_first(run->list_receiver);
 	run_close_header(run);
 	/* After an empty list the session ends before there are two halves of a receiver. */
-	if (!local->service && !flist_dir(local->list, 0)->entries->count)
+	if (!receiver->service && !flist_dir(receiver->list, 0)->entries->count)
 		return;
-	if (local->shows_receiver)
+	if (receiver->shows_receiver)
 		log_set_role("generator");
-	local->contents->calls->start(local->contents, run->list_receiver);
+	receiver->contents->calls->start(receiver->contents, run->list_receiver);
 }
 
 static void end_contents(struct run *run)
 {
-	struct contents *contents = run->local.contents;
+	struct contents *contents = run->receiver.contents;
 
-	if (run->local.service || flist_dir(run->local.list, 0)->count)
+	if (run->receiver.service || flist_dir(run->receiver.list, 0)->count)
 		contents->calls->finish(contents, &run->peer_stats);
 }
 
 static void copy_tree(struct run *run, const char *destination)
 {
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 	uint64_t entries;
 
-	if (local->loads_all) {
-		local_load_everything(local);
+	if (receiver->loads_all) {
+		receiver_load_everything(receiver);
 		run_say_list_count(run);
-		entries = local->loaded_entries;
+		entries = receiver->loaded_entries;
 	} else {
-		local_debug_list(local, 0);
-		entries = count_first_entries(local);
+		receiver_debug_list(receiver, 0);
+		entries = count_first_entries(receiver);
 	}
 
-	if (!entries && local->shows_receiver && !local->service)
+	if (!entries && receiver->shows_receiver && !receiver->service)
 		return;
-	local_debug_destination(local, entries, destination);
-	local_choose_destination(local, destination, entries);
+	dest_debug_destination(receiver, entries, destination);
+	dest_choose_destination(receiver, destination, entries);
 	if (!entries) {
-		if (local->service)
-			local->contents->calls->node_done(local->contents, 0);
+		if (receiver->service)
+			receiver->contents->calls->node_done(receiver->contents, 0);
 		end_contents(run);
 		return;
 	}
-	if (local->single_name)
-		local->deletes = false;
-	local_guard(local);
-	local_refuse_hidden_dirs(local);
-	local_backups_begin(local);
-	local->alternates = local_alternates_open(local);
-	local_places_begin(local);
-	local_snapshot_begin(local);
-	filter_set_base(local->receiver_rules, local->top_path);
-	if (local->options->prune_empty_dirs)
-		local_prune(local);
-	local_debug_start(local);
+	if (receiver->single_name)
+		receiver->deletes = false;
+	dest_guard(receiver);
+	dest_refuse_hidden_dirs(receiver);
+	dest_backups_begin(receiver);
+	receiver->alternates = dest_alternates_open(receiver);
+	dest_places_begin(receiver);
+	receiver_snapshot_begin(receiver);
+	filter_set_base(receiver->receiver_rules, receiver->top_path);
+	if (receiver->options->prune_empty_dirs)
+		receiver_prune(receiver);
+	dest_debug_start(receiver);
 	/* Requests have the order of the list. */
-	bool in_order = local->contents->is_remote && !local->attrs_only;
+	bool in_order = receiver->contents->is_remote && !receiver->attrs_only;
 
-	local->pool = pool_new(local_task_run, in_order ? 1 : pool_threads(local->options, local->attrs_only));
-	local_run(local);
-	local_debug_end(local);
+	receiver->pool = pool_new(task_run, in_order ? 1 : pool_threads(receiver->options, receiver->attrs_only));
+	receiver_run(receiver);
+	dest_debug_end(receiver);
 	end_contents(run);
-	pool_free(local->pool);
-	local->pool = NULL;
+	pool_free(receiver->pool);
+	receiver->pool = NULL;
 }
 
 static void list_tree(struct run *run)
 {
-	struct local *local = &run->local;
-	bool has_any = flist_dir(local->list, 0)->count;
+	struct receiver *receiver = &run->receiver;
+	bool has_any = flist_dir(receiver->list, 0)->count;
 
 	/* After an empty list a sender has left. */
-	if (has_any || !run->peer || local->service) {
-		local_stay_here(local);
-		local->alternates = local_alternates_open(local);
+	if (has_any || !run->peer || receiver->service) {
+		dest_stay_here(receiver);
+		receiver->alternates = dest_alternates_open(receiver);
 		if (has_any && !run->from)
-			local_say_method(local);
-		local_list_run(local);
+			dest_say_method(receiver);
+		receiver_list_run(receiver);
 	}
 	end_contents(run);
 }
 
 static int exit_code(const struct run *run)
 {
-	int io_error = run->local.session.io_error | atomic_load(&run->local.contents->io_error);
+	int io_error = run->receiver.session.io_error | atomic_load(&run->receiver.contents->io_error);
 
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
@@ -305,57 +313,57 @@ static int exit_code(const struct run *run)
 
 static int write_snapshot(struct run *run, const char *destination)
 {
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 
 	if (destination)
-		return local_snapshot_write(local, destination);
+		return receiver_snapshot_write(receiver, destination);
 	if (!run->image)
 		return EXIT_FILESELECT;
-	run->image->io_error |= local->session.io_error | atomic_load(&local->contents->io_error);
-	return snapshot_make_of_list(local->options, local->options->operands.items[0], run->image, &local->began);
+	run->image->io_error |= receiver->session.io_error | atomic_load(&receiver->contents->io_error);
+	return snapshot_make_of_list(receiver->options, receiver->options->operands.items[0], run->image, &receiver->began);
 }
 
 static void clean_up(struct run *run)
 {
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 
-	report_free(local->report);
-	local->report = NULL;
-	local_links_free(local);
-	local_owner_maps_free(local->owner_maps);
-	local_backups_free(local);
-	local_places_free(local);
+	report_free(receiver->report);
+	receiver->report = NULL;
+	receiver_links_free(receiver);
+	dest_owner_maps_free(receiver->owner_maps);
+	dest_backups_free(receiver);
+	dest_places_free(receiver);
 	if (run->list_receiver)
 		flist_receiver_free(run->list_receiver);
-	local->contents->calls->free(local->contents);
-	vec_free(&local->order);
-	vec_free(&local->open_stack);
-	vec_free(&local->done_stack);
-	flist_free(local->list);
-	filter_free(local->sender_rules);
-	filter_free(local->receiver_rules);
-	filter_free(local->sends_xattrs.rules);
-	filter_free(local->keeps_xattrs.rules);
-	pthread_mutex_destroy(&local->xattr_lock);
-	if (local->top.fd >= 0)
-		fs_root_close(&local->top);
-	local_alternates_free(local->alternates);
-	local_seen_free(local->seen);
-	pthread_mutex_destroy(&local->hidden_lock);
-	pthread_rwlock_destroy(&local->gate);
-	free(local->top_path);
-	free(local->single_name);
-	free((void *)local->rules.groups);
+	receiver->contents->calls->free(receiver->contents);
+	vec_free(&receiver->order);
+	vec_free(&receiver->open_stack);
+	vec_free(&receiver->done_stack);
+	flist_free(receiver->list);
+	filter_free(receiver->sender_rules);
+	filter_free(receiver->receiver_rules);
+	filter_free(receiver->sends_xattrs.rules);
+	filter_free(receiver->keeps_xattrs.rules);
+	pthread_mutex_destroy(&receiver->xattr_lock);
+	if (receiver->top.fd >= 0)
+		fs_root_close(&receiver->top);
+	dest_alternates_free(receiver->alternates);
+	dest_seen_free(receiver->seen);
+	pthread_mutex_destroy(&receiver->hidden_lock);
+	pthread_rwlock_destroy(&receiver->gate);
+	free(receiver->top_path);
+	free(receiver->single_name);
+	free((void *)receiver->rules.groups);
 	if (run->stdin_copy >= 0)
 		close(run->stdin_copy);
 	fflush(stdout);
 }
 
-int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
+int run_local(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
 	      contents_maker *new_contents, const char *destination, struct run_stats *stats)
 {
 	struct run *run = xcalloc(1, sizeof *run);
-	struct local *local = &run->local;
+	struct receiver *receiver = &run->receiver;
 	struct log_sink old = { NULL, NULL };
 	int code;
 
@@ -375,32 +383,32 @@ int run_local(struct options *options, const struct local_snapshot *from, const 
 	run_handle_signals(run);
 	become_copier(run);
 	set_up(run);
-	local->report = report_new(local);
+	receiver->report = report_new(receiver);
 	if (peer)
 		receive_list(run);
 	else
 		make_list(run);
 	if (destination) {
 		copy_tree(run, destination);
-	} else if (local->snapshot_file) {
-		if (flist_dir(local->list, 0)->count)
-			run->image = local_snapshot_of_list(local);
+	} else if (receiver->snapshot_file) {
+		if (flist_dir(receiver->list, 0)->count)
+			run->image = receiver_snapshot_of_list(receiver);
 		end_contents(run);
 	} else {
 		list_tree(run);
 	}
 	if (peer)
 		batch_finish(peer->batch);
-	report_drain(local->report);
+	report_drain(receiver->report);
 	if (stats) {
 		run_fill_statistics(run);
-		*stats = local->stats;
+		*stats = receiver->stats;
 	}
 	code = exit_code(run);
 	exit_remove_hook(run_log_broken_end, run);
 	run_say_end(run, code);
 	run_stop_signals(run);
-	if (local->snapshot_file) {
+	if (receiver->snapshot_file) {
 		int snapshot_code = write_snapshot(run, destination);
 
 		code = code ? code : snapshot_code;

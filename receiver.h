@@ -11,11 +11,11 @@
 #include "ui/stats.h"
 #include "wire/wire.h"
 
-struct local;
-struct local_service;
+struct receiver;
+struct receiver_service;
 
 /* What a snapshot says, in the place of a live tree. */
-struct local_snapshot {
+struct receiver_snapshot {
 	const struct attr_snapshot *snapshot;
 	const char *path;  /* below its root, as a source argument: "./" for all that is in it */
 	const char *shown; /* what stands before paths in messages */
@@ -23,7 +23,7 @@ struct local_snapshot {
 };
 
 /* Sources that a peer sends: a session that has been set up, as receiver, up to the filter list. */
-struct local_peer {
+struct receiver_peer {
 	const struct session *session;
 	struct fs_ids *ids;
 	struct charset *charset;    /* --iconv in force, or NULL */
@@ -34,15 +34,15 @@ struct local_peer {
 	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
 	struct batch *batch;        /* what comes is to be written down; NULL: it is not */
 	bool is_batch;              /* there is no peer, only what one has once sent */
-	const struct local_service *service; /* we are the server of the session; NULL: its client */
+	const struct receiver_service *service; /* we are the server of the session; NULL: its client */
 };
 
 /* Makes what a run takes its contents from; of no peer: NULL. */
-typedef struct contents *contents_maker(struct local *local, const struct local_peer *peer);
+typedef struct contents *contents_maker(struct receiver *receiver, const struct receiver_peer *peer);
 
 /* A whole run: of what a snapshot says, of what a peer sends, or of the operands (both NULL). destination NULL: list them.
  * stats: filled in, unless NULL. Returns the exit code. */
-int run_local(struct options *options, const struct local_snapshot *from, const struct local_peer *peer,
+int run_local(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
 	      contents_maker *new_contents, const char *destination, struct run_stats *stats);
 
 #endif

@@ -39,7 +39,7 @@ struct module_session {
 	void (*log_transfer)(void *context, const struct transfer_record *record);
 	bool log_items;
 	void (*transfer)(void *context, enum item_stage stage); /* a file begins or has been sent; NULL: nobody wants to know */
-	/* The same for what is received: struct local_module. */
+	/* The same for what is received: struct dest_module. */
 	void (*log_received)(void *context, struct format_values *values);
 	void (*log_deletion)(void *context, const char *path, bool is_dir);
 	bool log_operations;

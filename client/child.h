@@ -6,7 +6,7 @@
 #include "options.h"
 
 /*
- * The operands as of local_main. A child becomes the server that sends, this process pulls from it;
+ * The operands as of receiver_main. A child becomes the server that sends, this process pulls from it;
  * people are shown a local run. Returns the exit code.
  */
 int client_local(struct options *options);

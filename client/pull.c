@@ -48,14 +48,18 @@ int client_pull_session(struct options *options, struct connection *connection, 
 	int code;
 
 	set_up(&session, connection, options);
-	const struct local_peer peer = {
-		.session = &session, .ids = fs_ids_new(NULL, NULL), .asked = terms->asked,
-		.trusted = options->trust_sender || terms->is_ourselves, .is_ourselves = terms->is_ourselves,
-		.munge_symlinks = options->munge_links, .charset = charset,
+	const struct receiver_peer peer = {
+		.session = &session,
+		.ids = fs_ids_new(NULL, NULL),
+		.asked = terms->asked,
+		.trusted = options->trust_sender || terms->is_ourselves,
+		.is_ourselves = terms->is_ourselves,
+		.munge_symlinks = options->munge_links,
+		.charset = charset,
 		.batch = terms->batch,
 	};
 
-	code = local_pull_main(options, &peer, destination);
+	code = receiver_pull_main(options, &peer, destination);
 	code = client_disconnect(connection, code);
 	fs_ids_free(peer.ids);
 	charset_free(charset);

@@ -195,11 +195,14 @@ int client_replay(struct options *options)
 
 	log_set_role("Receiver");
 	set_up(&session, options);
-	const struct local_peer peer = {
-		.session = &session, .ids = fs_ids_new(NULL, NULL), .trusted = true, .is_batch = true,
+	const struct receiver_peer peer = {
+		.session = &session,
+		.ids = fs_ids_new(NULL, NULL),
+		.trusted = true,
+		.is_batch = true,
 	};
 
-	code = local_pull_main(options, &peer, destination);
+	code = receiver_pull_main(options, &peer, destination);
 	wire_free(session.wire);
 	fs_ids_free(peer.ids);
 	return code;

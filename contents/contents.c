@@ -7,7 +7,7 @@
 #include "lib/exit.h"
 #include "receiver/run.h"
 
-int local_main(struct options *options)
+int receiver_main(struct options *options)
 {
 	size_t operands = options->operands.count;
 	bool lists = options->list_only || operands == 1;
@@ -18,17 +18,17 @@ int local_main(struct options *options)
 	return run_local(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], NULL);
 }
 
-int local_count_main(struct options *options, struct run_stats *stats)
+int receiver_count_main(struct options *options, struct run_stats *stats)
 {
 	return run_local(options, NULL, NULL, contents_of_files, options->operands.items[options->operands.count - 1], stats);
 }
 
-int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination)
+int receiver_snapshot_main(struct options *options, const struct receiver_snapshot *from, const char *destination)
 {
 	return run_local(options, from, NULL, contents_of_files, destination, NULL);
 }
 
-int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination)
+int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination)
 {
 	return run_local(options, NULL, peer, contents_of_peer, destination, peer->service ? peer->service->stats : NULL);
 }

@@ -7,15 +7,15 @@
 #include "receiver.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */
-int local_main(struct options *options);
+int receiver_main(struct options *options);
 
 /* The same with a destination, for a caller who wants to know what was done. */
-int local_count_main(struct options *options, struct run_stats *stats);
+int receiver_count_main(struct options *options, struct run_stats *stats);
 
 /* List it (destination NULL), or write it as an attr tree: options->only_send_attrs, because it has no contents. */
-int local_snapshot_main(struct options *options, const struct local_snapshot *from, const char *destination);
+int receiver_snapshot_main(struct options *options, const struct receiver_snapshot *from, const char *destination);
 
 /* The same with such sources: a pull. destination NULL: list them. Reads and writes up to the goodbye. */
-int local_pull_main(struct options *options, const struct local_peer *peer, const char *destination);
+int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination);
 
 #endif

@@ -12,12 +12,12 @@
 
 struct copies {
 	struct contents contents;
-	struct local *local;
+	struct receiver *receiver;
 };
 
-static struct local *local_of(struct contents *contents)
+static struct receiver *local_of(struct contents *contents)
 {
-	return ((struct copies *)contents)->local;
+	return ((struct copies *)contents)->receiver;
 }
 
 static void request(struct contents *contents, struct file_job *job)
@@ -162,7 +162,7 @@ static void free_copies(struct contents *contents)
 	free(contents);
 }
 
-struct contents *contents_of_files(struct local *local, const struct local_peer *peer)
+struct contents *contents_of_files(struct receiver *receiver, const struct receiver_peer *peer)
 {
 	static const struct contents_calls calls = {
 		.start = ignore_start, .request = request, .request_directory = ignore_task, .is_same = is_same,
@@ -176,6 +176,6 @@ struct contents *contents_of_files(struct local *local, const struct local_peer 
 
 	(void)peer;
 	copies->contents.calls = &calls;
-	copies->local = local;
+	copies->receiver = receiver;
 	return &copies->contents;
 }

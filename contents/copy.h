@@ -5,10 +5,10 @@
 
 #include "dest/contents.h"
 
-struct local;
-struct local_peer;
+struct receiver;
+struct receiver_peer;
 
 /* There is no peer. */
-struct contents *contents_of_files(struct local *local, const struct local_peer *peer);
+struct contents *contents_of_files(struct receiver *receiver, const struct receiver_peer *peer);
 
 #endif

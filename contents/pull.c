@@ -34,7 +34,7 @@ static void choose_head(struct pull *pull, struct transfer *transfer, const stru
 {
 	memset(&transfer->head, 0, sizeof transfer->head);
 	if (basis->fd >= 0)
-		sum_head_choose(&transfer->head, basis->size, pull->local->options->block_size, pull->session->protocol,
+		sum_head_choose(&transfer->head, basis->size, pull->receiver->options->block_size, pull->session->protocol,
 				digest_length(pull->session->xfer_sum), transfer->job.is_redo);
 }
 
@@ -104,7 +104,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 
 static void pull_request(struct contents *contents, struct file_job *job)
 {
-	struct local *local = job->local;
+	struct receiver *receiver = job->receiver;
 	struct pull *pull = pull_of(contents);
 	struct transfer *transfer;
 	const char *name;
@@ -121,18 +121,18 @@ static void pull_request(struct contents *contents, struct file_job *job)
 	int dir_fd = job_compared_object(job, &name);
 
 	wanted_find_lacking(&job->wanted, dir_fd, name, &lacking);
-	transfer->ndx = flist_ndx_of(local->list, job->task->node, job->entry);
+	transfer->ndx = flist_ndx_of(receiver->list, job->task->node, job->entry);
 	transfer->job = *job;
 	job->fuzzy = NULL;
 	transfer->job.is_told = true;
 	/* The caller's options may be those of this one call. */
-	transfer->job.rules.options = local->options;
-	if (local->wants_items)
+	transfer->job.rules.options = receiver->options;
+	if (receiver->wants_items)
 		transfer->job.event_place = task_reserve_event(job->task);
 	choose_head(pull, transfer, &basis);
 	if (basis.fd >= 0)
-		local_debug_sums(job, transfer->ndx, &transfer->head, basis.size);
-	pool_hold(local->pool, job->task);
+		dest_debug_sums(job, transfer->ndx, &transfer->head, basis.size);
+	pool_hold(receiver->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, &basis, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -143,9 +143,9 @@ static void pull_request(struct contents *contents, struct file_job *job)
 /* Only incremental lists have a number for the directory of the first one besides that of ".". */
 static int32_t directory_ndx(const struct task *task)
 {
-	bool is_dot = !task->node && !task->local->session.inc_recurse;
+	bool is_dot = !task->node && !task->receiver->session.inc_recurse;
 
-	return flist_ndx_of(task->local->list, task->node,
+	return flist_ndx_of(task->receiver->list, task->node,
 			    is_dot ? &task->entries->items[entries_find(task->entries, ".", true)] : NULL);
 }
 
@@ -154,7 +154,7 @@ static void pull_decided(struct contents *contents, const struct file_job *job)
 	struct pull *pull = pull_of(contents);
 
 	if (pull->replay)
-		replay_decided(pull, flist_ndx_of(pull->local->list, job->task->node, job->entry));
+		replay_decided(pull, flist_ndx_of(pull->receiver->list, job->task->node, job->entry));
 }
 
 static void pull_decided_task(struct contents *contents, const struct task *task)
@@ -164,7 +164,7 @@ static void pull_decided_task(struct contents *contents, const struct task *task
 
 	for (uint32_t i = task->first; pull->replay && i < task->last; i++)
 		if (!entry_is_dir(&entries->items[i]))
-			replay_decided(pull, flist_ndx_of(pull->local->list, task->node, &entries->items[i]));
+			replay_decided(pull, flist_ndx_of(pull->receiver->list, task->node, &entries->items[i]));
 }
 
 static int pull_stands_still(struct contents *contents)
@@ -199,11 +199,16 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 	transfer->ndx = directory_ndx(task);
 	transfer->is_directory = true;
 	transfer->job = (struct file_job){
-		.task = task, .local = task->local, .dir = task->dir, .entry = &task->dir->entry, .name = ".",
-		.wanted = task->dir_wanted, .is_told = true,
+		.task = task,
+		.receiver = task->receiver,
+		.dir = task->dir,
+		.entry = &task->dir->entry,
+		.name = ".",
+		.wanted = task->dir_wanted,
+		.is_told = true,
 		.decision = { .action = ACTION_ATTRS, .item_flags = task->dir_flags },
 	};
-	pool_hold(task->local->pool, task);
+	pool_hold(task->receiver->pool, task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, NULL, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -217,11 +222,11 @@ static void prepare_redo(struct file_job *job)
 	uint32_t flags = job->decision.item_flags;
 
 	job->is_redo = true;
-	dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
+	dest.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
 	flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
 	/* A file that was written in place has been given them. */
 	if (flags && dest.exists)
-		flags &= wanted_compare(job->local, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
+		flags &= wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
 					job->name);
 	job->decision.item_flags = flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }
@@ -255,7 +260,7 @@ static void ask_again(struct pull *pull)
 static bool pull_is_same(struct contents *contents, struct file_job *job)
 {
 	struct pull *pull = pull_of(contents);
-	const uint8_t *listed = flist_received_digest(job->local->list, job->task->node, job->entry);
+	const uint8_t *listed = flist_received_digest(job->receiver->list, job->task->node, job->entry);
 	uint8_t digest[DIGEST_MAX_LENGTH];
 	int fd = listed ? fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0) : -1;
 	struct file_digest *running;
@@ -323,11 +328,11 @@ static void pull_node_done(struct contents *contents, int32_t node)
 
 	if (pull->replay)
 		replay_node_done(pull, node);
-	if (!pull->session->inc_recurse || !flist_has_own_list(pull->local->list, node))
+	if (!pull->session->inc_recurse || !flist_has_own_list(pull->receiver->list, node))
 		return;
 	pthread_mutex_lock(&pull->out_lock);
 	say_done(pull);
-	pull->done_entries += flist_dir(pull->local->list, node)->count;
+	pull->done_entries += flist_dir(pull->receiver->list, node)->count;
 	if (++pull->dones >= DONES_TOGETHER || pull->done_entries >= ENTRIES_TOGETHER)
 		flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -343,7 +348,7 @@ static void flush_locked(struct pull *pull)
 static int32_t pull_next_list(struct contents *contents)
 {
 	struct pull *pull = pull_of(contents);
-	struct flist *list = pull->local->list;
+	struct flist *list = pull->receiver->list;
 
 	if (!flist_await_next(list, LIST_MS))
 		flush_locked(pull);
@@ -413,7 +418,7 @@ static void keep_cut_off(void *pull_void, int code)
 
 	(void)code;
 	pthread_mutex_lock(&pull->keep_lock);
-	if (pull->cut_off && local_keeps_partial(pull->local->options))
+	if (pull->cut_off && dest_keeps_partial(pull->receiver->options))
 		job_keep_interrupted(pull->cut_off, pull->cut_off->temp);
 }
 
@@ -443,7 +448,7 @@ static void await(struct pull *pull, const bool *fact)
 		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
 		pthread_mutex_unlock(&pull->lock);
 		pull_tick(&pull->contents);
-		local_stop_check(pull->local);
+		receiver_stop_check(pull->receiver);
 		pthread_mutex_lock(&pull->lock);
 	}
 	pthread_mutex_unlock(&pull->lock);
@@ -452,10 +457,10 @@ static void await(struct pull *pull, const bool *fact)
 /* The client of a service shows what has been deleted (doc/protocol/01-session.md section 10.4). */
 static void end_deletions(struct pull *pull)
 {
-	const struct local *local = pull->local;
-	const struct kind_counts *counts = &local->stats.deleted;
+	const struct receiver *receiver = pull->receiver;
+	const struct kind_counts *counts = &receiver->stats.deleted;
 
-	if (local->service && (local->deletes || local->options->force)) {
+	if (receiver->service && (receiver->deletes || receiver->options->force)) {
 		pull->session->deleted = (struct delete_stats){
 			.files = (int32_t)(counts->total - counts->dirs - counts->links - counts->devices - counts->specials),
 			.dirs = (int32_t)counts->dirs, .symlinks = (int32_t)counts->links,
@@ -472,11 +477,11 @@ static void end_deletions(struct pull *pull)
  * section 2.2). */
 static void send_block_count(struct pull *pull)
 {
-	if (!pull->local->service || pull->session->protocol < 33)
+	if (!pull->receiver->service || pull->session->protocol < 33)
 		return;
 	await(pull, &pull->last_done);
 	pthread_mutex_lock(&pull->out_lock);
-	wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)pull->local->stats.blocks);
+	wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)pull->receiver->stats.blocks);
 	flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
 }
@@ -515,7 +520,7 @@ static void pull_free(struct contents *contents)
 	free(pull);
 }
 
-struct contents *contents_of_peer(struct local *local, const struct local_peer *peer)
+struct contents *contents_of_peer(struct receiver *receiver, const struct receiver_peer *peer)
 {
 	static const struct contents_calls calls = {
 		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
@@ -529,8 +534,8 @@ struct contents *contents_of_peer(struct local *local, const struct local_peer *
 	struct pull *pull = xcalloc(1, sizeof *pull);
 
 	pull->contents = (struct contents){ .calls = &calls, .is_remote = true, .is_replay = peer->is_batch };
-	pull->local = local;
-	pull->session = &local->session;
+	pull->receiver = receiver;
+	pull->session = &receiver->session;
 	pull->charset = peer->charset;
 	pull->lists = 1;
 	init_recursive(&pull->out_lock);
@@ -538,7 +543,7 @@ struct contents *contents_of_peer(struct local *local, const struct local_peer *
 	pthread_mutex_init(&pull->lock, NULL);
 	pthread_mutex_init(&pull->keep_lock, NULL);
 	pthread_cond_init(&pull->changed, NULL);
-	wire_set_message_handler(local->session.wire, pull_message, pull);
-	wire_set_output_lock(local->session.wire, &pull->out_lock);
+	wire_set_message_handler(receiver->session.wire, pull_message, pull);
+	wire_set_output_lock(receiver->session.wire, &pull->out_lock);
 	return &pull->contents;
 }

@@ -20,7 +20,7 @@
 #include "wire/request.h"
 
 /* Contents that a peer sends; or a batch, whose replies come unasked. */
-struct contents *contents_of_peer(struct local *local, const struct local_peer *peer);
+struct contents *contents_of_peer(struct receiver *receiver, const struct receiver_peer *peer);
 
 /* One file that has been asked for. */
 struct transfer {
@@ -45,7 +45,7 @@ struct arrivals { VEC(int32_t) list; };
 
 struct pull {
 	struct contents contents;
-	struct local *local;
+	struct receiver *receiver;
 	struct session *session;
 	struct flist_receiver *list_receiver;
 	struct charset *charset;        /* --iconv: of messages as well; NULL: none */

@@ -62,7 +62,7 @@ static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 
 static void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp)
 {
-	struct pull *pull = pull_of(job->local->contents);
+	struct pull *pull = pull_of(job->receiver->contents);
 
 	(void)incoming;
 	/* Whoever ends the process keeps the lock, and nothing more is done here. */
@@ -78,10 +78,10 @@ static void incoming_set_temp(struct incoming *incoming, struct file_job *job, s
  */
 static bool clone_basis(const struct incoming *incoming, const struct file_job *job, int to, bool in_place)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 
 	return to >= 0 && incoming->basis_fd >= 0 && !in_place && !options->preallocate && !options->sparse
-	       && !local_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
+	       && !dest_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
 	       && fs_clone(to, incoming->basis_fd);
 }
 
@@ -92,13 +92,13 @@ static bool clone_basis(const struct incoming *incoming, const struct file_job *
  */
 static uint64_t most_of(const struct file_job *job)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 	const uint64_t size = job->entry->size;
 	uint64_t most = 0;
 
 	if (!entry_is_regular(job->entry) || options->copy_devices || options->write_devices)
 		return 0;
-	if (local_module(job->local) && size < UINT64_MAX / 2 - GROWTH_MAX)
+	if (dest_module(job->receiver) && size < UINT64_MAX / 2 - GROWTH_MAX)
 		most = 2 * size + GROWTH_MAX;
 	if (options->max_size > 0 && (!most || (uint64_t)options->max_size < most))
 		most = (uint64_t)options->max_size;
@@ -118,8 +118,8 @@ static void say_too_long(const struct file_job *job, uint64_t most)
 
 static bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
-	struct pull *pull = pull_of(job->local->contents);
-	const struct options *options = job->local->options;
+	struct pull *pull = pull_of(job->receiver->contents);
+	const struct options *options = job->receiver->options;
 	const bool is_clone = clone_basis(incoming, job, to, in_place);
 	struct patch_outcome outcome;
 
@@ -129,20 +129,29 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	}
 	const struct patch_request request = {
 		.session = pull->session,
-		.tokens = pull->tokens, .digest = pull->digest, .buffer = &pull->buffer,
-		.head = &incoming->head, .basis_fd = incoming->basis_fd, .basis_is_gone = incoming->basis_is_gone,
-		.out_fd = to, .size = job->entry->size, .most = most_of(job),
-		.in_place = in_place && incoming->basis_is_file, .is_clone = is_clone,
+		.tokens = pull->tokens,
+		.digest = pull->digest,
+		.buffer = &pull->buffer,
+		.head = &incoming->head,
+		.basis_fd = incoming->basis_fd,
+		.basis_is_gone = incoming->basis_is_gone,
+		.out_fd = to,
+		.size = job->entry->size,
+		.most = most_of(job),
+		.in_place = in_place && incoming->basis_is_file,
+		.is_clone = is_clone,
 		.is_new = !in_place && !is_clone && !options->preallocate,
-		.sparse = options->sparse, .keeps_tail = options->preallocate && !in_place,
+		.sparse = options->sparse,
+		.keeps_tail = options->preallocate && !in_place,
 		.append = job->is_redo ? 0 : pull_append_mode(pull),
-		.is_eager = local_keeps_partial(options) || options->inplace,
-		.done = &job->task->live_done, .name = job->name,
+		.is_eager = dest_keeps_partial(options) || options->inplace,
+		.done = &job->task->live_done,
+		.name = job->name,
 	};
 
-	local_debug_basis(job, incoming->basis_fd);
+	dest_debug_basis(job, incoming->basis_fd);
 	patch_file(&request, &outcome);
-	local_debug_patched(job);
+	dest_debug_patched(job);
 	incoming->read = true;
 	/* Older digests are seeded, and not for people's eyes. */
 	job->digest_length = pull->session->protocol < 30 ? 0 : outcome.digest_length;
@@ -169,10 +178,10 @@ static bool incoming_pass(struct incoming *incoming, struct file_job *job)
 static void say_unverified(struct transfer *transfer, bool is_kept)
 {
 	struct file_job *job = &transfer->job;
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 	bool is_last = transfer->job.is_redo;
 	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
-	const char *again = job->local->contents->is_replay ? " (may try again)" : " (will try again)";
+	const char *again = job->receiver->contents->is_replay ? " (may try again)" : " (will try again)";
 	struct strbuf path = STRBUF_INIT;
 
 	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
@@ -187,10 +196,10 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 /* A peer that names what cannot have been chosen means harm (doc/protocol/03-transfer.md section 2.4). */
 static void check_basis(const struct transfer *transfer, const struct item_attrs *item)
 {
-	const struct local *local = transfer->job.local;
-	int count = local->alternates ? local->alternates->count : 0;
+	const struct receiver *receiver = transfer->job.receiver;
+	int count = receiver->alternates ? receiver->alternates->count : 0;
 
-	if (item->basis >= BASIS_FUZZY && !local->options->fuzzy)
+	if (item->basis >= BASIS_FUZZY && !receiver->options->fuzzy)
 		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", transfer->job.name);
 	if (item->basis > BASIS_FUZZY + count || (item->basis < BASIS_FILE && item->basis >= count))
 		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
@@ -200,7 +209,7 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
 {
 	/* A batch goes by what its writer had. */
-	if (transfer->job.local->contents->is_replay)
+	if (transfer->job.receiver->contents->is_replay)
 		transfer->basis = item->basis;
 	if (protocol < 29 || item->basis == transfer->basis)
 		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
@@ -213,7 +222,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	struct basis basis = { .fd = -1, .type = BASIS_FILE };
 
 	check_basis(transfer, item);
-	if (job->local->shows_receiver)
+	if (job->receiver->shows_receiver)
 		pull->item_start = wire_stream_read(pull->session->wire);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
@@ -229,7 +238,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
-	bool good = pull->local->dry_run ? incoming_pass(&incoming, job) : job_receive(job);
+	bool good = pull->receiver->dry_run ? incoming_pass(&incoming, job) : job_receive(job);
 
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
@@ -250,7 +259,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	}
 	if (!good && !incoming.wrong_digest)
 		job_lost(job);
-	if (good && !job->local->options->delay_updates && !job->local->dry_run)
+	if (good && !job->receiver->options->delay_updates && !job->receiver->dry_run)
 		pull_note_success(&pull->contents, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }
@@ -262,7 +271,7 @@ static void receive_values(struct pull *pull, const struct transfer *transfer)
 	int32_t node = !job ? 0 : job->task->node;
 
 	if (transfer && transfer->is_directory && node)
-		node = flist_dir(pull->local->list, node)->parent;
+		node = flist_dir(pull->receiver->list, node)->parent;
 	flist_receive_xattr_answer(pull->list_receiver, node, job ? job->entry : NULL);
 }
 
@@ -282,7 +291,7 @@ static void set_attributes(struct pull *pull, struct transfer *transfer)
 /* Entries may share them: they are kept whoever wants them. */
 static void receive_replayed_values(struct pull *pull, int32_t ndx)
 {
-	struct flist *list = pull->local->list;
+	struct flist *list = pull->receiver->list;
 	struct flist_pos pos;
 	int32_t node;
 
@@ -306,7 +315,7 @@ static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_a
 	bool copies;
 
 	/* No list that is still to come could make up for it: they are read by this thread. */
-	if (!flist_locate(pull->local->list, ndx, &pos))
+	if (!flist_locate(pull->receiver->list, ndx, &pos))
 		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
 	if (has_data && (pos.gap >= 0 || !entry_is_regular(pos.entry)))
 		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %d [receiver]", ndx);
@@ -335,7 +344,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	request_read_attrs(session, item);
 	bool has_values = pull_has_xattr_part(pull, item->flags);
 	/* A dry run asks for nothing; as a server it tells of files as if it did. */
-	bool has_data = item->flags & ITEM_TRANSFER && !pull->local->options->dry_run;
+	bool has_data = item->flags & ITEM_TRANSFER && !pull->receiver->options->dry_run;
 	struct transfer *transfer = NULL;
 
 	if (pull->replay) {
@@ -351,7 +360,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	if (has_values)
 		receive_values(pull, transfer);
 	/* With --only-write-batch, a client does not give its server what is for the batch. */
-	if (has_data && pull->local->service && pull->local->options->only_write_batch)
+	if (has_data && pull->receiver->service && pull->receiver->options->only_write_batch)
 		pull_settle(pull, transfer, true);
 	else if (has_data)
 		receive_file(pull, transfer, item);
@@ -400,8 +409,8 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 {
 	struct pull *pull = pull_void;
 
-	if (pull->local->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
-		pull->local->service->message(pull->local->service->context, code, payload, length);
+	if (pull->receiver->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
+		pull->receiver->service->message(pull->receiver->service->context, code, payload, length);
 		return;
 	}
 	switch (code) {
@@ -412,7 +421,7 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 		say(pull, kind_of(code), (const char *)payload, length);
 		break;
 	case MSG_IO_TIMEOUT:
-		if (pull->local->options->levels.info[INFO_MISC] > 1)
+		if (pull->receiver->options->levels.info[INFO_MISC] > 1)
 			log_info("Setting --timeout=%d to match server", wire_message_int(payload));
 		break;
 	case MSG_IO_ERROR:

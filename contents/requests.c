@@ -101,14 +101,14 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 	bool is_shortened = pull->session->protocol >= 31 && !pull->session->avoid_xattr_optim && (flags & link) == link;
 
 	/* What is a batch's has been asked for by somebody who did not pretend. */
-	bool has_parts = pull->local->options->xattrs && (pull->replay || !pull->local->options->dry_run);
+	bool has_parts = pull->receiver->options->xattrs && (pull->replay || !pull->receiver->options->dry_run);
 
 	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
 }
 
 int pull_append_mode(const struct pull *pull)
 {
-	int mode = pull->local->options->append;
+	int mode = pull->receiver->options->append;
 
 	/* Older ones know but the one. */
 	return mode && pull->session->protocol < 30 ? 2 : mode;
@@ -130,7 +130,7 @@ void pull_forget(struct pull *pull, struct transfer *transfer)
 	free(transfer->job.fuzzy);
 	free(transfer);
 	budget_give_back(session_budget(pull->session), TRANSFER_MEMORY);
-	pool_release(pull->local->pool, task);
+	pool_release(pull->receiver->pool, task);
 }
 
 void pull_refused(struct pull *pull, int32_t ndx)
@@ -159,9 +159,9 @@ bool requests_has_open(struct pull *pull, bool first_phase)
 /* --- --remove-source-files --- */
 
 /* Nothing arrives in a run that changes nothing here, a batch that is only written included. */
-static bool confirms_arrivals(const struct local *local)
+static bool confirms_arrivals(const struct receiver *receiver)
 {
-	return local->options->remove_source_files && !local->dry_run;
+	return receiver->options->remove_source_files && !receiver->dry_run;
 }
 
 /* The reading thread must not wait for those that write: it only leaves a note. */
@@ -169,16 +169,16 @@ void pull_note_success(struct contents *contents, int32_t node, const struct ent
 {
 	struct pull *pull = pull_of(contents);
 
-	if (!confirms_arrivals(pull->local) || (pull->local->options->remove_sent_files && !is_new))
+	if (!confirms_arrivals(pull->receiver) || (pull->receiver->options->remove_sent_files && !is_new))
 		return;
-	pull_note_arrival(contents, flist_ndx_of(pull->local->list, node, entry));
+	pull_note_arrival(contents, flist_ndx_of(pull->receiver->list, node, entry));
 }
 
 void pull_note_arrival(struct contents *contents, int32_t ndx)
 {
 	struct pull *pull = pull_of(contents);
 
-	if (!confirms_arrivals(pull->local))
+	if (!confirms_arrivals(pull->receiver))
 		return;
 	pthread_mutex_lock(&pull->lock);
 	vec_push(&pull->arrived.list, ndx);

@@ -36,14 +36,14 @@ static void write_item(struct pull *pull, int32_t ndx, const struct item_attrs *
 void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link)
 {
 	struct pull *pull = pull_of(contents);
-	struct local *local = pull->local;
-	struct session *session = &local->session;
+	struct receiver *receiver = pull->receiver;
+	struct session *session = &receiver->session;
 
-	if (!report_is_told(local->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
+	if (!report_is_told(receiver->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;
-	int32_t ndx = flist_ndx_of(local->list, node, entry);
+	int32_t ndx = flist_ndx_of(receiver->list, node, entry);
 
 	item->flags = flags & 0xffff;
 	item->basis = BASIS_FILE;

@@ -18,14 +18,14 @@ struct alternates {
 };
 
 /* After the destination has been chosen. NULL: none were named. Those that are not there are complained of. */
-struct alternates *local_alternates_open(struct local *local);
-void local_alternates_free(struct alternates *alternates);
+struct alternates *dest_alternates_open(struct receiver *receiver);
+void dest_alternates_free(struct alternates *alternates);
 
 /* --- by the thread that holds the task --- */
 
-/* The directory of the task in an alternate destination, held until local_alternates_leave; -1: not there. */
-int local_alternate_dir(struct task *task, int number);
-void local_alternates_leave(struct task *task);
+/* The directory of the task in an alternate destination, held until dest_alternates_leave; -1: not there. */
+int dest_alternate_dir(struct task *task, int number);
+void dest_alternates_leave(struct task *task);
 /* What the alternates have for the file; the probe's context is the job, whose `looked_at` says at which object. */
 void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found);
 /* Make the job's destination a hard link to what decision.alternate has; false with errno. */
@@ -39,11 +39,12 @@ int job_open_alternate(const struct file_job *job, int number, uint64_t *size);
 /* --- main thread --- */
 
 /* What the alternates have for a directory. */
-void local_find_alternate_dir(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
-			      struct decide_alternate *found);
+void dest_find_alternate_dir(struct receiver *receiver, const struct entries *list, const struct entry *entry, const char *path,
+			     struct decide_alternate *found);
 /* What the alternates have for a member of a hard link group whose leader has the path `leader` and, if it is there already,
  * these attributes. --link-dest: only another name of the leader's file counts. */
-void local_find_alternate_link(struct local *local, const struct entries *list, const struct entry *entry, const char *path,
-			       const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found);
+void dest_find_alternate_link(struct receiver *receiver, const struct entries *list, const struct entry *entry,
+			      const char *path, const char *leader, const struct fs_stat *leader_st,
+			      struct decide_alternate *found);
 
 #endif

@@ -31,13 +31,13 @@ static gid_t group_of_new(struct file_job *job, int fd)
 static void times_of(const struct file_job *job, struct timespec times[2])
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
-	bool keeps_atime = job->local->options->atimes && side && !entry_is_symlink(job->entry);
+	bool keeps_atime = job->receiver->options->atimes && side && !entry_is_symlink(job->entry);
 
 	times[0] = (struct timespec){ keeps_atime ? (time_t)side->atime : 0, keeps_atime ? 0 : UTIME_OMIT };
-	if (!keeps_atime && side && job->local->attrs_only && entry_is_regular(job->entry))
+	if (!keeps_atime && side && job->receiver->attrs_only && entry_is_regular(job->entry))
 		times[0] = attr_hint_time(side->real_size);
 	times[1] = (struct timespec){ (time_t)job->entry->mtime, (long)job->entry->mtime_nsec };
-	if (!decide_keeps_time(job->local->options, job->entry))
+	if (!decide_keeps_time(job->receiver->options, job->entry))
 		times[1].tv_nsec = UTIME_OMIT;
 }
 
@@ -115,10 +115,10 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 	struct fs_held held = { .fd = -1 };
 	bool good = true, has_acl, mode_is_off;
 
-	if (job->local->is_fake)
+	if (job->receiver->is_fake)
 		return dress_fake_descriptor(job, fd);
-	if (gives && job->local->tells_steps)
-		local_debug_owner(job->task, name_now(job), made_uid, uid, made_gid, gid);
+	if (gives && job->receiver->tells_steps)
+		dest_debug_owner(job->task, name_now(job), made_uid, uid, made_gid, gid);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, name_now(job), uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		/* What it should let others do was meant for another owner. */
@@ -135,7 +135,7 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 		good = false;
 	}
 	has_acl = held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
-	mode_is_off = has_acl || mode != made_mode || local_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
+	mode_is_off = has_acl || mode != made_mode || dest_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
 	if (mode_is_off && fchmod(fd, mode) < 0) {
 		task_complain(job->task, "receiver", errno, name_now(job), "failed to set permissions on ", "");
 		good = false;
@@ -145,7 +145,7 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 
 bool job_dress_file(struct file_job *job, int fd, mode_t made_mode)
 {
-	return dress_descriptor(job, fd, job->local->uid, group_of_new(job, fd), made_mode);
+	return dress_descriptor(job, fd, job->receiver->uid, group_of_new(job, fd), made_mode);
 }
 
 /* --- other objects, by their names --- */
@@ -158,8 +158,8 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 
 	if (!choose_owner(job, old_uid, old_gid, &uid, &gid))
 		return 0;
-	if (job->local->tells_steps)
-		local_debug_owner(job->task, name, old_uid, uid, old_gid, gid);
+	if (job->receiver->tells_steps)
+		dest_debug_owner(job->task, name, old_uid, uid, old_gid, gid);
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
 	task_complain(job->task, role_of(job), errno, job->name, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
@@ -200,7 +200,7 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 		return;
 	}
 	int given = set_owner(job, name, st.uid, st.gid);
-	bool off = given || mode != made_mode || local_dir_has_default_acl(job->dir);
+	bool off = given || mode != made_mode || dest_dir_has_default_acl(job->dir);
 
 	if (given < 0)
 		return;
@@ -238,7 +238,7 @@ static bool times_need_setting(const struct file_job *job)
 
 	if (job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME))
 		return true;
-	return job->local->options->checksum && decide_keeps_time(job->local->options, entry)
+	return job->receiver->options->checksum && decide_keeps_time(job->receiver->options, entry)
 	       && (entry->mtime != job->dest.st.mtime || entry->mtime_nsec != job->dest.st.mtime_nsec);
 }
 
@@ -286,7 +286,7 @@ static void look_again(struct file_job *job)
 
 bool job_touch(struct file_job *job)
 {
-	if (job->local->is_fake)
+	if (job->receiver->is_fake)
 		return touch_fake(job, times_need_setting(job));
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest), old;
 	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
@@ -310,7 +310,7 @@ bool job_touch(struct file_job *job)
 
 void dress_in_place(struct file_job *job, bool with_times)
 {
-	if (job->local->is_fake) {
+	if (job->receiver->is_fake) {
 		touch_fake(job, with_times);
 		return;
 	}

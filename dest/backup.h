@@ -2,7 +2,7 @@
 /*
  * --backup: what is replaced or deleted stays under another name (doc/protocol/03-transfer.md section 7.7,
  * doc/protocol/06-command-line.md section 11.7): NAME with a suffix in its own directory, or its path below --backup-dir. Any
- * thread, once local_backups_begin is through.
+ * thread, once dest_backups_begin is through.
  */
 #ifndef DEST_BACKUP_H
 #define DEST_BACKUP_H
@@ -10,15 +10,15 @@
 #include "dest/private.h"
 
 /* After the destination has been chosen: look at the backup directory. Ends the process where it cannot be one. */
-void local_backups_begin(struct local *local);
-void local_backups_free(struct local *local);
+void dest_backups_begin(struct receiver *receiver);
+void dest_backups_free(struct receiver *receiver);
 
 /* LINK: the old name stays until it is replaced. RENAME: it may go at once. COPY: the old file itself will be written to. */
 enum backup_way { BACKUP_LINK, BACKUP_RENAME, BACKUP_COPY };
 
 /* An object of a directory of the destination. */
 struct backup_of {
-	struct local *local;
+	struct receiver *receiver;
 	struct task *task;    /* messages are events of it; NULL: the main thread says them */
 	const char *role;
 	int dir_fd;
@@ -27,10 +27,10 @@ struct backup_of {
 };
 
 /* Without --backup, or where there is nothing, or a directory: nothing to do. false: there is no backup, said so; errno. */
-bool local_back_up(const struct backup_of *of, enum backup_way way);
+bool dest_back_up(const struct backup_of *of, enum backup_way way);
 /* Would the backup be the object's own directory's, and is it one itself by its name? Such a one is just deleted. */
-bool local_is_backup_name(const struct local *local, const char *name);
+bool dest_is_backup_name(const struct receiver *receiver, const char *name);
 /* The backup of a regular file, open for reading; -1 with errno. */
-int local_backup_open(const struct backup_of *of);
+int dest_backup_open(const struct backup_of *of);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* The operand taken apart. */
 struct destination {
-	struct local *local;
+	struct receiver *receiver;
 	const char *given;
 	char *path;       /* without slashes at the end, "." for none */
 	bool slash;       /* it had some */
@@ -27,12 +27,12 @@ struct destination {
 };
 
 /* For a module's client the world begins at its root. */
-static char *absolute(const struct local *local, const char *path)
+static char *absolute(const struct receiver *receiver, const char *path)
 {
 	struct strbuf full = STRBUF_INIT;
 	char *cwd;
 
-	if (local_module(local))
+	if (dest_module(receiver))
 		return xstrdup(strcmp(path, ".") ? path : "");
 	if (*path != '/' && (cwd = getcwd(NULL, 0))) {
 		strbuf_add_string(&full, cwd);
@@ -44,18 +44,18 @@ static char *absolute(const struct local *local, const char *path)
 }
 
 /* The operand, which in the root of the process is absolute. */
-static char *as_asked(const struct local *local, const char *path)
+static char *as_asked(const struct receiver *receiver, const char *path)
 {
-	const struct local_module *module = local_module(local);
+	const struct dest_module *module = dest_module(receiver);
 
 	return xasprintf("%s%s", module && module->root->trusting ? "/" : "", path);
 }
 
-static noreturn void cannot_use(struct local *local, int code, const char *what, const char *path, const char *after)
+static noreturn void cannot_use(struct receiver *receiver, int code, const char *what, const char *path, const char *after)
 {
-	const struct local_module *module = local_module(local);
+	const struct dest_module *module = dest_module(receiver);
 	char *place = module ? xasprintf(" (in %s)", module->name) : xstrdup("");
-	char *shown = module ? as_asked(local, path) : absolute(local, path);
+	char *shown = module ? as_asked(receiver, path) : absolute(receiver, path);
 	int error = errno;
 
 	log_set_role("Receiver");
@@ -71,31 +71,31 @@ static noreturn void cannot_use(struct local *local, int code, const char *what,
  * section 4.3). Or one below a module's root; whatever links mean to the one who names the destination, in it they lead nowhere
  * else.
  */
-static int open_place(const struct local *local, struct fs_root *root, const char *path)
+static int open_place(const struct receiver *receiver, struct fs_root *root, const char *path)
 {
-	const struct local_module *module = local_module(local);
+	const struct dest_module *module = dest_module(receiver);
 
 	if (module && fs_root_open_below(root, module->root, path) < 0)
 		return -1;
 	if (!module) {
-		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | FS_SILENT | options_link_flag(local->options), 0);
+		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | FS_SILENT | options_link_flag(receiver->options), 0);
 
 		if (fd < 0)
 			return -1;
 		fs_root_adopt(root, fd);
 	}
-	root->trusting = !module && local->options->insecure_links;
+	root->trusting = !module && receiver->options->insecure_links;
 	return 0;
 }
 
-static int stat_place(const struct local *local, const char *path, struct fs_stat *st)
+static int stat_place(const struct receiver *receiver, const char *path, struct fs_stat *st)
 {
-	const struct local_module *module = local_module(local);
+	const struct dest_module *module = dest_module(receiver);
 	int fd, result;
 
 	if (module)
 		return fs_stat_follow(module->root, path, st);
-	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(local->options), 0);
+	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(receiver->options), 0);
 	if (fd < 0)
 		return -1;
 	result = fs_stat_at_fd(fd, st);
@@ -104,9 +104,9 @@ static int stat_place(const struct local *local, const char *path, struct fs_sta
 }
 
 /* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
-static bool is_foreign_file(const struct local *local, const char *path, struct fs_stat *st)
+static bool is_foreign_file(const struct receiver *receiver, const char *path, struct fs_stat *st)
 {
-	int fd = local_module(local) ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
+	int fd = dest_module(receiver) ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
 
 	if (fd < 0)
 		return false;
@@ -118,18 +118,18 @@ static bool is_foreign_file(const struct local *local, const char *path, struct 
 
 static void open_top(struct destination *destination, const char *path)
 {
-	struct local *local = destination->local;
+	struct receiver *receiver = destination->receiver;
 
-	local->top_path = absolute(local, path);
-	if (open_place(local, &local->top, path) < 0)
-		cannot_use(local, EXIT_FILESELECT, "change_dir#1", path, " failed");
+	receiver->top_path = absolute(receiver, path);
+	if (open_place(receiver, &receiver->top, path) < 0)
+		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", path, " failed");
 }
 
-void local_stay_here(struct local *local)
+void dest_stay_here(struct receiver *receiver)
 {
-	local->top_path = absolute(local, ".");
-	if (open_place(local, &local->top, ".") < 0)
-		cannot_use(local, EXIT_FILESELECT, "change_dir#1", ".", " failed");
+	receiver->top_path = absolute(receiver, ".");
+	if (open_place(receiver, &receiver->top, ".") < 0)
+		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", ".", " failed");
 }
 
 /* --- one entry under the operand's own name --- */
@@ -152,19 +152,19 @@ static char *parent_of(const char *path)
 
 static void use_single_name(struct destination *destination)
 {
-	struct local *local = destination->local;
+	struct receiver *receiver = destination->receiver;
 	char *parent = parent_of(destination->path);
 
-	local->single_name = xstrdup(leaf_of(destination->path));
-	if (!strcmp(local->single_name, ".") || !strcmp(local->single_name, "..")) {
+	receiver->single_name = xstrdup(leaf_of(destination->path));
+	if (!strcmp(receiver->single_name, ".") || !strcmp(receiver->single_name, "..")) {
 		errno = ENOENT;
-		cannot_use(local, EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		cannot_use(receiver, EXIT_FILESELECT, "change_dir#3", parent, " failed");
 	}
-	local->top_path = absolute(local, parent);
-	if (open_place(local, &local->top, parent) < 0) {
-		if (!local->dry_run || !local->options->mkpath || errno != ENOENT)
-			cannot_use(local, EXIT_FILESELECT, "change_dir#3", parent, " failed");
-		local->top.fd = -1;
+	receiver->top_path = absolute(receiver, parent);
+	if (open_place(receiver, &receiver->top, parent) < 0) {
+		if (!receiver->dry_run || !receiver->options->mkpath || errno != ENOENT)
+			cannot_use(receiver, EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		receiver->top.fd = -1;
 	}
 	free(parent);
 }
@@ -173,32 +173,32 @@ static void use_single_name(struct destination *destination)
 
 static void make_top(struct destination *destination, bool announced)
 {
-	struct local *local = destination->local;
+	struct receiver *receiver = destination->receiver;
 	char *parent;
 	struct fs_root above;
 	bool made;
 
-	if (local->dry_run) {
-		local->top.fd = -1;
-		local->top_path = absolute(local, destination->path);
+	if (receiver->dry_run) {
+		receiver->top.fd = -1;
+		receiver->top_path = absolute(receiver, destination->path);
 	} else {
 		parent = parent_of(destination->path);
-		local_guard_new(local, parent);
-		made = open_place(local, &above, parent) == 0;
+		dest_guard_new(receiver, parent);
+		made = open_place(receiver, &above, parent) == 0;
 		if (made) {
-			made = fs_mkdir_at(above.fd, leaf_of(destination->path), local_unlisted_mode(local, above.fd)) == 0;
+			made = fs_mkdir_at(above.fd, leaf_of(destination->path), dest_unlisted_mode(receiver, above.fd)) == 0;
 			int error = errno;
 			fs_root_close(&above);
 			errno = error;
 		}
 		if (!made)
-			cannot_use(local, EXIT_FILEIO, "mkdir", destination->path, " failed");
+			cannot_use(receiver, EXIT_FILEIO, "mkdir", destination->path, " failed");
 		free(parent);
 		open_top(destination, destination->path);
 	}
-	local->top_is_new = true;
-	if (announced && local->names_directories) {
-		char *shown = as_asked(local, destination->path);
+	receiver->top_is_new = true;
+	if (announced && receiver->names_directories) {
+		char *shown = as_asked(receiver, destination->path);
 
 		log_info("created directory %s", shown);
 		free(shown);
@@ -211,8 +211,8 @@ static int count_missing(struct destination *destination, const char *path)
 	char *parent;
 	int count = 0;
 
-	if (stat_place(destination->local, path, &st) == 0) {
-		local_guard_new(destination->local, path);
+	if (stat_place(destination->receiver, path, &st) == 0) {
+		dest_guard_new(destination->receiver, path);
 		return 0;
 	}
 	parent = parent_of(path);
@@ -222,14 +222,14 @@ static int count_missing(struct destination *destination, const char *path)
 }
 
 /* All of it that is missing, below what is there. */
-static int make_missing(const struct local *local, const char *path)
+static int make_missing(const struct receiver *receiver, const char *path)
 {
 	char *there = xstrdup(path);
 	struct fs_root root;
 	struct fs_stat st;
 	int result;
 
-	while (stat_place(local, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
+	while (stat_place(receiver, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
 		char *parent = parent_of(there);
 
 		free(there);
@@ -237,9 +237,9 @@ static int make_missing(const struct local *local, const char *path)
 	}
 	const char *rest = strcmp(there, ".") ? path + strlen(there) : path;
 
-	result = open_place(local, &root, there);
+	result = open_place(receiver, &root, there);
 	if (result == 0) {
-		result = fs_make_path(&root, rest + strspn(rest, "/"), local_unlisted_mode(local, root.fd));
+		result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(receiver, root.fd));
 		int error = errno;
 
 		fs_root_close(&root);
@@ -251,15 +251,15 @@ static int make_missing(const struct local *local, const char *path)
 
 static void make_path(struct destination *destination)
 {
-	struct local *local = destination->local;
+	struct receiver *receiver = destination->receiver;
 	bool whole = destination->slash || destination->entries > 1;
 	char *path = whole ? xstrdup(destination->path) : parent_of(destination->path);
 	int made = count_missing(destination, path);
 
-	if (made && !local->dry_run && make_missing(local, path) < 0)
-		cannot_use(local, EXIT_FILEIO, "mkdir", path, " failed");
-	if (made && local->names_directories) {
-		char *shown = as_asked(local, path);
+	if (made && !receiver->dry_run && make_missing(receiver, path) < 0)
+		cannot_use(receiver, EXIT_FILEIO, "mkdir", path, " failed");
+	if (made && receiver->names_directories) {
+		char *shown = as_asked(receiver, path);
 
 		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", shown);
 		free(shown);
@@ -271,7 +271,7 @@ static void make_path(struct destination *destination)
 
 static const struct entry *only_entry(struct destination *destination)
 {
-	const struct entries *first = flist_dir(destination->local->list, 0)->entries;
+	const struct entries *first = flist_dir(destination->receiver->list, 0)->entries;
 
 	return destination->entries == 1 && first->count ? &first->items[0] : NULL;
 }
@@ -297,7 +297,7 @@ static void use_existing(struct destination *destination, const struct fs_stat *
 static void use_missing(struct destination *destination)
 {
 	const struct entry *only = only_entry(destination);
-	const struct entries *first = flist_dir(destination->local->list, 0)->entries;
+	const struct entries *first = flist_dir(destination->receiver->list, 0)->entries;
 
 	if (destination->entries > 1 || destination->slash)
 		make_top(destination, true);
@@ -327,12 +327,12 @@ static bool makes_directory(struct destination *destination)
 /* What a module hides is no destination, neither as what exists there nor as what would be made. st: NULL if it is missing. */
 static void refuse_hidden(struct destination *destination, const struct fs_stat *st)
 {
-	struct local *local = destination->local;
+	struct receiver *receiver = destination->receiver;
 	const char *given = destination->given;
 	bool is_dir = st && S_ISDIR(st->mode), makes_dir = is_dir || makes_directory(destination);
 	int error = errno;
 
-	if (!local_is_hidden_in(local, "/", given, makes_dir) && !(st && local_is_hidden_in(local, "/", given, is_dir))) {
+	if (!dest_is_hidden_in(receiver, "/", given, makes_dir) && !(st && dest_is_hidden_in(receiver, "/", given, is_dir))) {
 		errno = error;
 		return;
 	}
@@ -340,26 +340,26 @@ static void refuse_hidden(struct destination *destination, const struct fs_stat 
 	die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
 }
 
-void local_choose_destination(struct local *local, const char *given, uint64_t entries)
+void dest_choose_destination(struct receiver *receiver, const char *given, uint64_t entries)
 {
-	struct destination destination = { .local = local, .given = given, .entries = entries };
+	struct destination destination = { .receiver = receiver, .given = given, .entries = entries };
 	size_t length = strlen(given);
 	struct fs_stat st;
 	bool exists;
 
 	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
-	exists = stat_place(local, length ? given : ".", &st) == 0;
+	exists = stat_place(receiver, length ? given : ".", &st) == 0;
 	refuse_hidden(&destination, exists ? &st : NULL);
-	if (!exists && errno == ENOENT && local->options->mkpath && (strchr(given, '/') || entries > 1)) {
+	if (!exists && errno == ENOENT && receiver->options->mkpath && (strchr(given, '/') || entries > 1)) {
 		make_path(&destination);
-		exists = stat_place(local, given, &st) == 0;
+		exists = stat_place(receiver, given, &st) == 0;
 	}
-	exists = exists || (errno == ELOOP && is_foreign_file(local, given, &st));
+	exists = exists || (errno == ELOOP && is_foreign_file(receiver, given, &st));
 	if (!exists && errno == ELOOP)
-		cannot_use(local, EXIT_FILESELECT, "change_dir#1", given, " failed");
+		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
-		cannot_use(local, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
+		cannot_use(receiver, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
 	if (exists)
 		use_existing(&destination, &st);
 	else

@@ -113,7 +113,7 @@ void task_complain(struct task *task, const char *role, int error, const char *n
 	if (*name)
 		strbuf_add_path(&below, name);
 	strbuf_add_string(&path, before);
-	local_show_path(task->local, strbuf_text(&below), &path);
+	dest_show_path(task->receiver, strbuf_text(&below), &path);
 	strbuf_add_string(&path, after);
 	strbuf_free(&below);
 	event.text = strbuf_detach(&path);
@@ -124,18 +124,18 @@ const char *task_name(const struct task *task, const struct entry *entry)
 {
 	const char *name = entry_name(task->entries, entry);
 
-	if (task->local->single_name && !task->node)
-		return task->local->single_name;
+	if (task->receiver->single_name && !task->node)
+		return task->receiver->single_name;
 	return *name == '/' ? name + 1 : name;
 }
 
-void local_complain_path(struct local *local, const char *role, int error, const char *path, const char *before,
-			 const char *after)
+void dest_complain_path(struct receiver *receiver, const char *role, int error, const char *path, const char *before,
+			const char *after)
 {
 	const char *old_role = log_role();
 	struct strbuf shown = STRBUF_INIT;
 
-	local_show_path(local, path, &shown);
+	dest_show_path(receiver, path, &shown);
 	if (!error) {
 		log_msg(L_ERROR_XFER, "%s%s%s", before, strbuf_text(&shown), after);
 	} else {
@@ -171,7 +171,7 @@ void job_source_failed(struct file_job *job, int error, enum source_step step)
 void job_write_failed(struct file_job *job, int error)
 {
 	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
-	atomic_store(&job->local->stop, STOP_WRITE);
+	atomic_store(&job->receiver->stop, STOP_WRITE);
 }
 
 /* --- the order of items --- */

@@ -8,7 +8,7 @@
 #include "fs/fake.h"
 #include "fs/file.h"
 
-enum super_level local_receiving_level(const struct options *options, bool is_local_run)
+enum super_level dest_receiving_level(const struct options *options, bool is_local_run)
 {
 	static const struct { const char *word; int super; } words[] = {
 		{ "--fake-super", SUPER_FAKE }, { "--super", SUPER_YES }, { "--no-super", SUPER_NO },
@@ -23,14 +23,14 @@ enum super_level local_receiving_level(const struct options *options, bool is_lo
 	return options_super_level(&receiving);
 }
 
-int local_lstat_at(const struct local *local, int dir_fd, const char *name, struct fs_stat *st)
+int dest_lstat_at(const struct receiver *receiver, int dir_fd, const char *name, struct fs_stat *st)
 {
-	return local->is_fake ? fs_fake_lstat_at(dir_fd, name, st) : fs_lstat_at(dir_fd, name, st);
+	return receiver->is_fake ? fs_fake_lstat_at(dir_fd, name, st) : fs_lstat_at(dir_fd, name, st);
 }
 
-int local_lstat(const struct local *local, const struct fs_root *root, const char *path, struct fs_stat *st)
+int dest_lstat(const struct receiver *receiver, const struct fs_root *root, const char *path, struct fs_stat *st)
 {
-	return local->is_fake ? fs_fake_lstat(root, path, st) : fs_lstat(root, path, st);
+	return receiver->is_fake ? fs_fake_lstat(root, path, st) : fs_lstat(root, path, st);
 }
 
 /* Where nothing says otherwise, the owner stays who it was, or who has made the object. */
@@ -77,14 +77,14 @@ int job_fake_store(struct file_job *job, const struct dressed *dressed, const st
 	return store(dressed, held, &wanted);
 }
 
-void dir_fake_store(struct local *local, const struct local_dir *dir, const struct dressed *dressed,
+void dir_fake_store(struct receiver *receiver, const struct dest_dir *dir, const struct dressed *dressed,
 		    const struct fs_held *held)
 {
 	struct fs_stat wanted;
 
 	if (fs_fake_overlay(held, &wanted) < 0)
 		wanted = held->st;
-	keep_owner(&local->rules, &dir->entry, &wanted);
+	keep_owner(&receiver->rules, &dir->entry, &wanted);
 	wanted.mode = S_IFDIR | dir->mode;
 	wanted.rdev_major = wanted.rdev_minor = 0;
 	store(dressed, held, &wanted);

@@ -46,11 +46,11 @@ static void take_for_file(struct file_job *job)
 static bool look_at_destination(struct file_job *job)
 {
 	/* In a dry run what was removed to make room is still there. */
-	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->local->dry_run))
+	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->receiver->dry_run))
 		return true;
 	if (!job->dest.exists)
-		job->dest.exists = local_lstat_at(job->local, job->dir->fd, job->name, &job->dest.st) == 0;
-	if (job->dest.exists && job->local->options->write_devices && entry_is_regular(job->entry))
+		job->dest.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &job->dest.st) == 0;
+	if (job->dest.exists && job->receiver->options->write_devices && entry_is_regular(job->entry))
 		take_for_file(job);
 	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
 	if (job->dest.exists || errno == ENOENT)
@@ -68,7 +68,7 @@ static bool same_attr(struct file_job *job)
 	bool same;
 	int fd;
 
-	if (!job->local->options->checksum && attr_hint_read(job->looked_at.st, &size))
+	if (!job->receiver->options->checksum && attr_hint_read(job->looked_at.st, &size))
 		return side && side->real_size == size;
 	fd = fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
 	if (fd < 0)
@@ -81,9 +81,9 @@ static bool same_attr(struct file_job *job)
 static bool same_content(void *job_void)
 {
 	struct file_job *job = job_void;
-	struct contents *contents = job->local->contents;
+	struct contents *contents = job->receiver->contents;
 
-	return job->local->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
+	return job->receiver->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
 }
 
 static bool same_target(void *job_void)
@@ -93,10 +93,10 @@ static bool same_target(void *job_void)
 	struct fs_stat st;
 
 	/* With --fake-super a real symlink is to become a kept one, which can say whose it is. */
-	if (job->local->is_fake && fs_lstat_at(job->looked_at.dir_fd, job->name, &st) == 0 && S_ISLNK(st.mode))
+	if (job->receiver->is_fake && fs_lstat_at(job->looked_at.dir_fd, job->name, &st) == 0 && S_ISLNK(st.mode))
 		return false;
-	ssize_t length = (job->local->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name, target,
-										      sizeof target);
+	ssize_t length = (job->receiver->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name,
+											 target, sizeof target);
 
 	return length >= 0 && !strcmp(target, entry_target(job->task->entries, job->entry));
 }
@@ -118,7 +118,7 @@ static bool is_other_type(const struct entry *entry, mode_t mode)
 static const char *what_is_left(struct file_job *job)
 {
 	struct decide_probe probe = { same_content, same_target, job, NULL };
-	struct options relaxed = *job->local->options;
+	struct options relaxed = *job->receiver->options;
 	struct decide_rules rules = job->rules;
 	struct decision decision;
 
@@ -136,7 +136,7 @@ static const char *what_is_left(struct file_job *job)
 
 static void say_skipped(struct file_job *job)
 {
-	const struct ui_levels *levels = &job->local->options->levels;
+	const struct ui_levels *levels = &job->receiver->options->levels;
 	const char *path = job->dir->path, *name = entry_name(job->task->entries, job->entry), *slash = *path ? "/" : "";
 	static const char *const texts[] = {
 		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists%s",
@@ -177,7 +177,7 @@ static void count_transfer(struct file_job *job)
 /* The mode that is told of an item: a receiver that has made a file tells the one that it gave it. */
 static mode_t told_mode(const struct file_job *job)
 {
-	if (!job->local->shows_receiver || job->local->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
+	if (!job->receiver->shows_receiver || job->receiver->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
 		return job->entry->mode;
 	return S_IFREG | decide_mode(&job->rules, job->entry, &job->dest);
 }
@@ -185,7 +185,7 @@ static mode_t told_mode(const struct file_job *job)
 /* An attempt that will be made again is counted and reported like any other. */
 static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
-	struct contents *contents = job->local->contents;
+	struct contents *contents = job->receiver->contents;
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
 
@@ -193,11 +193,11 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		count_created(counts, job->entry);
 	if (flags & ITEM_TRANSFER)
 		count_transfer(job);
-	if (flags & ITEM_TRANSFER && !job->local->dry_run)
-		local_tell_received(job->local);
-	if (job->local->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->local->options->dry_run))
+	if (flags & ITEM_TRANSFER && !job->receiver->dry_run)
+		dest_tell_received(job->receiver);
+	if (job->receiver->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->receiver->options->dry_run))
 		contents->calls->report_item(contents, job->task->node, job->entry, flags, NULL);
-	if (!job->local->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
+	if (!job->receiver->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {
 		.files = counts->transferred_files, .total = counts->transferred_size,
@@ -228,9 +228,9 @@ void job_lost(struct file_job *job)
 	if (job->decision.item_flags & ITEM_IS_NEW)
 		count_created(job->counts, job->entry);
 	/* A sending half has told of it before, and has sent it all. */
-	if (!job->local->contents->is_remote)
+	if (!job->receiver->contents->is_remote)
 		job->copied = job->entry->size;
-	if (job->local->shows_receiver)
+	if (job->receiver->shows_receiver)
 		count_transfer(job);
 	else
 		job_tried(job);
@@ -245,7 +245,7 @@ void job_show_live(struct file_job *job)
 {
 	struct task *task = job->task;
 
-	if (!job->local->options->levels.info[INFO_PROGRESS] || job->local->attrs_only)
+	if (!job->receiver->options->levels.info[INFO_PROGRESS] || job->receiver->attrs_only)
 		return;
 	atomic_store(&task->live_done, 0);
 	atomic_store(&task->live_size, job->entry->size);
@@ -265,7 +265,7 @@ static bool leave_out(struct file_job *job)
 
 static void note_in_place(struct file_job *job, bool is_new)
 {
-	struct contents *contents = job->local->contents;
+	struct contents *contents = job->receiver->contents;
 
 	contents->calls->in_place(contents, job->task->node, job->entry, is_new);
 }
@@ -273,11 +273,11 @@ static void note_in_place(struct file_job *job, bool is_new)
 /* What an alternate destination has is put here, or nothing. */
 static void take(struct file_job *job)
 {
-	const struct backup_of of = { job->local, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	const struct backup_of of = { job->receiver, job->task, "generator", job->dir->fd, job->dir->path, job->name };
 	bool is_regular = entry_is_regular(job->entry), done;
 
 	/* A regular file goes without a trace, as it does with stock. */
-	if (job->decision.make_room && job->decision.action != ACTION_TAKE_COPY && !local_back_up(&of, BACKUP_RENAME))
+	if (job->decision.make_room && job->decision.action != ACTION_TAKE_COPY && !dest_back_up(&of, BACKUP_RENAME))
 		return;
 	if (job->decision.action == ACTION_LEAVE_OUT) {
 		done = leave_out(job);
@@ -300,7 +300,7 @@ static void take(struct file_job *job)
 /* Contents are copied here, or the sums of an old one have to be sent. */
 static bool takes_long(const struct file_job *job)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 	bool may_have_basis = (job->dest.exists && S_ISREG(job->dest.st.mode)) || options->fuzzy || options->has_partial_dir
 			      || options->alt_dest_dirs.count;
 
@@ -327,7 +327,7 @@ void job_change(struct file_job *job)
 	else
 		touched = job_touch(job);
 	if (job->decision.action == ACTION_ATTRS && entry_is_regular(job->entry))
-		local_partial_drop(job->local, job->dir, job->name);
+		dest_partial_drop(job->receiver, job->dir, job->name);
 	job->untouched = job->decision.action == ACTION_ATTRS && !touched && !job->set_xattrs;
 	if (done)
 		note_done(job, touched);
@@ -352,19 +352,19 @@ static bool is_file(const struct decide_dest *dest)
 
 static void carry_out(struct file_job *job)
 {
-	struct contents *contents = job->local->contents;
+	struct contents *contents = job->receiver->contents;
 	bool copies = job->decision.action == ACTION_COPY;
-	bool asks = (copies && !job->local->attrs_only) || job->wanted.lacks_values;
+	bool asks = (copies && !job->receiver->attrs_only) || job->wanted.lacks_values;
 
 	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
 		job->deferred = true;
 		/* Only a task on its first way through can stop here; another turn is the main thread's already. */
-		if (!job->local->asks_in_turn || job->turn != TURN_FIRST)
+		if (!job->receiver->asks_in_turn || job->turn != TURN_FIRST)
 			task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
 		else if (job->task->is_brief)
 			job->task->is_left = true;
 		else
-			atomic_store(&job->local->crowded, job->task);
+			atomic_store(&job->receiver->crowded, job->task);
 		return;
 	}
 	if (job->task->is_brief && takes_long(job)) {
@@ -373,10 +373,10 @@ static void carry_out(struct file_job *job)
 	}
 	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->dest))
 		job_find_fuzzy(job);
-	if (job->local->tells_steps && job->decision.action == ACTION_MAKE)
-		local_debug_node(job);
+	if (job->receiver->tells_steps && job->decision.action == ACTION_MAKE)
+		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
-	if (job->local->dry_run && !(asks && contents->is_remote && job->local->options->only_write_batch)) {
+	if (job->receiver->dry_run && !(asks && contents->is_remote && job->receiver->options->only_write_batch)) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
@@ -397,10 +397,10 @@ static bool is_kept(enum action action)
 int job_compared_object(struct file_job *job, const char **name)
 {
 	/* What has been made anew in the place of another object has nothing yet, as stock's items say. */
-	bool is_made = job->decision.action == ACTION_MAKE && !job->decision.alternate && !job->local->dry_run;
+	bool is_made = job->decision.action == ACTION_MAKE && !job->decision.alternate && !job->receiver->dry_run;
 
 	*name = is_made || job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
-	return job->decision.alternate ? local_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
+	return job->decision.alternate ? dest_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
 }
 
 /* False: the file is left out. */
@@ -414,8 +414,8 @@ static bool compare_attributes(struct file_job *job)
 		return false;
 	}
 	dir_fd = job_compared_object(job, &name);
-	job->decision.item_flags |= wanted_compare(job->local, &job->wanted, decide_mode(&job->rules, job->entry, &job->dest),
-						   dir_fd, name);
+	job->decision.item_flags |=
+		wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &job->dest), dir_fd, name);
 	return true;
 }
 
@@ -424,14 +424,14 @@ static bool same_attributes(void *job_void)
 {
 	struct file_job *job = job_void;
 
-	return !wanted_compare(job->local, &job->wanted, job->entry->mode, job->looked_at.dir_fd, job->name);
+	return !wanted_compare(job->receiver, &job->wanted, job->entry->mode, job->looked_at.dir_fd, job->name);
 }
 
 /* What would be done, with everything that is there. */
 static void decide_job(struct file_job *job)
 {
 	const struct decide_probe probe = { same_content, same_target, job, same_attributes };
-	const struct alternates *alternates = job->local->alternates;
+	const struct alternates *alternates = job->receiver->alternates;
 	const struct entries *list = job->task->entries;
 	struct decide_alternate found;
 
@@ -455,12 +455,12 @@ static bool is_cut_off(struct file_job *job)
 
 	if (!obstacle || obstacle == ENOENT || !entry_is_regular(job->entry))
 		return false;
-	if (job->local->alternates)
+	if (job->receiver->alternates)
 		decide_job(job);
 	if (job->decision.action == ACTION_TAKE_COPY || job->decision.action == ACTION_TAKE_LINK) {
-		bool in_place = job->local->options->inplace;
+		bool in_place = job->receiver->options->inplace;
 
-		if (job->local->dry_run)
+		if (job->receiver->dry_run)
 			return false;
 		task_complain(job->task, "generator", obstacle, job->name, in_place ? "unlink " : "mkstemp ",
 			      in_place ? "" : " failed");
@@ -479,7 +479,7 @@ static bool writes(enum action action)
 
 static void perform(struct file_job *job)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 
 	if (entry_is_symlink(job->entry) && options->safe_links && options->links) {
 		struct strbuf path = STRBUF_INIT;
@@ -496,9 +496,9 @@ static void perform(struct file_job *job)
 			return;
 	}
 	decide_job(job);
-	if (writes(job->decision.action) && !job->local->dry_run) {
+	if (writes(job->decision.action) && !job->receiver->dry_run) {
 		atomic_store(&job->dir->touched, true);
-		job->rules.umask = local_dir_umask(job->local, job->dir);
+		job->rules.umask = dest_dir_umask(job->receiver, job->dir);
 	}
 	if (is_kept(job->decision.action) && !compare_attributes(job))
 		return;
@@ -515,8 +515,13 @@ static void perform(struct file_job *job)
 static void start_job(struct file_job *job, struct task *task, uint32_t index)
 {
 	*job = (struct file_job){
-		.task = task, .local = task->local, .dir = task->dir, .entry = &task->entries->items[index], .index = index,
-		.rules = task->local->rules, .counts = &task->counts,
+		.task = task,
+		.receiver = task->receiver,
+		.dir = task->dir,
+		.entry = &task->entries->items[index],
+		.index = index,
+		.rules = task->receiver->rules,
+		.counts = &task->counts,
 	};
 	job->name = task_name(task, job->entry);
 }
@@ -524,23 +529,23 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 /* Most files of a run that repeats another are as they should be, which is found out with no more than it takes. */
 static bool glance(const struct task *task, const struct entry *entry, struct decide_dest *dest)
 {
-	const struct local_dir *dir = task->dir;
+	const struct dest_dir *dir = task->dir;
 
-	if (!task->local->passes_settled || task->marks || dir->fresh || dir->absent)
+	if (!task->receiver->passes_settled || task->marks || dir->fresh || dir->absent)
 		return false;
 	dest->exists = fs_lstat_at(dir->fd, task_name(task, entry), &dest->st) == 0;
-	return dest->exists && decide_is_settled(&task->local->rules, entry, &dest->st);
+	return dest->exists && decide_is_settled(&task->receiver->rules, entry, &dest->st);
 }
 
-void local_process_entry(struct task *task, uint32_t index, enum turn turn)
+void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 {
 	const struct entry *entry = &task->entries->items[index];
 	struct decide_dest dest = { .exists = false };
 	struct options relaxed;
 	struct file_job job;
 
-	if (task->local->tells_steps && turn == TURN_FIRST)
-		local_debug_entry(task, index);
+	if (task->receiver->tells_steps && turn == TURN_FIRST)
+		dest_debug_entry(task, index);
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;
 	if (turn == TURN_FIRST && task->marks && task->marks[index - task->first] != MARK_PLAIN) {
@@ -561,8 +566,8 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 	if (!is_cut_off(&job) && look_at_destination(&job))
 		perform(&job);
 	if (!job.deferred)
-		task->local->contents->calls->decided(task->local->contents, &job);
-	local_seen_file(&job);
+		task->receiver->contents->calls->decided(task->receiver->contents, &job);
+	dest_seen_file(&job);
 	free(job.fuzzy);
 	free(job.temp_name);
 	wanted_free(&job.wanted);
@@ -571,12 +576,12 @@ void local_process_entry(struct task *task, uint32_t index, enum turn turn)
 /* Such a member of a group of hard links is looked at no further than any other file. */
 static bool is_skipped_member(const struct file_job *job)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 
 	return job->dest.exists ? options->ignore_existing : options->existing;
 }
 
-enum candidate local_leader_candidate(struct task *task, uint32_t index)
+enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 {
 	struct file_job job;
 
@@ -585,7 +590,7 @@ enum candidate local_leader_candidate(struct task *task, uint32_t index)
 		return CANDIDATE_NOT;
 	if (is_skipped_member(&job))
 		return CANDIDATE_SKIPPED;
-	if (!job.local->alternates && !job.dest.exists)
+	if (!job.receiver->alternates && !job.dest.exists)
 		return CANDIDATE_NOT;
 	decide_job(&job);
 	if (job.decision.action == ACTION_LEAVE_OUT)

@@ -56,8 +56,8 @@ static void read_names(struct entries *names, int dir_fd)
 
 static struct fuzzy_dirs *dirs_of(struct task *task)
 {
-	const struct local *local = task->local;
-	int alternates = local->options->fuzzy > 1 && local->alternates ? local->alternates->count : 0;
+	const struct receiver *receiver = task->receiver;
+	int alternates = receiver->options->fuzzy > 1 && receiver->alternates ? receiver->alternates->count : 0;
 
 	if (task->fuzzy)
 		return task->fuzzy;
@@ -65,11 +65,11 @@ static struct fuzzy_dirs *dirs_of(struct task *task)
 	task->fuzzy->count = 1 + alternates;
 	read_names(&task->fuzzy->names[0], task->dir->fresh ? -1 : task->dir->fd);
 	for (int i = 0; i < alternates; i++)
-		read_names(&task->fuzzy->names[1 + i], local_alternate_dir(task, i));
+		read_names(&task->fuzzy->names[1 + i], dest_alternate_dir(task, i));
 	return task->fuzzy;
 }
 
-void local_fuzzy_leave(struct task *task)
+void dest_fuzzy_leave(struct task *task)
 {
 	for (int i = 0; task->fuzzy && i < task->fuzzy->count; i++)
 		entries_free(&task->fuzzy->names[i]);
@@ -82,7 +82,7 @@ void local_fuzzy_leave(struct task *task)
 static bool agrees(const struct file_job *job, const struct entry *listed, const struct entry *file)
 {
 	return listed->size == file->size
-	       && decide_same_time(job->local->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
+	       && decide_same_time(job->receiver->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
 				   file->mtime_nsec);
 }
 
@@ -92,15 +92,15 @@ static bool is_hidden(const struct file_job *job, int place, const char *name)
 	struct strbuf path = STRBUF_INIT;
 	bool hidden;
 
-	if (!local_module(job->local))
+	if (!dest_module(job->receiver))
 		return false;
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, name);
 	if (place)
-		hidden = local_is_hidden_in(job->local, job->local->options->alt_dest_dirs.items[place - 1], strbuf_text(&path),
-					    false);
+		hidden = dest_is_hidden_in(job->receiver, job->receiver->options->alt_dest_dirs.items[place - 1],
+					   strbuf_text(&path), false);
 	else
-		hidden = local_is_hidden(job->local, strbuf_text(&path), false);
+		hidden = dest_is_hidden(job->receiver, strbuf_text(&path), false);
 	strbuf_free(&path);
 	return hidden;
 }
@@ -119,14 +119,14 @@ static bool may_be_used(const struct file_job *job, int place, const struct entr
 /* As messages call it. */
 static void show_name(const struct file_job *job, int place, const char *name, struct strbuf *shown)
 {
-	const struct local *local = job->local;
+	const struct receiver *receiver = job->receiver;
 
 	strbuf_truncate(shown, 0);
 	if (place) {
-		const char *dir = local->options->alt_dest_dirs.items[place - 1];
+		const char *dir = receiver->options->alt_dest_dirs.items[place - 1];
 
 		if (*dir != '/')
-			strbuf_addf(shown, "%s/", local->top_path);
+			strbuf_addf(shown, "%s/", receiver->top_path);
 		strbuf_addf(shown, "%s/", dir);
 	}
 	if (*job->dir->path)
@@ -151,7 +151,7 @@ static void find_same(struct file_job *job, int place, const struct entries *nam
 			continue;
 		choose(job, place, entry_name(names, file));
 		show_name(job, place, job->fuzzy, &shown);
-		if (job->local->options->levels.debug[DEBUG_FUZZY] > 1)
+		if (job->receiver->options->levels.debug[DEBUG_FUZZY] > 1)
 			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
 		strbuf_free(&shown);
 		return;
@@ -161,12 +161,13 @@ static void find_same(struct file_job *job, int place, const struct entries *nam
 /* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such searches. */
 static void count_work(const struct file_job *job, const char *name)
 {
-	budget_work(session_budget(&job->local->session), CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
+	budget_work(session_budget(&job->receiver->session),
+		    CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
 }
 
 static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
 {
-	const bool tells = job->local->options->levels.debug[DEBUG_FUZZY] > 1;
+	const bool tells = job->receiver->options->levels.debug[DEBUG_FUZZY] > 1;
 	struct strbuf shown = STRBUF_INIT;
 
 	for (uint32_t i = 0; i < names->count; i++) {
@@ -204,12 +205,12 @@ static void tell_choice(const struct file_job *job)
 
 void job_find_fuzzy(struct file_job *job)
 {
-	const struct options *options = job->local->options;
+	const struct options *options = job->receiver->options;
 	uint32_t best = NAME_DISTANCE_LIMIT;
 	const struct fuzzy_dirs *dirs;
 
 	/* Without blocks to look for, it is for those who want to watch. */
-	bool wants_blocks = job->local->contents->is_remote && options->whole_file <= 0 && !options->append;
+	bool wants_blocks = job->receiver->contents->is_remote && options->whole_file <= 0 && !options->append;
 
 	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
 		return;
@@ -230,8 +231,9 @@ int job_open_fuzzy(const struct file_job *job, uint64_t *size)
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->fuzzy);
-	fd = job->fuzzy_place ? fs_open(&job->local->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
-			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
+	fd = job->fuzzy_place
+		     ? fs_open(&job->receiver->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
+		     : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
 	strbuf_free(&path);
 	return fs_only_regular(fd, size);
 }

@@ -13,6 +13,6 @@
 void job_find_fuzzy(struct file_job *job);
 /* That file, open for reading; -1 with errno. */
 int job_open_fuzzy(const struct file_job *job, uint64_t *size);
-void local_fuzzy_leave(struct task *task); /* forget what its directories hold */
+void dest_fuzzy_leave(struct task *task); /* forget what its directories hold */
 
 #endif

@@ -24,7 +24,7 @@
 #define DEPTH_MAX 256
 
 struct survey {
-	struct local *local;
+	struct receiver *receiver;
 	struct strbuf path;
 	int left;
 	int depth;
@@ -44,8 +44,9 @@ static void survey_name(struct survey *survey, int fd, const struct fs_dirent *n
 	survey->left--;
 	if (S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE)
 		die(EXIT_FILESELECT,
-				"rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
-		    "long); --force overrides this", survey->local->top_path, strbuf_text(&survey->path));
+		    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
+		    "long); --force overrides this",
+		    survey->receiver->top_path, strbuf_text(&survey->path));
 	below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name->name, O_RDONLY | O_DIRECTORY, 0) : -1;
 	if (below >= 0) {
 		survey->depth++;
@@ -69,11 +70,11 @@ static void survey_directory(struct survey *survey, int fd)
 /* --- source and destination --- */
 
 /* Below the destination, what the argument is written to: "." for its contents. */
-static const char *target_of(const struct local *local, const char *argument)
+static const char *target_of(const struct receiver *receiver, const char *argument)
 {
 	const char *slash, *cut;
 
-	if (local->options->relative) {
+	if (receiver->options->relative) {
 		cut = strstr(argument, "/./");
 		argument = cut ? cut + 3 : argument;
 		argument += strspn(argument, "/");
@@ -83,52 +84,52 @@ static const char *target_of(const struct local *local, const char *argument)
 	argument = slash ? slash + 1 : argument;
 	if (!*argument || !strcmp(argument, ".") || !strcmp(argument, ".."))
 		return ".";
-	return local->single_name ? local->single_name : argument;
+	return receiver->single_name ? receiver->single_name : argument;
 }
 
-static noreturn void refuse(struct local *local, const char *what, const char *argument)
+static noreturn void refuse(struct receiver *receiver, const char *what, const char *argument)
 {
 	die(EXIT_FILESELECT, "rsync: refusing to write an attr tree: %s: source \"%s\", destination \"%s\"", what, argument,
-	    local->top_path ? local->top_path : "");
+	    receiver->top_path ? receiver->top_path : "");
 }
 
-static void check_directory(struct local *local, const char *argument, int source, int target)
+static void check_directory(struct receiver *receiver, const char *argument, int source, int target)
 {
-	int top = fs_opendir(&local->top, ".");
+	int top = fs_opendir(&receiver->top, ".");
 
 	if (top >= 0 && fs_is_inside(top, source))
-		refuse(local, "it would lie inside its own source", argument);
+		refuse(receiver, "it would lie inside its own source", argument);
 	if (target >= 0 && fs_is_inside(target, source))
-		refuse(local, "it would replace its own source", argument);
+		refuse(receiver, "it would replace its own source", argument);
 	if (target >= 0 && fs_is_inside(source, target))
-		refuse(local, "the source lies inside it", argument);
+		refuse(receiver, "the source lies inside it", argument);
 	if (top >= 0)
 		close(top);
 }
 
-static void check_file(struct local *local, const char *argument, const struct fs_stat *source, int target)
+static void check_file(struct receiver *receiver, const char *argument, const struct fs_stat *source, int target)
 {
 	struct fs_stat st;
 
 	if (target < 0 || fs_stat_at_fd(target, &st) < 0)
 		return;
 	if (st.dev == source->dev && st.ino == source->ino)
-		refuse(local, "it would replace its own source", argument);
-	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !local->options->force)
-		refuse(local, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
+		refuse(receiver, "it would replace its own source", argument);
+	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !receiver->options->force)
+		refuse(receiver, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
 }
 
-static void check_argument(struct local *local, const struct fs_root *operator, const char *argument)
+static void check_argument(struct receiver *receiver, const struct fs_root *operator, const char *argument)
 {
 	int source = fs_open_follow(operator, argument, O_PATH, 0);
-	int target = fs_open_follow(&local->top, target_of(local, argument), O_PATH, 0);
+	int target = fs_open_follow(&receiver->top, target_of(receiver, argument), O_PATH, 0);
 	struct fs_stat st;
 
 	if (source >= 0 && fs_stat_at_fd(source, &st) == 0) {
 		if (S_ISDIR(st.mode))
-			check_directory(local, argument, source, target);
+			check_directory(receiver, argument, source, target);
 		else
-			check_file(local, argument, &st, target);
+			check_file(receiver, argument, &st, target);
 	}
 	if (source >= 0)
 		close(source);
@@ -137,14 +138,14 @@ static void check_argument(struct local *local, const struct fs_root *operator, 
 }
 
 /* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
-static size_t source_count(const struct local *local)
+static size_t source_count(const struct receiver *receiver)
 {
-	return local->has_sources ? local->options->operands.count - 1 : local->snapshot_root ? 1 : 0;
+	return receiver->has_sources ? receiver->options->operands.count - 1 : receiver->snapshot_root ? 1 : 0;
 }
 
-static const char *source_argument(const struct local *local, size_t index)
+static const char *source_argument(const struct receiver *receiver, size_t index)
 {
-	return local->has_sources ? local->options->operands.items[index] : local->snapshot_root;
+	return receiver->has_sources ? receiver->options->operands.items[index] : receiver->snapshot_root;
 }
 
 static bool open_operator(struct fs_root *operator)
@@ -155,20 +156,20 @@ static bool open_operator(struct fs_root *operator)
 	return true;
 }
 
-void local_guard_new(struct local *local, const char *parent)
+void dest_guard_new(struct receiver *receiver, const char *parent)
 {
 	struct fs_root operator;
 	int above;
 
-	if (!local->attrs_only || !open_operator(&operator))
+	if (!receiver->attrs_only || !open_operator(&operator))
 		return;
 	above = fs_open_follow(&operator, parent, O_RDONLY | O_DIRECTORY, 0);
-	for (size_t i = 0; above >= 0 && i < source_count(local); i++) {
-		const char *argument = source_argument(local, i);
+	for (size_t i = 0; above >= 0 && i < source_count(receiver); i++) {
+		const char *argument = source_argument(receiver, i);
 		int source = fs_open_follow(&operator, argument, O_RDONLY | O_DIRECTORY, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
-			refuse(local, "it would lie inside its own source", argument);
+			refuse(receiver, "it would lie inside its own source", argument);
 		if (source >= 0)
 			close(source);
 	}
@@ -177,18 +178,18 @@ void local_guard_new(struct local *local, const char *parent)
 	fs_root_close(&operator);
 }
 
-void local_guard(struct local *local)
+void dest_guard(struct receiver *receiver)
 {
-	struct survey survey = { .local = local, .left = LOOKED_AT };
+	struct survey survey = { .receiver = receiver, .left = LOOKED_AT };
 	struct fs_root operator;
 	int fd;
 
-	if (!local->attrs_only || local->top.fd < 0 || !open_operator(&operator))
+	if (!receiver->attrs_only || receiver->top.fd < 0 || !open_operator(&operator))
 		return;
-	for (size_t i = 0; i < source_count(local); i++)
-		check_argument(local, &operator, source_argument(local, i));
+	for (size_t i = 0; i < source_count(receiver); i++)
+		check_argument(receiver, &operator, source_argument(receiver, i));
 	fs_root_close(&operator);
-	fd = local->options->force || local->single_name ? -1 : fs_opendir(&local->top, ".");
+	fd = receiver->options->force || receiver->single_name ? -1 : fs_opendir(&receiver->top, ".");
 	if (fd >= 0)
 		survey_directory(&survey, fd);
 	strbuf_free(&survey.path);

@@ -22,24 +22,24 @@
 bool job_back_up(struct file_job *job, enum backup_way way)
 {
 	const struct backup_of of = {
-		job->local, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
+		job->receiver, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
 		job->dir->fd, job->dir->path, job->name,
 	};
 
-	if (!job->local->backups || !job->dest.exists || job->backed_up)
+	if (!job->receiver->backups || !job->dest.exists || job->backed_up)
 		return true;
 	/* Whatever has no content is in the way of one that has. */
 	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))
 		way = BACKUP_RENAME;
-	job->backed_up = local_back_up(&of, way);
+	job->backed_up = dest_back_up(&of, way);
 	if (!job->backed_up && entry_is_regular(job->entry))
-		atomic_store(&job->local->stop, STOP_WRITE);
+		atomic_store(&job->receiver->stop, STOP_WRITE);
 	return job->backed_up;
 }
 
 bool job_goes_in_place(const struct file_job *job)
 {
-	return job->local->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+	return job->receiver->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
 }
 
 bool job_back_up_early(struct file_job *job)
@@ -58,10 +58,10 @@ void job_pretend_backup(struct file_job *job)
 /* By the name that was tried; one in a --temp-dir lies below that, and without its letters if that is a relative one. */
 static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, bool is_beside)
 {
-	const char *place = job->local->options->temp_dir;
+	const char *place = job->receiver->options->temp_dir;
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
 
-	if (is_beside || !*temp->name || local_module(job->local) || errno == ECANCELED) {
+	if (is_beside || !*temp->name || dest_module(job->receiver) || errno == ECANCELED) {
 		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
 			      " failed");
 		return;
@@ -69,14 +69,14 @@ static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, b
 	if (*place == '/')
 		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
 	else
-		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->local->top_path, place,
+		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->receiver->top_path, place,
 				       (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name);
 	task_event(job->task, event);
 }
 
 bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 {
-	int fd = local_temp_fd(job->local, job->dir);
+	int fd = dest_temp_fd(job->receiver, job->dir);
 
 	if ((fd == job->dir->fd ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
 		return true;
@@ -100,7 +100,7 @@ static bool is_away(const struct file_job *job, const struct fs_temp *temp)
 /* Then the file gets a second temp file, beside its place. */
 static bool copy_home(struct file_job *job, const struct fs_temp *temp, struct fs_temp *home)
 {
-	const struct fs_copy_options how = { .sparse = job->local->options->sparse };
+	const struct fs_copy_options how = { .sparse = job->receiver->options->sparse };
 	struct fs_stat st;
 	bool write_error;
 	uint64_t copied;
@@ -134,7 +134,7 @@ static bool move_home(struct file_job *job, struct fs_temp *temp)
 
 static bool park(struct file_job *job, struct fs_temp *temp)
 {
-	int place = local_partial_dir(job->local, job->dir, job->name, true), error = errno;
+	int place = dest_partial_dir(job->receiver, job->dir, job->name, true), error = errno;
 	bool good = false;
 
 	if (place < 0)
@@ -144,7 +144,7 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 	if (place >= 0)
 		close(place);
 	if (good)
-		local_delay(job);
+		dest_delay(job);
 	else
 		task_complain(job->task, "receiver", error, job->name, "rename to the partial-dir of ", " failed");
 	return good;
@@ -153,7 +153,7 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 /* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
 static bool can_wait(const struct file_job *job)
 {
-	return job->local->options->delay_updates && !local_partial_is_hidden(job->local, job->dir, job->name);
+	return job->receiver->options->delay_updates && !dest_partial_is_hidden(job->receiver, job->dir, job->name);
 }
 
 bool job_install(struct file_job *job, struct fs_temp *temp)
@@ -166,14 +166,14 @@ bool job_install(struct file_job *job, struct fs_temp *temp)
 	}
 	if (waits)
 		return park(job, temp);
-	if (is_file && job->local->tells_steps && job->local->options->levels.debug[DEBUG_RECV] && !job->temp_name)
+	if (is_file && job->receiver->tells_steps && job->receiver->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
 	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 		return false;
 	}
 	if (is_file)
-		local_partial_drop(job->local, job->dir, job->name);
+		dest_partial_drop(job->receiver, job->dir, job->name);
 	return true;
 }
 
@@ -182,46 +182,46 @@ bool job_install_partial(struct file_job *job)
 	int place;
 	bool good;
 
-	if (job->local->options->delay_updates) {
-		local_delay(job);
+	if (job->receiver->options->delay_updates) {
+		dest_delay(job);
 		return true;
 	}
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	place = local_partial_dir(job->local, job->dir, job->name, false);
+	place = dest_partial_dir(job->receiver, job->dir, job->name, false);
 	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
 	if (!good)
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 	if (place >= 0)
 		close(place);
 	if (good)
-		local_partial_leave(job->local, job->dir->fd);
+		dest_partial_leave(job->receiver, job->dir->fd);
 	return good;
 }
 
 /* --- a file without a name --- */
 
 /* Whoever makes an object under a temp name holds the gate; when the process is ending nobody gets it any more. */
-void local_close_gate(struct local *local)
+void dest_close_gate(struct receiver *receiver)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
-	pthread_rwlock_timedwrlock(&local->gate, &until);
+	pthread_rwlock_timedwrlock(&receiver->gate, &until);
 }
 
 int job_create_unnamed(struct file_job *job, mode_t mode)
 {
-	struct local *local = job->local;
+	struct receiver *receiver = job->receiver;
 	int fd;
 
-	if (job->dest.exists || job->entry->size > UNNAMED_MAX || atomic_load(&local->no_unnamed) || local_has_places(local)
-	    || local_keeps_partial(local->options))
+	if (job->dest.exists || job->entry->size > UNNAMED_MAX || atomic_load(&receiver->no_unnamed)
+	    || dest_has_places(receiver) || dest_keeps_partial(receiver->options))
 		return -1;
 	fd = fs_unnamed_create(job->dir->fd, mode);
 	if (fd < 0 && errno == EOPNOTSUPP)
-		atomic_store(&local->no_unnamed, true);
+		atomic_store(&receiver->no_unnamed, true);
 	return fd;
 }
 
@@ -231,7 +231,7 @@ static bool publish_copy(struct file_job *job, int fd)
 	const struct fs_temp unnamed = { .fd = fd };
 	struct fs_temp home;
 
-	atomic_store(&job->local->no_unnamed, true);
+	atomic_store(&job->receiver->no_unnamed, true);
 	if (!copy_home(job, &unnamed, &home))
 		return false;
 	job_dress_file(job, home.fd, 0600);
@@ -250,7 +250,7 @@ bool job_publish(struct file_job *job, int fd)
 		return publish_copy(job, fd);
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	pthread_rwlock_rdlock(&job->local->gate);
+	pthread_rwlock_rdlock(&job->receiver->gate);
 	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
 		error = errno;
 	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
@@ -259,7 +259,7 @@ bool job_publish(struct file_job *job, int fd)
 	} else {
 		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
 	}
-	pthread_rwlock_unlock(&job->local->gate);
+	pthread_rwlock_unlock(&job->receiver->gate);
 	if (error)
 		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
 	return !error;
@@ -267,7 +267,7 @@ bool job_publish(struct file_job *job, int fd)
 
 /* --- an incomplete file --- */
 
-bool local_keeps_partial(const struct options *options)
+bool dest_keeps_partial(const struct options *options)
 {
 	return options->partial || options->delay_updates;
 }
@@ -277,8 +277,8 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 {
 	const struct timespec times[2] = { { 0, UTIME_OMIT }, *mtime };
 	struct fs_temp home;
-	bool is_apart = options_partial_dir(job->local->options) != NULL, good;
-	int place = is_apart ? local_partial_dir(job->local, job->dir, job->name, true) : job->dir->fd;
+	bool is_apart = options_partial_dir(job->receiver->options) != NULL, good;
+	int place = is_apart ? dest_partial_dir(job->receiver, job->dir, job->name, true) : job->dir->fd;
 
 	if (is_away(job, temp)) {
 		if (!copy_home(job, temp, &home))
@@ -302,12 +302,12 @@ void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp)
 
 	/* What is younger would not be looked at again with --update. */
 	if (fs_stat_at_fd(temp->fd, &st) == 0 && st.size)
-		keep(job, temp, options_partial_dir(job->local->options) ? &now : &oldest);
+		keep(job, temp, options_partial_dir(job->receiver->options) ? &now : &oldest);
 }
 
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp)
 {
 	static const struct timespec now = { 0, UTIME_NOW };
 
-	return local_keeps_partial(job->local->options) && keep(job, temp, &now);
+	return dest_keeps_partial(job->receiver->options) && keep(job, temp, &now);
 }

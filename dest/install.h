@@ -24,12 +24,12 @@ bool job_publish(struct file_job *job, int fd);
 bool job_install_partial(struct file_job *job);
 
 /* Do parts of files stay? */
-bool local_keeps_partial(const struct options *options);
+bool dest_keeps_partial(const struct options *options);
 /* The process ends (any thread; the temp file's owner must not finish it any more). */
 void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
 /* It came in full, but wrong. false: it has not been kept. The temp file is to be discarded then as well as else. */
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp);
 /* The process is ending (main thread): no object is made under a temp name from now on. */
-void local_close_gate(struct local *local);
+void dest_close_gate(struct receiver *receiver);
 
 #endif

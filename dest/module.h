@@ -13,16 +13,16 @@
 struct format_values;
 
 /* What belongs to the server of such a session: its client shows what is done here. */
-struct local_service {
+struct receiver_service {
 	wire_message_handler *message; /* what the client says of the session as such */
 	void *context;
 	struct run_stats *stats;       /* filled in at the end */
 	struct filter_list *rules;     /* of this side's command line: the client's follow them; the engine frees them */
-	const struct local_module *module; /* of a daemon; NULL: what the client names is named by the operator */
+	const struct dest_module *module; /* of a daemon; NULL: what the client names is named by the operator */
 };
 
 /* What a daemon's module adds. Its client names nothing outside of it, wherever links lead. */
-struct local_module {
+struct dest_module {
 	const char *name;
 	const struct fs_root *root;
 	struct filter_list *hidden;    /* what is neither received nor deleted nor read; NULL: nothing */

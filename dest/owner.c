@@ -32,7 +32,7 @@ static uint32_t map_id(void *maps_void, bool group, uint32_t id)
 	return rules && id_rules_apply(rules, id, name_of(maps, group, id), &mapped) ? mapped : id;
 }
 
-struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules)
+struct owner_maps *dest_owner_maps_new(const struct options *options, struct decide_rules *rules)
 {
 	const char *role = log_role();
 	struct owner_maps *maps;
@@ -52,7 +52,7 @@ struct owner_maps *local_owner_maps_new(const struct options *options, struct de
 	return maps;
 }
 
-void local_owner_maps_free(struct owner_maps *maps)
+void dest_owner_maps_free(struct owner_maps *maps)
 {
 	if (!maps)
 		return;

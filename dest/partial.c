@@ -39,11 +39,11 @@ struct places {
 
 /* --- the beginning and the end --- */
 
-static int open_temp_dir(struct local *local, const char *path)
+static int open_temp_dir(struct receiver *receiver, const char *path)
 {
-	int fd = local->top.fd < 0 ? -1 : local_open_named(local, path, O_PATH | O_DIRECTORY);
+	int fd = receiver->top.fd < 0 ? -1 : dest_open_named(receiver, path, O_PATH | O_DIRECTORY);
 
-	if (fd >= 0 || local->top.fd < 0)
+	if (fd >= 0 || receiver->top.fd < 0)
 		return fd;
 	log_set_role("Receiver");
 	if (errno == ENOTDIR)
@@ -54,9 +54,9 @@ static int open_temp_dir(struct local *local, const char *path)
 	exit_with(EXIT_FILEIO);
 }
 
-static int parent_in_module(const struct local *local, const char *path, char leaf[256])
+static int parent_in_module(const struct receiver *receiver, const char *path, char leaf[256])
 {
-	char *clean = local_named_in_module(local, path), *slash;
+	char *clean = dest_named_in_module(receiver, path), *slash;
 	size_t length = strlen(clean);
 	int fd = -1;
 
@@ -66,23 +66,24 @@ static int parent_in_module(const struct local *local, const char *path, char le
 	if (snprintf(leaf, 256, "%s", slash ? slash + 1 : clean) < 256) {
 		if (slash)
 			*slash = '\0';
-		fd = fs_open_follow(local_module(local)->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
+		fd = fs_open_follow(dest_module(receiver)->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
 	}
 	free(clean);
 	return fd;
 }
 
 /* An absolute one is made if need be, but only itself. Without it nothing is kept. */
-static int open_shared_dir(const struct local *local, const char *path, bool make)
+static int open_shared_dir(const struct receiver *receiver, const char *path, bool make)
 {
 	char leaf[256];
-	int fd = local_open_named(local, path, O_PATH | O_DIRECTORY), parent;
+	int fd = dest_open_named(receiver, path, O_PATH | O_DIRECTORY), parent;
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
-	parent = local_module(local) ? parent_in_module(local, path, leaf)
-				     : options_confine(local->options,
-						       fs_operator_parent_with(path, options_link_flag(local->options), leaf));
+	parent = dest_module(receiver)
+			 ? parent_in_module(receiver, path, leaf)
+			 : options_confine(receiver->options,
+					   fs_operator_parent_with(path, options_link_flag(receiver->options), leaf));
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)
@@ -91,12 +92,12 @@ static int open_shared_dir(const struct local *local, const char *path, bool mak
 	return fd;
 }
 
-void local_places_begin(struct local *local)
+void dest_places_begin(struct receiver *receiver)
 {
-	const struct options *options = local->options;
-	struct places *places = local->places = xcalloc(1, sizeof *places);
+	const struct options *options = receiver->options;
+	struct places *places = receiver->places = xcalloc(1, sizeof *places);
 
-	places->temp_fd = options->temp_dir ? open_temp_dir(local, options->temp_dir) : -1;
+	places->temp_fd = options->temp_dir ? open_temp_dir(receiver, options->temp_dir) : -1;
 	places->partial = options_partial_dir(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
@@ -111,9 +112,9 @@ static void free_delayed(struct places *places)
 	vec_free(&places->delayed);
 }
 
-void local_places_free(struct local *local)
+void dest_places_free(struct receiver *receiver)
 {
-	struct places *places = local->places;
+	struct places *places = receiver->places;
 
 	if (!places)
 		return;
@@ -124,28 +125,28 @@ void local_places_free(struct local *local)
 		close(places->partial_fd);
 	pthread_mutex_destroy(&places->lock);
 	free(places);
-	local->places = NULL;
+	receiver->places = NULL;
 }
 
-bool local_has_places(const struct local *local)
+bool dest_has_places(const struct receiver *receiver)
 {
-	return local->places->temp_fd >= 0 || local->places->partial;
+	return receiver->places->temp_fd >= 0 || receiver->places->partial;
 }
 
-int local_temp_fd(const struct local *local, const struct local_dir *dir)
+int dest_temp_fd(const struct receiver *receiver, const struct dest_dir *dir)
 {
-	return local->places->temp_fd >= 0 ? local->places->temp_fd : dir->fd;
+	return receiver->places->temp_fd >= 0 ? receiver->places->temp_fd : dir->fd;
 }
 
 /* --- partial files --- */
 
-static int shared_dir(const struct local *local, struct places *places, bool make)
+static int shared_dir(const struct receiver *receiver, struct places *places, bool make)
 {
 	int fd;
 
 	pthread_mutex_lock(&places->lock);
 	if (places->partial_fd < 0)
-		places->partial_fd = open_shared_dir(local, places->partial, make);
+		places->partial_fd = open_shared_dir(receiver, places->partial, make);
 	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&places->lock);
 	return fd;
@@ -197,56 +198,56 @@ static int walk(int dir_fd, const char *path, enum step step, char **leaf)
 }
 
 /* From the destination, or from the module's root. */
-static char *partial_path(const struct local *local, const struct local_dir *dir)
+static char *partial_path(const struct receiver *receiver, const struct dest_dir *dir)
 {
-	const char *partial = local->places->partial;
+	const char *partial = receiver->places->partial;
 
 	return *partial == '/' || !*dir->path ? xstrdup(partial) : xasprintf("%s/%s", dir->path, partial);
 }
 
-bool local_partial_is_hidden(struct local *local, const struct local_dir *dir, const char *name)
+bool dest_partial_is_hidden(struct receiver *receiver, const struct dest_dir *dir, const char *name)
 {
 	bool hidden;
 	char *path;
 
-	if (!local->places->partial || !local_module(local))
+	if (!receiver->places->partial || !dest_module(receiver))
 		return false;
-	path = partial_path(local, dir);
-	hidden = local_is_hidden(local, path, true) || local_is_hidden_in(local, path, name, false);
+	path = partial_path(receiver, dir);
+	hidden = dest_is_hidden(receiver, path, true) || dest_is_hidden_in(receiver, path, name, false);
 	free(path);
 	return hidden;
 }
 
 /* What stands where a directory is wanted may be hidden as something else. */
-static enum step step_for(struct local *local, const struct local_dir *dir, bool make)
+static enum step step_for(struct receiver *receiver, const struct dest_dir *dir, bool make)
 {
-	char *path = partial_path(local, dir);
-	bool hidden = make && local_is_hidden(local, path, false);
+	char *path = partial_path(receiver, dir);
+	bool hidden = make && dest_is_hidden(receiver, path, false);
 
 	free(path);
 	return !make ? STEP_FIND : hidden ? STEP_MAKE : STEP_REPLACE;
 }
 
-int local_partial_dir(struct local *local, struct local_dir *dir, const char *name, bool make)
+int dest_partial_dir(struct receiver *receiver, struct dest_dir *dir, const char *name, bool make)
 {
-	struct places *places = local->places;
+	struct places *places = receiver->places;
 	int fd;
 
 	if (!places->partial) {
 		errno = ENOENT;
 		return -1;
 	}
-	if (local_partial_is_hidden(local, dir, name)) {
+	if (dest_partial_is_hidden(receiver, dir, name)) {
 		errno = EACCES;
 		return -1;
 	}
 	if (*places->partial == '/')
-		return shared_dir(local, places, make);
+		return shared_dir(receiver, places, make);
 	if (!make && atomic_load(&dir->has_no_partial)) {
 		errno = ENOENT;
 		return -1;
 	}
-	fd = walk(dir->fd, places->partial, step_for(local, dir, make), NULL);
+	fd = walk(dir->fd, places->partial, step_for(receiver, dir, make), NULL);
 	/* Nobody but this run makes one, and that is noted. */
 	if (fd < 0 && !make && errno == ENOENT)
 		atomic_store(&dir->has_no_partial, true);
@@ -255,9 +256,9 @@ int local_partial_dir(struct local *local, struct local_dir *dir, const char *na
 	return fd;
 }
 
-int local_partial_open(struct local *local, struct local_dir *dir, const char *name, int flags)
+int dest_partial_open(struct receiver *receiver, struct dest_dir *dir, const char *name, int flags)
 {
-	int place = local_partial_dir(local, dir, name, false), fd;
+	int place = dest_partial_dir(receiver, dir, name, false), fd;
 	uint64_t size;
 
 	if (place < 0)
@@ -267,14 +268,14 @@ int local_partial_open(struct local *local, struct local_dir *dir, const char *n
 	return fs_only_regular(fd, &size);
 }
 
-void local_partial_leave(struct local *local, int dir_fd)
+void dest_partial_leave(struct receiver *receiver, int dir_fd)
 {
 	char *leaf = NULL;
 	int parent;
 
-	if (*local->places->partial == '/')
+	if (*receiver->places->partial == '/')
 		return;
-	parent = walk(dir_fd, local->places->partial, STEP_FIND, &leaf);
+	parent = walk(dir_fd, receiver->places->partial, STEP_FIND, &leaf);
 	if (parent >= 0) {
 		fs_rmdir_at(parent, leaf);
 		close(parent);
@@ -282,30 +283,30 @@ void local_partial_leave(struct local *local, int dir_fd)
 	free(leaf);
 }
 
-void local_partial_drop(struct local *local, struct local_dir *dir, const char *name)
+void dest_partial_drop(struct receiver *receiver, struct dest_dir *dir, const char *name)
 {
-	int place = local_partial_dir(local, dir, name, false);
+	int place = dest_partial_dir(receiver, dir, name, false);
 
 	if (place < 0)
 		return;
 	if (fs_unlink_at(place, name) == 0)
-		local_partial_leave(local, dir->fd);
+		dest_partial_leave(receiver, dir->fd);
 	close(place);
 }
 
 /* --- delayed ones --- */
 
-void local_delay(const struct file_job *job)
+void dest_delay(const struct file_job *job)
 {
-	struct places *places = job->local->places;
+	struct places *places = job->receiver->places;
 	struct delayed delayed = {
 		.position = job->task->first_position + job->index, .dir_path = xstrdup(job->dir->path),
 		.name = xstrdup(job->name), .replaces = job->dest.exists, .backed_up = job->backed_up,
 		.is_in_the_way = job->dest.exists && !S_ISREG(job->dest.st.mode),
 	};
 
-	if (job->local->contents->is_remote)
-		delayed.ndx = flist_ndx_of(job->local->list, job->task->node, job->entry);
+	if (job->receiver->contents->is_remote)
+		delayed.ndx = flist_ndx_of(job->receiver->list, job->task->node, job->entry);
 
 	pthread_mutex_lock(&places->lock);
 	vec_push(&places->delayed, delayed);
@@ -319,16 +320,16 @@ static int compare(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-static void install(struct local *local, const struct delayed *delayed, int dir_fd, int place)
+static void install(struct receiver *receiver, const struct delayed *delayed, int dir_fd, int place)
 {
-	const struct backup_of of = { local, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
+	const struct backup_of of = { receiver, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
 	enum backup_way way = delayed->is_in_the_way ? BACKUP_RENAME : BACKUP_LINK;
 
-	if (delayed->replaces && !delayed->backed_up && !local_back_up(&of, way))
+	if (delayed->replaces && !delayed->backed_up && !dest_back_up(&of, way))
 		exit_with(EXIT_FILEIO);
 	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
-		local_partial_leave(local, dir_fd);
-		local->contents->calls->arrived(local->contents, delayed->ndx);
+		dest_partial_leave(receiver, dir_fd);
+		receiver->contents->calls->arrived(receiver->contents, delayed->ndx);
 		return;
 	}
 	struct strbuf path = STRBUF_INIT;
@@ -336,38 +337,38 @@ static void install(struct local *local, const struct delayed *delayed, int dir_
 	strbuf_add_string(&path, delayed->dir_path);
 	strbuf_add_path(&path, delayed->name);
 	int error = errno;
-	char *after = xasprintf(" (from %s/%s)", local->places->partial, delayed->name);
+	char *after = xasprintf(" (from %s/%s)", receiver->places->partial, delayed->name);
 
-	local_complain_path(local, "receiver", error, strbuf_text(&path), "rename failed for ", after);
+	dest_complain_path(receiver, "receiver", error, strbuf_text(&path), "rename failed for ", after);
 	free(after);
 	strbuf_free(&path);
 }
 
-static void install_in_its_place(struct local *local, const struct delayed *delayed)
+static void install_in_its_place(struct receiver *receiver, const struct delayed *delayed)
 {
-	struct local_dir dir = { .path = delayed->dir_path, .fd = local_open_dir(local, delayed->dir_path, false) };
-	int place = dir.fd < 0 ? -1 : local_partial_dir(local, &dir, delayed->name, false);
+	struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(receiver, delayed->dir_path, false) };
+	int place = dir.fd < 0 ? -1 : dest_partial_dir(receiver, &dir, delayed->name, false);
 
 	if (place >= 0)
-		install(local, delayed, dir.fd, place);
+		install(receiver, delayed, dir.fd, place);
 	else
-		local_complain_path(local, "receiver", errno, delayed->dir_path, "opendir ", " failed");
+		dest_complain_path(receiver, "receiver", errno, delayed->dir_path, "opendir ", " failed");
 	if (place >= 0)
 		close(place);
 	if (dir.fd >= 0)
 		close(dir.fd);
 }
 
-void local_delayed_install(struct local *local, void (*check)(struct local *local))
+void dest_delayed_install(struct receiver *receiver, void (*check)(struct receiver *receiver))
 {
-	struct places *places = local->places;
+	struct places *places = receiver->places;
 
 	if (!places->delayed.count)
 		return;
 	qsort(places->delayed.items, places->delayed.count, sizeof *places->delayed.items, compare);
 	for (size_t i = 0; i < places->delayed.count; i++) {
-		check(local);
-		install_in_its_place(local, &places->delayed.items[i]);
+		check(receiver);
+		install_in_its_place(receiver, &places->delayed.items[i]);
 	}
 	free_delayed(places);
 }

@@ -14,19 +14,19 @@
 #include "fs/dir.h"
 #include "fs/file.h"
 
-static bool deletes_behind_links(const struct local *local)
+static bool deletes_behind_links(const struct receiver *receiver)
 {
-	return local->options->keep_dirlinks || (local->options->relative && !local->options->implied_dirs);
+	return receiver->options->keep_dirlinks || (receiver->options->relative && !receiver->options->implied_dirs);
 }
 
-bool local_enters_links(const struct local *local)
+bool dest_enters_links(const struct receiver *receiver)
 {
-	return deletes_behind_links(local) || local->options->ignore_existing;
+	return deletes_behind_links(receiver) || receiver->options->ignore_existing;
 }
 
-static int open_without_links(struct local *local, const char *path)
+static int open_without_links(struct receiver *receiver, const char *path)
 {
-	int fd = fs_opendir(&local->top, ".");
+	int fd = fs_opendir(&receiver->top, ".");
 
 	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
 		length = strcspn(path, "/");
@@ -41,11 +41,11 @@ static int open_without_links(struct local *local, const char *path)
 	return fd;
 }
 
-int local_open_dir(struct local *local, const char *path, bool to_delete)
+int dest_open_dir(struct receiver *receiver, const char *path, bool to_delete)
 {
-	bool follows = to_delete ? deletes_behind_links(local) : local_enters_links(local);
+	bool follows = to_delete ? deletes_behind_links(receiver) : dest_enters_links(receiver);
 
-	return follows ? fs_opendir(&local->top, *path ? path : ".") : open_without_links(local, path);
+	return follows ? fs_opendir(&receiver->top, *path ? path : ".") : open_without_links(receiver, path);
 }
 
 /* --- names of a directory --- */
@@ -73,7 +73,7 @@ static bool is_listed(const struct entries *listed, const char *name)
 	return entries_find(listed, name, false) >= 0 || (dir >= 0 && !(listed->items[dir].flags & ENTRY_PRUNED));
 }
 
-int local_read_names(int dir_fd, const struct entries *listed, struct entries *names)
+int dest_read_names(int dir_fd, const struct entries *listed, struct entries *names)
 {
 	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
 	struct fs_dirent name;
@@ -95,15 +95,15 @@ int local_read_names(int dir_fd, const struct entries *listed, struct entries *n
 
 /* --- directories that are held --- */
 
-void local_dir_hold(struct local_dir *dir)
+void dest_dir_hold(struct dest_dir *dir)
 {
 	dir->references++;
 }
 
-void local_dir_release(struct local_dir *dir)
+void dest_dir_release(struct dest_dir *dir)
 {
 	while (dir && --dir->references == 0) {
-		struct local_dir *parent = dir->parent;
+		struct dest_dir *parent = dir->parent;
 
 		if (dir->fd >= 0)
 			close(dir->fd);
@@ -133,7 +133,7 @@ static bool find_acl_umask(int dir_fd, mode_t *mask)
 	return is_there;
 }
 
-static void learn_default_acl(struct local_dir *dir)
+static void learn_default_acl(struct dest_dir *dir)
 {
 	mode_t mask;
 	int state = ACL_NONE;
@@ -146,21 +146,21 @@ static void learn_default_acl(struct local_dir *dir)
 	atomic_store(&dir->acl_state, state);
 }
 
-mode_t local_unlisted_mode(const struct local *local, int parent_fd)
+mode_t dest_unlisted_mode(const struct receiver *receiver, int parent_fd)
 {
 	mode_t mask;
 
-	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : local->rules.umask);
+	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : receiver->rules.umask);
 }
 
-mode_t local_dir_umask(struct local *local, struct local_dir *dir)
+mode_t dest_dir_umask(struct receiver *receiver, struct dest_dir *dir)
 {
 	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
 		learn_default_acl(dir);
-	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : local->rules.umask;
+	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : receiver->rules.umask;
 }
 
-bool local_dir_has_default_acl(struct local_dir *dir)
+bool dest_dir_has_default_acl(struct dest_dir *dir)
 {
 	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
 		learn_default_acl(dir);

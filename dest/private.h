@@ -53,15 +53,15 @@
 struct file_job;
 struct image;
 struct incoming;
-struct local;
+struct receiver;
 struct sum_head;
 
 /* --- destination directories (main thread, except where a worker holds a task) --- */
 
 enum { ACL_UNKNOWN, ACL_NONE, ACL_DEFAULT };
 
-struct local_dir {
-	struct local_dir *parent;
+struct dest_dir {
+	struct dest_dir *parent;
 	int references;          /* tasks and stacks that hold it */
 	int fd;                  /* -1: not there (dry run, failed) */
 	int32_t node;
@@ -93,16 +93,16 @@ struct local_dir {
 /* --- what a worker has to say --- */
 
 enum event_kind {
-	EVENT_ITEM,           /* looked at or changed: flags, bytes */
-	EVENT_DIR,            /* the directory itself */
-	EVENT_TEXT,           /* message */
-	EVENT_SOURCE_FAILED,  /* it could not be opened or read: error; bytes: what was done, enum source_step */
-	EVENT_LINK,           /* hard link to another member of its group: main thread */
-	EVENT_REDO,           /* a directory is in the way: main thread, unless local->asks_in_turn */
-	EVENT_DELETE_ARGUMENT,/* missing argument: main thread */
-	EVENT_FAILED,         /* the peer has not sent it; whatever there is to say has been said */
-	EVENT_AWAITED,        /* keeps the place of one of the two that the peer's reply will make */
-	EVENT_NOTHING,        /* what was here has been dealt with */
+	EVENT_ITEM,            /* looked at or changed: flags, bytes */
+	EVENT_DIR,             /* the directory itself */
+	EVENT_TEXT,            /* message */
+	EVENT_SOURCE_FAILED,   /* it could not be opened or read: error; bytes: what was done, enum source_step */
+	EVENT_LINK,            /* hard link to another member of its group: main thread */
+	EVENT_REDO,            /* a directory is in the way: main thread, unless receiver->asks_in_turn */
+	EVENT_DELETE_ARGUMENT, /* missing argument: main thread */
+	EVENT_FAILED,          /* the peer has not sent it; whatever there is to say has been said */
+	EVENT_AWAITED,         /* keeps the place of one of the two that the peer's reply will make */
+	EVENT_NOTHING,         /* what was here has been dealt with */
 };
 
 enum source_step { SOURCE_OPEN, SOURCE_READ, SOURCE_ATTRIBUTES };
@@ -153,17 +153,17 @@ struct wanted {
 /* Some or all files of one directory. */
 struct task {
 	struct task *next;
-	struct local *local;
+	struct receiver *receiver;
 	int32_t node;
 	struct entries *entries;
 	uint32_t first, last;         /* [first, last) */
 	uint32_t at;                  /* the first one that nobody has processed */
 	bool started;
-	uint32_t told;                /* up to here local_debug_entry has spoken of entries */
+	uint32_t told;                /* up to here dest_debug_entry has spoken of entries */
 	bool is_brief;                /* the main thread goes through it: what takes long is left to a worker */
 	bool is_left;                 /* it has been */
 	bool is_first, is_last;       /* slice of the directory */
-	struct local_dir *dir;
+	struct dest_dir *dir;
 	VEC(struct task_source) sources;
 	struct fuzzy_dirs *fuzzy;     /* --fuzzy: what there is to choose from; NULL: not read */
 	int *alternates;              /* descriptors of the directory in the alternate destinations; NULL: not opened */
@@ -215,12 +215,12 @@ enum { STOP_NONE, STOP_SIGNAL, STOP_SIGNAL1, STOP_WRITE, STOP_REFUSED };
 
 struct seen;
 
-struct local {
+struct receiver {
 	const struct options *options;
 	struct contents *contents; /* where they come from */
 	bool shows_receiver;     /* people see a receiving side, not a local run */
 	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
-	const struct local_service *service; /* the peer is our client (contents/serve.c); NULL: it is not */
+	const struct receiver_service *service; /* the peer is our client (contents/serve.c); NULL: it is not */
 	bool tells_items;        /* the peer hears of items without content: it is a client, or says them again for a batch */
 	bool asks_in_turn;       /* contents are asked for in the order of the list, in which batches have them */
 	_Atomic(struct task *) crowded; /* ... whose next entry needs room: nobody works on until the main thread has made it */
@@ -264,9 +264,9 @@ struct local {
 	int32_t preloaded;           /* node that was loaded to count the entries, -1: none */
 
 	VEC(int32_t) order;                 /* nodes as loaded, when loads_all */
-	VEC(struct local_dir *) open_stack; /* preparing: ancestors of the last prepared node */
-	VEC(struct local_dir *) done_stack; /* finishing: ancestors of the last finished node */
-	VEC(struct local_dir *) late;       /* to be finished at the end */
+	VEC(struct dest_dir *) open_stack;  /* preparing: ancestors of the last prepared node */
+	VEC(struct dest_dir *) done_stack;  /* finishing: ancestors of the last finished node */
+	VEC(struct dest_dir *) late;        /* to be finished at the end */
 	VEC(struct delayed_delete) delayed;
 	struct hashmap link_map;            /* dev, ino -> group + 1 */
 	VEC(struct link_group *) groups;
@@ -285,7 +285,7 @@ struct local {
 
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
 enum turn { TURN_FIRST, TURN_LEADS, TURN_HAS_ROOM };
-void local_process_entry(struct task *task, uint32_t index, enum turn turn);
+void dest_process_entry(struct task *task, uint32_t index, enum turn turn);
 void job_show_live(struct file_job *job); /* a file begins whose progress may be watched */
 void job_received(struct file_job *job);  /* its content has come: note the item */
 void job_tried(struct file_job *job);     /* the same, but it is wrong */
@@ -295,9 +295,9 @@ void job_take_content(struct file_job *job); /* from a file that lies here, or t
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
 /* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
 enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
-enum candidate local_leader_candidate(struct task *task, uint32_t index);
+enum candidate dest_leader_candidate(struct task *task, uint32_t index);
 
-/* --- dest/attributes.c (any thread, but for local_want_attributes) --- */
+/* --- dest/attributes.c (any thread, but for dest_want_attributes) --- */
 
 /* Those values. */
 struct lacking {
@@ -322,10 +322,10 @@ bool job_want_attributes(struct file_job *job);
 /* What a file's attributes are compared with, as its item says: `*name` in the directory that is returned; NULL: nothing. By
  * the worker of its task. */
 int job_compared_object(struct file_job *job, const char **name);
-void local_want_attributes(struct local *local, int32_t node, const struct entry *entry, struct wanted *wanted);
+void dest_want_attributes(struct receiver *receiver, int32_t node, const struct entry *entry, struct wanted *wanted);
 void wanted_free(struct wanted *wanted);
 /* ITEM_REPORT_ACL and ITEM_REPORT_XATTR, if an object that is to have this mode differs; name NULL: nothing is there. */
-uint32_t wanted_compare(const struct local *local, struct wanted *wanted, mode_t mode, int dir_fd, const char *name);
+uint32_t wanted_compare(const struct receiver *receiver, struct wanted *wanted, mode_t mode, int dir_fd, const char *name);
 void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *name, struct lacking *lacking);
 /* Set what is not as it should be; true if anything was. ACLs change permission bits to those of the listed mode: *mode, which
  * is otherwise the one to be set, has to be set again then. */
@@ -334,18 +334,18 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 		mode_t *mode);
 
 /* Give a new object the attributes of another one, as far as any are kept and can be set. */
-void local_copy_attributes(const struct local *local, const struct fs_held *from, const struct fs_held *to);
+void dest_copy_attributes(const struct receiver *receiver, const struct fs_held *from, const struct fs_held *to);
 
 /* --- dest/fake.c (any thread) --- */
 
 /* What the receiving half may do. */
-enum super_level local_receiving_level(const struct options *options, bool is_local_run);
+enum super_level dest_receiving_level(const struct options *options, bool is_local_run);
 /* Attributes of an object of the destination as they are, or as they are kept. */
-int local_lstat_at(const struct local *local, int dir_fd, const char *name, struct fs_stat *st);
-int local_lstat(const struct local *local, const struct fs_root *root, const char *path, struct fs_stat *st);
+int dest_lstat_at(const struct receiver *receiver, int dir_fd, const char *name, struct fs_stat *st);
+int dest_lstat(const struct receiver *receiver, const struct fs_root *root, const char *path, struct fs_stat *st);
 /* Keep owner and mode of a file or directory. 1: something was changed, 0: it was so already, -1: failed, said so. */
 int job_fake_store(struct file_job *job, const struct dressed *dressed, const struct fs_held *held);
-void dir_fake_store(struct local *local, const struct local_dir *dir, const struct dressed *dressed,
+void dir_fake_store(struct receiver *receiver, const struct dest_dir *dir, const struct dressed *dressed,
 		    const struct fs_held *held);
 /* A file that stands for a symlink, device or special. */
 int job_fake_make(struct file_job *job, struct fs_temp *temp);
@@ -360,8 +360,8 @@ struct looked_at {
 
 struct file_job {
 	struct task *task;
-	struct local *local;
-	struct local_dir *dir;
+	struct receiver *receiver;
+	struct dest_dir *dir;
 	const struct entry *entry;
 	uint32_t index;
 	const char *name;
@@ -434,90 +434,91 @@ void basis_close(struct basis *basis);
 /* --- receiver/dir.c (main thread) --- */
 
 /* The destination directory of a node (0: the top), made or opened; events of the directory itself go to `events`. */
-struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task);
+struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task);
 /* The same directory again, when others below it have been prepared since. */
-struct local_dir *local_dir_return(struct local *local, int32_t node);
-void local_dir_finish(struct local *local, struct local_dir *dir); /* final attributes */
-void local_dir_finish_late(struct local *local);
+struct dest_dir *receiver_dir_return(struct receiver *receiver, int32_t node);
+void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir); /* final attributes */
+void receiver_dir_finish_late(struct receiver *receiver);
 
 /* --- receiver/order.c (main thread) --- */
 
 /* Files of one directory that stand together in the list, in one task. */
-struct local_slice {
+struct receiver_slice {
 	int32_t node;
 	bool is_first, is_last; /* of the node */
 	uint32_t first, last;   /* [first, last) of its entries */
 	uint64_t position;      /* of entry 0 in the list, if all of them stood together */
 };
 
-struct local_slices {
-	VEC(struct local_slice) list;
+struct receiver_slices {
+	VEC(struct receiver_slice) list;
 };
 
 /* Are contents asked for in the order of the list, though that is not the order of the walk? */
-bool local_goes_by_path(const struct local *local);
-void local_order_by_path(struct local *local, struct local_slices *slices);
+bool receiver_goes_by_path(const struct receiver *receiver);
+void receiver_order_by_path(struct receiver *receiver, struct receiver_slices *slices);
 
 /* --- receiver/debug.c (main thread) --- */
 
 /* A list that has been loaded, node by node in the order of the walk: what dup and flist say of it. */
-void local_debug_list(struct local *local, int32_t node);
+void receiver_debug_list(struct receiver *receiver, int32_t node);
 
 /* --- dest/debug.c --- */
 
 /* Are deltas looked for? For those who want to know. */
-void local_say_method(const struct local *local);
+void dest_say_method(const struct receiver *receiver);
 /* Is there to be an event for each entry? */
-bool local_debug_wants_items(const struct local *local);
+bool dest_debug_wants_items(const struct receiver *receiver);
 /* Main thread. `entries`: what decides about the place of a single one. */
-void local_debug_destination(const struct local *local, uint64_t entries, const char *destination);
-void local_debug_start(const struct local *local);
-void local_debug_end(const struct local *local);
+void dest_debug_destination(const struct receiver *receiver, uint64_t entries, const char *destination);
+void dest_debug_start(const struct receiver *receiver);
+void dest_debug_end(const struct receiver *receiver);
 /* By whoever holds the task: an entry, the task's directory is looked at; a device or special will be made. */
-void local_debug_entry(struct task *task, uint32_t index);
-void local_debug_directory(struct task *task);
-void local_debug_node(struct file_job *job);
+void dest_debug_entry(struct task *task, uint32_t index);
+void dest_debug_directory(struct task *task);
+void dest_debug_node(struct file_job *job);
 /* Owner and group of `name` ("": the directory itself) are about to be changed; -1: they are not. */
-void local_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid);
+void dest_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid);
 /* The permissions that the default ACL of the task's directory leaves to new files. */
-void local_debug_umask(struct task *task);
-void local_debug_touch(const struct local *local, const struct local_dir *dir); /* it gets its final attributes (main thread) */
+void dest_debug_umask(struct task *task);
+void dest_debug_touch(const struct receiver *receiver,
+		      const struct dest_dir *dir); /* it gets its final attributes (main thread) */
 /* A member of a group of hard links is about to be linked to `leader` (main thread). */
-void local_debug_link(struct local *local, const struct task *task, uint32_t index, const char *leader);
+void dest_debug_link(struct receiver *receiver, const struct task *task, uint32_t index, const char *leader);
 /* Deltas of a pull: block sums are sent, a basis is used (-1: there is none), the content has come. */
-void local_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size);
-void local_debug_basis(const struct file_job *job, int basis_fd);
-void local_debug_patched(const struct file_job *job);
+void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size);
+void dest_debug_basis(const struct file_job *job, int basis_fd);
+void dest_debug_patched(const struct file_job *job);
 /* Before and after an item's line (main thread). */
-void local_debug_item(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
-void local_debug_item_done(const struct local *local, int32_t node, const struct entry *entry, const struct event *event);
+void dest_debug_item(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event);
+void dest_debug_item_done(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event);
 
 /* --- receiver/delete.c (main thread, except surplus) --- */
 
 /* What --debug=del says of what is to give way to the task's directory. */
-void local_say_file_goes(struct task *task, const struct fs_stat *st);
-void local_find_surplus(struct task *task);                   /* worker */
-void local_delete_surplus(struct local *local, struct task *task);
-void local_delete_delayed(struct local *local);
-void local_delete_pass(struct local *local);                  /* --delete-before, --delete-after */
+void receiver_say_file_goes(struct task *task, const struct fs_stat *st);
+void receiver_find_surplus(struct task *task); /* worker */
+void receiver_delete_surplus(struct receiver *receiver, struct task *task);
+void receiver_delete_delayed(struct receiver *receiver);
+void receiver_delete_pass(struct receiver *receiver); /* --delete-before, --delete-after */
 /* No I/O error, or told to ignore them? Else it is said, once; in the turn of `task`, unless that is NULL. */
-bool local_may_delete(struct local *local, struct task *task);
+bool receiver_may_delete(struct receiver *receiver, struct task *task);
 /* Remove what stands in the way of entry `name`; false: it stays, said so. */
-bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry);
-void local_delete_argument(struct local *local, struct task *task, uint32_t index);
-void local_report_skipped_deletes(struct local *local);
+bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const char *name, const struct entry *entry);
+void receiver_delete_argument(struct receiver *receiver, struct task *task, uint32_t index);
+void receiver_report_skipped_deletes(struct receiver *receiver);
 
 /* --- receiver/link.c (main thread) --- */
 
-void local_links_add(struct local *local, int32_t node);      /* loads_all: collect groups */
+void receiver_links_add(struct receiver *receiver, int32_t node); /* loads_all: collect groups */
 /* Decide which members of the task are links; before it is submitted. */
-void local_links_mark(struct local *local, struct task *task);
-void local_links_order(struct local *local);                  /* members by index instead of by directory */
-void local_links_free(struct local *local);
+void receiver_links_mark(struct receiver *receiver, struct task *task);
+void receiver_links_order(struct receiver *receiver); /* members by index instead of by directory */
+void receiver_links_free(struct receiver *receiver);
 bool link_is_member(const struct entry *entry);
-struct link_group *link_group_of(struct local *local, const struct entries *entries, const struct entry *entry);
+struct link_group *link_group_of(struct receiver *receiver, const struct entries *entries, const struct entry *entry);
 /* Link a member whose directory still holds a task to the leader of its group. */
-void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait);
+void link_in_task(struct receiver *receiver, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait);
 
 /* --- dest/seen.c (main thread, but for what workers say) --- */
 
@@ -529,44 +530,44 @@ struct seen_dir {
 	bool is_complete;
 };
 
-struct seen *local_seen_new(const struct options *options);
-void local_seen_free(struct seen *seen); /* NULL is allowed */
+struct seen *dest_seen_new(const struct options *options);
+void dest_seen_free(struct seen *seen); /* NULL is allowed */
 /* A worker begins with a task, is done with a file (job->untouched is set), or anybody changes or unlinks one of these
  * attributes: another name of the same file may have been seen before. */
-void local_seen_start(struct task *task);
-void local_seen_file(const struct file_job *job);
-void local_seen_change(struct local *local, const struct fs_stat *st);
+void dest_seen_start(struct task *task);
+void dest_seen_file(const struct file_job *job);
+void dest_seen_change(struct receiver *receiver, const struct fs_stat *st);
 /* A directory is entered, as it was before this run touched it; NULL: it is new. */
-void local_seen_enter(struct local *local, int32_t node, const struct fs_stat *before);
+void dest_seen_enter(struct receiver *receiver, int32_t node, const struct fs_stat *before);
 /* A member of a hard link group is in place. */
-void local_seen_link(struct local *local, int32_t node, uint32_t index, const struct fs_stat *st);
-void local_seen_take(struct local *local, struct task *task);                 /* the task is done */
-void local_seen_finish(struct local *local, const struct local_dir *dir);     /* it has got its last change; its fd is open */
+void dest_seen_link(struct receiver *receiver, int32_t node, uint32_t index, const struct fs_stat *st);
+void dest_seen_take(struct receiver *receiver, struct task *task);            /* the task is done */
+void dest_seen_finish(struct receiver *receiver, const struct dest_dir *dir); /* it has got its last change; its fd is open */
 /* After all: NULL if the directory has to be scanned. */
-struct seen_dir *local_seen_dir(const struct seen *seen, int32_t node);
+struct seen_dir *dest_seen_dir(const struct seen *seen, int32_t node);
 /* Look again at names of inodes that have changed since. -1: the directory has to be scanned. */
-int local_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path);
+int dest_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path);
 
 /* --- receiver/snapshot.c (main thread) --- */
 
 /* Before anything is written: end the process if there can be no snapshot of such a destination; else begin to look. */
-void local_snapshot_begin(struct local *local);
+void receiver_snapshot_begin(struct receiver *receiver);
 /* No destination: an image of the peer's whole list, as it comes in. NULL: it is not one of a directory, said so. */
-struct image *local_snapshot_of_list(struct local *local);
+struct image *receiver_snapshot_of_list(struct receiver *receiver);
 /* After all: write the snapshot of the destination `given`. The exit code: 0, or 23 and 24 as of a scan; ends the process
  * with 11 if it cannot be written. */
-int local_snapshot_write(struct local *local, const char *given);
+int receiver_snapshot_write(struct receiver *receiver, const char *given);
 
 /* --- receiver/walk.c (main thread) --- */
 
-void local_load_everything(struct local *local); /* loads_all: before local_run */
-void local_run(struct local *local);
+void receiver_load_everything(struct receiver *receiver); /* loads_all: before receiver_run */
+void receiver_run(struct receiver *receiver);
 
 /* --- receiver/report.c (main thread) --- */
 
 /* Does anybody want to hear of an item that is not transferred? */
 bool report_is_told(const struct options *options, uint32_t flags, const char *link);
-struct report *report_new(struct local *local);
+struct report *report_new(struct receiver *receiver);
 void report_free(struct report *report);
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
 		 uint64_t position);
@@ -576,50 +577,50 @@ void report_section_end(struct report *report, uint64_t position);
 void report_drain(struct report *report);
 void report_drain_if_old(struct report *report);
 struct progress *report_progress(struct report *report);
-bool report_wants_names(const struct local *local);
+bool report_wants_names(const struct receiver *receiver);
 /* Are names of directories that were made shown? */
-bool report_names_directories(const struct local *local);
+bool report_names_directories(const struct receiver *receiver);
 
 /* --- dest/owner.c (main thread) --- */
 
 /* NULL if the ids of a local run stay as they are; else `rules` maps them, until it is freed. Ends the process with EXIT_SYNTAX
  * on maps that are none. */
 struct owner_maps;
-struct owner_maps *local_owner_maps_new(const struct options *options, struct decide_rules *rules);
-void local_owner_maps_free(struct owner_maps *maps);
+struct owner_maps *dest_owner_maps_new(const struct options *options, struct decide_rules *rules);
+void dest_owner_maps_free(struct owner_maps *maps);
 /* --- dest/module.c: what belongs to a daemon's module (any thread) --- */
 
 /* NULL: this is no service of a module. */
-const struct local_module *local_module(const struct local *local);
+const struct dest_module *dest_module(const struct receiver *receiver);
 /* A file has been received: the module may want to count it. */
-void local_tell_received(const struct local *local);
+void dest_tell_received(const struct receiver *receiver);
 /* "PATH", a path in the transfer, as error lines show it. */
-void local_show_path(const struct local *local, const char *path, struct strbuf *out);
+void dest_show_path(const struct receiver *receiver, const char *path, struct strbuf *out);
 /* What else the operator or a module's client has named, if relative by the destination: for fs_open_follow and the like. */
-int local_open_named(const struct local *local, const char *path, int flags);
+int dest_open_named(const struct receiver *receiver, const char *path, int flags);
 /* The same as a path below the module's root; owned by the caller. */
-char *local_named_in_module(const struct local *local, const char *path);
+char *dest_named_in_module(const struct receiver *receiver, const char *path);
 /* Does the module hide a path of the transfer? The same path in an alternate destination, named like this? */
-bool local_is_hidden(struct local *local, const char *path, bool is_dir);
-bool local_is_hidden_in(struct local *local, const char *place, const char *path, bool is_dir);
+bool dest_is_hidden(struct receiver *receiver, const char *path, bool is_dir);
+bool dest_is_hidden_in(struct receiver *receiver, const char *place, const char *path, bool is_dir);
 /* End the process if an option names a directory that it hides, from where it will be used: the destination is known. */
-void local_refuse_hidden_dirs(struct local *local);
+void dest_refuse_hidden_dirs(struct receiver *receiver);
 /* Refuse what it hides of a node's files. */
-void local_hide_entries(struct local *local, int32_t node);
+void dest_hide_entries(struct receiver *receiver, int32_t node);
 
 /* --- dest/choose.c, dest/guard.c, receiver/list.c --- */
 
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */
-void local_choose_destination(struct local *local, const char *given, uint64_t entries);
+void dest_choose_destination(struct receiver *receiver, const char *given, uint64_t entries);
 /* A run that writes nothing goes by the directory it was started in, or the module's root. */
-void local_stay_here(struct local *local);
+void dest_stay_here(struct receiver *receiver);
 /* Before anything is written: would an attr tree replace its own source, or something that is no attr tree? */
-void local_guard(struct local *local);
+void dest_guard(struct receiver *receiver);
 /* The same before a directory is made in `parent`. */
-void local_guard_new(struct local *local, const char *parent);
-void local_list_run(struct local *local);
+void dest_guard_new(struct receiver *receiver, const char *parent);
+void receiver_list_run(struct receiver *receiver);
 /* --prune-empty-dirs, when everything has been loaded: directories without files leave the list and `order`. */
-void local_prune(struct local *local);
+void receiver_prune(struct receiver *receiver);
 
 #endif

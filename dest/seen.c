@@ -40,7 +40,7 @@ struct seen {
 	struct hashmap changed;        /* dev, ino of linked files that are not what they were; under the lock */
 };
 
-struct seen *local_seen_new(const struct options *options)
+struct seen *dest_seen_new(const struct options *options)
 {
 	struct seen *seen = xcalloc(1, sizeof *seen);
 
@@ -52,7 +52,7 @@ struct seen *local_seen_new(const struct options *options)
 	return seen;
 }
 
-void local_seen_free(struct seen *seen)
+void dest_seen_free(struct seen *seen)
 {
 	if (!seen)
 		return;
@@ -132,11 +132,11 @@ static void append(struct entries *to, const struct entries *from)
 
 /* --- workers --- */
 
-void local_seen_start(struct task *task)
+void dest_seen_start(struct task *task)
 {
 	const struct entries *listed = task->entries;
 
-	if (!task->local->seen)
+	if (!task->receiver->seen)
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &listed->items[i];
@@ -147,9 +147,9 @@ void local_seen_start(struct task *task)
 	}
 }
 
-void local_seen_change(struct local *local, const struct fs_stat *st)
+void dest_seen_change(struct receiver *receiver, const struct fs_stat *st)
 {
-	struct seen *seen = local->seen;
+	struct seen *seen = receiver->seen;
 	bool inserted;
 
 	if (!seen || st->nlink < 2 || S_ISDIR(st->mode))
@@ -159,23 +159,23 @@ void local_seen_change(struct local *local, const struct fs_stat *st)
 	pthread_mutex_unlock(&seen->lock);
 }
 
-void local_seen_file(const struct file_job *job)
+void dest_seen_file(const struct file_job *job)
 {
 	struct task *task = job->task;
 	struct entries *list = &task->seen;
 	struct entry *entry;
 
-	if (!job->local->seen || !job->dest.exists)
+	if (!job->receiver->seen || !job->dest.exists)
 		return;
 	if (!job->untouched) {
-		local_seen_change(job->local, &job->dest.st);
+		dest_seen_change(job->receiver, &job->dest.st);
 		return;
 	}
 	/* The main thread does not write here: a worker may still hold the task. */
 	if (job->turn != TURN_FIRST || job->index - task->first >= list->count)
 		return;
 	entry = &list->items[job->index - task->first];
-	fill(job->local->seen, list, entry, &job->dest.st, job->entry->flags & ENTRY_HARD_LINKED);
+	fill(job->receiver->seen, list, entry, &job->dest.st, job->entry->flags & ENTRY_HARD_LINKED);
 	if (entry_is_symlink(entry)) {
 		const char *target = entry_target(task->entries, job->entry);
 
@@ -190,9 +190,9 @@ static struct seen_dir *dir_of(const struct seen *seen, int32_t node)
 	return (size_t)node < seen->dirs.count ? seen->dirs.items[node] : NULL;
 }
 
-void local_seen_enter(struct local *local, int32_t node, const struct fs_stat *before)
+void dest_seen_enter(struct receiver *receiver, int32_t node, const struct fs_stat *before)
 {
-	struct seen *seen = local->seen;
+	struct seen *seen = receiver->seen;
 	struct seen_dir *dir;
 
 	if (!seen)
@@ -207,10 +207,9 @@ void local_seen_enter(struct local *local, int32_t node, const struct fs_stat *b
 	seen->dirs.items[node] = dir;
 }
 
-
-void local_seen_link(struct local *local, int32_t node, uint32_t index, const struct fs_stat *st)
+void dest_seen_link(struct receiver *receiver, int32_t node, uint32_t index, const struct fs_stat *st)
 {
-	struct seen *seen = local->seen;
+	struct seen *seen = receiver->seen;
 	struct seen_link link = { node, index, *st };
 	struct seen_dir *dir = seen ? dir_of(seen, node) : NULL;
 
@@ -235,9 +234,9 @@ static void take_entries(struct seen_dir *dir, struct task *task)
 	}
 }
 
-void local_seen_take(struct local *local, struct task *task)
+void dest_seen_take(struct receiver *receiver, struct task *task)
 {
-	struct seen *seen = local->seen;
+	struct seen *seen = receiver->seen;
 	struct seen_dir *dir = seen ? dir_of(seen, task->node) : NULL;
 
 	if (!dir)
@@ -375,41 +374,41 @@ static bool is_as_before(const struct seen_dir *dir, const struct fs_stat *now)
 }
 
 /* A directory that this process cannot read any more is listed as one: by the scan, which says so. */
-static bool is_readable(const struct local *local, const struct fs_stat *st)
+static bool is_readable(const struct receiver *receiver, const struct fs_stat *st)
 {
-	return local->uid == 0 || (st->mode & 0500) == 0500;
+	return receiver->uid == 0 || (st->mode & 0500) == 0500;
 }
 
-static void tell_parent(const struct local *local, const struct local_dir *dir, const struct fs_stat *st)
+static void tell_parent(const struct receiver *receiver, const struct dest_dir *dir, const struct fs_stat *st)
 {
-	struct seen_dir *parent = dir->parent ? dir_of(local->seen, dir->parent->node) : NULL;
-	uint32_t index = flist_dir(local->list, dir->node)->parent_entry;
+	struct seen_dir *parent = dir->parent ? dir_of(receiver->seen, dir->parent->node) : NULL;
+	uint32_t index = flist_dir(receiver->list, dir->node)->parent_entry;
 	struct entry *entry;
 
-	if (!parent || parent->is_complete || local->seen->entered_by_links || index >= parent->entries.count)
+	if (!parent || parent->is_complete || receiver->seen->entered_by_links || index >= parent->entries.count)
 		return;
 	entry = &parent->entries.items[index];
 	if (entry->flags & ENTRY_DUPLICATE)
 		return;
-	fill(local->seen, &parent->entries, entry, st, false);
+	fill(receiver->seen, &parent->entries, entry, st, false);
 	entry->dir = (uint32_t)dir->node + 1;
 }
 
-void local_seen_finish(struct local *local, const struct local_dir *dir)
+void dest_seen_finish(struct receiver *receiver, const struct dest_dir *dir)
 {
-	struct seen_dir *seen_dir = local->seen ? dir_of(local->seen, dir->node) : NULL;
+	struct seen_dir *seen_dir = receiver->seen ? dir_of(receiver->seen, dir->node) : NULL;
 	struct entries *list;
 	struct fs_stat st;
 
-	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0 || !is_readable(local, &st))
+	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0 || !is_readable(receiver, &st))
 		return;
 	list = &seen_dir->entries;
 	keep_entries(list, ENTRY_DUPLICATE, false);
 	if ((!seen_dir->names_known || !is_as_before(seen_dir, &st)) && reread_names(list, dir->fd) < 0)
 		return;
-	if (look_at_unknown(local->seen, list, dir->fd) < 0)
+	if (look_at_unknown(receiver->seen, list, dir->fd) < 0)
 		return;
-	tell_parent(local, dir, &st);
+	tell_parent(receiver, dir, &st);
 	/* What a later look could not rely on is not offered to it. */
 	if (!is_settled(&st))
 		st.ctime = st.ctime_nsec = 0;
@@ -419,14 +418,14 @@ void local_seen_finish(struct local *local, const struct local_dir *dir)
 
 /* --- the end --- */
 
-struct seen_dir *local_seen_dir(const struct seen *seen, int32_t node)
+struct seen_dir *dest_seen_dir(const struct seen *seen, int32_t node)
 {
 	struct seen_dir *dir = dir_of(seen, node);
 
 	return dir && dir->is_complete ? dir : NULL;
 }
 
-int local_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path)
+int dest_seen_settle_links(struct seen *seen, struct entries *list, const struct fs_root *root, const char *path)
 {
 	int fd = -1, result = 0;
 

@@ -25,7 +25,7 @@ enum {
 
 /* One deletion with everything below it. */
 struct deletion {
-	struct local *local;
+	struct receiver *receiver;
 	struct strbuf path;    /* in the transfer */
 	bool make_room;        /* not for its own sake: the thing itself is not reported */
 	uint64_t dev;          /* file system that may not be left */
@@ -41,9 +41,9 @@ static int compare_names(const void *a, const void *b, void *names)
 }
 
 /* Deletions go backwards through the order of lists, which once made no difference between files and directories. */
-static void order_names(const struct local *local, struct entries *names)
+static void order_names(const struct receiver *receiver, struct entries *names)
 {
-	if (local->session.protocol < 29 && names->count)
+	if (receiver->session.protocol < 29 && names->count)
 		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
 }
 
@@ -52,40 +52,40 @@ static void say_directory(struct task *task)
 {
 	const char *path = task->dir->path;
 
-	if (task->local->options->levels.debug[DEBUG_DEL] > 1)
+	if (task->receiver->options->levels.debug[DEBUG_DEL] > 1)
 		task_text(task, L_INFO, "delete_in_dir(%s)", *path ? path : ".");
 }
 
-void local_find_surplus(struct task *task)
+void receiver_find_surplus(struct task *task)
 {
 	if (!task->dir->absent)
 		say_directory(task);
 	if (task->dir->fresh || task->dir->fd < 0)
 		return;
-	if (local_read_names(task->dir->fd, task->entries, &task->surplus) < 0)
+	if (dest_read_names(task->dir->fd, task->entries, &task->surplus) < 0)
 		task_complain(task, "generator", errno, "", "opendir ", " failed");
 	else
 		task->knows_names = !task->surplus.count;
-	order_names(task->local, &task->surplus);
+	order_names(task->receiver, &task->surplus);
 }
 
 /* --- one item --- */
 
-static bool limit_reached(struct local *local)
+static bool limit_reached(struct receiver *receiver)
 {
-	int limit = local->options->max_delete;
+	int limit = receiver->options->max_delete;
 
-	if (limit < 0 || local->delete_count < (uint64_t)limit)
+	if (limit < 0 || receiver->delete_count < (uint64_t)limit)
 		return false;
-	local->delete_skipped++;
+	receiver->delete_skipped++;
 	return true;
 }
 
-static void count_deleted(struct local *local, uint32_t mode)
+static void count_deleted(struct receiver *receiver, uint32_t mode)
 {
-	struct kind_counts *counts = &local->stats.deleted;
+	struct kind_counts *counts = &receiver->stats.deleted;
 
-	local->delete_count++;
+	receiver->delete_count++;
 	counts->total++;
 	counts->dirs += S_ISDIR(mode);
 	counts->links += S_ISLNK(mode);
@@ -95,8 +95,8 @@ static void count_deleted(struct local *local, uint32_t mode)
 
 static void note_deleted(const struct deletion *deletion, mode_t mode)
 {
-	count_deleted(deletion->local, mode);
-	report_deletion(deletion->local->report, strbuf_text(&deletion->path), S_ISDIR(mode));
+	count_deleted(deletion->receiver, mode);
+	report_deletion(deletion->receiver->report, strbuf_text(&deletion->path), S_ISDIR(mode));
 }
 
 static void delete_failed(struct deletion *deletion, int error, const char *call)
@@ -111,11 +111,14 @@ static void delete_failed(struct deletion *deletion, int error, const char *call
 /* An attr tree has no regular file of another size; a mirror that was named by mistake has. */
 static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
 {
-	struct local *local = deletion->local;
+	struct receiver *receiver = deletion->receiver;
 
-	if (local->attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !local->options->force && !local->dry_run)
-		die(EXIT_FILESELECT, "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
-		    "--force overrides this", local->top_path, strbuf_text(&deletion->path));
+	if (receiver->attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !receiver->options->force
+	    && !receiver->dry_run)
+		die(EXIT_FILESELECT,
+		    "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
+		    "--force overrides this",
+		    receiver->top_path, strbuf_text(&deletion->path));
 }
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
@@ -123,7 +126,7 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 static void say_deletion(const struct deletion *deletion, mode_t mode, bool nested)
 {
 	const char *path = strbuf_text(&deletion->path);
-	int level = deletion->local->options->levels.debug[DEBUG_DEL];
+	int level = deletion->receiver->options->levels.debug[DEBUG_DEL];
 
 	if (level > 1 && (!nested || !S_ISDIR(mode)))
 		log_info("delete_item(%s) mode=%o flags=%d", path, mode, nested ? DEL_IS_BELOW : deletion->told);
@@ -134,28 +137,28 @@ static void say_deletion(const struct deletion *deletion, mode_t mode, bool nest
 /* One that is below another is spoken of when it is empty. */
 static void say_emptied(const struct deletion *deletion, mode_t mode, bool nested)
 {
-	if (nested && deletion->local->options->levels.debug[DEBUG_DEL] > 1)
+	if (nested && deletion->receiver->options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_item(%s) mode=%o flags=%d", strbuf_text(&deletion->path), mode, DEL_IS_BELOW);
 }
 
 /* A --temp-dir may lie in the destination. */
-static bool is_protected(struct local *local, const struct strbuf *path, int dir_fd, const char *name, bool is_dir)
+static bool is_protected(struct receiver *receiver, const struct strbuf *path, int dir_fd, const char *name, bool is_dir)
 {
-	return (!is_dir && fs_temp_is_own(dir_fd, name)) || local_is_hidden(local, strbuf_text(path), is_dir);
+	return (!is_dir && fs_temp_is_own(dir_fd, name)) || dest_is_hidden(receiver, strbuf_text(path), is_dir);
 }
 
 /* A directory that cannot be read whole stops the deletions to come, as one of the source does. */
-static void reading_failed(struct local *local, const char *dir_path, int error)
+static void reading_failed(struct receiver *receiver, const char *dir_path, int error)
 {
 	struct strbuf shown = STRBUF_INIT;
 	const char *old_role = log_role();
 
-	local_show_path(local, dir_path, &shown);
+	dest_show_path(receiver, dir_path, &shown);
 	log_set_role("generator");
 	log_errno(L_ERROR_XFER, error, "opendir %s failed", strbuf_text(&shown));
 	log_set_role(old_role);
 	strbuf_free(&shown);
-	local->session.io_error |= IOERR_GENERAL;
+	receiver->session.io_error |= IOERR_GENERAL;
 }
 
 /* What is not there, or is no directory, has nothing in it to be deleted. */
@@ -167,29 +170,29 @@ static bool is_absent(int error)
 /* Empty a directory, in reverse order. */
 static enum outcome delete_contents(struct deletion *deletion, int fd)
 {
-	struct local *local = deletion->local;
+	struct receiver *receiver = deletion->receiver;
 	struct entries names;
 	enum outcome outcome = GONE;
 	size_t length = deletion->path.length;
 
 	entries_init(&names);
-	if (local_read_names(fd, NULL, &names) < 0)
-		reading_failed(local, strbuf_text(&deletion->path), errno);
-	order_names(local, &names);
-	filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
+	if (dest_read_names(fd, NULL, &names) < 0)
+		reading_failed(receiver, strbuf_text(&deletion->path), errno);
+	order_names(receiver, &names);
+	filter_set_dir(receiver->receiver_rules, strbuf_text(&deletion->path));
 	for (uint32_t i = names.count; i-- > 0;) {
 		const struct entry *entry = &names.items[i];
 
 		const char *name = entry_name(&names, entry);
 
 		strbuf_add_path(&deletion->path, name);
-		if (filter_excludes_doomed(local->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry))
-		    || is_protected(local, &deletion->path, fd, name, entry_is_dir(entry)))
+		if (filter_excludes_doomed(receiver->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry))
+		    || is_protected(receiver, &deletion->path, fd, name, entry_is_dir(entry)))
 			outcome = outcome == GONE ? STAYS : outcome;
 		else if (delete_item(deletion, fd, name, true, true) != GONE)
 			outcome = STAYS;
 		strbuf_truncate(&deletion->path, length);
-		filter_set_dir(local->receiver_rules, strbuf_text(&deletion->path));
+		filter_set_dir(receiver->receiver_rules, strbuf_text(&deletion->path));
 	}
 	entries_free(&names);
 	return outcome;
@@ -204,9 +207,9 @@ static void say_not_empty(const struct deletion *deletion)
  * nothing fails, as if it were gone. */
 static void try_in_vain(const struct deletion *deletion, mode_t mode)
 {
-	if (limit_reached(deletion->local))
+	if (limit_reached(deletion->receiver))
 		return;
-	if (deletion->local->dry_run)
+	if (deletion->receiver->dry_run)
 		note_deleted(deletion, mode);
 	else
 		say_not_empty(deletion);
@@ -215,7 +218,7 @@ static void try_in_vain(const struct deletion *deletion, mode_t mode)
 static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
 				     bool reported, bool nested)
 {
-	struct local *local = deletion->local;
+	struct receiver *receiver = deletion->receiver;
 	enum outcome outcome;
 	int fd;
 
@@ -224,15 +227,15 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		return STAYS;
 	}
 	if (st->dev != deletion->dev) {
-		if (local->options->levels.info[INFO_MOUNT])
+		if (receiver->options->levels.info[INFO_MOUNT])
 			log_info("cannot delete mount point: %s", strbuf_text(&deletion->path));
 		return STAYS;
 	}
-	if (!local->rules.am_root && (st->mode & 0700) != 0700 && !local->dry_run)
+	if (!receiver->rules.am_root && (st->mode & 0700) != 0700 && !receiver->dry_run)
 		fs_chmod_at(dir_fd, name, (st->mode & 07777) | 0700);
 	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0 && !is_absent(errno))
-		reading_failed(local, strbuf_text(&deletion->path), errno);
+		reading_failed(receiver, strbuf_text(&deletion->path), errno);
 	outcome = fd < 0 ? GONE : delete_contents(deletion, fd);
 	if (fd >= 0)
 		close(fd);
@@ -244,9 +247,9 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		return outcome;
 	}
 	say_emptied(deletion, st->mode, nested);
-	if (reported && limit_reached(local))
+	if (reported && limit_reached(receiver))
 		return LIMITED;
-	if (!local->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
+	if (!receiver->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
 		if (errno == ENOTEMPTY || errno == EEXIST)
 			say_not_empty(deletion);
 		else
@@ -259,16 +262,16 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 /* Anything but a directory; with --backup it moves there. */
 static enum outcome delete_object(struct deletion *deletion, int dir_fd, const char *name)
 {
-	struct local *local = deletion->local;
+	struct receiver *receiver = deletion->receiver;
 	size_t parent = deletion->path.length - strlen(name);
 	char *dir_path = xstrndup(strbuf_text(&deletion->path), parent ? parent - 1 : 0);
-	const struct backup_of of = { local, NULL, "generator", dir_fd, dir_path, name };
+	const struct backup_of of = { receiver, NULL, "generator", dir_fd, dir_path, name };
 	enum outcome outcome = GONE;
 
-	if (!local_is_backup_name(local, name) && !local_back_up(&of, BACKUP_RENAME)) {
+	if (!dest_is_backup_name(receiver, name) && !dest_back_up(&of, BACKUP_RENAME)) {
 		delete_failed(deletion, errno, "make_backup");
 		outcome = STAYS;
-	} else if (!local->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
+	} else if (!receiver->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
 		delete_failed(deletion, errno, "unlink");
 		outcome = STAYS;
 	}
@@ -278,7 +281,7 @@ static enum outcome delete_object(struct deletion *deletion, int dir_fd, const c
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
 {
-	struct local *local = deletion->local;
+	struct receiver *receiver = deletion->receiver;
 	enum outcome outcome = GONE;
 	struct fs_stat st;
 
@@ -292,23 +295,24 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 	say_deletion(deletion, st.mode, nested);
 	if (S_ISDIR(st.mode)) {
 		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
-	} else if (reported && limit_reached(local)) {
+	} else if (reported && limit_reached(receiver)) {
 		outcome = LIMITED;
 	} else {
 		outcome = delete_object(deletion, dir_fd, name);
 	}
 	if (outcome == GONE)
-		local_seen_change(local, &st);
+		dest_seen_change(receiver, &st);
 	if (outcome == GONE && reported)
 		note_deleted(deletion, st.mode);
 	return outcome;
 }
 
-static void start_deletion(struct deletion *deletion, struct local *local, const char *dir_path, const char *name, int dir_fd)
+static void start_deletion(struct deletion *deletion, struct receiver *receiver, const char *dir_path, const char *name,
+			   int dir_fd)
 {
 	struct fs_stat st;
 
-	*deletion = (struct deletion){ .local = local, .path = STRBUF_INIT, .told = DEL_WITH_CONTENTS };
+	*deletion = (struct deletion){ .receiver = receiver, .path = STRBUF_INIT, .told = DEL_WITH_CONTENTS };
 	strbuf_add_string(&deletion->path, dir_path);
 	strbuf_add_path(&deletion->path, name);
 	deletion->dev_error = fs_lstat_at(dir_fd, ".", &st) < 0 ? errno : 0;
@@ -317,71 +321,71 @@ static void start_deletion(struct deletion *deletion, struct local *local, const
 
 /* --- surplus names of a listed directory --- */
 
-bool local_may_delete(struct local *local, struct task *task)
+bool receiver_may_delete(struct receiver *receiver, struct task *task)
 {
 	static const char text[] = "IO error encountered -- skipping file deletion";
 
-	if (local->options->ignore_errors || !(local->session.io_error & IOERR_GENERAL))
+	if (receiver->options->ignore_errors || !(receiver->session.io_error & IOERR_GENERAL))
 		return true;
-	if (!local->deletes_stopped && task)
+	if (!receiver->deletes_stopped && task)
 		task_text(task, L_INFO, text);
-	else if (!local->deletes_stopped)
+	else if (!receiver->deletes_stopped)
 		log_info(text);
-	local->deletes_stopped = true;
+	receiver->deletes_stopped = true;
 	return false;
 }
 
-static void delete_or_delay(struct local *local, struct local_dir *dir, const char *name, bool is_dir)
+static void delete_or_delay(struct receiver *receiver, struct dest_dir *dir, const char *name, bool is_dir)
 {
 	struct deletion deletion;
 
-	start_deletion(&deletion, local, dir->path, name, dir->fd);
-	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), is_dir)
-	    || is_protected(local, &deletion.path, dir->fd, name, is_dir)) {
+	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
+	if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), is_dir)
+	    || is_protected(receiver, &deletion.path, dir->fd, name, is_dir)) {
 		strbuf_free(&deletion.path);
 		return;
 	}
-	if (local->options->delete_when == DELETE_DELAY) {
+	if (receiver->options->delete_when == DELETE_DELAY) {
 		struct delayed_delete delayed = { strbuf_detach(&deletion.path), is_dir };
 
-		vec_push(&local->delayed, delayed);
+		vec_push(&receiver->delayed, delayed);
 		return;
 	}
 	delete_item(&deletion, dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
-	filter_set_dir(local->receiver_rules, dir->path);
+	filter_set_dir(receiver->receiver_rules, dir->path);
 }
 
-static void delete_names(struct local *local, struct local_dir *dir, const struct entries *names)
+static void delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names)
 {
 	atomic_store(&dir->touched, true);
-	filter_set_dir(local->receiver_rules, dir->path);
+	filter_set_dir(receiver->receiver_rules, dir->path);
 	for (uint32_t i = names->count; i-- > 0;)
-		delete_or_delay(local, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
+		delete_or_delay(receiver, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
 }
 
-void local_delete_surplus(struct local *local, struct task *task)
+void receiver_delete_surplus(struct receiver *receiver, struct task *task)
 {
-	delete_names(local, task->dir, &task->surplus);
+	delete_names(receiver, task->dir, &task->surplus);
 }
 
-void local_delete_delayed(struct local *local)
+void receiver_delete_delayed(struct receiver *receiver)
 {
 	/* Asked once: what goes wrong from here on stops none of those that have been found. */
-	bool allowed = local->delayed.count && local_may_delete(local, NULL);
+	bool allowed = receiver->delayed.count && receiver_may_delete(receiver, NULL);
 
-	for (size_t i = 0; i < local->delayed.count; i++) {
-		char *path = local->delayed.items[i].path, *slash = strrchr(path, '/');
+	for (size_t i = 0; i < receiver->delayed.count; i++) {
+		char *path = receiver->delayed.items[i].path, *slash = strrchr(path, '/');
 		struct deletion deletion;
 		int fd;
 
 		if (slash)
 			*slash = '\0';
-		fd = local_open_dir(local, slash ? path : "", true);
+		fd = dest_open_dir(receiver, slash ? path : "", true);
 		if (allowed && fd < 0 && !is_absent(errno))
-			reading_failed(local, slash ? path : "", errno);
+			reading_failed(receiver, slash ? path : "", errno);
 		if (fd >= 0 && allowed) {
-			start_deletion(&deletion, local, slash ? path : "", slash ? slash + 1 : path, fd);
+			start_deletion(&deletion, receiver, slash ? path : "", slash ? slash + 1 : path, fd);
 			delete_item(&deletion, fd, slash ? slash + 1 : path, true, false);
 			strbuf_free(&deletion.path);
 		}
@@ -389,38 +393,38 @@ void local_delete_delayed(struct local *local)
 			close(fd);
 		free(path);
 	}
-	vec_free(&local->delayed);
+	vec_free(&receiver->delayed);
 }
 
 /* false: an I/O error forbids it and all further ones. */
-static bool delete_pass_node(struct local *local, int32_t node)
+static bool delete_pass_node(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *listed = flist_dir(local->list, node);
+	const struct flist_dir *listed = flist_dir(receiver->list, node);
 	int32_t dot = node ? -1 : entries_find(listed->entries, ".", true);
 	uint16_t flags = node ? listed->flags : dot < 0 ? ENTRY_NO_CONTENT : listed->entries->items[dot].flags;
-	struct local_dir dir = { .fd = -1 };
+	struct dest_dir dir = { .fd = -1 };
 	struct strbuf path = STRBUF_INIT;
 	bool allowed = true;
 	struct entries names;
 
-	if (flags & ENTRY_NO_CONTENT || local->top.fd < 0)
+	if (flags & ENTRY_NO_CONTENT || receiver->top.fd < 0)
 		return true;
-	flist_dir_path(local->list, node, &path);
+	flist_dir_path(receiver->list, node, &path);
 	dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
-	if (flags & ENTRY_TOP_DIR && local->options->levels.debug[DEBUG_DEL])
+	if (flags & ENTRY_TOP_DIR && receiver->options->levels.debug[DEBUG_DEL])
 		log_info("deleting in %s", *dir.path ? dir.path : ".");
-	dir.fd = local_open_dir(local, dir.path, true);
+	dir.fd = dest_open_dir(receiver, dir.path, true);
 	if (dir.fd < 0 && !is_absent(errno))
-		reading_failed(local, dir.path, errno);
-	if (dir.fd >= 0 && local->options->levels.debug[DEBUG_DEL] > 1)
+		reading_failed(receiver, dir.path, errno);
+	if (dir.fd >= 0 && receiver->options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_in_dir(%s)", *dir.path ? dir.path : ".");
-	if (dir.fd >= 0 && (allowed = local_may_delete(local, NULL))) {
+	if (dir.fd >= 0 && (allowed = receiver_may_delete(receiver, NULL))) {
 		entries_init(&names);
-		if (local_read_names(dir.fd, listed->entries, &names) >= 0) {
-			order_names(local, &names);
-			delete_names(local, &dir, &names);
+		if (dest_read_names(dir.fd, listed->entries, &names) >= 0) {
+			order_names(receiver, &names);
+			delete_names(receiver, &dir, &names);
 		} else {
-			reading_failed(local, dir.path, errno);
+			reading_failed(receiver, dir.path, errno);
 		}
 		entries_free(&names);
 	}
@@ -442,21 +446,23 @@ static int compare_numbers(const void *a_void, const void *b_void)
 }
 
 /* In the order of the peer's list; once that was another than the walk's. */
-void local_delete_pass(struct local *local)
+void receiver_delete_pass(struct receiver *receiver)
 {
-	size_t count = local->order.count;
+	size_t count = receiver->order.count;
 	struct numbered_node *nodes = xcalloc(count, sizeof *nodes);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct flist_dir *listed = flist_dir(local->list, local->order.items[i]);
+		const struct flist_dir *listed = flist_dir(receiver->list, receiver->order.items[i]);
 
-		nodes[i] = (struct numbered_node){ (int32_t)i, local->order.items[i] };
-		if (local->session.protocol < 29)
-			nodes[i].ndx = listed->parent < 0 ? -1 : flist_ndx_of(local->list, listed->parent,
-					&flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry]);
+		nodes[i] = (struct numbered_node){ (int32_t)i, receiver->order.items[i] };
+		if (receiver->session.protocol < 29)
+			nodes[i].ndx = listed->parent < 0 ? -1
+							  : flist_ndx_of(receiver->list, listed->parent,
+									 &flist_dir(receiver->list, listed->parent)
+										  ->entries->items[listed->parent_entry]);
 	}
 	qsort(nodes, count, sizeof *nodes, compare_numbers);
-	for (size_t i = 0; i < count && delete_pass_node(local, nodes[i].node); i++)
+	for (size_t i = 0; i < count && delete_pass_node(receiver, nodes[i].node); i++)
 		;
 	free(nodes);
 }
@@ -502,21 +508,21 @@ static bool is_empty(int dir_fd, const char *name)
 	return empty;
 }
 
-bool local_make_room(struct local *local, struct local_dir *dir, const char *name, const struct entry *entry)
+bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const char *name, const struct entry *entry)
 {
 	struct deletion deletion;
 	bool gone;
 
 	atomic_store(&dir->touched, true);
-	start_deletion(&deletion, local, dir->path, name, dir->fd);
-	deletion.told = told_of_kind(local->options, entry);
-	if (local_is_hidden(local, strbuf_text(&deletion.path), true)) {
+	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
+	deletion.told = told_of_kind(receiver->options, entry);
+	if (dest_is_hidden(receiver, strbuf_text(&deletion.path), true)) {
 		gone = false;
-	} else if (may_delete_contents(local->options)) {
+	} else if (may_delete_contents(receiver->options)) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
 		say_deletion(&deletion, S_IFDIR | 0755, false);
-		gone = local->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
+		gone = receiver->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
 			say_not_empty(&deletion);
 	}
@@ -526,16 +532,16 @@ bool local_make_room(struct local *local, struct local_dir *dir, const char *nam
 	return gone;
 }
 
-void local_say_file_goes(struct task *task, const struct fs_stat *st)
+void receiver_say_file_goes(struct task *task, const struct fs_stat *st)
 {
-	const struct options *options = task->local->options;
+	const struct options *options = task->receiver->options;
 
 	if (options->levels.debug[DEBUG_DEL] > 1)
 		task_text(task, L_INFO, "delete_item(%s) mode=%o flags=%d", task->dir->path, st->mode,
 			  told_of_kind(options, &task->dir->entry));
 }
 
-void local_delete_argument(struct local *local, struct task *task, uint32_t index)
+void receiver_delete_argument(struct receiver *receiver, struct task *task, uint32_t index)
 {
 	const char *name = task_name(task, &task->entries->items[index]);
 	struct deletion deletion;
@@ -544,23 +550,23 @@ void local_delete_argument(struct local *local, struct task *task, uint32_t inde
 	if (task->dir->fd < 0 || fs_lstat_at(task->dir->fd, name, &st) < 0)
 		return;
 	atomic_store(&task->dir->touched, true);
-	start_deletion(&deletion, local, task->dir->path, name, task->dir->fd);
+	start_deletion(&deletion, receiver, task->dir->path, name, task->dir->fd);
 	deletion.told = 0;
-	filter_set_dir(local->receiver_rules, task->dir->path);
-	if (filter_excludes(local->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
-	    || local_is_hidden(local, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+	filter_set_dir(receiver->receiver_rules, task->dir->path);
+	if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
+	    || dest_is_hidden(receiver, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
 		;
-	else if (S_ISDIR(st.mode) && !may_delete_contents(local->options) && !is_empty(task->dir->fd, name))
+	else if (S_ISDIR(st.mode) && !may_delete_contents(receiver->options) && !is_empty(task->dir->fd, name))
 		say_not_empty(&deletion);
 	else
 		delete_item(&deletion, task->dir->fd, name, true, false);
 	strbuf_free(&deletion.path);
 }
 
-void local_report_skipped_deletes(struct local *local)
+void receiver_report_skipped_deletes(struct receiver *receiver)
 {
-	if (!local->delete_skipped)
+	if (!receiver->delete_skipped)
 		return;
-	log_warning("Deletions stopped due to --max-delete limit (%llu skipped)", (unsigned long long)local->delete_skipped);
-	local->session.io_error |= IOERR_DEL_LIMIT;
+	log_warning("Deletions stopped due to --max-delete limit (%llu skipped)", (unsigned long long)receiver->delete_skipped);
+	receiver->session.io_error |= IOERR_DEL_LIMIT;
 }

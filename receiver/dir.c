@@ -24,10 +24,11 @@
 
 /* --- making and opening --- */
 
-static void refuse_source(struct local *local, int fd)
+static void refuse_source(struct receiver *receiver, int fd)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = flist_entry_source(local->list, 0, &flist_dir(local->list, 0)->entries->items[0], &path);
+	struct attr_source *source =
+		flist_entry_source(receiver->list, 0, &flist_dir(receiver->list, 0)->entries->items[0], &path);
 
 	if (fs_is_inside(fd, source->attr_root.fd))
 		die(EXIT_FILESELECT, "rsync: a symlink in the attr tree leads into the source: refusing to write there");
@@ -36,25 +37,25 @@ static void refuse_source(struct local *local, int fd)
 
 /* --no-implied-dirs: a parent that the arguments only imply, or that is not even listed, is made where it is missing and not
  * looked at where it is not. */
-static bool is_unwanted_parent(const struct local *local, const struct entry *entry)
+static bool is_unwanted_parent(const struct receiver *receiver, const struct entry *entry)
 {
-	return entry->flags & ENTRY_HIDDEN || (!local->options->implied_dirs && entry_is_implied(entry));
+	return entry->flags & ENTRY_HIDDEN || (!receiver->options->implied_dirs && entry_is_implied(entry));
 }
 
 /* Below the destination, as --keep-dirlinks goes: no link leads out of it, unless the operator says that any may. */
-static struct fs_root linked_root(const struct local *local)
+static struct fs_root linked_root(const struct receiver *receiver)
 {
-	struct fs_root root = local->top;
+	struct fs_root root = receiver->top;
 
-	root.trusting = local->options->insecure_links;
+	root.trusting = receiver->options->insecure_links;
 	return root;
 }
 
 /* What --no-implied-dirs leaves alone serves if it is a directory, or leads to one inside the destination; else the errno of
  * everything directly below it. */
-static int find_obstacle(const struct local *local, struct local_dir *dir, struct fs_stat *st)
+static int find_obstacle(const struct receiver *receiver, struct dest_dir *dir, struct fs_stat *st)
 {
-	struct fs_root root = linked_root(local);
+	struct fs_root root = linked_root(receiver);
 	struct fs_stat behind = *st;
 
 	if (S_ISLNK(st->mode) && fs_stat_follow(&root, dir->path, &behind) < 0) {
@@ -62,7 +63,7 @@ static int find_obstacle(const struct local *local, struct local_dir *dir, struc
 
 		/* A link to nothing counts as nothing until something is to be made there. */
 		root.trusting = true;
-		return local->dry_run && fs_stat_follow(&root, dir->path, &behind) < 0 ? ENOENT : error;
+		return receiver->dry_run && fs_stat_follow(&root, dir->path, &behind) < 0 ? ENOENT : error;
 	}
 	if (!S_ISDIR(behind.mode))
 		return ENOTDIR;
@@ -74,12 +75,12 @@ static int find_obstacle(const struct local *local, struct local_dir *dir, struc
 enum kept_link { LINK_REPLACED, LINK_KEPT, LINK_LEADS_OUT };
 
 /* --keep-dirlinks: a symlink to a directory is as good as one; what it leads to is then in `st`. */
-static enum kept_link look_behind_link(struct local *local, const struct local_dir *dir, struct fs_stat *st)
+static enum kept_link look_behind_link(struct receiver *receiver, const struct dest_dir *dir, struct fs_stat *st)
 {
-	struct fs_root root = linked_root(local);
+	struct fs_root root = linked_root(receiver);
 	struct fs_stat behind;
 
-	if (!local->options->keep_dirlinks || !S_ISLNK(st->mode))
+	if (!receiver->options->keep_dirlinks || !S_ISLNK(st->mode))
 		return LINK_REPLACED;
 	if (fs_stat_follow(&root, dir->path, &behind) == 0) {
 		if (!S_ISDIR(behind.mode))
@@ -93,18 +94,18 @@ static enum kept_link look_behind_link(struct local *local, const struct local_d
 	return fs_stat_follow(&root, dir->path, &behind) == 0 && S_ISDIR(behind.mode) ? LINK_LEADS_OUT : LINK_REPLACED;
 }
 
-static int open_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+static int open_directory(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			  const struct fs_stat *st)
 {
-	struct fs_root root = linked_root(local);
+	struct fs_root root = linked_root(receiver);
 	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
 			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd >= 0 && local_enters_links(local) && local->attrs_only)
-		refuse_source(local, fd);
+	if (fd >= 0 && dest_enters_links(receiver) && receiver->attrs_only)
+		refuse_source(receiver, fd);
 	if (fd >= 0 || errno != EACCES || dir->is_link)
 		return fd;
-	if (!local->dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
+	if (!receiver->dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
 		return fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 	return fs_open_at(parent->fd, name, O_PATH | O_DIRECTORY, 0);
 }
@@ -118,25 +119,25 @@ static void skip_contents(struct task *task, int error, const char *before)
 }
 
 /* The top is called ".". */
-static void complain(struct local *local, const struct local_dir *dir, int error, const char *before, const char *after)
+static void complain(struct receiver *receiver, const struct dest_dir *dir, int error, const char *before, const char *after)
 {
-	local_complain_path(local, "generator", error, *dir->path ? dir->path : ".", before, after);
+	dest_complain_path(receiver, "generator", error, *dir->path ? dir->path : ".", before, after);
 }
 
 /* What chown is to be told; false: nothing. */
-static bool choose_owner(struct local *local, struct local_dir *dir, const struct fs_stat *st, uid_t *uid, gid_t *gid)
+static bool choose_owner(struct receiver *receiver, struct dest_dir *dir, const struct fs_stat *st, uid_t *uid, gid_t *gid)
 {
-	unsigned impossible = decide_owner(&local->rules, &dir->entry, st->uid, st->gid, uid, gid);
+	unsigned impossible = decide_owner(&receiver->rules, &dir->entry, st->uid, st->gid, uid, gid);
 
 	if (impossible & OWNER_UID_IMPOSSIBLE)
-		local_complain_path(local, NULL, 0, dir->path, OWNER_UID_TEXT, "");
+		dest_complain_path(receiver, NULL, 0, dir->path, OWNER_UID_TEXT, "");
 	if (impossible & OWNER_GID_IMPOSSIBLE)
-		local_complain_path(local, NULL, 0, dir->path, OWNER_GID_TEXT, "");
+		dest_complain_path(receiver, NULL, 0, dir->path, OWNER_GID_TEXT, "");
 	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
 /* ACLs and extended attributes: what has not come yet is asked for. True: the mode has to be set again. */
-static bool dress_attributes(struct local_dir *dir, struct task *task, struct wanted *wanted)
+static bool dress_attributes(struct dest_dir *dir, struct task *task, struct wanted *wanted)
 {
 	const struct dressed dressed = {
 		.task = task, .name = ".", .old_name = ".", .alternate = dir->alternate, .role = "generator",
@@ -159,11 +160,11 @@ static bool dress_attributes(struct local_dir *dir, struct task *task, struct wa
 }
 
 /* A new directory is compared with that of an alternate destination, as its item is; else with nothing. */
-static uint32_t compare_new(const struct local *local, const struct local_dir *dir, struct wanted *wanted)
+static uint32_t compare_new(const struct receiver *receiver, const struct dest_dir *dir, struct wanted *wanted)
 {
-	const struct fs_root *root = dir->alternate ? &local->alternates->roots[dir->alternate - 1] : NULL;
+	const struct fs_root *root = dir->alternate ? &receiver->alternates->roots[dir->alternate - 1] : NULL;
 	int fd = root ? fs_opendir(root, *dir->path ? dir->path : ".") : -1;
-	uint32_t flags = wanted_compare(local, wanted, dir->entry.mode, fd, fd < 0 ? NULL : ".");
+	uint32_t flags = wanted_compare(receiver, wanted, dir->entry.mode, fd, fd < 0 ? NULL : ".");
 
 	if (fd >= 0)
 		close(fd);
@@ -171,37 +172,37 @@ static uint32_t compare_new(const struct local *local, const struct local_dir *d
 }
 
 /* Nothing of what is kept locks us out. */
-static void dress_fake_directory(struct local *local, struct local_dir *dir, struct task *task, struct wanted *wanted)
+static void dress_fake_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, struct wanted *wanted)
 {
 	const struct dressed dressed = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
 	struct fs_held held;
 
 	if (!dressed_hold(&dressed, dir->fd, ".", &held))
 		return;
-	dir_fake_store(local, dir, &dressed, &held);
+	dir_fake_store(receiver, dir, &dressed, &held);
 	fs_release(&held);
 	dress_attributes(dir, task, wanted);
 }
 
 /* Owner and mode of now; times and what would lock us out wait until the end. */
-static void dress_directory(struct local *local, struct local_dir *dir, struct task *task, const struct fs_stat *st,
+static void dress_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, const struct fs_stat *st,
 			    struct wanted *wanted)
 {
-	if (local->is_fake) {
-		dress_fake_directory(local, dir, task, wanted);
+	if (receiver->is_fake) {
+		dress_fake_directory(receiver, dir, task, wanted);
 		return;
 	}
-	const struct decide_rules *rules = &local->rules;
+	const struct decide_rules *rules = &receiver->rules;
 	uid_t uid;
 	gid_t gid;
 
-	bool gives = choose_owner(local, dir, st, &uid, &gid);
+	bool gives = choose_owner(receiver, dir, st, &uid, &gid);
 
 	dir->dressed |= gives;
-	if (gives && local->tells_steps)
-		local_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
+	if (gives && receiver->tells_steps)
+		dest_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
 	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
-		complain(local, dir, errno, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
+		complain(receiver, dir, errno, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return;
 	}
 	bool has_acl = dress_attributes(dir, task, wanted);
@@ -209,20 +210,20 @@ static void dress_directory(struct local *local, struct local_dir *dir, struct t
 	if (!rules->am_root && (dir->mode & 0700) != 0700) {
 		dir->mode_pending = true;
 		if ((st->mode & 0700) != 0700 && fs_chmod_at(dir->fd, ".", (st->mode & PERMISSION_BITS) | 0700) < 0)
-			complain(local, dir, errno, "failed to modify permissions on ", "");
+			complain(receiver, dir, errno, "failed to modify permissions on ", "");
 	} else if ((has_acl || dir->mode != (st->mode & PERMISSION_BITS)) && fs_chmod_at(dir->fd, ".", dir->mode) < 0) {
-		complain(local, dir, errno, "failed to set permissions on ", "");
+		complain(receiver, dir, errno, "failed to set permissions on ", "");
 	}
 }
 
-static void make_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+static void make_directory(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			   struct task *task, struct wanted *wanted)
 {
 	static const struct decide_dest nothing;
-	struct decide_rules rules = local->rules;
+	struct decide_rules rules = receiver->rules;
 	struct fs_stat st;
 
-	rules.umask = local_dir_umask(local, parent);
+	rules.umask = dest_dir_umask(receiver, parent);
 	atomic_store(&parent->touched, true);
 	atomic_store(&dir->touched, true);
 	/* A default ACL is inherited. */
@@ -230,12 +231,12 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 	atomic_store(&dir->acl_state, atomic_load(&parent->acl_state));
 	dir->fresh = true;
 	atomic_store(&dir->has_no_partial, true);
-	dir->absent = local->dry_run;
-	local_seen_enter(local, dir->node, NULL);
+	dir->absent = receiver->dry_run;
+	dest_seen_enter(receiver, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, &nothing);
 	dir->dressed = (dir->mode & 0777 & ~rules.umask) != dir->mode;
-	dir->differs = compare_new(local, dir, wanted);
-	if (local->dry_run)
+	dir->differs = compare_new(receiver, dir, wanted);
+	if (receiver->dry_run)
 		return;
 	if (fs_mkdir_at(parent->fd, name, dir->mode & 0700) < 0) {
 		skip_contents(task, errno, "recv_generator: mkdir ");
@@ -248,55 +249,54 @@ static void make_directory(struct local *local, struct local_dir *parent, struct
 		skip_contents(task, errno, "recv_generator: opendir ");
 		return;
 	}
-	if (!local->options->perms)
+	if (!receiver->options->perms)
 		dir->mode |= st.mode & S_ISGID;
 	dir->has_entry = true;
-	dress_directory(local, dir, task, &st, wanted);
+	dress_directory(receiver, dir, task, &st, wanted);
 }
 
-static void note_time(struct local *local, struct local_dir *dir, const struct decide_dest *dest)
+static void note_time(struct receiver *receiver, struct dest_dir *dir, const struct decide_dest *dest)
 {
 	dir->old_mtime = dest->st.mtime;
 	dir->old_mtime_nsec = dest->st.mtime_nsec;
-	dir->time_agrees = !decide_keeps_time(local->options, &dir->entry)
-			   || decide_same_time(local->options->modify_window, dir->old_mtime, dir->old_mtime_nsec,
-			   		dir->entry.mtime,
-					       dir->entry.mtime_nsec);
+	dir->time_agrees = !decide_keeps_time(receiver->options, &dir->entry)
+			   || decide_same_time(receiver->options->modify_window, dir->old_mtime, dir->old_mtime_nsec,
+					       dir->entry.mtime, dir->entry.mtime_nsec);
 }
 
-static void enter_directory(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+static void enter_directory(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			    const struct decide_dest *dest, struct task *task, struct wanted *wanted)
 {
-	dir->mode = decide_mode(&local->rules, &dir->entry, dest);
-	note_time(local, dir, dest);
-	dir->fd = open_directory(local, parent, dir, name, &dest->st);
+	dir->mode = decide_mode(&receiver->rules, &dir->entry, dest);
+	note_time(receiver, dir, dest);
+	dir->fd = open_directory(receiver, parent, dir, name, &dest->st);
 	if (dir->fd < 0) {
 		skip_contents(task, errno, "recv_generator: opendir ");
 		return;
 	}
 	dir->has_entry = true;
-	dir->differs = wanted_compare(local, wanted, dir->entry.mode, dir->fd, ".");
-	local_seen_enter(local, dir->node, &dest->st);
-	if (!local->dry_run && !is_unwanted_parent(local, &dir->entry))
-		dress_directory(local, dir, task, &dest->st, wanted);
+	dir->differs = wanted_compare(receiver, wanted, dir->entry.mode, dir->fd, ".");
+	dest_seen_enter(receiver, dir->node, &dest->st);
+	if (!receiver->dry_run && !is_unwanted_parent(receiver, &dir->entry))
+		dress_directory(receiver, dir, task, &dest->st, wanted);
 }
 
 static void say_skipped(struct task *task, const struct decision *decision)
 {
 	const char *path = *task->dir->path ? task->dir->path : ".";
 
-	if (task->local->options->levels.info[INFO_SKIP] == 0)
+	if (task->receiver->options->levels.info[INFO_SKIP] == 0)
 		return;
 	if (decision->skip == SKIP_NOT_CREATING)
 		task_text(task, L_INFO, "not creating new directory \"%s\"", path);
 	else if (decision->skip == SKIP_EXISTS)
 		task_text(task, L_INFO, "%s exists%s", path,
-			  task->local->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
+			  task->receiver->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
 }
 
-static bool is_bare(const struct local *local, const struct local_dir *dir)
+static bool is_bare(const struct receiver *receiver, const struct dest_dir *dir)
 {
-	return !dir->dressed && !local->dry_run && !decide_keeps_time(local->options, &dir->entry);
+	return !dir->dressed && !receiver->dry_run && !decide_keeps_time(receiver->options, &dir->entry);
 }
 
 static void count_directory(struct task *task, uint32_t flags)
@@ -308,91 +308,92 @@ static void count_directory(struct task *task, uint32_t flags)
 		task->counts.created.total++;
 		task->counts.created.dirs++;
 	}
-	task->tells_dir = task->local->tells_items;
+	task->tells_dir = task->receiver->tells_items;
 	task->dir_flags = flags;
-	local_debug_umask(task);
-	if (!task->local->wants_items)
+	dest_debug_umask(task);
+	if (!task->receiver->wants_items)
 		return;
-	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->local, task->dir) });
+	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->receiver, task->dir) });
 }
 
 /* False: nothing is to be done with the directory, said so. */
-static bool look(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 		 struct decide_dest *dest)
 {
 	enum kept_link link;
 
 	if (parent->fresh || parent->absent)
 		return true;
-	dest->exists = local_lstat_at(local, parent->fd, name, &dest->st) == 0;
+	dest->exists = dest_lstat_at(receiver, parent->fd, name, &dest->st) == 0;
 	if (!dest->exists)
 		return true;
-	if (is_unwanted_parent(local, &dir->entry)) {
-		dir->obstacle = find_obstacle(local, dir, &dest->st);
+	if (is_unwanted_parent(receiver, &dir->entry)) {
+		dir->obstacle = find_obstacle(receiver, dir, &dest->st);
 		dir->absent = dir->obstacle != 0;
 		return !dir->obstacle;
 	}
-	link = look_behind_link(local, dir, &dest->st);
+	link = look_behind_link(receiver, dir, &dest->st);
 	dir->is_link = link == LINK_KEPT;
 	if (link != LINK_LEADS_OUT)
 		return true;
-	local_complain_path(local, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
+	dest_complain_path(receiver, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
 	log_error("*** Skipping any contents from this failed directory ***");
 	dir->skipped = true;
 	return false;
 }
 
 /* Something that is no directory stands where one belongs. */
-static bool clear_place(struct local *local, struct local_dir *parent, const char *name)
+static bool clear_place(struct receiver *receiver, struct dest_dir *parent, const char *name)
 {
-	const struct backup_of of = { local, NULL, "generator", parent->fd, parent->path, name };
+	const struct backup_of of = { receiver, NULL, "generator", parent->fd, parent->path, name };
 
-	if (!local_back_up(&of, BACKUP_RENAME))
+	if (!dest_back_up(&of, BACKUP_RENAME))
 		return false;
-	return local->dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
+	return receiver->dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
 }
 
 /* A directory that is not here may be in an alternate destination: then it counts as made again. */
-static void compare_with_alternates(struct local *local, const struct entries *list, const struct local_dir *dir,
+static void compare_with_alternates(struct receiver *receiver, const struct entries *list, const struct dest_dir *dir,
 				    struct decision *decision)
 {
 	static const struct decide_dest nothing;
 	struct decide_alternate found;
 
-	if (!local->alternates || !(decision->item_flags & ITEM_IS_NEW))
+	if (!receiver->alternates || !(decision->item_flags & ITEM_IS_NEW))
 		return;
-	local_find_alternate_dir(local, list, &dir->entry, dir->path, &found);
-	decide_with_alternate(&local->rules, list, &dir->entry, &nothing, local->alternates->kind, &found, decision);
+	dest_find_alternate_dir(receiver, list, &dir->entry, dir->path, &found);
+	decide_with_alternate(&receiver->rules, list, &dir->entry, &nothing, receiver->alternates->kind, &found, decision);
 }
 
 /* --ignore-existing where something else stands, which stays as it is: a symlink to a directory inside the destination is gone
  * through, as --no-implied-dirs does, but nothing is deleted behind it. Else nothing can be below, which is said of each. */
-static void enter_other_kind(struct local *local, struct local_dir *parent, struct local_dir *dir, const char *name,
+static void enter_other_kind(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			     struct fs_stat *st, struct task *task)
 {
 	dir->other_kind = st->mode & S_IFMT;
-	dir->may_delete &= local->session.inc_recurse;
-	dir->obstacle = find_obstacle(local, dir, st);
+	dir->may_delete &= receiver->session.inc_recurse;
+	dir->obstacle = find_obstacle(receiver, dir, st);
 	dir->absent = dir->obstacle != 0;
 	if (dir->absent)
 		return;
-	dir->fd = open_directory(local, parent, dir, name, st);
+	dir->fd = open_directory(receiver, parent, dir, name, st);
 	if (dir->fd < 0)
 		skip_contents(task, errno, "recv_generator: opendir ");
 }
 
 /* Below an obstacle that stays nothing can be made. */
-static void fail_below_obstacle(struct local *local, const struct local_dir *parent, struct local_dir *dir, struct task *task)
+static void fail_below_obstacle(struct receiver *receiver, const struct dest_dir *parent, struct dest_dir *dir,
+				struct task *task)
 {
 	dir->obstacle = parent->obstacle == ENOENT ? ENOENT : ELOOP;
 	dir->absent = true;
-	if (dir->obstacle == ENOENT && local->options->existing && !is_unwanted_parent(local, &dir->entry)) {
+	if (dir->obstacle == ENOENT && receiver->options->existing && !is_unwanted_parent(receiver, &dir->entry)) {
 		say_skipped(task, &(struct decision){ .skip = SKIP_NOT_CREATING });
 		dir->skipped = true;
 		return;
 	}
-	if (is_unwanted_parent(local, &dir->entry)) {
-		if (dir->obstacle != ENOENT || !local->options->existing)
+	if (is_unwanted_parent(receiver, &dir->entry)) {
+		if (dir->obstacle != ENOENT || !receiver->options->existing)
 			task_complain(task, "generator", parent->obstacle, "", "recv_generator: mkdir ", " failed");
 		return;
 	}
@@ -400,73 +401,73 @@ static void fail_below_obstacle(struct local *local, const struct local_dir *par
 	count_directory(task, ITEM_LOCAL_CHANGE | ITEM_IS_NEW);
 }
 
-static void refuse_directory(struct local_dir *dir)
+static void refuse_directory(struct dest_dir *dir)
 {
 	log_msg(L_ERROR_XFER, "ERROR: daemon refused to receive directory \"%s\"", dir->path);
 	log_error("*** Skipping any contents from this failed directory ***");
 	dir->skipped = true;
 }
 
-static void prepare_child(struct local *local, struct local_dir *parent, struct local_dir *dir, struct task *task,
+static void prepare_child(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, struct task *task,
 			  struct entries *entries)
 {
 	struct decide_dest dest = { .exists = false };
 	struct wanted wanted = { .own = NULL };
 	const char *name = entry_name(entries, &dir->entry);
 	struct decision decision;
-	bool quiet = is_unwanted_parent(local, &dir->entry);
+	bool quiet = is_unwanted_parent(receiver, &dir->entry);
 
-	if (local_is_hidden(local, dir->path, true)) {
+	if (dest_is_hidden(receiver, dir->path, true)) {
 		refuse_directory(dir);
 		return;
 	}
-	if (local->single_name && !parent->node)
-		name = local->single_name;
+	if (receiver->single_name && !parent->node)
+		name = receiver->single_name;
 	while (*name == '/')
 		name++;
 	/* A dry run takes everything in there for new. */
-	if (parent->obstacle && !local->dry_run) {
-		fail_below_obstacle(local, parent, dir, task);
+	if (parent->obstacle && !receiver->dry_run) {
+		fail_below_obstacle(receiver, parent, dir, task);
 		return;
 	}
-	if (!look(local, parent, dir, name, &dest))
+	if (!look(receiver, parent, dir, name, &dest))
 		return;
 	/* What stands there may be hidden as what it is. */
-	if (dest.exists && !S_ISDIR(dest.st.mode) && local_is_hidden(local, dir->path, false)) {
+	if (dest.exists && !S_ISDIR(dest.st.mode) && dest_is_hidden(receiver, dir->path, false)) {
 		refuse_directory(dir);
 		return;
 	}
-	decide(&local->rules, entries, &dir->entry, &dest, NULL, &decision);
+	decide(&receiver->rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
 		dir->skipped = decision.skip != SKIP_EXISTS;
 		if (!dir->skipped)
-			enter_other_kind(local, parent, dir, name, &dest.st, task);
+			enter_other_kind(receiver, parent, dir, name, &dest.st, task);
 		return;
 	}
 	if (!dest.exists || decision.make_room)
-		compare_with_alternates(local, entries, dir, &decision);
+		compare_with_alternates(receiver, entries, dir, &decision);
 	dir->alternate = decision.alternate;
 	if (decision.make_room) {
 		atomic_store(&parent->touched, true);
-		local_say_file_goes(task, &dest.st);
+		receiver_say_file_goes(task, &dest.st);
 	}
-	if (decision.make_room && !clear_place(local, parent, name)) {
+	if (decision.make_room && !clear_place(receiver, parent, name)) {
 		skip_contents(task, errno, "delete_file: unlink ");
 		return;
 	}
 	if (decision.make_room)
-		local_seen_change(local, &dest.st);
+		dest_seen_change(receiver, &dest.st);
 	if (quiet)
 		dir->entry.mode = S_IFDIR | 0777;
 	else
-		local_want_attributes(local, parent->node, &dir->entry, &wanted);
+		dest_want_attributes(receiver, parent->node, &dir->entry, &wanted);
 	if (decision.action == ACTION_MAKE) {
-		make_directory(local, parent, dir, name, task, &wanted);
-		if (quiet && dir->fd >= 0 && (local->options->perms || local->options->incoming_chmod))
-			fs_chmod_at(dir->fd, ".", 0777 & ~local_dir_umask(local, dir));
+		make_directory(receiver, parent, dir, name, task, &wanted);
+		if (quiet && dir->fd >= 0 && (receiver->options->perms || receiver->options->incoming_chmod))
+			fs_chmod_at(dir->fd, ".", 0777 & ~dest_dir_umask(receiver, dir));
 	} else {
-		enter_directory(local, parent, dir, name, &dest, task, &wanted);
+		enter_directory(receiver, parent, dir, name, &dest, task, &wanted);
 	}
 	wanted_free(&wanted);
 	if (quiet)
@@ -475,61 +476,61 @@ static void prepare_child(struct local *local, struct local_dir *parent, struct 
 		count_directory(task, decision.item_flags | dir->differs);
 }
 
-static void prepare_top(struct local *local, struct local_dir *dir, struct task *task)
+static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct task *task)
 {
-	struct entries *entries = flist_dir(local->list, 0)->entries;
+	struct entries *entries = flist_dir(receiver->list, 0)->entries;
 	int32_t dot = entries_find(entries, ".", true);
 	struct decide_dest dest = { .exists = false };
-	struct decide_rules rules = local->rules;
-	struct options relaxed = *local->options;
+	struct decide_rules rules = receiver->rules;
+	struct options relaxed = *receiver->options;
 	struct wanted wanted;
 	struct decision decision;
 
-	dir->fd = local->top.fd >= 0 ? fs_opendir(&local->top, ".") : -1;
+	dir->fd = receiver->top.fd >= 0 ? fs_opendir(&receiver->top, ".") : -1;
 	dir->absent = dir->fd < 0;
-	if (dir->absent && local->top.fd >= 0)
-		complain(local, dir, errno, "opendir ", " failed");
-	dir->fresh = local->top_is_new;
-	atomic_store(&dir->touched, local->top_is_new);
-	if (dir->fd >= 0 && local_lstat_at(local, dir->fd, ".", &dest.st) < 0)
-		complain(local, dir, errno, "stat ", " failed");
-	local_seen_enter(local, 0, local->top_is_new ? NULL : &dest.st);
+	if (dir->absent && receiver->top.fd >= 0)
+		complain(receiver, dir, errno, "opendir ", " failed");
+	dir->fresh = receiver->top_is_new;
+	atomic_store(&dir->touched, receiver->top_is_new);
+	if (dir->fd >= 0 && dest_lstat_at(receiver, dir->fd, ".", &dest.st) < 0)
+		complain(receiver, dir, errno, "stat ", " failed");
+	dest_seen_enter(receiver, 0, receiver->top_is_new ? NULL : &dest.st);
 	if (dot < 0)
 		return;
 	dir->entry = entries->items[dot];
-	dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
-	dest.exists = !local->top_is_new;
-	if (is_unwanted_parent(local, &dir->entry))
+	dir->may_delete = receiver->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
+	dest.exists = !receiver->top_is_new;
+	if (is_unwanted_parent(receiver, &dir->entry))
 		return;
-	note_time(local, dir, &dest);
+	note_time(receiver, dir, &dest);
 	/* It has been made whatever --existing says; a dry run only tells of that. */
 	rules.options = &relaxed;
-	relaxed.existing &= !local->top_is_new || local->dry_run;
+	relaxed.existing &= !receiver->top_is_new || receiver->dry_run;
 	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);
-	rules.options = local->options;
+	rules.options = receiver->options;
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
 		return;
 	}
-	compare_with_alternates(local, entries, dir, &decision);
-	local_want_attributes(local, 0, &dir->entry, &wanted);
+	compare_with_alternates(receiver, entries, dir, &decision);
+	dest_want_attributes(receiver, 0, &dir->entry, &wanted);
 	if (dir->fd >= 0) {
-		rules.umask = local_dir_umask(local, dir);
+		rules.umask = dest_dir_umask(receiver, dir);
 		dir->mode = decide_mode(&rules, &dir->entry, &dest);
 		dir->has_entry = true;
 		dir->alternate = decision.alternate;
-		dir->differs = dest.exists ? wanted_compare(local, &wanted, dir->entry.mode, dir->fd, ".")
-					   : compare_new(local, dir, &wanted);
-		if (!local->dry_run)
-			dress_directory(local, dir, task, &dest.st, &wanted);
+		dir->differs = dest.exists ? wanted_compare(receiver, &wanted, dir->entry.mode, dir->fd, ".")
+					   : compare_new(receiver, dir, &wanted);
+		if (!receiver->dry_run)
+			dress_directory(receiver, dir, task, &dest.st, &wanted);
 	}
 	wanted_free(&wanted);
 	count_directory(task, decision.item_flags | dir->differs);
 }
 
-static struct local_dir *new_dir(struct local *local, int32_t node, struct local_dir *parent)
+static struct dest_dir *new_dir(struct receiver *receiver, int32_t node, struct dest_dir *parent)
 {
-	struct local_dir *dir = xcalloc(1, sizeof *dir);
+	struct dest_dir *dir = xcalloc(1, sizeof *dir);
 	struct strbuf path = STRBUF_INIT;
 
 	dir->references = 1;
@@ -538,72 +539,73 @@ static struct local_dir *new_dir(struct local *local, int32_t node, struct local
 	dir->parent = parent;
 	atomic_store(&dir->new_gid, -1);
 	if (parent)
-		local_dir_hold(parent);
+		dest_dir_hold(parent);
 	strbuf_reserve(&path, USUAL_PATH);
-	flist_dir_path(local->list, node, &path);
+	flist_dir_path(receiver->list, node, &path);
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
 	return dir;
 }
 
-struct local_dir *local_dir_prepare(struct local *local, int32_t node, struct task *task)
+struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
 {
-	const struct flist_dir *listed = flist_dir(local->list, node);
-	struct local_dir *parent = local->open_stack.count ? local->open_stack.items[local->open_stack.count - 1] : NULL;
-	struct local_dir *dir;
+	const struct flist_dir *listed = flist_dir(receiver->list, node);
+	struct dest_dir *parent =
+		receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
+	struct dest_dir *dir;
 
 	while (parent && parent->node != listed->parent) {
-		local_dir_release(parent);
-		local->open_stack.count--;
-		parent = local->open_stack.count ? local->open_stack.items[local->open_stack.count - 1] : NULL;
+		dest_dir_release(parent);
+		receiver->open_stack.count--;
+		parent = receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
 	}
-	dir = new_dir(local, node, parent);
+	dir = new_dir(receiver, node, parent);
 	task->dir = dir;
-	if (local->tells_steps)
-		local_debug_directory(task);
+	if (receiver->tells_steps)
+		dest_debug_directory(task);
 	if (!parent) {
-		prepare_top(local, dir, task);
+		prepare_top(receiver, dir, task);
 	} else {
-		struct entries *entries = flist_dir(local->list, listed->parent)->entries;
+		struct entries *entries = flist_dir(receiver->list, listed->parent)->entries;
 
 		dir->entry = entries->items[listed->parent_entry];
-		dir->may_delete = local->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
+		dir->may_delete = receiver->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
 		dir->other_kind = S_ISLNK(parent->other_kind) ? parent->other_kind : 0;
 		dir->skipped = parent->skipped;
 		if (!dir->skipped)
-			prepare_child(local, parent, dir, task, entries);
+			prepare_child(receiver, parent, dir, task, entries);
 	}
-	local_dir_hold(dir);
-	vec_push(&local->open_stack, dir);
+	dest_dir_hold(dir);
+	vec_push(&receiver->open_stack, dir);
 	return dir;
 }
 
-struct local_dir *local_dir_return(struct local *local, int32_t node)
+struct dest_dir *receiver_dir_return(struct receiver *receiver, int32_t node)
 {
-	struct local_dir *top;
+	struct dest_dir *top;
 
-	while ((top = local->open_stack.items[local->open_stack.count - 1])->node != node) {
-		local_dir_release(top);
-		local->open_stack.count--;
+	while ((top = receiver->open_stack.items[receiver->open_stack.count - 1])->node != node) {
+		dest_dir_release(top);
+		receiver->open_stack.count--;
 	}
 	return top;
 }
 
 /* --- the end --- */
 
-static bool time_is_off(struct local *local, const struct local_dir *dir, const struct fs_stat *st)
+static bool time_is_off(struct receiver *receiver, const struct dest_dir *dir, const struct fs_stat *st)
 {
 	bool touched = dir->fresh || st->mtime != dir->old_mtime || st->mtime_nsec != dir->old_mtime_nsec;
 
-	if (!decide_keeps_time(local->options, &dir->entry))
+	if (!decide_keeps_time(receiver->options, &dir->entry))
 		return false;
 	if (touched)
 		return st->mtime != dir->entry.mtime || st->mtime_nsec != dir->entry.mtime_nsec;
-	return !decide_same_time(local->options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
+	return !decide_same_time(receiver->options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
 				 dir->entry.mtime_nsec);
 }
 
-static void dress_finally(struct local *local, struct local_dir *dir)
+static void dress_finally(struct receiver *receiver, struct dest_dir *dir)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
 	struct fs_stat st;
@@ -612,51 +614,51 @@ static void dress_finally(struct local *local, struct local_dir *dir)
 	if (!atomic_load(&dir->touched) && !dir->mode_pending && dir->time_agrees)
 		return;
 	if (fs_lstat_at(dir->fd, ".", &st) < 0) {
-		complain(local, dir, errno, "failed to set times on ", "");
+		complain(receiver, dir, errno, "failed to set times on ", "");
 		return;
 	}
-	if (time_is_off(local, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
-		complain(local, dir, errno, "failed to set times on ", "");
+	if (time_is_off(receiver, dir, &st) && fs_utimens_at(dir->fd, ".", times) < 0)
+		complain(receiver, dir, errno, "failed to set times on ", "");
 	if (dir->mode_pending && dir->mode != (st.mode & PERMISSION_BITS) && fs_chmod_at(dir->fd, ".", dir->mode) < 0)
-		complain(local, dir, errno, "failed to set permissions on ", "");
+		complain(receiver, dir, errno, "failed to set permissions on ", "");
 }
 
-static void finish_now(struct local *local, struct local_dir *dir)
+static void finish_now(struct receiver *receiver, struct dest_dir *dir)
 {
 	if (dir->has_entry)
-		dress_finally(local, dir);
-	local_seen_finish(local, dir);
+		dress_finally(receiver, dir);
+	dest_seen_finish(receiver, dir);
 }
 
-void local_dir_finish(struct local *local, struct local_dir *dir)
+void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir)
 {
-	if (dir->absent || dir->skipped || local->dry_run || dir->fd < 0 || (!dir->has_entry && !local->seen))
+	if (dir->absent || dir->skipped || receiver->dry_run || dir->fd < 0 || (!dir->has_entry && !receiver->seen))
 		return;
 	if (dir->has_entry)
-		local_debug_touch(local, dir);
-	if (!local->late_dirs || local->single_name) {
-		finish_now(local, dir);
+		dest_debug_touch(receiver, dir);
+	if (!receiver->late_dirs || receiver->single_name) {
+		finish_now(receiver, dir);
 		return;
 	}
 	/* There may be more of them than descriptors. */
 	close(dir->fd);
 	dir->fd = -1;
-	local_dir_hold(dir);
-	vec_push(&local->late, dir);
+	dest_dir_hold(dir);
+	vec_push(&receiver->late, dir);
 }
 
-void local_dir_finish_late(struct local *local)
+void receiver_dir_finish_late(struct receiver *receiver)
 {
-	for (size_t i = 0; i < local->late.count; i++) {
-		struct local_dir *dir = local->late.items[i];
+	for (size_t i = 0; i < receiver->late.count; i++) {
+		struct dest_dir *dir = receiver->late.items[i];
 
-		dir->fd = local_open_dir(local, dir->path, false);
+		dir->fd = dest_open_dir(receiver, dir->path, false);
 		atomic_store(&dir->touched, true);
 		if (dir->fd >= 0)
-			finish_now(local, dir);
+			finish_now(receiver, dir);
 		else if (errno != ENOENT && (errno != EACCES || !log_saw_xfer_error())) /* else reported when it was entered */
-			complain(local, dir, errno, "failed to set times on ", "");
-		local_dir_release(dir);
+			complain(receiver, dir, errno, "failed to set times on ", "");
+		dest_dir_release(dir);
 	}
-	vec_free(&local->late);
+	vec_free(&receiver->late);
 }

@@ -26,33 +26,33 @@ bool link_is_member(const struct entry *entry)
 	return entry->flags & ENTRY_HARD_LINKED && !(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)) && !entry_is_dir(entry);
 }
 
-struct link_group *link_group_of(struct local *local, const struct entries *entries, const struct entry *entry)
+struct link_group *link_group_of(struct receiver *receiver, const struct entries *entries, const struct entry *entry)
 {
 	const struct entry_side *side = entry_side_of(entries, entry);
 	bool inserted;
-	uint64_t *value = hashmap_put(&local->link_map, side->dev, side->ino, local->groups.count + 1, &inserted);
+	uint64_t *value = hashmap_put(&receiver->link_map, side->dev, side->ino, receiver->groups.count + 1, &inserted);
 
 	if (inserted) {
 		struct link_group *group = xcalloc(1, sizeof *group);
 
-		budget_take(session_budget(&local->session), sizeof *group + 2 * sizeof(struct hashmap_slot), "hard links");
+		budget_take(session_budget(&receiver->session), sizeof *group + 2 * sizeof(struct hashmap_slot), "hard links");
 		group->leader = -1;
-		vec_push(&local->groups, group);
+		vec_push(&receiver->groups, group);
 	}
-	return local->groups.items[*value - 1];
+	return receiver->groups.items[*value - 1];
 }
 
-void local_links_add(struct local *local, int32_t node)
+void receiver_links_add(struct receiver *receiver, int32_t node)
 {
-	struct entries *entries = flist_dir(local->list, node)->entries;
+	struct entries *entries = flist_dir(receiver->list, node)->entries;
 
-	for (uint32_t i = 0; local->options->hard_links && i < entries->count; i++) {
+	for (uint32_t i = 0; receiver->options->hard_links && i < entries->count; i++) {
 		struct link_member member = { .node = node, .index = i };
 
 		if (link_is_member(&entries->items[i])) {
-			struct link_group *group = link_group_of(local, entries, &entries->items[i]);
+			struct link_group *group = link_group_of(receiver, entries, &entries->items[i]);
 
-			budget_take(session_budget(&local->session), 2 * sizeof member, "hard links");
+			budget_take(session_budget(&receiver->session), 2 * sizeof member, "hard links");
 			vec_push(&group->members, member);
 		}
 	}
@@ -61,59 +61,59 @@ void local_links_add(struct local *local, int32_t node)
 static int compare_members(const void *a_void, const void *b_void, void *local_void)
 {
 	const struct link_member *a = a_void, *b = b_void;
-	struct flist *list = ((struct local *)local_void)->list;
+	struct flist *list = ((struct receiver *)local_void)->list;
 	int32_t a_ndx = flist_ndx_of(list, a->node, &flist_dir(list, a->node)->entries->items[a->index]);
 	int32_t b_ndx = flist_ndx_of(list, b->node, &flist_dir(list, b->node)->entries->items[b->index]);
 
 	return (a_ndx > b_ndx) - (a_ndx < b_ndx);
 }
 
-void local_links_order(struct local *local)
+void receiver_links_order(struct receiver *receiver)
 {
-	for (size_t i = 0; i < local->groups.count; i++) {
-		struct link_member *members = local->groups.items[i]->members.items;
-		size_t count = local->groups.items[i]->members.count;
+	for (size_t i = 0; i < receiver->groups.count; i++) {
+		struct link_member *members = receiver->groups.items[i]->members.items;
+		size_t count = receiver->groups.items[i]->members.count;
 
 		if (count)
-			qsort_r(members, count, sizeof *members, compare_members, local);
+			qsort_r(members, count, sizeof *members, compare_members, receiver);
 	}
 }
 
 /* May the destination or an alternate one have it already? */
 static enum candidate candidate_at(struct task *task, uint32_t index)
 {
-	bool has_something = task->local->alternates || (!task->dir->fresh && task->dir->fd >= 0);
+	bool has_something = task->receiver->alternates || (!task->dir->fresh && task->dir->fd >= 0);
 
 	if (has_something)
-		return local_leader_candidate(task, index);
-	return task->local->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
+		return dest_leader_candidate(task, index);
+	return task->receiver->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
 }
 
 /* Does this member lead, or fend for itself? Members come in list order. */
-static bool decide_member(struct local *local, struct task *task, struct link_group *group, uint32_t index)
+static bool decide_member(struct receiver *receiver, struct task *task, struct link_group *group, uint32_t index)
 {
 	size_t place = group->visited++;
 	enum candidate candidate;
 	bool is_last;
 
-	if (local->loads_all && group->members.count == 1)
+	if (receiver->loads_all && group->members.count == 1)
 		return true;
-	if (group->leader >= 0 && !local->options->existing && !local->options->ignore_existing)
+	if (group->leader >= 0 && !receiver->options->existing && !receiver->options->ignore_existing)
 		return false;
-	if (!local->loads_all && !local->contents->is_remote) {
+	if (!receiver->loads_all && !receiver->contents->is_remote) {
 		group->leader = 0;
 		return place == 0;
 	}
 	candidate = candidate_at(task, index);
-	if (candidate == CANDIDATE_SKIPPED && local->loads_all)
+	if (candidate == CANDIDATE_SKIPPED && receiver->loads_all)
 		group->members.items[place].skipped = true;
 	if (candidate == CANDIDATE_SKIPPED)
 		return true;
 	if (group->leader >= 0)
 		return false;
-	is_last = local->loads_all ? place + 1 == group->members.count : index == group->last_here;
+	is_last = receiver->loads_all ? place + 1 == group->members.count : index == group->last_here;
 	if (candidate == CANDIDATE_LEFT_OUT) {
-		if (local->loads_all)
+		if (receiver->loads_all)
 			group->members.items[place].left_out = true;
 		return true;
 	}
@@ -126,19 +126,19 @@ static bool decide_member(struct local *local, struct task *task, struct link_gr
 }
 
 /* A peer sends further members later: the last one of this task leads, as if there were no more. */
-static void find_last_here(struct local *local, struct task *task)
+static void find_last_here(struct receiver *receiver, struct task *task)
 {
 	for (uint32_t i = task->first; i < task->last; i++)
 		if (link_is_member(&task->entries->items[i]))
-			link_group_of(local, task->entries, &task->entries->items[i])->last_here = i;
+			link_group_of(receiver, task->entries, &task->entries->items[i])->last_here = i;
 }
 
-void local_links_mark(struct local *local, struct task *task)
+void receiver_links_mark(struct receiver *receiver, struct task *task)
 {
-	if (!local->options->hard_links)
+	if (!receiver->options->hard_links)
 		return;
-	if (local->contents->is_remote && !local->loads_all)
-		find_last_here(local, task);
+	if (receiver->contents->is_remote && !receiver->loads_all)
+		find_last_here(receiver, task);
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
 		struct link_group *group;
@@ -147,18 +147,18 @@ void local_links_mark(struct local *local, struct task *task)
 			continue;
 		if (!task->marks)
 			task->marks = xcalloc(task->last - task->first, 1);
-		group = link_group_of(local, task->entries, entry);
-		if (!decide_member(local, task, group, i))
+		group = link_group_of(receiver, task->entries, entry);
+		if (!decide_member(receiver, task, group, i))
 			task->marks[i - task->first] = group->leader < 0 ? MARK_EARLY_LINK : MARK_LINK;
 	}
-	local_alternates_leave(task);
+	dest_alternates_leave(task);
 }
 
 /* --- making links --- */
 
 /* One link to be made. */
 struct link_job {
-	struct local *local;
+	struct receiver *receiver;
 	int32_t node;
 	const struct entry *entry;
 	uint32_t index;
@@ -176,11 +176,11 @@ static const char *leaf_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int open_leader_dir(struct local *local, const char *path)
+static int open_leader_dir(struct receiver *receiver, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
-	int fd = local_open_dir(local, parent, false);
+	int fd = dest_open_dir(receiver, parent, false);
 
 	free(parent);
 	return fd;
@@ -189,11 +189,11 @@ static int open_leader_dir(struct local *local, const char *path)
 static bool back_up(struct link_job *job)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct backup_of of = { job->local, NULL, "generator", job->dir_fd, NULL, job->name };
+	struct backup_of of = { job->receiver, NULL, "generator", job->dir_fd, NULL, job->name };
 
-	flist_dir_path(job->local->list, job->node, &path);
+	flist_dir_path(job->receiver->list, job->node, &path);
 	of.dir_path = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
-	bool good = local_back_up(&of, BACKUP_LINK);
+	bool good = dest_back_up(&of, BACKUP_LINK);
 
 	strbuf_free(&path);
 	return good;
@@ -213,57 +213,57 @@ static int link_object(struct link_job *job, int leader_fd, bool replaces)
 
 static void report_link(struct link_job *job, uint32_t flags, const char *target)
 {
-	struct contents *contents = job->local->contents;
+	struct contents *contents = job->receiver->contents;
 	struct event event = { .kind = EVENT_ITEM, .index = job->index, .touched = false };
 
 	/* Another object's time has come where no times are kept. */
-	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->local->options, job->entry))
+	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->receiver->options, job->entry))
 		flags |= ITEM_REPORT_TIME;
 	event.flags = flags;
 	if (flags & ITEM_IS_NEW) {
-		struct kind_counts *created = &job->local->stats.created;
+		struct kind_counts *created = &job->receiver->stats.created;
 
 		created->total++;
 		created->links += entry_is_symlink(job->entry);
 		created->devices += entry_is_device(job->entry);
 		created->specials += entry_is_special(job->entry);
 	}
-	if (job->local->tells_items)
+	if (job->receiver->tells_items)
 		contents->calls->report_item(contents, job->node, job->entry, flags, target ? target : "");
-	report_item(job->local->report, job->node, job->entry, &event, target, 0);
+	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
 }
 
 /* The leader has one name more than before, what it replaced one less. */
-static void note_link(struct local *local, struct fs_stat *leader, const struct fs_stat *replaced)
+static void note_link(struct receiver *receiver, struct fs_stat *leader, const struct fs_stat *replaced)
 {
 	if (leader) {
 		leader->nlink++;
-		local_seen_change(local, leader);
+		dest_seen_change(receiver, leader);
 	}
 	if (replaced)
-		local_seen_change(local, replaced);
+		dest_seen_change(receiver, replaced);
 }
 
 /* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
-static bool may_have_alternate(const struct local *local, const struct entry *entry)
+static bool may_have_alternate(const struct receiver *receiver, const struct entry *entry)
 {
-	if (!local->alternates || local->alternates->kind == ALTERNATE_COMPARE)
+	if (!receiver->alternates || receiver->alternates->kind == ALTERNATE_COMPARE)
 		return false;
-	return local->alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
+	return receiver->alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
 }
 
 static uint32_t compare_with_alternates(struct link_job *job, const struct fs_stat *leader)
 {
-	struct local *local = job->local;
-	const struct entries *entries = flist_dir(local->list, job->node)->entries;
+	struct receiver *receiver = job->receiver;
+	const struct entries *entries = flist_dir(receiver->list, job->node)->entries;
 	struct decide_alternate found = { .level = ALTERNATE_NONE };
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(local->list, job->node, job->entry, &path);
-	local_find_alternate_link(local, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
-				  job->group->path, leader, &found);
+	flist_entry_path(receiver->list, job->node, job->entry, &path);
+	dest_find_alternate_link(receiver, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
+				 job->group->path, leader, &found);
 	strbuf_free(&path);
-	return decide_item_flags(&local->rules, entries, job->entry, &found.dest, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+	return decide_item_flags(&receiver->rules, entries, job->entry, &found.dest, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
 	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 }
 
@@ -273,18 +273,18 @@ static uint32_t compare_attributes(const struct link_job *job, bool is_compared)
 	struct wanted wanted;
 	uint32_t flags;
 
-	local_want_attributes(job->local, job->node, job->entry, &wanted);
-	flags = wanted_compare(job->local, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
+	dest_want_attributes(job->receiver, job->node, job->entry, &wanted);
+	flags = wanted_compare(job->receiver, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
 	wanted_free(&wanted);
 	return flags;
 }
 
 static void make_link(struct link_job *job)
 {
-	struct local *local = job->local;
-	const struct entries *entries = flist_dir(local->list, job->node)->entries;
+	struct receiver *receiver = job->receiver;
+	const struct entries *entries = flist_dir(receiver->list, job->node)->entries;
 	struct decide_dest dest = { .exists = false }, old;
-	int leader_fd = local->top.fd < 0 ? -1 : open_leader_dir(local, job->group->path);
+	int leader_fd = receiver->top.fd < 0 ? -1 : open_leader_dir(receiver, job->group->path);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
 	uint32_t flags;
@@ -292,32 +292,32 @@ static void make_link(struct link_job *job)
 
 	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
 
-	dest.exists = job->dir_fd >= 0 && local_lstat_at(local, job->dir_fd, job->name, &dest.st) == 0;
+	dest.exists = job->dir_fd >= 0 && dest_lstat_at(receiver, job->dir_fd, job->name, &dest.st) == 0;
 	old = job->removed.exists ? job->removed : dest;
 	/* What is in the way of content that may be sent is removed before a leader is found. */
-	is_compared = old.exists
-		      && (!job->had_to_wait || local->dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
+	is_compared =
+		old.exists && (!job->had_to_wait || receiver->dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
 	old.exists = is_compared;
-	if (job->removed.exists || dest.exists || !may_have_alternate(local, job->entry))
-		flags = decide_item_flags(&local->rules, entries, job->entry, &old,
-					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS) | compare_attributes(job, is_compared);
+	if (job->removed.exists || dest.exists || !may_have_alternate(receiver, job->entry))
+		flags = decide_item_flags(&receiver->rules, entries, job->entry, &old, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+			| compare_attributes(job, is_compared);
 	else
 		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
-		local_seen_link(local, job->node, job->index, &dest.st);
+		dest_seen_link(receiver, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
-		local->contents->calls->in_place(local->contents, job->node, job->entry, false);
-	} else if (local->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
-		note_link(local, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
+		receiver->contents->calls->in_place(receiver->contents, job->node, job->entry, false);
+	} else if (receiver->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
+		note_link(receiver, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
 		report_link(job, flags, job->group->path);
-		local->contents->calls->in_place(local->contents, job->node, job->entry, false);
+		receiver->contents->calls->in_place(receiver->contents, job->node, job->entry, false);
 	} else {
 		int error = errno;
 		struct strbuf after = STRBUF_INIT;
 
-		flist_entry_path(local->list, job->node, job->entry, &path);
+		flist_entry_path(receiver->list, job->node, job->entry, &path);
 		strbuf_addf(&after, " => %s failed", job->group->path);
-		local_complain_path(local, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
+		dest_complain_path(receiver, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
 		strbuf_free(&after);
 	}
 	if (leader_fd >= 0)
@@ -325,29 +325,29 @@ static void make_link(struct link_job *job)
 	strbuf_free(&path);
 }
 
-void link_in_task(struct local *local, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait)
+void link_in_task(struct receiver *receiver, struct task *task, uint32_t index, struct link_group *group, bool had_to_wait)
 {
 	const struct entry *entry = &task->entries->items[index];
 	const char *name = task_name(task, entry);
-	struct link_job job = { local, task->node, entry, index, task->dir->fd, name, group, .had_to_wait = had_to_wait };
+	struct link_job job = { receiver, task->node, entry, index, task->dir->fd, name, group, .had_to_wait = had_to_wait };
 	struct decide_dest *old = &job.removed;
 
-	local_debug_link(local, task, index, group->path);
+	dest_debug_link(receiver, task, index, group->path);
 	old->exists = job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &old->st) == 0 && S_ISDIR(old->st.mode);
-	if (old->exists && !local_make_room(local, task->dir, name, entry))
+	if (old->exists && !receiver_make_room(receiver, task->dir, name, entry))
 		return;
 	atomic_store(&task->dir->touched, true);
 	make_link(&job);
 }
 
-void local_links_free(struct local *local)
+void receiver_links_free(struct receiver *receiver)
 {
-	for (size_t i = 0; i < local->groups.count; i++) {
-		vec_free(&local->groups.items[i]->members);
-		free(local->groups.items[i]->path);
-		free(local->groups.items[i]);
+	for (size_t i = 0; i < receiver->groups.count; i++) {
+		vec_free(&receiver->groups.items[i]->members);
+		free(receiver->groups.items[i]->path);
+		free(receiver->groups.items[i]);
 	}
-	vec_free(&local->groups);
-	vec_free(&local->late_groups);
-	hashmap_free(&local->link_map);
+	vec_free(&receiver->groups);
+	vec_free(&receiver->late_groups);
+	hashmap_free(&receiver->link_map);
 }

@@ -6,17 +6,17 @@
 #include "fs/chmod.h"
 #include "ui/listing.h"
 
-static void print_entry(struct local *local, int32_t node, const struct entry *entry)
+static void print_entry(struct receiver *receiver, int32_t node, const struct entry *entry)
 {
-	const struct options *options = local->options;
+	const struct options *options = receiver->options;
 	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
 	const char *name;
 	bool changed = options->chmod && entry->mode && !entry_is_symlink(entry);
 	uint32_t mode = changed ? chmod_apply(options->chmod, entry->mode) : entry->mode;
 
-	flist_entry_path(local->list, node, entry, &path);
+	flist_entry_path(receiver->list, node, entry, &path);
 	name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
-	listing_line(&line, flist_dir(local->list, node)->entries, entry, mode, name, options->human_readable,
+	listing_line(&line, flist_dir(receiver->list, node)->entries, entry, mode, name, options->human_readable,
 		     options->atimes > 0, options->links);
 	log_info("%s", strbuf_text(&line));
 	strbuf_free(&path);
@@ -24,58 +24,58 @@ static void print_entry(struct local *local, int32_t node, const struct entry *e
 }
 
 /* Directories are printed when the walk enters them, so that their contents follow. */
-static void print_node(struct local *local, int32_t node)
+static void print_node(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *listed = flist_dir(local->list, node);
+	const struct flist_dir *listed = flist_dir(receiver->list, node);
 	struct entries *entries = listed->entries;
 
 	if (node)
-		print_entry(local, listed->parent, &flist_dir(local->list,
-				listed->parent)->entries->items[listed->parent_entry]);
+		print_entry(receiver, listed->parent,
+			    &flist_dir(receiver->list, listed->parent)->entries->items[listed->parent_entry]);
 	for (uint32_t i = 0; i < entries->count; i++) {
 		const struct entry *entry = &entries->items[i];
 		bool has_node = entry_is_dir(entry) && strcmp(entry_name(entries, entry), ".") != 0;
 
 		if (!has_node && !(entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
-			print_entry(local, node, entry);
+			print_entry(receiver, node, entry);
 	}
 }
 
-static void list_by_path(struct local *local)
+static void list_by_path(struct receiver *receiver)
 {
 	struct flist_pos pos;
 
-	for (int32_t ndx = 0; flist_locate(local->list, ndx, &pos); ndx++)
+	for (int32_t ndx = 0; flist_locate(receiver->list, ndx, &pos); ndx++)
 		if (!(pos.entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
-			print_entry(local, pos.dir, pos.entry);
+			print_entry(receiver, pos.dir, pos.entry);
 }
 
-static void list_whole(struct local *local)
+static void list_whole(struct receiver *receiver)
 {
-	local_load_everything(local);
-	if (local->options->prune_empty_dirs)
-		local_prune(local);
-	if (local_goes_by_path(local)) {
-		list_by_path(local);
+	receiver_load_everything(receiver);
+	if (receiver->options->prune_empty_dirs)
+		receiver_prune(receiver);
+	if (receiver_goes_by_path(receiver)) {
+		list_by_path(receiver);
 		return;
 	}
-	for (size_t i = 0; i < local->order.count; i++)
-		print_node(local, local->order.items[i]);
+	for (size_t i = 0; i < receiver->order.count; i++)
+		print_node(receiver, receiver->order.items[i]);
 }
 
-void local_list_run(struct local *local)
+void receiver_list_run(struct receiver *receiver)
 {
-	struct contents *contents = local->contents;
+	struct contents *contents = receiver->contents;
 	int32_t node = 0;
 
-	if (local->options->prune_empty_dirs || local_goes_by_path(local)) {
-		list_whole(local);
+	if (receiver->options->prune_empty_dirs || receiver_goes_by_path(receiver)) {
+		list_whole(receiver);
 		return;
 	}
 	while (node >= 0) {
-		local->loaded_entries += flist_dir(local->list, node)->entries->count;
-		local_debug_list(local, node);
-		print_node(local, node);
+		receiver->loaded_entries += flist_dir(receiver->list, node)->entries->count;
+		receiver_debug_list(receiver, node);
+		print_node(receiver, node);
 		contents->calls->node_done(contents, node);
 		node = contents->calls->next_list(contents);
 	}

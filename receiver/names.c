@@ -39,7 +39,7 @@ static void for_each_name(struct run *run, const struct strbuf *names, void (*ta
 static void add_name(struct run *run, const char *name)
 {
 	if (*name != '#' && *name != ';')
-		flist_add_argument(run->local.list, name, true);
+		flist_add_argument(run->receiver.list, name, true);
 }
 
 /* A name travels with its NUL (doc/protocol/01-session.md section 9.7), and may then be in the list that comes back. What is a
@@ -53,7 +53,7 @@ static void send_name(struct run *run, const char *name)
 		return;
 	if (!charset || !charset_to_wire(charset, name, strlen(name), PATH_MAX - 1, &sent))
 		strbuf_add_string(&sent, name);
-	wire_write(run->local.session.wire, strbuf_text(&sent), sent.length + 1);
+	wire_write(run->receiver.session.wire, strbuf_text(&sent), sent.length + 1);
 	args_append(&run->names, name);
 	strbuf_free(&sent);
 }
@@ -100,7 +100,7 @@ static void read_files_from(struct run *run)
 		exit_with(EXIT_FILESELECT);
 	}
 	fs_root_close(&root);
-	flist_set_files_from(run->local.list, base);
+	flist_set_files_from(run->receiver.list, base);
 	run_load_names(run);
 	for_each_name(run, &run->names_text, add_name);
 	strbuf_free(&run->names_text);
@@ -110,8 +110,8 @@ static void read_files_from(struct run *run)
 void run_send_files_from(struct run *run)
 {
 	const struct options *options = run->options;
-	struct wire *wire = run->local.session.wire;
-	bool framed = wire_mux_out(wire), window = framed && run->local.session.protocol < 31;
+	struct wire *wire = run->receiver.session.wire;
+	bool framed = wire_mux_out(wire), window = framed && run->receiver.session.protocol < 31;
 
 	if (!options->files_from || options->files_from_remote)
 		return;
@@ -130,7 +130,7 @@ void run_add_arguments(struct run *run)
 	size_t operands = run->options->operands.count, sources = operands > 1 ? operands - 1 : operands;
 
 	if (run->from) {
-		flist_add_argument(run->local.list, run->from->path, false);
+		flist_add_argument(run->receiver.list, run->from->path, false);
 		return;
 	}
 	if (run->options->files_from) {
@@ -138,5 +138,5 @@ void run_add_arguments(struct run *run)
 		return;
 	}
 	for (size_t i = 0; i < sources; i++)
-		flist_add_argument(run->local.list, run->options->operands.items[i], false);
+		flist_add_argument(run->receiver.list, run->options->operands.items[i], false);
 }

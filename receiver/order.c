@@ -11,32 +11,32 @@
 #define SLICE 1024 /* files of one task */
 
 struct plan {
-	struct local *local;
-	struct local_slices *slices;
+	struct receiver *receiver;
+	struct receiver_slices *slices;
 	size_t *last; /* of a node: 1 + its last slice so far, 0: none */
 };
 
-bool local_goes_by_path(const struct local *local)
+bool receiver_goes_by_path(const struct receiver *receiver)
 {
-	return local->contents->is_remote && local->session.protocol < 29 && !local->options->iconv && !local->seen
-	       && !local->attrs_only;
+	return receiver->contents->is_remote && receiver->session.protocol < 29 && !receiver->options->iconv && !receiver->seen
+	       && !receiver->attrs_only;
 }
 
 static void begin_node(struct plan *plan, int32_t node)
 {
-	struct local_slice slice = { .node = node, .is_first = true };
+	struct receiver_slice slice = { .node = node, .is_first = true };
 
 	if (plan->last[node])
 		return;
 	if (node)
-		begin_node(plan, flist_dir(plan->local->list, node)->parent);
+		begin_node(plan, flist_dir(plan->receiver->list, node)->parent);
 	vec_push(&plan->slices->list, slice);
 	plan->last[node] = plan->slices->list.count;
 }
 
 static void add_entry(struct plan *plan, int32_t ndx, int32_t node, uint32_t index)
 {
-	struct local_slice *slice, next = { .node = node, .first = index, .last = index };
+	struct receiver_slice *slice, next = { .node = node, .first = index, .last = index };
 
 	begin_node(plan, node);
 	slice = &plan->slices->list.items[plan->slices->list.count - 1];
@@ -52,19 +52,19 @@ static void add_entry(struct plan *plan, int32_t ndx, int32_t node, uint32_t ind
 	slice->last = index + 1;
 }
 
-void local_order_by_path(struct local *local, struct local_slices *slices)
+void receiver_order_by_path(struct receiver *receiver, struct receiver_slices *slices)
 {
-	uint32_t nodes = flist_dir_count(local->list);
-	struct plan plan = { local, slices, xcalloc(nodes, sizeof *plan.last) };
+	uint32_t nodes = flist_dir_count(receiver->list);
+	struct plan plan = { receiver, slices, xcalloc(nodes, sizeof *plan.last) };
 	struct flist_pos pos;
 
 	begin_node(&plan, 0);
-	for (int32_t ndx = 0; flist_locate(local->list, ndx, &pos); ndx++) {
+	for (int32_t ndx = 0; flist_locate(receiver->list, ndx, &pos); ndx++) {
 		int32_t node = (int32_t)pos.entry->dir;
 
 		if (!entry_is_dir(pos.entry))
 			add_entry(&plan, ndx, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
-		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(local->list, node)->entries->count)
+		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(receiver->list, node)->entries->count)
 			begin_node(&plan, node);
 	}
 	for (uint32_t node = 0; node < nodes; node++)

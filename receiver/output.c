@@ -33,8 +33,8 @@ void run_emit(void *run_void, enum log_kind kind, const char *text, size_t lengt
 
 	if (kind == L_LOG || (informs && run->options->quiet))
 		return;
-	if (run->local.report && report_progress(run->local.report))
-		progress_break_line(report_progress(run->local.report));
+	if (run->receiver.report && report_progress(run->receiver.report))
+		progress_break_line(report_progress(run->receiver.report));
 	needed = log_escape(NULL, 0, text, body, run->options->eight_bit_output);
 	line = xmalloc(needed + 2);
 	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);
@@ -56,7 +56,7 @@ void run_log_broken_end(void *run_void, int code)
 {
 	const struct run *run = run_void;
 
-	if (code && !run->local.shows_receiver)
+	if (code && !run->receiver.shows_receiver)
 		log_run_end(true, 0, 0, 0, code);
 }
 
@@ -65,16 +65,17 @@ void run_say_header(struct run *run)
 	const struct options *options = run->options;
 	int level = options->levels.info[INFO_FLIST];
 
-	log_list_begin(!run->local.shows_receiver);
-	if (!level || options->quiet || run->local.service || (!options->recursive && !options->dirs))
+	log_list_begin(!run->receiver.shows_receiver);
+	if (!level || options->quiet || run->receiver.service || (!options->recursive && !options->dirs))
 		return;
-	if (run->local.session.inc_recurse)
-		log_msg(L_CLIENT, "%s incremental file list", run->local.shows_receiver ? "receiving" : "sending");
-	else if (level > 1 && !run->local.shows_receiver)
+	if (run->receiver.session.inc_recurse)
+		log_msg(L_CLIENT, "%s incremental file list", run->receiver.shows_receiver ? "receiving" : "sending");
+	else if (level > 1 && !run->receiver.shows_receiver)
 		log_msg(L_CLIENT, "building file list ... ");
 	else
 		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
-					      run->local.shows_receiver ? "receiving" : "building") >= 0;
+					      run->receiver.shows_receiver ? "receiving" : "building")
+				      >= 0;
 	/* A server may write to our standard error. */
 	fflush(stdout);
 }
@@ -95,16 +96,16 @@ void run_close_header(struct run *run)
 void run_say_list_count(struct run *run)
 {
 	const struct options *options = run->options;
-	uint64_t entries = run->local.loaded_entries;
+	uint64_t entries = run->receiver.loaded_entries;
 	FILE *out = stream_of(options, L_CLIENT);
 
-	if (options->levels.info[INFO_FLIST] < 2 || run->local.service || run->local.session.inc_recurse
+	if (options->levels.info[INFO_FLIST] < 2 || run->receiver.service || run->receiver.session.inc_recurse
 	    || (!options->recursive && !options->dirs))
 		return;
 	if (run->header_is_open && entries >= 100)
 		fputc('\n', out);
 	run->header_is_open = false;
-	for (uint64_t i = run->local.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
+	for (uint64_t i = run->receiver.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
 		fprintf(out, " %llu files...\r", (unsigned long long)i);
 	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
@@ -119,9 +120,9 @@ static int64_t ms_since(const struct timespec *then)
 
 void run_fill_statistics(struct run *run)
 {
-	struct local *local = &run->local;
-	struct run_stats *stats = &local->stats;
-	const struct flist_totals *totals = flist_totals(local->list);
+	struct receiver *receiver = &run->receiver;
+	struct run_stats *stats = &receiver->stats;
+	const struct flist_totals *totals = flist_totals(receiver->list);
 
 	stats->files = (struct kind_counts){
 		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
@@ -129,16 +130,16 @@ void run_fill_statistics(struct run *run)
 	};
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
-	stats->protocol = local->session.protocol;
+	stats->protocol = receiver->session.protocol;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
-		stats->list_size = local->contents->list_bytes;
+		stats->list_size = receiver->contents->list_bytes;
 		/* The other end of a local run is no other end in people's eyes: its times are always told. */
-		if (local->shows_receiver || local->session.protocol >= 29)
+		if (receiver->shows_receiver || receiver->session.protocol >= 29)
 			stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;
-		stats->sent = (uint64_t)(local->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
-		stats->received = (uint64_t)(local->shows_receiver ? run->peer_stats.written : run->peer_stats.read);
+		stats->sent = (uint64_t)(receiver->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
+		stats->received = (uint64_t)(receiver->shows_receiver ? run->peer_stats.written : run->peer_stats.read);
 	}
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
@@ -146,19 +147,20 @@ void run_fill_statistics(struct run *run)
 /* A daemon has an end of its own. */
 static void log_service_end(const struct run *run, int code)
 {
-	const struct wire *wire = run->local.session.wire;
+	const struct wire *wire = run->receiver.session.wire;
 
 	if (run->options->log_file)
-		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->local.list)->size, code);
+		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->receiver.list)->size,
+			    code);
 }
 
 void run_say_end(struct run *run, int code)
 {
 	const struct options *options = run->options;
-	struct run_stats *stats = &run->local.stats;
+	struct run_stats *stats = &run->receiver.stats;
 	int level = options->levels.info[INFO_STATS];
 
-	if (run->local.service) {
+	if (run->receiver.service) {
 		log_service_end(run, code);
 		return;
 	}
@@ -168,5 +170,5 @@ void run_say_end(struct run *run, int code)
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))
-		log_run_end(!run->local.shows_receiver, stats->sent, stats->received, stats->total_size, code);
+		log_run_end(!run->receiver.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }

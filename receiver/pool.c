@@ -41,7 +41,7 @@ int pool_threads(const struct options *options, bool attrs_only)
 /* Is the main thread to make room for a task of this one's run? */
 static bool is_crowded(const struct task *task)
 {
-	return atomic_load(&task->local->crowded);
+	return atomic_load(&task->receiver->crowded);
 }
 
 static struct task *next_task(struct pool *pool)
@@ -65,7 +65,7 @@ static struct task *next_task(struct pool *pool)
 
 static enum task_state state_after_run(const struct task *task)
 {
-	if (atomic_load(&task->local->crowded) == task)
+	if (atomic_load(&task->receiver->crowded) == task)
 		return TASK_CROWDED;
 	return task->surplus.count && task->find_surplus ? TASK_WAITS : TASK_DONE;
 }
@@ -154,7 +154,7 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	if (idle)
 		task->state = TASK_RUNNING;
 	pthread_mutex_unlock(&pool->lock);
-	if (!idle || task->local->options->checksum)
+	if (!idle || task->receiver->options->checksum)
 		return false;
 	task->is_brief = true;
 	pool->run(task);

@@ -9,19 +9,19 @@
 
 #include "dest/private.h"
 
-static bool is_protected(struct local *local, int32_t node, const struct entry *entry)
+static bool is_protected(struct receiver *receiver, int32_t node, const struct entry *entry)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(local->list, node, entry, &path);
-	bool excluded = filter_excludes(local->receiver_rules, strbuf_text(&path), true);
+	flist_entry_path(receiver->list, node, entry, &path);
+	bool excluded = filter_excludes(receiver->receiver_rules, strbuf_text(&path), true);
 
 	strbuf_free(&path);
 	return excluded;
 }
 
 /* Does the entry make its directory one that stays? `stays`: of each node, those below this one are decided. */
-static bool counts(struct local *local, int32_t node, const struct entry *entry, const bool *stays)
+static bool counts(struct receiver *receiver, int32_t node, const struct entry *entry, const bool *stays)
 {
 	if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return false;
@@ -29,13 +29,14 @@ static bool counts(struct local *local, int32_t node, const struct entry *entry,
 		return true;
 	if (entry->dir && stays[entry->dir])
 		return true;
-	return strcmp(entry_name(flist_dir(local->list, node)->entries, entry), ".") != 0 && is_protected(local, node, entry);
+	return strcmp(entry_name(flist_dir(receiver->list, node)->entries, entry), ".") != 0
+	       && is_protected(receiver, node, entry);
 }
 
 /* Entries of equal names stand together, the one that counts in front. */
-static void prune_entries(struct local *local, int32_t node, bool *stays)
+static void prune_entries(struct receiver *receiver, int32_t node, bool *stays)
 {
-	struct entries *entries = flist_dir(local->list, node)->entries;
+	struct entries *entries = flist_dir(receiver->list, node)->entries;
 	const char *pruned = NULL;
 
 	for (uint32_t i = 0; i < entries->count; i++) {
@@ -43,7 +44,7 @@ static void prune_entries(struct local *local, int32_t node, bool *stays)
 		const char *name = entry_name(entries, entry);
 		bool is_hole = entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN);
 
-		if (counts(local, node, entry, stays))
+		if (counts(receiver, node, entry, stays))
 			stays[node] = true;
 		else if (entry_is_dir(entry) && strcmp(name, ".") != 0 && (!is_hole || (pruned && !strcmp(name, pruned)))) {
 			entry->flags |= ENTRY_DUPLICATE | ENTRY_PRUNED;
@@ -52,32 +53,33 @@ static void prune_entries(struct local *local, int32_t node, bool *stays)
 	}
 }
 
-static bool is_pruned(struct local *local, int32_t node, const bool *gone)
+static bool is_pruned(struct receiver *receiver, int32_t node, const bool *gone)
 {
-	const struct flist_dir *dir = flist_dir(local->list, node);
+	const struct flist_dir *dir = flist_dir(receiver->list, node);
 
 	if (!node)
 		return false;
-	return gone[dir->parent] || flist_dir(local->list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
+	return gone[dir->parent]
+	       || flist_dir(receiver->list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
 }
 
-void local_prune(struct local *local)
+void receiver_prune(struct receiver *receiver)
 {
-	uint32_t nodes = flist_dir_count(local->list);
+	uint32_t nodes = flist_dir_count(receiver->list);
 	bool *stays = xcalloc(nodes, sizeof *stays), *gone = xcalloc(nodes, sizeof *gone);
 	size_t kept = 0;
 
 	/* What is below a directory comes behind it. */
-	for (size_t i = local->order.count; i-- > 0;)
-		prune_entries(local, local->order.items[i], stays);
-	for (size_t i = 0; i < local->order.count; i++) {
-		int32_t node = local->order.items[i];
+	for (size_t i = receiver->order.count; i-- > 0;)
+		prune_entries(receiver, receiver->order.items[i], stays);
+	for (size_t i = 0; i < receiver->order.count; i++) {
+		int32_t node = receiver->order.items[i];
 
-		gone[node] = is_pruned(local, node, gone);
+		gone[node] = is_pruned(receiver, node, gone);
 		if (!gone[node])
-			local->order.items[kept++] = node;
+			receiver->order.items[kept++] = node;
 	}
-	local->order.count = kept;
+	receiver->order.count = kept;
 	free(stays);
 	free(gone);
 }

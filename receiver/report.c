@@ -33,7 +33,7 @@ struct held {
 };
 
 struct report {
-	struct local *local;
+	struct receiver *receiver;
 	struct item_lines lines;     /* of items */
 	bool is_logged;              /* by a module */
 	struct item_lines deletions; /* of deletions, of which a service's client is told otherwise */
@@ -54,53 +54,54 @@ static int64_t now_ms(void)
 }
 
 /* An old client of a service does not know what is done without a transfer, and so is told line by line. */
-static const char *choose_service_format(const struct local *local)
+static const char *choose_service_format(const struct receiver *receiver)
 {
-	return local->session.protocol < 29 && local->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
+	return receiver->session.protocol < 29 && receiver->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
 }
 
-static bool is_logged(const struct local *local)
+static bool is_logged(const struct receiver *receiver)
 {
-	return local_module(local) && local_module(local)->log_item && !local->dry_run;
+	return dest_module(receiver) && dest_module(receiver)->log_item && !receiver->dry_run;
 }
 
-bool report_wants_names(const struct local *local)
+bool report_wants_names(const struct receiver *receiver)
 {
-	const struct options *options = local->options;
+	const struct options *options = receiver->options;
 	struct item_lines lines;
 
 	item_lines_init(&lines, options);
-	if (local->service)
-		return options->levels.info[INFO_NAME] > 1 || choose_service_format(local) || lines.logged || is_logged(local);
+	if (receiver->service)
+		return options->levels.info[INFO_NAME] > 1 || choose_service_format(receiver) || lines.logged
+		       || is_logged(receiver);
 	return lines.shown || lines.logged
 	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
 }
 
-bool report_names_directories(const struct local *local)
+bool report_names_directories(const struct receiver *receiver)
 {
 	struct item_lines lines;
 
-	item_lines_init(&lines, local->options);
+	item_lines_init(&lines, receiver->options);
 	/* A server that is told to be quiet would not say it, and a log repeats what is said. */
-	return (local->shows_receiver || !local->options->quiet)
-	       && (local->options->levels.info[INFO_NAME] || lines.shown_has_item);
+	return (receiver->shows_receiver || !receiver->options->quiet)
+	       && (receiver->options->levels.info[INFO_NAME] || lines.shown_has_item);
 }
 
-struct report *report_new(struct local *local)
+struct report *report_new(struct receiver *receiver)
 {
-	const struct options *options = local->options;
+	const struct options *options = receiver->options;
 	struct report *report = xcalloc(1, sizeof *report);
 	int mode = options->levels.info[INFO_PROGRESS];
 
-	report->local = local;
-	report->is_logged = is_logged(local);
+	report->receiver = receiver;
+	report->is_logged = is_logged(receiver);
 	item_lines_init(&report->deletions, options);
 	report->lines = report->deletions;
-	if (local->service) {
-		report->lines.shown = choose_service_format(local);
+	if (receiver->service) {
+		report->lines.shown = choose_service_format(receiver);
 		report->lines.shown_has_item = false;
 	}
-	if (options->quiet || (options->dry_run && mode < 2) || local->service)
+	if (options->quiet || (options->dry_run && mode < 2) || receiver->service)
 		return report;
 	if (mode) {
 		report->progress = progress_new(mode, options->human_readable, options->dry_run);
@@ -131,16 +132,16 @@ void report_free(struct report *report)
 
 static void set_totals(const struct report *report, struct progress *progress)
 {
-	const struct local *local = report->local;
-	const struct flist_totals *totals = flist_totals(local->list);
+	const struct receiver *receiver = report->receiver;
+	const struct flist_totals *totals = flist_totals(receiver->list);
 
-	progress_totals(progress, totals->size, local->loaded_entries, flist_is_complete(local->list));
+	progress_totals(progress, totals->size, receiver->loaded_entries, flist_is_complete(receiver->list));
 }
 
 /* The first that is shown of a file: a receiver has not got anything yet. */
 static uint64_t first_update(const struct report *report, uint64_t size)
 {
-	if (report->local->shows_receiver)
+	if (report->receiver->shows_receiver)
 		return 0;
 	return size < FIRST_UPDATE ? size : FIRST_UPDATE;
 }
@@ -187,7 +188,7 @@ static void hold(struct report *report, const struct held *held)
 
 void report_section_end(struct report *report, uint64_t position)
 {
-	if (!report->progress || report->local->options->levels.info[INFO_PROGRESS] < 2)
+	if (!report->progress || report->receiver->options->levels.info[INFO_PROGRESS] < 2)
 		return;
 	report_drain(report);
 	set_totals(report, report->progress);
@@ -197,61 +198,61 @@ void report_section_end(struct report *report, uint64_t position)
 /* --- items --- */
 
 /* What %C shows: the digest of a content that has come, or of one that the list tells; of one that would come, nothing. */
-static const uint8_t *shown_digest(const struct local *local, int32_t node, const struct entry *entry,
+static const uint8_t *shown_digest(const struct receiver *receiver, int32_t node, const struct entry *entry,
 				   const struct event *event, int *length, uint8_t room[DIGEST_MAX_LENGTH])
 {
-	bool is_listed = local->contents->is_remote && local->options->checksum;
-	const uint8_t *listed = is_listed ? flist_received_digest(local->list, node, entry) : NULL;
+	bool is_listed = receiver->contents->is_remote && receiver->options->checksum;
+	const uint8_t *listed = is_listed ? flist_received_digest(receiver->list, node, entry) : NULL;
 
-	*length = event->digest_length ? event->digest_length : digest_length(local->session.xfer_sum);
+	*length = event->digest_length ? event->digest_length : digest_length(receiver->session.xfer_sum);
 	if (event->digest_length)
 		return event->digest;
 	if (listed) {
-		*length = digest_length(local->session.file_sum);
-		digest_for_people(local->session.file_sum, listed, *length, room);
+		*length = digest_length(receiver->session.file_sum);
+		digest_for_people(receiver->session.file_sum, listed, *length, room);
 		return room;
 	}
 	memset(room, 0, DIGEST_MAX_LENGTH);
-	return event->flags & ITEM_TRANSFER && local->dry_run ? room : NULL;
+	return event->flags & ITEM_TRANSFER && receiver->dry_run ? room : NULL;
 }
 
 static void fill_values(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 			const char *link, struct strbuf *path, struct strbuf *shown, uint8_t room[DIGEST_MAX_LENGTH],
 			struct format_values *values)
 {
-	struct local *local = report->local;
-	const struct entries *entries = node < 0 ? NULL : flist_dir(local->list, node)->entries;
+	struct receiver *receiver = report->receiver;
+	const struct entries *entries = node < 0 ? NULL : flist_dir(receiver->list, node)->entries;
 	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
 	const uint8_t *digest;
 	int digest_bytes;
-	bool untold = local->session.protocol < 29 && event->flags & ITEM_TRANSFER;
+	bool untold = receiver->session.protocol < 29 && event->flags & ITEM_TRANSFER;
 
-	flist_entry_path(local->list, node, entry, path);
-	flist_shown_name(local->list, node, entry, shown);
-	digest = shown_digest(local, node, entry, event, &digest_bytes, room);
+	flist_entry_path(receiver->list, node, entry, path);
+	flist_shown_name(receiver->list, node, entry, shown);
+	digest = shown_digest(receiver, node, entry, event, &digest_bytes, room);
 	*values = (struct format_values){
 		.look = {
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
 			.unknown = untold,
 			/* A receiver that old does not say whether it could set the times of symlinks. */
-			.times_kept = local->options->times && !(local->session.protocol < 29 && entry_is_symlink(entry)),
+			.times_kept = receiver->options->times && !(receiver->session.protocol < 29 && entry_is_symlink(entry)),
 		},
-		.name = strbuf_text(path) + (local->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
+		.name = strbuf_text(path) + (receiver->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
-		.link = link ? link : entry_is_symlink(entry) && local->options->links ? entry_target(entries, entry) : NULL,
+		.link = link ? link : entry_is_symlink(entry) && receiver->options->links ? entry_target(entries, entry) : NULL,
 		.link_is_hard = link != NULL,
 		.length = entry->size,
 		.transferred = event->bytes,
-		.checksum_bytes = local->shows_receiver ? 0 : event->sums,
+		.checksum_bytes = receiver->shows_receiver ? 0 : event->sums,
 		.mtime = entry->mtime,
-		.uid = local->options->owner ? entry->uid : 0,
+		.uid = receiver->options->owner ? entry->uid : 0,
 		.gid = entry->gid,
-		.group_not_kept = !local->options->group
-				  || (local->contents->is_remote && !decide_keeps_group(&local->rules, entry)),
+		.group_not_kept = !receiver->options->group
+				  || (receiver->contents->is_remote && !decide_keeps_group(&receiver->rules, entry)),
 		.pid = (int)getpid(),
 		.digest = digest,
 		.digest_length = digest_bytes,
-		.operation = local->shows_receiver ? "recv" : "send",
+		.operation = receiver->shows_receiver ? "recv" : "send",
 	};
 }
 
@@ -274,10 +275,10 @@ static char *format_line(struct report *report, const char *format, int32_t node
 static void name_unchanged(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 			   const char *link)
 {
-	const struct options *options = report->local->options;
+	const struct options *options = report->receiver->options;
 	struct strbuf path = STRBUF_INIT;
 
-	bool is_itemized = report->local->service ? options->itemize : report->lines.shown_has_item;
+	bool is_itemized = report->receiver->service ? options->itemize : report->lines.shown_has_item;
 
 	if (options->levels.info[INFO_NAME] < 2 || is_itemized)
 		return;
@@ -286,9 +287,9 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	if (!is_matched
 	    && (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link)))
 		return;
-	flist_entry_path(report->local->list, node, entry, &path);
-	log_msg(report->local->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path), entry_is_dir(entry) ? "/" : "",
-		event->touched && !entry_is_dir(entry) ? "" : " is uptodate");
+	flist_entry_path(report->receiver->list, node, entry, &path);
+	log_msg(report->receiver->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path),
+		entry_is_dir(entry) ? "/" : "", event->touched && !entry_is_dir(entry) ? "" : " is uptodate");
 	strbuf_free(&path);
 }
 
@@ -297,10 +298,10 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 static bool is_named_in_log(const struct report *report, const struct item_lines *lines, const struct entry *entry,
 			    const struct event *event)
 {
-	const struct local *local = report->local;
+	const struct receiver *receiver = report->receiver;
 	bool is_changed = (entry_is_dir(entry) || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags);
 
-	return is_changed && local->shows_receiver && !local->service && local->options->levels.info[INFO_NAME]
+	return is_changed && receiver->shows_receiver && !receiver->service && receiver->options->levels.info[INFO_NAME]
 	       && lines == &report->lines && lines->logged && !lines->logged_has_item;
 }
 
@@ -314,9 +315,9 @@ static void name_in_log(struct report *report, int32_t node, const struct entry 
 }
 
 /* From the module's root on; "." of the transfer stays visible. */
-static char *logged_path(const struct local *local, const char *path)
+static char *logged_path(const struct receiver *receiver, const char *path)
 {
-	char *inside = local_named_in_module(local, path), *whole;
+	char *inside = dest_named_in_module(receiver, path), *whole;
 
 	for (size_t length = strlen(inside); length && inside[length - 1] == '/';)
 		inside[--length] = '\0';
@@ -331,7 +332,7 @@ static char *logged_path(const struct local *local, const char *path)
 static void log_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 		     const char *link)
 {
-	const struct local_module *module = local_module(report->local);
+	const struct dest_module *module = dest_module(report->receiver);
 	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
 	uint8_t room[DIGEST_MAX_LENGTH];
 	struct format_values values;
@@ -339,7 +340,7 @@ static void log_item(struct report *report, int32_t node, const struct entry *en
 	if (!(event->flags & ITEM_TRANSFER) && !(module->logs_items && (decide_is_significant(event->flags) || link)))
 		return;
 	fill_values(report, node, entry, event, link, &path, &shown, room, &values);
-	values.shown = logged_path(report->local, strbuf_text(&path));
+	values.shown = logged_path(report->receiver, strbuf_text(&path));
 	module->log_item(module->context, &values);
 	free((char *)values.shown);
 	strbuf_free(&path);
@@ -348,12 +349,16 @@ static void log_item(struct report *report, int32_t node, const struct entry *en
 
 static void log_deletion(const struct report *report, const char *path, bool is_dir)
 {
-	const struct local_module *module = local_module(report->local);
-	char *shown = local_named_in_module(report->local, path);
+	const struct dest_module *module = dest_module(report->receiver);
+	char *shown = dest_named_in_module(report->receiver, path);
 	struct format_values values = {
 		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-		.name = path, .shown = shown, .is_deletion = true, .pid = (int)getpid(), .operation = "del.",
-		.group_not_kept = !report->local->options->group,
+		.name = path,
+		.shown = shown,
+		.is_deletion = true,
+		.pid = (int)getpid(),
+		.operation = "del.",
+		.group_not_kept = !report->receiver->options->group,
 	};
 
 	if (module->logs_items || module->logs_operations)
@@ -367,12 +372,12 @@ static void log_deletion(const struct report *report, const char *path, bool is_
 static void answer_request(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 			   uint64_t position)
 {
-	const struct run_stats *before = &report->local->stats;
+	const struct run_stats *before = &report->receiver->stats;
 	struct strbuf path = STRBUF_INIT;
 
 	report_drain(report);
-	flist_entry_path(report->local->list, node, entry, &path);
-	item_lines_name_asked(&report->lines, report->local->options, strbuf_text(&path));
+	flist_entry_path(report->receiver->list, node, entry, &path);
+	item_lines_name_asked(&report->lines, report->receiver->options, strbuf_text(&path));
 	strbuf_free(&path);
 	set_totals(report, report->on_request);
 	progress_catch_up(report->on_request, before->transferred_files + event->files - 1,
@@ -382,49 +387,52 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 }
 
 /* What is left of a format where is_unheard. */
-static const char *choose_local_format(const struct local *local)
+static const char *choose_local_format(const struct receiver *receiver)
 {
-	return local->contents->is_replay && (local->options->itemize || local->options->out_format) ? NULL
-	       : choose_service_format(local);
+	return receiver->contents->is_replay && (receiver->options->itemize || receiver->options->out_format)
+		       ? NULL
+		       : choose_service_format(receiver);
 }
 
 /* Both ends are here, and an old one that sends does not hear of what is done without it. */
-static bool is_unheard(const struct local *local, const struct event *event)
+static bool is_unheard(const struct receiver *receiver, const struct event *event)
 {
-	bool has_both = local->contents->is_remote && !local->service && (local->contents->is_replay || !local->shows_receiver);
+	bool has_both = receiver->contents->is_remote && !receiver->service
+			&& (receiver->contents->is_replay || !receiver->shows_receiver);
 
-	return has_both && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
+	return has_both && receiver->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
-static bool is_of_old_pull(const struct local *local, const struct event *event)
+static bool is_of_old_pull(const struct receiver *receiver, const struct event *event)
 {
-	bool is_pull = local->contents->is_remote && !local->contents->is_replay && !local->service && local->shows_receiver;
+	bool is_pull = receiver->contents->is_remote && !receiver->contents->is_replay && !receiver->service
+		       && receiver->shows_receiver;
 
-	return is_pull && local->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
+	return is_pull && receiver->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
 }
 
 /* An old receiver itemizes what is not transferred only for who asks for %i; else it has names to tell, in a way of its own. */
-static void choose_old_lines(const struct local *local, struct item_lines *lines)
+static void choose_old_lines(const struct receiver *receiver, struct item_lines *lines)
 {
-	const char *names = choose_service_format(local);
+	const char *names = choose_service_format(receiver);
 
 	if (lines->shown_has_item) {
 		lines->logged = lines->logged_has_item ? lines->logged : NULL;
 		return;
 	}
-	lines->shown = local->options->quiet ? NULL : names;
+	lines->shown = receiver->options->quiet ? NULL : names;
 	lines->logged = lines->logged ? names : NULL;
 	lines->logged_has_item = false;
 }
 
 /* An old receiver names a directory for the attributes that it sets, and not for having made it. */
-static bool is_unnamed(const struct local *local, const struct item_lines *lines, const struct entry *entry,
+static bool is_unnamed(const struct receiver *receiver, const struct item_lines *lines, const struct entry *entry,
 		       const struct event *event)
 {
 	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_bare && local->contents->is_remote && local->session.protocol < 29 && !lines->shown_has_item
-	       && lines->shown != local->options->out_format;
+	return is_bare && receiver->contents->is_remote && receiver->session.protocol < 29 && !lines->shown_has_item
+	       && lines->shown != receiver->options->out_format;
 }
 
 bool report_is_told(const struct options *options, uint32_t flags, const char *link)
@@ -447,23 +455,23 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool tells = report->local->tells_steps && report_is_told(report->local->options, event->flags, link);
+	bool tells = report->receiver->tells_steps && report_is_told(report->receiver->options, event->flags, link);
 
-	if (is_unheard(report->local, event)) {
-		names.shown = choose_local_format(report->local);
+	if (is_unheard(report->receiver, event)) {
+		names.shown = choose_local_format(report->receiver);
 		names.shown_has_item = false;
 		lines = &names;
-	} else if (is_of_old_pull(report->local, event)) {
-		choose_old_lines(report->local, &names);
+	} else if (is_of_old_pull(report->receiver, event)) {
+		choose_old_lines(report->receiver, &names);
 		lines = &names;
 	}
 	if (tells)
-		local_debug_item(report->local, node, entry, event);
+		dest_debug_item(report->receiver, node, entry, event);
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
 	/* A service's client tells of what it sends itself. */
-	if (!(report->local->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->local, lines, entry, event)
+	if (!(report->receiver->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->receiver, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	if (is_named_in_log(report, lines, entry, event))
@@ -482,7 +490,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (held.transfer && report->on_request && progress_is_asked())
 		answer_request(report, node, entry, event, position);
 	if (tells)
-		local_debug_item_done(report->local, node, entry, event);
+		dest_debug_item_done(report->receiver, node, entry, event);
 }
 
 /* A file that takes long enough to be watched: its name and its progress so far. */
@@ -520,12 +528,12 @@ void report_live(struct report *report, struct task *task)
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
-	struct contents *contents = report->local->contents;
+	struct contents *contents = report->receiver->contents;
 	struct item_lines lines = report->deletions;
 
 	if (report->is_logged)
 		log_deletion(report, path, is_dir);
-	if (report->local->service && report->local->session.protocol >= 29) {
+	if (report->receiver->service && report->receiver->session.protocol >= 29) {
 		contents->calls->report_deletion(contents, path, is_dir);
 		lines.is_only_logged = true;
 	}

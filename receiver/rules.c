@@ -38,20 +38,20 @@ static int open_sender_rules(void *run_void, enum filter_place place, const char
 		return open_stdin_copy(run);
 	if (place == FILTER_AT_OPERATOR)
 		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
-	return flist_open_rule_file(&run->local.list, place, path);
+	return flist_open_rule_file(&run->receiver.list, place, path);
 }
 
 static bool is_hidden_rule_file(struct run *run, enum filter_place place, const char *path)
 {
-	return place == FILTER_AT_ROOT ? local_is_hidden_in(&run->local, "/", path + strspn(path, "/"), false)
-				       : local_is_hidden(&run->local, path, false);
+	return place == FILTER_AT_ROOT ? dest_is_hidden_in(&run->receiver, "/", path + strspn(path, "/"), false)
+				       : dest_is_hidden(&run->receiver, path, false);
 }
 
 static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
 {
 	struct run *run = run_void;
 
-	const struct local_module *module = local_module(&run->local);
+	const struct dest_module *module = dest_module(&run->receiver);
 
 	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
 		errno = ENOENT;
@@ -61,11 +61,11 @@ static int open_receiver_rules(void *run_void, enum filter_place place, const ch
 		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
 	if (place != FILTER_AT_BASE && !module)
 		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
-	if (run->local.top.fd < 0 || place != FILTER_AT_BASE) {
+	if (run->receiver.top.fd < 0 || place != FILTER_AT_BASE) {
 		errno = ENOENT;
 		return -1;
 	}
-	return fs_open_follow(&run->local.top, path, O_RDONLY, 0);
+	return fs_open_follow(&run->receiver.top, path, O_RDONLY, 0);
 }
 
 static void explain_sender(void *run_void, const char *text)
@@ -89,13 +89,14 @@ static bool sends_rules(const struct options *options, int protocol)
 }
 
 /* The server's own rules and those that the client sends, if it does. */
-static struct filter_list *service_rules(struct local *local, const struct options *options, const struct filter_setup *setup)
+static struct filter_list *service_rules(struct receiver *receiver, const struct options *options,
+					 const struct filter_setup *setup)
 {
-	struct filter_list *rules = local->service->rules;
+	struct filter_list *rules = receiver->service->rules;
 
 	filter_set_up(rules, setup);
-	if (sends_rules(options, local->session.protocol))
-		filter_receive(rules, &local->session);
+	if (sends_rules(options, receiver->session.protocol))
+		filter_receive(rules, &receiver->session);
 	return rules;
 }
 
@@ -104,20 +105,24 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	const struct options *options = run->options;
 	bool sends = side == FILTER_SENDER;
 	struct filter_setup setup = {
-		.side = side, .delete_excluded = options->delete_excluded, .from0 = options->from0,
-		.cvs_exclude = options->cvs_exclude, .protocol = PROTOCOL_MAX,
-		.open_file = sends ? open_sender_rules : open_receiver_rules, .context = run,
-		.budget = run->local.service ? session_budget(&run->local.session) : NULL,
+		.side = side,
+		.delete_excluded = options->delete_excluded,
+		.from0 = options->from0,
+		.cvs_exclude = options->cvs_exclude,
+		.protocol = PROTOCOL_MAX,
+		.open_file = sends ? open_sender_rules : open_receiver_rules,
+		.context = run,
+		.budget = run->receiver.service ? session_budget(&run->receiver.session) : NULL,
 	};
 	struct filter_list *rules;
 	bool is_sent = run->peer && !sends;
 
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
-	if (run->local.service && !sends)
-		return service_rules(&run->local, options, &setup);
+	if (run->receiver.service && !sends)
+		return service_rules(&run->receiver, options, &setup);
 	rules = filter_new(&setup);
-	if (run->local.service)
+	if (run->receiver.service)
 		return rules;
 	/* filter_send adds those of -C itself, in the way that the peer's protocol knows. */
 	options_add_filters(options, rules, !is_sent);
@@ -129,20 +134,20 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 void run_make_xattr_policies(struct run *run)
 {
 	const struct options *options = run->options;
-	struct local *local = &run->local;
-	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &local->xattr_lock };
+	struct receiver *receiver = &run->receiver;
+	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &receiver->xattr_lock };
 
-	local->sends_xattrs = local->keeps_xattrs = policy;
-	local->sends_xattrs.level = options_super_level(options);
-	local->keeps_xattrs.level = local_receiving_level(options, !run->peer || run->peer->is_ourselves);
-	local->sends_xattrs.rules = filter_xattr_list(local->sender_rules);
-	local->keeps_xattrs.rules = filter_xattr_list(local->receiver_rules);
+	receiver->sends_xattrs = receiver->keeps_xattrs = policy;
+	receiver->sends_xattrs.level = options_super_level(options);
+	receiver->keeps_xattrs.level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
+	receiver->sends_xattrs.rules = filter_xattr_list(receiver->sender_rules);
+	receiver->keeps_xattrs.rules = filter_xattr_list(receiver->receiver_rules);
 }
 
 void run_read_rules(struct run *run)
 {
-	if (run->local.sender_rules)
+	if (run->receiver.sender_rules)
 		return;
-	run->local.sender_rules = make_rules(run, FILTER_SENDER);
-	run->local.receiver_rules = make_rules(run, FILTER_RECEIVER);
+	run->receiver.sender_rules = make_rules(run, FILTER_SENDER);
+	run->receiver.receiver_rules = make_rules(run, FILTER_RECEIVER);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The outer frame of a run of the local engine (receiver.c), from the operands to the exit code: what it keeps beside struct
- * local, and the parts of it that have files of their own. All of this is for the main thread.
+ * receiver, and the parts of it that have files of their own. All of this is for the main thread.
  */
 #ifndef RECEIVER_RUN_H
 #define RECEIVER_RUN_H
@@ -13,11 +13,11 @@
 
 /* Owned by run_local. */
 struct run {
-	struct local local;
+	struct receiver receiver;
 	struct options *options;
-	const struct local_snapshot *from; /* NULL: the operands, of the live tree */
+	const struct receiver_snapshot *from; /* NULL: the operands, of the live tree */
 	struct attr_source source;         /* from != NULL */
-	const struct local_peer *peer;     /* NULL: sources are local */
+	const struct receiver_peer *peer;  /* NULL: sources are local */
 	contents_maker *new_contents;
 	struct flist_receiver *list_receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
@@ -50,7 +50,7 @@ void run_say_end(struct run *run, int code);
 
 /* --- receiver/signals.c --- */
 
-/* From here on a signal stops the run: local.stop. */
+/* From here on a signal stops the run: receiver.stop. */
 void run_handle_signals(struct run *run);
 void run_stop_signals(struct run *run);
 

@@ -20,47 +20,48 @@
 /* --- before --- */
 
 /* A single file has no snapshot; a directory that gets another name has. */
-static bool is_directory(struct local *local)
+static bool is_directory(struct receiver *receiver)
 {
-	const struct entries *first = flist_dir(local->list, 0)->entries;
+	const struct entries *first = flist_dir(receiver->list, 0)->entries;
 
-	return !local->single_name || (first->count && entry_is_dir(&first->items[0]));
+	return !receiver->single_name || (first->count && entry_is_dir(&first->items[0]));
 }
 
-static void check_place(struct local *local)
+static void check_place(struct receiver *receiver)
 {
 	char leaf[256];
-	int fd = fs_operator_parent(local->snapshot_file, leaf);
+	int fd = fs_operator_parent(receiver->snapshot_file, leaf);
 
 	if (fd < 0) {
-		log_errno(L_ERROR, errno, "cannot write the snapshot %s", local->snapshot_file);
+		log_errno(L_ERROR, errno, "cannot write the snapshot %s", receiver->snapshot_file);
 		exit_with(EXIT_FILEIO);
 	}
-	if (!local->single_name && local->top.fd >= 0 && fs_is_inside(fd, local->top.fd))
-		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s",
-		    local->snapshot_file, local->top_path);
+	if (!receiver->single_name && receiver->top.fd >= 0 && fs_is_inside(fd, receiver->top.fd))
+		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", receiver->snapshot_file,
+		    receiver->top_path);
 	close(fd);
 }
 
-void local_snapshot_begin(struct local *local)
+void receiver_snapshot_begin(struct receiver *receiver)
 {
-	const struct options *options = local->options;
+	const struct options *options = receiver->options;
 
-	if (!local->snapshot_file)
+	if (!receiver->snapshot_file)
 		return;
-	if (!is_directory(local))
+	if (!is_directory(receiver))
 		die(EXIT_SYNTAX, "rsync: --attr-snapshot is of one directory: the destination is a file");
-	check_place(local);
+	check_place(receiver);
 	/* Under another name everything is scanned: that is one directory without contents. What is kept beside the files, too,
 	 * may lie anywhere. */
-	if (!local->dry_run && !local->single_name && !local->backups && !options->temp_dir && !options_partial_dir(options))
-		local->seen = local_seen_new(local->options);
+	if (!receiver->dry_run && !receiver->single_name && !receiver->backups && !options->temp_dir
+	    && !options_partial_dir(options))
+		receiver->seen = dest_seen_new(receiver->options);
 }
 
 /* --- of a list --- */
 
 /* What the image keeps of a listed entry: a scan would fill no more. */
-static void add_entry(const struct local *local, struct entries *to, const struct entries *from, const struct entry *old)
+static void add_entry(const struct receiver *receiver, struct entries *to, const struct entries *from, const struct entry *old)
 {
 	const struct entry_side *side = entry_side_of(from, old);
 	struct entry *entry = entries_add(to, entry_name(from, old), old->name_length);
@@ -70,29 +71,29 @@ static void add_entry(const struct local *local, struct entries *to, const struc
 	entry->name = name;
 	entry->side = 0;
 	entry->flags = old->flags & ENTRY_HARD_LINKED;
-	if (local->options->chmod && !entry_is_symlink(entry))
-		entry->mode = (uint16_t)chmod_apply(local->options->chmod, entry->mode);
+	if (receiver->options->chmod && !entry_is_symlink(entry))
+		entry->mode = (uint16_t)chmod_apply(receiver->options->chmod, entry->mode);
 	if (side)
 		*entries_side(to, entry) = *side;
 	if (entry_is_symlink(entry))
 		entries_set_target(to, entry, from->pool + side->target, side->target_length);
 }
 
-static void set_root(const struct local *local, struct image *image, const struct entry *dot)
+static void set_root(const struct receiver *receiver, struct image *image, const struct entry *dot)
 {
 	struct fs_stat st = {
 		.mode = dot->mode, .uid = dot->uid, .gid = dot->gid, .mtime = dot->mtime, .mtime_nsec = dot->mtime_nsec,
 	};
 
-	if (local->options->chmod)
-		st.mode = chmod_apply(local->options->chmod, st.mode);
+	if (receiver->options->chmod)
+		st.mode = chmod_apply(receiver->options->chmod, st.mode);
 	image_set_root(image, &st);
 	image->root.items->size = dot->size;
 }
 
 /* Directories of the list and of the image. */
 struct list_walk {
-	struct local *local;
+	struct receiver *receiver;
 	struct image *image;
 	VEC(uint32_t) numbers; /* by node: of the image's directory */
 };
@@ -113,7 +114,7 @@ static void number_children(struct list_walk *walk, uint32_t number)
 
 static void take_node(struct list_walk *walk, int32_t node)
 {
-	const struct entries *listed = flist_dir(walk->local->list, node)->entries;
+	const struct entries *listed = flist_dir(walk->receiver->list, node)->entries;
 	uint32_t number = node ? walk->numbers.items[node] : 0;
 	struct entries *list = &walk->image->dirs.items[number]->entries;
 
@@ -124,32 +125,32 @@ static void take_node(struct list_walk *walk, int32_t node)
 		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 			continue;
 		if (!node && !strcmp(entry_name(listed, entry), "."))
-			set_root(walk->local, walk->image, entry);
+			set_root(walk->receiver, walk->image, entry);
 		else
-			add_entry(walk->local, list, listed, entry);
+			add_entry(walk->receiver, list, listed, entry);
 	}
 	image_add_children(walk->image, number);
 	number_children(walk, number);
 }
 
-struct image *local_snapshot_of_list(struct local *local)
+struct image *receiver_snapshot_of_list(struct receiver *receiver)
 {
-	struct contents *contents = local->contents;
-	struct list_walk walk = { .local = local };
-	const struct entries *first = flist_dir(local->list, 0)->entries;
+	struct contents *contents = receiver->contents;
+	struct list_walk walk = { .receiver = receiver };
+	const struct entries *first = flist_dir(receiver->list, 0)->entries;
 
-	check_place(local);
+	check_place(receiver);
 	if (entries_find(first, ".", true) < 0) {
 		log_error("rsync: the list has no directory for a snapshot to be of");
 		return NULL;
 	}
 	walk.image = image_new();
 	for (int32_t node = 0; node >= 0; node = contents->calls->next_list(contents)) {
-		local_stop_check(local);
-		local->loaded_entries += flist_dir(local->list, node)->entries->count;
+		receiver_stop_check(receiver);
+		receiver->loaded_entries += flist_dir(receiver->list, node)->entries->count;
 		take_node(&walk, node);
 		contents->calls->node_done(contents, node);
-		flist_drop_entries(local->list, node);
+		flist_drop_entries(receiver->list, node);
 	}
 	vec_free(&walk.numbers);
 	return walk.image;
@@ -159,10 +160,10 @@ struct image *local_snapshot_of_list(struct local *local)
 
 static bool give(void *local_void, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st)
 {
-	struct local *local = local_void;
-	struct seen_dir *dir = local_seen_dir(local->seen, (int32_t)tag - 1);
+	struct receiver *receiver = local_void;
+	struct seen_dir *dir = dest_seen_dir(receiver->seen, (int32_t)tag - 1);
 
-	if (!dir || (!local->late_dirs && local_seen_settle_links(local->seen, &dir->entries, &local->top, path) < 0))
+	if (!dir || (!receiver->late_dirs && dest_seen_settle_links(receiver->seen, &dir->entries, &receiver->top, path) < 0))
 		return false;
 	*list = dir->entries;
 	*st = dir->st;
@@ -183,11 +184,11 @@ static bool is_there(const char *given)
 	return true;
 }
 
-int local_snapshot_write(struct local *local, const char *given)
+int receiver_snapshot_write(struct receiver *receiver, const char *given)
 {
-	struct image_known known = { give, local, 1 };
+	struct image_known known = { give, receiver, 1 };
 
-	if (!local->snapshot_file || local->dry_run || !is_there(given))
+	if (!receiver->snapshot_file || receiver->dry_run || !is_there(given))
 		return EXIT_OK;
-	return snapshot_make_after_run(local->options, given, local->seen ? &known : NULL, &local->began);
+	return snapshot_make_after_run(receiver->options, given, receiver->seen ? &known : NULL, &receiver->began);
 }

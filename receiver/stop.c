@@ -7,23 +7,23 @@
 #include "dest/install.h"
 #include "lib/exit.h"
 
-void local_stop_check(struct local *local)
+void receiver_stop_check(struct receiver *receiver)
 {
 	static const int codes[] = {
 		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_SIGNAL1] = EXIT_SIGNAL1, [STOP_WRITE] = EXIT_FILEIO,
 		[STOP_REFUSED] = EXIT_FILESELECT,
 	};
 	const struct timespec moment = { 0, 400000000 };
-	int stop = atomic_load(&local->stop);
+	int stop = atomic_load(&receiver->stop);
 
 	if (stop == STOP_NONE)
 		return;
-	report_drain(local->report);
-	if (report_progress(local->report))
-		progress_break_line(report_progress(local->report));
+	report_drain(receiver->report);
+	if (report_progress(receiver->report))
+		progress_break_line(report_progress(receiver->report));
 	/* The workers look at the flag now and then; they may have a file to keep. */
-	if (stop == STOP_SIGNAL && local_keeps_partial(local->options))
+	if (stop == STOP_SIGNAL && dest_keeps_partial(receiver->options))
 		nanosleep(&moment, NULL);
-	local_close_gate(local);
+	dest_close_gate(receiver);
 	exit_with(codes[stop]);
 }

@@ -5,6 +5,6 @@
 
 #include "dest/private.h"
 
-void local_stop_check(struct local *local);                   /* ends the process if it is to end */
+void receiver_stop_check(struct receiver *receiver); /* ends the process if it is to end */
 
 #endif

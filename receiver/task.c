@@ -21,33 +21,33 @@
 
 /* --- tasks --- */
 
-struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last)
+struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *dir, uint32_t first, uint32_t last)
 {
 	struct task *task = xcalloc(1, sizeof *task);
 
-	task->local = local;
+	task->receiver = receiver;
 	task->node = node;
-	task->entries = flist_dir(local->list, node)->entries;
+	task->entries = flist_dir(receiver->list, node)->entries;
 	task->first = task->at = first;
 	task->last = last;
 	task->dir = dir;
 	task->state = TASK_DONE;
-	task->lock = pool_lock(local->pool);
+	task->lock = pool_lock(receiver->pool);
 	entries_init(&task->surplus);
 	entries_init(&task->seen);
 	if (dir)
-		local_dir_hold(dir);
+		dest_dir_hold(dir);
 	return task;
 }
 
-void local_task_free(struct task *task)
+void task_free(struct task *task)
 {
 	for (size_t i = 0; i < task->sources.count; i++)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
 	vec_free(&task->sources);
-	local_alternates_leave(task);
-	local_fuzzy_leave(task);
+	dest_alternates_leave(task);
+	dest_fuzzy_leave(task);
 	vec_free(&task->links);
 	for (size_t i = 0; i < task->events.list.count; i++)
 		free(task->events.list.items[i].text);
@@ -56,7 +56,7 @@ void local_task_free(struct task *task)
 	entries_free(&task->seen);
 	free(task->marks);
 	if (task->dir)
-		local_dir_release(task->dir);
+		dest_dir_release(task->dir);
 	free(task);
 }
 
@@ -68,13 +68,14 @@ static bool has_source(const struct task *task, uint16_t base)
 	return false;
 }
 
-void local_task_open_sources(struct local *local, struct task *task)
+void task_open_sources(struct receiver *receiver, struct task *task)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	bool for_all = local->options->acls || local->options->xattrs;
+	bool for_all = receiver->options->acls || receiver->options->xattrs;
 
-	if (local->contents->is_remote || (!for_all && (local->attrs_only || (local->dry_run && !local->options->checksum))))
+	if (receiver->contents->is_remote
+	    || (!for_all && (receiver->attrs_only || (receiver->dry_run && !receiver->options->checksum))))
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -85,7 +86,7 @@ void local_task_open_sources(struct local *local, struct task *task)
 		if ((!for_all && !entry_is_regular(entry)) || has_source(task, entry->root))
 			continue;
 		name_length -= entry_name(task->entries, entry)[0] == '/';
-		from = flist_entry_source(local->list, task->node, entry, &path);
+		from = flist_entry_source(receiver->list, task->node, entry, &path);
 		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
 		if (fs_root_open_below(&source.root, &from->attr_root, strbuf_text(&path)) < 0) {
 			source.error = errno;
@@ -106,14 +107,14 @@ static const struct entry *dot_entry(const struct task *task)
 	return index < 0 ? NULL : &task->entries->items[index];
 }
 
-void local_task_run(struct task *task)
+void task_run(struct task *task)
 {
-	struct local *local = task->local;
-	struct contents *contents = local->contents;
+	struct receiver *receiver = task->receiver;
+	struct contents *contents = receiver->contents;
 
-	if (task->find_surplus && !atomic_load(&local->stop)) {
+	if (task->find_surplus && !atomic_load(&receiver->stop)) {
 		if (!task->names_read)
-			local_find_surplus(task);
+			receiver_find_surplus(task);
 		if (task->surplus.count)
 			return;
 		task->find_surplus = false;
@@ -125,15 +126,15 @@ void local_task_run(struct task *task)
 	task->tells_dir = task->dir_wanted.lacks_values = false;
 	contents->calls->decided_directory(contents, task);
 	if (!task->started)
-		local_seen_start(task);
+		dest_seen_start(task);
 	task->started = true;
-	for (; task->at < task->last && !atomic_load(&local->stop); task->at++) {
-		local_process_entry(task, task->at, TURN_FIRST);
-		if (task->is_left || atomic_load(&local->crowded) == task)
+	for (; task->at < task->last && !atomic_load(&receiver->stop); task->at++) {
+		dest_process_entry(task, task->at, TURN_FIRST);
+		if (task->is_left || atomic_load(&receiver->crowded) == task)
 			return;
 	}
-	local_alternates_leave(task);
-	local_fuzzy_leave(task);
+	dest_alternates_leave(task);
+	dest_fuzzy_leave(task);
 	contents->calls->flush(contents);
 }
 
@@ -152,7 +153,7 @@ void log_text(const struct event *event)
 	log_set_role(old_role);
 }
 
-static void log_source_failure(struct local *local, struct task *task, const struct event *event)
+static void log_source_failure(struct receiver *receiver, struct task *task, const struct event *event)
 {
 	static const char *const calls[] = {
 		[SOURCE_OPEN] = "send_files failed to open ", [SOURCE_READ] = "read errors mapping ",
@@ -160,139 +161,139 @@ static void log_source_failure(struct local *local, struct task *task, const str
 	};
 	struct strbuf quoted = STRBUF_INIT;
 
-	flist_quote(local->list, task->node, &task->entries->items[event->index], &quoted);
+	flist_quote(receiver->list, task->node, &task->entries->items[event->index], &quoted);
 	if (event->error == ENOENT) {
 		log_warning("file has vanished: %s", strbuf_text(&quoted));
-		local->session.io_error |= IOERR_VANISHED;
+		receiver->session.io_error |= IOERR_VANISHED;
 	} else {
 		log_errno(L_ERROR_XFER, event->error, "%s%s", calls[event->bytes], strbuf_text(&quoted));
-		local->session.io_error |= IOERR_GENERAL;
+		receiver->session.io_error |= IOERR_GENERAL;
 	}
 	strbuf_free(&quoted);
 }
 
-static void report_directory(struct local *local, struct task *task, const struct event *event)
+static void report_directory(struct receiver *receiver, struct task *task, const struct event *event)
 {
-	const struct flist_dir *listed = flist_dir(local->list, task->node);
+	const struct flist_dir *listed = flist_dir(receiver->list, task->node);
 	const struct entries *entries = task->entries;
 	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
 
 	if (task->node)
-		report_item(local->report, listed->parent,
-			    &flist_dir(local->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
+		report_item(receiver->report, listed->parent,
+			    &flist_dir(receiver->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
 	else if (index >= 0)
-		report_item(local->report, 0, &entries->items[index], event, NULL, 0);
+		report_item(receiver->report, 0, &entries->items[index], event, NULL, 0);
 }
 
 /* A directory was in the way of a file. */
-static void redo_entry(struct local *local, struct task *task, uint32_t index)
+static void redo_entry(struct receiver *receiver, struct task *task, uint32_t index)
 {
 	const struct entry *entry = &task->entries->items[index];
 	const char *name = task_name(task, entry);
 
-	if (!local_make_room(local, task->dir, name, entry)) {
-		local_links_leader_done(local, task, index, 0, true);
+	if (!receiver_make_room(receiver, task->dir, name, entry)) {
+		receiver_links_leader_done(receiver, task, index, 0, true);
 		return;
 	}
-	local_process_entry(task, index, TURN_HAS_ROOM);
-	local_handle_events(local, task);
+	dest_process_entry(task, index, TURN_HAS_ROOM);
+	receiver_handle_events(receiver, task);
 }
 
-void local_give_room(struct local *local)
+void receiver_give_room(struct receiver *receiver)
 {
-	struct task *task = atomic_load(&local->crowded);
+	struct task *task = atomic_load(&receiver->crowded);
 
-	if (!task || pool_state(local->pool, task) != TASK_CROWDED)
+	if (!task || pool_state(receiver->pool, task) != TASK_CROWDED)
 		return;
 	const struct entry *entry = &task->entries->items[task->at];
 
-	if (local_make_room(local, task->dir, task_name(task, entry), entry))
-		local_process_entry(task, task->at, TURN_HAS_ROOM);
+	if (receiver_make_room(receiver, task->dir, task_name(task, entry), entry))
+		dest_process_entry(task, task->at, TURN_HAS_ROOM);
 	else
 		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
 	task->at++;
-	atomic_store(&local->crowded, NULL);
-	pool_submit(local->pool, task, true);
+	atomic_store(&receiver->crowded, NULL);
+	pool_submit(receiver->pool, task, true);
 }
 
-void local_decide_rest(struct local *local, struct task *task)
+void receiver_decide_rest(struct receiver *receiver, struct task *task)
 {
-	struct contents *contents = local->contents;
+	struct contents *contents = receiver->contents;
 	struct events events = { VEC_INIT };
 
-	if (!pool_has_run(local->pool, task))
+	if (!pool_has_run(receiver->pool, task))
 		return;
 	task_take_redos(task, &events);
 	for (size_t i = 0; i < events.list.count; i++)
-		redo_entry(local, task, events.list.items[i].index);
+		redo_entry(receiver, task, events.list.items[i].index);
 	vec_free(&events.list);
 	contents->calls->decided_task(contents, task);
 }
 
-bool local_must_decide(struct local *local)
+bool receiver_must_decide(struct receiver *receiver)
 {
-	struct contents *contents = local->contents;
+	struct contents *contents = receiver->contents;
 
-	return contents->is_replay && pool_is_idle(local->pool) && contents->calls->stands_still(contents) == STILL_DECIDES;
+	return contents->is_replay && pool_is_idle(receiver->pool) && contents->calls->stands_still(contents) == STILL_DECIDES;
 }
 
-int local_poll_ms(const struct local *local)
+int receiver_poll_ms(const struct receiver *receiver)
 {
-	return local->contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
+	return receiver->contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
 }
 
-void local_await_task(struct local *local, struct task *task)
+void task_await(struct receiver *receiver, struct task *task)
 {
-	struct contents *contents = local->contents;
+	struct contents *contents = receiver->contents;
 
 	contents->calls->flush(contents);
-	while (contents->is_remote && pool_wait(local->pool, task, local_poll_ms(local)) == TASK_RUNNING) {
-		local_stop_check(local);
-		local_give_room(local);
+	while (contents->is_remote && pool_wait(receiver->pool, task, receiver_poll_ms(receiver)) == TASK_RUNNING) {
+		receiver_stop_check(receiver);
+		receiver_give_room(receiver);
 		contents->calls->tick(contents);
-		if (local_must_decide(local))
-			local_decide_rest(local, task);
+		if (receiver_must_decide(receiver))
+			receiver_decide_rest(receiver, task);
 	}
 }
 
 /* --- links of a task --- */
 
 /* Nobody leads any more: this member is brought up to date like a single file. */
-static void lead_instead(struct local *local, struct task *task, uint32_t index)
+static void lead_instead(struct receiver *receiver, struct task *task, uint32_t index)
 {
-	local_process_entry(task, index, TURN_LEADS);
-	local_await_task(local, task);
-	local_handle_events(local, task);
+	dest_process_entry(task, index, TURN_LEADS);
+	task_await(receiver, task);
+	receiver_handle_events(receiver, task);
 }
 
 /* In the late phase directories are looked up again. */
-static void with_late_task(struct local *local, const struct link_member *member, struct link_group *group)
+static void with_late_task(struct receiver *receiver, const struct link_member *member, struct link_group *group)
 {
-	struct flist_dir *listed = flist_dir(local->list, member->node);
-	struct local_dir *dir = xcalloc(1, sizeof *dir);
+	struct flist_dir *listed = flist_dir(receiver->list, member->node);
+	struct dest_dir *dir = xcalloc(1, sizeof *dir);
 	struct strbuf path = STRBUF_INIT;
 	struct task *task;
 
-	flist_dir_path(local->list, member->node, &path);
+	flist_dir_path(receiver->list, member->node, &path);
 	dir->references = 1;
 	dir->node = member->node;
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	atomic_store(&dir->new_gid, -1);
-	dir->fd = local->top.fd < 0 ? -1 : local_open_dir(local, dir->path, false);
+	dir->fd = receiver->top.fd < 0 ? -1 : dest_open_dir(receiver, dir->path, false);
 	dir->absent = dir->fd < 0;
-	if (dir->absent && local->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !local->dry_run)
-		local_complain_path(local, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
+	if (dir->absent && receiver->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dry_run)
+		dest_complain_path(receiver, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
 	strbuf_free(&path);
-	task = local_task_new(local, member->node, dir, member->index, member->index + 1);
-	local_task_open_sources(local, task);
-	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || local->dry_run)) {
+	task = task_new(receiver, member->node, dir, member->index, member->index + 1);
+	task_open_sources(receiver, task);
+	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || receiver->dry_run)) {
 		if (group->done)
-			link_in_task(local, task, member->index, group, member - group->members.items < group->leader);
+			link_in_task(receiver, task, member->index, group, member - group->members.items < group->leader);
 		else
-			lead_instead(local, task, member->index);
+			lead_instead(receiver, task, member->index);
 	}
-	local_task_free(task);
-	local_dir_release(dir);
+	task_free(task);
+	dest_dir_release(dir);
 }
 
 /* Such a member is linked when its leader turns out to be current, or later. */
@@ -301,116 +302,116 @@ static bool is_before_leader(const struct link_group *group, const struct task *
 	return group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK;
 }
 
-void local_link_event(struct local *local, struct task *task, uint32_t index)
+void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t index)
 {
-	struct link_group *group = link_group_of(local, task->entries, &task->entries->items[index]);
+	struct link_group *group = link_group_of(receiver, task->entries, &task->entries->items[index]);
 
-	if (local->loads_all && is_before_leader(group, task, index))
+	if (receiver->loads_all && is_before_leader(group, task, index))
 		return;
-	if (group->done && (group->was_current || !local->loads_all)) {
-		link_in_task(local, task, index, group, false);
-	} else if (!local->loads_all) {
+	if (group->done && (group->was_current || !receiver->loads_all)) {
+		link_in_task(receiver, task, index, group, false);
+	} else if (!receiver->loads_all) {
 		/* The leader came to nothing. */
-		lead_instead(local, task, index);
+		lead_instead(receiver, task, index);
 	}
 }
 
-static void leader_succeeded(struct local *local, struct task *task, struct link_group *group, const struct entry *entry)
+static void leader_succeeded(struct receiver *receiver, struct task *task, struct link_group *group, const struct entry *entry)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(local->list, task->node, entry, &path);
+	flist_entry_path(receiver->list, task->node, entry, &path);
 	group->done = true;
 	free(group->path);
-	if (local->single_name && !task->node)
-		group->path = xstrdup(local->single_name);
+	if (receiver->single_name && !task->node)
+		group->path = xstrdup(receiver->single_name);
 	else
 		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
 }
 
 /* The members before the leader had to wait for it. */
-static void link_earlier_members(struct local *local, struct link_group *group)
+static void link_earlier_members(struct receiver *receiver, struct link_group *group)
 {
 	for (int64_t i = group->leader; i-- > 0;)
 		if (!group->members.items[i].skipped)
-			with_late_task(local, &group->members.items[i], group);
+			with_late_task(receiver, &group->members.items[i], group);
 }
 
-void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed)
+void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed)
 {
 	const struct entry *entry = &task->entries->items[index];
 	struct link_group *group;
 
-	if (!local->options->hard_links || !link_is_member(entry))
+	if (!receiver->options->hard_links || !link_is_member(entry))
 		return;
-	group = link_group_of(local, task->entries, entry);
+	group = link_group_of(receiver, task->entries, entry);
 	/* What was left out is nothing to link to. */
 	if (group->done || (flags & ITEM_MATCHED && !(flags & ITEM_LOCAL_CHANGE)))
 		return;
 	if (!failed)
-		leader_succeeded(local, task, group, entry);
+		leader_succeeded(receiver, task, group, entry);
 	/* A group that is waiting for the end already is not put there twice. */
-	if (!local->loads_all || group->members.count < 2 || group->failed)
+	if (!receiver->loads_all || group->members.count < 2 || group->failed)
 		return;
 	/* Everything else is there when it is told of. */
 	group->was_current = !failed && !(flags & ITEM_TRANSFER);
 	group->failed = failed;
 	if (group->was_current)
-		link_earlier_members(local, group);
+		link_earlier_members(receiver, group);
 	else
-		vec_push(&local->late_groups, group);
+		vec_push(&receiver->late_groups, group);
 }
 
-static void handle_event(struct local *local, struct task *task, const struct event *event)
+static void handle_event(struct receiver *receiver, struct task *task, const struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_ITEM:
-		report_item(local->report, task->node, &task->entries->items[event->index], event, NULL,
+		report_item(receiver->report, task->node, &task->entries->items[event->index], event, NULL,
 			    task->first_position + event->index);
 		if (!event->is_attempt)
-			local_links_leader_done(local, task, event->index, event->flags, false);
+			receiver_links_leader_done(receiver, task, event->index, event->flags, false);
 		break;
 	case EVENT_DIR:
-		report_directory(local, task, event);
+		report_directory(receiver, task, event);
 		break;
 	case EVENT_TEXT:
 		log_text(event);
 		break;
 	case EVENT_SOURCE_FAILED:
-		log_source_failure(local, task, event);
-		local_links_leader_done(local, task, event->index, 0, true);
+		log_source_failure(receiver, task, event);
+		receiver_links_leader_done(receiver, task, event->index, 0, true);
 		break;
 	case EVENT_FAILED:
-		local_links_leader_done(local, task, event->index, 0, true);
+		receiver_links_leader_done(receiver, task, event->index, 0, true);
 		break;
 	case EVENT_AWAITED:
 	case EVENT_NOTHING:
 		break;
 	case EVENT_LINK:
-		if (local->contents->is_remote)
+		if (receiver->contents->is_remote)
 			vec_push(&task->links, event->index);
 		else
-			local_link_event(local, task, event->index);
+			receiver_link_event(receiver, task, event->index);
 		break;
 	case EVENT_REDO:
-		redo_entry(local, task, event->index);
+		redo_entry(receiver, task, event->index);
 		break;
 	case EVENT_DELETE_ARGUMENT:
-		local_delete_argument(local, task, event->index);
+		receiver_delete_argument(receiver, task, event->index);
 		break;
 	}
 }
 
-void local_handle_events(struct local *local, struct task *task)
+void receiver_handle_events(struct receiver *receiver, struct task *task)
 {
 	struct events events;
 
 	task_take_events(task, &events);
-	if (local->contents->is_remote && events.list.count > 1)
+	if (receiver->contents->is_remote && events.list.count > 1)
 		events_order(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
-		handle_event(local, task, &events.list.items[i]);
+		handle_event(receiver, task, &events.list.items[i]);
 		free(events.list.items[i].text);
 	}
 	vec_free(&events.list);
@@ -419,35 +420,35 @@ void local_handle_events(struct local *local, struct task *task)
 /* --- links at the end --- */
 
 /* A group whose leader was never heard of again failed as well. */
-static void add_silent_groups(struct local *local)
+static void add_silent_groups(struct receiver *receiver)
 {
-	for (size_t i = 0; i < local->groups.count; i++) {
-		struct link_group *group = local->groups.items[i];
+	for (size_t i = 0; i < receiver->groups.count; i++) {
+		struct link_group *group = receiver->groups.items[i];
 
 		if (group->members.count > 1 && !group->done && !group->failed) {
 			group->failed = true;
-			vec_push(&local->late_groups, group);
+			vec_push(&receiver->late_groups, group);
 		}
 	}
 }
 
-void local_links_finish(struct local *local)
+void receiver_links_finish(struct receiver *receiver)
 {
-	if (!local->loads_all || !local->options->hard_links)
+	if (!receiver->loads_all || !receiver->options->hard_links)
 		return;
-	add_silent_groups(local);
-	for (size_t i = 0; i < local->late_groups.count; i++) {
-		struct link_group *group = local->late_groups.items[i];
+	add_silent_groups(receiver);
+	for (size_t i = 0; i < receiver->late_groups.count; i++) {
+		struct link_group *group = receiver->late_groups.items[i];
 
 		/* Content that only goes into a batch leads nobody yet: whoever replays it links. */
-		if (group->done && local->options->only_write_batch && !local->options->dry_run)
+		if (group->done && receiver->options->only_write_batch && !receiver->options->dry_run)
 			continue;
 		for (size_t m = group->members.count; m-- > 0;) {
 			const struct link_member *member = &group->members.items[m];
 
 			if ((int64_t)m != group->leader && !member->skipped && (group->done || !member->left_out))
-				with_late_task(local, member, group);
+				with_late_task(receiver, member, group);
 		}
 	}
-	local->late_groups.count = 0;
+	receiver->late_groups.count = 0;
 }

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tasks of the run (main thread, except local_task_run). */
+/* Tasks of the run (main thread, except task_run). */
 #ifndef RECEIVER_TASK_H
 #define RECEIVER_TASK_H
 
 #include "dest/private.h"
 
-struct task *local_task_new(struct local *local, int32_t node, struct local_dir *dir, uint32_t first, uint32_t last);
-void local_task_free(struct task *task);
+struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *dir, uint32_t first, uint32_t last);
+void task_free(struct task *task);
 /* Hold the source directories that its contents will be read from. */
-void local_task_open_sources(struct local *local, struct task *task);
-void local_task_run(struct task *task);                  /* a worker's whole work on a task, or the rest of it */
+void task_open_sources(struct receiver *receiver, struct task *task);
+void task_run(struct task *task); /* a worker's whole work on a task, or the rest of it */
 /* Print an event that is a message. */
 void log_text(const struct event *event);
 /* Make room for the crowded task's next entry and decide on it while no worker goes on: what is said of it comes in the task's
  * turn. */
-void local_give_room(struct local *local);
+void receiver_give_room(struct receiver *receiver);
 /* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. */
-bool local_must_decide(struct local *local);
+bool receiver_must_decide(struct receiver *receiver);
 /*
  * What the main thread decides itself would wait until the task is done, and the task for files that the batch has later: do it
  * now. To members of hard-link groups that are to be linked nothing is sent.
  */
-void local_decide_rest(struct local *local, struct task *task);
+void receiver_decide_rest(struct receiver *receiver, struct task *task);
 /* How long a waiting main thread does not look up. */
-int local_poll_ms(const struct local *local);
+int receiver_poll_ms(const struct receiver *receiver);
 /* Wait for what a peer owes to a task that the main thread processed itself. */
-void local_await_task(struct local *local, struct task *task);
+void task_await(struct receiver *receiver, struct task *task);
 /* A member that is to be linked: its leader is done. */
-void local_link_event(struct local *local, struct task *task, uint32_t index);
+void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t index);
 /* The leader at `index` has been processed: flags as reported, or failed. */
-void local_links_leader_done(struct local *local, struct task *task, uint32_t index, uint32_t flags, bool failed);
+void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed);
 /* Print and count the events of a task that the main thread processed itself. */
-void local_handle_events(struct local *local, struct task *task);
+void receiver_handle_events(struct receiver *receiver, struct task *task);
 /* Link what had to wait for everything else. */
-void local_links_finish(struct local *local);
+void receiver_links_finish(struct receiver *receiver);
 
 #endif

@@ -59,13 +59,20 @@ static struct charset *make_charset(const struct options *options)
 	return charset;
 }
 
-static void describe_module(const struct module_session *module, struct local_module *place)
+static void describe_module(const struct module_session *module, struct dest_module *place)
 {
-	*place = (struct local_module){
-		.name = module->name, .root = attr_source_real_root(module->source), .hidden = module->hidden,
-		.log_item = module->log_received, .log_deletion = module->log_deletion, .received = module->received,
-		.logs_items = module->log_items, .logs_operations = module->log_operations,
-		.context = module->log_context, .write_only = module->write_only, .has_own_temp_dir = module->has_own_temp_dir,
+	*place = (struct dest_module){
+		.name = module->name,
+		.root = attr_source_real_root(module->source),
+		.hidden = module->hidden,
+		.log_item = module->log_received,
+		.log_deletion = module->log_deletion,
+		.received = module->received,
+		.logs_items = module->log_items,
+		.logs_operations = module->log_operations,
+		.context = module->log_context,
+		.write_only = module->write_only,
+		.has_own_temp_dir = module->has_own_temp_dir,
 	};
 }
 
@@ -75,16 +82,22 @@ int server_receive(struct server *server, wire_message_handler *message, uint64_
 	const struct args *operands = &options->operands;
 	const char *destination = operands->count ? operands->items[0] : ".";
 	struct module_session *module = server->module;
-	struct local_module place;
+	struct dest_module place;
 	struct run_stats stats = { .total_size = 0 };
-	const struct local_service service = {
-		.message = message, .context = server, .stats = &stats, .rules = server->rules,
+	const struct receiver_service service = {
+		.message = message,
+		.context = server,
+		.stats = &stats,
+		.rules = server->rules,
 		.module = module ? &place : NULL,
 	};
-	const struct local_peer peer = {
-		.session = &server->session, .ids = module && module->numeric_ids ? NULL : server->ids,
-		.charset = make_charset(options), .munge_symlinks = module ? module->munge_symlinks : options->munge_links,
-		.clean_symlinks = module && !module->munge_symlinks && module->source->below_root, .service = &service,
+	const struct receiver_peer peer = {
+		.session = &server->session,
+		.ids = module && module->numeric_ids ? NULL : server->ids,
+		.charset = make_charset(options),
+		.munge_symlinks = module ? module->munge_symlinks : options->munge_links,
+		.clean_symlinks = module && !module->munge_symlinks && module->source->below_root,
+		.service = &service,
 	};
 
 	if (operands->count > 1)
@@ -92,7 +105,7 @@ int server_receive(struct server *server, wire_message_handler *message, uint64_
 	if (module)
 		describe_module(module, &place);
 	/* A list that the client wants to see as we have understood it: nothing is written. */
-	int code = local_pull_main(options, &peer, options->list_only ? NULL : destination);
+	int code = receiver_pull_main(options, &peer, options->list_only ? NULL : destination);
 
 	*total_size = stats.total_size;
 	return code;

@@ -26,12 +26,12 @@ int snapshot_to_tree_main(struct options *options)
 	struct attr_snapshot *snapshot = snapshot_open_or_die(options->attr_snapshot);
 	const char *root = attr_snapshot_facts(snapshot)->root_path;
 	char *shown = xasprintf("%s:", options->attr_snapshot), *guarded = *root == '/' ? xasprintf("%s/", root) : NULL;
-	struct local_snapshot from = { .snapshot = snapshot, .path = "./", .shown = shown, .root = guarded };
+	struct receiver_snapshot from = { .snapshot = snapshot, .path = "./", .shown = shown, .root = guarded };
 	int code;
 
 	want_everything(options);
 	options->only_send_attrs = true;
-	code = local_snapshot_main(options, &from, options->operands.items[0]);
+	code = receiver_snapshot_main(options, &from, options->operands.items[0]);
 	if (attr_snapshot_facts(snapshot)->io_error && code == EXIT_OK) {
 		log_error("rsync: \"%s\" was made with errors: it may lack something", options->attr_snapshot);
 		code = EXIT_PARTIAL;

@@ -42,7 +42,7 @@ int snapshot_list_main(struct options *options)
 	struct attr_snapshot *snapshot = snapshot_open_or_die(file);
 	char *path = source_path(options->operands.count > 1 ? options->operands.items[1] : "");
 	char *shown = xasprintf("%s:", file);
-	struct local_snapshot from = { .snapshot = snapshot, .path = path, .shown = shown };
+	struct receiver_snapshot from = { .snapshot = snapshot, .path = path, .shown = shown };
 	int code;
 
 	if (options->verbose || options->stats)
@@ -51,7 +51,7 @@ int snapshot_list_main(struct options *options)
 	options->levels.info[INFO_FLIST] = options->levels.info[INFO_STATS] = 0;
 	options->list_only = true;
 	options->dirs = !options->recursive;
-	code = local_snapshot_main(options, &from, NULL);
+	code = receiver_snapshot_main(options, &from, NULL);
 	free(path);
 	free(shown);
 	attr_snapshot_close(snapshot);
