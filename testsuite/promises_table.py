@@ -62,7 +62,7 @@ def names_of(text):
 def other_lines(names):
     long_names = [name for name in names if name.startswith("--")] or names
     pattern = re.compile("|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in long_names))
-    paths = [path for path in glob.glob(os.path.join(HERE, "system/*.py")) if "promises" not in os.path.basename(path)]
+    paths = [path for path in glob.glob(os.path.join(HERE, "system/**/*.py"), recursive=True) if "promises" not in os.path.basename(path)]
     count = 0
     for path in paths:
         with open(path) as file:

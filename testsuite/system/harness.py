@@ -16,6 +16,7 @@ import socket
 import subprocess
 import time
 
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HUAI = os.path.abspath(os.environ.get("HUAI", "./rsync-huai"))
 STOCK = os.environ.get("STOCK", shutil.which("rsync", path="/usr/bin:/usr/local/bin") or "rsync")
 NOBODY_GROUP = next((name for name in ("nobody", "nogroup") if name in {g.gr_name for g in grp.getgrall()}), "nogroup")

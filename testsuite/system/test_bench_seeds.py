@@ -10,7 +10,7 @@ import pytest
 
 import harness
 
-BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "seeds")
+BENCH = os.path.join(harness.SOURCE, "bench", "seeds")
 
 
 @pytest.fixture(scope="module")

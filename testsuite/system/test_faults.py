@@ -14,7 +14,7 @@ import pytest
 
 import harness
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+sys.path.append(os.path.join(harness.SOURCE, "testsuite", "faults"))
 
 faults = pytest.importorskip("faults")
 

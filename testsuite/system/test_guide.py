@@ -9,8 +9,7 @@ import pytest
 import harness
 import trees
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-GUIDE = os.path.join(SOURCE, "doc", "operators-guide.md")
+GUIDE = os.path.join(harness.SOURCE, "doc", "operators-guide.md")
 MODULES = ("debian", "fedora")
 
 
@@ -61,7 +60,7 @@ class Machine:
     def path(self, text):
         """The text of the guide with this machine's places."""
         text = re.sub(r"(?<![\w/])/(?=(?:srv|var|etc)/)", self.top + "/", text)
-        return text.replace("/usr/share/rsync-huai/hooks", os.path.join(SOURCE, "packaging", "hooks"))
+        return text.replace("/usr/share/rsync-huai/hooks", os.path.join(harness.SOURCE, "packaging", "hooks"))
 
     def configure(self, text):
         text = text.replace("nogroup", harness.NOBODY_GROUP)
@@ -171,7 +170,7 @@ def test_sudo_is_allowed_what_the_hooks_run(machine):
     machine.add_command("sudo", 'echo "$*"')
     machine.add_command("id", "echo 1000")
     environment = {"PATH": machine.environment["PATH"]}
-    hook = os.path.join(SOURCE, "packaging/hooks/refresh")
+    hook = os.path.join(harness.SOURCE, "packaging/hooks/refresh")
     runs = [harness.run(hook, "debian", environment={**environment, "RSYNC_HUAI_OPTIONS": options})
             for options in ("", "--attr-refresh=dirs")]
     rules = "".join(text for _, text in guide_blocks() if "NOPASSWD" in text)

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 
-MANUAL = os.path.join(os.path.dirname(__file__), "..", "..", "doc", "rsync-huai.1")
+MANUAL = os.path.join(harness.SOURCE, "doc", "rsync-huai.1")
 TRAILER = rb"rsync error: [^\n]+ \(code %d\) at [^ ]+\(\d+\) \[%s=[^\]]+\]\n$"
 
 

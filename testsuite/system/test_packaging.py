@@ -16,8 +16,7 @@ import pytest
 import harness
 import trees
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PACKAGING = os.path.join(SOURCE, "packaging")
+PACKAGING = os.path.join(harness.SOURCE, "packaging")
 SECONDS = 60
 
 
@@ -231,7 +230,7 @@ def test_logrotate_understands_its_file(tmp_path):
 
 
 def manual_pages():
-    return sorted(glob.glob(os.path.join(SOURCE, "doc", "*.[158]")))
+    return sorted(glob.glob(os.path.join(harness.SOURCE, "doc", "*.[158]")))
 
 
 @pytest.mark.parametrize("page", manual_pages(), ids=os.path.basename)

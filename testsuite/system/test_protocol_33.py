@@ -20,7 +20,7 @@ import test_sender
 import trees
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="files get the owners of the captured tree")
-PROXY = os.path.join(os.path.dirname(__file__), "frame_proxy.py")
+PROXY = os.path.join(harness.SOURCE, "testsuite", "system", "frame_proxy.py")
 BLOCK_STATS = 11
 
 

@@ -230,7 +230,7 @@ def test_the_check_says_where_a_missing_snapshot_lies(place):
 
 @pytest.mark.parametrize("name", ["README.md", "packaging/examples/rsyncd.conf", "doc/rsync-huaid.conf.5"])
 def test_every_document_has_the_layout_as_published(name):
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..", name)) as file:
+    with open(os.path.join(harness.SOURCE, name)) as file:
         lines = [line.strip() for line in file]
     assert [line for line in PUBLISHED.splitlines() if line not in lines] == []
     assert any(REFRESH in line for line in lines)

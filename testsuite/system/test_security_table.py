@@ -6,20 +6,25 @@ import re
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TESTSUITE = os.path.dirname(HERE)
-# What no test of this directory shows; the table says what does.
+import harness
+
+TESTSUITE = os.path.join(harness.SOURCE, "testsuite")
+# What no system test shows; the table says what does.
 OTHERWISE = {"S-044", "S-045", "S-124", "S-128"}
 SHORT = {"hostile": "test_hostile_*.py", "client": "test_security_client.py", "rest": "test_security_rest.py"}
 
 
 def table():
-    with open(os.path.join(os.path.dirname(TESTSUITE), "doc", "security.md")) as file:
+    with open(os.path.join(harness.SOURCE, "doc", "security.md")) as file:
         return dict(re.findall(r"^\| (S-\d{3}) \| [^|]+ \| ([^|]+) \|$", file.read(), re.M))
 
 
+def files(pattern):
+    return glob.glob(os.path.join(TESTSUITE, "system", "**", pattern), recursive=True)
+
+
 def text_of(pattern):
-    return "".join(open(path).read() for path in glob.glob(os.path.join(HERE, pattern)))
+    return "".join(open(path).read() for path in files(pattern))
 
 
 def functions(pattern):
@@ -49,7 +54,7 @@ def test_the_tests_of_an_item_are_there(item):
         assert names == "all" or os.path.exists(os.path.join(TESTSUITE, "fuzz", f"fuzz_{names}.c")), names
         named += 1
     for file, names in re.findall(r"\b(test_\w+\.py)(?::((?: (?!system)[a-z]\w+(?: \([^)]*\))?,?)+))?", state):
-        assert os.path.exists(os.path.join(HERE, file)), file
+        assert files(file), file
         for name in re.findall(r"[a-z]\w+(?= \(|,|$|(?= ))", re.sub(r"\([^)]*\)", "", names)):
             is_there = any(found.startswith(f"test_{name}") for found in functions(file))
             assert "tests" in names or name.startswith("test_") or is_there, (file, name)

@@ -12,7 +12,7 @@ import raw_client
 import trees
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-CAPTURES = os.path.join(os.path.dirname(__file__), "..", "captures")
+CAPTURES = os.path.join(harness.SOURCE, "testsuite", "captures")
 NOBODY = "uid = nobody\ngid = " + harness.NOBODY_GROUP + "\n" if os.geteuid() == 0 else ""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 
-TRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "try.py")
+TRY = os.path.join(harness.SOURCE, "testsuite", "try.py")
 
 
 def run_try(program, files):
