@@ -7,7 +7,9 @@ import tempfile
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(__file__))
+# Helpers lie here, tests in a directory for each room; some tests use what another test's file defines.
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, *sorted(entry.path for entry in os.scandir(HERE) if entry.is_dir() and not entry.name.startswith("_"))]
 
 import harness  # noqa: E402
 

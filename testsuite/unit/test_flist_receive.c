@@ -1031,7 +1031,7 @@ static void test_captured_lists_are_received(void **state)
 	(void)state;
 	assert_non_null(directory);
 	while ((file = readdir(directory))) {
-		/* A push has its list in the other stream (testsuite/system/test_server_receive.py). */
+		/* A push has its list in the other stream (testsuite/system/server/test_server_receive.py). */
 		if (!strstr(file->d_name, ".s2c") || strstr(file->d_name, "-push"))
 			continue;
 		check_capture(captures, file->d_name);

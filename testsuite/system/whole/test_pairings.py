@@ -3,7 +3,7 @@
 
 Each combination of job and way (remote shell or daemon, pull or push) runs with stock at both ends, and then with ours as the
 client, as the server and as both. What arrives, what is left of the source, exit code and output have to agree. To look at one:
-    pytest testsuite/system/test_pairings.py -k 'backup and push-shell'
+    pytest testsuite/system/whole/test_pairings.py -k 'backup and push-shell'
 Every combination runs in one protocol, in turn; HUAI_PAIRINGS=full: in all of them.
 """
 import concurrent.futures

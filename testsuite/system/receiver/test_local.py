@@ -3,7 +3,7 @@
 
 Result tree, exit code, stdout and stderr have to agree; lines are compared in order where stock's own order does not depend
 on how far one of its processes is ahead of the other. To look at one case:
-    pytest testsuite/system/test_local.py -k delete-after
+    pytest testsuite/system/receiver/test_local.py -k delete-after
 """
 import dataclasses
 import difflib

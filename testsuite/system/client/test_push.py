@@ -3,7 +3,7 @@
 
 Each combination of case, transport and protocol runs twice: what arrives, what is left of the source, exit code, stdout and stderr
 have to agree. To look at one:
-    pytest testsuite/system/test_push.py -k 'delta and shell and 31'
+    pytest testsuite/system/client/test_push.py -k 'delta and shell and 31'
 HUAI=/usr/bin/rsync checks the table itself.
 """
 import concurrent.futures

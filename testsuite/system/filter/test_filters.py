@@ -3,7 +3,7 @@
 
 Each trial makes a source tree with rule files in it, a destination tree with other names, and a command line; stock rsync
 and the program under test carry it out on copies of their own. The results have to hold the same names. A failure shows its
-seed and command: pytest 'testsuite/system/test_filters.py::test_local_copies_take_the_same_names[17]'.
+seed and command: pytest 'testsuite/system/filter/test_filters.py::test_local_copies_take_the_same_names[17]'.
 """
 import os
 import random

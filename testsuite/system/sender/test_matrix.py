@@ -2,7 +2,7 @@
 """Stock clients pull the same tree from stock rsync and from rsync-huai; nobody may be able to tell the two apart.
 
 Each combination of protocol, way of serving and case runs twice: result tree, exit code, stdout and stderr have to agree. To look at one:
-    pytest testsuite/system/test_matrix.py -k 'layout1 and 31 and delta'
+    pytest testsuite/system/sender/test_matrix.py -k 'layout1 and 31 and delta'
 HUAI=/usr/bin/rsync checks the table itself (a stock daemon then lists the real tree in place of the attr tree).
 """
 import concurrent.futures

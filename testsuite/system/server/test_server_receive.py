@@ -3,7 +3,7 @@
 
 The jobs are those of test_push.py. Each runs twice: what arrives, what is left of the source, exit code, stdout and stderr have to
 agree. To look at one:
-    pytest testsuite/system/test_server_receive.py -k 'delta and shell and 31'
+    pytest testsuite/system/server/test_server_receive.py -k 'delta and shell and 31'
 HUAI=/usr/bin/rsync checks the table itself.
 """
 import concurrent.futures
