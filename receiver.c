@@ -21,6 +21,7 @@
 #include "receiver/run.h"
 #include "receiver/task.h"
 #include "snapshot/make.h"
+#include "wire/setup.h"
 
 /* Every task holds directories. */
 static void allow_descriptors(void)
@@ -104,7 +105,7 @@ static void set_up(struct run *run)
 
 	receiver->options = options;
 	pthread_mutex_init(&receiver->xattr_lock, NULL);
-	receiver->session.protocol = PROTOCOL_MAX;
+	session_set_protocol(&receiver->session, PROTOCOL_MAX);
 	receiver->session.is_sender = true;
 	receiver->session.inc_recurse = is_incremental(options);
 	if (run->peer) {

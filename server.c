@@ -231,7 +231,6 @@ static void set_up(struct server *server)
 	request.always_checksum &= !server->startup_error;
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
-	wire_set_protocol(session->wire, session->protocol);
 	/* A client that stalls inside the negotiation is timed out, too. */
 	wire_set_timeout(session->wire, server->options->timeout);
 	set_log(server);

@@ -7,6 +7,7 @@
 
 #include "delta/match.h"
 #include "delta/rolling.h"
+#include "wire/setup.h"
 
 enum { SIZE = 256 << 20, BLOCK = 16384, STRONG = 3, SEED = 1 };
 
@@ -74,8 +75,8 @@ static void make_sums(struct block_sums *sums, const uint8_t *data, const struct
 
 static void bench_match(const char *what, const uint8_t *source, const uint8_t *basis, enum sum_algorithm sum)
 {
-	struct session session = { .wire = wire_new_memory(NULL, 0), .protocol = 32, .compress = COMPRESS_NONE };
-	struct token_writer *tokens = token_writer_new(&session);
+	struct session session = { .wire = wire_new_memory(NULL, 0), .compress = COMPRESS_NONE };
+	struct token_writer *tokens;
 	struct block_sums sums = { .head = { 0 } };
 	struct match_stats stats = { 0 };
 	uint8_t digest[DIGEST_MAX_LENGTH];
@@ -88,6 +89,8 @@ static void bench_match(const char *what, const uint8_t *source, const uint8_t *
 		make_sums(&sums, basis, &request.block);
 	double start = cpu_seconds();
 
+	session_set_protocol(&session, PROTOCOL_MAX);
+	tokens = token_writer_new(&session);
 	token_start_file(tokens, 0);
 	match_file(&request, tokens, &stats, digest);
 	report(what, start);

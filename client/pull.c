@@ -28,9 +28,9 @@ static void set_up(struct session *session, const struct connection *connection,
 	struct setup_request request;
 
 	*session = (struct session){
-		.wire = connection->wire, .protocol = connection->protocol, .peer_version = connection->peer_version,
-		.max_alloc = options->max_alloc,
+		.wire = connection->wire, .peer_version = connection->peer_version, .max_alloc = options->max_alloc,
 	};
+	session_set_protocol(session, connection->protocol);
 	session_limit_memory(session);
 	options_setup_request(options, &request);
 	if (!connection->is_daemon)

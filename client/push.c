@@ -282,7 +282,7 @@ static void set_up(struct push *push)
 	struct setup_request request;
 
 	session->wire = push->connection.wire;
-	session->protocol = push->connection.protocol;
+	session_set_protocol(session, push->connection.protocol);
 	session->peer_version = push->connection.peer_version;
 	session->is_daemon = push->connection.is_daemon;
 	session->is_sender = true;
@@ -291,7 +291,6 @@ static void set_up(struct push *push)
 	options_setup_request(push->options, &request);
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
-	wire_set_protocol(session->wire, session->protocol);
 	setup_client(session, &request);
 	client_tell_choices(push->options, session);
 	wire_set_message_handler(session->wire, handle_message, push);

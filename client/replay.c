@@ -180,7 +180,8 @@ static void set_up(struct session *session, struct options *options)
 	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
 		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
 	flags = (uint32_t)wire_read_int(wire);
-	*session = (struct session){ .wire = wire, .protocol = read_protocol(wire), .max_alloc = options->max_alloc };
+	*session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
+	session_set_protocol(session, read_protocol(wire));
 	session_limit_memory(session);
 	match_options(options, flags, session->protocol);
 	options_setup_request(options, &request);

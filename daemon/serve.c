@@ -17,6 +17,7 @@
 #include "server.h"
 #include "ui/itemize.h"
 #include "ui/levels.h"
+#include "wire/setup.h"
 
 /* --- the module's part of the log --- */
 
@@ -319,9 +320,10 @@ void daemon_serve(struct daemon_session *session)
 	session->source.open_noatime = session->options.open_noatime;
 	session->source.fake_super = session->options.super == SUPER_FAKE;
 	server->session = (struct session){
-		.wire = session->wire, .protocol = session->protocol, .is_server = true, .is_daemon = true,
-		.is_sender = session->options.sender, .io_error = errors_of_list(&session->source),
+		.wire = session->wire, .is_server = true, .is_daemon = true, .is_sender = session->options.sender,
+		.io_error = errors_of_list(&session->source),
 	};
+	session_set_protocol(&server->session, session->protocol);
 	server->options = &session->options;
 	server->module = module;
 	server->ids = names_of_ids(session, module->numeric_ids);

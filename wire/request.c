@@ -10,8 +10,6 @@
 #include "lib/log.h"
 
 enum {
-	BLOCK_MAX = 1 << 17,       /* block length, from protocol 30 on */
-	OLD_BLOCK_MAX = 1 << 29,   /* and before */
 	DELETE_STAT_MAX = 1 << 28,
 	BLOCK_COST = 32,           /* memory for one block: its sums, and the matcher's index of them */
 };
@@ -54,7 +52,7 @@ void request_read_attrs(struct session *session, struct item_attrs *item)
 	item->basis = BASIS_FILE;
 	item->xname[0] = '\0';
 	item->xname_length = 0;
-	if (session->protocol < 29) {
+	if (!session->caps.item_flags) {
 		item->flags = ITEM_TRANSFER | ITEM_MISSING_DATA;
 		return;
 	}
@@ -75,7 +73,7 @@ void request_write_attrs(struct session *session, int32_t ndx, const struct item
 	struct wire *wire = session->wire;
 
 	wire_write_ndx(wire, ndx);
-	if (session->protocol < 29)
+	if (!session->caps.item_flags)
 		return;
 	wire_write_short(wire, (uint16_t)(item->flags & 0xffff));
 	if (item->flags & ITEM_BASIS_TYPE_FOLLOWS)
@@ -94,12 +92,11 @@ static void require(bool good, const char *what, int32_t value)
 
 void sum_head_read(struct session *session, struct sum_head *head, int digest_length)
 {
-	int32_t block_max = session->protocol < 30 ? OLD_BLOCK_MAX : BLOCK_MAX;
-
 	head->count = wire_read_int(session->wire);
 	require(head->count >= 0, "checksum count", head->count);
 	head->block_length = wire_read_int(session->wire);
-	require(head->block_length >= 0 && head->block_length <= block_max, "block length", head->block_length);
+	require(head->block_length >= 0 && head->block_length <= session->caps.block_length_max, "block length",
+		head->block_length);
 	if (head->count && !head->block_length)
 		die(EXIT_PROTOCOL, "Invalid zero block length [%s]", log_role());
 	head->strong_length = wire_read_int(session->wire);

@@ -30,6 +30,41 @@ enum {
 
 /* --- versions --- */
 
+struct session_caps session_caps_of(int protocol)
+{
+	bool from_28 = protocol >= 28, from_29 = protocol >= 29, from_30 = protocol >= 30, from_31 = protocol >= 31;
+
+	return (struct session_caps){
+		.extended_flags = from_28, .split_rdev = from_28, .marks_links = from_28, .sums_only_files = from_28,
+
+		.item_flags = from_29, .third_phase = from_29, .modern_filters = from_29, .list_times = from_29,
+		.created_counts = from_29, .deleted_messages = from_29, .clean_names = from_29,
+		.raw_keep_alive = protocol == 29,
+		.sorts_by_path = !from_29, .errors_in_stream = !from_29,
+
+		.compat_flags = from_30, .nul_args = from_30, .varints = from_30, .frames_requests = from_30,
+		.no_send_message = from_30, .io_error_message = from_30, .content_flags = from_30, .inline_names = from_30,
+		.wide_mtime = from_30, .links_by_index = from_30, .plain_digests = from_30, .md5 = from_30,
+		.plain_append = from_30, .deletes_during = from_30, .perishable_rules = from_30, .symlink_times = from_30,
+		.omits_parents = !from_30, .byte_minors = !from_30,
+		.block_length_max = from_30 ? BLOCK_LENGTH_MAX : OLD_BLOCK_LENGTH_MAX,
+
+		.mtime_nsec = from_31, .framed_names = from_31, .goodbye_reply = from_31, .delete_stats = from_31,
+		.error_exit = from_31, .io_timeout = from_31,
+		.special_rdev = !from_31, .zlib_repeats = !from_31,
+
+		.block_stats = protocol >= 33,
+	};
+}
+
+void session_set_protocol(struct session *session, int protocol)
+{
+	session->protocol = protocol;
+	session->caps = session_caps_of(protocol);
+	if (session->wire)
+		wire_set_protocol(session->wire, protocol);
+}
+
 /* The value of -e: "." or, from a pre-release, "VERSION.SUB", then letters. Returns the letters. */
 static const char *parse_client_info(const char *info, int *version, int *sub)
 {
@@ -70,12 +105,11 @@ void setup_exchange_versions(struct session *session, const struct setup_request
 	theirs = wire_read_int(session->wire);
 	if (theirs < PEER_PROTOCOL_MIN || theirs > PEER_PROTOCOL_MAX)
 		setup_refuse_version();
-	session->protocol = theirs < ours ? theirs : ours;
+	session_set_protocol(session, theirs < ours ? theirs : ours);
 	session->peer_version = theirs;
 	if (session->protocol < PROTOCOL_MIN)
 		die(EXIT_PROTOCOL, "the peer speaks protocol %d at most, but %d is the least that this side supports",
 		    session->protocol, PROTOCOL_MIN);
-	wire_set_protocol(session->wire, session->protocol);
 	wire_reset_counts(session->wire);
 }
 
@@ -173,7 +207,7 @@ static bool our_list(const struct session *session, const struct setup_request *
 {
 	if (!request->for_batch)
 		return choice_our_list(list, choice, session->is_server);
-	strbuf_add_string(list, choice == CHOICE_COMPRESS ? "zlib" : session->protocol >= 30 ? "md5" : "md4");
+	strbuf_add_string(list, choice == CHOICE_COMPRESS ? "zlib" : session->caps.md5 ? "md5" : "md4");
 	return false;
 }
 
@@ -228,10 +262,10 @@ static void choose_sum_by_option(struct session *session, const struct setup_req
 
 static void choose_implied_sum(struct session *session, const struct setup_request *request)
 {
-	enum sum_algorithm listed = session->protocol >= 30 ? SUM_MD5 : SUM_MD4;
+	enum sum_algorithm listed = session->caps.md5 ? SUM_MD5 : SUM_MD4;
 
 	check_against_list(session, request, CHOICE_CHECKSUM, (int)listed, NULL);
-	session->xfer_sum = session->file_sum = session->protocol >= 30 ? SUM_MD5 : SUM_MD4_OLD;
+	session->xfer_sum = session->file_sum = session->caps.md5 ? SUM_MD5 : SUM_MD4_OLD;
 }
 
 static void choose_compress_by_option(struct session *session, const struct setup_request *request)
@@ -397,13 +431,13 @@ static int32_t choose_seed(int32_t wanted)
 
 void setup_server(struct session *session, const struct setup_request *request)
 {
-	wire_set_protocol(session->wire, session->protocol);
+	session_set_protocol(session, session->protocol);
 	wire_set_server(session->wire, true);
 	check_options(session, request);
 	keep_letters(session, request->client_info);
-	session->compat = session->protocol >= 30 ? choose_compat(session, request) : 0;
+	session->compat = session->caps.compat_flags ? choose_compat(session, request) : 0;
 	apply_compat(session, request);
-	if (session->protocol >= 30)
+	if (session->caps.compat_flags)
 		wire_write_varint(session->wire, (int32_t)session->compat);
 	if (request->crtimes && !session->varint_flags)
 		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
@@ -426,9 +460,9 @@ static uint32_t read_compat(struct session *session, const struct setup_request 
 
 void setup_client(struct session *session, const struct setup_request *request)
 {
-	wire_set_protocol(session->wire, session->protocol);
+	session_set_protocol(session, session->protocol);
 	check_options(session, request);
-	session->compat = session->protocol >= 30 ? read_compat(session, request) : 0;
+	session->compat = session->caps.compat_flags ? read_compat(session, request) : 0;
 	apply_compat(session, request);
 	if (request->crtimes && !session->varint_flags)
 		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
@@ -439,7 +473,7 @@ void setup_client(struct session *session, const struct setup_request *request)
 void setup_start_mux(struct session *session, bool remove_source)
 {
 	/* To the sending side flow requests: framed from protocol 30 on, or because MSG_SUCCESS has to travel. */
-	bool framed = session->protocol >= 30;
+	bool framed = session->caps.frames_requests;
 	bool requests_framed = framed || remove_source;
 	bool to_client_framed = true;
 	bool to_server_framed = session->is_server == session->is_sender ? requests_framed : framed;

@@ -8,6 +8,12 @@
 
 #include "wire/session.h"
 
+/* What a version of the protocol has. */
+struct session_caps session_caps_of(int protocol);
+
+/* Make `protocol` that of the session and of its stream. */
+void session_set_protocol(struct session *session, int protocol);
+
 /* Without a stricter limit, everything that the peer makes us remember may take 16 times what one allocation may. */
 void session_limit_memory(struct session *session);
 

@@ -10,6 +10,7 @@
 #include "delta/match.h"
 #include "delta/rolling.h"
 #include "testsuite/unit/delta_decode.h"
+#include "wire/setup.h"
 
 enum { SOURCE_MAX = 1 << 16, STRONG_LENGTH = 8, SEED = 99 };
 
@@ -49,7 +50,7 @@ static void choose_session(struct round *round)
 	static const int32_t lengths[] = { 1, 2, 5, 16, 17, 64, 700, 1 << 17 };
 	uint8_t shape = take(&round->input), kind = take(&round->input);
 
-	round->session.protocol = 27 + kind % 6;
+	session_set_protocol(&round->session, 27 + kind % 6);
 	round->session.compress = (enum compress_algorithm)(shape % 5);
 	round->session.compress_level = shape & 0x80 ? 1 : 6;
 	round->session.seed = SEED;

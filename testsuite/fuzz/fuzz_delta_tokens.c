@@ -12,6 +12,7 @@
 #include "delta/patch.h"
 #include "delta/token.h"
 #include "delta/token_read.h"
+#include "wire/setup.h"
 
 enum { BASIS_SIZE = 100000, FILES_MAX = 4, STREAM_MAX = 1 << 17, OUTPUT_MAX = 64 << 20 };
 
@@ -50,7 +51,7 @@ static void choose(struct round *round, struct input *input)
 	static const int32_t lengths[] = { 1, 700, 4096, 65535, 65536, 131072 };
 	uint8_t shape = take(input), kind = take(input);
 
-	round->session.protocol = 27 + kind % 6;
+	session_set_protocol(&round->session, 27 + kind % 6);
 	round->session.compress = (enum compress_algorithm)(shape % 5);
 	round->session.compress_level = 6;
 	round->session.xfer_sum = kind & 0x40 ? SUM_XXH64 : SUM_NONE;

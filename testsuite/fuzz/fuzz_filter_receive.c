@@ -12,6 +12,7 @@
 #include "catch_die.h"
 #include "filter/filter.h"
 #include "lib/alloc.h"
+#include "wire/setup.h"
 
 #define FILES_MAX 64
 
@@ -91,12 +92,10 @@ static void receive_and_walk(void *context)
 	static const char *const dirs[] = { "", "a", "a/b", "a/b/c", "d", "a/b", "/abs/x" };
 	struct input *input = context;
 	uint8_t settings = input->data[0];
-	struct session session = {
-		.wire = input->wire, .is_server = true, .is_sender = !(settings & 1), .protocol = settings & 2 ? 28
-				: 27 + settings % 6,
-	};
+	struct session session = { .wire = input->wire, .is_server = true, .is_sender = !(settings & 1) };
 	size_t length;
 
+	session_set_protocol(&session, settings & 2 ? 28 : 27 + settings % 6);
 	filter_receive(input->list, &session);
 	filter_set_base(input->list, settings & 16 ? "x/y" : "");
 	for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {

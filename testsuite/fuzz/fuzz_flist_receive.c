@@ -35,7 +35,7 @@ static void choose(struct run *run, uint8_t first, uint8_t second, uint8_t third
 	struct options *options = &run->options;
 	struct session *session = &run->session;
 
-	session->protocol = 27 + (first & 7) % 7;
+	session_set_protocol(session, 27 + (first & 7) % 7);
 	session->inc_recurse = session->protocol >= 30 && first & 8;
 	session->varint_flags = session->id0_names = session->protocol >= 30 && first & 0x10;
 	session->safe_flist = session->protocol >= 31 || session->varint_flags;

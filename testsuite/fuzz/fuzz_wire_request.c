@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wire/request.h"
+#include "wire/setup.h"
 
 struct run { struct session session; struct item_attrs item; struct block_sums sums; int digest_length; };
 
@@ -60,11 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	memset(&run, 0, sizeof run);
-	run.session.protocol = 27 + data[0] % 6;
 	run.session.max_alloc = 1 << 20;
 	run.digest_length = digests[data[0] >> 6];
 	run.session.wire = wire_new_memory(data + 1, size - 1);
-	wire_set_protocol(run.session.wire, run.session.protocol);
+	session_set_protocol(&run.session, 27 + data[0] % 6);
 	wire_set_mux_in(run.session.wire, data[0] & 0x20);
 	catch_die(read_requests, &run);
 	block_sums_free(&run.sums);

@@ -13,6 +13,7 @@
 #include "delta/token_read.h"
 #include "testsuite/unit/delta_support.h"
 #include "testsuite/unit/expect_die.h"
+#include "wire/setup.h"
 
 struct reception {
 	struct session session;
@@ -26,10 +27,10 @@ static inline void reception_start(struct reception *reception, enum compress_al
 				   enum sum_algorithm sum, const void *stream, size_t length)
 {
 	*reception = (struct reception){ .session = {
-		.wire = wire_new_memory(stream, length), .protocol = protocol, .compress = compress, .xfer_sum = sum,
+		.wire = wire_new_memory(stream, length), .compress = compress, .xfer_sum = sum,
 		.seed = SEED, .seed_first = true,
 	} };
-	wire_set_protocol(reception->session.wire, protocol);
+	session_set_protocol(&reception->session, protocol);
 	reception->tokens = token_reader_new(&reception->session);
 	reception->digest = file_digest_new();
 }

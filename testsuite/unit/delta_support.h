@@ -15,6 +15,7 @@
 #include "delta/match.h"
 #include "delta/rolling.h"
 #include "testsuite/unit/delta_decode.h"
+#include "wire/setup.h"
 
 #define SEED 12345
 
@@ -59,10 +60,10 @@ static inline void transfer_start(struct transfer *transfer, const struct settin
 	if (!transfer->setting.strong_length)
 		transfer->setting.strong_length = digest_length(transfer->setting.sum) < 8 ? 1 : 8;
 	transfer->session = (struct session){
-		.wire = wire_new_memory(NULL, 0), .protocol = transfer->setting.protocol, .compress = setting->compress,
+		.wire = wire_new_memory(NULL, 0), .compress = setting->compress,
 		.compress_level = setting->compress == COMPRESS_ZSTD ? 3 : 6, .seed = SEED,
 	};
-	wire_set_protocol(transfer->session.wire, transfer->setting.protocol);
+	session_set_protocol(&transfer->session, transfer->setting.protocol);
 	transfer->tokens = token_writer_new(&transfer->session);
 	decoder_init(&transfer->decoder, setting->compress, transfer->setting.protocol);
 }

@@ -20,6 +20,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
+#include "wire/setup.h"
 
 /* A file of the tests: "operator:NAME", "base:PATH" or "root:/PATH", and what it contains. */
 struct memory_file {
@@ -118,8 +119,9 @@ static inline char *written_rules(struct wire *wire)
 /* What filter_send writes. */
 static inline char *sent_rules(struct filter_list *list, int protocol, bool is_sender, bool wanted)
 {
-	struct session session = { .wire = wire_new_memory("", 0), .protocol = protocol, .is_sender = is_sender };
+	struct session session = { .wire = wire_new_memory("", 0), .is_sender = is_sender };
 
+	session_set_protocol(&session, protocol);
 	filter_send(list, &session, wanted);
 	char *text = written_rules(session.wire);
 	wire_free(session.wire);

@@ -4,6 +4,7 @@
  * module's own rules (4.14) and xattr rules (4.15). The expected results are those of stock rsync.
  */
 #include "filter_support.h"
+#include "wire/setup.h"
 
 /* A tree is a list of names below the base directory; those of directories end in a slash. */
 static const char *const tree_r[] = {
@@ -378,9 +379,10 @@ static void test_files_named_by_a_peer_are_capped(void **state)
 	struct memory_files files = { .items = items };
 	struct filter_setup setup = { .side = FILTER_SENDER, .open_file = open_memory_file, .context = &files };
 	struct filter_list *list = filter_new(&setup);
-	struct session session = { .wire = wire_new_memory("\7\0\0\0:-n big\0\0\0\0", 15), .protocol = 32, .is_sender = true };
+	struct session session = { .wire = wire_new_memory("\7\0\0\0:-n big\0\0\0\0", 15), .is_sender = true };
 	struct ending ending;
 
+	session_set_protocol(&session, 32);
 	filter_receive(list, &session);
 	wire_free(session.wire);
 	RUN(&ending, filter_set_dir(list, ""));

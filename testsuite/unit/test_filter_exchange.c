@@ -28,11 +28,10 @@ static void check(const struct exchange *exchange)
 {
 	struct filter_list *list =
 		build(exchange->rules, exchange->delete_excluded, exchange->is_sender, exchange->protocol, false);
-	struct session session = {
-		.wire = wire_new_memory("", 0), .protocol = exchange->protocol, .is_sender = exchange->is_sender,
-	};
+	struct session session = { .wire = wire_new_memory("", 0), .is_sender = exchange->is_sender };
 	struct ending ending;
 
+	session_set_protocol(&session, exchange->protocol);
 	RUN(&ending, filter_send(list, &session, exchange->wanted));
 	if (exchange->sent) {
 		char *sent = written_rules(session.wire);
@@ -111,10 +110,11 @@ static void test_pull_sends_the_bytes_of_the_dump(void **state)
 		"\5\0\0\0- *.o" "\6\0\0\0-s foo" "\7\0\0\0+/ /abs" "\6\0\0\0-! neg" "\10\0\0\0- .rules" "\10\0\0\0: .rules"
 		"\7\0\0\0:n- .nr" "\15\0\0\0:C .cvsignore" "\13\0\0\0-x user.foo" "\10\0\0\0-sr both" "\3\0\0\0-C " "\0\0\0";
 	struct filter_list *list = build(rules, false, false, 32, false);
-	struct session session = { .wire = wire_new_memory("", 0), .protocol = 32 };
+	struct session session = { .wire = wire_new_memory("", 0) };
 	size_t length;
 
 	(void)state;
+	session_set_protocol(&session, 32);
 	filter_send(list, &session, true);
 	const uint8_t *bytes = wire_test_output(session.wire, &length);
 	assert_int_equal(length, 130);
@@ -212,9 +212,10 @@ static struct filter_list *receive(struct strbuf *bytes, int protocol, bool cvs,
 	struct filter_setup setup = { .side = FILTER_SENDER, .cvs_exclude = cvs, .cvs_home = "/nonexistent" };
 	struct filter_list *list = filter_new(&setup);
 	struct session session = {
-		.wire = wire_new_memory(bytes->data, bytes->length), .protocol = protocol, .is_server = true, .is_sender = true,
+		.wire = wire_new_memory(bytes->data, bytes->length), .is_server = true, .is_sender = true,
 	};
 
+	session_set_protocol(&session, protocol);
 	RUN(ending, filter_receive(list, &session));
 	wire_free(session.wire);
 	return list;
@@ -340,14 +341,17 @@ static void test_received_list_is_the_list_that_was_sent(void **state)
 {
 	(void)state;
 	struct filter_list *list = build(matrix_rules, false, false, 32, false);
-	struct session out = { .wire = wire_new_memory("", 0), .protocol = 32 };
+	struct session out = { .wire = wire_new_memory("", 0) };
 	size_t length;
+
+	session_set_protocol(&out, 32);
 	filter_send(list, &out, true);
 	const uint8_t *bytes = wire_test_output(out.wire, &length);
 	struct filter_setup setup = { .side = FILTER_SENDER };
 	struct filter_list *copy = filter_new(&setup);
-	struct session in = { .wire = wire_new_memory(bytes, length), .protocol = 32, .is_server = true, .is_sender = true };
+	struct session in = { .wire = wire_new_memory(bytes, length), .is_server = true, .is_sender = true };
 
+	session_set_protocol(&in, 32);
 	filter_receive(copy, &in);
 	char *again = sent_rules(copy, 32, false, true);
 	assert_string_equal(again, MATRIX_PULL);

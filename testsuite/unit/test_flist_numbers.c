@@ -13,6 +13,7 @@
 
 #include "flist.h"
 #include "options.h"
+#include "wire/setup.h"
 
 static void make_file(const char *path)
 {
@@ -67,7 +68,7 @@ static void start(struct run *run, int protocol, bool incremental)
 	memset(run, 0, sizeof *run);
 	run->options.recursive = 2;
 	run->options.implied_dirs = true;
-	run->session.protocol = protocol;
+	session_set_protocol(&run->session, protocol);
 	run->session.inc_recurse = incremental;
 }
 

@@ -93,7 +93,7 @@ static void side_init(struct side *side, int protocol, bool incremental)
 	side->options.implied_dirs = side->options.links = side->options.owner = side->options.group = true;
 	side->options.devices = side->options.specials = true;
 	side->options.hard_links = 1;
-	side->session.protocol = protocol;
+	session_set_protocol(&side->session, protocol);
 	side->session.inc_recurse = incremental;
 	side->session.safe_flist = protocol >= 31;
 	side->session.varint_flags = side->session.id0_names = protocol >= 32;
@@ -505,7 +505,7 @@ static void hand_start(struct hand *hand, const char *line)
 	options->delete_missing_args = strchr(line, 'M') != NULL;
 	options->iconv = strchr(line, 'C') ? "iso-8859-1" : NULL;
 	options->implied_dirs = true;
-	session->protocol = strchr(line, 'V') ? 32 : strchr(line, '9') ? 29 : strchr(line, '7') ? 27 : 30;
+	session_set_protocol(session, strchr(line, 'V') ? 32 : strchr(line, '9') ? 29 : strchr(line, '7') ? 27 : 30);
 	session->varint_flags = session->safe_flist = session->protocol >= 32;
 	session->inc_recurse = strchr(line, 'I') != NULL;
 	session->file_sum = SUM_MD5;
@@ -957,7 +957,7 @@ static void capture_setup(struct side *side, const char *job, const struct strbu
 	char names[256];
 	bool has_xxh128 = memmem(client->data, client->length, "xxh128", 6);
 
-	wire_set_protocol(session->wire, session->protocol);
+	session_set_protocol(session, session->protocol);
 	if (session->protocol >= 30)
 		session->compat = (uint32_t)wire_read_varint(session->wire);
 	session->inc_recurse = session->compat & CF_INC_RECURSE;
@@ -998,7 +998,7 @@ static void check_capture(int directory, const char *name)
 	read_capture(directory, name, &bytes);
 	read_capture(directory, client_name, &client);
 	capture_options(&side, job);
-	side.session.protocol = atoi(client.data + strlen("@RSYNCD: "));
+	session_set_protocol(&side.session, atoi(client.data + strlen("@RSYNCD: ")));
 	const char *ok = memmem(bytes.data, bytes.length, "@RSYNCD: OK\n", 12);
 
 	assert_non_null(ok);

@@ -28,7 +28,7 @@ static void side_init(struct side *side)
 	side->options.recursive = 2;
 	side->options.implied_dirs = side->options.links = true;
 	side->options.super = SUPER_YES;
-	side->session.protocol = 32;
+	session_set_protocol(&side->session, 32);
 	side->session.inc_recurse = side->session.varint_flags = side->session.safe_flist = side->session.id0_names = true;
 	side->session.file_sum = SUM_MD5;
 	side->ids = fs_ids_new(NULL, NULL);

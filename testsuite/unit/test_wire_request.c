@@ -5,12 +5,13 @@
 #include <stdlib.h>
 
 #include "wire/request.h"
+#include "wire/setup.h"
 
 static struct session session_of(const void *bytes, size_t length, int protocol)
 {
-	struct session session = { .protocol = protocol, .wire = wire_new_memory(bytes, length), .is_sender = true };
+	struct session session = { .wire = wire_new_memory(bytes, length), .is_sender = true };
 
-	wire_set_protocol(session.wire, protocol);
+	session_set_protocol(&session, protocol);
 	return session;
 }
 

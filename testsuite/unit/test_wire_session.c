@@ -559,9 +559,9 @@ static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		session = (struct session){ .protocol = cases[i].protocol, .is_server = cases[i].server,
-					    .is_sender = cases[i].sender, .wire = wire_new_memory("\1\0\0\7Z", 5) };
-		wire_set_protocol(session.wire, session.protocol);
+		session = (struct session){ .is_server = cases[i].server, .is_sender = cases[i].sender,
+					    .wire = wire_new_memory("\1\0\0\7Z", 5) };
+		session_set_protocol(&session, cases[i].protocol);
 		setup_start_mux(&session, cases[i].remove);
 		assert_int_equal(wire_mux_out(session.wire), cases[i].out);
 		byte = wire_read_byte(session.wire);
