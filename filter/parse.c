@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/private.h"
+#include "filter/list.h"
 #include "lib/exit.h"
 
 static bool is_white(char c)

@@ -2,7 +2,7 @@
 /* One rule: preparing its pattern once, and matching names against it (doc/protocol/04-filters.md section 4.7). */
 #include <string.h>
 
-#include "filter/private.h"
+#include "filter/list.h"
 
 /* --- the pattern --- */
 

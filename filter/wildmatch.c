@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "filter/private.h"
+#include "filter/list.h"
 
 struct span {
 	const char *at, *end;

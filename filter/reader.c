@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filter/private.h"
+#include "filter/list.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

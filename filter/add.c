@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/private.h"
+#include "filter/list.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

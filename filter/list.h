@@ -5,15 +5,15 @@
  *   wildmatch.c  the wildcard matcher
  *   rule.c       one rule: preparing its pattern, matching a name (4.7)
  *   parse.c      the text grammar (4.2)
- *   file.c       reading rule files (4.11)
+ *   reader.c     reading rule files (4.11)
  *   merge.c      per-directory merge files: entering and leaving directories (4.10)
- *   list.c       the list itself: adding rules
- *   decide.c     deciding about names
+ *   add.c        the list itself: adding rules
+ *   filter.c     deciding about names
  *   cvs.c        the rules of -C (4.4)
  *   exchange.c   the list on the wire (4.6)
  */
-#ifndef FILTER_PRIVATE_H
-#define FILTER_PRIVATE_H
+#ifndef FILTER_LIST_H
+#define FILTER_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -218,7 +218,7 @@ char *rule_label(const struct origin *origin, const char *text, size_t length);
 /* How messages call a file that is named `name` by a rule from `origin`. Free the result. */
 char *name_label(const struct origin *origin, const char *name);
 
-/* --- file.c --- */
+/* --- reader.c --- */
 
 /* Read all rules of a file and close it. `flags` of the merge rule (0: none) decide how it is split. */
 void read_rule_file(struct reader *reader, int fd, uint16_t flags);
@@ -248,7 +248,7 @@ const char *merge_base_name(const char *name);
 /* The names that "-C" stands for (4.4), with the flags of the rule. */
 struct segment *cvs_segment(const struct reader *reader, uint16_t flags);
 
-/* --- list.c --- */
+/* --- add.c --- */
 
 /* Empty a segment; what it inherits is left alone. */
 void segment_clear(struct filter_list *list, struct segment *segment);
