@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "delta/skip_list.h"
+#include "filter/add.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

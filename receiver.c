@@ -14,6 +14,7 @@
 #include "dest/alternate.h"
 #include "dest/backup.h"
 #include "dest/partial.h"
+#include "filter/exchange.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
 #include "options/owners.h"

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "filter/exchange.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

@@ -23,6 +23,7 @@
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "delta/auth_digest.h"
+#include "filter/wildmatch.h"
 #include "fs/file.h"
 #include "fs/lock.h"
 #include "fs/operator.h"

@@ -18,6 +18,7 @@
 #include "daemon/session.h"
 #include "daemon/snapshots.h"
 #include "daemon/talk.h"
+#include "filter/add.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/log.h"

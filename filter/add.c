@@ -1,103 +1,114 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The list itself: made, filled from texts, emptied. */
+/*
+ * Adding rules to a list (doc/protocol/04-filters.md): from texts, from the files that merge rules name (4.11.3), and the names
+ * that CVS would ignore (4.4).
+ */
+#include "filter/add.h"
+
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "filter/list.h"
+#include "filter/parse.h"
+#include "filter/reader.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
-/* Of a rule, beside itself and its text: a vector that doubles, and an allocation. */
-#define RULE_OVERHEAD (sizeof(struct rule) + 32)
+enum { MERGE_DEPTH_MAX = 32, ACTIVE_MERGES_MAX = 1024 };
 
-struct filter_list *filter_new(const struct filter_setup *setup)
+static const char cvs_names[] =
+	"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state .nse_depinfo *~ #* .#* ,* _$* *$ *.old *.bak *.BAK *.orig "
+	"*.rej .del-* *.a *.olb *.o *.obj *.so *.exe *.Z *.elc *.ln core .svn/ .git/ .hg/ .bzr/";
+
+/* Where rules go, and how their text is read. */
+struct target {
+	struct filter_list *list;
+	struct segment *out;
+	struct rule_syntax syntax;
+	bool from_wire;
+	bool in_directory; /* a per-directory file, or a file merged by one */
+	int depth;         /* of merge files */
+};
+
+static void add_parsed(const struct target *target, const struct parsed *given);
+
+/* Add one rule, or every word. */
+static void add_text(const struct target *target, const char *text, size_t length)
 {
-	struct filter_list *list = xcalloc(1, sizeof *list);
+	struct parsed parsed;
+	size_t used;
 
-	list->setup = *setup;
-	list->from_peer = setup->of_peer;
-	return list;
+	do {
+		used = parse_rule(&target->syntax, text, length, &parsed);
+		if (used)
+			add_parsed(target, &parsed);
+		text += used;
+		length -= used;
+	} while (used && target->syntax.words);
 }
 
-void filter_set_up(struct filter_list *list, const struct filter_setup *setup)
+/* Add all rules of a file and close it. `flags` of the merge rule (0: none) decide how it is split. */
+static void add_open_file(const struct target *outer, int fd, uint16_t flags)
 {
-	list->setup = *setup;
+	struct target target = *outer;
+	struct reader *reader = reader_new(target.list, fd, &target.syntax, flags, target.in_directory);
+	struct parsed parsed;
+
+	target.syntax = *reader_syntax(reader);
+	while (reader_next(reader, &parsed))
+		add_parsed(&target, &parsed);
+	reader_free(reader);
 }
 
-void filter_free(struct filter_list *list)
+/* --- the rules of CVS, 4.4 --- */
+
+static void add_cvs_file(struct target *target)
 {
-	if (!list)
+	struct filter_list *list = target->list;
+	const char *home = list->setup.cvs_home ? list->setup.cvs_home : getenv("HOME");
+	struct strbuf path = STRBUF_INIT;
+
+	if (!home || !*home)
 		return;
-	leave_all(list);
-	segment_clear(list, &list->rules);
-	vec_free(&list->rules.rules);
-	vec_free(&list->merges);
-	vec_free(&list->levels);
-	hashmap_free(&list->roots);
-	strbuf_free(&list->base);
-	strbuf_free(&list->dir);
-	strbuf_free(&list->scratch);
-	strbuf_free(&list->tested);
-	strbuf_free(&list->scan_base);
-	free(list);
+	strbuf_add_string(&path, home);
+	strbuf_add_path(&path, ".cvsignore");
+	struct origin origin = { .label = strbuf_text(&path) };
+	int fd = open_rule_file(list, FILTER_AT_OPERATOR, strbuf_text(&path), NULL);
+
+	target->syntax.origin = &origin;
+	if (fd >= 0)
+		add_open_file(target, fd, RULE_WORDS);
+	target->syntax.origin = NULL;
+	strbuf_free(&path);
 }
 
-bool filter_is_empty(const struct filter_list *list)
+/* The names that a "-C" rule with these flags stands for. */
+static struct segment *cvs_segment(struct filter_list *list, uint16_t flags)
 {
-	return !list->rules.rules.count && !list->has_xattr_rules;
+	struct segment *names = xcalloc(1, sizeof *names);
+	uint16_t shared = flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_SIDES | RULE_PERISHABLE);
+	const char *words = getenv("CVSIGNORE");
+	struct target target = {
+		.list = list, .out = names,
+		.syntax = { .style = FILTER_OLD_EXCLUDE, .words = true, .defaults = shared | RULE_FIXED_EXCLUDE | RULE_CVS },
+	};
+	struct target built_in = target;
+
+	names->is_cvs = true;
+	if (!list->setup.protocol || list->setup.protocol >= 30)
+		built_in.syntax.defaults |= RULE_PERISHABLE;
+	add_text(&built_in, cvs_names, strlen(cvs_names));
+	target.syntax.words = false;
+	add_cvs_file(&target);
+	target.syntax.words = true;
+	if (words)
+		add_text(&target, words, strlen(words));
+	return names;
 }
 
-bool filter_has_merges(const struct filter_list *list)
-{
-	return list->has_had_merges;
-}
-
-/* --- segments --- */
-
-void segment_clear(struct filter_list *list, struct segment *segment)
-{
-	const size_t rule_count = segment->rules.count;
-
-	merge_drop_owned(list, segment);
-	for (size_t i = 0; i < segment->rules.count; i++) {
-		struct rule *rule = &segment->rules.items[i];
-		if (rule->action != ACTION_DIR_MERGE && rule->cvs)
-			segment_free(list, rule->cvs);
-		free(rule->pattern);
-	}
-	list->live_rules -= segment->rules.count;
-	list->live_bytes -= segment->bytes;
-	budget_give_back(segment->budget, segment->bytes + rule_count * RULE_OVERHEAD);
-	segment->rules.count = 0;
-	segment->bytes = 0;
-}
-
-void segment_free(struct filter_list *list, struct segment *segment)
-{
-	if (!segment)
-		return;
-	segment_clear(list, segment);
-	vec_free(&segment->rules);
-	free(segment->dir);
-	free(segment);
-}
-
-static void count_rule(struct filter_list *list, struct segment *segment, size_t length)
-{
-	size_t bytes = sizeof(struct rule) + length + 1;
-
-	segment->bytes += bytes;
-	list->live_bytes += bytes;
-	list->live_rules++;
-	/* The list may go on with another setup. */
-	if (list->setup.budget)
-		segment->budget = list->setup.budget;
-	budget_take(segment->budget, bytes + RULE_OVERHEAD, "filter rules");
-	if (list->from_peer && (list->live_rules > PEER_RULES_MAX || list->live_bytes > PEER_BYTES_MAX))
-		die(EXIT_MALLOC, "too many filter rules (limits: %d rules, %u bytes)", PEER_RULES_MAX, PEER_BYTES_MAX);
-}
-
-/* --- adding a parsed rule --- */
+/* --- one exclude or include rule, or the one that stands for a per-directory merge --- */
 
 /* The pattern as it is kept. A module's "dir/" hides what is below the directory too. */
 static char *copy_pattern(const struct filter_list *list, const struct parsed *parsed)
@@ -116,38 +127,39 @@ static bool has_inner_slash(const char *pattern)
 	return slash && slash[1];
 }
 
-static void append_rule(const struct reader *reader, const struct parsed *parsed, struct merge *merge)
+/* Does a rule with these flags count on the other side only? */
+static bool is_other_side(const struct filter_list *list, uint16_t flags)
 {
-	struct filter_list *list = reader->list;
-	struct rule rule = { .action = (uint8_t)parsed->action, .flags = parsed->flags, .home = reader->out };
+	unsigned side = list->setup.side;
+	uint16_t ours = (uint16_t)((side & FILTER_SENDER ? RULE_SENDER : 0) | (side & FILTER_RECEIVER ? RULE_RECEIVER : 0));
 
-	count_rule(list, reader->out, parsed->length);
+	return (flags & RULE_SIDES) && !(flags & ours);
+}
+
+static void append_rule(const struct target *target, const struct parsed *parsed, struct merge *merge)
+{
+	struct filter_list *list = target->list;
+	struct rule rule = { .action = (uint8_t)parsed->action, .flags = parsed->flags, .home = target->out };
+
+	segment_count_rule(list, target->out, parsed->length);
 	rule.pattern = copy_pattern(list, parsed);
-	if (reader->origin)
+	if (target->syntax.origin)
 		rule.flags |= RULE_FROM_FILE;
 	if (is_other_side(list, rule.flags))
 		rule.flags |= RULE_IDLE;
 	if (rule.flags & RULE_XATTR)
 		list->has_xattr_rules = true;
-	if (reader->in_directory && rule.pattern[0] == '/' && !(rule.flags & RULE_ABSOLUTE))
+	if (target->in_directory && rule.pattern[0] == '/' && !(rule.flags & RULE_ABSOLUTE))
 		rule.anchored_here = true;
 	else if (list->setup.daemon_rules && has_inner_slash(rule.pattern))
 		rule.flags |= RULE_ABSOLUTE;
 	if (merge)
 		rule.merge = merge;
 	else if (rule.flags & RULE_CVS)
-		rule.cvs = cvs_segment(reader, rule.flags);
+		rule.cvs = cvs_segment(list, rule.flags);
 	else
 		rule_prepare(&rule);
-	vec_push(&reader->out->rules, rule);
-}
-
-static void report_long(const struct reader *reader, const struct parsed *parsed)
-{
-	char *label = rule_label(reader->origin, parsed->pattern, parsed->length);
-
-	log_error("discarding over-long filter: %s", label);
-	free(label);
+	vec_push(&target->out->rules, rule);
 }
 
 /* 4.5, and 4.18 no. 2 for a module's rules. */
@@ -162,8 +174,132 @@ static void settle_sides(const struct filter_list *list, struct parsed *parsed)
 		parsed->flags |= RULE_SENDER;
 }
 
+/* --- single merges, 4.11.3 --- */
+
+/* A merge rule inside a per-directory file. */
+static int open_inner_merge(const struct target *target, const char *name)
+{
+	struct filter_list *list = target->list;
+	const char *base = strbuf_text(&list->base);
+	size_t base_length = list->base.length;
+	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
+	bool below_base;
+
+	if (name[0] != '/')
+		add_clean_path(&full, strchr(name, '/') ? target->out->dir : base);
+	add_clean_path(&full, name);
+	const char *text = strbuf_text(&full);
+
+	below_base = !base_length || (!strncmp(text, base, base_length) && text[base_length] == '/');
+	below_base = below_base && !list->setup.daemon_rules;
+	if (below_base)
+		strbuf_add_string(&path, text + base_length + (base_length > 0));
+	else
+		strbuf_addf(&path, "/%s", text);
+	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), text);
+	int error = errno;
+
+	strbuf_free(&full);
+	strbuf_free(&path);
+	errno = error;
+	return fd;
+}
+
+/* What die() and log_error() show of a rule. */
+struct shown {
+	char text[PATTERN_MAX + 1];
+};
+
+static struct shown show_rule(const struct target *target, const char *text)
+{
+	char *label = rule_label(target->syntax.origin, text, strlen(text));
+	struct shown shown;
+
+	snprintf(shown.text, sizeof shown.text, "%s", label);
+	free(label);
+	return shown;
+}
+
+/* A file whose name came from a file shows neither its name nor why it cannot be opened. */
+static _Noreturn void refuse_unopened(const struct target *target, const struct parsed *parsed, const char *name, int error)
+{
+	bool includes = parsed->flags & RULE_FIXED_INCLUDE || target->syntax.style == FILTER_OLD_INCLUDE;
+	const char *kind = includes ? "include" : "exclude";
+
+	if (target->syntax.origin)
+		die(EXIT_FILEIO, "failed to open %s file %s", kind, show_rule(target, "").text);
+	log_errno(L_ERROR, error, "failed to open %s file %s", kind, name);
+	exit_with(EXIT_FILEIO);
+}
+
+/* The single merge rule of `parsed`, an --exclude-from and the like. */
+static void merge_file(const struct target *target, const struct parsed *parsed)
+{
+	const struct origin *from = target->syntax.origin;
+	char *name = xstrndup(parsed->pattern, parsed->length);
+	char *label = name_label(from, name);
+	struct origin origin = { .label = label, .is_secret = from != NULL };
+	struct target inner = *target;
+
+	if (target->depth >= MERGE_DEPTH_MAX)
+		die(EXIT_FILEIO, "merge-file include depth limit (%d) exceeded at %s", MERGE_DEPTH_MAX,
+		    show_rule(target, name).text);
+	int fd = target->in_directory ? open_inner_merge(target, name)
+				      : open_rule_file(target->list, FILTER_AT_OPERATOR, name, NULL);
+	if (fd < 0 && fd != FILTER_HIDDEN)
+		refuse_unopened(target, parsed, name, errno);
+	inner.syntax = (struct rule_syntax){
+		.style = target->syntax.style, .defaults = parsed->flags & RULE_PASSED_ON, .origin = &origin,
+	};
+	inner.depth++;
+	if (fd >= 0)
+		add_open_file(&inner, fd, parsed->flags);
+	free(label);
+	free(name);
+}
+
+/* --- per-directory merges --- */
+
+static const char *merge_base_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
+static bool is_active(const struct filter_list *list, const char *base_name)
+{
+	for (size_t i = 0; i < list->merges.count; i++)
+		if (!strcmp(list->merges.items[i]->base_name, base_name))
+			return true;
+	return false;
+}
+
+static void add_dir_merge(const struct target *target, const struct parsed *parsed)
+{
+	struct filter_list *list = target->list;
+	const struct origin *origin = target->syntax.origin;
+	char *name = xstrndup(parsed->pattern, parsed->length);
+	const char *base_name = merge_base_name(name);
+
+	list->has_had_merges = true;
+	if (!is_active(list, base_name)) {
+		if (list->merges.count == ACTIVE_MERGES_MAX)
+			die(EXIT_MALLOC, "too many per-directory merge files (limit %d)", ACTIVE_MERGES_MAX);
+		struct merge *merge = xcalloc(1, sizeof *merge);
+		merge->base_name = xstrdup(base_name);
+		merge->directory = base_name > name ? xstrndup(name, (size_t)(base_name - name)) : NULL;
+		merge->label = origin ? name_label(origin, name) : NULL;
+		merge->flags = parsed->flags;
+		merge->owner = target->out;
+		vec_push(&list->merges, merge);
+		append_rule(target, parsed, merge);
+	}
+	free(name);
+}
+
 /* Modifier "e": the merge file itself is excluded, whatever the sides of the merge. */
-static void exclude_self(const struct reader *reader, const struct parsed *merge)
+static void exclude_self(const struct target *target, const struct parsed *merge)
 {
 	char *name = xstrndup(merge->pattern, merge->length);
 	const char *base_name = merge_base_name(name);
@@ -173,85 +309,97 @@ static void exclude_self(const struct reader *reader, const struct parsed *merge
 		free(name);
 		die(EXIT_SYNTAX, "unexpected end of filter rule: - ");
 	}
-	settle_sides(reader->list, &parsed);
-	append_rule(reader, &parsed, NULL);
+	settle_sides(target->list, &parsed);
+	append_rule(target, &parsed, NULL);
 	free(name);
 }
 
-static void clear_rules(const struct reader *reader)
-{
-	struct filter_list *list = reader->list;
+/* --- any rule --- */
 
-	if (reader->out == &list->rules)
-		leave_all(list);
-	segment_clear(list, reader->out);
-	reader->out->inherited = NULL;
+static void clear_rules(const struct target *target)
+{
+	struct filter_list *list = target->list;
+
+	if (target->out == &list->rules)
+		list_leave_all(list);
+	segment_clear(list, target->out);
+	target->out->inherited = NULL;
 }
 
-static void add_dir_merge(const struct reader *reader, const struct parsed *parsed)
-{
-	struct merge *merge = merge_activate(reader, parsed);
-
-	reader->list->has_had_merges = true;
-	if (merge)
-		append_rule(reader, parsed, merge);
-}
-
-void list_add_parsed(const struct reader *reader, const struct parsed *given)
+/* Add the rule to the target's segment, or do what it says. */
+static void add_parsed(const struct target *target, const struct parsed *given)
 {
 	struct parsed parsed = *given;
 
 	if (parsed.action == ACTION_CLEAR) {
-		clear_rules(reader);
+		clear_rules(target);
 		return;
 	}
 	if (parsed.length > PATTERN_MAX) {
-		report_long(reader, &parsed);
+		report_long_rule(target->syntax.origin, parsed.pattern, parsed.length);
 		return;
 	}
-	settle_sides(reader->list, &parsed);
-	if (reader->in_directory && is_other_side(reader->list, parsed.flags))
+	settle_sides(target->list, &parsed);
+	if (target->in_directory && is_other_side(target->list, parsed.flags))
 		return;
-	if (parsed.action == ACTION_MERGE && reader->from_wire)
+	if (parsed.action == ACTION_MERGE && target->from_wire)
 		die(EXIT_SYNTAX, "a merge rule cannot be sent to a server: %.*s", (int)parsed.length, parsed.pattern);
 	if (parsed.flags & RULE_EXCLUDE_SELF)
-		exclude_self(reader, &parsed);
+		exclude_self(target, &parsed);
 	parsed.flags &= (uint16_t)~RULE_EXCLUDE_SELF;
 	if (parsed.action == ACTION_MERGE)
-		merge_file(reader, &parsed);
+		merge_file(target, &parsed);
 	else if (parsed.action == ACTION_DIR_MERGE)
-		add_dir_merge(reader, &parsed);
+		add_dir_merge(target, &parsed);
 	else
-		append_rule(reader, &parsed, NULL);
+		append_rule(target, &parsed, NULL);
 }
 
-/* --- adding texts --- */
+/* --- what the list's users add --- */
 
 void filter_add(struct filter_list *list, const char *rule, enum filter_style style)
 {
-	struct reader reader = { .list = list, .out = &list->rules, .style = style };
+	struct target target = { .list = list, .out = &list->rules, .syntax.style = style };
 
-	reader_add(&reader, rule, strlen(rule));
+	add_text(&target, rule, strlen(rule));
+}
+
+void filter_add_received(struct filter_list *list, const char *text, size_t length, enum filter_style style)
+{
+	struct target target = { .list = list, .out = &list->rules, .syntax.style = style, .from_wire = true };
+
+	add_text(&target, text, length);
 }
 
 void filter_add_words(struct filter_list *list, const char *rules, enum filter_style style)
 {
-	struct reader reader = { .list = list, .out = &list->rules, .style = style, .words = true };
+	struct target target = { .list = list, .out = &list->rules, .syntax = { .style = style, .words = true } };
 
-	reader_add_words(&reader, rules, strlen(rules));
+	add_text(&target, rules, strlen(rules));
+}
+
+void filter_add_file(struct filter_list *list, const char *path, enum filter_style style)
+{
+	struct target target = { .list = list, .out = &list->rules, .syntax.style = style };
+	struct parsed file = { .action = ACTION_MERGE, .pattern = path, .length = strlen(path) };
+
+	merge_file(&target, &file);
+}
+
+void filter_add_directory_file(struct filter_list *list, struct segment *out, int fd, const struct origin *origin,
+			       uint16_t flags)
+{
+	struct target target = {
+		.list = list, .out = out, .in_directory = true, .depth = 1,
+		.syntax = { .style = FILTER_NEW_STYLE, .defaults = flags & RULE_PASSED_ON, .origin = origin },
+	};
+
+	add_open_file(&target, fd, flags);
 }
 
 void filter_set_from0(struct filter_list *list, bool from0)
 {
 	list->setup.from0 = from0;
-}
-
-void filter_add_file(struct filter_list *list, const char *path, enum filter_style style)
-{
-	struct reader reader = { .list = list, .out = &list->rules, .style = style };
-	struct parsed file = { .action = ACTION_MERGE, .pattern = path, .length = strlen(path) };
-
-	merge_file(&reader, &file);
 }
 
 void filter_add_cvs(struct filter_list *list)

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/add.h"
+#include "filter/exchange.h"
 #include "filter/list.h"
+#include "filter/parse.h"
 #include "lib/exit.h"
 
 /* --- receiving --- */
 
-static size_t receive_rule(const struct reader *reader, struct wire *wire)
+static size_t receive_rule(struct filter_list *list, enum filter_style style, struct wire *wire)
 {
 	char text[RULE_TEXT_MAX];
 	uint32_t length = (uint32_t)wire_read_int(wire);
@@ -19,21 +22,18 @@ static size_t receive_rule(const struct reader *reader, struct wire *wire)
 	wire_read(wire, text, length);
 	if (memchr(text, '\0', length))
 		die(EXIT_PROTOCOL, "filter rule from the peer contains a NUL byte");
-	reader_add(reader, text, length);
+	filter_add_received(list, text, length, style);
 	return length;
 }
 
 void filter_receive(struct filter_list *list, struct session *session)
 {
-	struct reader reader = {
-		.list = list, .out = &list->rules, .from_wire = true,
-		.style = session->protocol >= 29 ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE,
-	};
+	enum filter_style style = session->protocol >= 29 ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE;
 	size_t bytes = 0, count = 0;
 
 	list->setup.protocol = session->protocol;
 	list->from_peer = true;
-	for (size_t length; (length = receive_rule(&reader, session->wire)) > 0;) {
+	for (size_t length; (length = receive_rule(list, style, session->wire)) > 0;) {
 		bytes += length;
 		/* Counted apart from the rules in force: a clear rule does not make room for more. */
 		if (++count > PEER_RULES_MAX || bytes > PEER_BYTES_MAX)

@@ -1,9 +1,125 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Deciding about names: the first rule that matches (doc/protocol/04-filters.md sections 4.10.1 and 4.12). */
+/* A list as its users see it: made, moved through a tree, asked about names (doc/protocol/04-filters.md sections 4.10.1 and
+ * 4.12). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "filter/list.h"
+#include "filter/merge.h"
+#include "filter/rule.h"
+
+struct filter_list *filter_new(const struct filter_setup *setup)
+{
+	struct filter_list *list = xcalloc(1, sizeof *list);
+
+	list->setup = *setup;
+	list->hides_path = filter_hides_path;
+	list->from_peer = setup->of_peer;
+	return list;
+}
+
+void filter_set_up(struct filter_list *list, const struct filter_setup *setup)
+{
+	list->setup = *setup;
+}
+
+void filter_free(struct filter_list *list)
+{
+	if (!list)
+		return;
+	list_leave_all(list);
+	segment_clear(list, &list->rules);
+	vec_free(&list->rules.rules);
+	vec_free(&list->merges);
+	vec_free(&list->levels);
+	hashmap_free(&list->roots);
+	strbuf_free(&list->base);
+	strbuf_free(&list->dir);
+	strbuf_free(&list->scratch);
+	strbuf_free(&list->tested);
+	strbuf_free(&list->scan_base);
+	free(list);
+}
+
+bool filter_is_empty(const struct filter_list *list)
+{
+	return !list->rules.rules.count && !list->has_xattr_rules;
+}
+
+bool filter_has_merges(const struct filter_list *list)
+{
+	return list->has_had_merges;
+}
+
+/* --- where the scan is --- */
+
+/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
+static void add_base_path(struct strbuf *clean, const char *base, bool of_module)
+{
+	for (size_t length; *base && !of_module; base += length) {
+		base += strspn(base, "/");
+		length = strcspn(base, "/");
+		if (!length || (length == 1 && *base == '.'))
+			continue;
+		if (clean->length)
+			strbuf_add_char(clean, '/');
+		strbuf_add(clean, base, length);
+	}
+	if (of_module)
+		add_clean_path(clean, base);
+}
+
+void filter_set_base(struct filter_list *list, const char *base)
+{
+	struct strbuf clean = STRBUF_INIT;
+
+	add_base_path(&clean, base, list->setup.daemon_rules);
+	if (list->setup.daemon_rules) {
+		strbuf_free(&list->scan_base);
+		list->scan_base = clean;
+		return;
+	}
+	if (strcmp(strbuf_text(&clean), strbuf_text(&list->base)) != 0) {
+		list_leave_all(list);
+		strbuf_reset(&list->base);
+		strbuf_add(&list->base, strbuf_text(&clean), clean.length);
+	}
+	strbuf_free(&clean);
+}
+
+void filter_set_dir(struct filter_list *list, const char *dir)
+{
+	struct strbuf full = STRBUF_INIT;
+
+	if (!list->merges.count)
+		return;
+	if (list->setup.daemon_rules) {
+		add_clean_path(&full, strbuf_text(&list->scan_base));
+		if (*dir == '/')
+			strbuf_truncate(&full, 0);
+		add_clean_path(&full, dir);
+		dir = strbuf_text(&full);
+	}
+	enter_directory(list, dir);
+	strbuf_free(&full);
+}
+
+void filter_set_argument(struct filter_list *list, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	if (!list->merges.count)
+		return;
+	if (!slash || slash == name) {
+		list_leave_all(list);
+		return;
+	}
+	char *parent = xstrndup(name, (size_t)(slash - name));
+	filter_set_dir(list, parent);
+	free(parent);
+}
+
+/* --- deciding: the first rule that matches --- */
 
 enum verdict { UNDECIDED, INCLUDED, EXCLUDED };
 

@@ -4,7 +4,7 @@
  * included.
  *
  *   struct filter_list *rules = filter_new(&setup);
- *   filter_add(rules, "- *.o", FILTER_NEW_STYLE) ...         command line, wire or daemon parameters
+ *   filter_add(rules, "- *.o", FILTER_NEW_STYLE) ...         filter/add.h, filter/exchange.h: whatever rules come from
  *   filter_set_base(rules, "/home/me");                       base directory of the source argument (below)
  *   filter_set_dir(rules, "a/b");                             while scanning: the merge files of "a" and "a/b" are in force
  *   if (filter_excludes(rules, "a/b/c.o", is_dir)) ...
@@ -27,8 +27,6 @@
 #include <stddef.h>
 
 #include "lib/budget.h"
-#include "lib/strbuf.h"
-#include "wire/session.h"
 
 enum filter_side { FILTER_SENDER = 1, FILTER_RECEIVER = 2, FILTER_BOTH = 3 }; /* a local run keeps one list per side */
 
@@ -41,8 +39,7 @@ enum filter_place {
 	/* Below the current base directory: relative, without ".." and without slashes at the ends. */
 	FILTER_AT_BASE,
 	/* Starts with "/", which is the module root in a daemon. Comes from a parent scan (4.10.4), from an absolute or
-	 * climbing
-	 * name in a merge rule, and from absolute transfer names. */
+	 * climbing name in a merge rule, and from absolute transfer names. */
 	FILTER_AT_ROOT,
 };
 
@@ -91,30 +88,6 @@ bool filter_is_empty(const struct filter_list *list);
 /* Has a per-directory merge rule ever been added? The file list of the peer cannot be checked then (4.13.1). */
 bool filter_has_merges(const struct filter_list *list);
 
-/*
- * Add one rule. A syntax error ends with stock's message and EXIT_SYNTAX, a merge file that cannot be opened with
- * EXIT_FILEIO. Messages never show the text of a rule that was read from a file, only "<rule from FILE line N>" (S-121).
- */
-void filter_add(struct filter_list *list, const char *rule, enum filter_style style);
-void filter_add_words(struct filter_list *list, const char *rules, enum filter_style style); /* daemon parameters, 4.2.5 */
-void filter_add_file(struct filter_list *list, const char *path, enum filter_style style);   /* --exclude-from ..., 4.11 */
-void filter_set_from0(struct filter_list *list, bool from0); /* of the files that are read from now on */
-void filter_add_cvs(struct filter_list *list); /* ":C" and "-C" of option -C; for local runs, after all other rules */
-void filter_add_shortcut_F(struct filter_list *list, int times); /* the times-th -F: 1, 2; more adds nothing */
-
-/*
- * The exchange of 4.6, with the additions of -C on either side (4.4).
- * Receive: a server that is the sender, or a receiver that wants the list, reads it. At most 65,536 rules and 16 MiB; a length
- * of 5120 or more or negative is EXIT_MALLOC ("buffer overflow: recv_rules", S-036); single merges are refused.
- * Send: `wanted` says whether the peer reads a list (always in a pull). Without it nothing is written, but rules that the
- * protocol cannot express still end with EXIT_PROTOCOL "filter rules are too modern for remote rsync.".
- */
-void filter_receive(struct filter_list *list, struct session *session);
-void filter_send(struct filter_list *list, struct session *session, bool wanted);
-
-/* The command line's rules, one on a line, such that "merge" reads them again. EXIT_SYNTAX if a pattern has a newline. */
-void filter_add_lines(const struct filter_list *list, struct strbuf *lines);
-
 /* Change the base directory. Leaves all directories if it is another one; cheap if it is the same. Outside daemons and
  * without merge files or absolute rules it need not be called. */
 void filter_set_base(struct filter_list *list, const char *base);
@@ -151,16 +124,7 @@ bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir);
 /* The same for a transfer name below the base directory, while its directory is scanned: that the directory itself is not
  * hidden has been asked before, so rules look at the name alone. */
 bool filter_hides_entry(struct filter_list *list, const char *name, bool is_dir);
-/* The xattr rules of the command line or the wire alone, for a list of their own; NULL: there are none of the kind. */
-struct filter_list *filter_xattr_list(const struct filter_list *list);
 /* Xattr rules (4.15): -1 no xattr rules known, else 0 included, 1 excluded. */
 int filter_excludes_xattr(struct filter_list *list, const char *name);
-
-/* The wildcard matcher, exact definition of 4.8; time at most pattern length times text length (S-061). */
-bool wildmatch(const char *pattern, const char *text);
-/* The same as work for a peer. */
-bool wildmatch_for(struct budget *budget, const char *pattern, const char *text);
-/* Does the text contain "*", "?" or "["? */
-bool has_wildcards(const char *pattern);
 
 #endif

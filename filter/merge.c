@@ -1,83 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Per-directory merge files (doc/protocol/04-filters.md section 4.10): which are active, and what is in force in which
- * directory.
- */
+/* Per-directory merge files (doc/protocol/04-filters.md section 4.10): what is in force in which directory. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/add.h"
 #include "filter/list.h"
-#include "lib/exit.h"
-#include "lib/log.h"
-
-/* --- activation --- */
-
-const char *merge_base_name(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
-}
-
-static bool is_active(const struct filter_list *list, const char *base_name)
-{
-	for (size_t i = 0; i < list->merges.count; i++)
-		if (!strcmp(list->merges.items[i]->base_name, base_name))
-			return true;
-	return false;
-}
-
-struct merge *merge_activate(const struct reader *reader, const struct parsed *parsed)
-{
-	struct filter_list *list = reader->list;
-	char *name = xstrndup(parsed->pattern, parsed->length);
-	const char *base_name = merge_base_name(name);
-	struct merge *merge = NULL;
-
-	if (!is_active(list, base_name)) {
-		if (list->merges.count == ACTIVE_MERGES_MAX)
-			die(EXIT_MALLOC, "too many per-directory merge files (limit %d)", ACTIVE_MERGES_MAX);
-		merge = xcalloc(1, sizeof *merge);
-		merge->base_name = xstrdup(base_name);
-		merge->directory = base_name > name ? xstrndup(name, (size_t)(base_name - name)) : NULL;
-		merge->label = reader->origin ? name_label(reader->origin, name) : NULL;
-		merge->flags = parsed->flags;
-		merge->owner = reader->out;
-		vec_push(&list->merges, merge);
-	}
-	free(name);
-	return merge;
-}
-
-static void merge_free(struct filter_list *list, struct merge *merge)
-{
-	for (size_t i = 0; i < merge->scanned.count; i++)
-		segment_free(list, merge->scanned.items[i]);
-	vec_free(&merge->scanned);
-	free(merge->directory);
-	free(merge->base_name);
-	free(merge->label);
-	free(merge);
-}
-
-/* Merges that a merge's files have activated stand behind it. */
-static void drop_from(struct filter_list *list, size_t count)
-{
-	while (list->merges.count > count)
-		merge_free(list, list->merges.items[--list->merges.count]);
-}
-
-void merge_drop_owned(struct filter_list *list, const struct segment *owner)
-{
-	for (size_t i = list->merges.count; i-- > 0;) {
-		if (i >= list->merges.count || list->merges.items[i]->owner != owner)
-			continue;
-		struct merge *merge = list->merges.items[i];
-		memmove(&list->merges.items[i], &list->merges.items[i + 1], (list->merges.count - i - 1) * sizeof merge);
-		list->merges.count--;
-		merge_free(list, merge);
-	}
-}
+#include "filter/merge.h"
+#include "filter/parse.h"
+#include "filter/reader.h"
 
 /* --- reading one file --- */
 
@@ -126,12 +56,8 @@ static struct segment *read_merge(struct filter_list *list, struct merge *merge,
 	segment->base_name = merge->label ? merge->label : merge->base_name;
 	char *shown = merge->label ? xstrdup(merge->label) : xasprintf("/%s", strbuf_text(&full));
 	struct origin origin = { .label = shown, .is_secret = merge->label != NULL };
-	struct reader reader = {
-		.list = list, .out = segment, .style = FILTER_NEW_STYLE, .origin = &origin, .in_directory = true, .depth = 1,
-		.defaults = merge->flags & RULE_PASSED_ON,
-	};
 
-	read_rule_file(&reader, fd, merge->flags);
+	filter_add_directory_file(list, segment, fd, &origin, merge->flags);
 	merge->current = segment;
 	free(shown);
 	strbuf_free(&full);
@@ -231,61 +157,7 @@ static void enter(struct filter_list *list, const char *transfer)
 	free(full);
 }
 
-static void leave(struct filter_list *list)
-{
-	struct level level = list->levels.items[--list->levels.count];
-
-	drop_from(list, level.merges);
-	for (size_t i = 0; i < level.merges; i++) {
-		list->merges.items[i]->current = level.saved[i];
-		segment_free(list, level.created[i]);
-	}
-	free(level.saved);
-	free(level.created);
-}
-
-void leave_all(struct filter_list *list)
-{
-	while (list->levels.count)
-		leave(list);
-	strbuf_reset(&list->dir);
-}
-
 /* --- where the scan is --- */
-
-/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
-static void add_base_path(struct strbuf *clean, const char *base, bool of_module)
-{
-	for (size_t length; *base && !of_module; base += length) {
-		base += strspn(base, "/");
-		length = strcspn(base, "/");
-		if (!length || (length == 1 && *base == '.'))
-			continue;
-		if (clean->length)
-			strbuf_add_char(clean, '/');
-		strbuf_add(clean, base, length);
-	}
-	if (of_module)
-		add_clean_path(clean, base);
-}
-
-void filter_set_base(struct filter_list *list, const char *base)
-{
-	struct strbuf clean = STRBUF_INIT;
-
-	add_base_path(&clean, base, list->setup.daemon_rules);
-	if (list->setup.daemon_rules) {
-		strbuf_free(&list->scan_base);
-		list->scan_base = clean;
-		return;
-	}
-	if (strcmp(strbuf_text(&clean), strbuf_text(&list->base)) != 0) {
-		leave_all(list);
-		strbuf_reset(&list->base);
-		strbuf_add(&list->base, strbuf_text(&clean), clean.length);
-	}
-	strbuf_free(&clean);
-}
 
 /* Is the directory of this level `dir` or above it? The base directory is above every relative name. */
 static bool is_level_above(const struct filter_list *list, const struct level *level, const char *dir)
@@ -327,23 +199,6 @@ static void enter_down_to(struct filter_list *list, const char *dir)
 	free(path);
 }
 
-void filter_set_dir(struct filter_list *list, const char *dir)
-{
-	struct strbuf full = STRBUF_INIT;
-
-	if (!list->merges.count)
-		return;
-	if (list->setup.daemon_rules) {
-		add_clean_path(&full, strbuf_text(&list->scan_base));
-		if (*dir == '/')
-			strbuf_truncate(&full, 0);
-		add_clean_path(&full, dir);
-		dir = strbuf_text(&full);
-	}
-	enter_directory(list, dir);
-	strbuf_free(&full);
-}
-
 void enter_directory(struct filter_list *list, const char *dir)
 {
 	if (!list->merges.count)
@@ -353,25 +208,10 @@ void enter_directory(struct filter_list *list, const char *dir)
 	if (!*dir)
 		note_root(list);
 	while (list->levels.count && !is_level_above(list, &list->levels.items[list->levels.count - 1], dir))
-		leave(list);
+		list_leave(list);
 	size_t length = strlen(dir);
 
 	strbuf_reset(&list->dir);
 	strbuf_add(&list->dir, dir, length);
 	enter_down_to(list, strbuf_text(&list->dir));
-}
-
-void filter_set_argument(struct filter_list *list, const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	if (!list->merges.count)
-		return;
-	if (!slash || slash == name) {
-		leave_all(list);
-		return;
-	}
-	char *parent = xstrndup(name, (size_t)(slash - name));
-	filter_set_dir(list, parent);
-	free(parent);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The text grammar of filter rules (doc/protocol/04-filters.md section 4.2), from text to struct parsed. */
+#include "filter/parse.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/list.h"
+#include "lib/alloc.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 
 static bool is_white(char c)
 {
@@ -69,9 +71,28 @@ char *rule_label(const struct origin *origin, const char *text, size_t length)
 	return xasprintf("<rule from %s>", origin->label);
 }
 
-static _Noreturn void refuse_rule(const struct reader *reader, const char *text, size_t length, const char *problem)
+char *name_label(const struct origin *origin, const char *name)
 {
-	char *label = rule_label(reader->origin, text, length);
+	if (!origin)
+		return xstrdup(name);
+	if (origin->is_secret)
+		return xstrdup(origin->label);
+	if (origin->line)
+		return xasprintf("<rule from a file named at %s line %d>", origin->label, origin->line);
+	return xasprintf("<rule from a file named at %s>", origin->label);
+}
+
+void report_long_rule(const struct origin *origin, const char *text, size_t length)
+{
+	char *label = rule_label(origin, text, length);
+
+	log_error("discarding over-long filter: %s", label);
+	free(label);
+}
+
+static _Noreturn void refuse_rule(const struct rule_syntax *syntax, const char *text, size_t length, const char *problem)
+{
+	char *label = rule_label(syntax->origin, text, length);
 	char shown[RULE_TEXT_MAX + 1];
 
 	snprintf(shown, sizeof shown, "%s", label);
@@ -80,14 +101,14 @@ static _Noreturn void refuse_rule(const struct reader *reader, const char *text,
 }
 
 /* Which modifier and where it stands is part of the text, so it is said only where the text may be shown. */
-static _Noreturn void refuse_modifier(const struct reader *reader, const char *text, size_t length, size_t position)
+static _Noreturn void refuse_modifier(const struct rule_syntax *syntax, const char *text, size_t length, size_t position)
 {
 	char problem[80] = "invalid modifier in filter rule";
 
-	if (!reader->origin)
+	if (!syntax->origin)
 		snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule", text[position],
 				position);
-	refuse_rule(reader, text, length, problem);
+	refuse_rule(syntax, text, length, problem);
 }
 
 /* --- new style --- */
@@ -123,15 +144,15 @@ static const struct rule_modifier *find_modifier(char letter, const struct rule_
 	return NULL;
 }
 
-static size_t parse_modifiers(const struct reader *reader, const char *text, size_t length, size_t at,
+static size_t parse_modifiers(const struct rule_syntax *syntax, const char *text, size_t length, size_t at,
 			      const struct rule_name *name, uint16_t *flags)
 {
 	for (; at < length && text[at] != ' ' && text[at] != '_'; at++) {
-		if (reader->words && is_white(text[at]))
+		if (syntax->words && is_white(text[at]))
 			break;
 		const struct rule_modifier *modifier = find_modifier(text[at], name, *flags);
 		if (!modifier)
-			refuse_modifier(reader, text, length, at);
+			refuse_modifier(syntax, text, length, at);
 		*flags |= modifier->flags;
 	}
 	return at;
@@ -147,42 +168,42 @@ static size_t word_length(const char *text, size_t length)
 	return end;
 }
 
-static size_t parse_clear(const struct reader *reader, const char *text, size_t length, size_t used)
+static size_t parse_clear(const struct rule_syntax *syntax, const char *text, size_t length, size_t used)
 {
-	size_t end = reader->words ? word_length(text, length) : length;
+	size_t end = syntax->words ? word_length(text, length) : length;
 
 	if (used != end)
-		refuse_rule(reader, text, length, "'!' rule has trailing characters");
+		refuse_rule(syntax, text, length, "'!' rule has trailing characters");
 	return end;
 }
 
 /* The pattern behind a prefix that ends at `at`. */
-static size_t parse_pattern(const struct reader *reader, const char *text, size_t length, size_t at, struct parsed *parsed)
+static size_t parse_pattern(const struct rule_syntax *syntax, const char *text, size_t length, size_t at, struct parsed *parsed)
 {
 	size_t end = length;
 
-	if (reader->words)
+	if (syntax->words)
 		end = at + word_length(text + at, length - at);
 	parsed->pattern = text + at;
 	parsed->length = end - at;
 	return end;
 }
 
-static size_t parse_new_style(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+static size_t parse_new_style(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
 	size_t used;
 	const struct rule_name *name = find_name(text, length, &used);
 
 	if (!name)
-		refuse_rule(reader, text, length, "Unknown filter rule");
+		refuse_rule(syntax, text, length, "Unknown filter rule");
 	parsed->action = name->action;
 	if (name->action == ACTION_CLEAR)
-		return parse_clear(reader, text, length, used);
+		return parse_clear(syntax, text, length, used);
 	parsed->flags |= name->side;
 	if (used < length && text[used] == ',')
 		used++;
-	size_t at = parse_modifiers(reader, text, length, used, name, &parsed->flags);
-	size_t end = parse_pattern(reader, text, length, at < length ? at + 1 : at, parsed);
+	size_t at = parse_modifiers(syntax, text, length, used, name, &parsed->flags);
+	size_t end = parse_pattern(syntax, text, length, at < length ? at + 1 : at, parsed);
 	bool is_merge = MAY_MERGE & 1u << parsed->action;
 
 	if ((parsed->flags & RULE_CVS) && is_merge) {
@@ -193,46 +214,46 @@ static size_t parse_new_style(const struct reader *reader, const char *text, siz
 		}
 	}
 	if (!parsed->length && !(parsed->flags & RULE_CVS))
-		refuse_rule(reader, text, length, "unexpected end of filter rule");
+		refuse_rule(syntax, text, length, "unexpected end of filter rule");
 	return end;
 }
 
 /* --- old style, and texts that are nothing but a pattern --- */
 
-static size_t parse_old_style(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+static size_t parse_old_style(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
-	size_t at = 0, whole = reader->words ? word_length(text, length) : length;
+	size_t at = 0, whole = syntax->words ? word_length(text, length) : length;
 
 	if (whole == 1 && text[0] == '!') {
 		parsed->action = ACTION_CLEAR;
 		return whole;
 	}
-	parsed->action = reader->style == FILTER_OLD_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
+	parsed->action = syntax->style == FILTER_OLD_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
 	if (length >= 2 && (text[0] == '-' || text[0] == '+') && text[1] == ' ') {
 		parsed->action = text[0] == '+' ? ACTION_INCLUDE : ACTION_EXCLUDE;
 		at = 2;
 	}
-	size_t end = parse_pattern(reader, text, length, at, parsed);
+	size_t end = parse_pattern(syntax, text, length, at, parsed);
 	if (!parsed->length)
-		refuse_rule(reader, text, length, "unexpected end of filter rule");
+		refuse_rule(syntax, text, length, "unexpected end of filter rule");
 	return end;
 }
 
-static size_t parse_fixed(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+static size_t parse_fixed(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
-	size_t end = parse_pattern(reader, text, length, 0, parsed);
+	size_t end = parse_pattern(syntax, text, length, 0, parsed);
 
-	parsed->action = reader->defaults & RULE_FIXED_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
-	if ((reader->defaults & RULE_CVS) && end == 1 && text[0] == '!')
+	parsed->action = syntax->defaults & RULE_FIXED_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
+	if ((syntax->defaults & RULE_CVS) && end == 1 && text[0] == '!')
 		parsed->action = ACTION_CLEAR;
 	return end;
 }
 
-size_t parse_rule(const struct reader *reader, const char *text, size_t length, struct parsed *parsed)
+size_t parse_rule(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
 	size_t skip = 0, used;
 
-	if (reader->words)
+	if (syntax->words)
 		while (skip < length && is_white(text[skip]))
 			skip++;
 	if (skip == length)
@@ -240,30 +261,14 @@ size_t parse_rule(const struct reader *reader, const char *text, size_t length, 
 	text += skip;
 	length -= skip;
 	*parsed = (struct parsed){ .flags = 0 };
-	if (reader->defaults & RULE_FIXED)
-		used = parse_fixed(reader, text, length, parsed);
-	else if (reader->style == FILTER_NEW_STYLE)
-		used = parse_new_style(reader, text, length, parsed);
+	if (syntax->defaults & RULE_FIXED)
+		used = parse_fixed(syntax, text, length, parsed);
+	else if (syntax->style == FILTER_NEW_STYLE)
+		used = parse_new_style(syntax, text, length, parsed);
 	else
-		used = parse_old_style(reader, text, length, parsed);
-	if ((parsed->flags & RULE_SIDES) && (reader->defaults & RULE_SIDES))
-		refuse_rule(reader, text, length, "specified-side merge file contains specified-side filter");
-	parsed->flags |= reader->defaults & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_PERISHABLE | RULE_SIDES);
+		used = parse_old_style(syntax, text, length, parsed);
+	if ((parsed->flags & RULE_SIDES) && (syntax->defaults & RULE_SIDES))
+		refuse_rule(syntax, text, length, "specified-side merge file contains specified-side filter");
+	parsed->flags |= syntax->defaults & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_PERISHABLE | RULE_SIDES);
 	return skip + used;
-}
-
-void reader_add(const struct reader *reader, const char *text, size_t length)
-{
-	struct parsed parsed;
-
-	if (length && parse_rule(reader, text, length, &parsed))
-		list_add_parsed(reader, &parsed);
-}
-
-void reader_add_words(const struct reader *reader, const char *text, size_t length)
-{
-	struct parsed parsed;
-
-	for (size_t used; (used = parse_rule(reader, text, length, &parsed)) > 0; text += used, length -= used)
-		list_add_parsed(reader, &parsed);
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "filter/list.h"
+#include "filter/rule.h"
+#include "filter/wildmatch.h"
 
 /* --- the pattern --- */
 

@@ -8,9 +8,9 @@
  * once: every earlier place for it leads to the same obstacle. A "*" that has come to the end of the text has failed for
  * good, since any later place for an earlier star leaves it less text.
  */
-#include <string.h>
+#include "filter/wildmatch.h"
 
-#include "filter/list.h"
+#include <string.h>
 
 struct span {
 	const char *at, *end;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/wildmatch.h"
 #include "flist/receive_private.h"
 #include "lib/exit.h"
 

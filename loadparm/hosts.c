@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/filter.h"
+#include "filter/wildmatch.h"
 #include "lib/alloc.h"
 #include "lib/idn.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "filter/exchange.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filter/filter.h"
+#include "filter/wildmatch.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

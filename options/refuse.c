@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/wildmatch.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options/table.h"

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "filter/exchange.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "filter/wildmatch.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "catch_die.h"
+#include "filter/exchange.h"
 #include "filter/filter.h"
 #include "lib/alloc.h"
 #include "wire/setup.h"

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "catch_die.h"
+#include "filter/add.h"
 #include "filter/filter.h"
+#include "filter/wildmatch.h"
 #include "lib/alloc.h"
 
 struct input {

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "filter/exchange.h"
 #include "filter/filter.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -14,6 +14,7 @@
 
 #include "daemon/arguments.h"
 #include "daemon/session.h"
+#include "filter/add.h"
 #include "lib/alloc.h"
 #include "loadparm/place.h"
 #include "server/expand.h"

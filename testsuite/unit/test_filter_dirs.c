@@ -3,6 +3,8 @@
  * Rules in a tree: per-directory merge files (doc/protocol/04-filters.md section 4.10), absolute rules (4.7.5), sides (4.12), a
  * module's own rules (4.14) and xattr rules (4.15). The expected results are those of stock rsync.
  */
+#include "filter/add.h"
+#include "filter/exchange.h"
 #include "filter_support.h"
 #include "wire/setup.h"
 

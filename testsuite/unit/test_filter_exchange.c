@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The list on the wire: dumps and matrix of doc/protocol/04-filters.md sections 4.6.4 and 4.6.6, and what a server refuses. */
+#include "filter/add.h"
+#include "filter/exchange.h"
 #include "filter_support.h"
 
 /* Rules given as --exclude=/--include= carry the style in front: "E" exclude, "I" include, "F" filter. */

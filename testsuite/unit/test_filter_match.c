@@ -14,7 +14,9 @@
 
 #include <cmocka.h>
 
+#include "filter/add.h"
 #include "filter/filter.h"
+#include "filter/wildmatch.h"
 #include "lib/alloc.h"
 
 static const struct vector {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text grammar of rules: the vectors of doc/protocol/04-filters.md section 4.2.7, seen as the list that would be sent. */
+#include "filter/add.h"
 #include "filter_support.h"
 
 struct vector {

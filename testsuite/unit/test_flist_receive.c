@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "filter/add.h"
 #include "flist/receive.h"
 #include "lib/charset.h"
 #include "lib/strbuf.h"
