@@ -168,7 +168,7 @@ struct contents *contents_of_files(struct receiver *receiver, const struct recei
 		.start = ignore_start, .request = request, .request_directory = ignore_task, .is_same = is_same,
 		.decided = ignore_decision, .decided_directory = ignore_directory,
 		.decided_task = ignore_directory, .stands_still = never_still, .in_place = ignore_success,
-		.arrived = ignore_number, .report_item = ignore_item, .report_deletion = ignore_deletion,
+		.arrived = ignore_number, .notify_item = ignore_item, .notify_deletion = ignore_deletion,
 		.next_list = next_list, .node_done = ignore_number, .flush = ignore, .tick = ignore,
 		.all_requested = ignore, .finish = ignore_end, .free = free_copies,
 	};

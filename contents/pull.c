@@ -526,8 +526,8 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
 		.is_same = pull_is_same, .decided = pull_decided, .decided_directory = pull_decided_directory,
 		.decided_task = pull_decided_task, .stands_still = pull_stands_still,
-		.in_place = pull_note_success, .arrived = pull_note_arrival, .report_item = serve_item,
-		.report_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
+		.in_place = pull_note_success, .arrived = pull_note_arrival, .notify_item = serve_item,
+		.notify_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
 		.flush = pull_flush_requests, .tick = pull_tick, .all_requested = pull_phase_zero, .finish = pull_finish,
 		.free = pull_free,
 	};

@@ -112,7 +112,7 @@ void *pull_read(void *pull_void);
 /* The handler of wire_set_message_handler; context: the struct pull. */
 void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length);
 
-/* What the client of a service is told of items and deletions, the latter from protocol 29 on: report_item, report_deletion. */
+/* What the client of a service is told of items and deletions, the latter from protocol 29 on: notify_item, notify_deletion. */
 void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link);
 void serve_deletion(struct contents *contents, const char *path, bool is_dir);
 

@@ -45,14 +45,14 @@ struct contents_calls {
 	/* It is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
 	void (*in_place)(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 	void (*arrived)(struct contents *contents, int32_t ndx);
-	/* Report what was done without a content, to an entry or, with entry NULL, to a directory. `link`: the file that it was
-	 * made a link of, "" if it was one before; NULL: none. */
-	void (*report_item)(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags,
+	/* Notify the peer of what was done without a content, to an entry or, with entry NULL, to a directory. `link`: the file
+	 * that it was made a link of, "" if it was one before; NULL: none. */
+	void (*notify_item)(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags,
 			    const char *link);
 
 	/* --- the run (main thread, but for flush) --- */
 
-	void (*report_deletion)(struct contents *contents, const char *path, bool is_dir);
+	void (*notify_deletion)(struct contents *contents, const char *path, bool is_dir);
 	/* As flist_load_next. */
 	int32_t (*next_list)(struct contents *contents);
 	/* All files of a node's directory have a final outcome. */

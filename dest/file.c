@@ -196,7 +196,7 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	if (flags & ITEM_TRANSFER && !job->receiver->dry_run)
 		dest_tell_received(job->receiver);
 	if (job->receiver->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->receiver->options->dry_run))
-		contents->calls->report_item(contents, job->task->node, job->entry, flags, NULL);
+		contents->calls->notify_item(contents, job->task->node, job->entry, flags, NULL);
 	if (!job->receiver->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {

@@ -229,7 +229,7 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->specials += entry_is_special(job->entry);
 	}
 	if (job->receiver->tells_items)
-		contents->calls->report_item(contents, job->node, job->entry, flags, target ? target : "");
+		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
 }
 

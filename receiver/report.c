@@ -534,7 +534,7 @@ void report_deletion(struct report *report, const char *path, bool is_dir)
 	if (report->is_logged)
 		log_deletion(report, path, is_dir);
 	if (report->receiver->service && report->receiver->session.protocol >= 29) {
-		contents->calls->report_deletion(contents, path, is_dir);
+		contents->calls->notify_deletion(contents, path, is_dir);
 		lines.is_only_logged = true;
 	}
 	item_lines_deletion(&lines, path, is_dir);

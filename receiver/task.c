@@ -122,7 +122,7 @@ void task_run(struct task *task)
 	if (task->dir_wanted.lacks_values)
 		contents->calls->request_directory(contents, task);
 	else if (task->tells_dir)
-		contents->calls->report_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
+		contents->calls->notify_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
 	task->tells_dir = task->dir_wanted.lacks_values = false;
 	contents->calls->decided_directory(contents, task);
 	if (!task->started)
