@@ -22,8 +22,9 @@
 #include "lib/log.h"
 #include "options.h"
 #include "server.h"
-#include "snapshot.h"
+#include "snapshot/diff.h"
 #include "snapshot/make.h"
+#include "snapshot/verify.h"
 #include "ui/log_file.h"
 
 /* The sink of a run on a terminal. */
@@ -69,6 +70,18 @@ static void tell_local_command(const struct options *options)
 	args_free(&words);
 }
 
+/* What is done with existing attr snapshots; the operands have been counted. */
+static int run_snapshot_command(struct options *options)
+{
+	static int (*const mains[])(struct options *) = {
+		[ATTR_MODE_LIST] = receiver_list_snapshot, [ATTR_MODE_VERIFY] = snapshot_verify_main,
+		[ATTR_MODE_DIFF] = snapshot_diff_main, [ATTR_MODE_FROM_TREE] = snapshot_make_main,
+		[ATTR_MODE_TO_TREE] = receiver_snapshot_to_tree,
+	};
+
+	return mains[options->attr_mode](options);
+}
+
 static int run_client(struct options *options)
 {
 	struct remote remote;
@@ -77,7 +90,7 @@ static int run_client(struct options *options)
 
 	log_set_sink((struct log_sink){ emit_to_user, options });
 	if (options->attr_mode != ATTR_MODE_NONE)
-		return snapshot_tool_main(options);
+		return run_snapshot_command(options);
 	if (options->read_batch)
 		return client_replay(options);
 	if (remote_operands(options, &remote, &paths, &we_send))

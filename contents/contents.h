@@ -12,10 +12,13 @@ int receiver_main(struct options *options);
 /* The same with a destination, for a caller who wants to know what was done. */
 int receiver_count_main(struct options *options, struct run_stats *stats);
 
-/* List it (destination NULL), or write it as an attr tree: options->only_send_attrs, because it has no contents. */
-int receiver_snapshot_main(struct options *options, const struct receiver_snapshot *from, const char *destination);
+/* --attr-list FILE [PATH]: what --list-only would say of the tree. */
+int receiver_list_snapshot(struct options *options);
 
-/* The same with such sources: a pull. destination NULL: list them. Reads and writes up to the goodbye. */
+/* --attr-to-tree TREE: the snapshot as an attr tree. */
+int receiver_snapshot_to_tree(struct options *options);
+
+/* A pull: sources that a peer sends. destination NULL: list them. Reads and writes up to the goodbye. */
 int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination);
 
 #endif

@@ -468,6 +468,8 @@ int snapshot_make_main(struct options *options)
 	struct maker *maker;
 	struct timespec made;
 
+	if (options->attr_mode == ATTR_MODE_FROM_TREE && options->atimes)
+		die(EXIT_SYNTAX, "rsync: an attr tree does not keep the access times that --atimes (-U) asks for");
 	set_up_process();
 	maker = maker_new(options, false);
 	clock_gettime(CLOCK_REALTIME, &made);
