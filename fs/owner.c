@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "fs/error.h"
@@ -27,12 +29,41 @@ int fs_owner_walk(int dir_fd, const char *path, enum fs_walk_rule rule, int flag
 	return result;
 }
 
-/* What the kernel's link leads to is a pipe, a socket or the like: its text is no path. */
-static bool is_anonymous(const struct fs_walk_end *end)
+/* A pipe, a socket or the like, to which no path leads. A named FIFO lies on the file system that names it. */
+static bool is_anonymous(int fd)
 {
-	char first;
+	struct statfs fs;
 
-	return end->kernel_link && readlinkat(end->dir_fd, end->leaf, &first, 1) == 1 && first != '/';
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC
+					 || fs.f_type == ANON_INODE_FS_MAGIC || fs.f_type == NSFS_MAGIC);
+}
+
+/*
+ * Whoever has the descriptor may put something else in its place at any time, so the link is followed once: what it led to
+ * is held, judged, and opened by its own descriptor.
+ */
+static int open_kernel_link(struct fs_walk_end *end, int flags, mode_t mode)
+{
+	char name[FS_PROC_PATH_SIZE];
+	int held = fs_walk_open(end, (flags & ~(OWN_FLAGS | O_NOFOLLOW)) | O_PATH, 0), fd;
+
+	if (held < 0)
+		return -1;
+	bool has_no_path = is_anonymous(held);
+
+	if (flags & FS_NO_ANONYMOUS && has_no_path)
+		fd = fs_fail(ENOENT);
+	else if (flags & O_PATH)
+		return held;
+	else if (!fs_proc_path(held, name))
+		fd = fs_fail(ELOOP);
+	else
+		fd = open(name, (flags & ~(OWN_FLAGS | O_NOFOLLOW)) | O_CLOEXEC, mode);
+	fs_close_quietly(held);
+	/* Who holds the other end of a descriptor of ours is waited for, as with "-". */
+	if (fd >= 0 && has_no_path && flags & O_NONBLOCK)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
 }
 
 int fs_owner_open(int dir_fd, const char *path, int flags, mode_t mode)
@@ -45,18 +76,9 @@ int fs_owner_open(int dir_fd, const char *path, int flags, mode_t mode)
 		return fs_fail(ENOENT);
 	if (fs_owner_walk(dir_fd, path, FS_WALK_OWNER, flags, &end) < 0)
 		return -1;
-	bool is_pipe = is_anonymous(&end);
-
-	if (flags & FS_NO_ANONYMOUS && is_pipe) {
-		close(end.dir_fd);
-		return fs_fail(ENOENT);
-	}
-	int fd = fs_walk_open(&end, flags & ~OWN_FLAGS, mode);
-
-	/* Who holds the other end of a descriptor of ours is waited for, as with "-". */
-	if (fd >= 0 && is_pipe && flags & O_NONBLOCK)
-		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	return fd;
+	if (end.kernel_link)
+		return open_kernel_link(&end, flags, mode);
+	return fs_walk_open(&end, flags & ~OWN_FLAGS, mode);
 }
 
 static bool name_of(int fd, char *name, size_t size)
