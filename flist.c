@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file list: nodes and the walk. */
+/* The file list: the walk over its directories, whether they are read here or come from a peer. */
 #include "flist.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "flist/args.h"
+#include "flist/paths.h"
 #include "flist/private.h"
+#include "flist/scan.h"
+#include "flist/tree.h"
 #include "fs/anchors.h"
 #include "fs/operator.h"
-#include "lib/charset.h"
-#include "lib/exit.h"
-#include "lib/log.h"
 
 /* --- a new list --- */
-
-/* The filter callback of a scan. */
-static bool is_excluded(void *context, const char *path, bool is_dir)
-{
-	struct flist *list = context;
-
-	if (list->hidden && filter_hides_entry(list->hidden, path, is_dir))
-		return true;
-	return list->user && filter_excludes(list->user, path, is_dir);
-}
 
 static void set_scan_options(struct flist *list)
 {
@@ -91,6 +81,30 @@ void flist_set_files_from(struct flist *list, const char *base)
 	list->from_base = base;
 }
 
+void flist_set_charset(struct flist *list, struct charset *charset)
+{
+	list->charset = charset;
+	list->can_view &= !charset;
+}
+
+uint32_t flist_dir_count(const struct flist *list)
+{
+	return (uint32_t)list->dirs.count;
+}
+
+struct flist_dir *flist_dir(struct flist *list, int32_t node)
+{
+	return &list->dirs.items[node];
+}
+
+bool flist_acl_follows(const struct flist *list, const struct entry *entry)
+{
+	const struct options *options = list->options;
+
+	return options->copy_links || options->copy_unsafe_links
+	       || (entry_is_dir(entry) && (options->copy_dirlinks || entry->flags & ENTRY_TOP_DIR));
+}
+
 /* --- memory --- */
 
 void flist_free(struct flist *list)
@@ -122,41 +136,7 @@ void flist_free(struct flist *list)
 	free(list);
 }
 
-void flist_note_directory(struct flist *list, uint16_t base_index, const char *transfer, bool follow)
-{
-	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
-	struct flist_base *base = &list->bases.items[base_index];
-
-	if (list->module_source || list->from_base || source->attr_root.trusting || !path.length || source->attr_root.fd < 0) {
-		strbuf_free(&path);
-		return;
-	}
-	if (!base->anchors)
-		base->anchors = source->attr_root.anchors = fs_anchors_new();
-	/* What is not there is reported by those who want it. */
-	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
-	strbuf_free(&path);
-}
-
-bool flist_acl_follows(const struct flist *list, const struct entry *entry)
-{
-	const struct options *options = list->options;
-
-	return options->copy_links || options->copy_unsafe_links
-	       || (entry_is_dir(entry) && (options->copy_dirlinks || entry->flags & ENTRY_TOP_DIR));
-}
-
 /* --- rules --- */
-
-void flist_set_rule_base(struct flist *list, uint16_t base)
-{
-	list->scan_base = base;
-	if (list->hidden)
-		filter_set_base(list->hidden, list->bases.items[base].path);
-	if (list->user)
-		filter_set_base(list->user, list->module_source ? list->bases.items[base].path : list->bases.items[base].shown);
-}
 
 int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path)
 {
@@ -184,124 +164,50 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 	return fd;
 }
 
-/* --- filling and numbering one node --- */
+/* --- protocol 27 and 28: the whole list by full path (doc/protocol/02-file-list.md section 5.2) --- */
 
-/* Which rules hold for the names of a directory? Rules may have been added since the list was made. */
-static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
+struct path_key {
+	char *path;
+	struct flist_pos pos;
+	size_t arrival;
+};
+
+static int compare_paths(const void *a_void, const void *b_void)
 {
-	flist_set_rule_base(list, base);
-	if (list->user && list->scan.excluded)
-		filter_set_dir(list->user, transfer);
-	if (list->hidden)
-		filter_set_dir(list->hidden, transfer);
+	const struct path_key *a = a_void, *b = b_void;
+	int order = strcmp(a->path, b->path);
+
+	return order ? order : a->arrival < b->arrival ? -1 : 1;
 }
 
-/* Without any rule, names are not even put together. */
-static bool has_rules(const struct flist *list)
+static void permute(struct flist *list)
 {
-	return list->hidden || (list->user && !filter_is_empty(list->user));
-}
+	VEC(struct path_key) keys = VEC_INIT;
+	struct strbuf path = STRBUF_INIT;
 
-void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
-{
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
-	struct entries *entries = list->dirs.items[node].entries;
-	uint32_t first = entries->count;
+	for (size_t n = 0; n < list->load_order.count; n++) {
+		int32_t node = list->load_order.items[n];
+		struct entries *entries = list->dirs.items[node].entries;
 
-	flist_dir_path(list, node, &transfer);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
-
-	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
-	enter_rules(list, base, strbuf_text(&transfer));
-	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);
-	for (uint32_t i = first; i < entries->count; i++) {
-		entries->items[i].root = base;
-		if (entry_is_dir(&entries->items[i]) && !flist_recursive(list))
-			entries->items[i].flags |= ENTRY_NO_CONTENT;
-	}
-	strbuf_free(&transfer);
-	strbuf_free(&path);
-}
-
-/*
- * A snapshot's directory as it stands: nothing about its entries may have to be changed. Its rules are then those of the scan;
- * where there are none, not even its path is needed.
- */
-static bool view_directory(struct flist *list, int32_t node)
-{
-	struct flist_dir *dir = &list->dirs.items[node];
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
-	struct attr_source *source = list->module_source;
-	enum scan_result result;
-
-	if (!list->can_view)
-		return false;
-	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
-	if (list->scan.excluded || dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN) {
-		flist_dir_path(list, node, &transfer);
-		flist_base_source(list, dir->base, strbuf_text(&transfer), &path);
-		enter_rules(list, dir->base, strbuf_text(&transfer));
-	}
-	bool viewed = attr_source_view(source, &list->scan, dir->snapshot_dir, strbuf_text(&path), strbuf_text(&transfer),
-				       dir->entries, &list->session->io_error, &result);
-
-	dir->entries->root = dir->base;
-	strbuf_free(&transfer);
-	strbuf_free(&path);
-	return viewed;
-}
-
-void flist_set_charset(struct flist *list, struct charset *charset)
-{
-	list->charset = charset;
-	list->can_view &= !charset;
-}
-
-static bool is_convertible(struct flist *list, const struct entries *entries, const struct entry *entry, struct strbuf *scratch)
-{
-	const struct entry_side *side = entry_is_symlink(entry) && list->options->links ? entry_side_of(entries, entry) : NULL;
-
-	strbuf_reset(scratch);
-	if (!charset_to_wire(list->charset, entry_name(entries, entry), entry->name_length, PATH_MAX - 1, scratch))
-		return false;
-	strbuf_reset(scratch);
-	return !side || !list->session->symlink_iconv
-	       || charset_to_wire(list->charset, entries->pool + side->target, side->target_length, PATH_MAX - 1, scratch);
-}
-
-/* Leave out what the wire's charset cannot say, before anything is numbered. */
-static void drop_unconvertible(struct flist *list, int32_t node)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-	struct strbuf scratch = STRBUF_INIT;
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < entries->count; i++) {
-		if (is_convertible(list, entries, &entries->items[i], &scratch)) {
-			entries->items[kept++] = entries->items[i];
-			continue;
+		for (uint32_t i = 0; i < entries->count; i++) {
+			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i],
+					.gap = -1 } };
+			if (entries->items[i].flags & ENTRY_HIDDEN)
+				continue;
+			flist_entry_path(list, node, &entries->items[i], &path);
+			key.path = xstrdup(strbuf_text(&path));
+			key.arrival = keys.count;
+			vec_push(&keys, key);
 		}
-		int error = errno;
-
-		flist_entry_path(list, node, &entries->items[i], &scratch);
-		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(error));
-		list->session->io_error |= IOERR_GENERAL;
 	}
-	entries->count = kept;
-	strbuf_free(&scratch);
-}
-
-void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-
-	if (list->charset)
-		drop_unconvertible(list, node);
-	flist_count_entries(list, node);
-	entries_sort(entries);
-	if (may_repeat)
-		entries_mark_duplicates(entries);
-	flist_enter_node(list, node, deeper);
+	if (keys.count)
+		qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
+	for (size_t i = 0; i < keys.count; i++) {
+		vec_push(&list->permutation, keys.items[i].pos);
+		free(keys.items[i].path);
+	}
+	vec_free(&keys);
+	strbuf_free(&path);
 }
 
 /* --- the walk --- */
@@ -335,7 +241,7 @@ static void load(struct flist *list, int32_t node)
 
 	dir->entries = xcalloc(1, sizeof *dir->entries);
 	entries_init(dir->entries);
-	if (!merged && !(dir->flags & ENTRY_NO_CONTENT) && view_directory(list, node)) {
+	if (!merged && !(dir->flags & ENTRY_NO_CONTENT) && flist_view_directory(list, node)) {
 		flist_enter_view(list, node);
 		return;
 	}
@@ -358,7 +264,7 @@ int32_t flist_load_next(struct flist *list)
 	if (node < 0) {
 		list->complete = true;
 		if (list->session->protocol && list->session->protocol < 29 && !list->options->iconv)
-			flist_permute(list);
+			permute(list);
 		return -1;
 	}
 	list->walk = node;
@@ -390,4 +296,9 @@ void flist_drop_entries(struct flist *list, int32_t node)
 const struct flist_totals *flist_totals(const struct flist *list)
 {
 	return list->received ? flist_received_totals(list) : &list->totals;
+}
+
+bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	return list->received ? flist_received_locate(list, ndx, pos) : flist_locate_numbered(list, ndx, pos);
 }

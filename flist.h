@@ -24,13 +24,10 @@
 #include "attrs/entry.h"
 #include "attrs/source.h"
 #include "filter/filter.h"
-#include "flist/tree.h"
 #include "lib/strbuf.h"
 #include "wire/session.h"
 
 struct charset;
-struct chmod_rules;
-struct fs_ids;
 struct options;
 
 struct flist;
@@ -78,44 +75,14 @@ struct scan_options *flist_scan_options(struct flist *list);
 /* Names given with from_file lie below this directory, the single source argument. Borrowed. */
 void flist_set_files_from(struct flist *list, const char *base);
 
-/*
- * Add one source argument (doc/protocol/02-file-list.md section 7), or one name of a --files-from list (from_file). Errors are
- * logged and noted for the exit code as stock does. Arguments of a daemon are module-relative. Only before
- * flist_finish_arguments.
- */
-void flist_add_argument(struct flist *list, const char *argument, bool from_file);
-/* Sorts and numbers node 0. */
-void flist_finish_arguments(struct flist *list);
-
 /* Load the next directory of the walk (never node 0). Returns its node index, or -1 at the end. */
 int32_t flist_load_next(struct flist *list);
 bool flist_is_complete(const struct flist *list); /* everything has been loaded */
 void flist_drop_entries(struct flist *list, int32_t node); /* free the memory of its entries */
 
-/* Transfer path of a node ("" for node 0) or of an entry, appended to `out` after a reset. */
-void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out);
-void flist_entry_path(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
-/* The same as messages show it: CWD-absolute outside daemons, "NAME" module-relative inside ("\"/x\" (in mod)" is made by
- * flist_quote). */
-void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
-/* doc/protocol/06-command-line.md section 8.8 %f */
-void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out);
-
-/* The transfer name of what an index points to, and where its content or attributes are. */
-void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
-/* The same as flist_shown_name says it. */
-void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
-/* The same with the leading slash of an operand that has one. */
-void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out);
-struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path);
-/* Local: an argument leads to this directory below a base of the list, through whatever symlinks; follow: also a last one.
- * Everything below it is found from there from now on. */
-void flist_note_directory(struct flist *list, uint16_t base, const char *transfer, bool follow);
 /* Are the ACLs of an entry those of what a symlink leads to? So are those of what options have followed, and of the
  * directories that arguments lead through. */
 bool flist_acl_follows(const struct flist *list, const struct entry *entry);
-/* Source and path below it to open an entry's content with. */
-struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path);
 
 /* Total of sizes and numbers so far, for statistics. */
 struct flist_totals {
@@ -134,43 +101,8 @@ void flist_set_charset(struct flist *list, struct charset *charset);
 
 /* Where an index points to (see above); false if it names nothing. A hole is found: the caller looks at the flags. */
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
-/* The node whose range holds ndx, loaded or dropped. */
-int32_t flist_node_of(const struct flist *list, int32_t ndx);
-
-/* --- sending (flist/send.c) --- */
-
-/* What the sending of a list needs beyond the options. */
-struct flist_send_setup {
-	struct fs_ids *ids;
-	/* A daemon's "numeric ids": lists and flags as usual, but no names (doc/protocol/02-file-list.md section 4.1) */
-	bool no_names;
-	struct chmod_rules *chmod; /* a daemon's "outgoing chmod", or NULL */
-	struct charset *charset;   /* --iconv in force, or NULL */
-};
-
-/* Send node 0 of a finished list, and without incremental recursion everything, with id lists and the I/O error word. */
-struct flist_sender;
-struct flist_sender *flist_send_start(struct flist *list, struct session *session, const struct options *options,
-				      const struct flist_send_setup *setup);
-void flist_sender_free(struct flist_sender *sender);
-/* Incremental: keep at least 1000 entries ahead of the list that holds `current_ndx` (doc/protocol/02-file-list.md
- * section 6.4). */
-void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
-/* The oldest list is done (an NDX_DONE in phase 0): drop it. */
-void flist_send_drop_oldest(struct flist_sender *sender);
-/* The node of the oldest list held. */
-int32_t flist_send_oldest(const struct flist_sender *sender);
-/* The place of an index among all entries, from 0: indexes of directories as such do not count. */
-uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx);
-/* Number of lists still held. */
-int flist_send_held(const struct flist_sender *sender);
-bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
-/* -X: read a request for long values behind the item flags, and write the answer behind the echoed ones
- * (doc/protocol/05-xattrs-acls.md section 5.3). Between the two calls the caller echoes the item. */
-void flist_send_read_xattr_request(struct flist_sender *sender, const struct flist_pos *pos);
-void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos);
-int64_t flist_send_build_ms(const struct flist_sender *sender);
-/* Resolve an index from the peer: dies as doc/protocol/08-security.md section 2.3 and S-026, S-027, S-029 say. */
-void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);
+/* Directory nodes so far, and one of them. */
+uint32_t flist_dir_count(const struct flist *list);
+struct flist_dir *flist_dir(struct flist *list, int32_t node);
 
 #endif

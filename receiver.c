@@ -15,6 +15,7 @@
 #include "dest/backup.h"
 #include "dest/partial.h"
 #include "filter/exchange.h"
+#include "flist/args.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
 #include "options/owners.h"

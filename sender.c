@@ -16,6 +16,8 @@
 #include "delta/match.h"
 #include "delta/skip_list.h"
 #include "delta/token.h"
+#include "flist/args.h"
+#include "flist/paths.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"

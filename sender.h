@@ -6,7 +6,7 @@
 #ifndef SENDER_H
 #define SENDER_H
 
-#include "flist.h"
+#include "flist/send.h"
 #include "options.h"
 #include "options/batch.h"
 

@@ -9,6 +9,7 @@
 #include "contents/pull.h"
 #include "contents/requests.h"
 #include "dest/events.h"
+#include "flist/paths.h"
 
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */

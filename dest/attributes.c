@@ -11,6 +11,7 @@
 #include "dest/alternate.h"
 #include "dest/events.h"
 #include "dest/module.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
 #include "fs/fake.h"
 #include "wire/request.h"

@@ -9,6 +9,7 @@
 #include "dest/events.h"
 #include "dest/paths.h"
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
 
 static int level_of(const struct receiver *receiver, enum debug_word word)

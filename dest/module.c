@@ -11,6 +11,7 @@
 #include "dest/module.h"
 
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 

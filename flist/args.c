@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From source arguments and --files-from names to the first entries of a list (doc/protocol/02-file-list.md section 7). */
+#include "flist/args.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "flist/private.h"
-#include "fs/operator.h"
+#include "flist/paths.h"
+#include "flist/scan.h"
+#include "flist/tree.h"
+#include "fs/anchors.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -235,6 +236,25 @@ static bool classify_directory(struct flist *list, struct entry *entry, const ch
 	return false;
 }
 
+/* Local: an argument leads to this directory below a base of the list, through whatever symlinks; follow: also a last one.
+ * Everything below it is found from there from now on. */
+static void note_directory(struct flist *list, uint16_t base_index, const char *transfer, bool follow)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
+	struct flist_base *base = &list->bases.items[base_index];
+
+	if (list->module_source || list->from_base || source->attr_root.trusting || !path.length || source->attr_root.fd < 0) {
+		strbuf_free(&path);
+		return;
+	}
+	if (!base->anchors)
+		base->anchors = source->attr_root.anchors = fs_anchors_new();
+	/* What is not there is reported by those who want it. */
+	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
+	strbuf_free(&path);
+}
+
 /* The directories on the way of an argument that --relative lists, and the last one if it is one. */
 static void note_directories(struct flist *list, uint16_t base, const struct argument *argument)
 {
@@ -242,10 +262,10 @@ static void note_directories(struct flist *list, uint16_t base, const struct arg
 
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		flist_note_directory(list, base, path, true);
+		note_directory(list, base, path, true);
 		*slash = '/';
 	}
-	flist_note_directory(list, base, path, argument->content);
+	note_directory(list, base, path, argument->content);
 	free(path);
 }
 

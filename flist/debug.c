@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "flist/private.h"
+#include "flist/paths.h"
+#include "flist/tree.h"
 #include "lib/log.h"
 #include "ui/number.h"
 

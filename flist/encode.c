@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "delta/digest.h"
+#include "flist/paths.h"
 #include "flist/send_private.h"
 #include "fs/chmod.h"
 #include "lib/charset.h"

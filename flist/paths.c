@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The file list: base directories, and the paths of nodes and entries. */
-#include "flist/private.h"
+#include "flist/paths.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/anchors.h"
+#include "flist/tree.h"
 #include "fs/root.h"
 #include "lib/exit.h"
 

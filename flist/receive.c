@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "flist/paths.h"
 #include "flist/receive_private.h"
+#include "flist/tree.h"
 #include "lib/exit.h"
 
 /* Address space for nodes and their names: more of them than a list has room for anyway. */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flist/paths.h"
 #include "flist/receive_private.h"
+#include "flist/tree.h"
 #include "lib/exit.h"
 
 enum { KEPT_COUNT = 4096 }; /* entries of a sub-list whose memory is kept for the next one */

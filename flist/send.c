@@ -9,7 +9,9 @@
 
 #include "delta/digest.h"
 #include "flist/debug.h"
+#include "flist/paths.h"
 #include "flist/send_private.h"
+#include "flist/tree.h"
 #include "lib/exit.h"
 
 /*

@@ -4,6 +4,7 @@
 #define FLIST_SEND_PRIVATE_H
 
 #include "flist/private.h"
+#include "flist/send.h"
 #include "flist/wire_private.h"
 #include "lib/hashmap.h"
 

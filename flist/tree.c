@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist/private.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -229,12 +228,59 @@ int32_t flist_next_node(const struct flist *list)
 	return -1;
 }
 
-uint32_t flist_dir_count(const struct flist *list)
+/* --- from an index to its entry --- */
+
+size_t flist_order_of(const struct flist *list, int32_t ndx)
 {
-	return (uint32_t)list->dirs.count;
+	size_t low = 0, high = list->load_order.count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		if (list->dirs.items[list->load_order.items[middle]].own_ndx <= ndx)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-struct flist_dir *flist_dir(struct flist *list, int32_t node)
+int32_t flist_node_of(const struct flist *list, int32_t ndx)
 {
-	return &list->dirs.items[node];
+	return list->load_order.items[flist_order_of(list, ndx)];
+}
+
+void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index)
+{
+	pos->dir = node;
+	pos->entries = list->dirs.items[node].entries;
+	pos->entry = pos->entries && index < pos->entries->count ? &pos->entries->items[index] : NULL;
+	pos->gap = -1;
+}
+
+bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	if (list->permutation.count) {
+		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
+			return false;
+		*pos = list->permutation.items[ndx];
+		return true;
+	}
+	int32_t node = flist_node_of(list, ndx);
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (ndx >= dir->first_ndx) {
+		flist_set_pos(list, pos, node, (uint32_t)(ndx - dir->first_ndx));
+		return pos->entry != NULL;
+	}
+	if (ndx < dir->own_ndx)
+		return false;
+	if (node == 0) {
+		/* The gap before the first list stands for ".", if the list starts with it (S-029). */
+		flist_set_pos(list, pos, 0, 0);
+		pos->gap = 0;
+		return pos->entry && entry_is_dot(pos->entries, pos->entry);
+	}
+	flist_set_pos(list, pos, dir->parent, dir->parent_entry + (uint32_t)(ndx - dir->own_ndx));
+	pos->gap = list->session->inc_recurse ? node : -1;
+	return pos->entry != NULL || pos->gap >= 0;
 }

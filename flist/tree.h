@@ -1,14 +1,69 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The directories of a file list as nodes. Included by flist.h and flist/private.h. */
+/*
+ * The directories of a file list as nodes: the list itself, as the files of this room see it, the numbers of its entries, and
+ * the way from a number to an entry. What the list is made from lies above: flist/scan.c and flist/args.c read directories,
+ * flist/received.c has what a peer sends.
+ */
 #ifndef FLIST_TREE_H
 #define FLIST_TREE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "flist.h"
+#include "lib/vec.h"
+#include "options.h"
 
-struct flist;
-struct flist_part;
-struct flist_parts;
+/*
+ * A base directory: what stands before the transfer path of an entry. In a daemon it is a path below the module's source; for
+ * the local operator it is opened as a source of its own when first needed.
+ */
+struct flist_base {
+	char *path;                /* "" for the module root or the working directory */
+	struct attr_source source; /* local only */
+	bool open;
+	bool is_known;             /* it has been open: what it is */
+	uint64_t dev, ino;
+	struct fs_anchors *anchors; /* of attr_root, owned; NULL: none */
+	int open_error;            /* why attr_root.fd is -1 */
+	char *shown;               /* source.shown_prefix */
+};
+
+/* One reason why a directory has entries: its contents below a base, or one named path below it (an argument). */
+struct flist_part {
+	uint16_t base;
+	bool content;  /* path ended in a slash: a directory's contents are meant, a symlink's target */
+	char *path;    /* NULL: scan the directory; else components below it, owned */
+};
+
+struct flist_parts {
+	VEC(struct flist_part) parts;
+};
+
+struct flist {
+	const struct options *options;
+	struct session *session;
+	struct attr_source *module_source;
+	struct filter_list *user, *hidden;
+	struct charset *charset;
+	struct scan_options scan;
+
+	VEC(struct flist_base) bases;
+	int open_bases, next_eviction;
+	uint16_t scan_base;          /* base of the directory being scanned, for the filter callback */
+	char *cwd;                   /* local: for messages */
+	const char *from_base;       /* --files-from: the single source argument */
+
+	VEC(struct flist_dir) dirs;  /* nodes */
+	VEC(int32_t) load_order;     /* nodes in the order of the walk: own_ndx ascends */
+	struct strbuf names;         /* pool of directory names */
+	int32_t walk;                /* last loaded node */
+	bool complete;
+	int32_t next_number;         /* next directory number */
+	int32_t next_ndx;            /* next index (not incremental), next list's gap index (incremental) */
+	struct flist_totals totals;
+	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
+	bool implied_dot_sent;
+	bool can_view;               /* a snapshot's directories need not be copied */
+	struct flist_received *received; /* flist/receive.c; NULL: scanned here */
+};
 
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
@@ -22,8 +77,12 @@ void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deep
 void flist_enter_view(struct flist *list, int32_t node);
 /* The node behind list->walk in the order of the walk, -1 at the end. */
 int32_t flist_next_node(const struct flist *list);
-/* Directory nodes so far, and one of them. */
-uint32_t flist_dir_count(const struct flist *list);
-struct flist_dir *flist_dir(struct flist *list, int32_t node);
+
+/* Position in load_order of the node whose range holds ndx, loaded or dropped; and that node. */
+size_t flist_order_of(const struct flist *list, int32_t ndx);
+int32_t flist_node_of(const struct flist *list, int32_t ndx);
+void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
+/* flist_locate, as far as nodes and `permutation` say it. */
+bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "delta/digest.h"
 #include "flist/acl.h"
+#include "flist/paths.h"
 #include "flist/send_private.h"
 #include "flist/xattr_names.h"
 #include "fs/fake.h"

@@ -4,6 +4,7 @@
 
 #include "dest/private.h"
 #include "flist/debug.h"
+#include "flist/paths.h"
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */
 

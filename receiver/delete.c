@@ -10,6 +10,7 @@
 #include "dest/backup.h"
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
 #include "fs/dir.h"
 #include "fs/file.h"

@@ -15,6 +15,7 @@
 #include "dest/events.h"
 #include "dest/paths.h"
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "wire/request.h"

@@ -18,6 +18,7 @@
 #include "dest/events.h"
 #include "dest/paths.h"
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
 #include "wire/request.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "fs/chmod.h"
 #include "ui/listing.h"
 

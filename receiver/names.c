@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flist/args.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/charset.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dest/private.h"
+#include "flist/paths.h"
 
 static bool is_protected(struct receiver *receiver, int32_t node, const struct entry *entry)
 {

@@ -15,6 +15,7 @@
 
 #include "dest/module.h"
 #include "dest/private.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
 #include "receiver/item_lines.h"
 #include "wire/request.h"

@@ -12,6 +12,7 @@
 #include "dest/events.h"
 #include "dest/fuzzy.h"
 #include "dest/paths.h"
+#include "flist/paths.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"
 #include "wire/request.h"

@@ -2,6 +2,7 @@
 /* The sender's --debug lines. */
 #include "sender/debug.h"
 
+#include "flist/paths.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flist/args.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"

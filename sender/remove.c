@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flist/paths.h"
+#include "flist/send.h"
 #include "lib/log.h"
 #include "sender/private.h"
 

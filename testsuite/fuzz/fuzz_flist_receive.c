@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "flist/paths.h"
 #include "flist/receive.h"
 #include "lib/charset.h"
 #include "options.h"

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "flist.h"
+#include "flist/args.h"
+#include "flist/paths.h"
 #include "options.h"
 #include "wire/setup.h"
 

@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include "filter/add.h"
+#include "flist/args.h"
+#include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/send.h"
 #include "lib/charset.h"
 #include "lib/strbuf.h"
 #include "options.h"
