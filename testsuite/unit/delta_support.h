@@ -3,18 +3,14 @@
 #ifndef TESTSUITE_DELTA_SUPPORT_H
 #define TESTSUITE_DELTA_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "delta/match.h"
 #include "delta/rolling.h"
 #include "testsuite/unit/delta_decode.h"
+#include "testsuite/unit/unit.h"
 #include "wire/setup.h"
 
 #define SEED 12345

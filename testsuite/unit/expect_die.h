@@ -3,17 +3,13 @@
 #ifndef TESTSUITE_EXPECT_DIE_H
 #define TESTSUITE_EXPECT_DIE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "testsuite/unit/unit.h"
 
 /* Locals of the tests do not change between setjmp and longjmp. */
 #if defined __GNUC__ && !defined __clang__

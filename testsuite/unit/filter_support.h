@@ -4,9 +4,6 @@
 #define FILTER_SUPPORT_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "filter/exchange.h"
 #include "filter/filter.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
+#include "testsuite/unit/unit.h"
 #include "wire/setup.h"
 
 /* A file of the tests: "operator:NAME", "base:PATH" or "root:/PATH", and what it contains. */

@@ -3,13 +3,9 @@
 #ifndef FS_TREE_H
 #define FS_TREE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "testsuite/unit/unit.h"
 
 /* The tests of a program share one tree; paths are relative to it, it is the working directory. */
 static char tree_path[64];

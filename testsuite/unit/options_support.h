@@ -3,19 +3,15 @@
 #ifndef OPTIONS_SUPPORT_H
 #define OPTIONS_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/alloc.h"
 #include "lib/strbuf.h"
 #include "options.h"
+#include "testsuite/unit/unit.h"
 
 struct parsed {
 	struct options options;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The order of entries and the fate of equal names (doc/protocol/02-file-list.md section 5). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "attrs/entry.h"
 
@@ -49,9 +46,8 @@ static void assert_is_vector(const struct entries *list)
 	}
 }
 
-static void test_sorting_gives_the_wire_order_from_any_arrival_order(void **state)
+UNIT_TEST(sorting_gives_the_wire_order_from_any_arrival_order)
 {
-	(void)state;
 	srand(7);
 	for (int round = 0; round < 50; round++) {
 		const char *shuffled[VECTOR_COUNT];
@@ -72,7 +68,7 @@ static void test_sorting_gives_the_wire_order_from_any_arrival_order(void **stat
 	}
 }
 
-static void test_long_equal_prefixes_are_ordered_by_what_follows(void **state)
+UNIT_TEST(long_equal_prefixes_are_ordered_by_what_follows)
 {
 	static const char *const names[] = { "prefix-long-z", "prefix-long-a", "prefix-long", "prefix-long/", "prefix-long-a/",
 					     "prefix-long.a/" };
@@ -80,7 +76,6 @@ static void test_long_equal_prefixes_are_ordered_by_what_follows(void **state)
 					      "prefix-long" };
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	add_names(&list, names, 6);
 	entries_sort(&list);
@@ -113,9 +108,8 @@ static void assert_in_order(const struct entries *list)
 	}
 }
 
-static void test_lists_of_any_length_are_sorted_and_stable(void **state)
+UNIT_TEST(lists_of_any_length_are_sorted_and_stable)
 {
-	(void)state;
 	srand(11);
 	for (uint32_t count = 0; count <= 700; count += count < 40 ? 1 : 37) {
 		struct entries list, sorted;
@@ -137,11 +131,10 @@ static void test_lists_of_any_length_are_sorted_and_stable(void **state)
 	}
 }
 
-static void test_a_sorted_copy_has_names_and_sides_of_its_own(void **state)
+UNIT_TEST(a_sorted_copy_has_names_and_sides_of_its_own)
 {
 	struct entries list, sorted;
 
-	(void)state;
 	entries_init(&list);
 	entries_init(&sorted);
 	struct entry *link = add(&list, "link", false);
@@ -158,11 +151,10 @@ static void test_a_sorted_copy_has_names_and_sides_of_its_own(void **state)
 	entries_free(&sorted);
 }
 
-static void test_names_with_leading_slash_form_their_own_level(void **state)
+UNIT_TEST(names_with_leading_slash_form_their_own_level)
 {
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	add(&list, "/srv", true);
 	add(&list, "/a-file", false);
@@ -178,11 +170,10 @@ static void test_names_with_leading_slash_form_their_own_level(void **state)
 	entries_free(&list);
 }
 
-static void test_first_of_equal_names_stays_and_a_directory_wins(void **state)
+UNIT_TEST(first_of_equal_names_stays_and_a_directory_wins)
 {
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	add(&list, "f", false)->size = 1;
 	add(&list, "n", false);
@@ -203,7 +194,7 @@ static void test_first_of_equal_names_stays_and_a_directory_wins(void **state)
 	entries_free(&list);
 }
 
-static void test_equal_directories_are_implied_only_if_all_are(void **state)
+UNIT_TEST(equal_directories_are_implied_only_if_all_are)
 {
 	const uint16_t implied = ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
 	const struct { const char *name; uint16_t first, second; bool is_implied; } cases[] = {
@@ -214,7 +205,6 @@ static void test_equal_directories_are_implied_only_if_all_are(void **state)
 	const uint32_t count = sizeof cases / sizeof *cases;
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	for (uint32_t i = 0; i < count; i++) {
 		add(&list, cases[i].name, true)->flags = cases[i].first;
@@ -228,12 +218,11 @@ static void test_equal_directories_are_implied_only_if_all_are(void **state)
 	entries_free(&list);
 }
 
-static void test_a_hidden_directory_gives_way_to_an_equal_one(void **state)
+UNIT_TEST(a_hidden_directory_gives_way_to_an_equal_one)
 {
 	const uint16_t hidden = ENTRY_TOP_DIR | ENTRY_NO_CONTENT | ENTRY_HIDDEN;
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	add(&list, "a", true)->flags = hidden;
 	add(&list, "a", true)->flags = 0;
@@ -250,11 +239,10 @@ static void test_a_hidden_directory_gives_way_to_an_equal_one(void **state)
 	entries_free(&list);
 }
 
-static void test_find_tells_kinds_apart(void **state)
+UNIT_TEST(find_tells_kinds_apart)
 {
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	add_names(&list, vector, VECTOR_COUNT);
 	entries_sort(&list);
@@ -267,11 +255,10 @@ static void test_find_tells_kinds_apart(void **state)
 	entries_free(&list);
 }
 
-static void test_side_records_follow_their_entry_through_a_sort(void **state)
+UNIT_TEST(side_records_follow_their_entry_through_a_sort)
 {
 	struct entries list;
 
-	(void)state;
 	entries_init(&list);
 	for (int i = 99; i >= 0; i--) {
 		char name[16];
@@ -287,22 +274,4 @@ static void test_side_records_follow_their_entry_through_a_sort(void **state)
 		assert_int_equal(entry_side_of(&list, &list.items[i])->ino, i);
 	}
 	entries_free(&list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sorting_gives_the_wire_order_from_any_arrival_order),
-		cmocka_unit_test(test_long_equal_prefixes_are_ordered_by_what_follows),
-		cmocka_unit_test(test_lists_of_any_length_are_sorted_and_stable),
-		cmocka_unit_test(test_a_sorted_copy_has_names_and_sides_of_its_own),
-		cmocka_unit_test(test_names_with_leading_slash_form_their_own_level),
-		cmocka_unit_test(test_first_of_equal_names_stays_and_a_directory_wins),
-		cmocka_unit_test(test_equal_directories_are_implied_only_if_all_are),
-		cmocka_unit_test(test_a_hidden_directory_gives_way_to_an_equal_one),
-		cmocka_unit_test(test_find_tells_kinds_apart),
-		cmocka_unit_test(test_side_records_follow_their_entry_through_a_sort),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

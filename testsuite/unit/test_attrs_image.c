@@ -392,13 +392,12 @@ static void assert_same_dir(const struct image *image, uint32_t number, const st
 	strbuf_free(&expected_path);
 }
 
-static void test_what_was_put_in_comes_out(void **state)
+UNIT_TEST(what_was_put_in_comes_out)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
 	struct entries root;
 
-	(void)state;
 	attr_snapshot_root(written.snapshot, &root);
 	assert_same_attributes(&image->root, image->root.items, &root, root.items);
 	assert_same_dir(image, 0, written.snapshot, 0);
@@ -406,13 +405,12 @@ static void test_what_was_put_in_comes_out(void **state)
 	image_free(image);
 }
 
-static void test_the_facts_are_those_of_the_image(void **state)
+UNIT_TEST(the_facts_are_those_of_the_image)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(written.snapshot);
 
-	(void)state;
 	assert_int_equal(facts->generation, 3);
 	assert_int_equal(facts->made, 1700000000);
 	assert_int_equal(facts->made_nsec, 42);
@@ -434,12 +432,11 @@ static void test_the_facts_are_those_of_the_image(void **state)
 	image_free(image);
 }
 
-static void test_names_of_owners_are_stored_where_they_are_known(void **state)
+UNIT_TEST(names_of_owners_are_stored_where_they_are_known)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
 
-	(void)state;
 	assert_string_equal(attr_snapshot_user(written.snapshot, 0), "uid-0");
 	assert_string_equal(attr_snapshot_user(written.snapshot, 1000), "uid-1000");
 	assert_string_equal(attr_snapshot_user(written.snapshot, 4000000000), "uid-4000000000");
@@ -463,14 +460,13 @@ static const struct snapshot_chunk *chunk_of(const struct written *written, cons
 }
 
 /* The order in which the entries have them is not to be seen either. */
-static void test_owners_are_sorted(void **state)
+UNIT_TEST(owners_are_sorted)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
 	const struct snapshot_chunk *chunk = chunk_of(&written, SNAPSHOT_TAG_OWNERS);
 	uint64_t last = 0, count = 0;
 
-	(void)state;
 	assert_non_null(chunk);
 	for (uint64_t at = 0; at < chunk->length; count++) {
 		const struct snapshot_owner *owner = (const void *)((const char *)written.bytes + chunk->offset + at);
@@ -485,12 +481,11 @@ static void test_owners_are_sorted(void **state)
 	image_free(image);
 }
 
-static void test_what_is_optional_is_only_there_if_it_is_needed(void **state)
+UNIT_TEST(what_is_optional_is_only_there_if_it_is_needed)
 {
 	struct image *image = new_image(0, false);
 	struct written all = write_image(image);
 
-	(void)state;
 	image->has_atimes = false;
 	image->digests = ATTR_DIGEST_MD5;
 	struct written some = { 0 };
@@ -508,23 +503,21 @@ static void test_what_is_optional_is_only_there_if_it_is_needed(void **state)
 	image_free(image);
 }
 
-static void test_a_file_of_another_device_has_no_hard_link_group(void **state)
+UNIT_TEST(a_file_of_another_device_has_no_hard_link_group)
 {
 	struct image *image = new_image(0, false);
 	const struct entries *list = &image->dirs.items[child(image, 0, "links")]->entries;
 
-	(void)state;
 	assert_false(list->items[entries_find(list, "bind", false)].flags & ENTRY_HARD_LINKED);
 	assert_true(list->items[entries_find(list, "linked", false)].flags & ENTRY_HARD_LINKED);
 	image_free(image);
 }
 
-static void test_an_empty_tree_is_its_root(void **state)
+UNIT_TEST(an_empty_tree_is_its_root)
 {
 	struct image *image = image_new();
 	struct fs_stat st = { .mode = S_IFDIR | 0700, .dev = 1, .ino = 1 };
 
-	(void)state;
 	image_set_root(image, &st);
 	struct written written = write_image(image);
 
@@ -538,12 +531,11 @@ static void test_an_empty_tree_is_its_root(void **state)
 
 /* --- the same content is the same bytes --- */
 
-static void test_the_order_in_which_directories_were_filled_does_not_show(void **state)
+UNIT_TEST(the_order_in_which_directories_were_filled_does_not_show)
 {
 	struct image *image = new_image(0, false);
 	struct written expected = write_image(image);
 
-	(void)state;
 	image_free(image);
 	for (int first = 1; first < 6; first++) {
 		image = new_image(first, false);
@@ -611,12 +603,11 @@ static struct image *new_mixed_image(const struct attr_snapshot *old, unsigned b
 	return image;
 }
 
-static void test_views_of_an_old_snapshot_give_the_bytes_of_a_scan(void **state)
+UNIT_TEST(views_of_an_old_snapshot_give_the_bytes_of_a_scan)
 {
 	struct image *image = new_image(0, false);
 	struct written old = write_image(image);
 
-	(void)state;
 	image_free(image);
 	for (unsigned built = 0; built < 64; built++) {
 		image = new_mixed_image(old.snapshot, built, false);
@@ -626,12 +617,11 @@ static void test_views_of_an_old_snapshot_give_the_bytes_of_a_scan(void **state)
 	drop(&old);
 }
 
-static void test_a_refresh_that_moves_directory_numbers_gives_the_bytes_of_a_scan(void **state)
+UNIT_TEST(a_refresh_that_moves_directory_numbers_gives_the_bytes_of_a_scan)
 {
 	struct image *image = new_image(0, false), *later = new_image(0, true);
 	struct written old = write_image(image), expected = write_image(later);
 
-	(void)state;
 	assert_true(old.length < expected.length);
 	image_free(image);
 	image_free(later);
@@ -648,14 +638,13 @@ static void test_a_refresh_that_moves_directory_numbers_gives_the_bytes_of_a_sca
 	drop(&expected);
 }
 
-static void test_a_whole_tree_of_views_gives_the_same_bytes(void **state)
+UNIT_TEST(a_whole_tree_of_views_gives_the_same_bytes)
 {
 	struct image *image = new_image(0, false);
 	struct written old = write_image(image);
 	struct fs_stat st = { .mode = S_IFDIR | 0751, .uid = 12, .gid = 34, .mtime = 1500000000, .mtime_nsec = 5,
 			      .dev = DEVICE, .ino = 2, .ctime = 1500000001, .ctime_nsec = 6 };
 
-	(void)state;
 	image_free(image);
 	image = image_new();
 	set_facts(image);
@@ -666,13 +655,12 @@ static void test_a_whole_tree_of_views_gives_the_same_bytes(void **state)
 	drop(&old);
 }
 
-static void test_what_is_no_longer_wanted_is_left_behind(void **state)
+UNIT_TEST(what_is_no_longer_wanted_is_left_behind)
 {
 	static const unsigned wanted[] = { 0, ATTR_DIGEST_XXH128, ATTR_DIGEST_MD5 };
 	struct image *built = new_image(0, false);
 	struct written old = write_image(built);
 
-	(void)state;
 	built->has_atimes = false;
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		struct image *image = new_mixed_image(old.snapshot, 1, false);
@@ -690,13 +678,12 @@ static void test_what_is_no_longer_wanted_is_left_behind(void **state)
 	drop(&old);
 }
 
-static void test_what_an_old_snapshot_lacks_its_views_lack(void **state)
+UNIT_TEST(what_an_old_snapshot_lacks_its_views_lack)
 {
 	struct image *image = new_image(0, false);
 	struct entry_side expanded;
 	struct entries view;
 
-	(void)state;
 	image->has_atimes = false;
 	image->digests = 0;
 	struct written old = write_image(image);
@@ -786,13 +773,12 @@ static void assert_file_holds(const char *path, const unsigned char *expected, s
 	free(bytes);
 }
 
-static void test_a_file_has_the_bytes_that_memory_has(void **state)
+UNIT_TEST(a_file_has_the_bytes_that_memory_has)
 {
 	struct image *image = new_image(0, false);
 	size_t length;
 	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length);
 
-	(void)state;
 	tree_dir("bytes");
 	assert_written(image, "bytes/file", 9);
 	assert_file_holds("bytes/file", expected, length);
@@ -801,7 +787,7 @@ static void test_a_file_has_the_bytes_that_memory_has(void **state)
 	image_free(image);
 }
 
-static void test_room_got_before_does_not_show_in_the_file(void **state)
+UNIT_TEST(room_got_before_does_not_show_in_the_file)
 {
 	struct image *image = new_image(0, false);
 	size_t length;
@@ -809,7 +795,6 @@ static void test_room_got_before_does_not_show_in_the_file(void **state)
 	const size_t sizes[] = { 1, length / 2, length, 4 * length + 1000000, SIZE_MAX };
 	struct stat st;
 
-	(void)state;
 	image_free(image);
 	tree_dir("room");
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -828,11 +813,10 @@ static void test_room_got_before_does_not_show_in_the_file(void **state)
 	free(expected);
 }
 
-static void test_room_that_is_not_used_or_not_to_be_had_leaves_nothing(void **state)
+UNIT_TEST(room_that_is_not_used_or_not_to_be_had_leaves_nothing)
 {
 	struct image *unused = new_image(0, false), *nowhere = new_image(0, false);
 
-	(void)state;
 	tree_dir("unused");
 	attr_snapshot_reserve(unused, "unused/file", 1000000);
 	attr_snapshot_reserve(nowhere, "nowhere/file", 1000000);
@@ -842,11 +826,10 @@ static void test_room_that_is_not_used_or_not_to_be_had_leaves_nothing(void **st
 	assert_true(is_alone("unused", "other"));
 }
 
-static void test_each_file_is_one_generation_after_the_one_it_replaces(void **state)
+UNIT_TEST(each_file_is_one_generation_after_the_one_it_replaces)
 {
 	struct image *image = new_root_image();
 
-	(void)state;
 	assert_written(image, "generations", 0);
 	assert_int_equal(generation_of("generations"), 1);
 	assert_written(image, "generations", 0);
@@ -874,23 +857,21 @@ static mode_t mode_with_umask(const struct image *image, mode_t mask)
 	return st.st_mode & 07777;
 }
 
-static void test_nobody_but_the_owner_can_ever_write_a_snapshot(void **state)
+UNIT_TEST(nobody_but_the_owner_can_ever_write_a_snapshot)
 {
 	struct image *image = new_root_image();
 
-	(void)state;
 	assert_int_equal(mode_with_umask(image, 0), 0644);
 	assert_int_equal(mode_with_umask(image, 027), 0640);
 	assert_int_equal(mode_with_umask(image, 077), 0600);
 	image_free(image);
 }
 
-static void test_only_regular_files_are_replaced(void **state)
+UNIT_TEST(only_regular_files_are_replaced)
 {
 	struct image *image = new_root_image();
 	struct stat st;
 
-	(void)state;
 	tree_dir("refused");
 	tree_dir("refused/dir");
 	assert_return_code(mkfifo("refused/fifo", 0600), errno);
@@ -904,12 +885,11 @@ static void test_only_regular_files_are_replaced(void **state)
 	image_free(image);
 }
 
-static void test_a_symlink_stays_and_what_it_names_is_replaced(void **state)
+UNIT_TEST(a_symlink_stays_and_what_it_names_is_replaced)
 {
 	struct image *image = new_root_image();
 	struct stat st;
 
-	(void)state;
 	tree_dir("far");
 	tree_link("far/snapshot", "current");
 	assert_written(image, "current", 0);
@@ -922,13 +902,12 @@ static void test_a_symlink_stays_and_what_it_names_is_replaced(void **state)
 }
 
 /* Wherever the file system is full: at each size at which another write fails. */
-static void test_a_write_that_fails_leaves_the_old_file(void **state)
+UNIT_TEST(a_write_that_fails_leaves_the_old_file)
 {
 	struct image *image = new_image(0, false), *small = new_root_image();
 	struct rlimit before, limit;
 	struct sigaction ignored = { .sa_handler = SIG_IGN }, old_action;
 
-	(void)state;
 	tree_dir("full");
 	assert_written(small, "full/file", 5);
 	assert_return_code(getrlimit(RLIMIT_FSIZE, &before), errno);
@@ -969,7 +948,7 @@ static int forbid_unnamed_files(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static void test_where_every_file_has_a_name_a_temp_file_is_renamed(void **state)
+UNIT_TEST(where_every_file_has_a_name_a_temp_file_is_renamed)
 {
 	pid_t process = fork();
 	int status;
@@ -993,13 +972,12 @@ static void test_where_every_file_has_a_name_a_temp_file_is_renamed(void **state
 	assert_int_equal(status, 0);
 }
 
-static void test_more_file_systems_than_the_format_can_count_are_refused(void **state)
+UNIT_TEST(more_file_systems_than_the_format_can_count_are_refused)
 {
 	struct image *image = image_new();
 	struct strbuf why = STRBUF_INIT;
 	uint64_t size;
 
-	(void)state;
 	for (int i = 0; i < 65535; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "%d", i);
@@ -1019,33 +997,4 @@ static void test_more_file_systems_than_the_format_can_count_are_refused(void **
 	strbuf_free(&why);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_was_put_in_comes_out),
-		cmocka_unit_test(test_the_facts_are_those_of_the_image),
-		cmocka_unit_test(test_names_of_owners_are_stored_where_they_are_known),
-		cmocka_unit_test(test_owners_are_sorted),
-		cmocka_unit_test(test_what_is_optional_is_only_there_if_it_is_needed),
-		cmocka_unit_test(test_a_file_of_another_device_has_no_hard_link_group),
-		cmocka_unit_test(test_an_empty_tree_is_its_root),
-		cmocka_unit_test(test_the_order_in_which_directories_were_filled_does_not_show),
-		cmocka_unit_test(test_views_of_an_old_snapshot_give_the_bytes_of_a_scan),
-		cmocka_unit_test(test_a_refresh_that_moves_directory_numbers_gives_the_bytes_of_a_scan),
-		cmocka_unit_test(test_a_whole_tree_of_views_gives_the_same_bytes),
-		cmocka_unit_test(test_what_is_no_longer_wanted_is_left_behind),
-		cmocka_unit_test(test_what_an_old_snapshot_lacks_its_views_lack),
-		cmocka_unit_test(test_a_file_has_the_bytes_that_memory_has),
-		cmocka_unit_test(test_room_got_before_does_not_show_in_the_file),
-		cmocka_unit_test(test_room_that_is_not_used_or_not_to_be_had_leaves_nothing),
-		cmocka_unit_test(test_each_file_is_one_generation_after_the_one_it_replaces),
-		cmocka_unit_test(test_nobody_but_the_owner_can_ever_write_a_snapshot),
-		cmocka_unit_test(test_only_regular_files_are_replaced),
-		cmocka_unit_test(test_a_symlink_stays_and_what_it_names_is_replaced),
-		cmocka_unit_test(test_a_write_that_fails_leaves_the_old_file),
-		cmocka_unit_test(test_where_every_file_has_a_name_a_temp_file_is_renamed),
-		cmocka_unit_test(test_more_file_systems_than_the_format_can_count_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

@@ -245,11 +245,10 @@ static void make_plain_tree(void)
 	assert_return_code(link("plain/d0/file1", "plain/d1/second"), errno);
 }
 
-static void test_a_scan_lists_what_is_there_with_any_number_of_threads(void **state)
+UNIT_TEST(a_scan_lists_what_is_there_with_any_number_of_threads)
 {
 	struct entries view;
 
-	(void)state;
 	make_plain_tree();
 	settle();
 	for (int threads = 1; threads <= 8; threads *= 2) {
@@ -284,12 +283,11 @@ static void reset_mode(void *context, struct entry *entry)
 	entry->mode = (uint16_t)((entry->mode & S_IFMT) | 0444);
 }
 
-static void test_filters_and_adjustments_apply_to_every_entry(void **state)
+UNIT_TEST(filters_and_adjustments_apply_to_every_entry)
 {
 	struct fixture fixture;
 	struct entries view;
 
-	(void)state;
 	start(&fixture, "plain", 2);
 	fixture.options[0].excluded = fixture.options[1].excluded = leaves_out;
 	fixture.scan.adjust = reset_mode;
@@ -328,9 +326,8 @@ static int scan_closed(void)
 	       ? 0 : 1;
 }
 
-static void test_a_directory_that_cannot_be_read_is_listed_with_its_error(void **state)
+UNIT_TEST(a_directory_that_cannot_be_read_is_listed_with_its_error)
 {
-	(void)state;
 	assert_return_code(chmod(".", 0755), errno);
 	tree_dir("locked");
 	tree_dir("locked/closed");
@@ -348,13 +345,12 @@ static void remove_gone(void *context, int thread, const char *dir)
 		assert_return_code(rmdir("vanishing/gone"), errno);
 }
 
-static void test_a_directory_that_vanishes_meanwhile_has_no_entries(void **state)
+UNIT_TEST(a_directory_that_vanishes_meanwhile_has_no_entries)
 {
 	struct log_sink old = log_set_sink((struct log_sink){ quiet, NULL });
 	struct snapshot_dir_facts facts;
 	struct fixture fixture;
 
-	(void)state;
 	tree_dir("vanishing");
 	tree_dir("vanishing/gone");
 	start(&fixture, "vanishing", 2);
@@ -372,13 +368,12 @@ static void test_a_directory_that_vanishes_meanwhile_has_no_entries(void **state
 	log_set_sink(old);
 }
 
-static void test_a_directory_that_has_just_changed_is_read_again_next_time(void **state)
+UNIT_TEST(a_directory_that_has_just_changed_is_read_again_next_time)
 {
 	struct snapshot_dir_facts facts;
 	struct fixture fixture;
 	uint64_t reread;
 
-	(void)state;
 	tree_dir("recent");
 	start(&fixture, "recent", 1);
 	fixture.scan.settle_ns = 0;
@@ -405,11 +400,10 @@ static void stop_at_d5(void *context, int thread, const char *dir)
 		fixture->stop = true;
 }
 
-static void test_a_scan_stops_when_told(void **state)
+UNIT_TEST(a_scan_stops_when_told)
 {
 	struct fixture fixture;
 
-	(void)state;
 	for (int threads = 1; threads <= 4; threads *= 4) {
 		struct image *image = image_new();
 
@@ -423,12 +417,11 @@ static void test_a_scan_stops_when_told(void **state)
 	}
 }
 
-static void test_a_root_that_cannot_be_looked_at_is_an_error(void **state)
+UNIT_TEST(a_root_that_cannot_be_looked_at_is_an_error)
 {
 	struct image *image = image_new();
 	struct fixture fixture;
 
-	(void)state;
 	start(&fixture, "plain", 1);
 	finish(&fixture);
 	assert_int_equal(image_scan_all(image, &fixture.scan), -1);
@@ -446,12 +439,11 @@ static struct mapped refresh_dirs(struct fixture *fixture, const struct attr_sna
 	return mapped(image);
 }
 
-static void test_an_unchanged_tree_is_not_read_again(void **state)
+UNIT_TEST(an_unchanged_tree_is_not_read_again)
 {
 	struct fixture fixture;
 	uint64_t reread;
 
-	(void)state;
 	start(&fixture, "plain", 2);
 	struct mapped old = mapped(scan_all(&fixture)), fresh = refresh_dirs(&fixture, old.snapshot, &reread);
 
@@ -462,12 +454,11 @@ static void test_an_unchanged_tree_is_not_read_again(void **state)
 	finish(&fixture);
 }
 
-static void test_only_changed_directories_are_read_again(void **state)
+UNIT_TEST(only_changed_directories_are_read_again)
 {
 	struct fixture fixture;
 	uint64_t reread;
 
-	(void)state;
 	start(&fixture, "plain", 2);
 	struct mapped old = mapped(scan_all(&fixture));
 
@@ -486,13 +477,12 @@ static void test_only_changed_directories_are_read_again(void **state)
 }
 
 /* The premise does not cover this, which shows that unchanged directories are not looked into. */
-static void test_a_file_changed_in_place_is_not_seen(void **state)
+UNIT_TEST(a_file_changed_in_place_is_not_seen)
 {
 	struct fixture fixture;
 	struct entries view;
 	uint64_t reread;
 
-	(void)state;
 	start(&fixture, "plain", 1);
 	struct mapped old = mapped(scan_all(&fixture));
 
@@ -510,12 +500,11 @@ static void enter_nothing(void *context, int thread, const char *dir)
 	(void)context, (void)thread, (void)dir;
 }
 
-static void test_merge_files_make_everything_below_a_changed_directory_be_read(void **state)
+UNIT_TEST(merge_files_make_everything_below_a_changed_directory_be_read)
 {
 	struct fixture fixture;
 	uint64_t reread;
 
-	(void)state;
 	start(&fixture, "plain", 2);
 	fixture.scan.enter = enter_nothing;
 	struct mapped old = mapped(scan_all(&fixture));
@@ -530,13 +519,12 @@ static void test_merge_files_make_everything_below_a_changed_directory_be_read(v
 	finish(&fixture);
 }
 
-static void test_hard_links_follow_names_that_come_and_go_elsewhere(void **state)
+UNIT_TEST(hard_links_follow_names_that_come_and_go_elsewhere)
 {
 	struct fixture fixture;
 	struct entries view;
 	uint64_t reread;
 
-	(void)state;
 	tree_dir("linked");
 	tree_dir("linked/a");
 	tree_dir("linked/b");
@@ -704,13 +692,12 @@ static void start_random_tree(unsigned seed, bool in_place)
 		random_changes(&named, PATHS_MAX / 2, in_place);
 }
 
-static void test_refreshed_directories_equal_a_full_scan_after_random_changes(void **state)
+UNIT_TEST(refreshed_directories_equal_a_full_scan_after_random_changes)
 {
 	struct fixture fixture;
 	struct named named;
 	uint64_t reread, all = 0, read_again = 0;
 
-	(void)state;
 	start_random_tree(1, false);
 	start(&fixture, "random", 1);
 	struct mapped old = mapped(scan_all(&fixture));
@@ -755,13 +742,12 @@ static void assert_same_names(const struct attr_snapshot *a, const struct attr_s
 	}
 }
 
-static void test_refreshed_paths_equal_a_full_scan_after_random_changes(void **state)
+UNIT_TEST(refreshed_paths_equal_a_full_scan_after_random_changes)
 {
 	struct fixture fixture;
 	struct named named;
 	uint64_t reread;
 
-	(void)state;
 	start_random_tree(2, true);
 	start(&fixture, "random", 1);
 	struct mapped old = mapped(scan_all(&fixture));
@@ -786,14 +772,13 @@ static void test_refreshed_paths_equal_a_full_scan_after_random_changes(void **s
 	unmap(&old);
 }
 
-static void test_only_what_is_named_is_looked_at(void **state)
+UNIT_TEST(only_what_is_named_is_looked_at)
 {
 	static const char *const paths[] = { "d2/dir4/", "./d11//file1", "d11/file1", "no/such/path", "d2/dir4" };
 	struct fixture fixture;
 	struct entries view;
 	uint64_t reread;
 
-	(void)state;
 	start(&fixture, "plain", 2);
 	struct mapped old = mapped(scan_all(&fixture));
 
@@ -817,13 +802,12 @@ static void test_only_what_is_named_is_looked_at(void **state)
 	finish(&fixture);
 }
 
-static void test_the_empty_path_names_everything(void **state)
+UNIT_TEST(the_empty_path_names_everything)
 {
 	static const char *const paths[] = { "d1", "" };
 	struct fixture fixture;
 	uint64_t reread;
 
-	(void)state;
 	settle();
 	start(&fixture, "plain", 2);
 	struct mapped old = mapped(scan_all(&fixture));
@@ -877,13 +861,19 @@ static void expect_mount(struct fixture *fixture, int one_file_system, uint64_t 
 	unmap(&map);
 }
 
-static void test_mount_points_are_marked_and_under_x_not_entered(void **state)
+static int unmount(void **state)
+{
+	(void)state;
+	umount2("mounts/mount", MNT_DETACH);
+	return 0;
+}
+
+UNIT_TEST_WITH(NULL, unmount, mount_points_are_marked_and_under_x_not_entered)
 {
 	struct fixture fixture;
 	struct entries view;
 	uint64_t reread;
 
-	(void)state;
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		skip();
 	tree_dir("mounts");
@@ -907,13 +897,6 @@ static void test_mount_points_are_marked_and_under_x_not_entered(void **state)
 	unmap(&fresh);
 	unmap(&old);
 	finish(&fixture);
-}
-
-static int unmount(void **state)
-{
-	(void)state;
-	umount2("mounts/mount", MNT_DETACH);
-	return 0;
 }
 
 /* --- digests --- */
@@ -1004,12 +987,11 @@ static void make_digest_tree(const char *root)
 	settle();
 }
 
-static void test_every_regular_file_gets_its_digests(void **state)
+UNIT_TEST(every_regular_file_gets_its_digests)
 {
 	uint64_t reused, computed;
 	struct fixture fixture;
 
-	(void)state;
 	make_digest_tree("summed");
 	start_digests(&fixture, "summed");
 	for (unsigned wanted = 1; wanted <= BOTH; wanted++) {
@@ -1028,12 +1010,11 @@ static void test_every_regular_file_gets_its_digests(void **state)
 	finish(&fixture);
 }
 
-static void test_digests_are_used_again_while_nothing_has_changed(void **state)
+UNIT_TEST(digests_are_used_again_while_nothing_has_changed)
 {
 	uint64_t reused, computed;
 	struct fixture fixture;
 
-	(void)state;
 	make_digest_tree("again");
 	start_digests(&fixture, "again");
 	struct mapped old = scan_digests(&fixture, BOTH, NULL, &reused, &computed);
@@ -1059,12 +1040,11 @@ static void test_digests_are_used_again_while_nothing_has_changed(void **state)
 }
 
 /* A refreshed image: views stay views where they have all digests, else the missing ones are added to copies of them. */
-static void test_digests_of_a_refreshed_image_are_completed(void **state)
+UNIT_TEST(digests_of_a_refreshed_image_are_completed)
 {
 	uint64_t reused, computed, reread;
 	struct fixture fixture;
 
-	(void)state;
 	make_digest_tree("completed");
 	start_digests(&fixture, "completed");
 	struct mapped old = scan_digests(&fixture, ATTR_DIGEST_MD5, NULL, &reused, &computed);
@@ -1091,12 +1071,11 @@ static void test_digests_of_a_refreshed_image_are_completed(void **state)
 	finish(&fixture);
 }
 
-static void test_files_that_have_changed_since_or_cannot_be_read_stay_without(void **state)
+UNIT_TEST(files_that_have_changed_since_or_cannot_be_read_stay_without)
 {
 	uint64_t reused, computed;
 	struct fixture fixture;
 
-	(void)state;
 	make_digest_tree("moving");
 	start_digests(&fixture, "moving");
 	struct image *image = image_new();
@@ -1117,12 +1096,11 @@ static void test_files_that_have_changed_since_or_cannot_be_read_stay_without(vo
 	finish(&fixture);
 }
 
-static void test_adding_digests_stops_when_told(void **state)
+UNIT_TEST(adding_digests_stops_when_told)
 {
 	uint64_t reused, computed;
 	struct fixture fixture;
 
-	(void)state;
 	start_digests(&fixture, "summed");
 	struct image *image = image_new();
 
@@ -1136,32 +1114,4 @@ static void test_adding_digests_stops_when_told(void **state)
 	finish(&fixture);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_scan_lists_what_is_there_with_any_number_of_threads),
-		cmocka_unit_test(test_filters_and_adjustments_apply_to_every_entry),
-		cmocka_unit_test(test_a_directory_that_cannot_be_read_is_listed_with_its_error),
-		cmocka_unit_test(test_a_directory_that_vanishes_meanwhile_has_no_entries),
-		cmocka_unit_test(test_a_directory_that_has_just_changed_is_read_again_next_time),
-		cmocka_unit_test(test_a_scan_stops_when_told),
-		cmocka_unit_test(test_a_root_that_cannot_be_looked_at_is_an_error),
-		cmocka_unit_test(test_an_unchanged_tree_is_not_read_again),
-		cmocka_unit_test(test_only_changed_directories_are_read_again),
-		cmocka_unit_test(test_a_file_changed_in_place_is_not_seen),
-		cmocka_unit_test(test_merge_files_make_everything_below_a_changed_directory_be_read),
-		cmocka_unit_test(test_hard_links_follow_names_that_come_and_go_elsewhere),
-		cmocka_unit_test(test_refreshed_directories_equal_a_full_scan_after_random_changes),
-		cmocka_unit_test(test_refreshed_paths_equal_a_full_scan_after_random_changes),
-		cmocka_unit_test(test_only_what_is_named_is_looked_at),
-		cmocka_unit_test(test_the_empty_path_names_everything),
-		cmocka_unit_test_teardown(test_mount_points_are_marked_and_under_x_not_entered, unmount),
-		cmocka_unit_test(test_every_regular_file_gets_its_digests),
-		cmocka_unit_test(test_digests_are_used_again_while_nothing_has_changed),
-		cmocka_unit_test(test_digests_of_a_refreshed_image_are_completed),
-		cmocka_unit_test(test_files_that_have_changed_since_or_cannot_be_read_stay_without),
-		cmocka_unit_test(test_adding_digests_stops_when_told),
-	};
-
-	return cmocka_run_group_tests_name("attrs_scan", tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

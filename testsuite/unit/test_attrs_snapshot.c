@@ -46,13 +46,12 @@ static const struct entry *find(const struct attr_snapshot *snapshot, const char
 
 /* --- what is in it --- */
 
-static void test_facts_say_what_the_header_says(void **state)
+UNIT_TEST(facts_say_what_the_header_says)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
 
-	(void)state;
 	assert_int_equal(facts->generation, 9);
 	assert_int_equal(facts->made, 1700000000);
 	assert_int_equal(facts->made_nsec, 42);
@@ -73,7 +72,7 @@ static void test_facts_say_what_the_header_says(void **state)
 	free(sample.bytes);
 }
 
-static void test_a_plain_snapshot_has_nothing_optional(void **state)
+UNIT_TEST(a_plain_snapshot_has_nothing_optional)
 {
 	struct sample sample = sample_new(0, true);
 	struct attr_snapshot *snapshot = open_sample(&sample);
@@ -85,7 +84,6 @@ static void test_a_plain_snapshot_has_nothing_optional(void **state)
 	int64_t ctime;
 	uint32_t ctime_nsec;
 
-	(void)state;
 	assert_false(facts->has_atimes);
 	assert_int_equal(facts->digests, 0);
 	assert_null(entry_any_side(&view, entry, &expanded));
@@ -129,12 +127,11 @@ static void assert_entry_is(const struct attr_snapshot *snapshot, const struct s
 		assert_int_equal(side->ino, 0);
 }
 
-static void test_every_entry_is_as_it_was_written(void **state)
+UNIT_TEST(every_entry_is_as_it_was_written)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
-	(void)state;
 	for (size_t i = 0; i < SAMPLE_NODES; i++)
 		assert_entry_is(snapshot, &sample_nodes[i]);
 	snapshot_walk_all(snapshot);
@@ -142,13 +139,12 @@ static void test_every_entry_is_as_it_was_written(void **state)
 	free(sample.bytes);
 }
 
-static void test_the_root_is_a_list_of_one(void **state)
+UNIT_TEST(the_root_is_a_list_of_one)
 {
 	struct sample sample = sample_new(0, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 	struct entries view;
 
-	(void)state;
 	attr_snapshot_root(snapshot, &view);
 	assert_int_equal(view.count, 1);
 	assert_string_equal(entry_name(&view, view.items), ".");
@@ -160,7 +156,7 @@ static void test_the_root_is_a_list_of_one(void **state)
 	free(sample.bytes);
 }
 
-static void test_directories_know_their_place(void **state)
+UNIT_TEST(directories_know_their_place)
 {
 	struct sample sample = sample_new(0, true);
 	struct attr_snapshot *snapshot = open_sample(&sample);
@@ -169,7 +165,6 @@ static void test_directories_know_their_place(void **state)
 	struct snapshot_dir_facts facts;
 	uint32_t sub = find(snapshot, "sub", &view)->dir, deep = find(snapshot, "sub/deep", &view)->dir;
 
-	(void)state;
 	attr_snapshot_dir_path(snapshot, 0, &path);
 	assert_string_equal(strbuf_text(&path), "");
 	attr_snapshot_dir_path(snapshot, find(snapshot, "sub/deep/er", &view)->dir, &path);
@@ -195,7 +190,7 @@ static void test_directories_know_their_place(void **state)
 	free(sample.bytes);
 }
 
-static void test_regular_files_have_their_digests_and_where_they_are_from(void **state)
+UNIT_TEST(regular_files_have_their_digests_and_where_they_are_from)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, true);
 	struct attr_snapshot *snapshot = open_sample(&sample);
@@ -205,7 +200,6 @@ static void test_regular_files_have_their_digests_and_where_they_are_from(void *
 	int64_t ctime;
 	uint32_t ctime_nsec;
 
-	(void)state;
 	assert_memory_equal(attr_snapshot_digest(&view, entry, ATTR_DIGEST_XXH128), "\7\7\7\7\7\7\7\7\7\7\7\7\7\7\7\7", 16);
 	assert_int_equal(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5)[15], 0xf8);
 	assert_true(attr_snapshot_origin(&view, entry, &ino, &ctime, &ctime_nsec));
@@ -219,14 +213,13 @@ static void test_regular_files_have_their_digests_and_where_they_are_from(void *
 	free(sample.bytes);
 }
 
-static void test_a_digest_that_was_not_asked_for_is_not_there(void **state)
+UNIT_TEST(a_digest_that_was_not_asked_for_is_not_there)
 {
 	struct sample sample = sample_new(ATTR_DIGEST_MD5, true);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 	struct entries view;
 	const struct entry *entry = find(snapshot, "a", &view);
 
-	(void)state;
 	assert_int_equal(attr_snapshot_facts(snapshot)->digests, ATTR_DIGEST_MD5);
 	assert_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_XXH128));
 	assert_non_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5));
@@ -234,12 +227,11 @@ static void test_a_digest_that_was_not_asked_for_is_not_there(void **state)
 	free(sample.bytes);
 }
 
-static void test_owners_have_their_stored_names(void **state)
+UNIT_TEST(owners_have_their_stored_names)
 {
 	struct sample sample = sample_new(0, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
-	(void)state;
 	assert_string_equal(attr_snapshot_user(snapshot, 1000), "alice");
 	assert_string_equal(attr_snapshot_group(snapshot, 100), "users");
 	assert_string_equal(attr_snapshot_group(snapshot, 0), "root");
@@ -249,13 +241,12 @@ static void test_owners_have_their_stored_names(void **state)
 	free(sample.bytes);
 }
 
-static void test_an_empty_tree_has_its_root(void **state)
+UNIT_TEST(an_empty_tree_has_its_root)
 {
 	struct image *image = image_new();
 	struct sample sample;
 	struct entries view;
 
-	(void)state;
 	image_add_children(image, 0);
 	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
 	image_free(image);
@@ -482,11 +473,10 @@ static void assert_refused(const struct sample *sample, const char *message)
 	strbuf_free(&why);
 }
 
-static void test_every_wrong_number_is_refused_by_its_name(void **state)
+UNIT_TEST(every_wrong_number_is_refused_by_its_name)
 {
 	struct sample whole = sample_new(ALL_DIGESTS, false);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
 		struct sample sample = sample_copy(&whole, whole.length);
 		char message[128];
@@ -503,7 +493,7 @@ static void test_every_wrong_number_is_refused_by_its_name(void **state)
 
 /* --- chunks that are shorter, longer, away or unknown --- */
 
-static void test_chunks_that_are_cut_are_refused(void **state)
+UNIT_TEST(chunks_that_are_cut_are_refused)
 {
 	static const struct {
 		const char *tag;
@@ -528,7 +518,6 @@ static void test_chunks_that_are_cut_are_refused(void **state)
 	};
 	struct sample whole = sample_new(ALL_DIGESTS, false);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
 		struct sample sample = sample_copy(&whole, whole.length);
 		struct snapshot_chunk *chunk = sample_chunk(&sample, cuts[i].tag);
@@ -542,12 +531,11 @@ static void test_chunks_that_are_cut_are_refused(void **state)
 	free(whole.bytes);
 }
 
-static void test_chunks_with_more_than_the_directories_use_are_refused(void **state)
+UNIT_TEST(chunks_with_more_than_the_directories_use_are_refused)
 {
 	struct sample sample = sample_new(0, false);
 	struct snapshot_dir *last = (struct snapshot_dir *)sample_content(&sample, SNAPSHOT_TAG_DIRS) + 9;
 
-	(void)state;
 	sample_chunk(&sample, "names")->length++;
 	sample_repair(&sample);
 	assert_refused(&sample, "chunk names: has bytes that belong to no entry");
@@ -561,13 +549,12 @@ static void test_chunks_with_more_than_the_directories_use_are_refused(void **st
 	free(sample.bytes);
 }
 
-static void test_a_missing_chunk_is_refused_unless_it_is_optional(void **state)
+UNIT_TEST(a_missing_chunk_is_refused_unless_it_is_optional)
 {
 	static const char *const required[] = { "facts", "dirs", "entries", "sides", "names", "devices" };
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	char message[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
 		struct snapshot_chunk *chunk = sample_chunk(&sample, required[i]), old = *chunk;
 
@@ -584,11 +571,10 @@ static void test_a_missing_chunk_is_refused_unless_it_is_optional(void **state)
 	free(sample.bytes);
 }
 
-static void test_unknown_optional_chunks_are_skipped(void **state)
+UNIT_TEST(unknown_optional_chunks_are_skipped)
 {
 	struct sample sample = sample_new(0, false);
 
-	(void)state;
 	memcpy(sample_chunk(&sample, "atimes")->tag, "unknown", sizeof "unknown");
 	memcpy(sample_chunk(&sample, "owners")->tag, "\1\2 \xff\"", sizeof "\1\2 \xff\"");
 	sample_repair(&sample);
@@ -603,12 +589,11 @@ static void test_unknown_optional_chunks_are_skipped(void **state)
 
 /* --- sums and what is between the chunks --- */
 
-static void test_every_changed_bit_is_noticed(void **state)
+UNIT_TEST(every_changed_bit_is_noticed)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	struct strbuf why = STRBUF_INIT;
 
-	(void)state;
 	for (size_t i = 0; i < sample.length; i++) {
 		sample.bytes[i] ^= (unsigned char)(1 << i % 8);
 		assert_null(attr_snapshot_from_memory(sample.bytes, sample.length, &why));
@@ -618,13 +603,12 @@ static void test_every_changed_bit_is_noticed(void **state)
 	free(sample.bytes);
 }
 
-static void test_sums_name_their_chunk(void **state)
+UNIT_TEST(sums_name_their_chunk)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	struct snapshot_chunk *chunks = (void *)(sample_header(&sample) + 1);
 	char message[64];
 
-	(void)state;
 	for (uint32_t i = 0; i < sample_header(&sample)->chunk_count; i++) {
 		sample.bytes[chunks[i].offset + chunks[i].length - 1] ^= 0x80;
 		snprintf(message, sizeof message, "chunk %s: the sum of its content is wrong", chunks[i].tag);
@@ -636,13 +620,12 @@ static void test_sums_name_their_chunk(void **state)
 	free(sample.bytes);
 }
 
-static void test_bytes_between_chunks_are_zero(void **state)
+UNIT_TEST(bytes_between_chunks_are_zero)
 {
 	struct sample sample = sample_new(0, false);
 	struct snapshot_chunk *names = sample_chunk(&sample, "names");
 	struct sample longer = sample_room(sample.length + 100);
 
-	(void)state;
 	memcpy(longer.bytes, sample.bytes, sample.length);
 	sample_header(&longer)->file_size += 100;
 	sample_repair(&longer);
@@ -655,11 +638,10 @@ static void test_bytes_between_chunks_are_zero(void **state)
 	free(sample.bytes);
 }
 
-static void test_every_shorter_file_is_refused(void **state)
+UNIT_TEST(every_shorter_file_is_refused)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 
-	(void)state;
 	for (size_t length = 0; length < sample.length; length++) {
 		struct sample shorter = { sample.bytes, length };
 		char message[96] = "header: the file is too short to have one";
@@ -674,13 +656,12 @@ static void test_every_shorter_file_is_refused(void **state)
 	free(sample.bytes);
 }
 
-static void test_memory_has_to_be_aligned(void **state)
+UNIT_TEST(memory_has_to_be_aligned)
 {
 	struct sample sample = sample_new(0, true);
 	struct sample room = sample_room(sample.length + 8);
 	struct sample moved = { room.bytes + 8, sample.length };
 
-	(void)state;
 	memcpy(moved.bytes, sample.bytes, sample.length);
 	assert_refused(&moved, "header: not aligned in memory");
 	free(room.bytes);
@@ -707,13 +688,12 @@ static struct sample chain(uint32_t depth, size_t last)
 	return sample;
 }
 
-static void test_paths_are_shorter_than_the_system_allows(void **state)
+UNIT_TEST(paths_are_shorter_than_the_system_allows)
 {
 	struct sample good = chain(15, 255), bad = chain(16, 1);
 	struct attr_snapshot *snapshot = open_sample(&good);
 	struct strbuf path = STRBUF_INIT;
 
-	(void)state;
 	attr_snapshot_dir_path(snapshot, 15, &path);
 	assert_int_equal(path.length, 15 * 256 - 1);
 	snapshot_walk_all(snapshot);
@@ -774,7 +754,7 @@ static void assert_change_refused(const struct sample *sample, void *place, uint
 	sample_repair(sample);
 }
 
-static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
+UNIT_TEST(a_large_snapshot_is_looked_at_everywhere)
 {
 	struct sample sample = many();
 	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS), *second = &dirs[SECOND_HALF];
@@ -783,7 +763,6 @@ static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
 	unsigned char *size = (unsigned char *)&late[3].size + lower_bytes(sizeof late[3].size, sizeof(uint32_t));
 	uint32_t wrong_name;
 
-	(void)state;
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
 	snapshot_walk_all(snapshot);
@@ -809,12 +788,11 @@ static void test_a_large_snapshot_is_looked_at_everywhere(void **state)
 	free(sample.bytes);
 }
 
-static void test_the_first_of_several_problems_is_told(void **state)
+UNIT_TEST(the_first_of_several_problems_is_told)
 {
 	struct sample sample = many();
 	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS);
 
-	(void)state;
 	dirs[1500].device = 9;
 	sample_repair(&sample);
 	assert_change_refused(&sample, &dirs[20].count, UINT32_MAX, "chunk dirs: directory 20 has more entries than there are");
@@ -848,14 +826,13 @@ static void assert_file_refused(const char *path, int error, const char *message
 	strbuf_free(&why);
 }
 
-static void test_a_file_is_opened_and_stays_though_it_is_replaced(void **state)
+UNIT_TEST(a_file_is_opened_and_stays_though_it_is_replaced)
 {
 	struct sample sample = sample_new(ALL_DIGESTS, false);
 	struct strbuf why = STRBUF_INIT;
 	struct snapshot_identity identity;
 	int next = dup(0);
 
-	(void)state;
 	close(next);
 	write_sample("good", &sample);
 	tree_link("good", "good-link");
@@ -876,13 +853,12 @@ static void test_a_file_is_opened_and_stays_though_it_is_replaced(void **state)
 	free(sample.bytes);
 }
 
-static void test_only_whole_regular_files_are_opened(void **state)
+UNIT_TEST(only_whole_regular_files_are_opened)
 {
 	struct sample sample = sample_new(0, true);
 	struct snapshot_identity identity;
 	char message[96];
 
-	(void)state;
 	assert_file_refused("missing", ENOENT, "it cannot be opened: No such file or directory");
 	assert_int_equal(snapshot_identity_read("missing", &identity), -1);
 	assert_int_equal(errno, ENOENT);
@@ -899,11 +875,10 @@ static void test_only_whole_regular_files_are_opened(void **state)
 	free(sample.bytes);
 }
 
-static void test_nobody_else_may_be_able_to_write_the_file(void **state)
+UNIT_TEST(nobody_else_may_be_able_to_write_the_file)
 {
 	struct sample sample = sample_new(0, true);
 
-	(void)state;
 	write_sample("mine", &sample);
 	assert_return_code(chmod("mine", 0664), errno);
 	assert_file_refused("mine", EPERM, "its mode 664 lets others than its owner write it");
@@ -929,11 +904,10 @@ static int open_of_root_and_of_others(void)
 	return strcmp(strbuf_text(&why), "it belongs to uid 1235, neither to root nor to uid 1234") ? 4 : 0;
 }
 
-static void test_the_file_belongs_to_root_or_to_the_reader(void **state)
+UNIT_TEST(the_file_belongs_to_root_or_to_the_reader)
 {
 	struct sample sample = sample_new(0, true);
 
-	(void)state;
 	if (geteuid() != 0) {
 		free(sample.bytes);
 		skip();
@@ -949,36 +923,4 @@ static void test_the_file_belongs_to_root_or_to_the_reader(void **state)
 	free(sample.bytes);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_facts_say_what_the_header_says),
-		cmocka_unit_test(test_a_plain_snapshot_has_nothing_optional),
-		cmocka_unit_test(test_every_entry_is_as_it_was_written),
-		cmocka_unit_test(test_the_root_is_a_list_of_one),
-		cmocka_unit_test(test_directories_know_their_place),
-		cmocka_unit_test(test_regular_files_have_their_digests_and_where_they_are_from),
-		cmocka_unit_test(test_a_digest_that_was_not_asked_for_is_not_there),
-		cmocka_unit_test(test_owners_have_their_stored_names),
-		cmocka_unit_test(test_an_empty_tree_has_its_root),
-		cmocka_unit_test(test_every_wrong_number_is_refused_by_its_name),
-		cmocka_unit_test(test_chunks_that_are_cut_are_refused),
-		cmocka_unit_test(test_chunks_with_more_than_the_directories_use_are_refused),
-		cmocka_unit_test(test_a_missing_chunk_is_refused_unless_it_is_optional),
-		cmocka_unit_test(test_unknown_optional_chunks_are_skipped),
-		cmocka_unit_test(test_every_changed_bit_is_noticed),
-		cmocka_unit_test(test_sums_name_their_chunk),
-		cmocka_unit_test(test_bytes_between_chunks_are_zero),
-		cmocka_unit_test(test_every_shorter_file_is_refused),
-		cmocka_unit_test(test_memory_has_to_be_aligned),
-		cmocka_unit_test(test_paths_are_shorter_than_the_system_allows),
-		cmocka_unit_test(test_a_large_snapshot_is_looked_at_everywhere),
-		cmocka_unit_test(test_the_first_of_several_problems_is_told),
-		cmocka_unit_test(test_a_file_is_opened_and_stays_though_it_is_replaced),
-		cmocka_unit_test(test_only_whole_regular_files_are_opened),
-		cmocka_unit_test(test_nobody_else_may_be_able_to_write_the_file),
-		cmocka_unit_test(test_the_file_belongs_to_root_or_to_the_reader),
-	};
-
-	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

@@ -3,12 +3,9 @@
  * 20,000 damaged and forged attr snapshots: each is refused with a message, or everything that can be reached in it is as
  * attrs/snapshot.h promises (snapshot_walk.h aborts if not, sanitizers if more is read than there is).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 #include <errno.h>
 
 #include "attrs/snapshot_write.h"
@@ -201,14 +198,13 @@ static struct sample deep_chain(void)
 	return sample;
 }
 
-static void test_a_forged_snapshot_is_refused_or_harmless(void **state)
+UNIT_TEST(a_forged_snapshot_is_refused_or_harmless)
 {
 	struct sample wholes[] = { sample_new(ATTR_DIGEST_XXH128 | ATTR_DIGEST_MD5, false), sample_new(0, true),
 				   sample_new(ATTR_DIGEST_MD5, false) };
 	uint64_t seed = 20240229;
 	int accepted = 0, refused = 0;
 
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct strbuf why = STRBUF_INIT;
 		struct sample sample = forgery_of(&seed, &wholes[i % 3]);
@@ -234,12 +230,11 @@ static void test_a_forged_snapshot_is_refused_or_harmless(void **state)
 		free(wholes[i].bytes);
 }
 
-static void test_a_forged_chain_of_directories_does_not_overflow_anything(void **state)
+UNIT_TEST(a_forged_chain_of_directories_does_not_overflow_anything)
 {
 	struct sample whole = deep_chain();
 	uint64_t seed = 42;
 
-	(void)state;
 	for (int i = 0; i < 100; i++) {
 		struct strbuf why = STRBUF_INIT;
 		struct sample sample = i ? forgery_of(&seed, &whole) : sample_copy(&whole, whole.length);
@@ -253,14 +248,4 @@ static void test_a_forged_chain_of_directories_does_not_overflow_anything(void *
 		free(sample.bytes);
 	}
 	free(whole.bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_forged_snapshot_is_refused_or_harmless),
-		cmocka_unit_test(test_a_forged_chain_of_directories_does_not_overflow_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -489,7 +489,7 @@ static void check_viewer(const struct attr_snapshot *snapshot, const char *direc
 	assert_int_equal(status, 0);
 }
 
-static void test_a_snapshot_says_what_the_live_tree_says(void **state)
+UNIT_TEST(a_snapshot_says_what_the_live_tree_says)
 {
 	static const struct viewer viewers[] = {
 		{ 0, 0, false, false, false }, { 0, 0, false, true, true }, { 0, 0, true, true, false },
@@ -497,7 +497,6 @@ static void test_a_snapshot_says_what_the_live_tree_says(void **state)
 		{ NOBODY, OTHERS, true, true, false }, { OTHERS, 1, false, true, false }, { 1, 1, true, false, false },
 	};
 
-	(void)state;
 	need_root();
 	/* Reading a symlink marks the access, the first time. */
 	image_free(image_of("tree", true));
@@ -533,11 +532,10 @@ static int compare_mounts(void)
 	return pair.failures ? 1 : 0;
 }
 
-static void test_mount_points_are_where_they_are_in_the_live_tree(void **state)
+UNIT_TEST(mount_points_are_where_they_are_in_the_live_tree)
 {
 	int status;
 
-	(void)state;
 	need_root();
 	tree_dir("mounts");
 	tree_dir("mounts/dir");
@@ -556,13 +554,12 @@ static void test_mount_points_are_where_they_are_in_the_live_tree(void **state)
 }
 
 /* A scan with -x has left the contents of mount points out; their entries say so. */
-static void test_a_noted_mount_point_counts_without_its_device(void **state)
+UNIT_TEST(a_noted_mount_point_counts_without_its_device)
 {
 	struct scan_options options = { .one_file_system = 1 };
 	struct entries list;
 	int io_error = 0;
 
-	(void)state;
 	struct image *image = image_new();
 	struct entries *top = &image->dirs.items[0]->entries;
 
@@ -584,7 +581,7 @@ static void test_a_noted_mount_point_counts_without_its_device(void **state)
 	attr_source_finish(&source);
 }
 
-static void test_what_the_scan_could_not_read_stays_unreadable(void **state)
+UNIT_TEST(what_the_scan_could_not_read_stays_unreadable)
 {
 	struct scan_options options = { .links = true };
 	struct strbuf said = STRBUF_INIT;
@@ -592,7 +589,6 @@ static void test_what_the_scan_could_not_read_stays_unreadable(void **state)
 	enum scan_result result;
 	int io_error = 0;
 
-	(void)state;
 	struct image *image = image_new();
 
 	entries_add(&image->dirs.items[0]->entries, "bad", 3)->mode = S_IFDIR | 0755;
@@ -616,13 +612,12 @@ static void test_what_the_scan_could_not_read_stays_unreadable(void **state)
 	attr_source_finish(&source);
 }
 
-static void test_without_stored_access_times_they_are_the_modification_times(void **state)
+UNIT_TEST(without_stored_access_times_they_are_the_modification_times)
 {
 	struct scan_options options = { .atimes = true };
 	struct entries list;
 	int io_error = 0;
 
-	(void)state;
 	need_root();
 	struct attr_source source = mapped(snapshot_of(image_of("tree", false)));
 
@@ -689,9 +684,8 @@ static int check_views_as_user(const struct attr_snapshot *snapshot)
 	return check_view(&source, &options, SNAPSHOT_DIR_UNKNOWN, "dir") ? 3 : 0;
 }
 
-static void test_a_view_is_what_a_copy_would_be(void **state)
+UNIT_TEST(a_view_is_what_a_copy_would_be)
 {
-	(void)state;
 	need_root();
 	struct attr_snapshot *snapshot = snapshot_of(image_of("tree", true));
 	struct attr_source source = mapped(snapshot);
@@ -721,7 +715,7 @@ static void test_a_view_is_what_a_copy_would_be(void **state)
 	attr_snapshot_close(snapshot);
 }
 
-static void test_there_is_no_view_where_entries_would_have_to_change(void **state)
+UNIT_TEST(there_is_no_view_where_entries_would_have_to_change)
 {
 	static const struct scan_options options[] = {
 		{ .copy_links = true }, { .copy_dirlinks = true }, { .copy_unsafe_links = true }, { .one_file_system = 1 },
@@ -729,7 +723,6 @@ static void test_there_is_no_view_where_entries_would_have_to_change(void **stat
 	};
 	static char deep[PATH_MAX];
 
-	(void)state;
 	need_root();
 	struct attr_source source = mapped(snapshot_of(image_of("tree", false)));
 
@@ -755,14 +748,13 @@ static bool collects_paths(void *context, const char *path, bool is_dir)
 	return false;
 }
 
-static void test_rules_are_asked_about_names_in_the_transfer(void **state)
+UNIT_TEST(rules_are_asked_about_names_in_the_transfer)
 {
 	static const char *const asked[][2] = {
 		{ "", "f link sub/ " }, { ".", "f link sub/ " }, { "x/y", "x/y/f x/y/link x/y/sub/ " },
 		{ "/", "/f /link /sub/ " },
 	};
 
-	(void)state;
 	need_root();
 	struct attr_source source = mapped(snapshot_of(image_of("tree", false)));
 
@@ -803,11 +795,10 @@ static int open_listed(struct attr_source *source, const char *path, uint64_t *s
 	return fd;
 }
 
-static void test_contents_come_from_the_real_tree_and_differences_are_counted(void **state)
+UNIT_TEST(contents_come_from_the_real_tree_and_differences_are_counted)
 {
 	uint64_t size = 0;
 
-	(void)state;
 	need_root();
 	tree_dir("served");
 	tree_file("served/same", "same");
@@ -848,19 +839,4 @@ static void test_contents_come_from_the_real_tree_and_differences_are_counted(vo
 	attr_source_finish(&source);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_snapshot_says_what_the_live_tree_says),
-		cmocka_unit_test(test_mount_points_are_where_they_are_in_the_live_tree),
-		cmocka_unit_test(test_a_noted_mount_point_counts_without_its_device),
-		cmocka_unit_test(test_what_the_scan_could_not_read_stays_unreadable),
-		cmocka_unit_test(test_without_stored_access_times_they_are_the_modification_times),
-		cmocka_unit_test(test_a_view_is_what_a_copy_would_be),
-		cmocka_unit_test(test_there_is_no_view_where_entries_would_have_to_change),
-		cmocka_unit_test(test_rules_are_asked_about_names_in_the_transfer),
-		cmocka_unit_test(test_contents_come_from_the_real_tree_and_differences_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, remove_tree);
-}
+UNIT_GROUP(make_tree, remove_tree)

@@ -41,9 +41,8 @@ static bool same(const char *a, const char *b)
 	return !a || !b ? a == b : strcmp(a, b) == 0;
 }
 
-static void test_operands_are_taken_apart(void **state)
+UNIT_TEST(operands_are_taken_apart)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
 		struct remote remote;
 		bool found = remote_parse(&remote, operands[i].operand);
@@ -77,11 +76,10 @@ static void drop(struct taken *taken)
 	parsed_free(&taken->parsed);
 }
 
-static void test_which_operands_are_the_servers(void **state)
+UNIT_TEST(which_operands_are_the_servers)
 {
 	struct taken taken;
 
-	(void)state;
 	take(&taken, "a b");
 	assert_false(taken.found);
 	drop(&taken);
@@ -102,7 +100,7 @@ static void test_which_operands_are_the_servers(void **state)
 	drop(&taken);
 }
 
-static void test_operands_that_do_not_go_together(void **state)
+UNIT_TEST(operands_that_do_not_go_together)
 {
 	static const struct { const char *line, *error; int code; } cases[] = {
 		{ "h:a h:b", "The source and destination cannot both be remote.", 1 },
@@ -119,7 +117,6 @@ static void test_operands_that_do_not_go_together(void **state)
 		{ "h:a  b", "Empty source arg specified.", 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct taken taken = { .found = false };
 
@@ -130,7 +127,7 @@ static void test_operands_that_do_not_go_together(void **state)
 }
 
 /* doc/protocol/01-session.md section 4.3 */
-static void test_answers_to_a_challenge(void **state)
+UNIT_TEST(answers_to_a_challenge)
 {
 	static const struct { const char *digest, *response; } vectors[] = {
 		{ "sha512", "zizOx7g5sMcr9ymJMKekCvq3WlCtqhefgb/eJqIr0yEkD3T2JBH4fvV2uBWYL1c+U1QsdWmsc0KqZH+dXsrlYg" },
@@ -138,7 +135,6 @@ static void test_answers_to_a_challenge(void **state)
 		{ "md5", "lmw0eSdZXyzGHcR6g5+7mg" }, { "md4", "WUTRWfWQVOU3tTMI4h5lkA" }, { "", "sd44BIHe/Wt+hg+4vnui/g" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char response[AUTH_TEXT_MAX];
 
@@ -148,7 +144,7 @@ static void test_answers_to_a_challenge(void **state)
 }
 
 /* Whose list of digests, which version: what the client then answers with. */
-static void test_the_digest_is_the_strongest_in_common(void **state)
+UNIT_TEST(the_digest_is_the_strongest_in_common)
 {
 	static const struct { const char *digests; int protocol; const char *line; } cases[] = {
 		{ "md4 md5 SHA1", 31, "me nPXkYd5K5AkRyLAWhvPcx8S8aAQ\n" }, { "foo md5", 32, "me lmw0eSdZXyzGHcR6g5+7mg\n" },
@@ -158,7 +154,6 @@ static void test_the_digest_is_the_strongest_in_common(void **state)
 	struct remote remote;
 	struct parsed parsed;
 
-	(void)state;
 	setenv("RSYNC_PASSWORD", "sekrit", 1);
 	assert_parses(&parsed, "me@h::m d");
 	assert_true(remote_parse(&remote, "me@h::m"));
@@ -178,17 +173,4 @@ static void test_the_digest_is_the_strongest_in_common(void **state)
 	remote_free(&remote);
 	parsed_free(&parsed);
 	unsetenv("RSYNC_PASSWORD");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_operands_are_taken_apart),
-		cmocka_unit_test(test_which_operands_are_the_servers),
-		cmocka_unit_test(test_operands_that_do_not_go_together),
-		cmocka_unit_test(test_answers_to_a_challenge),
-		cmocka_unit_test(test_the_digest_is_the_strongest_in_common),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,9 +135,8 @@ static const struct { const char *options, *push, *pull; } vectors[] = {
 	{ "--info=flist,progress", "-^", NULL },
 };
 
-static void test_words_as_stock_sends_them(void **state)
+UNIT_TEST(words_as_stock_sends_them)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		assert_words(vectors[i].options, true, vectors[i].push);
 		assert_words(vectors[i].options, false, vectors[i].pull ? vectors[i].pull : vectors[i].push);
@@ -145,13 +144,12 @@ static void test_words_as_stock_sends_them(void **state)
 }
 
 /* A daemon's version is known before the words are made: below 30 there is no word of what we can do. */
-static void test_words_for_an_old_daemon(void **state)
+UNIT_TEST(words_for_an_old_daemon)
 {
 	struct args words = { NULL, 0 };
 	struct parsed parsed;
 	char *made;
 
-	(void)state;
 	parse_all(&parsed, "-aR --no-implied-dirs", true);
 	options_server_words(&parsed.options, true, 29, &words);
 	made = joined(&words);
@@ -161,15 +159,14 @@ static void test_words_for_an_old_daemon(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_old_args_leave_quoting_out(void **state)
+UNIT_TEST(old_args_leave_quoting_out)
 {
-	(void)state;
 	assert_words("--old-args --partial-dir=a_b -M--x=a_b", true, "-^ --partial-dir a\\ b --x=a b");
 	assert_words("--old-args --old-args --partial-dir=a_b", true, "-^ --partial-dir a b");
 	assert_fails("--old-args -s h:a b", 1, "--secluded-args conflicts with --old-args.");
 }
 
-static void test_paths_are_quoted_but_for_wildcards(void **state)
+UNIT_TEST(paths_are_quoted_but_for_wildcards)
 {
 	static const struct { const char *path, *escaped; } paths[] = {
 		{ "a b", "a\\ b" }, { "a*b?[c]", "a*b?[c]" }, { "a\\*b", "a\\*b" }, { "a\\b", "a\\\\b" }, { "a\\", "a\\\\" },
@@ -178,7 +175,6 @@ static void test_paths_are_quoted_but_for_wildcards(void **state)
 		  "~a=b,%:\xc3\xa9" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		char *escaped = server_word_escape(paths[i].path, true);
 
@@ -187,14 +183,13 @@ static void test_paths_are_quoted_but_for_wildcards(void **state)
 	}
 }
 
-static void test_secluded_words_begin_behind_the_letters(void **state)
+UNIT_TEST(secluded_words_begin_behind_the_letters)
 {
 	static const struct { const char *options; bool push; size_t visible; } cases[] = {
 		{ "-s", true, 2 }, { "-as --partial", true, 2 }, { "-as --iconv=a,b --partial", false, 4 }, {
 		  "-s --protocol=29", true, 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct args words = { NULL, 0 };
 		struct parsed parsed;
@@ -207,19 +202,14 @@ static void test_secluded_words_begin_behind_the_letters(void **state)
 	}
 }
 
-int main(void)
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_as_stock_sends_them),
-		cmocka_unit_test(test_words_for_an_old_daemon),
-		cmocka_unit_test(test_old_args_leave_quoting_out),
-		cmocka_unit_test(test_paths_are_quoted_but_for_wildcards),
-		cmocka_unit_test(test_secluded_words_begin_behind_the_letters),
-	};
-
+	(void)state;
 	unsetenv("RSYNC_OLD_ARGS");
 	unsetenv("RSYNC_PROTECT_ARGS");
 	unsetenv("RSYNC_MAX_ALLOC");
 	unsetenv("RSYNC_PARTIAL_DIR");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

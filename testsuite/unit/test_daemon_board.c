@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a server process writes about itself, believed only as far as it is harmless; labels of the metrics. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "daemon/board.h"
 #include "daemon/metrics.h"
 #include "daemon/status.h"
 
-static void test_a_child_is_read_by_its_parent(void **state)
+UNIT_TEST(a_child_is_read_by_its_parent)
 {
 	struct board *board = board_new(3);
 	struct board_view view;
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0) {
 		struct board_slot *slot = board_slot(board, 1);
 
@@ -45,13 +41,12 @@ static void test_a_child_is_read_by_its_parent(void **state)
 	assert_int_equal(view.counts[BOARD_FILES], 0);
 }
 
-static void test_nonsense_is_made_harmless(void **state)
+UNIT_TEST(nonsense_is_made_harmless)
 {
 	struct board_slot *slot = board_slot(board_new(1), 0);
 	char lengthy[3 * BOARD_TEXT];
 	struct board_view view;
 
-	(void)state;
 	memset(lengthy, 'x', sizeof lengthy - 1);
 	lengthy[sizeof lengthy - 1] = 0;
 	board_set_state(slot, (enum board_state)4711);
@@ -63,9 +58,8 @@ static void test_nonsense_is_made_harmless(void **state)
 	assert_string_equal(view.texts[BOARD_MODULE], "a?b?[2J?");
 }
 
-static void test_a_process_without_a_board_tells_nobody(void **state)
+UNIT_TEST(a_process_without_a_board_tells_nobody)
 {
-	(void)state;
 	board_set_state(NULL, BOARD_ENDING);
 	board_set_text(NULL, BOARD_USER, "user");
 	board_count_file(NULL);
@@ -81,9 +75,8 @@ static void assert_label(const char *value, const char *expected)
 	strbuf_free(&out);
 }
 
-static void test_labels_are_escaped(void **state)
+UNIT_TEST(labels_are_escaped)
 {
-	(void)state;
 	assert_label("", "");
 	assert_label("a\"b\\c\nd", "a\\\"b\\\\c\\nd");
 	assert_label("m\xc3\xbcll \xf0\x9f\x90\xa7", "m\xc3\xbcll \xf0\x9f\x90\xa7");
@@ -93,7 +86,7 @@ static void test_labels_are_escaped(void **state)
 	assert_label("\xed\xa0\x80", "\\\\xed\\\\xa0\\\\x80");
 }
 
-static void test_the_status_has_a_line_for_each_process(void **state)
+UNIT_TEST(the_status_has_a_line_for_each_process)
 {
 	struct children *children = children_new();
 	struct sockaddr peer = { .sa_family = AF_UNSPEC };
@@ -101,7 +94,6 @@ static void test_the_status_has_a_line_for_each_process(void **state)
 	int limit, slot = children_admit(children, &peer, 0, &limit);
 	int64_t since;
 
-	(void)state;
 	children_started(children, slot, 4711);
 	assert_int_equal(children_pid(children, slot, &since), 4711);
 	board_set_text(children_board(children, slot), BOARD_ADDRESS, "192.0.2.1");
@@ -114,17 +106,4 @@ static void test_the_status_has_a_line_for_each_process(void **state)
 						  "500 bytes/s\ntotal: connections 1, received 5000, sent 0, files 0, "
 						  "500 bytes/s\n"));
 	strbuf_free(&out);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_child_is_read_by_its_parent),
-		cmocka_unit_test(test_nonsense_is_made_harmless),
-		cmocka_unit_test(test_a_process_without_a_board_tells_nobody),
-		cmocka_unit_test(test_labels_are_escaped),
-		cmocka_unit_test(test_the_status_has_a_line_for_each_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

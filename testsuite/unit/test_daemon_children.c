@@ -2,17 +2,14 @@
 /* S-053: clients that only connect neither fill the listener nor keep others out. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "daemon/children.h"
 
@@ -36,12 +33,11 @@ static int admit(struct children *children, const char *address)
 	return admit_at(children, address, 0);
 }
 
-static void test_handshakes_are_counted_by_network(void **state)
+UNIT_TEST(handshakes_are_counted_by_network)
 {
 	struct children *children = children_new();
 	int slot = -1;
 
-	(void)state;
 	for (int i = 0; i < HANDSHAKES_MAX; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_true(slot >= 0);
@@ -61,11 +57,10 @@ static void test_handshakes_are_counted_by_network(void **state)
 	assert_true(admit(children, "2001:db8:0:1::1") >= 0);
 }
 
-static void test_served_clients_fill_the_table_to_its_end_only(void **state)
+UNIT_TEST(served_clients_fill_the_table_to_its_end_only)
 {
 	struct children *children = children_new();
 
-	(void)state;
 	for (int i = 0; i < CHILDREN_MAX; i++) {
 		int slot = admit(children, "192.0.2.1");
 
@@ -76,12 +71,11 @@ static void test_served_clients_fill_the_table_to_its_end_only(void **state)
 	assert_int_equal(admit(children, "192.0.2.2"), -1);
 }
 
-static void test_a_process_that_ended_gives_its_place_back(void **state)
+UNIT_TEST(a_process_that_ended_gives_its_place_back)
 {
 	struct children *children = children_new();
 	siginfo_t info;
 
-	(void)state;
 	for (int i = 0; i < HANDSHAKES_MAX - 1; i++)
 		children_started(children, admit(children, "192.0.2.1"), BEYOND_PIDS + i);
 	int slot = admit(children, "192.0.2.1");
@@ -129,7 +123,7 @@ static void assert_killed_for_room(struct children *children, const struct waiti
 	children_reap(children);
 }
 
-static void test_strangers_make_room_by_age_and_nobody_else_does(void **state)
+UNIT_TEST(strangers_make_room_by_age_and_nobody_else_does)
 {
 	struct children *children = children_new();
 	const struct waiting admitted = add_waiting(children, BOARD_ADMITTED, 1);
@@ -139,7 +133,6 @@ static void test_strangers_make_room_by_age_and_nobody_else_does(void **state)
 	const int64_t later = 4 + HANDSHAKE_MS * MILLISECOND;
 	int slot;
 
-	(void)state;
 	for (int i = 4; i < CHILDREN_MAX; i++) {
 		slot = admit(children, "192.0.2.2");
 		children_started(children, slot, BEYOND_PIDS + i);
@@ -204,7 +197,7 @@ static void end_waiting(const struct waiting *one)
 	assert_int_equal(waitpid(one->pid, NULL, 0), one->pid);
 }
 
-static void test_the_slowest_sessions_make_room(void **state)
+UNIT_TEST(the_slowest_sessions_make_room)
 {
 	struct children *children = children_new();
 	const struct waiting slow = add_waiting(children, BOARD_REQUESTED, 0);
@@ -213,7 +206,6 @@ static void test_the_slowest_sessions_make_room(void **state)
 	const int64_t later = 3 * MINUTE;
 	const struct waiting young = add_waiting(children, BOARD_REQUESTED, later - MINUTE + 1);
 
-	(void)state;
 	fill(children, 4, 0);
 	move(children, slow.slot, 2999, 3 * MINUTE);
 	move(children, slowest.slot, 2, 5 * MINUTE);
@@ -235,12 +227,11 @@ static void test_the_slowest_sessions_make_room(void **state)
 	end_waiting(&young);
 }
 
-static void test_what_was_moved_long_ago_does_not_count(void **state)
+UNIT_TEST(what_was_moved_long_ago_does_not_count)
 {
 	struct children *children = children_new();
 	const struct waiting once = add_waiting(children, BOARD_REQUESTED, 0);
 
-	(void)state;
 	children_set_minimum_rate(children, 1000);
 	fill(children, 1, 0);
 	children_sample(children, MINUTE);
@@ -261,12 +252,11 @@ static void test_what_was_moved_long_ago_does_not_count(void **state)
 	assert_int_equal(children_sample_wait(children, 5 * MINUTE), -1);
 }
 
-static void test_processes_that_do_not_go_leave_others_out(void **state)
+UNIT_TEST(processes_that_do_not_go_leave_others_out)
 {
 	struct children *children = children_new();
 	int limit;
 
-	(void)state;
 	for (int i = 0; i < CHILDREN_SLOTS; i++) {
 		int64_t now = i < CHILDREN_MAX ? 0 : HANDSHAKE_MS * MILLISECOND;
 
@@ -276,12 +266,11 @@ static void test_processes_that_do_not_go_leave_others_out(void **state)
 	assert_int_equal(limit, CHILDREN_MAX);
 }
 
-static void test_a_process_reaches_no_slot_but_its_own(void **state)
+UNIT_TEST(a_process_reaches_no_slot_but_its_own)
 {
 	struct children *children = children_new();
 	int slots[3], status;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		slots[i] = admit(children, "192.0.2.1");
 		children_started(children, slots[i], BEYOND_PIDS + i);
@@ -303,12 +292,11 @@ static void test_a_process_reaches_no_slot_but_its_own(void **state)
 	assert_int_equal(board_step(children_board(children, slots[2])), BOARD_CONNECTED);
 }
 
-static void test_processes_of_a_host_are_counted_without_those_that_refuse(void **state)
+UNIT_TEST(processes_of_a_host_are_counted_without_those_that_refuse)
 {
 	struct children *children = children_new();
 	int slot = -1;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_int_equal(children_of_host(children, slot), i < 2 ? i : 2);
@@ -338,12 +326,11 @@ static void assert_same_host(const char *a, const char *b, bool same)
 	assert_int_equal(origin_is_same(&one, &other), same);
 }
 
-static void test_hosts_are_ipv4_addresses_and_ipv6_networks(void **state)
+UNIT_TEST(hosts_are_ipv4_addresses_and_ipv6_networks)
 {
 	const struct origin mapped = host_of("::ffff:192.0.2.1"), plain = origin_of_address("192.0.2.1");
 	const struct origin link = host_of("fe80::1"), with_interface = origin_of_address("fe80::1%lo");
 
-	(void)state;
 	assert_true(origin_is_same(&mapped, &plain));
 	assert_true(origin_is_same(&link, &with_interface));
 	assert_same_host("::ffff:192.0.2.1", "::ffff:192.0.2.2", false);
@@ -359,13 +346,12 @@ static struct origin host(uint32_t address)
 	return origin_of((const struct sockaddr *)&v4);
 }
 
-static void test_rates_are_those_of_a_minute(void **state)
+UNIT_TEST(rates_are_those_of_a_minute)
 {
 	const int64_t second = 1000000000;
 	struct rates *rates = rates_new();
 	struct origin a = host(1), b = host(2);
 
-	(void)state;
 	for (int i = 0; i < 6; i++)
 		assert_true(rates_take(rates, &a, 6, 1000 * second));
 	assert_false(rates_take(rates, &a, 6, 1000 * second));
@@ -378,12 +364,11 @@ static void test_rates_are_those_of_a_minute(void **state)
 	assert_false(rates_take(rates, &a, 6, 2000 * second));
 }
 
-static void test_many_hosts_do_not_free_one_that_comes_often(void **state)
+UNIT_TEST(many_hosts_do_not_free_one_that_comes_often)
 {
 	struct rates *rates = rates_new();
 	struct origin often = host(1);
 
-	(void)state;
 	for (int i = 0; i < 60; i++)
 		assert_true(rates_take(rates, &often, 60, 1));
 	for (uint32_t i = 2; i < 100000; i++) {
@@ -392,24 +377,4 @@ static void test_many_hosts_do_not_free_one_that_comes_often(void **state)
 		assert_true(rates_take(rates, &other, 60, 1));
 	}
 	assert_false(rates_take(rates, &often, 60, 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handshakes_are_counted_by_network),
-		cmocka_unit_test(test_served_clients_fill_the_table_to_its_end_only),
-		cmocka_unit_test(test_a_process_that_ended_gives_its_place_back),
-		cmocka_unit_test(test_strangers_make_room_by_age_and_nobody_else_does),
-		cmocka_unit_test(test_the_slowest_sessions_make_room),
-		cmocka_unit_test(test_what_was_moved_long_ago_does_not_count),
-		cmocka_unit_test(test_processes_that_do_not_go_leave_others_out),
-		cmocka_unit_test(test_a_process_reaches_no_slot_but_its_own),
-		cmocka_unit_test(test_processes_of_a_host_are_counted_without_those_that_refuse),
-		cmocka_unit_test(test_hosts_are_ipv4_addresses_and_ipv6_networks),
-		cmocka_unit_test(test_rates_are_those_of_a_minute),
-		cmocka_unit_test(test_many_hosts_do_not_free_one_that_comes_often),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Failed logins: who has to wait for the answer, how long, and who has not; and who counts as one client. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "daemon/hosts.h"
 
@@ -20,11 +17,10 @@ static int64_t failed_login(struct guesses *guesses, const char *address, int64_
 	return guesses_failed(guesses, &origin, second * SECOND) / SECOND;
 }
 
-static void test_whoever_fails_too_often_waits(void **state)
+UNIT_TEST(whoever_fails_too_often_waits)
 {
 	struct guesses *guesses = guesses_new();
 
-	(void)state;
 	for (int i = 0; i < GUESSES_AT_ONCE; i++)
 		assert_int_equal(failed_login(guesses, "192.0.2.1", 1000), 0);
 	assert_int_equal(failed_login(guesses, "192.0.2.1", 1000), 1);
@@ -39,11 +35,10 @@ static void test_whoever_fails_too_often_waits(void **state)
 	assert_int_equal(failed_login(NULL, "192.0.2.1", 1002), 0);
 }
 
-static void test_processes_count_together(void **state)
+UNIT_TEST(processes_count_together)
 {
 	struct guesses *guesses = guesses_new();
 
-	(void)state;
 	for (int i = 0; i < GUESSES_AT_ONCE; i++) {
 		pid_t child = fork();
 
@@ -57,7 +52,7 @@ static void test_processes_count_together(void **state)
 	assert_int_equal(failed_login(guesses, "192.0.2.1", 5), 1);
 }
 
-static void test_clients_are_told_apart(void **state)
+UNIT_TEST(clients_are_told_apart)
 {
 	static const struct {
 		const char *left, *right;
@@ -74,7 +69,6 @@ static void test_clients_are_told_apart(void **state)
 		{ "127.0.0.1", "::1", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
 		const struct origin left = origin_of_address(pairs[i].left), right = origin_of_address(pairs[i].right);
 
@@ -83,15 +77,4 @@ static void test_clients_are_told_apart(void **state)
 	}
 	assert_int_equal(origin_of_address("0.0.0.0").family, AF_UNSPEC);
 	assert_int_equal(origin_of_address("unknown").family, AF_UNSPEC);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whoever_fails_too_often_waits),
-		cmocka_unit_test(test_processes_count_together),
-		cmocka_unit_test(test_clients_are_told_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where a module lies, and what a client's path words mean inside it (doc/protocol/07-daemon.md sections 5.12 and 5.18). */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "daemon/arguments.h"
 #include "daemon/session.h"
@@ -42,9 +39,8 @@ static void check_prefix(const char *path, bool chroot, const char *daemon_root,
 	place_free(&place);
 }
 
-static void test_a_prefix_is_seen_from_the_root_that_the_dot_names(void **state)
+UNIT_TEST(a_prefix_is_seen_from_the_root_that_the_dot_names)
 {
-	(void)state;
 	check_prefix("/storage/./mirror-attrs/foo", true, "", "/mirrors/foo", "/storage/mirrors/foo");
 	check_prefix("/storage/./mirror-attrs/foo", false, "", "/mirrors/foo", "/mirrors/foo");
 	check_prefix("/storage/mirror-attrs/foo", true, "", "/mirrors/foo", "/mirrors/foo");
@@ -55,9 +51,8 @@ static void test_a_prefix_is_seen_from_the_root_that_the_dot_names(void **state)
 	check_prefix("/a/./b/./c", true, "", "/m", "/a/m");
 }
 
-static void test_the_dot_divides_a_path_only_under_chroot(void **state)
+UNIT_TEST(the_dot_divides_a_path_only_under_chroot)
 {
-	(void)state;
 	check_place("/storage/./mirror-attrs/foo", true, "/storage", "mirror-attrs/foo", "/storage/mirror-attrs/foo");
 	check_place("/storage/./mirror-attrs/foo", false, "/storage/mirror-attrs/foo", "", "/storage/mirror-attrs/foo");
 	check_place("/storage/mirror", true, "/storage/mirror", "", "/storage/mirror");
@@ -77,9 +72,8 @@ static void check_word(const char *word, const char *expected)
 	free(clean);
 }
 
-static void test_path_words_become_relative_to_the_module(void **state)
+UNIT_TEST(path_words_become_relative_to_the_module)
 {
-	(void)state;
 	check_word("mod/f", "f");
 	check_word("mod", "");
 	check_word("mod/", ".");
@@ -116,9 +110,8 @@ static void check_split(const char *word, const char *expected)
 	args_free(&pieces);
 }
 
-static void test_words_are_split_at_the_modules_name(void **state)
+UNIT_TEST(words_are_split_at_the_modules_name)
 {
-	(void)state;
 	check_split("mod/f mod/sub", "f|sub|");
 	check_split("mod/f ok/sub", "f ok/sub|");
 	check_split("mod/a b mod/c d", "a b|c d|");
@@ -198,7 +191,7 @@ static void check_expansion(struct fixture *fixture, const char *pattern, const 
 	args_free(&found);
 }
 
-static void test_wildcards_match_what_is_there(void **state)
+UNIT_TEST_WITH(set_up, tear_down, wildcards_match_what_is_there)
 {
 	check_expansion(*state, "star*", "star*|starx|");
 	check_expansion(*state, "star\\*", "star*|");
@@ -214,31 +207,16 @@ static void test_wildcards_match_what_is_there(void **state)
 	check_expansion(*state, "./d1/*", "./d1/b|./d1/c|");
 }
 
-static void test_what_matches_nothing_stays_as_it_is(void **state)
+UNIT_TEST_WITH(set_up, tear_down, what_matches_nothing_stays_as_it_is)
 {
 	check_expansion(*state, "nope*", "nope*|");
 	check_expansion(*state, "nope\\*", "nope\\*|");
 	check_expansion(*state, "no\\pe", "no\\pe|");
 }
 
-static void test_hidden_names_do_not_match(void **state)
+UNIT_TEST_WITH(set_up, tear_down, hidden_names_do_not_match)
 {
 	check_expansion(*state, "sec*", "sec*|");
 	check_expansion(*state, "secret/*", "secret/*|");
 	check_expansion(*state, "*/x", "d1/x|d2/x|");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_dot_divides_a_path_only_under_chroot),
-		cmocka_unit_test(test_a_prefix_is_seen_from_the_root_that_the_dot_names),
-		cmocka_unit_test(test_path_words_become_relative_to_the_module),
-		cmocka_unit_test(test_words_are_split_at_the_modules_name),
-		cmocka_unit_test_setup_teardown(test_wildcards_match_what_is_there, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_what_matches_nothing_stays_as_it_is, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_hidden_names_do_not_match, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* S-039: headers of proxies, good and bad, fed as a connection feeds them (doc/protocol/07-daemon.md section 5.3). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "daemon/peer.h"
 
@@ -68,13 +65,12 @@ static const struct header bad[] = {
 	HEADER(SIGNATURE "\x21\x11\x02\x19", NULL),
 };
 
-static void test_good_headers_tell_the_client_and_nothing_is_read_behind_them(void **state)
+UNIT_TEST(good_headers_tell_the_client_and_nothing_is_read_behind_them)
 {
 	char address[PROXY_ADDRESS_SIZE];
 	uint8_t bytes[256];
 	size_t used;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		const struct header *header = &good[i];
 
@@ -89,23 +85,21 @@ static void test_good_headers_tell_the_client_and_nothing_is_read_behind_them(vo
 	}
 }
 
-static void test_bad_headers_are_refused_as_soon_as_they_are_complete(void **state)
+UNIT_TEST(bad_headers_are_refused_as_soon_as_they_are_complete)
 {
 	char address[PROXY_ADDRESS_SIZE];
 	size_t used;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_int_equal(feed(bad[i].bytes, bad[i].length, address, &used), PROXY_BAD);
 }
 
-static void test_a_header_without_end_is_bounded(void **state)
+UNIT_TEST(a_header_without_end_is_bounded)
 {
 	char address[PROXY_ADDRESS_SIZE];
 	uint8_t bytes[PROXY_HEADER_MAX];
 	size_t used;
 
-	(void)state;
 	memset(bytes, 'x', sizeof bytes);
 	memcpy(bytes, "PROXY UNKNOWN ", 14);
 	assert_int_equal(feed(bytes, sizeof bytes, address, &used), PROXY_BAD);
@@ -116,12 +110,11 @@ static void test_a_header_without_end_is_bounded(void **state)
 }
 
 /* Any bytes get an answer; one byte of a good header changed, too. */
-static void test_random_headers_are_survived(void **state)
+UNIT_TEST(random_headers_are_survived)
 {
 	char address[PROXY_ADDRESS_SIZE];
 	uint32_t seed = 1;
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		const struct header *header = &good[(size_t)round % (sizeof good / sizeof good[0])];
 		uint8_t bytes[128];
@@ -134,16 +127,4 @@ static void test_random_headers_are_survived(void **state)
 		}
 		assert_in_range(feed(bytes, header->length, address, &used), PROXY_MORE, PROXY_BAD);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_headers_tell_the_client_and_nothing_is_read_behind_them),
-		cmocka_unit_test(test_bad_headers_are_refused_as_soon_as_they_are_complete),
-		cmocka_unit_test(test_a_header_without_end_is_bounded),
-		cmocka_unit_test(test_random_headers_are_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,8 @@ static void try_to_read(void)
 	EXPECT_ERROR(open("/dev/null", O_RDWR), EACCES);
 }
 
-static void test_nothing_outside_is_opened(void **state)
+UNIT_TEST(nothing_outside_is_opened)
 {
-	(void)state;
 	if (!fs_landlock_version())
 		skip();
 	confined(false, try_to_read);
@@ -118,9 +117,8 @@ static void try_to_change_what_is_read_only(void)
 	EXPECT_ERROR(ftruncate(outside_fd, 0), EPERM);
 }
 
-static void test_what_is_read_only_stays_as_it_is(void **state)
+UNIT_TEST(what_is_read_only_stays_as_it_is)
 {
-	(void)state;
 	if (!fs_landlock_version() || !seccomp_is_available())
 		skip();
 	confined(false, try_to_change_what_is_read_only);
@@ -147,9 +145,8 @@ static void try_to_write(void)
 	EXPECT_ERROR(linkat(AT_FDCWD, "outside", AT_FDCWD, "in/outside", 0), EXDEV);
 }
 
-static void test_a_writable_module_is_changed_inside_only(void **state)
+UNIT_TEST(a_writable_module_is_changed_inside_only)
 {
-	(void)state;
 	if (fs_landlock_version() < FS_LANDLOCK_RENAMES)
 		skip();
 	confined(true, try_to_write);
@@ -228,9 +225,8 @@ static void clone_contents(void)
 	EXPECT(ioctl(to, FICLONE, from) == 0 || errno == EOPNOTSUPP || errno == EXDEV || errno == EINVAL || errno == ENOTTY);
 }
 
-static void test_no_process_and_no_socket_is_made(void **state)
+UNIT_TEST(no_process_and_no_socket_is_made)
 {
-	(void)state;
 	if (!seccomp_is_available())
 		skip();
 	for (int writable = 0; writable < 2; writable++) {
@@ -242,14 +238,4 @@ static void test_no_process_and_no_socket_is_made(void **state)
 		confined(true, clone_contents);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_outside_is_opened),
-		cmocka_unit_test(test_what_is_read_only_stays_as_it_is),
-		cmocka_unit_test(test_a_writable_module_is_changed_inside_only),
-		cmocka_unit_test(test_no_process_and_no_socket_is_made),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, tree_teardown);
-}
+UNIT_GROUP(make_tree, tree_teardown)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The listener's snapshots: what is opened when, what stays in use, and what is told once. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "attrs/image.h"
 #include "attrs/snapshot_write.h"
@@ -134,7 +131,7 @@ static void assert_generation(const struct snapshot_finding *finding, uint64_t g
 
 static const char one_module[] = "[m]\npath = /srv\nattr snapshot = @/s\n";
 
-static void test_each_generation_is_opened_once(void **state)
+UNIT_TEST_WITH(set_up, tear_down, each_generation_is_opened_once)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding first, again, second;
@@ -153,7 +150,7 @@ static void test_each_generation_is_opened_once(void **state)
 	assert_true(second.serial > first.serial);
 }
 
-static void test_a_touched_file_is_no_news(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_touched_file_is_no_news)
 {
 	const struct fixture *fixture = *state;
 	char *path = in(fixture, "s");
@@ -178,7 +175,7 @@ static void rename_over(const struct fixture *fixture, const char *from, const c
 	free(new);
 }
 
-static void test_a_damaged_file_leaves_the_one_before_in_use(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_damaged_file_leaves_the_one_before_in_use)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding good, damaged, again, repaired;
@@ -201,7 +198,7 @@ static void test_a_damaged_file_leaves_the_one_before_in_use(void **state)
 	assert_string_equal(repaired.why, "");
 }
 
-static void test_a_file_that_others_may_write_is_let_go(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_file_that_others_may_write_is_let_go)
 {
 	const struct fixture *fixture = *state;
 	char *path = in(fixture, "s");
@@ -221,7 +218,7 @@ static void test_a_file_that_others_may_write_is_let_go(void **state)
 	free(path);
 }
 
-static void test_a_file_that_is_gone_ends_its_use(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_file_that_is_gone_ends_its_use)
 {
 	const struct fixture *fixture = *state;
 	char *path = in(fixture, "s");
@@ -242,7 +239,7 @@ static void test_a_file_that_is_gone_ends_its_use(void **state)
 	free(path);
 }
 
-static void test_nothing_makes_the_listener_wait(void **state)
+UNIT_TEST_WITH(set_up, tear_down, nothing_makes_the_listener_wait)
 {
 	const struct fixture *fixture = *state;
 	char *path = in(fixture, "s"), *conf = in(fixture, "conf");
@@ -263,7 +260,7 @@ static void test_nothing_makes_the_listener_wait(void **state)
 	free(conf);
 }
 
-static void test_the_configuration_is_followed(void **state)
+UNIT_TEST_WITH(set_up, tear_down, the_configuration_is_followed)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding finding;
@@ -289,7 +286,7 @@ static void test_the_configuration_is_followed(void **state)
 	assert_generation(&finding, 7);
 }
 
-static void test_changes_within_one_tick_of_the_clock_are_followed(void **state)
+UNIT_TEST_WITH(set_up, tear_down, changes_within_one_tick_of_the_clock_are_followed)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding finding;
@@ -305,7 +302,7 @@ static void test_changes_within_one_tick_of_the_clock_are_followed(void **state)
 	}
 }
 
-static void test_included_files_are_followed(void **state)
+UNIT_TEST_WITH(set_up, tear_down, included_files_are_followed)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding finding;
@@ -326,7 +323,7 @@ static void test_included_files_are_followed(void **state)
 	free(text);
 }
 
-static void test_names_of_modules_are_filled_in_and_others_are_not(void **state)
+UNIT_TEST_WITH(set_up, tear_down, names_of_modules_are_filled_in_and_others_are_not)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding finding;
@@ -359,7 +356,7 @@ static bool is_news_in_a_child(const struct snapshot_finding *finding, enum snap
 	return WEXITSTATUS(status);
 }
 
-static void test_news_is_told_once(void **state)
+UNIT_TEST_WITH(set_up, tear_down, news_is_told_once)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding first, other, second;
@@ -388,7 +385,7 @@ static void test_news_is_told_once(void **state)
 	assert_true(is_news_in_a_child(&second, SNAPSHOT_TOO_OLD));
 }
 
-static void test_other_modules_snapshots_are_dropped(void **state)
+UNIT_TEST_WITH(set_up, tear_down, other_modules_snapshots_are_dropped)
 {
 	const struct fixture *fixture = *state;
 	struct snapshot_finding mine, other;
@@ -416,7 +413,7 @@ static enum snapshot_news judge(const struct fixture *fixture, int max_age, int 
 	return news;
 }
 
-static void test_age_is_counted_from_the_beginning_of_the_scan(void **state)
+UNIT_TEST_WITH(set_up, tear_down, age_is_counted_from_the_beginning_of_the_scan)
 {
 	const struct fixture *fixture = *state;
 
@@ -429,7 +426,7 @@ static void test_age_is_counted_from_the_beginning_of_the_scan(void **state)
 	assert_int_equal(judge(fixture, 0, -1, MADE + 1000000000, ""), SNAPSHOT_IN_USE);
 }
 
-static void test_a_snapshot_belongs_to_its_root(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_snapshot_belongs_to_its_root)
 {
 	const struct fixture *fixture = *state;
 	int root_fd = open(fixture->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -441,26 +438,4 @@ static void test_a_snapshot_belongs_to_its_root(void **state)
 	assert_int_equal(judge(fixture, 0, root_fd, MADE, "another directory"), SNAPSHOT_FOREIGN);
 	assert_int_equal(judge(fixture, 0, -1, MADE, ""), SNAPSHOT_IN_USE);
 	close(root_fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_generation_is_opened_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_touched_file_is_no_news, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_damaged_file_leaves_the_one_before_in_use, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_file_that_others_may_write_is_let_go, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_file_that_is_gone_ends_its_use, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_nothing_makes_the_listener_wait, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_the_configuration_is_followed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_changes_within_one_tick_of_the_clock_are_followed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_included_files_are_followed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_names_of_modules_are_filled_in_and_others_are_not, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_news_is_told_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_other_modules_snapshots_are_dropped, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_age_is_counted_from_the_beginning_of_the_scan, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_snapshot_belongs_to_its_root, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Decisions about one file: the quick check, skips, item flags, modes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "dest/decide.h"
 #include "fs/chmod.h"
@@ -82,12 +79,12 @@ static void assert_decision(struct scene *scene, enum action action, uint32_t fl
 	assert_int_equal(decision->item_flags, flags);
 }
 
-static void test_equal_files_are_up_to_date(void **state)
+UNIT_TEST_WITH(set_up, tear_down, equal_files_are_up_to_date)
 {
 	assert_decision(*state, ACTION_ATTRS, 0);
 }
 
-static void test_missing_file_is_copied_as_new(void **state)
+UNIT_TEST_WITH(set_up, tear_down, missing_file_is_copied_as_new)
 {
 	struct scene *scene = *state;
 
@@ -95,7 +92,7 @@ static void test_missing_file_is_copied_as_new(void **state)
 	assert_decision(scene, ACTION_COPY, ITEM_TRANSFER | ITEM_IS_NEW);
 }
 
-static void test_size_and_time_make_a_file_changed(void **state)
+UNIT_TEST_WITH(set_up, tear_down, size_and_time_make_a_file_changed)
 {
 	struct scene *scene = *state;
 
@@ -107,7 +104,7 @@ static void test_size_and_time_make_a_file_changed(void **state)
 	assert_decision(scene, ACTION_COPY, ITEM_TRANSFER | ITEM_REPORT_TIME | ITEM_REPORT_SIZE);
 }
 
-static void test_nanoseconds_count_only_with_a_negative_window(void **state)
+UNIT_TEST_WITH(set_up, tear_down, nanoseconds_count_only_with_a_negative_window)
 {
 	struct scene *scene = *state;
 
@@ -117,9 +114,8 @@ static void test_nanoseconds_count_only_with_a_negative_window(void **state)
 	assert_decision(scene, ACTION_COPY, ITEM_TRANSFER | ITEM_REPORT_TIME);
 }
 
-static void test_modify_window_vectors(void **state)
+UNIT_TEST_WITH(set_up, tear_down, modify_window_vectors)
 {
-	(void)state;
 	assert_true(decide_same_time(0, 1000, 500000000, 1000, 0));
 	assert_false(decide_same_time(0, 1001, 0, 1000, 0));
 	assert_true(decide_same_time(1, 1001, 500000000, 1000, 0));
@@ -129,7 +125,7 @@ static void test_modify_window_vectors(void **state)
 	assert_false(decide_same_time(5, INT64_MIN, 0, INT64_MAX, 0));
 }
 
-static void test_checksum_ignores_the_time(void **state)
+UNIT_TEST_WITH(set_up, tear_down, checksum_ignores_the_time)
 {
 	struct scene *scene = *state;
 
@@ -143,7 +139,7 @@ static void test_checksum_ignores_the_time(void **state)
 	assert_int_equal(scene->content_looks, 2);
 }
 
-static void test_content_is_not_looked_at_without_need(void **state)
+UNIT_TEST_WITH(set_up, tear_down, content_is_not_looked_at_without_need)
 {
 	struct scene *scene = *state;
 
@@ -155,7 +151,7 @@ static void test_content_is_not_looked_at_without_need(void **state)
 	assert_int_equal(scene->content_looks, 0);
 }
 
-static void test_size_only_and_ignore_times(void **state)
+UNIT_TEST_WITH(set_up, tear_down, size_only_and_ignore_times)
 {
 	struct scene *scene = *state;
 
@@ -168,7 +164,7 @@ static void test_size_only_and_ignore_times(void **state)
 	assert_decision(scene, ACTION_COPY, ITEM_TRANSFER);
 }
 
-static void test_attr_files_are_compared_by_what_they_say(void **state)
+UNIT_TEST_WITH(set_up, tear_down, attr_files_are_compared_by_what_they_say)
 {
 	struct scene *scene = *state;
 
@@ -181,7 +177,7 @@ static void test_attr_files_are_compared_by_what_they_say(void **state)
 	assert_decision(scene, ACTION_COPY, ITEM_TRANSFER);
 }
 
-static void test_update_vectors(void **state)
+UNIT_TEST_WITH(set_up, tear_down, update_vectors)
 {
 	static const struct { int window; int64_t newer_by; bool skips; } vectors[] = {
 		{ 0, 1, true }, { 0, 0, false }, { 1, 0, true }, { 2, -1, true }, { 2, -2, false }, { -1, 1, false }, { -1,
@@ -202,7 +198,7 @@ static void test_update_vectors(void **state)
 	assert_int_equal(decide_scene(scene)->skip, SKIP_NEWER);
 }
 
-static void test_existing_and_ignore_existing(void **state)
+UNIT_TEST_WITH(set_up, tear_down, existing_and_ignore_existing)
 {
 	struct scene *scene = *state;
 
@@ -216,7 +212,7 @@ static void test_existing_and_ignore_existing(void **state)
 	assert_int_equal(decide_scene(scene)->skip, SKIP_NOT_CREATING);
 }
 
-static void test_size_limits(void **state)
+UNIT_TEST_WITH(set_up, tear_down, size_limits)
 {
 	struct scene *scene = *state;
 
@@ -230,7 +226,7 @@ static void test_size_limits(void **state)
 	assert_int_equal(decide_scene(scene)->action, ACTION_MAKE);
 }
 
-static void test_kinds_that_are_not_kept(void **state)
+UNIT_TEST_WITH(set_up, tear_down, kinds_that_are_not_kept)
 {
 	struct scene *scene = *state;
 
@@ -248,7 +244,7 @@ static void test_kinds_that_are_not_kept(void **state)
 	assert_int_equal(decide_scene(scene)->skip, SKIP_NOT_REGULAR);
 }
 
-static void test_directories(void **state)
+UNIT_TEST_WITH(set_up, tear_down, directories)
 {
 	struct scene *scene = *state;
 
@@ -266,7 +262,7 @@ static void test_directories(void **state)
 	assert_true(scene->decision.make_room);
 }
 
-static void test_symlinks(void **state)
+UNIT_TEST_WITH(set_up, tear_down, symlinks)
 {
 	struct scene *scene = *state;
 
@@ -285,7 +281,7 @@ static void test_symlinks(void **state)
 	assert_true(scene->decision.make_room);
 }
 
-static void test_devices_are_known_by_their_number(void **state)
+UNIT_TEST_WITH(set_up, tear_down, devices_are_known_by_their_number)
 {
 	struct scene *scene = *state;
 
@@ -298,7 +294,7 @@ static void test_devices_are_known_by_their_number(void **state)
 	assert_decision(scene, ACTION_MAKE, ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
 }
 
-static void test_owner_and_group_flags(void **state)
+UNIT_TEST_WITH(set_up, tear_down, owner_and_group_flags)
 {
 	struct scene *scene = *state;
 	const gid_t groups[] = { 7, 8 };
@@ -315,7 +311,7 @@ static void test_owner_and_group_flags(void **state)
 	assert_decision(scene, ACTION_ATTRS, 0);
 }
 
-static void test_access_times(void **state)
+UNIT_TEST_WITH(set_up, tear_down, access_times)
 {
 	struct scene *scene = *state;
 
@@ -326,7 +322,7 @@ static void test_access_times(void **state)
 	assert_decision(scene, ACTION_ATTRS, 0);
 }
 
-static void test_missing_arguments(void **state)
+UNIT_TEST_WITH(set_up, tear_down, missing_arguments)
 {
 	struct scene *scene = *state;
 
@@ -336,16 +332,15 @@ static void test_missing_arguments(void **state)
 	assert_int_equal(decide_scene(scene)->action, ACTION_NONE);
 }
 
-static void test_link_flags_alone_are_no_news(void **state)
+UNIT_TEST_WITH(set_up, tear_down, link_flags_alone_are_no_news)
 {
-	(void)state;
 	assert_false(decide_is_significant(ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS | ITEM_BASIS_TYPE_FOLLOWS));
 	assert_true(decide_is_significant(ITEM_LOCAL_CHANGE | ITEM_IS_NEW));
 	assert_true(decide_is_significant(ITEM_REPORT_TIME));
 }
 
 /* doc/protocol/06-command-line.md section 11.1: source modes down, umasks across. */
-static void test_modes_of_new_files_without_perms(void **state)
+UNIT_TEST_WITH(set_up, tear_down, modes_of_new_files_without_perms)
 {
 	static const mode_t sources[] = { 0644, 0755, 0600, 04755, 02755, 0666, 0777, 0444 };
 	static const struct { mode_t umask; mode_t results[8]; } vectors[] = {
@@ -371,7 +366,7 @@ static void test_modes_of_new_files_without_perms(void **state)
 }
 
 /* doc/protocol/06-command-line.md section 11.2: destination, then the result for a source of 0755 and of 0644. */
-static void test_executability_vectors(void **state)
+UNIT_TEST_WITH(set_up, tear_down, executability_vectors)
 {
 	static const mode_t vectors[][3] = {
 		{ 0640, 0750, 0640 }, { 0644, 0755, 0644 }, { 0600, 0700, 0600 }, { 0755, 0755, 0644 },
@@ -393,7 +388,7 @@ static void test_executability_vectors(void **state)
 	assert_int_equal(decide_mode(&scene->rules, scene->entry, &scene->dest), 04711);
 }
 
-static void test_a_file_takes_no_mode_from_a_symlink(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_file_takes_no_mode_from_a_symlink)
 {
 	struct scene *scene = *state;
 
@@ -403,7 +398,7 @@ static void test_a_file_takes_no_mode_from_a_symlink(void **state)
 	assert_true(decide_scene(scene)->make_room);
 }
 
-static void test_what_a_module_does_to_modes_comes_last(void **state)
+UNIT_TEST_WITH(set_up, tear_down, what_a_module_does_to_modes_comes_last)
 {
 	struct scene *scene = *state;
 
@@ -425,10 +420,8 @@ static void test_what_a_module_does_to_modes_comes_last(void **state)
 	scene->options.incoming_chmod = NULL;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 /* What is settled is what nothing would be done to; whatever differs makes it not so. */
-static void test_settled_files_are_those_with_nothing_to_do(void **state)
+UNIT_TEST_WITH(set_up, tear_down, settled_files_are_those_with_nothing_to_do)
 {
 	struct scene *scene = *state;
 	const struct fs_stat same = scene->dest.st;
@@ -453,7 +446,7 @@ static void test_settled_files_are_those_with_nothing_to_do(void **state)
 	assert_false(decide_is_settled(&scene->rules, scene->entry, &st));
 }
 
-static void test_owners_settle_a_file_if_they_are_kept(void **state)
+UNIT_TEST_WITH(set_up, tear_down, owners_settle_a_file_if_they_are_kept)
 {
 	struct scene *scene = *state;
 	struct fs_stat *st = &scene->dest.st;
@@ -466,38 +459,4 @@ static void test_owners_settle_a_file_if_they_are_kept(void **state)
 	assert_false(decide_is_settled(&scene->rules, scene->entry, st));
 	scene->options.group = false;
 	assert_true(decide_is_settled(&scene->rules, scene->entry, st));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_equal_files_are_up_to_date),
-		TEST(test_missing_file_is_copied_as_new),
-		TEST(test_size_and_time_make_a_file_changed),
-		TEST(test_nanoseconds_count_only_with_a_negative_window),
-		TEST(test_modify_window_vectors),
-		TEST(test_checksum_ignores_the_time),
-		TEST(test_content_is_not_looked_at_without_need),
-		TEST(test_size_only_and_ignore_times),
-		TEST(test_attr_files_are_compared_by_what_they_say),
-		TEST(test_update_vectors),
-		TEST(test_existing_and_ignore_existing),
-		TEST(test_size_limits),
-		TEST(test_kinds_that_are_not_kept),
-		TEST(test_directories),
-		TEST(test_symlinks),
-		TEST(test_devices_are_known_by_their_number),
-		TEST(test_owner_and_group_flags),
-		TEST(test_access_times),
-		TEST(test_missing_arguments),
-		TEST(test_link_flags_alone_are_no_news),
-		TEST(test_modes_of_new_files_without_perms),
-		TEST(test_executability_vectors),
-		TEST(test_a_file_takes_no_mode_from_a_symlink),
-		TEST(test_what_a_module_does_to_modes_comes_last),
-		TEST(test_settled_files_are_those_with_nothing_to_do),
-		TEST(test_owners_settle_a_file_if_they_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Decisions with alternate destinations: how well an object agrees, and what is then done in each of the three ways. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "dest/decide.h"
 #include "wire/request.h"
@@ -88,7 +85,7 @@ static enum action act(struct scene *scene, enum alternate_kind kind)
 	return scene->decision.action;
 }
 
-static void test_level_of_a_regular_file(void **state)
+UNIT_TEST_WITH(set_up, tear_down, level_of_a_regular_file)
 {
 	struct scene *scene = *state;
 	struct fs_stat *st = &scene->found.dest.st;
@@ -115,7 +112,7 @@ static void test_level_of_a_regular_file(void **state)
 	assert_int_equal(level(scene, &agreeing), ALTERNATE_NONE);
 }
 
-static void test_level_of_other_kinds(void **state)
+UNIT_TEST_WITH(set_up, tear_down, level_of_other_kinds)
 {
 	struct scene *scene = *state;
 
@@ -133,7 +130,7 @@ static void test_level_of_other_kinds(void **state)
 	assert_int_equal(level(scene, &agreeing), ALTERNATE_SAME);
 }
 
-static void test_same_file_where_there_is_none(void **state)
+UNIT_TEST_WITH(set_up, tear_down, same_file_where_there_is_none)
 {
 	struct scene *scene = *state;
 
@@ -151,7 +148,7 @@ static void test_same_file_where_there_is_none(void **state)
 	assert_int_equal(scene->decision.item_flags, ITEM_MATCHED | ITEM_LOCAL_CHANGE | ITEM_REPORT_TIME);
 }
 
-static void test_file_with_other_attributes_is_copied(void **state)
+UNIT_TEST_WITH(set_up, tear_down, file_with_other_attributes_is_copied)
 {
 	struct scene *scene = *state;
 
@@ -162,7 +159,7 @@ static void test_file_with_other_attributes_is_copied(void **state)
 	}
 }
 
-static void test_file_with_other_content_is_a_basis(void **state)
+UNIT_TEST_WITH(set_up, tear_down, file_with_other_content_is_a_basis)
 {
 	struct scene *scene = *state;
 
@@ -172,7 +169,7 @@ static void test_file_with_other_content_is_a_basis(void **state)
 	assert_int_equal(scene->decision.alternate, 4);
 }
 
-static void test_destination_that_exists(void **state)
+UNIT_TEST_WITH(set_up, tear_down, destination_that_exists)
 {
 	struct scene *scene = *state;
 
@@ -196,7 +193,7 @@ static void test_destination_that_exists(void **state)
 	assert_false(decide_wants_alternate(ALTERNATE_LINK, scene->entry, &scene->dest));
 }
 
-static void test_symlinks_and_directories(void **state)
+UNIT_TEST_WITH(set_up, tear_down, symlinks_and_directories)
 {
 	struct scene *scene = *state;
 
@@ -210,19 +207,4 @@ static void test_symlinks_and_directories(void **state)
 	make_kind(scene, S_IFDIR | 0755);
 	assert_int_equal(act(scene, ALTERNATE_COMPARE), ACTION_MAKE);
 	assert_int_equal(scene->decision.item_flags, ITEM_LOCAL_CHANGE | ITEM_REPORT_TIME);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_level_of_a_regular_file, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_level_of_other_kinds, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_same_file_where_there_is_none, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_file_with_other_attributes_is_copied, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_file_with_other_content_is_a_basis, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_destination_that_exists, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_symlinks_and_directories, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,11 +63,10 @@ static void expect_head(const struct sum_head *head, const struct sum_head *want
 	assert_int_equal(head->remainder, wanted->remainder);
 }
 
-static void test_headers_as_stock_chooses_them(void **state)
+UNIT_TEST(headers_as_stock_chooses_them)
 {
 	struct sum_head head;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		const struct vector *vector = &vectors[i];
 
@@ -78,14 +77,13 @@ static void test_headers_as_stock_chooses_them(void **state)
 	}
 }
 
-static void test_lengths_of_strong_sums(void **state)
+UNIT_TEST(lengths_of_strong_sums)
 {
 	static const struct { int digest; bool full; int wanted; } cases[] = {
 		{ 16, true, 16 }, { 20, true, 16 }, { 8, true, 8 }, { 1, true, 1 }, { 20, false, 4 }, { 1, false, 1 },
 	};
 	struct sum_head head;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		sum_head_choose(&head, 4294967296, 0, 32, cases[i].digest, cases[i].full);
 		assert_int_equal(head.strong_length, cases[i].wanted);
@@ -95,11 +93,10 @@ static void test_lengths_of_strong_sums(void **state)
 }
 
 /* Each length is the largest that fits: the next one's square is more than the size. */
-static void test_block_lengths_in_general(void **state)
+UNIT_TEST(block_lengths_in_general)
 {
 	uint32_t seed = 5;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		uint64_t size = ((uint64_t)next_random(&seed) << 8 | (uint64_t)i % 256) >> next_random(&seed) % 20;
 		struct sum_head head;
@@ -137,7 +134,7 @@ static int written_sums(struct reception *session, const struct sum_head *head, 
 }
 
 /* doc/protocol/03-transfer.md sections 4.1 and 4.6. */
-static void test_sums_of_the_pattern(void **state)
+UNIT_TEST(sums_of_the_pattern)
 {
 	static const uint8_t first[] = { 0xbe, 0xff, 0xb6, 0x5a, 0xbf, 0x64, 0x2d, 0x32, 0x87, 0x54, 0x7e, 0x6f,
 					 0xde, 0x33, 0x57, 0x80, 0xb8, 0x34, 0x80, 0xb2, 0x76, 0x00, 0x12, 0x49 };
@@ -148,7 +145,6 @@ static void test_sums_of_the_pattern(void **state)
 	size_t length;
 	int fd = file_of(content);
 
-	(void)state;
 	reception_start(&session, COMPRESS_NONE, 32, SUM_MD5, NULL, 0);
 	assert_int_equal(written_sums(&session, &head, fd, &out, &length), 0);
 	assert_int_equal(length, 40);
@@ -169,13 +165,12 @@ static uint32_t weak_sum_at(const uint8_t *bytes)
 }
 
 /* Whatever the lengths, also those about the reading buffer's: as computed block by block. */
-static void test_sums_of_any_length(void **state)
+UNIT_TEST(sums_of_any_length)
 {
 	static const int32_t lengths[] = { 1, 7, 700, 1024, 131072, 262143, 262144, 262145, 1000000 };
 	static const size_t sizes[] = { 1, 700, 1400, 262144, 262145, 524288, 700001 };
 	struct bytes noise = random_bytes(700001, 6);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
 			struct setting setting = { .block_length = lengths[i], .sum = SUM_XXH64 };
@@ -204,7 +199,7 @@ static void test_sums_of_any_length(void **state)
 }
 
 /* All the sums go out whatever the file has become; what is not there counts as zero bytes. */
-static void test_file_that_cannot_be_read(void **state)
+UNIT_TEST(file_that_cannot_be_read)
 {
 	static const struct sum_head head = { 1000, 700, 8, 0 };
 	struct bytes content = random_bytes(350000, 7), padded = filled(700000, 0);
@@ -213,7 +208,6 @@ static void test_file_that_cannot_be_read(void **state)
 	size_t length;
 	int short_fd = file_of(content), padded_fd, bad_fd = open("/", O_RDONLY | O_DIRECTORY);
 
-	(void)state;
 	memcpy(padded.data, content.data, content.length);
 	padded_fd = file_of(padded);
 	struct reception other;
@@ -234,18 +228,4 @@ static void test_file_that_cannot_be_read(void **state)
 	close(bad_fd);
 	free(content.data);
 	free(padded.data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_headers_as_stock_chooses_them),
-		cmocka_unit_test(test_lengths_of_strong_sums),
-		cmocka_unit_test(test_block_lengths_in_general),
-		cmocka_unit_test(test_sums_of_the_pattern),
-		cmocka_unit_test(test_sums_of_any_length),
-		cmocka_unit_test(test_file_that_cannot_be_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,9 +134,8 @@ static bool receive_delta(struct bytes payload, size_t start, enum sum_algorithm
 	return good;
 }
 
-static void test_deltas_of_every_release(void **state)
+UNIT_TEST(deltas_of_every_release)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
 		struct bytes stream = load(releases[i], "delta.s2c");
 		int32_t seed;
@@ -208,9 +207,8 @@ static bool request_fits(struct bytes stream, int32_t seed)
 	return fits;
 }
 
-static void test_block_sums_of_every_release(void **state)
+UNIT_TEST(block_sums_of_every_release)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
 		struct bytes answer = load(releases[i], "delta.s2c"), request = load(releases[i], "delta.c2s");
 		int32_t seed;
@@ -260,9 +258,8 @@ static int receive_new_files(struct bytes payload, enum compress_algorithm compr
 }
 
 /* From protocol 29 on a request for a new file can be told from its flags. There are seven files. */
-static void test_compressed_files_of_every_release(void **state)
+UNIT_TEST(compressed_files_of_every_release)
 {
-	(void)state;
 	for (size_t i = 1; i < sizeof releases / sizeof *releases; i++) {
 		struct bytes stream = load(releases[i], "compress.s2c");
 		int32_t seed;
@@ -282,15 +279,4 @@ static void test_compressed_files_of_every_release(void **state)
 		free(stream.data);
 		free(payload.data);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deltas_of_every_release),
-		cmocka_unit_test(test_block_sums_of_every_release),
-		cmocka_unit_test(test_compressed_files_of_every_release),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

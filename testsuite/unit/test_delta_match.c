@@ -7,7 +7,7 @@
 
 /* --- in place, doc/protocol/03-transfer.md section 5.3 --- */
 
-static void test_in_place_constraint(void **state)
+UNIT_TEST(in_place_constraint)
 {
 	static const struct {
 		const char *basis, *source, *free, *in_place;
@@ -25,7 +25,6 @@ static void test_in_place_constraint(void **state)
 		{ "AAXAB", "YYYAB", NULL, "L2100 T3 T4" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		for (int in_place = 0; in_place < 2; in_place++) {
 			struct setting setting = { .in_place = in_place };
@@ -46,14 +45,13 @@ static void test_in_place_constraint(void **state)
 }
 
 /* Long after thousands of equal blocks have been overwritten, others must still be found. */
-static void test_in_place_passes_over_dead_blocks(void **state)
+UNIT_TEST(in_place_passes_over_dead_blocks)
 {
 	struct setting setting = { .in_place = true, .block_length = 64 };
 	struct bytes zeros = filled(5000 * 64, 0), noise = random_bytes(6000 * 64, 5);
 	struct bytes basis = bytes_of(11000 * 64), source = bytes_of(11000 * 64);
 	struct transfer transfer;
 
-	(void)state;
 	memcpy(basis.data, zeros.data, zeros.length);
 	memcpy(basis.data + zeros.length, noise.data, noise.length);
 	/* The zeros move behind the noise's place: none of them can be read any more, all of what follows can. */
@@ -141,12 +139,11 @@ static void edit_and_transfer(struct setting setting, uint32_t *state, int files
 	transfer_end(&transfer);
 }
 
-static void test_random_edits(void **state)
+UNIT_TEST(random_edits)
 {
 	static const enum sum_algorithm sums[] = { SUM_MD5, SUM_XXH128, SUM_XXH64, SUM_XXH3, SUM_SHA1, SUM_MD4, SUM_MD4_OLD };
 	uint32_t random = 20260101;
 
-	(void)state;
 	for (int round = 0; round < 9; round++) {
 		for (int protocol = 27; protocol <= PROTOCOL_MAX; protocol++) {
 			for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
@@ -160,13 +157,12 @@ static void test_random_edits(void **state)
 
 /* --- headers that no generator of ours would send, but a peer may --- */
 
-static void test_every_block_length_is_served(void **state)
+UNIT_TEST(every_block_length_is_served)
 {
 	static const int32_t lengths[] = { 1, 2, 15, 16, 17, 699, 70000, 131072, 1 << 20, 40 << 20, 1 << 29 };
 	struct bytes basis = random_bytes(300000, 9), source = copy_of(basis);
 	struct transfer transfer;
 
-	(void)state;
 	source.data[150000] ^= 0x55;
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		struct setting setting = { .block_length = lengths[i], .protocol = 29, .sum = SUM_MD4_OLD };
@@ -178,13 +174,12 @@ static void test_every_block_length_is_served(void **state)
 	free(source.data);
 }
 
-static void test_block_count_far_beyond_the_source(void **state)
+UNIT_TEST(block_count_far_beyond_the_source)
 {
 	struct bytes basis = random_bytes(3000000, 10), source = random_bytes(1000, 11);
 	struct setting setting = { .block_length = 1, .strong_length = 1 };
 	struct transfer transfer;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	round_trip(&transfer, basis, source);
 	assert_int_equal(transfer.decoder.literals, 0);
@@ -193,13 +188,12 @@ static void test_block_count_far_beyond_the_source(void **state)
 	free(source.data);
 }
 
-static void test_remainder_of_a_whole_block(void **state)
+UNIT_TEST(remainder_of_a_whole_block)
 {
 	struct bytes basis = random_bytes(2100, 12);
 	struct setting setting = { 0 };
 	struct transfer transfer;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	make_sums(&transfer, basis);
 	transfer.sums.head.remainder = 700;
@@ -211,13 +205,12 @@ static void test_remainder_of_a_whole_block(void **state)
 	free(basis.data);
 }
 
-static void test_short_last_block_stands_only_at_the_end(void **state)
+UNIT_TEST(short_last_block_stands_only_at_the_end)
 {
 	struct bytes basis = random_bytes(1000, 13), source = bytes_of(1300);
 	struct setting setting = { 0 };
 	struct transfer transfer;
 
-	(void)state;
 	/* The last 300 bytes, then everything again. */
 	memcpy(source.data, basis.data + 700, 300);
 	memcpy(source.data + 300, basis.data, 1000);
@@ -233,13 +226,12 @@ static void test_short_last_block_stands_only_at_the_end(void **state)
 }
 
 /* A weak sum that agrees is not enough. */
-static void test_forged_weak_sums_are_not_matched(void **state)
+UNIT_TEST(forged_weak_sums_are_not_matched)
 {
 	struct bytes basis = random_bytes(70000, 14), source = random_bytes(70000, 15);
 	struct setting setting = { .block_length = 100 };
 	struct transfer transfer;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	make_sums(&transfer, basis);
 	for (int i = 0; i < 700; i++)
@@ -255,11 +247,10 @@ static void test_forged_weak_sums_are_not_matched(void **state)
 }
 
 /* Weak sums alone prove nothing: without strong ones, true as the weak ones may be, everything is literal (S-032). */
-static void test_without_strong_sums_nothing_matches(void **state)
+UNIT_TEST(without_strong_sums_nothing_matches)
 {
 	struct bytes source = random_bytes(70000, 16);
 
-	(void)state;
 	for (int in_place = 0; in_place < 2; in_place++) {
 		struct setting setting = { .block_length = 100, .in_place = in_place };
 		struct transfer transfer;
@@ -279,12 +270,11 @@ static void test_without_strong_sums_nothing_matches(void **state)
 }
 
 /* The short last block is forged to have the sums of a window of full length, right where it is expected. */
-static void test_short_last_block_is_not_taken_for_a_full_one(void **state)
+UNIT_TEST(short_last_block_is_not_taken_for_a_full_one)
 {
 	struct bytes basis = random_bytes(1000, 22), source = random_bytes(1500, 23);
 	uint8_t strong[DIGEST_MAX_LENGTH];
 
-	(void)state;
 	memcpy(source.data, basis.data, 700);
 	for (int in_place = 0; in_place < 2; in_place++) {
 		struct setting setting = { .in_place = in_place };
@@ -310,12 +300,11 @@ static void test_short_last_block_is_not_taken_for_a_full_one(void **state)
 
 /* Equal weak sums whose blocks would reach over the end of the source (doc/protocol/08-security.md S-032): the memory checker
  * watches. */
-static void test_no_look_outside_of_the_source(void **state)
+UNIT_TEST(no_look_outside_of_the_source)
 {
 	static const size_t sizes[] = { 0, 1, 99, 100, 101, 699, 700, 701, 1399, 1400, 131071 };
 	struct setting setting = { .strong_length = 1 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		for (int32_t remainder = 0; remainder <= 700; remainder += 100) {
 			struct bytes source = filled(sizes[i], 0);
@@ -374,9 +363,8 @@ static uint64_t forge_chain(int32_t block_length, size_t size, int32_t count, in
 	return transfer.stats.candidates;
 }
 
-static void test_long_chains_cost_linear_work(void **state)
+UNIT_TEST(long_chains_cost_linear_work)
 {
-	(void)state;
 	forge_chain(1, 3000000, 20000, -1, false);
 	forge_chain(700, 3000000, 20000, -1, false);
 	forge_chain(1, 3000000, 20000, -1, true);
@@ -389,12 +377,11 @@ static void test_long_chains_cost_linear_work(void **state)
 }
 
 /* A sparse image is an honest long chain. */
-static void test_zeros_are_matched_with_few_looks(void **state)
+UNIT_TEST(zeros_are_matched_with_few_looks)
 {
 	struct bytes zeros = filled(32 << 20, 0);
 	struct transfer transfer;
 
-	(void)state;
 	for (int in_place = 0; in_place < 2; in_place++) {
 		struct setting setting = { .block_length = 1024, .in_place = in_place };
 		transfer_start(&transfer, &setting);
@@ -407,13 +394,12 @@ static void test_zeros_are_matched_with_few_looks(void **state)
 }
 
 /* One distinct block somewhere behind a hundred thousand equal ones is found. */
-static void test_equal_blocks_hide_nothing(void **state)
+UNIT_TEST(equal_blocks_hide_nothing)
 {
 	struct setting setting = { .block_length = 32 };
 	struct bytes basis = filled(100000 * 32, 0), source = filled(200000, 0);
 	struct transfer transfer;
 
-	(void)state;
 	memcpy(basis.data + 99999 * 32, "a block unlike the zeros before", 32);
 	memcpy(source.data + 12345, "a block unlike the zeros before", 32);
 	transfer_start(&transfer, &setting);
@@ -422,26 +408,4 @@ static void test_equal_blocks_hide_nothing(void **state)
 	transfer_end(&transfer);
 	free(basis.data);
 	free(source.data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_place_constraint),
-		cmocka_unit_test(test_in_place_passes_over_dead_blocks),
-		cmocka_unit_test(test_random_edits),
-		cmocka_unit_test(test_every_block_length_is_served),
-		cmocka_unit_test(test_block_count_far_beyond_the_source),
-		cmocka_unit_test(test_remainder_of_a_whole_block),
-		cmocka_unit_test(test_short_last_block_stands_only_at_the_end),
-		cmocka_unit_test(test_forged_weak_sums_are_not_matched),
-		cmocka_unit_test(test_without_strong_sums_nothing_matches),
-		cmocka_unit_test(test_short_last_block_is_not_taken_for_a_full_one),
-		cmocka_unit_test(test_no_look_outside_of_the_source),
-		cmocka_unit_test(test_long_chains_cost_linear_work),
-		cmocka_unit_test(test_zeros_are_matched_with_few_looks),
-		cmocka_unit_test(test_equal_blocks_hide_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,12 +69,11 @@ static void trip(struct setting setting, struct bytes basis, struct bytes source
 	transfer_end(&transfer);
 }
 
-static void test_every_method_protocol_and_digest(void **state)
+UNIT_TEST(every_method_protocol_and_digest)
 {
 	static const enum sum_algorithm sums[] = { SUM_MD4, SUM_MD5, SUM_SHA1, SUM_XXH64, SUM_XXH3, SUM_XXH128 };
 	struct bytes basis = random_bytes(200000, 1), source = edited(basis, 2);
 
-	(void)state;
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 		for (int protocol = 27; protocol <= PROTOCOL_MAX; protocol++) {
 			struct setting setting = { .compress = (enum compress_algorithm)compress, .protocol = protocol,
@@ -91,7 +90,7 @@ static void test_every_method_protocol_and_digest(void **state)
 }
 
 /* Sizes about the limits of blocks, of literal runs, of chunks and of the receiver's buffer; all new, all old, and shifted. */
-static void test_sizes_about_every_limit(void **state)
+UNIT_TEST(sizes_about_every_limit)
 {
 	static const size_t sizes[] = {
 		0, 1, 699, 700, 701, 4095, 4096, 4097, 16383, 16384, 32767, 32768, 32769, 65535, 65536, 131072, 262143, 262144,
@@ -99,7 +98,6 @@ static void test_sizes_about_every_limit(void **state)
 	};
 	struct bytes noise = random_bytes(1100001, 3);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct bytes source = { noise.data, sizes[i] }, shifted = { noise.data + 1, sizes[i] };
 
@@ -115,12 +113,11 @@ static void test_sizes_about_every_limit(void **state)
 }
 
 /* Old zlib's history of long blocks, below and from protocol 31 on, also of blocks longer than our buffer. */
-static void test_long_blocks(void **state)
+UNIT_TEST(long_blocks)
 {
 	static const int32_t lengths[] = { 65535, 65536, 131070, 131072 };
 	struct bytes basis = random_bytes(1 << 20, 4), source = bytes_of((1 << 20) + 40000);
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		for (int protocol = 29; protocol <= PROTOCOL_MAX; protocol++) {
 			size_t length = (size_t)lengths[i];
@@ -145,7 +142,7 @@ static void test_long_blocks(void **state)
 }
 
 /* Frames may end anywhere, also inside numbers and literals. */
-static void test_multiplexed_in_any_pieces(void **state)
+UNIT_TEST(multiplexed_in_any_pieces)
 {
 	struct bytes source = random_bytes(70000, 5), framed = bytes_of(400000);
 	struct setting setting = { 0 };
@@ -154,7 +151,6 @@ static void test_multiplexed_in_any_pieces(void **state)
 	uint32_t seed = 6;
 	size_t length;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	send_file(&transfer, nothing, source);
 	const uint8_t *stream = wire_test_output(transfer.session.wire, &length);
@@ -204,7 +200,7 @@ static void in_place(const char *old, const char *new, size_t block_length, stru
 }
 
 /* The examples of doc/protocol/03-transfer.md section 5.3 and more, with blocks shorter and longer than the buffer. */
-static void test_updates_in_place(void **state)
+UNIT_TEST(updates_in_place)
 {
 	static const char *const cases[][2] = {
 		{ "ABC", "XABC" }, { "ABCD", "BCD" }, { "ABC", "BAC" }, { "ABC", "ABCA" }, { "ABC", "AXCB" }, { "ABC", "zABC" },
@@ -212,7 +208,6 @@ static void test_updates_in_place(void **state)
 		{ "ABCabc", "BCabc" }, { "ABCab", "AB" }, { "Aq", "qAq" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 			struct setting setting = { .compress = (enum compress_algorithm)compress };
@@ -225,7 +220,7 @@ static void test_updates_in_place(void **state)
 }
 
 /* What stays where it is must not be written: a file that cannot be written shows it. */
-static void test_blocks_are_not_written_over_themselves(void **state)
+UNIT_TEST(blocks_are_not_written_over_themselves)
 {
 	struct bytes basis = random_bytes(1 << 20, 7);
 	struct setting setting = { .in_place = true };
@@ -233,7 +228,6 @@ static void test_blocks_are_not_written_over_themselves(void **state)
 	struct transfer transfer;
 	struct reception reception;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	send_file(&transfer, basis, basis);
 	reception_of(&reception, &transfer);
@@ -293,11 +287,10 @@ static enum patch_result append_to(int append, size_t have, bool damaged, bool s
 	return result;
 }
 
-static void test_append(void **state)
+UNIT_TEST(append)
 {
 	struct bytes source = random_bytes(600000, 8);
 
-	(void)state;
 	for (int append = 1; append <= 2; append++) {
 		for (size_t have = 700; have <= 599999; have += 149825) {
 			assert_int_equal(append_to(append, have, false, false, source), PATCH_OK);
@@ -352,13 +345,12 @@ static int64_t receive_sparse(int out_fd, struct bytes source, bool update)
 	return blocks_of(out_fd) * 512;
 }
 
-static void test_sparse_files(void **state)
+UNIT_TEST(sparse_files)
 {
 	struct bytes source = with_zeros(), old = random_bytes(5 << 20, 10), zeros = filled(3 << 20, 0);
 	int64_t data = (3 << 20) - 100000 - 500000 - (1 << 20);
 	int fd = empty_file();
 
-	(void)state;
 	assert_in_range(receive_sparse(fd, source, false), data, data + 20000);
 	close(fd);
 	/* Old content gives its blocks back; reserved ones as well. */
@@ -376,7 +368,7 @@ static void test_sparse_files(void **state)
 }
 
 /* A file that turns out shorter than it was announced gives back what was reserved for it. */
-static void test_reserved_blocks_behind_the_end(void **state)
+UNIT_TEST(reserved_blocks_behind_the_end)
 {
 	struct bytes source = random_bytes(100000, 11);
 	struct setting setting = { 0 };
@@ -384,7 +376,6 @@ static void test_reserved_blocks_behind_the_end(void **state)
 	struct reception reception;
 	int fd = empty_file();
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	send_file(&transfer, nothing, source);
 	reception_of(&reception, &transfer);
@@ -402,12 +393,11 @@ static void test_reserved_blocks_behind_the_end(void **state)
 
 /* --- what goes wrong, and the next file that must be none the worse --- */
 
-static void test_failures_leave_the_stream_in_step(void **state)
+UNIT_TEST(failures_leave_the_stream_in_step)
 {
 	struct bytes basis = random_bytes(900000, 12), source = edited(basis, 13), cut = { basis.data, 400000 };
 	int whole_fd = file_of(basis), cut_fd = file_of(cut), sealed_fd = empty_file();
 
-	(void)state;
 	assert_int_equal(fcntl(sealed_fd, F_ADD_SEALS, F_SEAL_GROW), 0);
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 		struct setting setting = { .compress = (enum compress_algorithm)compress, .protocol = compress & 1 ? 30 : 32 };
@@ -465,14 +455,13 @@ static enum patch_result receive_stream(struct sum_head head, const char *stream
 #define STREAM(text) text, sizeof text - 1
 
 /* Two literals of three bytes and a block of 700, or the block first; the NUL is the digest of a session without one. */
-static void test_more_than_there_may_be_is_not_written(void **state)
+UNIT_TEST(more_than_there_may_be_is_not_written)
 {
 	static const char last[] = "\3\0\0\0abc\3\0\0\0def\xff\xff\xff\xff\0\0\0\0";
 	static const char first[] = "\xff\xff\xff\xff\3\0\0\0abc\3\0\0\0def\0\0\0\0";
 	static const char *const streams[] = { last, first };
 	const struct sum_head two = { 2, 700, 2, 0 };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const struct patch_request any = { .most = 0 }, enough = { .most = 706 }, short_of = { .most = 705 };
 		const struct patch_request one = { .most = 1 }, drain = { .most = 1, .out_fd = 1, .basis_fd = 1 };
@@ -485,13 +474,12 @@ static void test_more_than_there_may_be_is_not_written(void **state)
 	}
 }
 
-static void test_blocks_that_are_not_there(void **state)
+UNIT_TEST(blocks_that_are_not_there)
 {
 	const struct sum_head none = { 0 }, two = { 2, 700, 2, 0 }, too_much = { 3, 700, 2, 1 };
 	const struct patch_request usual = { 0 }, drain = { .out_fd = 1, .basis_fd = 1 }, append = { .append = 1 };
 	const struct patch_request no_basis = { .basis_fd = 1, .name = "x/y" };
 
-	(void)state;
 	expect_die(EXIT_PROTOCOL, "Invalid block index 2 (count=2)", receive_stream(two, STREAM("\xfd\xff\xff\xff"), usual));
 	expect_die(EXIT_PROTOCOL, "Invalid block index 2147483647 (count=2)", receive_stream(two, STREAM("\0\0\0\x80"), usual));
 	expect_die(EXIT_PROTOCOL, "Invalid block index 0 (count=0)", receive_stream(none, STREAM("\xff\xff\xff\xff"), usual));
@@ -505,13 +493,12 @@ static void test_blocks_that_are_not_there(void **state)
 }
 
 /* All bytes of the digest count, even the one of "none". */
-static void test_digests_are_compared(void **state)
+UNIT_TEST(digests_are_compared)
 {
 	struct bytes source = random_bytes(5000, 14);
 	const struct sum_head none = { 0 };
 	const struct patch_request usual = { 0 };
 
-	(void)state;
 	assert_int_equal(receive_stream(none, STREAM("\3\0\0\0abc\0\0\0\0\0"), usual), PATCH_OK);
 	assert_int_equal(receive_stream(none, STREAM("\3\0\0\0abc\0\0\0\0\1"), usual), PATCH_WRONG_DIGEST);
 	for (int i = 0; i < 16; i++) {
@@ -534,25 +521,4 @@ static void test_digests_are_compared(void **state)
 		transfer_end(&transfer);
 	}
 	free(source.data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_method_protocol_and_digest),
-		cmocka_unit_test(test_sizes_about_every_limit),
-		cmocka_unit_test(test_long_blocks),
-		cmocka_unit_test(test_multiplexed_in_any_pieces),
-		cmocka_unit_test(test_updates_in_place),
-		cmocka_unit_test(test_blocks_are_not_written_over_themselves),
-		cmocka_unit_test(test_append),
-		cmocka_unit_test(test_sparse_files),
-		cmocka_unit_test(test_reserved_blocks_behind_the_end),
-		cmocka_unit_test(test_failures_leave_the_stream_in_step),
-		cmocka_unit_test(test_more_than_there_may_be_is_not_written),
-		cmocka_unit_test(test_blocks_that_are_not_there),
-		cmocka_unit_test(test_digests_are_compared),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

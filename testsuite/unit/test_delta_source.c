@@ -49,11 +49,10 @@ static void expect_append(struct bytes source, uint64_t from, bool verify)
 	free(sent.data);
 }
 
-static void test_append_sends_the_rest(void **state)
+UNIT_TEST(append_sends_the_rest)
 {
 	struct bytes source = random_bytes(1500, 16), large = random_bytes(1000000, 17), empty = bytes_of(0);
 
-	(void)state;
 	for (int verify = 0; verify < 2; verify++) {
 		expect_append(source, 1000, verify);
 		expect_append(source, 1499, verify);
@@ -91,7 +90,7 @@ static void send_fd(struct transfer *transfer, int fd, uint64_t size, bool *fail
 	source_file_free(request.source);
 }
 
-static void test_files_are_read_from_descriptors(void **state)
+UNIT_TEST(files_are_read_from_descriptors)
 {
 	struct bytes content = random_bytes(2000001, 18), basis = copy_of(content);
 	struct setting setting = { .block_length = 1400 };
@@ -99,7 +98,6 @@ static void test_files_are_read_from_descriptors(void **state)
 	int fd = file_with(content), error;
 	bool failed;
 
-	(void)state;
 	memset(basis.data + 1000000, 0, 300000);
 	transfer_start(&transfer, &setting);
 	make_sums(&transfer, basis);
@@ -130,13 +128,12 @@ static void expect_spoilt(struct transfer *transfer, struct bytes content, size_
 	assert_memory_equal(transfer->digest, zeros, (size_t)transfer->digest_length);
 }
 
-static void test_shrunken_file_is_zeros_and_a_wrong_digest(void **state)
+UNIT_TEST(shrunken_file_is_zeros_and_a_wrong_digest)
 {
 	struct bytes content = random_bytes(1000000, 19);
 	int fd = file_with((struct bytes){ content.data, 600123 }), error;
 	bool failed;
 
-	(void)state;
 	for (int delta = 0; delta < 2; delta++) {
 		struct setting setting = { 0 };
 		struct transfer transfer;
@@ -154,7 +151,7 @@ static void test_shrunken_file_is_zeros_and_a_wrong_digest(void **state)
 	free(content.data);
 }
 
-static void test_unreadable_file_is_zeros_and_a_wrong_digest(void **state)
+UNIT_TEST(unreadable_file_is_zeros_and_a_wrong_digest)
 {
 	struct bytes content = random_bytes(5000, 20);
 	int fd = open("/", O_RDONLY | O_DIRECTORY), error;
@@ -162,7 +159,6 @@ static void test_unreadable_file_is_zeros_and_a_wrong_digest(void **state)
 	struct transfer transfer;
 	bool failed;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	send_fd(&transfer, fd, content.length, &failed, &error);
 	receive(&transfer, content);
@@ -175,14 +171,13 @@ static void test_unreadable_file_is_zeros_and_a_wrong_digest(void **state)
 }
 
 /* "none" has one byte, and it is zero when all is well. */
-static void test_the_wrong_digest_is_never_the_right_one(void **state)
+UNIT_TEST(the_wrong_digest_is_never_the_right_one)
 {
 	struct setting setting = { 0 };
 	struct transfer transfer;
 	int fd = open("/", O_RDONLY | O_DIRECTORY), error;
 	bool failed;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	transfer.setting.sum = SUM_NONE;
 	send_fd(&transfer, fd, 10, &failed, &error);
@@ -190,17 +185,4 @@ static void test_the_wrong_digest_is_never_the_right_one(void **state)
 	assert_int_equal(transfer.digest[0], 1);
 	transfer_end(&transfer);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_append_sends_the_rest),
-		cmocka_unit_test(test_files_are_read_from_descriptors),
-		cmocka_unit_test(test_shrunken_file_is_zeros_and_a_wrong_digest),
-		cmocka_unit_test(test_unreadable_file_is_zeros_and_a_wrong_digest),
-		cmocka_unit_test(test_the_wrong_digest_is_never_the_right_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Weak and strong checksums against the vectors of doc/protocol/03-transfer.md section 4. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "delta/digest.h"
 #include "delta/rolling.h"
@@ -30,7 +27,7 @@ static int free_pattern(void **state)
 	return 0;
 }
 
-static void test_weak_sums_of_the_vectors(void **state)
+UNIT_TEST(weak_sums_of_the_vectors)
 {
 	const uint8_t *pattern = *state;
 	uint8_t filled[700];
@@ -63,7 +60,7 @@ static uint32_t plain_weak_sum(const uint8_t *data, size_t length)
 	return (s1 & 0xffff) | s2 << 16;
 }
 
-static void test_weak_sums_of_every_length(void **state)
+UNIT_TEST(weak_sums_of_every_length)
 {
 	const uint8_t *pattern = *state;
 
@@ -72,7 +69,7 @@ static void test_weak_sums_of_every_length(void **state)
 }
 
 /* Whatever instructions this machine has; long enough for every lane to overflow. */
-static void test_weak_sums_need_no_special_instructions(void **state)
+UNIT_TEST(weak_sums_need_no_special_instructions)
 {
 	const uint8_t *pattern = *state;
 	uint8_t extremes[4097];
@@ -96,7 +93,7 @@ static void assert_hex(const uint8_t *bytes, int length, const char *hex)
 	assert_string_equal(text, hex);
 }
 
-static void test_block_sums_of_the_vectors(void **state)
+UNIT_TEST(block_sums_of_the_vectors)
 {
 	const uint8_t *pattern = *state;
 	const struct {
@@ -135,7 +132,7 @@ static void test_block_sums_of_the_vectors(void **state)
 	}
 }
 
-static void test_file_sums_of_the_vectors(void **state)
+UNIT_TEST(file_sums_of_the_vectors)
 {
 	const uint8_t *pattern = *state;
 	const struct {
@@ -177,28 +174,15 @@ static void test_file_sums_of_the_vectors(void **state)
 	file_digest_free(digest);
 }
 
-static void test_list_sums_are_never_seeded(void **state)
+UNIT_TEST(list_sums_are_never_seeded)
 {
 	struct file_digest *digest = file_digest_new();
 	uint8_t out[DIGEST_MAX_LENGTH];
 
-	(void)state;
 	file_digest_start_plain(digest, SUM_MD4_OLD);
 	file_digest_update(digest, "hello\n", 6);
 	assert_hex(out, file_digest_finish(digest, out), "63481c78ae04c201fa01ea9d2b1db56d");
 	file_digest_free(digest);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weak_sums_of_the_vectors),
-		cmocka_unit_test(test_weak_sums_of_every_length),
-		cmocka_unit_test(test_weak_sums_need_no_special_instructions),
-		cmocka_unit_test(test_block_sums_of_the_vectors),
-		cmocka_unit_test(test_file_sums_of_the_vectors),
-		cmocka_unit_test(test_list_sums_are_never_seeded),
-	};
-
-	return cmocka_run_group_tests(tests, make_pattern, free_pattern);
-}
+UNIT_GROUP(make_pattern, free_pattern)

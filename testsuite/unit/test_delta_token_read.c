@@ -70,20 +70,18 @@ static void read_files(struct story *story, int files, enum compress_algorithm c
 
 /* --- forms --- */
 
-static void test_plain_tokens(void **state)
+UNIT_TEST(plain_tokens)
 {
-	(void)state;
 	expect_story(COMPRESS_NONE, "\0\0\0\0", "end ");
 	expect_story(COMPRESS_NONE, "\xff\xff\xff\xff\3\0\0\0abc\2\0\0\0de\0\0\0\x80\0\0\0\0", "T0 L5 T2147483647 end ");
 }
 
 /* Some peers send longer runs than stock does. */
-static void test_long_plain_run(void **state)
+UNIT_TEST(long_plain_run)
 {
 	struct bytes noise = random_bytes(300000, 1), stream = bytes_of(300008);
 	struct story story;
 
-	(void)state;
 	memcpy(stream.data, "\xe0\x93\4\0", 4);
 	memcpy(stream.data + 4, noise.data, noise.length);
 	memset(stream.data + 300004, 0, 4);
@@ -94,9 +92,8 @@ static void test_long_plain_run(void **state)
 	free(stream.data);
 }
 
-static void test_forms_of_block_references(void **state)
+UNIT_TEST(forms_of_block_references)
 {
-	(void)state;
 	expect_story(COMPRESS_LZ4, "\x80\x20\x40\0\0\0\x21\x82\0\0\0\1\0\x20\x0a\0\0\0\x20\xc7\0\0\0\0",
 		     "T0 T64 T130 T131 T10 T199 end ");
 	expect_story(COMPRESS_ZSTD, "\xc5\x02\0\xe9\1\0\x81\xbf\0", "T5 T6 T7 T48 T49 T50 T113 end ");
@@ -104,12 +101,11 @@ static void test_forms_of_block_references(void **state)
 	expect_story(COMPRESS_ZLIBX, "\x21\xfd\xff\xff\x7f\1\0\0", "T2147483645 T2147483646 end ");
 }
 
-static void test_longest_run(void **state)
+UNIT_TEST(longest_run)
 {
 	struct reception reception;
 	struct token token;
 
-	(void)state;
 	reception_start(&reception, COMPRESS_LZ4, 32, SUM_MD5, STREAM("\xc0\xff\xff\x81\0"));
 	for (int32_t block = 0; block <= 65536; block++) {
 		token_read(reception.tokens, &token);
@@ -123,11 +119,10 @@ static void test_longest_run(void **state)
 
 /* The streams of doc/protocol/03-transfer.md sections 14.7 and 14.8: numbers of blocks and zlib begin anew with each file, zstd
  * goes on. */
-static void test_two_files_in_one_session(void **state)
+UNIT_TEST(two_files_in_one_session)
 {
 	struct story story;
 
-	(void)state;
 	read_files(&story, 2, COMPRESS_ZSTD, STREAM("\x40\x0c\x28\xb5\x2f\xfd\0\x58\x18\0\0abc\0\x40\x09\x30\0\0abcdef\0"));
 	assert_string_equal(story.text, "L3 end L6 end ");
 	assert_memory_equal(story.literal, "abcabcdef", 9);
@@ -141,13 +136,12 @@ static void test_two_files_in_one_session(void **state)
 }
 
 /* A sender may end its zstd frame with a file and begin another. */
-static void test_zstd_frames_may_end(void **state)
+UNIT_TEST(zstd_frames_may_end)
 {
 	uint8_t stream[256];
 	size_t used = 0;
 	struct story story;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		size_t packed = ZSTD_compress(stream + used + 2, 100, "abcdefabcdef", 12, 3);
 		stream[used] = 0x40;
@@ -161,11 +155,10 @@ static void test_zstd_frames_may_end(void **state)
 
 /* --- refusals --- */
 
-static void test_numbers_of_blocks_out_of_range(void **state)
+UNIT_TEST(numbers_of_blocks_out_of_range)
 {
 	static const char words[] = "invalid token number in compressed stream";
 
-	(void)state;
 	for (int compress = COMPRESS_ZLIB; compress <= COMPRESS_LZ4; compress++) {
 		enum compress_algorithm method = (enum compress_algorithm)compress;
 
@@ -185,9 +178,8 @@ static void test_numbers_of_blocks_out_of_range(void **state)
 	}
 }
 
-static void test_broken_deflate(void **state)
+UNIT_TEST(broken_deflate)
 {
-	(void)state;
 	for (int compress = COMPRESS_ZLIB; compress <= COMPRESS_ZLIBX; compress++) {
 		enum compress_algorithm method = (enum compress_algorithm)compress;
 
@@ -200,9 +192,8 @@ static void test_broken_deflate(void **state)
 	}
 }
 
-static void test_broken_zstd_and_lz4(void **state)
+UNIT_TEST(broken_zstd_and_lz4)
 {
-	(void)state;
 	expect_refusal(COMPRESS_ZSTD, EXIT_STREAMIO, "ZSTD decomp returned", "\x40\4zstd\0");
 	/* A window of 2^28 bytes; of 2^27 is allowed. */
 	expect_refusal(COMPRESS_ZSTD, EXIT_STREAMIO, "ZSTD decomp returned", "\x40\x0c\x28\xb5\x2f\xfd\0\x90\x18\0\0abc\0");
@@ -212,14 +203,13 @@ static void test_broken_zstd_and_lz4(void **state)
 }
 
 /* An lz4 block that wants more room than stock has. */
-static void test_lz4_bomb(void **state)
+UNIT_TEST(lz4_bomb)
 {
 	char zeros[33000] = { 0 };
 	uint8_t stream[1000];
 	struct story story;
 	int packed = LZ4_compress_default(zeros, (char *)stream + 2, sizeof zeros, 990);
 
-	(void)state;
 	stream[0] = 0x40;
 	stream[1] = (uint8_t)packed;
 	assert_in_range(packed, 1, 255);
@@ -227,11 +217,10 @@ static void test_lz4_bomb(void **state)
 }
 
 /* Much from little comes in pieces. */
-static void test_bombs_come_in_pieces(void **state)
+UNIT_TEST(bombs_come_in_pieces)
 {
 	struct bytes zeros = filled(1 << 20, 0);
 
-	(void)state;
 	for (int compress = COMPRESS_ZLIB; compress <= COMPRESS_ZSTD; compress++) {
 		struct setting setting = { .compress = (enum compress_algorithm)compress };
 		struct transfer transfer;
@@ -305,9 +294,8 @@ static int receive_damaged(enum compress_algorithm compress, const uint8_t *stre
 	return dying.code;
 }
 
-static void test_streams_that_end_too_soon(void **state)
+UNIT_TEST(streams_that_end_too_soon)
 {
-	(void)state;
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 		struct bytes stream = some_stream((enum compress_algorithm)compress);
 
@@ -320,9 +308,8 @@ static void test_streams_that_end_too_soon(void **state)
 }
 
 /* Whatever a stream becomes, it is refused with one of two codes or makes a file with the wrong digest. */
-static void test_streams_with_other_bytes(void **state)
+UNIT_TEST(streams_with_other_bytes)
 {
-	(void)state;
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 		struct bytes stream = some_stream((enum compress_algorithm)compress);
 		uint32_t seed = 77;
@@ -341,25 +328,4 @@ static void test_streams_with_other_bytes(void **state)
 		assert_int_equal(seen & ~1, 1 << EXIT_PROTOCOL | 1 << EXIT_STREAMIO);
 		free(stream.data);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_tokens),
-		cmocka_unit_test(test_long_plain_run),
-		cmocka_unit_test(test_forms_of_block_references),
-		cmocka_unit_test(test_longest_run),
-		cmocka_unit_test(test_two_files_in_one_session),
-		cmocka_unit_test(test_zstd_frames_may_end),
-		cmocka_unit_test(test_numbers_of_blocks_out_of_range),
-		cmocka_unit_test(test_broken_deflate),
-		cmocka_unit_test(test_broken_zstd_and_lz4),
-		cmocka_unit_test(test_lz4_bomb),
-		cmocka_unit_test(test_bombs_come_in_pieces),
-		cmocka_unit_test(test_streams_that_end_too_soon),
-		cmocka_unit_test(test_streams_with_other_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

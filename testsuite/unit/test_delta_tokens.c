@@ -19,7 +19,7 @@ static void start_worked_example(struct transfer *transfer, enum compress_algori
 	assert_int_equal(transfer->decoder.blocks, 142);
 }
 
-static void test_worked_example_plain(void **state)
+UNIT_TEST(worked_example_plain)
 {
 	static const uint8_t first[] = { 0xff, 0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff };
 	static const uint8_t literal[] = { 0xb9, 0xff, 0xff, 0xff, 0xbc, 2, 0, 0 };
@@ -28,7 +28,6 @@ static void test_worked_example_plain(void **state)
 	struct bytes old, new;
 	size_t length;
 
-	(void)state;
 	start_worked_example(&transfer, COMPRESS_NONE, &old, &new);
 	assert_int_equal(transfer.sums.weak[0], 0xec7a7ae9);
 	assert_int_equal(transfer.sums.weak[71], 0x70c87db9);
@@ -44,7 +43,7 @@ static void test_worked_example_plain(void **state)
 	free(new.data);
 }
 
-static void test_worked_example_compressed(void **state)
+UNIT_TEST(worked_example_compressed)
 {
 	static const enum compress_algorithm methods[] = { COMPRESS_ZLIB, COMPRESS_ZLIBX, COMPRESS_ZSTD, COMPRESS_LZ4 };
 	static const uint8_t first[] = { 0xc0, 0x46, 0 }, last[] = { 0xc2, 0x46, 0, 0 };
@@ -54,7 +53,6 @@ static void test_worked_example_compressed(void **state)
 	struct bytes old, new;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		start_worked_example(&transfer, methods[i], &old, &new);
 		const uint8_t *stream = wire_test_output(transfer.session.wire, &length);
@@ -94,7 +92,7 @@ static void put_blocks(struct transfer *transfer, int32_t first, int32_t last)
 		token_block(transfer->tokens, block, NULL, 0);
 }
 
-static void test_forms_of_block_references(void **state)
+UNIT_TEST(forms_of_block_references)
 {
 	static const uint8_t scattered[] = { 0x80, 0x20, 64, 0, 0, 0, 0x21, 130, 0, 0, 0, 1, 0,
 					     0x20, 10, 0, 0, 0, 0x20, 199, 0, 0, 0, 0 };
@@ -102,7 +100,6 @@ static void test_forms_of_block_references(void **state)
 	static const uint8_t plain[] = { 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x80, 0, 0, 0, 0 };
 	struct transfer transfer;
 
-	(void)state;
 	start_tokens(&transfer, COMPRESS_ZLIBX, 32);
 	put_blocks(&transfer, 0, 0);
 	put_blocks(&transfer, 64, 64);
@@ -123,12 +120,11 @@ static void test_forms_of_block_references(void **state)
 	expect_stream(&transfer, plain, sizeof plain);
 }
 
-static void test_runs_are_cut_at_65536_blocks(void **state)
+UNIT_TEST(runs_are_cut_at_65536_blocks)
 {
 	static const uint8_t expected[] = { 0xc0, 0xff, 0xff, 0xc1, 0x0f, 0x00, 0 };
 	struct transfer transfer;
 
-	(void)state;
 	start_tokens(&transfer, COMPRESS_ZSTD, 32);
 	put_blocks(&transfer, 0, 65551);
 	token_end_file(transfer.tokens);
@@ -136,12 +132,11 @@ static void test_runs_are_cut_at_65536_blocks(void **state)
 }
 
 /* Relative numbers begin anew with each file. */
-static void test_each_file_counts_blocks_from_zero(void **state)
+UNIT_TEST(each_file_counts_blocks_from_zero)
 {
 	static const uint8_t expected[] = { 0xbf, 0, 0xbf, 0 };
 	struct transfer transfer;
 
-	(void)state;
 	start_tokens(&transfer, COMPRESS_LZ4, 32);
 	for (int i = 0; i < 2; i++) {
 		token_start_file(transfer.tokens, 0);
@@ -160,7 +155,7 @@ static void put_file(struct transfer *transfer, const char *text)
 	token_end_file(transfer->tokens);
 }
 
-static void test_two_files_in_one_session(void **state)
+UNIT_TEST(two_files_in_one_session)
 {
 	static const uint8_t zstd[] = { 0x40, 0x0c, 0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58, 0x18, 0, 0, 'a', 'b', 'c', 0,
 					0x40, 0x09, 0x30, 0, 0, 'a', 'b', 'c', 'd', 'e', 'f', 0 };
@@ -178,7 +173,6 @@ static void test_two_files_in_one_session(void **state)
 	};
 	struct transfer transfer;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		struct setting setting = { .compress = vectors[i].method };
 		transfer_start(&transfer, &setting);
@@ -189,14 +183,13 @@ static void test_two_files_in_one_session(void **state)
 }
 
 /* What a later file repeats of an earlier one costs zstd next to nothing. */
-static void test_zstd_remembers_earlier_files(void **state)
+UNIT_TEST(zstd_remembers_earlier_files)
 {
 	struct bytes noise = random_bytes(50000, 31);
 	struct setting setting = { .compress = COMPRESS_ZSTD };
 	struct transfer transfer;
 	size_t first;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	round_trip(&transfer, (struct bytes){ NULL, 0 }, noise);
 	first = transfer.streamed;
@@ -230,9 +223,8 @@ static size_t cost_after_long_block(int protocol, size_t from, size_t length)
 	return cost;
 }
 
-static void test_long_blocks_in_old_zlibs_history(void **state)
+UNIT_TEST(long_blocks_in_old_zlibs_history)
 {
-	(void)state;
 	/* Below 31 each piece of the block is its beginning, from 31 on pieces follow each other. */
 	assert_in_range(cost_after_long_block(30, 45535, 19900), 1, 500);
 	assert_in_range(cost_after_long_block(30, 131072 - 19900, 19900), 19000, 25000);
@@ -241,14 +233,13 @@ static void test_long_blocks_in_old_zlibs_history(void **state)
 }
 
 /* A file that is not worth it is stored, one of the same session that is gets compressed again. */
-static void test_level_off_is_for_one_file(void **state)
+UNIT_TEST(level_off_is_for_one_file)
 {
 	struct bytes text = filled(100000, 'x');
 	struct setting setting = { .compress = COMPRESS_ZLIBX };
 	struct transfer transfer;
 	size_t stored;
 
-	(void)state;
 	transfer_start(&transfer, &setting);
 	transfer.setting.level_off = true;
 	round_trip(&transfer, (struct bytes){ NULL, 0 }, text);
@@ -263,12 +254,11 @@ static void test_level_off_is_for_one_file(void **state)
 
 /* --- whole files --- */
 
-static void test_whole_files_of_every_method(void **state)
+UNIT_TEST(whole_files_of_every_method)
 {
 	static const size_t sizes[] = { 0, 1, 16383, 16384, 32767, 32768, 32769, 65536, 131072, 262143, 262144, 3000001 };
 	struct bytes noise = random_bytes(3000001, 21), text = filled(3000001, 'x');
 
-	(void)state;
 	for (int compress = COMPRESS_NONE; compress <= COMPRESS_LZ4; compress++) {
 		struct setting setting = { .compress = (enum compress_algorithm)compress };
 		struct transfer transfer;
@@ -287,11 +277,10 @@ static void test_whole_files_of_every_method(void **state)
 
 /* --- suffixes, doc/protocol/03-transfer.md section 6.7 --- */
 
-static void test_skip_list_of_the_option(void **state)
+UNIT_TEST(skip_list_of_the_option)
 {
 	struct skip_list *list = skip_list_new();
 
-	(void)state;
 	skip_list_add_option(list, "gz/JPG/mp[34]/t[a-c]z//7z");
 	assert_true(skip_list_matches(list, "a.gz"));
 	assert_true(skip_list_matches(list, "a.b.GZ"));
@@ -311,11 +300,10 @@ static void test_skip_list_of_the_option(void **state)
 	skip_list_free(list);
 }
 
-static void test_skip_list_of_the_daemon(void **state)
+UNIT_TEST(skip_list_of_the_daemon)
 {
 	struct skip_list *list = skip_list_new();
 
-	(void)state;
 	skip_list_add_daemon(list, " *.gz  *.t[gx]z\t*.rpm ");
 	assert_true(skip_list_matches(list, "a.gz"));
 	assert_true(skip_list_matches(list, "a.txz"));
@@ -329,12 +317,11 @@ static void test_skip_list_of_the_daemon(void **state)
 }
 
 /* A megabyte of anything is one item, cut short, or many: no recursion (doc/protocol/08-security.md S-060). */
-static void test_skip_list_of_a_megabyte(void **state)
+UNIT_TEST(skip_list_of_a_megabyte)
 {
 	static const char fillings[] = { 'a', '/', '[', ']', '-', '*' };
 	struct bytes long_item = bytes_of((1 << 20) + 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof fillings; i++) {
 		struct skip_list *list = skip_list_new();
 		memset(long_item.data, fillings[i], 1 << 20);
@@ -345,25 +332,4 @@ static void test_skip_list_of_a_megabyte(void **state)
 		skip_list_free(list);
 	}
 	free(long_item.data);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_worked_example_plain),
-		cmocka_unit_test(test_worked_example_compressed),
-		cmocka_unit_test(test_forms_of_block_references),
-		cmocka_unit_test(test_runs_are_cut_at_65536_blocks),
-		cmocka_unit_test(test_each_file_counts_blocks_from_zero),
-		cmocka_unit_test(test_two_files_in_one_session),
-		cmocka_unit_test(test_zstd_remembers_earlier_files),
-		cmocka_unit_test(test_long_blocks_in_old_zlibs_history),
-		cmocka_unit_test(test_level_off_is_for_one_file),
-		cmocka_unit_test(test_whole_files_of_every_method),
-		cmocka_unit_test(test_skip_list_of_the_option),
-		cmocka_unit_test(test_skip_list_of_the_daemon),
-		cmocka_unit_test(test_skip_list_of_a_megabyte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

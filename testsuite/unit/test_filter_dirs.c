@@ -132,11 +132,10 @@ static const struct scenario scenarios[] = {
 	{ tree_src, "a/foo", { "- /a/foo/a.txt", "- a/foo/a.txt" }, { { NULL, NULL } }, "" },
 };
 
-static void test_sender_hides_what_stock_hides(void **state)
+UNIT_TEST(sender_hides_what_stock_hides)
 {
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
 		const struct scenario *scenario = &scenarios[i];
 		struct memory_files files;
@@ -166,12 +165,11 @@ static void expect_opened(struct memory_files *files, const char *expected)
 	strbuf_reset(&files->opened);
 }
 
-static void test_files_of_ancestors_are_read_once(void **state)
+UNIT_TEST(files_of_ancestors_are_read_once)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, NULL, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_set_base(list, "/w");
 	filter_set_dir(list, "");
@@ -191,12 +189,11 @@ static void test_files_of_ancestors_are_read_once(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_base_directory_counts_only_when_it_is_scanned(void **state)
+UNIT_TEST(base_directory_counts_only_when_it_is_scanned)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, NULL, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_set_base(list, "/w");
 	filter_set_dir(list, "src");
@@ -216,7 +213,7 @@ static void test_base_directory_counts_only_when_it_is_scanned(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_parents_of_an_argument_count_but_not_its_base(void **state)
+UNIT_TEST(parents_of_an_argument_count_but_not_its_base)
 {
 	static const struct memory_file items[] = {
 		{ "base:.r", "- f0\n" }, { "base:src/.r", "- f1\n" }, { "base:src/a/.r", "- f2\n" }, { NULL, NULL },
@@ -224,7 +221,6 @@ static void test_parents_of_an_argument_count_but_not_its_base(void **state)
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, items, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_set_base(list, "/w");
 	filter_set_argument(list, "src/a/f1");
@@ -237,13 +233,12 @@ static void test_parents_of_an_argument_count_but_not_its_base(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_absolute_transfer_names_need_no_base(void **state)
+UNIT_TEST(absolute_transfer_names_need_no_base)
 {
 	static const struct memory_file items[] = { { "root:/w/src/.r", "- /f1\n" }, { NULL, NULL } };
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, items, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, "- /w/src/a.txt", FILTER_NEW_STYLE);
 	filter_add(list, "-/ /w/src/b.txt", FILTER_NEW_STYLE);
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
@@ -259,13 +254,12 @@ static void test_absolute_transfer_names_need_no_base(void **state)
 }
 
 /* Stock forgets what the scan found when it leaves the first directory, and never scans again. */
-static void test_parent_scan_counts_for_the_first_directory_only(void **state)
+UNIT_TEST(parent_scan_counts_for_the_first_directory_only)
 {
 	static const struct memory_file items[] = { { "root:/a/.f", "- x\n: .g\n" }, { "base:.g", "- z\n" }, { NULL, NULL } };
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, items, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, ": /.f", FILTER_NEW_STYLE);
 	filter_set_base(list, "/a/one");
 	filter_set_dir(list, "");
@@ -283,12 +277,11 @@ static void test_parent_scan_counts_for_the_first_directory_only(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_option_F_is_a_merge_and_then_an_exclusion(void **state)
+UNIT_TEST(option_F_is_a_merge_and_then_an_exclusion)
 {
 	struct filter_setup setup = { .side = FILTER_RECEIVER };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	for (int times = 1; times <= 3; times++)
 		filter_add_shortcut_F(list, times);
 	char *sent = sent_rules(list, 32, false, true);
@@ -297,12 +290,11 @@ static void test_option_F_is_a_merge_and_then_an_exclusion(void **state)
 	filter_free(list);
 }
 
-static void test_second_merge_of_a_base_name_is_dropped(void **state)
+UNIT_TEST(second_merge_of_a_base_name_is_dropped)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, NULL, FILTER_SENDER);
 
-	(void)state;
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_add(list, ":- x/.r", FILTER_NEW_STYLE);
 	filter_set_dir(list, "");
@@ -336,16 +328,15 @@ static void expect_directory_error(const char *dir, int code, const char *text)
 	strbuf_free(&files.opened);
 }
 
-static void test_errors_in_a_directory_show_file_and_line_only(void **state)
+UNIT_TEST(errors_in_a_directory_show_file_and_line_only)
 {
-	(void)state;
 	expect_directory_error("bad", EXIT_SYNTAX, "Unknown filter rule: <rule from /w/bad/.r line 3>\n");
 	expect_directory_error("gone", EXIT_FILEIO, "failed to open exclude file <rule from /w/gone/.r line 1>\n");
 	expect_directory_error("named", EXIT_SYNTAX,
 			       "Unknown filter rule: <rule from a file named at /w/named/.r line 1>\n");
 }
 
-static void test_merge_files_that_a_module_hides_look_absent(void **state)
+UNIT_TEST(merge_files_that_a_module_hides_look_absent)
 {
 	static const struct memory_file items[] = { { "base:k.key", "- x\n" }, { "base:secret/.r", "- x\n" }, { NULL, NULL } };
 	struct memory_files files = { .items = items };
@@ -355,7 +346,6 @@ static void test_merge_files_that_a_module_hides_look_absent(void **state)
 			.hidden = hidden };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add_words(hidden, "*.key /pub/secret/", FILTER_OLD_EXCLUDE);
 	filter_add(list, ": k.key", FILTER_NEW_STYLE);
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
@@ -370,11 +360,10 @@ static void test_merge_files_that_a_module_hides_look_absent(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_files_named_by_a_peer_are_capped(void **state)
+UNIT_TEST(files_named_by_a_peer_are_capped)
 {
 	struct strbuf content = STRBUF_INIT;
 
-	(void)state;
 	for (int i = 0; i < 70000; i++)
 		strbuf_add_string(&content, "a\n");
 	const struct memory_file items[] = { { "base:big", content.data }, { NULL, NULL } };
@@ -414,9 +403,8 @@ static bool receiver_protects(const char *rules, bool delete_excluded, const cha
 	return excluded;
 }
 
-static void test_deletion_spares_what_the_receivers_rules_protect(void **state)
+UNIT_TEST(deletion_spares_what_the_receivers_rules_protect)
 {
-	(void)state;
 	assert_true(receiver_protects("- x", false, "gone/x", false, true));
 	assert_true(receiver_protects("P x", false, "x", false, false));
 	assert_true(receiver_protects("-r x", false, "x", false, false));
@@ -434,7 +422,7 @@ static void test_deletion_spares_what_the_receivers_rules_protect(void **state)
 	assert_true(receiver_protects("R x P *", false, "y", false, false));
 }
 
-static void test_unsided_rules_of_a_file_become_the_senders_under_delete_excluded(void **state)
+UNIT_TEST(unsided_rules_of_a_file_become_the_senders_under_delete_excluded)
 {
 	static const struct memory_file items[] = { { "base:.r", "- a\nP b\n" }, { NULL, NULL } };
 	struct memory_files files = { .items = items };
@@ -443,7 +431,6 @@ static void test_unsided_rules_of_a_file_become_the_senders_under_delete_exclude
 	};
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_set_dir(list, "");
 	assert_false(filter_excludes(list, "a", false));
@@ -459,12 +446,11 @@ static void test_unsided_rules_of_a_file_become_the_senders_under_delete_exclude
 	strbuf_free(&files.opened);
 }
 
-static void test_xattr_rules_are_about_xattr_names_only(void **state)
+UNIT_TEST(xattr_rules_are_about_xattr_names_only)
 {
 	struct filter_setup setup = { .side = FILTER_SENDER };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add(list, "- user.*", FILTER_NEW_STYLE);
 	assert_int_equal(filter_excludes_xattr(list, "user.a"), -1);
 	filter_add(list, "-rx user.b", FILTER_NEW_STYLE);
@@ -492,7 +478,7 @@ static void note_explanation(void *context, const char *text)
 	strbuf_addf(&((struct explained *)context)->text, "%s\n", text);
 }
 
-static void test_decisions_are_explained_without_text_from_files(void **state)
+UNIT_TEST(decisions_are_explained_without_text_from_files)
 {
 	struct explained explained = { .files.items = (const struct memory_file[]){ { "base:.r", "- secret*\n" }, { 0 } } };
 	struct filter_setup setup = {
@@ -501,7 +487,6 @@ static void test_decisions_are_explained_without_text_from_files(void **state)
 	};
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	unsetenv("CVSIGNORE");
 	filter_add(list, "+ sub/", FILTER_NEW_STYLE);
 	filter_add(list, "*.o", FILTER_OLD_EXCLUDE);
@@ -538,11 +523,10 @@ static bool module_hides(const char *excludes, const char *includes, const char 
 	return hides;
 }
 
-static void test_module_rules_hide_paths_and_what_lies_below(void **state)
+UNIT_TEST(module_rules_hide_paths_and_what_lies_below)
 {
 	static const char secret[] = "/secret/ *.key";
 
-	(void)state;
 	assert_true(module_hides(secret, NULL, "secret", true));
 	assert_true(module_hides(secret, NULL, "secret/s.txt", false));
 	assert_true(module_hides(secret, NULL, "secret/deep/d.txt", false));
@@ -561,12 +545,11 @@ static void test_module_rules_hide_paths_and_what_lies_below(void **state)
 	assert_false(module_hides("- *", "*", "", true));
 }
 
-static void test_module_rules_know_no_sides(void **state)
+UNIT_TEST(module_rules_know_no_sides)
 {
 	struct filter_setup setup = { .side = FILTER_BOTH, .daemon_rules = true };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add_words(list, "H top.key P new.key -,! */", FILTER_NEW_STYLE);
 	assert_true(filter_hides_path(list, "top.key", false));
 	assert_true(filter_hides_path(list, "new.key", false));
@@ -576,12 +559,11 @@ static void test_module_rules_know_no_sides(void **state)
 	filter_free(list);
 }
 
-static void test_inner_slashes_of_module_rules_mean_the_module_path(void **state)
+UNIT_TEST(inner_slashes_of_module_rules_mean_the_module_path)
 {
 	struct filter_setup setup = { .side = FILTER_BOTH, .daemon_rules = true };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add_words(list, "foo/bar /pub/x", FILTER_OLD_EXCLUDE);
 	filter_set_base(list, "x/foo");
 	assert_true(filter_hides_entry(list, "bar", false));
@@ -594,7 +576,7 @@ static void test_inner_slashes_of_module_rules_mean_the_module_path(void **state
 }
 
 /* Whatever rule hides it, no spelling of a name below the module's root brings it back. */
-static void test_no_spelling_evades_a_modules_rules(void **state)
+UNIT_TEST(no_spelling_evades_a_modules_rules)
 {
 	static const char *const rules[] = {
 		"x", "x/", "/a/x", "/a/x/", "/a/x/***", "/a/x/**", "*/x", "a/x", "/*/x", "**/x", "/a/**", "+ */ - *",
@@ -604,7 +586,6 @@ static void test_no_spelling_evades_a_modules_rules(void **state)
 		"../a/x/f", "./../a/x/f", "../../a/./x//f", "a/x/g/../f",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
 		for (size_t j = 0; j < sizeof spellings / sizeof *spellings; j++)
 			assert_true(module_hides(rules[i], NULL, spellings[j], false));
@@ -616,13 +597,12 @@ static void test_no_spelling_evades_a_modules_rules(void **state)
 	assert_false(module_hides("*", NULL, "a/..", true));
 }
 
-static void test_names_of_a_scan_are_hidden_like_paths(void **state)
+UNIT_TEST(names_of_a_scan_are_hidden_like_paths)
 {
 	static const char *const rules[] = { "x", "/a/x", "*/x", "a/x", "**/x", "/a/*", "a/**", "/**/x" };
 	static const char *const bases[] = { "a", "/a", "./a", "a/", "a/.", "/./a/", "a//", "b/../a", "../a" };
 	struct filter_setup setup = { .side = FILTER_BOTH, .daemon_rules = true };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
 		for (size_t j = 0; j < sizeof bases / sizeof *bases; j++) {
 			struct filter_list *list = filter_new(&setup);
@@ -635,32 +615,4 @@ static void test_names_of_a_scan_are_hidden_like_paths(void **state)
 			assert_true(filter_hides_entry(list, "/a/x", false));
 			filter_free(list);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sender_hides_what_stock_hides),
-		cmocka_unit_test(test_files_of_ancestors_are_read_once),
-		cmocka_unit_test(test_base_directory_counts_only_when_it_is_scanned),
-		cmocka_unit_test(test_parents_of_an_argument_count_but_not_its_base),
-		cmocka_unit_test(test_absolute_transfer_names_need_no_base),
-		cmocka_unit_test(test_parent_scan_counts_for_the_first_directory_only),
-		cmocka_unit_test(test_option_F_is_a_merge_and_then_an_exclusion),
-		cmocka_unit_test(test_second_merge_of_a_base_name_is_dropped),
-		cmocka_unit_test(test_errors_in_a_directory_show_file_and_line_only),
-		cmocka_unit_test(test_merge_files_that_a_module_hides_look_absent),
-		cmocka_unit_test(test_files_named_by_a_peer_are_capped),
-		cmocka_unit_test(test_deletion_spares_what_the_receivers_rules_protect),
-		cmocka_unit_test(test_unsided_rules_of_a_file_become_the_senders_under_delete_excluded),
-		cmocka_unit_test(test_xattr_rules_are_about_xattr_names_only),
-		cmocka_unit_test(test_decisions_are_explained_without_text_from_files),
-		cmocka_unit_test(test_module_rules_hide_paths_and_what_lies_below),
-		cmocka_unit_test(test_module_rules_know_no_sides),
-		cmocka_unit_test(test_inner_slashes_of_module_rules_mean_the_module_path),
-		cmocka_unit_test(test_no_spelling_evades_a_modules_rules),
-		cmocka_unit_test(test_names_of_a_scan_are_hidden_like_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,14 +95,13 @@ static const struct exchange exchanges[] = {
 	{ merge_kinds, true, true, true, 32, ": .bar|:r .qux" },
 };
 
-static void test_each_kind_of_transfer_sends_what_stock_sends(void **state)
+UNIT_TEST(each_kind_of_transfer_sends_what_stock_sends)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof exchanges / sizeof exchanges[0]; i++)
 		check(&exchanges[i]);
 }
 
-static void test_pull_sends_the_bytes_of_the_dump(void **state)
+UNIT_TEST(pull_sends_the_bytes_of_the_dump)
 {
 	static const char *const rules[] = {
 		"E*.o", "FH foo", "FP bar", "FR,p baz/", "F+/ /abs", "F-! neg", "F:e .rules", "F:n- .nr", "F:C", "F-x user.foo",
@@ -115,7 +114,6 @@ static void test_pull_sends_the_bytes_of_the_dump(void **state)
 	struct session session = { .wire = wire_new_memory("", 0) };
 	size_t length;
 
-	(void)state;
 	session_set_protocol(&session, 32);
 	filter_send(list, &session, true);
 	const uint8_t *bytes = wire_test_output(session.wire, &length);
@@ -148,9 +146,8 @@ static char *sent_with_cvs(bool is_sender, int protocol, const char *ignored)
 	return sent;
 }
 
-static void test_option_C_sends_its_rules_in_a_push_only(void **state)
+UNIT_TEST(option_C_sends_its_rules_in_a_push_only)
 {
-	(void)state;
 	unsetenv("CVSIGNORE");
 	char *sent = sent_with_cvs(false, 32, "a/core");
 	assert_string_equal(sent, "- *.x");
@@ -168,9 +165,8 @@ static void test_option_C_sends_its_rules_in_a_push_only(void **state)
 	unsetenv("CVSIGNORE");
 }
 
-static void test_option_C_is_expanded_for_old_peers(void **state)
+UNIT_TEST(option_C_is_expanded_for_old_peers)
 {
-	(void)state;
 	setenv("CVSIGNORE", "! one", 1);
 	static const char *const rules[] = { "F-C", NULL };
 	struct filter_list *list = build(rules, false, false, 28, false);
@@ -185,13 +181,12 @@ static void test_option_C_is_expanded_for_old_peers(void **state)
 	unsetenv("CVSIGNORE");
 }
 
-static void test_cvs_rule_passes_its_modifiers_on(void **state)
+UNIT_TEST(cvs_rule_passes_its_modifiers_on)
 {
 	static const char *const rules[] = { "F-Cr", NULL };
 	struct filter_list *list = build(rules, false, true, 32, false);
 	char *sent = sent_rules(list, 32, true, true);
 
-	(void)state;
 	assert_int_equal(strncmp(sent, "-rp RCS|-rp SCCS|", 17), 0);
 	free(sent);
 	assert_false(filter_excludes(list, "core", false));
@@ -223,12 +218,11 @@ static struct filter_list *receive(struct strbuf *bytes, int protocol, bool cvs,
 	return list;
 }
 
-static void test_server_understands_what_clients_send(void **state)
+UNIT_TEST(server_understands_what_clients_send)
 {
 	struct strbuf bytes = STRBUF_INIT;
 	struct ending ending;
 
-	(void)state;
 	add_wire_rule(&bytes, "+s keep.o", 9);
 	add_wire_rule(&bytes, "- *.o", 5);
 	add_wire_rule(&bytes, "-C ", 3);
@@ -266,13 +260,12 @@ static void expect_refusal(struct strbuf *bytes, int code, const char *message)
 	strbuf_free(bytes);
 }
 
-static void test_rule_length_is_bounded(void **state)
+UNIT_TEST(rule_length_is_bounded)
 {
 	struct strbuf bytes = STRBUF_INIT;
 	struct ending ending;
 	char *text = malloc(5120);
 
-	(void)state;
 	memset(text, 'x', 5120);
 	memcpy(text, "-p", 2);
 	text[2] = ' ';
@@ -292,11 +285,10 @@ static void test_rule_length_is_bounded(void **state)
 	free(text);
 }
 
-static void test_server_refuses_what_no_client_may_send(void **state)
+UNIT_TEST(server_refuses_what_no_client_may_send)
 {
 	struct strbuf bytes = STRBUF_INIT;
 
-	(void)state;
 	add_wire_rule(&bytes, ". /etc/passwd", 13);
 	expect_refusal(&bytes, EXIT_SYNTAX, "a merge rule cannot be sent to a server");
 	add_wire_rule(&bytes, "merge,- x", 9);
@@ -307,13 +299,12 @@ static void test_server_refuses_what_no_client_may_send(void **state)
 	expect_refusal(&bytes, EXIT_SYNTAX, "Unknown filter rule: zork");
 }
 
-static void test_number_and_bytes_of_rules_are_capped(void **state)
+UNIT_TEST(number_and_bytes_of_rules_are_capped)
 {
 	struct strbuf bytes = STRBUF_INIT;
 	struct ending ending;
 	char long_rule[3000];
 
-	(void)state;
 	for (int i = 0; i < 65536; i++)
 		add_wire_rule(&bytes, "- a", 3);
 	size_t full = bytes.length;
@@ -339,9 +330,8 @@ static void test_number_and_bytes_of_rules_are_capped(void **state)
 }
 
 /* What one side sends, the other understands: sending it again gives the same list. */
-static void test_received_list_is_the_list_that_was_sent(void **state)
+UNIT_TEST(received_list_is_the_list_that_was_sent)
 {
-	(void)state;
 	struct filter_list *list = build(matrix_rules, false, false, 32, false);
 	struct session out = { .wire = wire_new_memory("", 0) };
 	size_t length;
@@ -362,22 +352,4 @@ static void test_received_list_is_the_list_that_was_sent(void **state)
 	wire_free(out.wire);
 	filter_free(copy);
 	filter_free(list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_kind_of_transfer_sends_what_stock_sends),
-		cmocka_unit_test(test_pull_sends_the_bytes_of_the_dump),
-		cmocka_unit_test(test_option_C_sends_its_rules_in_a_push_only),
-		cmocka_unit_test(test_option_C_is_expanded_for_old_peers),
-		cmocka_unit_test(test_cvs_rule_passes_its_modifiers_on),
-		cmocka_unit_test(test_server_understands_what_clients_send),
-		cmocka_unit_test(test_rule_length_is_bounded),
-		cmocka_unit_test(test_server_refuses_what_no_client_may_send),
-		cmocka_unit_test(test_number_and_bytes_of_rules_are_capped),
-		cmocka_unit_test(test_received_list_is_the_list_that_was_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,13 @@
  * Matching one name against one rule: the vectors of doc/protocol/04-filters.md section 4.9, and the time that hostile patterns
  * take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "filter/add.h"
 #include "filter/filter.h"
@@ -283,11 +280,10 @@ static bool rule_matches_name(const char *pattern, const char *name, bool is_dir
 	return excluded;
 }
 
-static void test_rules_match_as_the_vectors_say(void **state)
+UNIT_TEST(rules_match_as_the_vectors_say)
 {
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
 		const struct vector *v = &vectors[i];
 		if (rule_matches_name(v->pattern, v->name, v->is_dir) == v->matches)
@@ -299,9 +295,8 @@ static void test_rules_match_as_the_vectors_say(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void test_negation_inverts_every_vector(void **state)
+UNIT_TEST(negation_inverts_every_vector)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
 		struct filter_setup setup = { .side = FILTER_SENDER };
 		struct filter_list *list = filter_new(&setup);
@@ -353,12 +348,11 @@ static void random_text(char *out, size_t max, const char *letters, uint32_t *se
 	out[length] = '\0';
 }
 
-static void test_wildmatch_agrees_with_plain_backtracking(void **state)
+UNIT_TEST(wildmatch_agrees_with_plain_backtracking)
 {
 	uint32_t seed = 20240229;
 	int matched = 0;
 
-	(void)state;
 	for (int i = 0; i < 400000; i++) {
 		char pattern[13], text[15];
 		random_text(pattern, 12, "aab/*****?\\", &seed);
@@ -372,11 +366,10 @@ static void test_wildmatch_agrees_with_plain_backtracking(void **state)
 }
 
 /* A pattern with stars in the middle may start at any component: the same as trying each of them. */
-static void test_floating_rule_agrees_with_trying_every_component(void **state)
+UNIT_TEST(floating_rule_agrees_with_trying_every_component)
 {
 	uint32_t seed = 7;
 
-	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		char pattern[16], name[15];
 		random_text(pattern, 12, "aab/**?", &seed);
@@ -414,7 +407,7 @@ static void repeat(char *out, size_t size, const char *unit, const char *end)
 	strcpy(out + count * length, end);
 }
 
-static void test_hostile_patterns_take_bounded_time(void **state)
+UNIT_TEST(hostile_patterns_take_bounded_time)
 {
 	static const struct {
 		const char *unit, *end, *text_unit, *text_end;
@@ -427,7 +420,6 @@ static void test_hostile_patterns_take_bounded_time(void **state)
 	};
 	char pattern[4096], text[4096];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		for (size_t size = 64; size <= sizeof pattern; size *= 8) {
 			repeat(pattern, size, cases[i].unit, cases[i].end);
@@ -441,26 +433,11 @@ static void test_hostile_patterns_take_bounded_time(void **state)
 	}
 }
 
-static void test_wildcards_are_recognised(void **state)
+UNIT_TEST(wildcards_are_recognised)
 {
-	(void)state;
 	assert_true(has_wildcards("a*"));
 	assert_true(has_wildcards("?"));
 	assert_true(has_wildcards("x[y"));
 	assert_false(has_wildcards("a\\b]"));
 	assert_false(has_wildcards(""));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules_match_as_the_vectors_say),
-		cmocka_unit_test(test_negation_inverts_every_vector),
-		cmocka_unit_test(test_wildmatch_agrees_with_plain_backtracking),
-		cmocka_unit_test(test_floating_rule_agrees_with_trying_every_component),
-		cmocka_unit_test(test_hostile_patterns_take_bounded_time),
-		cmocka_unit_test(test_wildcards_are_recognised),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,16 +134,14 @@ static void check(const struct vector *vector, const char *before, enum filter_s
 	filter_free(list);
 }
 
-static void test_new_style_rules_parse_as_stock_does(void **state)
+UNIT_TEST(new_style_rules_parse_as_stock_does)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof new_style / sizeof new_style[0]; i++)
 		check(&new_style[i], "- before", FILTER_NEW_STYLE);
 }
 
-static void test_old_style_rules_parse_as_stock_does(void **state)
+UNIT_TEST(old_style_rules_parse_as_stock_does)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof old_style / sizeof old_style[0]; i++)
 		check(&old_style[i], "before", FILTER_OLD_EXCLUDE);
 }
@@ -167,12 +165,11 @@ static struct filter_list *new_list(struct memory_files *files, const struct mem
 	return filter_new(&setup);
 }
 
-static void test_clear_empties_what_stood_before(void **state)
+UNIT_TEST(clear_empties_what_stood_before)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, NULL);
 
-	(void)state;
 	filter_add(list, "- a", FILTER_NEW_STYLE);
 	filter_add(list, ": .r", FILTER_NEW_STYLE);
 	filter_add(list, "clear", FILTER_NEW_STYLE);
@@ -182,12 +179,11 @@ static void test_clear_empties_what_stood_before(void **state)
 	expect_sent(list, ": .r");
 }
 
-static void test_include_option_excludes_with_a_minus(void **state)
+UNIT_TEST(include_option_excludes_with_a_minus)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, NULL);
 
-	(void)state;
 	filter_add(list, "- foo", FILTER_OLD_INCLUDE);
 	filter_add(list, "bar", FILTER_OLD_INCLUDE);
 	expect_sent(list, "- foo|+ bar");
@@ -227,9 +223,8 @@ static const struct {
 	{ ". crlf", "- before|- a|- b|- c|- d" },
 };
 
-static void test_merge_files_give_their_rules(void **state)
+UNIT_TEST(merge_files_give_their_rules)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof merges / sizeof merges[0]; i++) {
 		struct memory_files files;
 		struct filter_list *list = new_list(&files, merge_files);
@@ -240,19 +235,18 @@ static void test_merge_files_give_their_rules(void **state)
 	}
 }
 
-static void test_exclude_from_reads_old_style_lines(void **state)
+UNIT_TEST(exclude_from_reads_old_style_lines)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, merge_files);
 
-	(void)state;
 	filter_add(list, "- before", FILTER_NEW_STYLE);
 	filter_add_file(list, "old", FILTER_OLD_EXCLUDE);
 	expect_sent(list, "- d|- ! |- e f |- -f");
 	strbuf_free(&files.opened);
 }
 
-static void test_from0_separates_rules_by_nul_only(void **state)
+UNIT_TEST(from0_separates_rules_by_nul_only)
 {
 	int fds[2];
 	struct filter_setup setup = { .side = FILTER_RECEIVER, .from0 = true, .dash_is_stdin = true };
@@ -260,7 +254,6 @@ static void test_from0_separates_rules_by_nul_only(void **state)
 	static const char content[] = "a\nb\0# comment\0c";
 	int saved = dup(STDIN_FILENO);
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(write(fds[1], content, sizeof content), sizeof content);
 	close(fds[1]);
@@ -288,9 +281,8 @@ static void expect_death(const char *rule, int code, const char *message)
 	strbuf_free(&files.opened);
 }
 
-static void test_errors_never_show_text_from_a_file(void **state)
+UNIT_TEST(errors_never_show_text_from_a_file)
 {
-	(void)state;
 	expect_death(". /x/inner", EXIT_SYNTAX, "Unknown filter rule: <rule from /x/inner line 2>");
 	expect_death(". /x/outer", EXIT_SYNTAX, "Unknown filter rule: <rule from a file named at /x/outer line 2>");
 	expect_death(".w /x/inner", EXIT_SYNTAX, "<rule from /x/inner>");
@@ -299,19 +291,17 @@ static void test_errors_never_show_text_from_a_file(void **state)
 			"specified-side merge file contains specified-side filter: <rule from sided line 2>");
 }
 
-static void test_file_that_merges_itself_hits_the_depth_limit(void **state)
+UNIT_TEST(file_that_merges_itself_hits_the_depth_limit)
 {
-	(void)state;
 	expect_death(". loop", EXIT_FILEIO, "merge-file include depth limit (32) exceeded");
 }
 
-static void test_missing_file_is_named_with_its_default_action(void **state)
+UNIT_TEST(missing_file_is_named_with_its_default_action)
 {
 	struct memory_files files;
 	struct filter_list *list = new_list(&files, merge_files);
 	struct ending ending;
 
-	(void)state;
 	RUN(&ending, filter_add_file(list, "nonex", FILTER_OLD_INCLUDE));
 	assert_int_equal(ending.code, EXIT_FILEIO);
 	assert_non_null(strstr(ending.text, "failed to open include file nonex: No such file or directory (2)"));
@@ -319,14 +309,13 @@ static void test_missing_file_is_named_with_its_default_action(void **state)
 	strbuf_free(&files.opened);
 }
 
-static void test_over_long_rules_are_reported_and_skipped(void **state)
+UNIT_TEST(over_long_rules_are_reported_and_skipped)
 {
 	struct filter_setup setup = { .side = FILTER_RECEIVER };
 	struct filter_list *list = filter_new(&setup);
 	char *pattern = malloc(4097);
 	struct ending ending;
 
-	(void)state;
 	memset(pattern, 'x', 4096);
 	pattern[4096] = '\0';
 	RUN(&ending, filter_add(list, pattern, FILTER_OLD_EXCLUDE));
@@ -342,13 +331,12 @@ static void test_over_long_rules_are_reported_and_skipped(void **state)
 }
 
 /* A line one byte longer than fits is skipped, and the rules around it are not. */
-static void test_over_long_lines_are_skipped_alone(void **state)
+UNIT_TEST(over_long_lines_are_skipped_alone)
 {
 	struct memory_files files;
 	struct strbuf content = STRBUF_INIT;
 	struct ending ending;
 
-	(void)state;
 	strbuf_add_string(&content, "- a\n");
 	for (int i = 0; i < 5120; i++)
 		strbuf_add_char(&content, 'x');
@@ -364,47 +352,23 @@ static void test_over_long_lines_are_skipped_alone(void **state)
 
 /* --- daemon parameters --- */
 
-static void test_words_of_a_parameter_keep_their_prefixes(void **state)
+UNIT_TEST(words_of_a_parameter_keep_their_prefixes)
 {
 	struct filter_setup setup = { .side = FILTER_RECEIVER };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add_words(list, " - /foo  - /bar\t+s_x  exclude,p y ", FILTER_NEW_STYLE);
 	filter_add_words(list, "a + b  - c", FILTER_OLD_EXCLUDE);
 	filter_add_words(list, "d - e", FILTER_OLD_INCLUDE);
 	expect_sent(list, "- /foo|- /bar|+s x|-p y|- a|+ b|- c|+ d|- e");
 }
 
-static void test_clear_word_empties_earlier_parameters(void **state)
+UNIT_TEST(clear_word_empties_earlier_parameters)
 {
 	struct filter_setup setup = { .side = FILTER_RECEIVER };
 	struct filter_list *list = filter_new(&setup);
 
-	(void)state;
 	filter_add_words(list, "- a", FILTER_NEW_STYLE);
 	filter_add_words(list, "b ! c", FILTER_OLD_EXCLUDE);
 	expect_sent(list, "- c");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_style_rules_parse_as_stock_does),
-		cmocka_unit_test(test_old_style_rules_parse_as_stock_does),
-		cmocka_unit_test(test_clear_empties_what_stood_before),
-		cmocka_unit_test(test_include_option_excludes_with_a_minus),
-		cmocka_unit_test(test_merge_files_give_their_rules),
-		cmocka_unit_test(test_exclude_from_reads_old_style_lines),
-		cmocka_unit_test(test_from0_separates_rules_by_nul_only),
-		cmocka_unit_test(test_errors_never_show_text_from_a_file),
-		cmocka_unit_test(test_file_that_merges_itself_hits_the_depth_limit),
-		cmocka_unit_test(test_missing_file_is_named_with_its_default_action),
-		cmocka_unit_test(test_over_long_rules_are_reported_and_skipped),
-		cmocka_unit_test(test_over_long_lines_are_skipped_alone),
-		cmocka_unit_test(test_words_of_a_parameter_keep_their_prefixes),
-		cmocka_unit_test(test_clear_word_empties_earlier_parameters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which entries a list has, and under which indexes (doc/protocol/02-file-list.md sections 5.4, 6.3 and 7). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "flist.h"
 #include "flist/args.h"
@@ -121,44 +118,41 @@ static void assert_indexes(struct run *run, const char *const *expected)
 
 static const char *const two_trees[] = { "dupA/", "dupB/", NULL };
 
-static void test_incremental_numbers_have_gaps_and_keep_holes(void **state)
+UNIT_TEST(incremental_numbers_have_gaps_and_keep_holes)
 {
 	static const char *const expected[] = { "(gap .)", "./", "-./", "f", "-f", "-n", "b/", "-b/", "n/", "(gap b)",
 			"b/x", "-b/x",
 						"b/y", "(gap n)", "n/z", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 32, true);
 	load(&run, two_trees);
 	assert_indexes(&run, expected);
 }
 
-static void test_one_list_is_numbered_depth_first(void **state)
+UNIT_TEST(one_list_is_numbered_depth_first)
 {
 	static const char *const expected[] = { "./", "-./", "f", "-f", "-n", "b/", "-b/", "b/x", "-b/x", "b/y", "n/",
 			"n/z", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 29, false);
 	load(&run, two_trees);
 	assert_indexes(&run, expected);
 }
 
-static void test_old_protocols_number_by_full_path(void **state)
+UNIT_TEST(old_protocols_number_by_full_path)
 {
 	static const char *const expected[] = { "./", "-./", "b/", "-b/", "b/x", "-b/x", "b/y", "f", "-f", "-n", "n/",
 			"n/z", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 28, false);
 	load(&run, two_trees);
 	assert_indexes(&run, expected);
 }
 
-static void test_relative_arguments_share_implied_parents(void **state)
+UNIT_TEST(relative_arguments_share_implied_parents)
 {
 	static const char *const arguments[] = { "a/b", "x/y", "a/f1", NULL };
 	static const char *const expected[] = { "a/", "-a/", "a/f1", "a/b/", "a/b/f2", "a/b/c/", "a/b/c/f3", "a/b/c/d/", "x/",
@@ -166,7 +160,6 @@ static void test_relative_arguments_share_implied_parents(void **state)
 	struct run run;
 	struct flist_pos pos;
 
-	(void)state;
 	start(&run, 32, false);
 	run.options.relative = true;
 	load(&run, arguments);
@@ -177,7 +170,7 @@ static void test_relative_arguments_share_implied_parents(void **state)
 	assert_indexes(&run, expected);
 }
 
-static void test_relative_cut_point_and_implied_dot(void **state)
+UNIT_TEST(relative_cut_point_and_implied_dot)
 {
 	static const char *const cut[] = { "a/./b/c", NULL };
 	static const char *const cut_expected[] = { "b/", "b/c/", "b/c/f3", "b/c/d/", NULL };
@@ -185,7 +178,6 @@ static void test_relative_cut_point_and_implied_dot(void **state)
 	static const char *const dot_expected[] = { "./", "a/", "a/b/", "a/b/f2", "a/b/c/", "a/b/c/f3", "a/b/c/d/", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 30, false);
 	run.options.relative = true;
 	load(&run, cut);
@@ -196,13 +188,12 @@ static void test_relative_cut_point_and_implied_dot(void **state)
 	assert_indexes(&run, dot_expected);
 }
 
-static void test_old_protocols_can_leave_out_implied_parents(void **state)
+UNIT_TEST(old_protocols_can_leave_out_implied_parents)
 {
 	static const char *const arguments[] = { "a/b/c", NULL };
 	static const char *const expected[] = { "a/b/c/", "a/b/c/f3", "a/b/c/d/", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 29, false);
 	run.options.relative = true;
 	run.options.implied_dirs = false;
@@ -210,7 +201,7 @@ static void test_old_protocols_can_leave_out_implied_parents(void **state)
 	assert_indexes(&run, expected);
 }
 
-static void test_dirs_without_recursion_lists_one_level(void **state)
+UNIT_TEST(dirs_without_recursion_lists_one_level)
 {
 	static const char *const with_slash[] = { "a/", NULL };
 	static const char *const slash_expected[] = { "./", "f1", "b/", NULL };
@@ -219,7 +210,6 @@ static void test_dirs_without_recursion_lists_one_level(void **state)
 	struct run run;
 	struct flist_pos pos;
 
-	(void)state;
 	start(&run, 32, false);
 	run.options.recursive = 0;
 	run.options.dirs = true;
@@ -234,26 +224,24 @@ static void test_dirs_without_recursion_lists_one_level(void **state)
 	assert_indexes(&run, without_expected);
 }
 
-static void test_same_directory_twice_is_scanned_once(void **state)
+UNIT_TEST(same_directory_twice_is_scanned_once)
 {
 	static const char *const arguments[] = { "x", "x", NULL };
 	static const char *const expected[] = { "x/", "-x/", "x/y/", "x/y/f4", NULL };
 	struct run run;
 
-	(void)state;
 	start(&run, 32, false);
 	load(&run, arguments);
 	assert_indexes(&run, expected);
 }
 
-static void test_files_from_names_cannot_climb(void **state)
+UNIT_TEST(files_from_names_cannot_climb)
 {
 	static const char *const names[] = { "/f1", "../../a/f1", "b/../f1", NULL };
 	struct run run;
 	struct flist_pos pos;
 	struct strbuf path = STRBUF_INIT;
 
-	(void)state;
 	start(&run, 32, false);
 	run.options.relative = true;
 	run.options.recursive = 0;
@@ -275,13 +263,12 @@ static void test_files_from_names_cannot_climb(void **state)
 	flist_free(run.list);
 }
 
-static void test_every_index_of_a_large_tree_is_found(void **state)
+UNIT_TEST(every_index_of_a_large_tree_is_found)
 {
 	struct run run;
 	static const char *const arguments[] = { "big/", NULL };
 	char name[64];
 
-	(void)state;
 	make_dir("big");
 	for (int d = 0; d < 30; d++) {
 		snprintf(name, sizeof name, "big/d%d", d);
@@ -307,20 +294,4 @@ static void test_every_index_of_a_large_tree_is_found(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_incremental_numbers_have_gaps_and_keep_holes),
-		cmocka_unit_test(test_one_list_is_numbered_depth_first),
-		cmocka_unit_test(test_old_protocols_number_by_full_path),
-		cmocka_unit_test(test_relative_arguments_share_implied_parents),
-		cmocka_unit_test(test_relative_cut_point_and_implied_dot),
-		cmocka_unit_test(test_old_protocols_can_leave_out_implied_parents),
-		cmocka_unit_test(test_dirs_without_recursion_lists_one_level),
-		cmocka_unit_test(test_same_directory_twice_is_scanned_once),
-		cmocka_unit_test(test_files_from_names_cannot_climb),
-		cmocka_unit_test(test_every_index_of_a_large_tree_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, make_trees, remove_trees);
-}
+UNIT_GROUP(make_trees, remove_trees)

@@ -314,12 +314,11 @@ static void each_protocol(adjust *change, const char *const *arguments)
 	}
 }
 
-static void test_what_is_sent_is_received(void **state)
+UNIT_TEST(what_is_sent_is_received)
 {
 	static const char *const one[] = { "A/", NULL }, *const by_name[] = { "A", "B/o", NULL };
 	static const char *const two[] = { "A/", "B/", NULL }, *const big[] = { "big", NULL }, *const nothing[] = { NULL };
 
-	(void)state;
 	each_protocol(NULL, one);
 	each_protocol(NULL, by_name);
 	each_protocol(NULL, two);
@@ -356,13 +355,12 @@ static void keep_little(struct options *options)
 	options->hard_links = 0;
 }
 
-static void test_relative_names_find_their_directories(void **state)
+UNIT_TEST(relative_names_find_their_directories)
 {
 	static const char *const arguments[] = { "A/b/deep", "B/n", "A/f", NULL }, *const dot[] = { "./A/b", NULL };
 	char *cwd = getcwd(NULL, 0);
 	char absolute[256];
 
-	(void)state;
 	snprintf(absolute, sizeof absolute, "%s/A/b", cwd);
 	const char *const whole[] = { absolute, "B/b", NULL };
 
@@ -373,25 +371,23 @@ static void test_relative_names_find_their_directories(void **state)
 	free(cwd);
 }
 
-static void test_other_options_change_the_fields(void **state)
+UNIT_TEST(other_options_change_the_fields)
 {
 	static const char *const one[] = { "A/", NULL }, *const several[] = { "A/b", "A/f", NULL };
 
-	(void)state;
 	each_protocol(list_only_dirs, one);
 	each_protocol(list_only_dirs, several);
 	each_protocol(keep_much, one);
 	each_protocol(keep_little, one);
 }
 
-static void test_digests_come_with_regular_files(void **state)
+UNIT_TEST(digests_come_with_regular_files)
 {
 	static const char *const one[] = { "A/", NULL };
 	static const uint8_t md5_of_f[] = {
 		0x8f, 0xa1, 0x4c, 0xdd, 0x75, 0x4f, 0x91, 0xcc, 0x65, 0x54, 0xc9, 0xe7, 0x19, 0x29, 0xcc, 0xe7,
 	};
 
-	(void)state;
 	for (int incremental = 0; incremental < 2; incremental++) {
 		struct side from, to;
 		struct flist_receive_setup setup = { .ids = NULL };
@@ -423,11 +419,10 @@ static void test_digests_come_with_regular_files(void **state)
 }
 
 /* With --iconv indexes are those of arrival: here, of the sender's order. */
-static void test_converted_names_are_numbered_as_they_come(void **state)
+UNIT_TEST(converted_names_are_numbered_as_they_come)
 {
 	static const char *const one[] = { "A/", "B/", NULL };
 
-	(void)state;
 	for (int protocol = 27; protocol <= PROTOCOL_MAX; protocol++) {
 		round_trip(protocol, false, NULL, one, "iso-8859-1");
 		if (protocol >= 30)
@@ -443,7 +438,7 @@ static void *read_lists(void *side_void)
 	return NULL;
 }
 
-static void test_nodes_are_handed_over_while_they_come(void **state)
+UNIT_TEST(nodes_are_handed_over_while_they_come)
 {
 	static const char *const big[] = { "big", "A/", NULL };
 	struct flist_receive_setup setup = { .ids = NULL };
@@ -455,7 +450,6 @@ static void test_nodes_are_handed_over_while_they_come(void **state)
 	pthread_t reader;
 	int32_t node = 0;
 
-	(void)state;
 	side_init(&from, 32, true), side_init(&to, 32, true);
 	send_list(&from, big);
 	const uint8_t *bytes = wire_test_output(from.session.wire, &length);
@@ -558,9 +552,8 @@ static void hand_refused(const char *line, const char *text, int code, const cha
 #define ROOT_30 "18 01 '.' 000000 6500f153 ed410000 "
 #define NULL_TIME "000000 6500f153 "
 
-static void test_names_that_must_not_come(void **state)
+UNIT_TEST(names_that_must_not_come)
 {
-	(void)state;
 	hand_refused("", ROOT_30 "18 04 '../x' " NULL_TIME "a4810000", EXIT_UNSUPPORTED, "unsafe pathname from sender: ../x");
 	hand_refused("", ROOT_30 "18 06 'a/../b' " NULL_TIME "a4810000", EXIT_UNSUPPORTED,
 		     "unsafe pathname from sender: a/../b");
@@ -581,9 +574,8 @@ static void test_names_that_must_not_come(void **state)
 	hand_refused("", ROOT_30 "38 02 01 'x'", EXIT_PROTOCOL, "shares 2 bytes");
 }
 
-static void test_fields_that_must_not_come(void **state)
+UNIT_TEST(fields_that_must_not_come)
 {
-	(void)state;
 	hand_refused("", "18 01 'a' " NULL_TIME "00000000", EXIT_PROTOCOL, "invalid file mode 00 for a");
 	hand_refused("", "18 01 'a' " NULL_TIME "a4f10000", EXIT_PROTOCOL, "invalid file mode 0170644 for a");
 	hand_refused("", "18 01 'a' " NULL_TIME "a4810100", EXIT_PROTOCOL, "invalid file mode 0300644 for a");
@@ -599,9 +591,8 @@ static void test_fields_that_must_not_come(void **state)
 	hand_refused("", "1c20 01 'a'", EXIT_PROTOCOL, "Invalid flist flag: 201c");
 }
 
-static void test_links_that_must_not_come(void **state)
+UNIT_TEST(links_that_must_not_come)
 {
-	(void)state;
 	hand_refused("", "1c02 01 'a' 00", EXIT_PROTOCOL, "Invalid flist flag: 21c");
 	hand_refused("H", ROOT_30 "1c02 01 'a' 05", EXIT_PROTOCOL, "hard-link reference out of range: 5 (1)");
 	hand_refused("H", ROOT_30 "1c02 01 'a' f0ffffffff", EXIT_PROTOCOL, "hard-link reference out of range: -1 (1)");
@@ -613,9 +604,8 @@ static void test_links_that_must_not_come(void **state)
 /* The root and a directory "d", number 1, in the first list. */
 #define FIRST_INC ROOT_30 "18 01 'd' " NULL_TIME "ed410000 00 "
 
-static void test_lists_that_must_not_come(void **state)
+UNIT_TEST(lists_that_must_not_come)
 {
-	(void)state;
 	hand_refused("I", FIRST_INC "ff66", EXIT_PROTOCOL, "Invalid directory index: 2 (0 - 1)");
 	hand_refused("I", FIRST_INC "ff64", EXIT_PROTOCOL, "cleared directory index 0");
 	hand_refused("I", FIRST_INC "ff65 00 fffe0000", EXIT_PROTOCOL, "second list of directory index 1");
@@ -631,12 +621,11 @@ static void test_lists_that_must_not_come(void **state)
 		     "00 ff01 00 ff01", EXIT_PROTOCOL, "out of order");
 }
 
-static void test_nothing_comes_after_the_last_list(void **state)
+UNIT_TEST(nothing_comes_after_the_last_list)
 {
 	static struct hand hand;
 	struct flist_receive_setup setup = { .ids = NULL };
 
-	(void)state;
 	hand_start(&hand, "I");
 	hand_add(&hand, FIRST_INC "ff01");
 	hand_receive(&hand, setup);
@@ -650,12 +639,11 @@ static void test_nothing_comes_after_the_last_list(void **state)
 	side_free(&hand.side);
 }
 
-static void test_a_list_has_its_limit(void **state)
+UNIT_TEST(a_list_has_its_limit)
 {
 	static struct hand hand;
 	struct flist_receive_setup setup = { .ids = NULL };
 
-	(void)state;
 	hand_start(&hand, "");
 	hand.side.session.max_alloc = 64;
 	for (int i = 0; i < 40; i++)
@@ -728,9 +716,8 @@ static void hand_makes(const char *line, const char *text, const char *walked, c
 #define DIR_OLD "00000000 00000065 ed410000 "
 #define CLASH_OLD "18 01 'n' " DIR_OLD "18 03 'n/z' " FILE_OLD "18 01 'n' " FILE_OLD "18 03 'n-a' " FILE_OLD "00 00000000"
 
-static void test_lists_in_any_order_are_put_in_order(void **state)
+UNIT_TEST(lists_in_any_order_are_put_in_order)
 {
-	(void)state;
 	/* 12.1 of doc/protocol/02-file-list.md, and the same with what lies below in front. */
 	hand_makes("", ROOT_30 "18 01 'b' " NULL_TIME "a4810000 18 03 's/c' " NULL_TIME "a4810000 18 01 's' " NULL_TIME
 		   "ed410000 18 01 'a' " NULL_TIME "a4810000 00", "./ a b s/ s/c ", "0:. 1:a 2:b 3:s 4:s/c ");
@@ -745,9 +732,8 @@ static void test_lists_in_any_order_are_put_in_order(void **state)
 		   "ed410000 00", "./ d/ d/x ", "0:. 1:d 2:d/x ");
 }
 
-static void test_old_directory_classes_follow_the_arguments(void **state)
+UNIT_TEST(old_directory_classes_follow_the_arguments)
 {
-	(void)state;
 	hand_makes("9", "19 01 '.' " DIR_OLD "18 01 'b' " DIR_OLD "18 03 'b/c' " DIR_OLD "00 00000000", "./+ b/ b/c/ ",
 		   "0:. 1:b 2:b/c ");
 	hand_makes("9R", "18 01 'a' " DIR_OLD "19 03 'a/b' " DIR_OLD "18 05 'a/b/c' " DIR_OLD "18 01 'x' " DIR_OLD
@@ -755,9 +741,8 @@ static void test_old_directory_classes_follow_the_arguments(void **state)
 	hand_makes("9d", "19 01 '.' " DIR_OLD "18 01 'b' " DIR_OLD "00 00000000", "./+ b/! ", "0:. 1:b ");
 }
 
-static void test_parents_that_are_not_listed_are_made_up(void **state)
+UNIT_TEST(parents_that_are_not_listed_are_made_up)
 {
-	(void)state;
 	hand_makes("9R", "18 05 'a/b/c' " FILE_OLD "00 00000000", "~a/ ~a/b/ a/b/c ", "0:a/b/c ");
 	/* A release that names a directory's content "d/.". */
 	hand_makes("7R", "18 01 'd' " DIR_OLD "19 03 'd/.' " DIR_OLD "18 03 'd/x' " FILE_OLD "00 00000000", "d/ -d/./+ d/x ",
@@ -766,9 +751,8 @@ static void test_parents_that_are_not_listed_are_made_up(void **state)
 	hand_makes("MR", "18 03 'a/b' 000000 6500f153 00000000 00", "~a/ a/b ", "0:a/b ");
 }
 
-static void test_converted_names_keep_their_place_of_arrival(void **state)
+UNIT_TEST(converted_names_keep_their_place_of_arrival)
 {
-	(void)state;
 	hand_makes("C", ROOT_30 "18 03 'z' c3a4 " NULL_TIME "a4810000 18 01 'a' " NULL_TIME "a4810000 00", "./ a z\xe4 ",
 		   "0:. 1:z\xe4 2:a ");
 	/* Directory numbers are of arrival, too: "q" is number 1, "b" number 2. */
@@ -776,7 +760,7 @@ static void test_converted_names_keep_their_place_of_arrival(void **state)
 		   NULL_TIME "a4810000 00 fffe80660000 00 fffe80020000", "./ b/ q/ b/x ", "0:. 1:. 2:q 3:b 4:b 5:b/x 6:q ");
 }
 
-static void test_unconvertible_names_are_holes(void **state)
+UNIT_TEST(unconvertible_names_are_holes)
 {
 	static struct hand hand;
 	struct flist_receive_setup setup = { .ids = NULL };
@@ -784,7 +768,6 @@ static void test_unconvertible_names_are_holes(void **state)
 	struct dying dying = { .code = -1, .text = "" };
 	struct log_sink sink = log_set_sink((struct log_sink){ dying_emit, &dying });
 
-	(void)state;
 	hand_start(&hand, "CHI");
 	/* U+20AC, first of a group that a later file belongs to. */
 	hand_add(&hand, ROOT_30 "1c12 03 e282ac 000300 6500f153 a4810000 1c02 01 'x' 02 00 ff01");
@@ -800,12 +783,11 @@ static void test_unconvertible_names_are_holes(void **state)
 	side_free(&hand.side);
 }
 
-static void test_io_errors_come_with_their_list(void **state)
+UNIT_TEST(io_errors_come_with_their_list)
 {
 	static struct hand hand;
 	struct flist_receive_setup setup = { .ids = NULL };
 
-	(void)state;
 	hand_start(&hand, "VI");
 	hand_add(&hand, "18 01 '.' 000000 6500f153 ed410000 18 01 'd' 000000 6500f153 ed410000 0002 ff65 000f ff01");
 	start_receiving(&hand.side, hand.bytes, hand.length, &setup);
@@ -862,7 +844,7 @@ static void ask(const struct asking *asking)
 	free(names);
 }
 
-static void test_names_that_nobody_asked_for(void **state)
+UNIT_TEST(names_that_nobody_asked_for)
 {
 	static const struct asking vectors[] = {
 		{ "", "dir", "+dir +dir/x -other -dirx +./" },
@@ -880,18 +862,16 @@ static void test_names_that_nobody_asked_for(void **state)
 		{ "dR", "c/", "+c/q -c/q/r" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
 		ask(&vectors[i]);
 }
 
-static void test_excluded_names_are_refused(void **state)
+UNIT_TEST(excluded_names_are_refused)
 {
 	static struct hand hand;
 	const struct filter_setup setup = { .side = FILTER_SENDER };
 	struct filter_list *rules = filter_new(&setup);
 
-	(void)state;
 	filter_add(rules, "- *.o", FILTER_NEW_STYLE);
 	filter_add(rules, "P *.p", FILTER_NEW_STYLE);
 	hand_start(&hand, "");
@@ -908,7 +888,7 @@ static void test_excluded_names_are_refused(void **state)
 }
 
 /* A parent is no content, whatever its sender says. */
-static void test_a_parent_is_never_swept(void **state)
+UNIT_TEST(a_parent_is_never_swept)
 {
 	static struct hand hand;
 	char *items[] = { NULL, NULL };
@@ -917,7 +897,6 @@ static void test_a_parent_is_never_swept(void **state)
 	struct strbuf out = STRBUF_INIT;
 	char argument[] = "d/f";
 
-	(void)state;
 	items[0] = argument;
 	hand_start(&hand, "R");
 	hand_add(&hand, ROOT_30 "19 01 'd' " NULL_TIME "ed410000 18 03 'd/f' " NULL_TIME "a4810000 00");
@@ -1026,13 +1005,12 @@ static void check_capture(int directory, const char *name)
 
 static int captures = -1;
 
-static void test_captured_lists_are_received(void **state)
+UNIT_TEST(captured_lists_are_received)
 {
 	DIR *directory = fdopendir(dup(captures));
 	const struct dirent *file;
 	int count = 0;
 
-	(void)state;
 	assert_non_null(directory);
 	while ((file = readdir(directory))) {
 		/* A push has its list in the other stream (testsuite/system/server/test_server_receive.py). */
@@ -1057,33 +1035,10 @@ static void find_captures(void)
 	captures = open(path, O_RDONLY | O_DIRECTORY);
 }
 
-int main(void)
+static int set_up(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_sent_is_received),
-		cmocka_unit_test(test_relative_names_find_their_directories),
-		cmocka_unit_test(test_other_options_change_the_fields),
-		cmocka_unit_test(test_digests_come_with_regular_files),
-		cmocka_unit_test(test_converted_names_are_numbered_as_they_come),
-		cmocka_unit_test(test_nodes_are_handed_over_while_they_come),
-		cmocka_unit_test(test_names_that_must_not_come),
-		cmocka_unit_test(test_fields_that_must_not_come),
-		cmocka_unit_test(test_links_that_must_not_come),
-		cmocka_unit_test(test_lists_that_must_not_come),
-		cmocka_unit_test(test_nothing_comes_after_the_last_list),
-		cmocka_unit_test(test_a_list_has_its_limit),
-		cmocka_unit_test(test_lists_in_any_order_are_put_in_order),
-		cmocka_unit_test(test_old_directory_classes_follow_the_arguments),
-		cmocka_unit_test(test_parents_that_are_not_listed_are_made_up),
-		cmocka_unit_test(test_converted_names_keep_their_place_of_arrival),
-		cmocka_unit_test(test_unconvertible_names_are_holes),
-		cmocka_unit_test(test_io_errors_come_with_their_list),
-		cmocka_unit_test(test_names_that_nobody_asked_for),
-		cmocka_unit_test(test_excluded_names_are_refused),
-		cmocka_unit_test(test_a_parent_is_never_swept),
-		cmocka_unit_test(test_captured_lists_are_received),
-	};
-
 	find_captures();
-	return cmocka_run_group_tests(tests, make_trees, remove_trees);
+	return make_trees(state);
 }
+
+UNIT_GROUP(set_up, remove_trees)

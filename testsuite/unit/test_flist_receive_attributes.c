@@ -124,11 +124,10 @@ static void assert_item(const struct xattr_list *list, size_t place, const char 
 	}
 }
 
-static void test_lists_are_shared(void **state)
+UNIT_TEST(lists_are_shared)
 {
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	put_xattr_trace(&side);
 	receive(&side);
@@ -149,11 +148,10 @@ static void test_lists_are_shared(void **state)
 }
 
 /* Nobody but root keeps other name spaces; the numbers of the others stay (S-018). */
-static void test_dropped_items_keep_their_numbers(void **state)
+UNIT_TEST(dropped_items_keep_their_numbers)
 {
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	side.options.super = SUPER_NO;
 	put_xattr_trace(&side);
@@ -165,11 +163,10 @@ static void test_dropped_items_keep_their_numbers(void **state)
 }
 
 /* Names are sorted as they are kept; --fake-super keeps foreign ones below a prefix of its own. */
-static void test_items_are_sorted_by_local_name(void **state)
+UNIT_TEST(items_are_sorted_by_local_name)
 {
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	side.options.super = SUPER_FAKE;
 	put_xattr_trace(&side);
@@ -183,11 +180,10 @@ static void test_items_are_sorted_by_local_name(void **state)
 	side_free(&side);
 }
 
-static void test_an_answer_gives_values_to_all(void **state)
+UNIT_TEST(an_answer_gives_values_to_all)
 {
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	put_xattr_trace(&side);
 	put(&side, BYTES(3, 33)), put(&side, long33, 33), put(&side, BYTES(0));
@@ -210,9 +206,8 @@ static void expect_answer(const uint8_t *bytes, size_t length, const char *name,
 	side_free(&side);
 }
 
-static void test_answers_that_must_not_come(void **state)
+UNIT_TEST(answers_that_must_not_come)
 {
-	(void)state;
 	expect_answer(BYTES(5, 0, 0), "f1", EXIT_PROTOCOL, "could not find xattr #5");
 	expect_answer(BYTES(4, 0, 0), "f1", EXIT_PROTOCOL, "could not find xattr #4"); /* a short one is known */
 	expect_answer(BYTES(3, 1, 'x', 0xf0, 0xff, 0xff, 0xff, 0xff, 0, 0), "f1", EXIT_PROTOCOL, "could not find xattr #2");
@@ -238,9 +233,8 @@ static void expect_refusal(bool acls, const void *bytes, size_t length, int code
 	side_free(&side);
 }
 
-static void test_xattr_fields_out_of_range(void **state)
+UNIT_TEST(xattr_fields_out_of_range)
 {
-	(void)state;
 	expect_refusal(false, BYTES(1), EXIT_STREAMIO, "xa index 1 out of range");
 	expect_refusal(false, BYTES(0xf0, 0xff, 0xff, 0xff, 0xff), EXIT_STREAMIO, "xa index -1 out of range");
 	expect_refusal(false, BYTES(0, 0xf0, 0xff, 0xff, 0xff, 0xff), EXIT_PROTOCOL, "xattr count");
@@ -254,9 +248,8 @@ static void test_xattr_fields_out_of_range(void **state)
 	expect_refusal(false, BYTES(0, 1, 1, 0, 0), EXIT_PROTOCOL, "empty");
 }
 
-static void test_acl_fields_out_of_range(void **state)
+UNIT_TEST(acl_fields_out_of_range)
 {
-	(void)state;
 	expect_refusal(true, BYTES(1), EXIT_STREAMIO, "ACL_TYPE_ACCESS ACL index 1 > 0");
 	expect_refusal(true, BYTES(0, 0, 2), EXIT_STREAMIO, "ACL_TYPE_DEFAULT ACL index 2 > 0");
 	expect_refusal(true, BYTES(0, 0x20), EXIT_STREAMIO, "value out of range");
@@ -266,11 +259,10 @@ static void test_acl_fields_out_of_range(void **state)
 }
 
 /* A list cannot make us take more memory than the ceiling allows, however it is put together. */
-static void test_memory_is_bounded(void **state)
+UNIT_TEST(memory_is_bounded)
 {
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	side.options.xattrs = 1;
 	side.session.max_alloc = 4096;
@@ -329,13 +321,12 @@ static void assert_parts(const struct fs_acl *acl, int user, int group, int mask
 	assert_int_equal(acl->named_count, named);
 }
 
-static void test_acls_become_whole_again(void **state)
+UNIT_TEST(acls_become_whole_again)
 {
 	const struct fs_acl *access, *defaults;
 	struct fs_acl acl;
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	put_acl_trace(&side);
 	receive(&side);
@@ -356,12 +347,11 @@ static void test_acls_become_whole_again(void **state)
 }
 
 /* A peer may name an id twice, or one that no file can have. */
-static void test_odd_entries_of_acls(void **state)
+UNIT_TEST(odd_entries_of_acls)
 {
 	const struct fs_acl *access, *defaults;
 	struct side side;
 
-	(void)state;
 	side_init(&side);
 	side.options.acls = true;
 	put(&side, dot, sizeof dot);
@@ -375,22 +365,4 @@ static void test_odd_entries_of_acls(void **state)
 	assert_int_equal(access->named[1].id, 40);
 	assert_int_equal(defaults->mask, 5);
 	side_free(&side);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists_are_shared),
-		cmocka_unit_test(test_dropped_items_keep_their_numbers),
-		cmocka_unit_test(test_items_are_sorted_by_local_name),
-		cmocka_unit_test(test_an_answer_gives_values_to_all),
-		cmocka_unit_test(test_answers_that_must_not_come),
-		cmocka_unit_test(test_xattr_fields_out_of_range),
-		cmocka_unit_test(test_acl_fields_out_of_range),
-		cmocka_unit_test(test_memory_is_bounded),
-		cmocka_unit_test(test_acls_become_whole_again),
-		cmocka_unit_test(test_odd_entries_of_acls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

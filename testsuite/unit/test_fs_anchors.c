@@ -218,9 +218,8 @@ static const char *content_of(const struct fs_root *root, const char *path)
 
 /* --- the rules --- */
 
-static void test_anchor_is_the_directory_it_was(void **state)
+UNIT_TEST(anchor_is_the_directory_it_was)
 {
-	(void)state;
 	for (int walk = 0; walk < 2; walk++) {
 		struct fs_root root = open_base(walk);
 
@@ -248,12 +247,11 @@ static void test_anchor_is_the_directory_it_was(void **state)
 	exchange("in/one", "base/way", 0);
 }
 
-static void test_anchors_are_found_by_whole_names(void **state)
+UNIT_TEST(anchors_are_found_by_whole_names)
 {
 	struct fs_root root = open_base(false);
 	struct fs_stat st;
 
-	(void)state;
 	root.anchors = fs_anchors_new();
 	exchange("../out", "base/way", 0);
 	tree_link("../out", "base/wayside");
@@ -279,9 +277,8 @@ static void test_anchors_are_found_by_whole_names(void **state)
 	assert_int_equal(unlink("base/wayside"), 0);
 }
 
-static void test_owned_root_asks_who_owns_each_link(void **state)
+UNIT_TEST(owned_root_asks_who_owns_each_link)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	for (int walk = 0; walk < 2; walk++) {
@@ -307,9 +304,8 @@ static void test_owned_root_asks_who_owns_each_link(void **state)
 	}
 }
 
-static void test_confined_root_asks_where_each_object_lies(void **state)
+UNIT_TEST(confined_root_asks_where_each_object_lies)
 {
-	(void)state;
 	for (int rule = 0; rule < 6; rule++) {
 		struct fs_root root = open_base(rule % 2);
 
@@ -329,11 +325,10 @@ static void test_confined_root_asks_where_each_object_lies(void **state)
 	}
 }
 
-static void test_root_that_is_not_there_says_why(void **state)
+UNIT_TEST(root_that_is_not_there_says_why)
 {
 	struct fs_root root = { .fd = -1, .error = EACCES };
 
-	(void)state;
 	expect_all(&root, "way", EACCES, "no root");
 	assert_int_equal(call_lstat(&root, "way"), EACCES);
 	assert_int_equal(call_readlink(&root, "way"), EACCES);
@@ -345,16 +340,10 @@ static void drop(void *context, enum log_kind kind, const char *text, size_t len
 	(void)context, (void)kind, (void)text, (void)length;
 }
 
-int main(void)
+static int set_up(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_anchor_is_the_directory_it_was),
-		cmocka_unit_test(test_anchors_are_found_by_whole_names),
-		cmocka_unit_test(test_owned_root_asks_who_owns_each_link),
-		cmocka_unit_test(test_confined_root_asks_where_each_object_lies),
-		cmocka_unit_test(test_root_that_is_not_there_says_why),
-	};
-
 	log_set_sink((struct log_sink){ drop, NULL });
-	return cmocka_run_group_tests(tests, make_tree, tree_teardown);
+	return make_tree(state);
 }
+
+UNIT_GROUP(set_up, tree_teardown)

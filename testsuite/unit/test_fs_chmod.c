@@ -101,29 +101,26 @@ static void check_vectors(const struct vector *list, size_t count)
 	}
 }
 
-static void test_vectors(void **state)
+UNIT_TEST(vectors)
 {
-	(void)state;
 	check_vectors(vectors, sizeof vectors / sizeof *vectors);
 }
 
-static void test_vectors_under_a_strict_umask(void **state)
+UNIT_TEST(vectors_under_a_strict_umask)
 {
 	mode_t before = umask(077);
 
-	(void)state;
 	assert_int_equal(fs_umask(), 077);
 	check_vectors(vectors_077, sizeof vectors_077 / sizeof *vectors_077);
 	umask(before);
 }
 
-static void test_invalid_lists_are_refused(void **state)
+UNIT_TEST(invalid_lists_are_refused)
 {
 	static const char *const invalid[] = { "", "X", "D", "F", "u", "ux", "DF+x", "u+x,", ",u+x", "u+x,,g+x", "u+z", "u+x+w",
 		"u=x=w", "go=u-w", "u+xg", "u+rg", "u+gr", "g+ug", "8", "10000", "644x", "u644", "a644", "D644F755", "+4",
 		"u+x\n", " u+x", "77777777777777777777", "FD+x" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
 		struct chmod_rules *rules = NULL;
 		if (chmod_parse(&rules, invalid[i]))
@@ -132,11 +129,10 @@ static void test_invalid_lists_are_refused(void **state)
 	}
 }
 
-static void test_lists_concatenate_and_survive_an_error(void **state)
+UNIT_TEST(lists_concatenate_and_survive_an_error)
 {
 	struct chmod_rules *rules = NULL;
 
-	(void)state;
 	assert_true(chmod_parse(&rules, "u=rwx"));
 	assert_true(chmod_parse(&rules, "go=r"));
 	assert_false(chmod_parse(&rules, "a=,z"));
@@ -156,11 +152,10 @@ static void remove_objects(void)
 }
 
 /* S-084 */
-static void test_chmod_never_follows(void **state)
+UNIT_TEST(chmod_never_follows)
 {
 	struct stat st;
 
-	(void)state;
 	remove_objects();
 	tree_file("victim", "x");
 	chmod("victim", 0644);
@@ -226,23 +221,10 @@ static void run_without_new_system_calls(int error)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_kernels_without_the_new_system_calls(void **state)
+UNIT_TEST(kernels_without_the_new_system_calls)
 {
-	(void)state;
 	run_without_new_system_calls(ENOSYS);
 	run_without_new_system_calls(EPERM);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_vectors_under_a_strict_umask),
-		cmocka_unit_test(test_invalid_lists_are_refused),
-		cmocka_unit_test(test_lists_concatenate_and_survive_an_error),
-		cmocka_unit_test(test_chmod_never_follows),
-		cmocka_unit_test(test_kernels_without_the_new_system_calls),
-	};
-
-	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

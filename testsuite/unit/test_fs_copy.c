@@ -75,14 +75,13 @@ static void check_all_sizes(struct fs_copy_options options)
 	}
 }
 
-static void test_every_size_with_every_option(void **state)
+UNIT_TEST(every_size_with_every_option)
 {
-	(void)state;
 	for (int bits = 0; bits < 8; bits++)
 		check_all_sizes((struct fs_copy_options){ .sparse = bits & 1, .preallocate = bits & 2, .in_place = bits & 4 });
 }
 
-static void test_sparse_makes_holes_and_skips_those_of_the_source(void **state)
+UNIT_TEST(sparse_makes_holes_and_skips_those_of_the_source)
 {
 	struct fs_copy_options options = { .sparse = true };
 	off_t size = (off_t)3 << 30;
@@ -90,7 +89,6 @@ static void test_sparse_makes_holes_and_skips_those_of_the_source(void **state)
 	bool write_error;
 	struct stat st;
 
-	(void)state;
 	int from = file_with("from", "begin", 5), to = file_with("to", "", 0);
 	assert_int_equal(pwrite(from, "middle", 6, size / 2), 6);
 	assert_int_equal(ftruncate(from, size), 0);
@@ -106,7 +104,7 @@ static void test_sparse_makes_holes_and_skips_those_of_the_source(void **state)
 	close(to);
 }
 
-static void test_sparse_turns_zeros_into_holes(void **state)
+UNIT_TEST(sparse_turns_zeros_into_holes)
 {
 	struct fs_copy_options options = { .sparse = true };
 	uint64_t copied;
@@ -114,7 +112,6 @@ static void test_sparse_turns_zeros_into_holes(void **state)
 	struct stat st;
 	char *zeros = calloc(1, 4 << 20);
 
-	(void)state;
 	zeros[2 << 20] = 'x';
 	int from = file_with("from", zeros, 4 << 20), to = file_with("to", "", 0);
 	assert_int_equal(fs_copy_content(from, to, 4 << 20, &options, &copied, &write_error), 0);
@@ -126,14 +123,13 @@ static void test_sparse_turns_zeros_into_holes(void **state)
 	close(to);
 }
 
-static void test_preallocated_blocks_beyond_the_end_are_given_back(void **state)
+UNIT_TEST(preallocated_blocks_beyond_the_end_are_given_back)
 {
 	struct fs_copy_options options = { .preallocate = true };
 	uint64_t copied;
 	bool write_error;
 	struct stat st;
 
-	(void)state;
 	int from = file_with("from", "short", 5), to = file_with("to", "", 0);
 	assert_int_equal(fs_copy_content(from, to, 8 << 20, &options, &copied, &write_error), 0);
 	assert_int_equal(fstat(to, &st), 0);
@@ -151,14 +147,13 @@ static void note_progress(void *context, uint64_t done)
 	*last = done;
 }
 
-static void test_progress_ends_at_the_size(void **state)
+UNIT_TEST(progress_ends_at_the_size)
 {
 	uint64_t last = 0, copied;
 	struct fs_copy_options options = { .progress = note_progress, .context = &last };
 	bool write_error;
 	unsigned char *bytes = patterned(2000000);
 
-	(void)state;
 	int from = file_with("from", bytes, 2000000), to = file_with("to", "", 0);
 	assert_int_equal(fs_copy_content(from, to, 2000000, &options, &copied, &write_error), 0);
 	assert_int_equal(last, 2000000);
@@ -167,13 +162,12 @@ static void test_progress_ends_at_the_size(void **state)
 	close(to);
 }
 
-static void test_file_without_size_is_copied_to_its_end(void **state)
+UNIT_TEST(file_without_size_is_copied_to_its_end)
 {
 	struct fs_copy_options options = { 0 };
 	uint64_t copied;
 	bool write_error;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		int from = open("/proc/version", O_RDONLY | O_CLOEXEC), to = file_with("to", "", 0);
 		assert_return_code(from, errno);
@@ -205,9 +199,8 @@ static void check_limit(size_t size, struct fs_copy_options options)
 	close(to);
 }
 
-static void test_full_target_is_a_write_error(void **state)
+UNIT_TEST(full_target_is_a_write_error)
 {
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	check_limit(12000, (struct fs_copy_options){ 0 });
 	check_limit(100000, (struct fs_copy_options){ 0 });
@@ -215,13 +208,12 @@ static void test_full_target_is_a_write_error(void **state)
 	check_limit(100000, (struct fs_copy_options){ .preallocate = true });
 }
 
-static void test_unreadable_source_is_no_write_error(void **state)
+UNIT_TEST(unreadable_source_is_no_write_error)
 {
 	struct fs_copy_options options = { 0 };
 	uint64_t copied;
 	bool write_error = true;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		int from = open("from", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), to = file_with("to", "", 0);
 		assert_int_equal(fs_copy_content(from, to, i ? 100000 : 100, &options, &copied, &write_error), -1);
@@ -232,18 +224,4 @@ static void test_unreadable_source_is_no_write_error(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_size_with_every_option),
-		cmocka_unit_test(test_sparse_makes_holes_and_skips_those_of_the_source),
-		cmocka_unit_test(test_sparse_turns_zeros_into_holes),
-		cmocka_unit_test(test_preallocated_blocks_beyond_the_end_are_given_back),
-		cmocka_unit_test(test_progress_ends_at_the_size),
-		cmocka_unit_test(test_file_without_size_is_copied_to_its_end),
-		cmocka_unit_test(test_full_target_is_a_write_error),
-		cmocka_unit_test(test_unreadable_source_is_no_write_error),
-	};
-
-	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

@@ -87,11 +87,10 @@ static void exchange_at_each_call(int flags, int first, int other, int seen[FOUN
 	assert_int_equal(seen[FOUND_ERROR], 0);
 }
 
-static void test_either_object_is_opened_as_what_it_is(void **state)
+UNIT_TEST(either_object_is_opened_as_what_it_is)
 {
 	int seen[FOUND_KINDS];
 
-	(void)state;
 	exchange_at_each_call(O_RDONLY | O_NONBLOCK, pipe_ends[0], file_fd, seen);
 	assert_true(seen[FOUND_FILE] > 0 && seen[FOUND_PIPE] > 0);
 	assert_int_equal(seen[FOUND_BLOCKS] + seen[FOUND_NONE], 0);
@@ -100,11 +99,10 @@ static void test_either_object_is_opened_as_what_it_is(void **state)
 	assert_int_equal(seen[FOUND_BLOCKS] + seen[FOUND_NONE], 0);
 }
 
-static void test_no_pipe_gets_past_the_judgement(void **state)
+UNIT_TEST(no_pipe_gets_past_the_judgement)
 {
 	int seen[FOUND_KINDS];
 
-	(void)state;
 	exchange_at_each_call(O_RDONLY | FS_NO_ANONYMOUS, pipe_ends[0], file_fd, seen);
 	assert_true(seen[FOUND_FILE] > 0 && seen[FOUND_NONE] > 0);
 	assert_int_equal(seen[FOUND_PIPE] + seen[FOUND_BLOCKS], 0);
@@ -123,12 +121,4 @@ static int make_objects(void **state)
 	return exchanged_fd < 0 ? -1 : 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_either_object_is_opened_as_what_it_is),
-		cmocka_unit_test(test_no_pipe_gets_past_the_judgement),
-	};
-
-	return cmocka_run_group_tests(tests, make_objects, tree_teardown);
-}
+UNIT_GROUP(make_objects, tree_teardown)

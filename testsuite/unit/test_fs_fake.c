@@ -31,12 +31,11 @@ static bool keep(const char *path, const char *record)
 	return lsetxattr(path, STAT, record, strlen(record), 0) == 0;
 }
 
-static void test_records_are_read(void **state)
+UNIT_TEST(records_are_read)
 {
 	struct fs_stat st;
 	char target[64];
 
-	(void)state;
 	if (!keep("f", "20644 1,3 1234:4321"))
 		skip();
 	assert_int_equal(fs_fake_lstat(&root, "f", &st), 0);
@@ -59,7 +58,7 @@ static void test_records_are_read(void **state)
 	assert_int_equal(st.gid, 4294967294u);
 }
 
-static void test_what_is_no_record(void **state)
+UNIT_TEST(what_is_no_record)
 {
 	static const char *const records[] = {
 		"", "100644", "100644 0,0 0:0 ", "100644 0,0 0:0\n", " 100644 0,0 0:0", "100644 0,0 -1:0", "100644 0,0 +1:0",
@@ -68,7 +67,6 @@ static void test_what_is_no_record(void **state)
 	};
 	struct fs_stat st;
 
-	(void)state;
 	if (!keep("f", "100644 0,0 0:0"))
 		skip();
 	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
@@ -93,12 +91,11 @@ static void store(const char *path, struct fs_stat *wanted, int expected)
 	fs_release(&held);
 }
 
-static void test_only_what_is_not_so_is_kept(void **state)
+UNIT_TEST(only_what_is_not_so_is_kept)
 {
 	struct fs_stat st;
 	char record[64] = "";
 
-	(void)state;
 	tree_file("kept", "k");
 	assert_int_equal(chmod("kept", 0640), 0);
 	assert_int_equal(fs_lstat(&root, "kept", &st), 0);
@@ -121,7 +118,7 @@ static void test_only_what_is_not_so_is_kept(void **state)
 	assert_int_equal(lgetxattr("kept", STAT, record, sizeof record), -1);
 }
 
-static void test_acls(void **state)
+UNIT_TEST(acls)
 {
 	static const uint8_t f1[] = {
 		0x80, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 0x80, 0, 0, 0, 0x21, 0, 0, 0, 4, 0, 0, 0x80,
@@ -133,7 +130,6 @@ static void test_acls(void **state)
 	struct fs_acl acl;
 	uint8_t bytes[64];
 
-	(void)state;
 	assert_int_equal(fs_hold(&held, &root, "d"), 0);
 	if (fs_fake_set_acl(&held, false, &wanted) < 0)
 		skip();
@@ -156,14 +152,4 @@ static void test_acls(void **state)
 	fs_release(&held);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records_are_read),
-		cmocka_unit_test(test_what_is_no_record),
-		cmocka_unit_test(test_only_what_is_not_so_is_kept),
-		cmocka_unit_test(test_acls),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, end_tree);
-}
+UNIT_GROUP(make_tree, end_tree)

@@ -24,7 +24,7 @@ static int end_tree(void **state)
 	return tree_teardown(state);
 }
 
-static void test_directory_gives_every_name_once(void **state)
+UNIT_TEST(directory_gives_every_name_once)
 {
 	enum { COUNT = 5000 };
 	static bool seen[COUNT];
@@ -33,7 +33,6 @@ static void test_directory_gives_every_name_once(void **state)
 	char name[256];
 	int total = 0, more;
 
-	(void)state;
 	tree_dir("many");
 	int fd = fs_opendir(&root, "many");
 	for (int i = 0; i < COUNT; i++) {
@@ -58,12 +57,11 @@ static void test_directory_gives_every_name_once(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-static void test_directory_keeps_odd_names_and_reports_errors(void **state)
+UNIT_TEST(directory_keeps_odd_names_and_reports_errors)
 {
 	struct fs_dir dir;
 	struct fs_dirent entry;
 
-	(void)state;
 	tree_dir("odd");
 	tree_dir("odd/...");
 	fs_dir_start(&dir, fs_opendir(&root, "odd"));
@@ -78,9 +76,8 @@ static void test_directory_keeps_odd_names_and_reports_errors(void **state)
 	fs_dir_finish(&dir);
 }
 
-static void test_empty_directory(void **state)
+UNIT_TEST(empty_directory)
 {
-	(void)state;
 	tree_dir("empty");
 	int fd = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -91,11 +88,10 @@ static void test_empty_directory(void **state)
 	assert_int_equal(fs_dir_is_empty(fd), -1);
 }
 
-static void test_read_file_wants_regular_and_small_ones(void **state)
+UNIT_TEST(read_file_wants_regular_and_small_ones)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	(void)state;
 	tree_file("rules", "- *.o\n");
 	tree_link("rules", "rules-link");
 	tree_link("/etc/hostname", "rules-out");
@@ -117,11 +113,10 @@ static void test_read_file_wants_regular_and_small_ones(void **state)
 	strbuf_free(&text);
 }
 
-static void test_make_path(void **state)
+UNIT_TEST(make_path)
 {
 	struct stat st;
 
-	(void)state;
 	tree_dir("mk");
 	tree_dir("mk/real");
 	tree_link("real", "mk/link");
@@ -142,12 +137,11 @@ static void test_make_path(void **state)
 	assert_false(fs_is_dir(&root, "mk/none"));
 }
 
-static void test_preallocation_keeps_the_size(void **state)
+UNIT_TEST(preallocation_keeps_the_size)
 {
 	struct stat st;
 	int fd = fs_open(&root, "pre", O_RDWR | O_CREAT, 0600);
 
-	(void)state;
 	assert_int_equal(fs_preallocate(fd, 1 << 20), 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_size, 0);
@@ -157,12 +151,11 @@ static void test_preallocation_keeps_the_size(void **state)
 	close(fd);
 }
 
-static void test_space(void **state)
+UNIT_TEST(space)
 {
 	struct fs_space space;
 	int shm = open("/dev/shm", O_PATH | O_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(fs_space(root.fd, &space), 0);
 	assert_true(space.bytes > 0 && space.inodes > 0);
 	if (shm < 0 || fs_space(shm, &space) < 0)
@@ -177,9 +170,8 @@ static int read_as_stranger(void)
 	       + 4 * fs_is_readable_at(root.fd, "private-link");
 }
 
-static void test_readability_is_that_of_the_effective_user(void **state)
+UNIT_TEST(readability_is_that_of_the_effective_user)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	tree_dir("readable");
@@ -221,13 +213,12 @@ static char try_slot(int slots, int ready[2], int hold[2], pid_t *child)
 	return try_slot_of(0, slots, ready, hold, child);
 }
 
-static void test_slots_of_holders_are_apart(void **state)
+UNIT_TEST(slots_of_holders_are_apart)
 {
 	const uint64_t one = 7, other = one | UINT64_C(1) << 41;
 	int ready[2], hold[2];
 	pid_t children[6];
 
-	(void)state;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
 	assert_int_equal(try_slot_of(one, 2, ready, hold, &children[0]), 'y');
@@ -244,13 +235,12 @@ static void test_slots_of_holders_are_apart(void **state)
 	}
 }
 
-static void test_slots_are_shared_through_the_file(void **state)
+UNIT_TEST(slots_are_shared_through_the_file)
 {
 	int ready[2], hold[2];
 	pid_t children[6];
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
 	assert_int_equal(try_slot(2, ready, hold, &children[0]), 'y');
@@ -283,7 +273,7 @@ static void expect_pid_file_refused(const char *path, const char *expected)
 	assert_int_equal(file.fd, -1);
 }
 
-static void test_pid_file(void **state)
+UNIT_TEST(pid_file)
 {
 	struct fs_pid_file file;
 	const char *what;
@@ -291,7 +281,6 @@ static void test_pid_file(void **state)
 	struct stat st;
 	int status;
 
-	(void)state;
 	snprintf(expected, sizeof expected, "%d\n", (int)getpid());
 	tree_file("target", "precious");
 	tree_link("target", "pid"); /* a link in its place is removed, not followed */
@@ -332,11 +321,10 @@ static const char *second_name(const void *context, bool group, uint32_t id)
 	return id == 0 ? "not-asked" : "bad\nname";
 }
 
-static void test_names_of_ids_that_the_system_does_not_know(void **state)
+UNIT_TEST(names_of_ids_that_the_system_does_not_know)
 {
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 
-	(void)state;
 	fs_ids_set_fallback(ids, second_name, "keeper");
 	assert_string_equal(fs_user_name(ids, 0), "root");
 	assert_string_equal(fs_user_name(ids, 3999999999u), "keeper");
@@ -346,12 +334,11 @@ static void test_names_of_ids_that_the_system_does_not_know(void **state)
 	fs_ids_free(ids);
 }
 
-static void test_names_of_ids(void **state)
+UNIT_TEST(names_of_ids)
 {
 	struct fs_ids *ids = fs_ids_new(NULL, NULL);
 	uint32_t id = 99;
 
-	(void)state;
 	assert_string_equal(fs_user_name(ids, 0), "root");
 	assert_string_equal(fs_group_name(ids, 0), "root");
 	assert_ptr_equal(fs_user_name(ids, 0), fs_user_name(ids, 0));
@@ -389,14 +376,13 @@ static char *convert(void *context, const char *kind, const char *text)
 }
 
 /* S-112 */
-static void test_a_converter_replaces_the_tables_and_never_makes_0(void **state)
+UNIT_TEST(a_converter_replaces_the_tables_and_never_makes_0)
 {
 	int calls = 0;
 	struct fs_ids *ids = fs_ids_new(convert, &calls);
 	static const char *const unknown[] = { "root", "empty", "hex", "text", "huge", "last", "minus" };
 	uint32_t id = 99;
 
-	(void)state;
 	assert_string_equal(fs_user_name(ids, 5), "five");
 	assert_string_equal(fs_group_name(ids, 5), "group-five");
 	assert_null(fs_user_name(ids, 6));
@@ -420,24 +406,4 @@ static void test_a_converter_replaces_the_tables_and_never_makes_0(void **state)
 	fs_ids_free(ids);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_directory_gives_every_name_once),
-		cmocka_unit_test(test_directory_keeps_odd_names_and_reports_errors),
-		cmocka_unit_test(test_empty_directory),
-		cmocka_unit_test(test_read_file_wants_regular_and_small_ones),
-		cmocka_unit_test(test_make_path),
-		cmocka_unit_test(test_preallocation_keeps_the_size),
-		cmocka_unit_test(test_space),
-		cmocka_unit_test(test_readability_is_that_of_the_effective_user),
-		cmocka_unit_test(test_slots_are_shared_through_the_file),
-		cmocka_unit_test(test_slots_of_holders_are_apart),
-		cmocka_unit_test(test_pid_file),
-		cmocka_unit_test(test_names_of_ids),
-		cmocka_unit_test(test_names_of_ids_that_the_system_does_not_know),
-		cmocka_unit_test(test_a_converter_replaces_the_tables_and_never_makes_0),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, end_tree);
-}
+UNIT_GROUP(make_tree, end_tree)

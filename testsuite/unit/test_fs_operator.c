@@ -28,11 +28,10 @@ static int make_tree(void **state)
 static const char *const followed[] = { "conf/file", "parent/file", "leaf", "absolute/file", "conf/sub/../file", "chain",
 	"conf/../parent/sub/../file", "absolute/../leaf", "./conf/file" };
 
-static void test_own_links_are_followed(void **state)
+UNIT_TEST(own_links_are_followed)
 {
 	char path[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof followed / sizeof *followed; i++) {
 		int fd = fs_operator_open(followed[i], O_RDONLY, 0);
 		if (fd < 0)
@@ -46,7 +45,7 @@ static void test_own_links_are_followed(void **state)
 	}
 }
 
-static void test_errors_are_those_of_open(void **state)
+UNIT_TEST(errors_are_those_of_open)
 {
 	static const struct {
 		const char *path;
@@ -54,7 +53,6 @@ static void test_errors_are_those_of_open(void **state)
 	} cases[] = { { "", ENOENT }, { "none", ENOENT }, { "none/file", ENOENT }, { "conf/file/x", ENOTDIR },
 		      { "dangling", ENOENT }, { "loop", ELOOP }, { "conf/file/", ENOTDIR }, { "parent/none", ENOENT } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		errno = 0;
 		assert_int_equal(fs_operator_open(cases[i].path, O_RDONLY, 0), -1);
@@ -76,11 +74,10 @@ static void expect_refused(const char *path, int flags)
 		fail_msg("%s: %s", path, fd >= 0 ? "opened" : strerror(errno));
 }
 
-static void test_strangers_links_are_refused_at_leaf_and_parent(void **state)
+UNIT_TEST(strangers_links_are_refused_at_leaf_and_parent)
 {
 	static const char *const links[] = { "parent", "leaf", "absolute", "dangling" };
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	for (int i = 0; i < 4; i++)
@@ -110,9 +107,8 @@ static int open_as_stranger(void)
 	return (own >= 0) + 2 * (roots >= 0) + 4 * (other < 0 && error == ELOOP);
 }
 
-static void test_links_of_root_and_of_oneself_are_trusted(void **state)
+UNIT_TEST(links_of_root_and_of_oneself_are_trusted)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(".", 0755), 0);
@@ -135,13 +131,12 @@ static int open_in(const char *root, const char *path)
 	return fd;
 }
 
-static void test_a_root_that_is_not_entered_is_not_left(void **state)
+UNIT_TEST(a_root_that_is_not_entered_is_not_left)
 {
 	static const char *const inside[] = {
 		"/file", "file", "/../file", "../../file", "d/../../file", "top/file", "d/high", "chain/file",
 	};
 
-	(void)state;
 	tree_dir("jail");
 	tree_dir("jail/d");
 	tree_file("jail/file", "inside");
@@ -162,9 +157,8 @@ static void test_a_root_that_is_not_entered_is_not_left(void **state)
 	assert_int_equal(errno, ELOOP);
 }
 
-static void test_creating_through_own_dangling_link(void **state)
+UNIT_TEST(creating_through_own_dangling_link)
 {
-	(void)state;
 	int fd = fs_operator_open("dangling", O_WRONLY | O_CREAT, 0600);
 
 	assert_return_code(fd, errno);
@@ -175,13 +169,12 @@ static void test_creating_through_own_dangling_link(void **state)
 	assert_int_equal(errno, ELOOP);
 }
 
-static void test_descriptor_links_of_proc_are_followed(void **state)
+UNIT_TEST(descriptor_links_of_proc_are_followed)
 {
 	int ends[2];
 	char path[64];
 	struct strbuf text = STRBUF_INIT;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(write(ends[1], "piped", 5), 5);
 	close(ends[1]);
@@ -197,11 +190,10 @@ static void test_descriptor_links_of_proc_are_followed(void **state)
 	close(fd);
 }
 
-static void test_read_has_a_limit(void **state)
+UNIT_TEST(read_has_a_limit)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	(void)state;
 	assert_int_equal(fs_operator_read("conf/file", 0, 8, &text), 0);
 	assert_string_equal(strbuf_text(&text), "operator");
 	assert_int_equal(fs_operator_read("conf/file", 0, 7, &text), -1);
@@ -211,12 +203,11 @@ static void test_read_has_a_limit(void **state)
 	strbuf_free(&text);
 }
 
-static void test_parent_and_leaf(void **state)
+UNIT_TEST(parent_and_leaf)
 {
 	char leaf[256];
 	struct stat conf, st;
 
-	(void)state;
 	assert_int_equal(stat("conf", &conf), 0);
 	int fd = fs_operator_parent("parent/missing", leaf);
 	assert_return_code(fd, errno);
@@ -235,11 +226,10 @@ static void test_parent_and_leaf(void **state)
 	}
 }
 
-static void test_is_inside(void **state)
+UNIT_TEST(is_inside)
 {
 	struct fs_root tree, conf, sub;
 
-	(void)state;
 	assert_int_equal(fs_operator_root(&tree, "."), 0);
 	assert_int_equal(fs_operator_root(&conf, "parent"), 0);
 	assert_int_equal(fs_operator_root(&sub, "conf/sub"), 0);
@@ -259,20 +249,4 @@ static void test_is_inside(void **state)
 	assert_int_equal(errno, ENOTDIR);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_links_are_followed),
-		cmocka_unit_test(test_errors_are_those_of_open),
-		cmocka_unit_test(test_strangers_links_are_refused_at_leaf_and_parent),
-		cmocka_unit_test(test_links_of_root_and_of_oneself_are_trusted),
-		cmocka_unit_test(test_a_root_that_is_not_entered_is_not_left),
-		cmocka_unit_test(test_creating_through_own_dangling_link),
-		cmocka_unit_test(test_descriptor_links_of_proc_are_followed),
-		cmocka_unit_test(test_read_has_a_limit),
-		cmocka_unit_test(test_parent_and_leaf),
-		cmocka_unit_test(test_is_inside),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, tree_teardown);
-}
+UNIT_GROUP(make_tree, tree_teardown)

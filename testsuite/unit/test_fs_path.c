@@ -40,9 +40,8 @@ static const struct {
 };
 
 /* S-079 */
-static void test_clean_path(void **state)
+UNIT_TEST(clean_path)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		size_t size = strlen(paths[i].path) + 2;
 		char *out = malloc(size);
@@ -54,12 +53,11 @@ static void test_clean_path(void **state)
 }
 
 /* A cleaned path needs no more cleaning, has no "..", and its text fits. */
-static void test_clean_path_of_every_short_text(void **state)
+UNIT_TEST(clean_path_of_every_short_text)
 {
 	static const char letters[] = "/.a";
 	char path[9], once[16], twice[16];
 
-	(void)state;
 	for (int length = 0, count = 1; length <= 8; length++, count *= 3) {
 		for (int n = 0; n < count; n++) {
 			for (int i = 0, rest = n; i < length; i++, rest /= 3)
@@ -118,34 +116,20 @@ static const struct {
 };
 
 /* S-087 */
-static void test_unsafe_symlinks(void **state)
+UNIT_TEST(unsafe_symlinks)
 {
 	static const char *const links[] = { "l", "d/l", "d/e/l" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
 		for (int depth = 0; depth < 3; depth++)
 			if (fs_symlink_is_unsafe(targets[i].target, links[depth]) != targets[i].unsafe[depth])
 				fail_msg("%s -> \"%s\"", links[depth], targets[i].target);
 }
 
-static void test_depth_counts_real_directories_only(void **state)
+UNIT_TEST(depth_counts_real_directories_only)
 {
-	(void)state;
 	assert_true(fs_symlink_is_unsafe("../x", "./l"));
 	assert_true(fs_symlink_is_unsafe("../x", "//l"));
 	assert_false(fs_symlink_is_unsafe("../x", ".//d//l"));
 	assert_true(fs_symlink_is_unsafe("../x", "d/../l"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clean_path),
-		cmocka_unit_test(test_clean_path_of_every_short_text),
-		cmocka_unit_test(test_unsafe_symlinks),
-		cmocka_unit_test(test_depth_counts_real_directories_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,12 +136,11 @@ static void expect_outside_untouched(const struct stat *before)
 	assert_string_equal(tree_content("out/f"), "secret");
 }
 
-static void test_held_directory_stays_the_same(void **state)
+UNIT_TEST(held_directory_stays_the_same)
 {
 	struct stat before;
 	struct fs_root held;
 
-	(void)state;
 	assert_int_equal(stat("out/f", &before), 0);
 	assert_int_equal(fs_root_open_below(&held, &root, "d"), 0);
 	swap();
@@ -332,17 +331,15 @@ static void check_races(bool walk)
 	assert_true(good > 0 && refused > 0);
 }
 
-static void test_racing_renames_against_openat2(void **state)
+UNIT_TEST(racing_renames_against_openat2)
 {
-	(void)state;
 	if (root.no_openat2)
 		skip();
 	check_races(false);
 }
 
-static void test_racing_renames_against_the_walk(void **state)
+UNIT_TEST(racing_renames_against_the_walk)
 {
-	(void)state;
 	check_races(true);
 }
 
@@ -353,12 +350,11 @@ static void leave_and_return(void)
 		_exit(9);
 }
 
-static void test_parent_of_a_directory_that_left(void **state)
+UNIT_TEST(parent_of_a_directory_that_left)
 {
 	struct fs_root confined = root;
 	int good = 0;
 
-	(void)state;
 	tree_file("f", "secret"); /* beside sub-away, as m/d/f is beside sub */
 	pid_t racer = start_racer(leave_and_return);
 
@@ -378,11 +374,10 @@ static void test_parent_of_a_directory_that_left(void **state)
 }
 
 /* R2: the trap belongs to a stranger, so whichever of the two is met decides. */
-static void test_racing_renames_against_operator_paths(void **state)
+UNIT_TEST(racing_renames_against_operator_paths)
 {
 	int good = 0, refused = 0;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(fchownat(root.fd, "trap", STRANGER, STRANGER, AT_SYMLINK_NOFOLLOW), 0);
@@ -402,15 +397,4 @@ static void test_racing_renames_against_operator_paths(void **state)
 	assert_true(good > 0 && refused > 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_held_directory_stays_the_same),
-		cmocka_unit_test(test_racing_renames_against_openat2),
-		cmocka_unit_test(test_racing_renames_against_the_walk),
-		cmocka_unit_test(test_parent_of_a_directory_that_left),
-		cmocka_unit_test(test_racing_renames_against_operator_paths),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, end_tree);
-}
+UNIT_GROUP(make_tree, end_tree)

@@ -142,11 +142,10 @@ static void check_decisions(bool walk)
 }
 
 /* S-072 */
-static void test_kernel_form_decides_by_the_table(void **state)
+UNIT_TEST(kernel_form_decides_by_the_table)
 {
 	struct fs_root root = open_module(false);
 
-	(void)state;
 	if (root.no_openat2)
 		skip();
 	fs_root_close(&root);
@@ -154,9 +153,8 @@ static void test_kernel_form_decides_by_the_table(void **state)
 }
 
 /* S-073 */
-static void test_portable_form_decides_by_the_same_table(void **state)
+UNIT_TEST(portable_form_decides_by_the_same_table)
 {
-	(void)state;
 	check_decisions(true);
 }
 
@@ -196,7 +194,7 @@ static void compare_readlink(const struct fs_root *kernel, const struct fs_root 
 }
 
 /* The same answers of every other call, for more paths than have an entry in the table. */
-static void test_both_forms_agree_on_all_calls(void **state)
+UNIT_TEST(both_forms_agree_on_all_calls)
 {
 	static const char *const paths[] = { "", ".", "./", "..", "../", "real", "real/", "real/.", "rin", "rin/", "rin/.",
 		"rin/..", "rin/../", "x/jump", "x/jump/", "x/jump/..", "x/..", "x/../..", "lf", "lf/", "rout", "rout/",
@@ -206,7 +204,6 @@ static void test_both_forms_agree_on_all_calls(void **state)
 	struct fs_root kernel = open_module(false), walk = open_module(true);
 	struct fs_stat st, other_st;
 
-	(void)state;
 	if (kernel.no_openat2)
 		skip();
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -221,12 +218,11 @@ static void test_both_forms_agree_on_all_calls(void **state)
 	fs_root_close(&walk);
 }
 
-static void test_empty_path_and_dot_are_the_root(void **state)
+UNIT_TEST(empty_path_and_dot_are_the_root)
 {
 	struct fs_root root = open_module(false);
 	struct fs_stat self, st;
 
-	(void)state;
 	assert_int_equal(fs_stat_at_fd(root.fd, &self), 0);
 	assert_int_equal(fs_lstat(&root, "", &st), 0);
 	assert_int_equal(st.ino, self.ino);
@@ -235,12 +231,11 @@ static void test_empty_path_and_dot_are_the_root(void **state)
 	fs_root_close(&root);
 }
 
-static void test_trusting_root_follows_like_open(void **state)
+UNIT_TEST(trusting_root_follows_like_open)
 {
 	struct fs_root root = open_module(false);
 	struct fs_stat st;
 
-	(void)state;
 	root.trusting = true;
 	assert_string_equal(tree_content_of(fs_open(&root, "rout/secret", O_RDONLY, 0)), "secret");
 	assert_string_equal(tree_content_of(fs_open(&root, "aout/secret", O_RDONLY, 0)), "secret");
@@ -254,11 +249,10 @@ static void test_trusting_root_follows_like_open(void **state)
 	fs_root_close(&root);
 }
 
-static void test_root_below_is_confined_to_itself(void **state)
+UNIT_TEST(root_below_is_confined_to_itself)
 {
 	struct fs_root root = open_module(false), inner;
 
-	(void)state;
 	for (int walk = 0; walk < 2; walk++) {
 		root.no_openat2 = root.no_openat2 || walk;
 		assert_int_equal(fs_root_open_below(&inner, &root, "rin"), 0);
@@ -274,12 +268,11 @@ static void test_root_below_is_confined_to_itself(void **state)
 }
 
 /* S-063 */
-static void test_fifo_does_not_hang(void **state)
+UNIT_TEST(fifo_does_not_hang)
 {
 	struct fs_root root = open_module(false);
 	struct fs_stat st;
 
-	(void)state;
 	assert_return_code(mkfifo("m/fifo", 0644), errno);
 	tree_link("fifo", "m/lfifo");
 	for (int walk = 0; walk < 2; walk++) {
@@ -301,11 +294,10 @@ static void test_fifo_does_not_hang(void **state)
 	fs_root_close(&root);
 }
 
-static void test_creating_goes_where_the_path_says(void **state)
+UNIT_TEST(creating_goes_where_the_path_says)
 {
 	struct fs_root root = open_module(false);
 
-	(void)state;
 	for (int walk = 0; walk < 2; walk++) {
 		root.no_openat2 = root.no_openat2 || walk;
 		int fd = fs_open(&root, "rin/new", O_RDWR | O_CREAT | O_EXCL, 0640);
@@ -329,13 +321,12 @@ static void test_creating_goes_where_the_path_says(void **state)
 }
 
 /* S-043 */
-static void test_too_long_paths_are_refused_not_cut(void **state)
+UNIT_TEST(too_long_paths_are_refused_not_cut)
 {
 	struct fs_root root = open_module(false);
 	struct fs_stat st;
 	char path[4200], name[300];
 
-	(void)state;
 	for (size_t length = 4090; length <= 4100; length++) {
 		/* "./././real" with the right length: a cut path would name something else that exists. */
 		memset(path, '/', length);
@@ -364,13 +355,12 @@ static void test_too_long_paths_are_refused_not_cut(void **state)
 }
 
 /* S-074: a thousand levels, with a small table of descriptors. */
-static void test_thousand_levels(void **state)
+UNIT_TEST(thousand_levels)
 {
 	struct fs_root root, top;
 	char path[4000] = "";
 	struct fs_stat st;
 
-	(void)state;
 	tree_dir("levels");
 	assert_int_equal(fs_root_open(&root, "levels"), 0);
 	int fd = dup(root.fd);
@@ -423,9 +413,8 @@ static int open_below_0711(void)
 }
 
 /* S-074: search permission is enough for every directory on the way, and needed. */
-static void test_search_permission_is_enough(void **state)
+UNIT_TEST(search_permission_is_enough)
 {
-	(void)state;
 	tree_dir("0711");
 	tree_dir("0711/a");
 	tree_dir("0711/a/b");
@@ -441,12 +430,11 @@ static void test_search_permission_is_enough(void **state)
 	assert_int_equal(tree_as_user(65534, open_below_0711), 0);
 }
 
-static void test_descriptors_are_not_leaked(void **state)
+UNIT_TEST(descriptors_are_not_leaked)
 {
 	struct fs_root root = open_module(true);
 	int before = dup(0), after;
 
-	(void)state;
 	close(before);
 	for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
 		int fd = fs_open_follow(&root, decisions[i].path, O_RDONLY, 0);
@@ -461,13 +449,12 @@ static void test_descriptors_are_not_leaked(void **state)
 	fs_root_close(&root);
 }
 
-static void test_stat_reports_what_the_object_has(void **state)
+UNIT_TEST(stat_reports_what_the_object_has)
 {
 	struct fs_root root = open_module(false);
 	struct timespec times[2] = { { 1000000001, 123456789 }, { -5, 999999999 } };
 	struct fs_stat st;
 
-	(void)state;
 	tree_file("m/stat", "12345");
 	assert_int_equal(fs_utimens_at(root.fd, "stat", times), 0);
 	assert_int_equal(fs_link_at(root.fd, "stat", root.fd, "stat2"), 0);
@@ -489,23 +476,4 @@ static void test_stat_reports_what_the_object_has(void **state)
 	fs_root_close(&root);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernel_form_decides_by_the_table),
-		cmocka_unit_test(test_portable_form_decides_by_the_same_table),
-		cmocka_unit_test(test_both_forms_agree_on_all_calls),
-		cmocka_unit_test(test_empty_path_and_dot_are_the_root),
-		cmocka_unit_test(test_trusting_root_follows_like_open),
-		cmocka_unit_test(test_root_below_is_confined_to_itself),
-		cmocka_unit_test(test_fifo_does_not_hang),
-		cmocka_unit_test(test_creating_goes_where_the_path_says),
-		cmocka_unit_test(test_too_long_paths_are_refused_not_cut),
-		cmocka_unit_test(test_thousand_levels),
-		cmocka_unit_test(test_search_permission_is_enough),
-		cmocka_unit_test(test_descriptors_are_not_leaked),
-		cmocka_unit_test(test_stat_reports_what_the_object_has),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, tree_teardown);
-}
+UNIT_GROUP(make_tree, tree_teardown)

@@ -40,12 +40,11 @@ static int fresh_dir(const char *name)
 	return fd;
 }
 
-static void test_names(void **state)
+UNIT_TEST(names)
 {
 	static char xs[256], e_acute[256], cut_ascii[256], cut_dot[256];
 	int dir = fresh_dir("names");
 
-	(void)state;
 	memset(xs, 'x', 255);
 	for (int i = 0; i < 127; i++)
 		memcpy(e_acute + 2 * i, "\xc3\xa9", 2);
@@ -77,14 +76,13 @@ static void test_names(void **state)
 	close(dir);
 }
 
-static void test_file_is_private_and_replaces_atomically(void **state)
+UNIT_TEST(file_is_private_and_replaces_atomically)
 {
 	struct fs_temp temp;
 	struct stat st, before;
 	int dir = fresh_dir("replace");
 	mode_t mask = umask(0);
 
-	(void)state;
 	tree_file("replace/f", "old");
 	assert_int_equal(stat("replace/f", &before), 0);
 	assert_int_equal(fs_temp_create(&temp, dir, "f"), 0);
@@ -103,12 +101,11 @@ static void test_file_is_private_and_replaces_atomically(void **state)
 	close(dir);
 }
 
-static void test_failed_commit_leaves_nothing(void **state)
+UNIT_TEST(failed_commit_leaves_nothing)
 {
 	struct fs_temp temp;
 	int dir = fresh_dir("failed");
 
-	(void)state;
 	tree_dir("failed/d");
 	assert_int_equal(fs_temp_create(&temp, dir, "d"), 0);
 	assert_int_equal(fs_temp_commit(&temp, "d"), -1);
@@ -117,14 +114,13 @@ static void test_failed_commit_leaves_nothing(void **state)
 	close(dir);
 }
 
-static void test_symlinks_nodes_and_links(void **state)
+UNIT_TEST(symlinks_nodes_and_links)
 {
 	struct fs_temp temp;
 	char target[16] = "";
 	struct stat st, link_st;
 	int dir = fresh_dir("kinds");
 
-	(void)state;
 	tree_file("kinds/f", "f");
 	tree_file("kinds/l", "to be a link");
 	assert_int_equal(fs_temp_symlink(&temp, dir, "l", "target"), 0);
@@ -150,12 +146,11 @@ static void test_symlinks_nodes_and_links(void **state)
 	close(dir);
 }
 
-static void test_an_unnamed_file_gets_its_name_when_it_is_complete(void **state)
+UNIT_TEST(an_unnamed_file_gets_its_name_when_it_is_complete)
 {
 	int dir = fresh_dir("unnamed");
 	struct fs_temp temp;
 
-	(void)state;
 	int fd = fs_unnamed_create(dir, 0600);
 
 	if (fd < 0) {
@@ -222,12 +217,11 @@ static void publish_in_jail(int fd, int dir)
 	_exit(fs_umask() == 027 ? 0 : 2);
 }
 
-static void test_a_false_proc_names_no_descriptor(void **state)
+UNIT_TEST(a_false_proc_names_no_descriptor)
 {
 	char path[64];
 	int status;
 
-	(void)state;
 	tree_dir("jail");
 	tree_dir("jail/proc");
 	tree_dir("jail/proc/self");
@@ -252,13 +246,12 @@ static void test_a_false_proc_names_no_descriptor(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_names_are_unpredictable(void **state)
+UNIT_TEST(names_are_unpredictable)
 {
 	enum { COUNT = 500 };
 	static struct fs_temp temps[COUNT];
 	int dir = fresh_dir("random"), same[6] = { 0 };
 
-	(void)state;
 	for (int i = 0; i < COUNT; i++) {
 		assert_return_code(fs_temp_create(&temps[i], dir, "f"), errno);
 		for (int k = 0; k < 6; k++)
@@ -272,12 +265,11 @@ static void test_names_are_unpredictable(void **state)
 	close(dir);
 }
 
-static void test_remove_all_removes_and_stops(void **state)
+UNIT_TEST(remove_all_removes_and_stops)
 {
 	struct fs_temp file, link, done, late;
 	int dir = fresh_dir("all");
 
-	(void)state;
 	assert_int_equal(fs_temp_create(&file, dir, "a"), 0);
 	assert_int_equal(fs_temp_symlink(&link, dir, "b", "x"), 0);
 	assert_int_equal(fs_temp_create(&done, dir, "c"), 0);
@@ -300,12 +292,11 @@ static void test_remove_all_removes_and_stops(void **state)
 	close(dir);
 }
 
-static void test_child_leaves_its_parents_files(void **state)
+UNIT_TEST(child_leaves_its_parents_files)
 {
 	struct fs_temp temp;
 	int dir = fresh_dir("fork"), status;
 
-	(void)state;
 	assert_int_equal(fs_temp_create(&temp, dir, "f"), 0);
 	pid_t child = fork();
 
@@ -422,24 +413,22 @@ static void check_busy_process(const char *dir, bool by_signal)
 	close(busy_dir);
 }
 
-static void test_nothing_is_left_by_a_signal_or_an_exit(void **state)
+UNIT_TEST(nothing_is_left_by_a_signal_or_an_exit)
 {
 	char dir[32];
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		snprintf(dir, sizeof dir, "busy%d", i);
 		check_busy_process(dir, i % 2);
 	}
 }
 
-static void test_replace_file_sets_the_mode_exactly(void **state)
+UNIT_TEST(replace_file_sets_the_mode_exactly)
 {
 	struct stat st;
 	int dir = fresh_dir("exact");
 	mode_t mask = umask(0777);
 
-	(void)state;
 	assert_int_equal(fs_replace_file(dir, "f", "text", 4, 0644), 0);
 	umask(mask);
 	assert_int_equal(stat("exact/f", &st), 0);
@@ -449,12 +438,11 @@ static void test_replace_file_sets_the_mode_exactly(void **state)
 	close(dir);
 }
 
-static void test_own_names_are_known_while_they_are_there(void **state)
+UNIT_TEST(own_names_are_known_while_they_are_there)
 {
 	int dir = fresh_dir("own"), other = fresh_dir("other");
 	struct fs_temp temp;
 
-	(void)state;
 	assert_return_code(fs_temp_create(&temp, dir, "f"), errno);
 	assert_true(fs_temp_is_own(dir, temp.name));
 	assert_false(fs_temp_is_own(other, temp.name));
@@ -470,22 +458,4 @@ static void test_own_names_are_known_while_they_are_there(void **state)
 	close(other);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_file_is_private_and_replaces_atomically),
-		cmocka_unit_test(test_failed_commit_leaves_nothing),
-		cmocka_unit_test(test_symlinks_nodes_and_links),
-		cmocka_unit_test(test_an_unnamed_file_gets_its_name_when_it_is_complete),
-		cmocka_unit_test(test_a_false_proc_names_no_descriptor),
-		cmocka_unit_test(test_names_are_unpredictable),
-		cmocka_unit_test(test_remove_all_removes_and_stops),
-		cmocka_unit_test(test_child_leaves_its_parents_files),
-		cmocka_unit_test(test_nothing_is_left_by_a_signal_or_an_exit),
-		cmocka_unit_test(test_replace_file_sets_the_mode_exactly),
-		cmocka_unit_test(test_own_names_are_known_while_they_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
-}
+UNIT_GROUP(tree_setup, tree_teardown)

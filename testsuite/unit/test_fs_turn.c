@@ -24,22 +24,20 @@ static int clean_up(void **state)
 	return unlink(lock_file);
 }
 
-static void test_one_after_the_other(void **state)
+UNIT_TEST_WITH(set_up, clean_up, one_after_the_other)
 {
 	struct fs_turn turn;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(fs_turn_take(&turn, lock_file, i & 1), FS_TURN_OURS);
 		assert_false(fs_turn_end(&turn, true));
 	}
 }
 
-static void test_who_does_not_wait_is_served_by_one_more_run(void **state)
+UNIT_TEST_WITH(set_up, clean_up, who_does_not_wait_is_served_by_one_more_run)
 {
 	struct fs_turn first, second;
 
-	(void)state;
 	assert_int_equal(fs_turn_take(&first, lock_file, true), FS_TURN_OURS);
 	assert_int_equal(fs_turn_take(&second, lock_file, false), FS_TURN_LEFT);
 	assert_int_equal(fs_turn_take(&second, lock_file, false), FS_TURN_LEFT);
@@ -51,11 +49,10 @@ static void test_who_does_not_wait_is_served_by_one_more_run(void **state)
 	assert_false(fs_turn_end(&second, true));
 }
 
-static void test_a_failed_run_frees_the_lock_and_serves_nobody(void **state)
+UNIT_TEST_WITH(set_up, clean_up, a_failed_run_frees_the_lock_and_serves_nobody)
 {
 	struct fs_turn first, second;
 
-	(void)state;
 	assert_int_equal(fs_turn_take(&first, lock_file, true), FS_TURN_OURS);
 	assert_int_equal(fs_turn_take(&second, lock_file, false), FS_TURN_LEFT);
 	assert_false(fs_turn_end(&first, false));
@@ -64,13 +61,12 @@ static void test_a_failed_run_frees_the_lock_and_serves_nobody(void **state)
 }
 
 /* The run that a process waits for began before it asked, so another is needed; whose turn that is does not matter. */
-static void test_who_waits_gets_a_turn_or_has_been_served(void **state)
+UNIT_TEST_WITH(set_up, clean_up, who_waits_gets_a_turn_or_has_been_served)
 {
 	struct fs_turn first, second;
 	int ends[2], answer = -1;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(fs_turn_take(&first, lock_file, true), FS_TURN_OURS);
 	if (fork() == 0) {
@@ -90,24 +86,10 @@ static void test_who_waits_gets_a_turn_or_has_been_served(void **state)
 	close(ends[1]);
 }
 
-static void test_a_place_that_is_not_there(void **state)
+UNIT_TEST(a_place_that_is_not_there)
 {
 	struct fs_turn turn;
 
-	(void)state;
 	assert_int_equal(fs_turn_take(&turn, "/nowhere/at/all.lock", true), FS_TURN_FAILED);
 	assert_int_equal(turn.fd, -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_one_after_the_other, set_up, clean_up),
-		cmocka_unit_test_setup_teardown(test_who_does_not_wait_is_served_by_one_more_run, set_up, clean_up),
-		cmocka_unit_test_setup_teardown(test_a_failed_run_frees_the_lock_and_serves_nobody, set_up, clean_up),
-		cmocka_unit_test_setup_teardown(test_who_waits_gets_a_turn_or_has_been_served, set_up, clean_up),
-		cmocka_unit_test(test_a_place_that_is_not_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

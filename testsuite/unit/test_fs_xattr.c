@@ -33,12 +33,11 @@ static bool set(const char *path, const char *name, const void *value, size_t le
 	return lsetxattr(path, name, value, length, 0) == 0;
 }
 
-static void test_all_attributes_sorted(void **state)
+UNIT_TEST(all_attributes_sorted)
 {
 	struct fs_xattr_list list;
 	static const char *const names[] = { "user.b", "user.a", "user.empty", "user.B" };
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		if (!set("f", names[i], names[i], i == 2 ? 0 : 6))
 			skip();
@@ -59,13 +58,12 @@ static void test_all_attributes_sorted(void **state)
 }
 
 /* S-084 */
-static void test_a_link_has_its_own(void **state)
+UNIT_TEST(a_link_has_its_own)
 {
 	struct fs_xattr_list list;
 	void *value;
 	size_t length;
 
-	(void)state;
 	if (!set("f", "user.a", "x", 1))
 		skip();
 	assert_int_equal(fs_xattr_read(&root, "l", &list), 0);
@@ -83,13 +81,12 @@ static void test_a_link_has_its_own(void **state)
 	}
 }
 
-static void test_one_value(void **state)
+UNIT_TEST(one_value)
 {
 	void *value;
 	size_t length;
 	char *big = calloc(1, 3000);
 
-	(void)state;
 	memset(big, 'v', 3000);
 	if (!set("d", "user.big", big, 3000))
 		skip();
@@ -104,11 +101,10 @@ static void test_one_value(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void test_object_kinds_without_attributes(void **state)
+UNIT_TEST(object_kinds_without_attributes)
 {
 	struct fs_xattr_list list;
 
-	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	assert_int_equal(fs_xattr_read(&root, "fifo", &list), 0);
 	assert_int_equal(list.count, 0);
@@ -119,13 +115,12 @@ static void test_object_kinds_without_attributes(void **state)
 #define ENTRY(tag, bits, id) tag, 0, bits, 0, (id) & 0xff, (id) >> 8 & 0xff, (id) >> 16 & 0xff, (id) >> 24 & 0xff
 #define NO_ID 0xffffffffu
 
-static void test_extended_acl(void **state)
+UNIT_TEST(extended_acl)
 {
 	static const unsigned char access[] = { 2, 0, 0, 0, ENTRY(1, 6, NO_ID), ENTRY(2, 4, 33u), ENTRY(2, 7, 1000u),
 		ENTRY(4, 4, NO_ID), ENTRY(8, 6, 20u), ENTRY(16, 7, NO_ID), ENTRY(32, 0, NO_ID) };
 	struct fs_acl acl;
 
-	(void)state;
 	if (!set("f", "system.posix_acl_access", access, sizeof access))
 		skip();
 	assert_int_equal(fs_acl_read(&root, "f", 0, &acl), 0);
@@ -143,13 +138,12 @@ static void test_extended_acl(void **state)
 	fs_acl_free(&acl);
 }
 
-static void test_default_acl(void **state)
+UNIT_TEST(default_acl)
 {
 	static const unsigned char defaults[] = { 2, 0, 0, 0, ENTRY(1, 7, NO_ID), ENTRY(2, 5, 1000u), ENTRY(4, 5, NO_ID),
 		ENTRY(16, 5, NO_ID), ENTRY(32, 0, NO_ID) };
 	struct fs_acl acl;
 
-	(void)state;
 	assert_int_equal(fs_acl_read(&root, "d", 1, &acl), 0);
 	assert_int_equal(acl.user_obj, FS_ACL_ABSENT);
 	assert_int_equal(acl.other, FS_ACL_ABSENT);
@@ -165,11 +159,10 @@ static void test_default_acl(void **state)
 	assert_int_equal(acl.user_obj, FS_ACL_ABSENT);
 }
 
-static void test_mode_only_acl(void **state)
+UNIT_TEST(mode_only_acl)
 {
 	struct fs_acl acl;
 
-	(void)state;
 	assert_int_equal(chmod("plain", 0751), 0);
 	assert_int_equal(fs_acl_read(&root, "plain", 0, &acl), 0);
 	assert_int_equal(acl.user_obj, 7);
@@ -183,13 +176,12 @@ static void test_mode_only_acl(void **state)
 }
 
 /* S-084: what is held is changed, whatever has the name by then. */
-static void test_setting_and_removing(void **state)
+UNIT_TEST(setting_and_removing)
 {
 	struct fs_held held;
 	void *value;
 	size_t length;
 
-	(void)state;
 	tree_file("target", "t");
 	tree_file("victim", "v");
 	assert_int_equal(fs_hold_at(&held, root.fd, "target"), 0);
@@ -208,7 +200,7 @@ static void test_setting_and_removing(void **state)
 	assert_int_equal(fs_xattr_get(&root, "victim", "user.set", &value, &length), -1);
 }
 
-static void test_setting_acls(void **state)
+UNIT_TEST(setting_acls)
 {
 	struct fs_acl_entry named[] = { { 33, 4, 1 }, { 1000, 7, 1 }, { 20, 6, 0 } };
 	const struct fs_acl wanted = { 6, 4, 6, 0, named, 3 }, minimal = { 6, 4, FS_ACL_ABSENT, 0, NULL, 0 };
@@ -216,7 +208,6 @@ static void test_setting_acls(void **state)
 	struct fs_held held;
 	struct fs_acl acl;
 
-	(void)state;
 	tree_dir("acls");
 	assert_int_equal(fs_hold_at(&held, root.fd, "acls"), 0);
 	if (fs_held_set_acl(&held, false, &wanted) < 0)
@@ -258,12 +249,11 @@ static int read_in_chroot(void)
 	return 0;
 }
 
-static void test_without_proc(void **state)
+UNIT_TEST(without_proc)
 {
 	char link[64];
 	int status;
 
-	(void)state;
 	if (geteuid() != 0 || !set("f", "user.a", "x", 1))
 		skip();
 	tree_dir("proc");
@@ -281,20 +271,4 @@ static void test_without_proc(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_attributes_sorted),
-		cmocka_unit_test(test_a_link_has_its_own),
-		cmocka_unit_test(test_one_value),
-		cmocka_unit_test(test_object_kinds_without_attributes),
-		cmocka_unit_test(test_extended_acl),
-		cmocka_unit_test(test_default_acl),
-		cmocka_unit_test(test_mode_only_acl),
-		cmocka_unit_test(test_setting_and_removing),
-		cmocka_unit_test(test_setting_acls),
-		cmocka_unit_test(test_without_proc),
-	};
-
-	return cmocka_run_group_tests(tests, make_tree, end_tree);
-}
+UNIT_GROUP(make_tree, end_tree)

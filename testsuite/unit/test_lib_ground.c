@@ -17,19 +17,17 @@
 #include "lib/threads.h"
 #include "lib/vec.h"
 
-static void test_allocation_refuses_products_that_wrap(void **state)
+UNIT_TEST(allocation_refuses_products_that_wrap)
 {
-	(void)state;
 	expect_die(EXIT_MALLOC, "out of memory", (void)xcalloc(SIZE_MAX / 2, 3));
 	expect_die(EXIT_MALLOC, "out of memory", (void)xrealloc_array(NULL, SIZE_MAX / 8 + 1, 8));
 	free(xmalloc(0));
 }
 
-static void test_peer_allocation_has_a_ceiling(void **state)
+UNIT_TEST(peer_allocation_has_a_ceiling)
 {
 	uint8_t *memory;
 
-	(void)state;
 	memory = peer_alloc(4, 256, 1024);
 	assert_non_null(memory);
 	for (size_t i = 0; i < 1024; i++)
@@ -39,11 +37,10 @@ static void test_peer_allocation_has_a_ceiling(void **state)
 	expect_die(EXIT_MALLOC, "exceeded --max-alloc=1073741824 setting", (void)peer_alloc(SIZE_MAX, 16, 1 << 30));
 }
 
-static void test_checked_arithmetic_sees_wrapping(void **state)
+UNIT_TEST(checked_arithmetic_sees_wrapping)
 {
 	int32_t sum;
 
-	(void)state;
 	assert_true(checked_add(INT32_MAX - 1, 1, &sum));
 	assert_int_equal(sum, INT32_MAX);
 	assert_false(checked_add(INT32_MAX, 1, &sum));
@@ -51,12 +48,11 @@ static void test_checked_arithmetic_sees_wrapping(void **state)
 	assert_false(checked_sub(INT32_MIN, 1, &sum));
 }
 
-static void test_strbuf_grows_and_keeps_nuls(void **state)
+UNIT_TEST(strbuf_grows_and_keeps_nuls)
 {
 	struct strbuf sb = STRBUF_INIT;
 	char *text;
 
-	(void)state;
 	assert_string_equal(strbuf_text(&sb), "");
 	strbuf_add(&sb, "a\0b", 3);
 	strbuf_addf(&sb, "%0200d", 7);
@@ -74,7 +70,7 @@ static void test_strbuf_grows_and_keeps_nuls(void **state)
 	free(text);
 }
 
-static void test_strbuf_joins_paths(void **state)
+UNIT_TEST(strbuf_joins_paths)
 {
 	static const struct { const char *base, *name, *joined; } cases[] = {
 		{ "", "x", "x" }, { ".", "x", "x" }, { "a", "x", "a/x" }, { "a/", "x", "a/x" }, { "/", "x", "/x" },
@@ -82,7 +78,6 @@ static void test_strbuf_joins_paths(void **state)
 	};
 	struct strbuf sb = STRBUF_INIT;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		strbuf_reset(&sb);
 		strbuf_add_string(&sb, cases[i].base);
@@ -92,12 +87,11 @@ static void test_strbuf_joins_paths(void **state)
 	strbuf_free(&sb);
 }
 
-static void test_hashmap_keeps_what_was_put_first(void **state)
+UNIT_TEST(hashmap_keeps_what_was_put_first)
 {
 	struct hashmap map = HASHMAP_INIT;
 	bool inserted;
 
-	(void)state;
 	assert_null(hashmap_get(&map, 0, 0));
 	for (uint64_t i = 0; i < 20000; i++) {
 		assert_int_equal(*hashmap_put(&map, i % 7, i, i * 3, &inserted), i * 3);
@@ -123,12 +117,11 @@ static void test_hashmap_keeps_what_was_put_first(void **state)
 }
 
 /* The values are CPython's, which hashes with the same function; its key is 0 with PYTHONHASHSEED=0. */
-static void test_names_are_hashed_with_siphash(void **state)
+UNIT_TEST(names_are_hashed_with_siphash)
 {
 	static const uint64_t no_key[2];
 	static const char numbers[] = "\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17";
 
-	(void)state;
 	assert_true(hashmap_keyed_hash(no_key, "a", 1) == 0x407448d2b89b1813u);
 	assert_true(hashmap_keyed_hash(no_key, "abcdefgh", 8) == 0x3f7b849c0b8e35eau);
 	assert_true(hashmap_keyed_hash(no_key, "the quick brown fox", 19) == 0x5a17575ad3449cbau);
@@ -140,13 +133,12 @@ static void count_look(void *context)
 	++*(int *)context;
 }
 
-static void test_a_budget_ends_what_costs_too_much(void **state)
+UNIT_TEST(a_budget_ends_what_costs_too_much)
 {
 	int looks = 0;
 	struct budget budget = { .look = count_look, .context = &looks };
 	size_t counted = 0;
 
-	(void)state;
 	budget_take(NULL, SIZE_MAX, "nobody's");
 	budget_take(&budget, 1 << 20, "what has no limit");
 	budget_lower(&budget, 3 << 20, "the operator");
@@ -169,13 +161,12 @@ static void test_a_budget_ends_what_costs_too_much(void **state)
 	expect_die(EXIT_TIMEOUT, "matching names has taken 1 seconds of the processor (see the clock)", budget_look(&budget));
 }
 
-static void test_every_map_has_a_key_of_its_own(void **state)
+UNIT_TEST(every_map_has_a_key_of_its_own)
 {
 	struct hashmap first = HASHMAP_INIT, second = HASHMAP_INIT;
 	uint64_t hash = hashmap_hash(&first, "name", 4);
 	bool inserted;
 
-	(void)state;
 	assert_true(hash != hashmap_hash(&second, "name", 4));
 	for (uint64_t i = 0; i < 1000; i++)
 		hashmap_put(&first, hash, i, i, &inserted);
@@ -184,11 +175,10 @@ static void test_every_map_has_a_key_of_its_own(void **state)
 	hashmap_free(&second);
 }
 
-static void test_vector_grows(void **state)
+UNIT_TEST(vector_grows)
 {
 	VEC(int) v = VEC_INIT;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		vec_push(&v, i);
 	assert_int_equal(v.count, 100);
@@ -229,9 +219,8 @@ static void check_escapes(size_t offset, int eight_bit)
 	}
 }
 
-static void test_escaping_follows_the_locale(void **state)
+UNIT_TEST(escaping_follows_the_locale)
 {
-	(void)state;
 	setlocale(LC_ALL, "C");
 	check_escapes(offsetof(struct escape_case, c), 0);
 	check_escapes(offsetof(struct escape_case, eight), 1);
@@ -240,11 +229,10 @@ static void test_escaping_follows_the_locale(void **state)
 	setlocale(LC_ALL, "C");
 }
 
-static void test_escaping_cuts_between_characters(void **state)
+UNIT_TEST(escaping_cuts_between_characters)
 {
 	char out[8] = "unused";
 
-	(void)state;
 	assert_int_equal(log_escape(out, 6, "ab\ncd", 5, 0), 9);
 	assert_string_equal(out, "ab");
 	assert_int_equal(log_escape(NULL, 0, "ab\ncd", 5, 0), 9);
@@ -264,12 +252,11 @@ static void hear(void *context, enum log_kind kind, const char *text, size_t len
 	}
 }
 
-static void test_log_lines_end_in_one_newline(void **state)
+UNIT_TEST(log_lines_end_in_one_newline)
 {
 	struct heard heard = { 0 };
 	struct log_sink old = log_set_sink((struct log_sink){ hear, &heard });
 
-	(void)state;
 	log_set_role("sender");
 	log_warning("with %s\n", "one");
 	assert_string_equal(heard.text, "with one\n");
@@ -292,14 +279,13 @@ static void *log_much(void *argument)
 	return NULL;
 }
 
-static void test_log_serialises_threads(void **state)
+UNIT_TEST(log_serialises_threads)
 {
 	struct heard heard = { 0 };
 	struct log_sink old = log_set_sink((struct log_sink){ hear, &heard });
 	pthread_t threads[4];
 	char line[] = "a line of a worker";
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, log_much, line), 0);
 	for (int i = 0; i < 4; i++)
@@ -308,9 +294,8 @@ static void test_log_serialises_threads(void **state)
 	assert_int_equal(heard.count, 2000);
 }
 
-static void test_exit_codes_have_the_meanings_of_rsync(void **state)
+UNIT_TEST(exit_codes_have_the_meanings_of_rsync)
 {
-	(void)state;
 	assert_string_equal(exit_meaning(EXIT_STREAMIO), "error in rsync protocol data stream");
 	assert_string_equal(exit_meaning(EXIT_PARTIAL), "some files/attrs were not transferred (see previous errors)");
 	assert_string_equal(exit_meaning(127), "remote command not found");
@@ -374,22 +359,20 @@ static void die_quietly(void)
 	die(EXIT_SYNTAX, "%s", "text");
 }
 
-static void test_the_end_runs_hooks_once_and_reports_once(void **state)
+UNIT_TEST(the_end_runs_hooks_once_and_reports_once)
 {
 	char out[1024];
 
-	(void)state;
 	assert_int_equal(in_child(die_with_hooks, out, sizeof out), EXIT_SOCKETIO);
 	assert_non_null(strstr(out, "why\nhook 2\nrsync error: protocol incompatibility (code 2) at test_lib_ground.c("));
 	assert_non_null(strstr(out, "the hook failed\nhook 1 code 10\n"));
 	assert_null(strstr(strstr(out, "rsync error") + 1, "rsync error"));
 }
 
-static void test_the_final_line_is_a_warning_for_vanished_files(void **state)
+UNIT_TEST(the_final_line_is_a_warning_for_vanished_files)
 {
 	char out[1024];
 
-	(void)state;
 	assert_int_equal(in_child(die_vanished, out, sizeof out), EXIT_VANISHED);
 	assert_ptr_equal(strstr(out, "rsync warning: some files vanished before they could be transferred (code 24) at "
 				"sender.c(12) [client="), out);
@@ -415,9 +398,8 @@ static void note_body(void *work_void, int thread)
 	work->bodies[thread] = pthread_equal(work->main, pthread_self()) ? 1 : 2;
 }
 
-static void test_shared_work_is_done_once_and_the_caller_takes_part(void **state)
+UNIT_TEST(shared_work_is_done_once_and_the_caller_takes_part)
 {
-	(void)state;
 	for (int count = 1; count <= 4; count++) {
 		struct shared_work work = { .main = pthread_self() };
 
@@ -430,30 +412,4 @@ static void test_shared_work_is_done_once_and_the_caller_takes_part(void **state
 	}
 	assert_int_equal(threads_useful(1), 1);
 	assert_in_range(threads_useful(1000), 1, 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allocation_refuses_products_that_wrap),
-		cmocka_unit_test(test_peer_allocation_has_a_ceiling),
-		cmocka_unit_test(test_checked_arithmetic_sees_wrapping),
-		cmocka_unit_test(test_strbuf_grows_and_keeps_nuls),
-		cmocka_unit_test(test_strbuf_joins_paths),
-		cmocka_unit_test(test_hashmap_keeps_what_was_put_first),
-		cmocka_unit_test(test_names_are_hashed_with_siphash),
-		cmocka_unit_test(test_every_map_has_a_key_of_its_own),
-		cmocka_unit_test(test_a_budget_ends_what_costs_too_much),
-		cmocka_unit_test(test_vector_grows),
-		cmocka_unit_test(test_escaping_follows_the_locale),
-		cmocka_unit_test(test_escaping_cuts_between_characters),
-		cmocka_unit_test(test_log_lines_end_in_one_newline),
-		cmocka_unit_test(test_log_serialises_threads),
-		cmocka_unit_test(test_exit_codes_have_the_meanings_of_rsync),
-		cmocka_unit_test(test_the_end_runs_hooks_once_and_reports_once),
-		cmocka_unit_test(test_the_final_line_is_a_warning_for_vanished_files),
-		cmocka_unit_test(test_shared_work_is_done_once_and_the_caller_takes_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lib/idn: the vectors of doc/protocol/09-since-3.5.0.md section 11.1. */
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "lib/idn.h"
 #include "lib/strbuf.h"
@@ -39,11 +36,10 @@ static void expect(const char *name, const char *used, bool is_utf8)
 	free(ascii);
 }
 
-static void test_names_become_what_the_system_knows(void **state)
+UNIT_TEST(names_become_what_the_system_knows)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	(void)state;
 	if (!idn_is_there())
 		skip();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -62,9 +58,8 @@ static void test_names_become_what_the_system_knows(void **state)
 	strbuf_free(&text);
 }
 
-static void test_bytes_are_the_locales(void **state)
+UNIT_TEST(bytes_are_the_locales)
 {
-	(void)state;
 	if (!idn_is_there())
 		skip();
 	setlocale(LC_CTYPE, "C");
@@ -75,14 +70,4 @@ static void test_bytes_are_the_locales(void **state)
 	expect("b\xc3\xbc" "cher.example", "xn--bcher-kva.example", false);
 	expect("b\xfc" "cher.example", NULL, false);
 	setlocale(LC_CTYPE, "C");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_become_what_the_system_knows),
-		cmocka_unit_test(test_bytes_are_the_locales),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

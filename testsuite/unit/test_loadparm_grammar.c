@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The grammar of rsyncd.conf: the vectors of doc/protocol/07-daemon.md sections 2.1 to 2.6 and 2.13. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "loadparm/grammar.h"
 
@@ -40,9 +37,8 @@ static void check(const char *text, const char *expected)
 	check_text(text, strlen(text), expected);
 }
 
-static void test_section_names_are_trimmed_and_their_blanks_collapsed(void **state)
+UNIT_TEST(section_names_are_trimmed_and_their_blanks_collapsed)
 {
-	(void)state;
 	check("[ m1 ] junk\n", "S m1|");
 	check("[m  two\ttab]\n", "S m two tab|");
 	check("[m16 \\\n cont]\n", "S m16 cont|");
@@ -51,9 +47,8 @@ static void test_section_names_are_trimmed_and_their_blanks_collapsed(void **sta
 	check("  [m\xc3\xa9]\r\n", "S m\xc3\xa9|");
 }
 
-static void test_bad_section_headers_break_the_file(void **state)
+UNIT_TEST(bad_section_headers_break_the_file)
 {
-	(void)state;
 	check("[b/c]\nx = y\n", "B|");
 	check("[]\n", "B|");
 	check("[  ]\n", "B|");
@@ -61,9 +56,8 @@ static void test_bad_section_headers_break_the_file(void **state)
 	check("[unclosed", "B|");
 }
 
-static void test_values_are_verbatim_but_for_their_ends(void **state)
+UNIT_TEST(values_are_verbatim_but_for_their_ends)
 {
-	(void)state;
 	check("comment = a = b = c # no ; no  \n", "P comment=a = b = c # no ; no|");
 	check("comment = \"q\"\n", "P comment=\"q\"|");
 	check("comment =\n", "P comment=|");
@@ -72,68 +66,59 @@ static void test_values_are_verbatim_but_for_their_ends(void **state)
 	check("comment = [x] & \\y\n", "P comment=[x] & \\y|");
 }
 
-static void test_names_keep_one_blank_between_words(void **state)
+UNIT_TEST(names_keep_one_blank_between_words)
 {
-	(void)state;
 	check("c o m m e n t = x\n", "P c o m m e n t=x|");
 	check("read \t only=no\n", "P read only=no|");
 }
 
-static void test_lines_without_equals_are_ignored(void **state)
+UNIT_TEST(lines_without_equals_are_ignored)
 {
-	(void)state;
 	check("com\nment = x\n", "I|P ment=x|");
 	check("nothing", "I|");
 }
 
-static void test_an_empty_name_breaks_the_file(void **state)
+UNIT_TEST(an_empty_name_breaks_the_file)
 {
-	(void)state;
 	check(" = x\n[m]\n", "B|");
 }
 
-static void test_a_backslash_continues_names_and_values(void **state)
+UNIT_TEST(a_backslash_continues_names_and_values)
 {
-	(void)state;
 	check("com\\\nment = x\n", "P comment=x|");
 	check("comment = one \\\n   two\\   \n  three\n", "P comment=one    two  three|");
 	check("comment = start \\\n# not a comment\n", "P comment=start # not a comment|");
 	check("hosts allow = 127.0.0.1 \\\n   10.0.0.1\n", "P hosts allow=127.0.0.1    10.0.0.1|");
 }
 
-static void test_comments_stand_at_the_start_only_and_never_continue(void **state)
+UNIT_TEST(comments_stand_at_the_start_only_and_never_continue)
 {
-	(void)state;
 	check("# a = b \\\nx = y\n ; c = d\n\n", "P x=y|");
 }
 
-static void test_a_stray_backslash_is_skipped(void **state)
+UNIT_TEST(a_stray_backslash_is_skipped)
 {
-	(void)state;
 	check("\\ comment = x\n", "P comment=x|");
 }
 
-static void test_directives_take_a_path_with_or_without_equals(void **state)
+UNIT_TEST(directives_take_a_path_with_or_without_equals)
 {
-	(void)state;
 	check("&include /etc/d\n", "D include /etc/d|");
 	check("&MERGE=/etc/d x\n", "D MERGE /etc/d x|");
 	check("&include = /etc/d\n", "D include /etc/d|");
 	check("&include\n", "I|");
 }
 
-static void test_a_nul_byte_breaks_the_file(void **state)
+UNIT_TEST(a_nul_byte_breaks_the_file)
 {
-	(void)state;
 	check_text("a = b\nc = d\0e\n", 14, "B|");
 }
 
-static void test_events_know_their_line(void **state)
+UNIT_TEST(events_know_their_line)
 {
 	static const char text[] = "# one\n\na = b\\\n c\n[m]\nd = e";
 	struct grammar grammar;
 
-	(void)state;
 	grammar_start(&grammar, text, sizeof text - 1);
 	assert_int_equal(grammar_next(&grammar), GRAMMAR_PARAMETER);
 	assert_int_equal(grammar.line, 3);
@@ -144,32 +129,10 @@ static void test_events_know_their_line(void **state)
 	grammar_free(&grammar);
 }
 
-static void test_names_compare_without_case_and_blanks(void **state)
+UNIT_TEST(names_compare_without_case_and_blanks)
 {
-	(void)state;
 	assert_true(grammar_same_name("read only", "READONLY"));
 	assert_true(grammar_same_name(" Read  On\tLy ", "read only"));
 	assert_false(grammar_same_name("read_only", "read only"));
 	assert_false(grammar_same_name("read", "read only"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_section_names_are_trimmed_and_their_blanks_collapsed),
-		cmocka_unit_test(test_bad_section_headers_break_the_file),
-		cmocka_unit_test(test_values_are_verbatim_but_for_their_ends),
-		cmocka_unit_test(test_names_keep_one_blank_between_words),
-		cmocka_unit_test(test_lines_without_equals_are_ignored),
-		cmocka_unit_test(test_an_empty_name_breaks_the_file),
-		cmocka_unit_test(test_a_backslash_continues_names_and_values),
-		cmocka_unit_test(test_comments_stand_at_the_start_only_and_never_continue),
-		cmocka_unit_test(test_a_stray_backslash_is_skipped),
-		cmocka_unit_test(test_directives_take_a_path_with_or_without_equals),
-		cmocka_unit_test(test_a_nul_byte_breaks_the_file),
-		cmocka_unit_test(test_events_know_their_line),
-		cmocka_unit_test(test_names_compare_without_case_and_blanks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* S-096, S-097: who hosts allow and hosts deny let in (the table of doc/protocol/07-daemon.md section 5.5). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "lib/idn.h"
 #include "loadparm/hosts.h"
@@ -27,9 +24,8 @@ static bool allowed(const char *allow, const char *deny, const char *address, co
 	return hosts_allowed(allow, deny, &peer);
 }
 
-static void test_networks_match_by_bits_and_by_pattern(void **state)
+UNIT_TEST(networks_match_by_bits_and_by_pattern)
 {
-	(void)state;
 	assert_true(allowed("127.0.0.0/30", "", "127.0.0.3", "h"));
 	assert_false(allowed("127.0.0.0/30", "", "127.0.0.4", "h"));
 	assert_true(allowed("127.0.0.0/255.0.255.252", "", "127.9.0.3", "h"));
@@ -43,9 +39,8 @@ static void test_networks_match_by_bits_and_by_pattern(void **state)
 	assert_false(allowed("::ffff:1.2.3.4", "", "1.2.3.4", "h"));
 }
 
-static void test_wildcards_match_names_only(void **state)
+UNIT_TEST(wildcards_match_names_only)
 {
-	(void)state;
 	assert_false(allowed("127.0.0.*", "", "127.0.0.5", "localhost"));
 	assert_true(allowed("LOCALHOST", "", "127.0.0.1", "localhost"));
 	assert_true(allowed("local*", "", "127.0.0.1", "LocalHost"));
@@ -56,7 +51,7 @@ static void test_wildcards_match_names_only(void **state)
 }
 
 /* doc/protocol/09-since-3.5.0.md section 11.3; a wildcard in a label that cannot be converted denies. */
-static void test_internationalised_names(void **state)
+UNIT_TEST(internationalised_names)
 {
 	static const char *const matching[] = {
 		"b\xc3\xbc" "cher.example", "B\xc3\x9c" "CHER.EXAMPLE", "bu\xcc\x88" "cher.example", "xn--bcher-kva.example",
@@ -67,7 +62,6 @@ static void test_internationalised_names(void **state)
 		"b\xfc" "cher.example",
 	};
 
-	(void)state;
 	if (!idn_is_there())
 		skip();
 	for (size_t i = 0; i < sizeof matching / sizeof *matching; i++) {
@@ -80,17 +74,15 @@ static void test_internationalised_names(void **state)
 	}
 }
 
-static void test_lists_split_at_blanks_and_commas(void **state)
+UNIT_TEST(lists_split_at_blanks_and_commas)
 {
-	(void)state;
 	assert_true(allowed("10.0.0.1,\t10.0.0.2 10.0.0.3", "", "10.0.0.3", "h"));
 	assert_true(allowed("10.0.0.1,\t10.0.0.2 10.0.0.3", "", "10.0.0.2", "h"));
 	assert_false(allowed("10.0.0.1,\t10.0.0.2 10.0.0.3", "", "10.0.0.4", "h"));
 }
 
-static void test_allow_comes_before_deny(void **state)
+UNIT_TEST(allow_comes_before_deny)
 {
-	(void)state;
 	assert_true(allowed("", "", "10.0.0.1", "h"));
 	assert_true(allowed("10.0.0.1", "10.0.0.0/8", "10.0.0.1", "h"));
 	assert_false(allowed("10.0.0.1", "10.0.0.0/8", "10.0.0.2", "h"));
@@ -98,18 +90,16 @@ static void test_allow_comes_before_deny(void **state)
 	assert_false(allowed("10.0.0.1", "", "192.0.2.1", "h"));
 }
 
-static void test_plain_names_are_looked_up(void **state)
+UNIT_TEST(plain_names_are_looked_up)
 {
-	(void)state;
 	assert_true(allowed("known.example", "", "192.0.2.7", "UNKNOWN"));
 	assert_false(allowed("known.example", "", "192.0.2.8", "UNKNOWN"));
 	assert_false(allowed("", "known.example", "192.0.2.7", "UNKNOWN"));
 	assert_true(allowed("", "known.example", "192.0.2.8", "UNKNOWN"));
 }
 
-static void test_deny_tokens_that_cannot_be_judged_deny(void **state)
+UNIT_TEST(deny_tokens_that_cannot_be_judged_deny)
 {
-	(void)state;
 	assert_false(allowed("nosuch.invalid", "", "192.0.2.1", "h"));
 	assert_false(allowed("", "nosuch.invalid", "192.0.2.1", "h"));
 	assert_false(allowed("", "127.0.0.0/x", "192.0.2.1", "h"));
@@ -125,15 +115,14 @@ static void test_deny_tokens_that_cannot_be_judged_deny(void **state)
 	assert_false(allowed("127.0.0.0/x", "", "127.0.0.1", "h"));
 }
 
-static void test_without_forward_lookups_names_are_only_compared(void **state)
+UNIT_TEST(without_forward_lookups_names_are_only_compared)
 {
 	const struct host_peer peer = { .address = "192.0.2.7", .name = "h", .resolves = resolves };
 
-	(void)state;
 	assert_false(hosts_allowed("known.example", "", &peer));
 }
 
-static void test_an_undetermined_peer_learns_its_name_from_the_list(void **state)
+UNIT_TEST(an_undetermined_peer_learns_its_name_from_the_list)
 {
 	struct strbuf learned = STRBUF_INIT;
 	const struct host_peer peer = {
@@ -141,7 +130,6 @@ static void test_an_undetermined_peer_learns_its_name_from_the_list(void **state
 		.learned = &learned,
 	};
 
-	(void)state;
 	assert_true(hosts_allowed("Known.Example", "", &peer));
 	assert_string_equal(strbuf_text(&learned), "known.example");
 	strbuf_free(&learned);
@@ -211,9 +199,8 @@ static void check_cell(const char *token, const char *address, const char *name,
 		fail_msg("%s, %s (%s), lookups %d: allowed %d, denied %d", token, address, name, lookup, allowed, denied);
 }
 
-static void test_what_cannot_be_decided_lets_nobody_in(void **state)
+UNIT_TEST(what_cannot_be_decided_lets_nobody_in)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof grid / sizeof grid[0]; i++)
 		for (enum lookup lookup = WORKS; lookup < LOOKUPS; lookup++) {
 			const char *name = lookup == WORKS ? "host.example" : lookup == FAILS ? "UNKNOWN" : "UNDETERMINED";
@@ -225,7 +212,7 @@ static void test_what_cannot_be_decided_lets_nobody_in(void **state)
 }
 
 /* What no client could be decided by is reported, and nothing else. */
-static void test_the_check_doubts_what_no_client_can_be_decided_by(void **state)
+UNIT_TEST(the_check_doubts_what_no_client_can_be_decided_by)
 {
 	static const struct {
 		const char *token;
@@ -236,7 +223,6 @@ static void test_the_check_doubts_what_no_client_can_be_decided_by(void **state)
 		{ "@group", "nyy" }, { "@nosuch", "yyy" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		for (enum lookup lookup = WORKS; lookup < LOOKUPS; lookup++) {
 			const struct host_peer peer = {
@@ -252,14 +238,13 @@ static void test_the_check_doubts_what_no_client_can_be_decided_by(void **state)
 		}
 }
 
-static void test_malformed_tokens_are_reported(void **state)
+UNIT_TEST(malformed_tokens_are_reported)
 {
 	static const char *const good[] = { "", "*", "host.example, @group", "10.1/8", "::1/128", "10.0.0.0/255.255.0.0" };
 	static const char *const bad[] = { "10.0.0.0/33", "10.0.0.0/x", "10.0.0.0/", "1.2.3.4.5", "::1/129",
 					   "::1/10.0.0.0", "h/8" };
 	struct strbuf why = STRBUF_INIT;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
 		assert_true(hosts_list_check(good[i], &why));
 	assert_int_equal(why.length, 0);
@@ -269,24 +254,4 @@ static void test_malformed_tokens_are_reported(void **state)
 		assert_non_null(strstr(strbuf_text(&why), bad[i]));
 	}
 	strbuf_free(&why);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_networks_match_by_bits_and_by_pattern),
-		cmocka_unit_test(test_wildcards_match_names_only),
-		cmocka_unit_test(test_internationalised_names),
-		cmocka_unit_test(test_lists_split_at_blanks_and_commas),
-		cmocka_unit_test(test_allow_comes_before_deny),
-		cmocka_unit_test(test_plain_names_are_looked_up),
-		cmocka_unit_test(test_deny_tokens_that_cannot_be_judged_deny),
-		cmocka_unit_test(test_without_forward_lookups_names_are_only_compared),
-		cmocka_unit_test(test_an_undetermined_peer_learns_its_name_from_the_list),
-		cmocka_unit_test(test_what_cannot_be_decided_lets_nobody_in),
-		cmocka_unit_test(test_the_check_doubts_what_no_client_can_be_decided_by),
-		cmocka_unit_test(test_malformed_tokens_are_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,6 @@
  * Sections, defaults, included files, values, overrides and %VAR% references (doc/protocol/07-daemon.md
  * sections 2.6 to 2.12).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +11,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "lib/alloc.h"
 #include "loadparm.h"
@@ -106,7 +103,7 @@ static const char *only_problem(const struct fixture *fixture, enum config_sever
 	return fixture->problems.list.items[0].text;
 }
 
-static void test_an_empty_module_has_the_safe_defaults(void **state)
+UNIT_TEST_WITH(set_up, tear_down, an_empty_module_has_the_safe_defaults)
 {
 	const struct module *module;
 
@@ -128,7 +125,7 @@ static void test_an_empty_module_has_the_safe_defaults(void **state)
 	assert_false(module->disabled);
 }
 
-static void test_defaults_count_from_where_they_stand(void **state)
+UNIT_TEST_WITH(set_up, tear_down, defaults_count_from_where_they_stand)
 {
 	assert_non_null(load(*state, "comment = one\n[a]\n[b]\ncomment = b\n[global]\ncomment = two\n[c]\n[A]\nlist = no\n"));
 	assert_string_equal(module_of(*state, "a")->comment, "one");
@@ -139,7 +136,7 @@ static void test_defaults_count_from_where_they_stand(void **state)
 	assert_null(config_find_module(((struct fixture *)*state)->config, "A"));
 }
 
-static void test_paths_lose_their_trailing_slashes(void **state)
+UNIT_TEST_WITH(set_up, tear_down, paths_lose_their_trailing_slashes)
 {
 	assert_non_null(load(*state, "[a]\npath = /x/y//\n[b]\npath = /\n[c]\npath = /z \\\n/\n"));
 	assert_string_equal(module_of(*state, "a")->path, "/x/y");
@@ -147,7 +144,7 @@ static void test_paths_lose_their_trailing_slashes(void **state)
 	assert_string_equal(module_of(*state, "c")->path, "/z ");
 }
 
-static void test_booleans_and_numbers_take_their_forms(void **state)
+UNIT_TEST_WITH(set_up, tear_down, booleans_and_numbers_take_their_forms)
 {
 	assert_non_null(load(*state, "[a]\nread only = F A L S E\nlist=0\nuse chroot = Unset\nnumeric ids = TRUE\n"
 			     "munge symlinks = no\ntimeout = -5\nsyslog facility = LOCAL3\n[b]\nsyslog facility = 24\n"));
@@ -161,7 +158,7 @@ static void test_booleans_and_numbers_take_their_forms(void **state)
 }
 
 /* S-114 */
-static void test_malformed_values_disable_their_module_alone(void **state)
+UNIT_TEST_WITH(set_up, tear_down, malformed_values_disable_their_module_alone)
 {
 	static const char *const bad[] = {
 		"read only = maybe", "read only = on", "max connections = many", "max verbosity = 7x", "use chroot = perhaps",
@@ -181,7 +178,7 @@ static void test_malformed_values_disable_their_module_alone(void **state)
 	}
 }
 
-static void test_snapshot_parameters(void **state)
+UNIT_TEST_WITH(set_up, tear_down, snapshot_parameters)
 {
 	const struct module *module;
 
@@ -196,7 +193,7 @@ static void test_snapshot_parameters(void **state)
 	assert_int_equal(module->attr_snapshot_fallback, SNAPSHOT_FALLBACK_WALK);
 }
 
-static void test_a_module_has_a_snapshot_or_a_prefix(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_module_has_a_snapshot_or_a_prefix)
 {
 	static const char text[] = "attr snapshot = /s\n[a]\nreal file prefix = /\n"
 				   "[b]\nattr snapshot =\nreal file prefix = /\n[c]\n";
@@ -211,7 +208,7 @@ static void test_a_module_has_a_snapshot_or_a_prefix(void **state)
 	}
 }
 
-static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_writable_module_with_a_snapshot_is_noted_once)
 {
 	const struct fixture *fixture = *state;
 
@@ -222,7 +219,7 @@ static void test_a_writable_module_with_a_snapshot_is_noted_once(void **state)
 }
 
 /* What a snapshot or an attr tree says of a file and what an attribute of it says could not both be true. */
-static void test_fake_super_has_attributes_of_its_own(void **state)
+UNIT_TEST_WITH(set_up, tear_down, fake_super_has_attributes_of_its_own)
 {
 	assert_non_null(load(*state, "[a]\nfake super = yes\nattr snapshot = /s\n"));
 	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 1), "fake super"));
@@ -231,14 +228,14 @@ static void test_fake_super_has_attributes_of_its_own(void **state)
 	assert_true(module_of(*state, "a")->fake_super && !module_of(*state, "a")->disabled);
 }
 
-static void test_a_module_cannot_be_renamed(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_module_cannot_be_renamed)
 {
 	assert_non_null(load(*state, "[m]\nname = x\n"));
 	assert_non_null(strstr(only_problem(*state, CONFIG_ERROR, 2), "cannot be renamed"));
 	assert_true(module_of(*state, "m")->disabled);
 }
 
-static void test_unknown_and_misplaced_lines_are_noted(void **state)
+UNIT_TEST_WITH(set_up, tear_down, unknown_and_misplaced_lines_are_noted)
 {
 	assert_non_null(load(*state, "[m]\n-foo = x\n"));
 	only_problem(*state, CONFIG_NOTE, 2);
@@ -251,7 +248,7 @@ static void test_unknown_and_misplaced_lines_are_noted(void **state)
 }
 
 /* S-115 */
-static void test_a_broken_file_serves_nothing(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_broken_file_serves_nothing)
 {
 	assert_null(load(*state, "[m]\npath = /x\n[b/c]\n"));
 	only_problem(*state, CONFIG_FATAL, 3);
@@ -263,7 +260,7 @@ static void test_a_broken_file_serves_nothing(void **state)
 	only_problem(*state, CONFIG_FATAL, 2);
 }
 
-static void test_a_file_that_includes_itself_ends(void **state)
+UNIT_TEST_WITH(set_up, tear_down, a_file_that_includes_itself_ends)
 {
 	struct fixture *fixture = *state;
 	char *text = xasprintf("&merge %s\n", fixture->file);
@@ -273,7 +270,7 @@ static void test_a_file_that_includes_itself_ends(void **state)
 	free(text);
 }
 
-static void test_prefixes_must_be_directories_when_checked(void **state)
+UNIT_TEST_WITH(set_up, tear_down, prefixes_must_be_directories_when_checked)
 {
 	struct fixture *fixture = *state;
 	char *text = xasprintf("[m]\nreal file prefix = %s\n[n]\nreal file prefix = %s\n"
@@ -290,7 +287,7 @@ static void test_prefixes_must_be_directories_when_checked(void **state)
 	free(text);
 }
 
-static void test_include_keeps_its_defaults_to_itself(void **state)
+UNIT_TEST_WITH(set_up, tear_down, include_keeps_its_defaults_to_itself)
 {
 	struct fixture *fixture = *state;
 	char *text = xasprintf("comment = outer\n[c]\ncomment = x\n&include %s/d\ncomment = after include\n[d]\n",
@@ -314,7 +311,7 @@ static void test_include_keeps_its_defaults_to_itself(void **state)
 	free(path);
 }
 
-static void test_merge_is_part_of_the_text(void **state)
+UNIT_TEST_WITH(set_up, tear_down, merge_is_part_of_the_text)
 {
 	struct fixture *fixture = *state;
 	char *text = xasprintf("[a]\n&merge %s/m.inc\nlist = no\n", fixture->directory);
@@ -327,7 +324,7 @@ static void test_merge_is_part_of_the_text(void **state)
 	free(text);
 }
 
-static void test_the_listener_reads_up_to_the_first_section(void **state)
+UNIT_TEST_WITH(set_up, tear_down, the_listener_reads_up_to_the_first_section)
 {
 	struct config *config = load_as(*state, CONFIG_LISTENER, NULL, 0,
 					"port = 8730\npid file = /p\n[m]\n[global]\nport = 1\n[b/c]\n");
@@ -338,7 +335,7 @@ static void test_the_listener_reads_up_to_the_first_section(void **state)
 	assert_int_equal(config->modules.count, 0);
 }
 
-static void test_overrides_apply_to_the_leading_global_part(void **state)
+UNIT_TEST_WITH(set_up, tear_down, overrides_apply_to_the_leading_global_part)
 {
 	char *good[] = { "comment=  over", "Max Verbosity=3" }, *unknown[] = { "nonsense=1" }, *bare[] = { "comment" };
 	const char *text = "comment = file\n[a]\n[global]\ncomment = later\n[b]\n";
@@ -360,12 +357,11 @@ static void check_expansion(const char *value, const char *expected)
 	strbuf_free(&out);
 }
 
-static void test_references_come_from_the_environment(void **state)
+UNIT_TEST_WITH(set_up, tear_down, references_come_from_the_environment)
 {
 	struct strbuf out = STRBUF_INIT;
 	char *huge = xcalloc(1, 4001);
 
-	(void)state;
 	setenv("HUAI_HOME", "/root", 1);
 	unsetenv("HUAI_NOSUCH");
 	check_expansion("%HUAI_HOME% %%% %HUAI_NOSUCH% %lower% 100% %HUAI_HOME",
@@ -378,12 +374,11 @@ static void test_references_come_from_the_environment(void **state)
 }
 
 /* S-116 */
-static void test_shell_commands_quote_what_comes_from_outside(void **state)
+UNIT_TEST_WITH(set_up, tear_down, shell_commands_quote_what_comes_from_outside)
 {
 	struct strbuf out = STRBUF_INIT;
 	char *bad = NULL;
 
-	(void)state;
 	setenv("RSYNC_USER_NAME", "joe", 1);
 	setenv("HUAI_HOME", "/root", 1);
 	assert_true(config_expand_command("x %RSYNC_USER_NAME% '%RSYNC_USER_NAME%' \"%RSYNC_USER_NAME%\" %HUAI_HOME% %NOPE%",
@@ -402,34 +397,4 @@ static void test_shell_commands_quote_what_comes_from_outside(void **state)
 		free(bad);
 	}
 	strbuf_free(&out);
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_an_empty_module_has_the_safe_defaults),
-		CASE(test_defaults_count_from_where_they_stand),
-		CASE(test_paths_lose_their_trailing_slashes),
-		CASE(test_booleans_and_numbers_take_their_forms),
-		CASE(test_malformed_values_disable_their_module_alone),
-		CASE(test_snapshot_parameters),
-		CASE(test_a_module_has_a_snapshot_or_a_prefix),
-		CASE(test_a_writable_module_with_a_snapshot_is_noted_once),
-		CASE(test_fake_super_has_attributes_of_its_own),
-		CASE(test_a_module_cannot_be_renamed),
-		CASE(test_unknown_and_misplaced_lines_are_noted),
-		CASE(test_a_broken_file_serves_nothing),
-		CASE(test_a_file_that_includes_itself_ends),
-		CASE(test_prefixes_must_be_directories_when_checked),
-		CASE(test_include_keeps_its_defaults_to_itself),
-		CASE(test_merge_is_part_of_the_text),
-		CASE(test_the_listener_reads_up_to_the_first_section),
-		CASE(test_overrides_apply_to_the_leading_global_part),
-		CASE(test_references_come_from_the_environment),
-		CASE(test_shell_commands_quote_what_comes_from_outside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* S-117: what a peer says cannot forge a log line; and where the lines go (doc/protocol/07-daemon.md section 4.8). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +8,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "lib/alloc.h"
 #include "ui/log_file.h"
@@ -25,9 +22,8 @@ static void check(const char *text, const char *expected)
 	strbuf_free(&out);
 }
 
-static void test_control_bytes_are_written_in_octal(void **state)
+UNIT_TEST(control_bytes_are_written_in_octal)
 {
-	(void)state;
 	check("plain\ttext\n", "plain\ttext");
 	check("x\ny\033[31m\n", "x\\#012y\\#033[31m");
 	check("\x7f\x80\x9f\xa0\xc3\xa9", "\\#177\\#200\\#237\xa0\xc3\xa9");
@@ -35,12 +31,11 @@ static void test_control_bytes_are_written_in_octal(void **state)
 	check("\r\n\n", "\\#015\\#012");
 }
 
-static void test_long_messages_are_cut(void **state)
+UNIT_TEST(long_messages_are_cut)
 {
 	struct strbuf out = STRBUF_INIT;
 	char text[4000];
 
-	(void)state;
 	memset(text, 'x', sizeof text);
 	log_file_escape(&out, text, sizeof text);
 	assert_int_equal(out.length, 2047);
@@ -58,13 +53,12 @@ static char *read_file(const char *path)
 	return text;
 }
 
-static void test_lines_carry_time_and_process_and_survive_a_rotation(void **state)
+UNIT_TEST(lines_carry_time_and_process_and_survive_a_rotation)
 {
 	char directory[] = "/tmp/test_log_file.XXXXXX", expected[64], *text;
 	struct log_file log;
 	struct stat st;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	char *path = xasprintf("%s/log", directory), *old = xasprintf("%s/log.1", directory);
 
@@ -96,15 +90,4 @@ static void test_lines_carry_time_and_process_and_survive_a_rotation(void **stat
 	free(old);
 	strbuf_free(&log.file);
 	strbuf_free(&log.tag);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_control_bytes_are_written_in_octal),
-		cmocka_unit_test(test_long_messages_are_cut),
-		cmocka_unit_test(test_lines_carry_time_and_process_and_survive_a_rotation),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

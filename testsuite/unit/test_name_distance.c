@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Distances of names, as stock rsync tells them with --debug=fuzzy2, and the suffixes behind them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "dest/name_distance.h"
 
@@ -22,9 +19,8 @@ static void check(const char *name, const char *other, unsigned whole, unsigned 
 	assert_string_equal(got, expected);
 }
 
-static void test_distances(void **state)
+UNIT_TEST(distances)
 {
-	(void)state;
 	check("same", "same", 0, 0);
 	check("file-1.1.tar.gz", "file-1.2.tar.gz", 1, 1);
 	check("file-1.22.tar.gz", "file-1.2.tar.gz", 1, 50);
@@ -40,15 +36,14 @@ static void test_distances(void **state)
 	check("soa", ".lib.-1.21.\xc3\xa9.bak", 45, 64705);
 }
 
-static void test_lengths_too_far_apart(void **state)
+UNIT_TEST(lengths_too_far_apart)
 {
-	(void)state;
 	assert_int_equal(name_distance("a", "aaa", NAME_DISTANCE_UNIT), NAME_DISTANCE_FAR);
 	assert_int_not_equal(name_distance("a", "aaa", 2 * NAME_DISTANCE_UNIT), NAME_DISTANCE_FAR);
 	assert_int_equal(name_distance("aaa", "a", 2 * NAME_DISTANCE_UNIT - 1), NAME_DISTANCE_FAR);
 }
 
-static void test_suffixes(void **state)
+UNIT_TEST(suffixes)
 {
 	static const char *const names[][2] = {
 		{ "a.gz", ".gz" }, { "a.tar.gz", ".gz" }, { "a", "" }, { ".bashrc", "" }, { "...a", "" }, { ".a.b", ".b" },
@@ -58,7 +53,6 @@ static void test_suffixes(void **state)
 		{ "~", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		size_t length;
 		const char *suffix = name_suffix(names[i][0], &length);
@@ -66,13 +60,4 @@ static void test_suffixes(void **state)
 		if (length != strlen(names[i][1]) || memcmp(suffix, names[i][1], length) != 0)
 			fail_msg("%s has %.*s, not %s", names[i][0], (int)length, suffix, names[i][1]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_distances), cmocka_unit_test(test_lengths_too_far_apart), cmocka_unit_test(test_suffixes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,12 +11,11 @@
 #include "options/table.h"
 #include "ui/levels.h"
 
-static void test_archive_is_its_letters(void **state)
+UNIT_TEST(archive_is_its_letters)
 {
 	struct parsed parsed;
 	struct options *o = &parsed.options;
 
-	(void)state;
 	assert_parses(&parsed, "-a a b");
 	assert_int_equal(o->recursive, 1);
 	assert_true(o->links && o->perms && o->times && o->group && o->owner && o->devices && o->specials);
@@ -25,13 +24,12 @@ static void test_archive_is_its_letters(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_later_words_win(void **state)
+UNIT_TEST(later_words_win)
 {
 	static const struct { const char *words; bool owner; } vectors[] = {
 		{ "-a --no-o", false }, { "--no-o -a", true }, { "-a --no-owner -o", true }, { "-o --no-o", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].words);
 		struct parsed parsed;
@@ -43,11 +41,10 @@ static void test_later_words_win(void **state)
 	}
 }
 
-static void test_options_and_operands_may_alternate(void **state)
+UNIT_TEST(options_and_operands_may_alternate)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "-rv a b -t -- -x");
 	assert_true(parsed.options.times && parsed.options.recursive == 2 && parsed.options.one_file_system == 0);
 	assert_int_equal(parsed.options.operands.count, 3);
@@ -56,7 +53,7 @@ static void test_options_and_operands_may_alternate(void **state)
 }
 
 /* The whole list that the local engine is to have; none of these may be refused. */
-static void test_the_words_of_a_local_run(void **state)
+UNIT_TEST(the_words_of_a_local_run)
 {
 	static const char *const words[] = {
 		"-r", "-l", "-p", "-t", "-g", "-o", "-D", "--devices", "--specials", "-a", "-H", "-n", "-v", "-q", "-i",
@@ -79,7 +76,6 @@ static void test_the_words_of_a_local_run(void **state)
 		"--no-v --no-i --no-h --no-x --no-c --no-d --no-R --no-i-d --no-S --no-8 --no-force --no-inplace --no-progress",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		char *line = xasprintf("%s a b", words[i]);
 		struct parsed parsed;
@@ -92,7 +88,7 @@ static void test_the_words_of_a_local_run(void **state)
 
 /* --- attr snapshots --- */
 
-static void test_an_attr_snapshot_is_no_listing(void **state)
+UNIT_TEST(an_attr_snapshot_is_no_listing)
 {
 	static const struct { const char *line; int recursive; enum attr_mode mode; unsigned digests; } vectors[] = {
 		{ "-a --attr-snapshot=f src/", 1, ATTR_MODE_NONE, 0 },
@@ -109,7 +105,6 @@ static void test_an_attr_snapshot_is_no_listing(void **state)
 		{ "--attr-snapshot=f --attr-to-tree tree", 2, ATTR_MODE_TO_TREE, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		struct parsed parsed;
 
@@ -124,7 +119,7 @@ static void test_an_attr_snapshot_is_no_listing(void **state)
 	}
 }
 
-static void test_attr_options_that_do_not_go_together(void **state)
+UNIT_TEST(attr_options_that_do_not_go_together)
 {
 	static const struct { const char *line, *error; } vectors[] = {
 		{ "--attr-refresh=dirs s/", "--attr-refresh needs --attr-snapshot=FILE" },
@@ -151,7 +146,6 @@ static void test_attr_options_that_do_not_go_together(void **state)
 		"delete", "checksum", "max-size=1", "min-size=1", "dirs", NULL
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
 		assert_fails(vectors[i].line, 1, vectors[i].error);
 	for (size_t i = 0; useless[i]; i++) {
@@ -166,14 +160,13 @@ static void test_attr_options_that_do_not_go_together(void **state)
 }
 
 /* No peer names a file that the server then writes, on either side. */
-static void test_attr_options_are_not_for_servers(void **state)
+UNIT_TEST(attr_options_are_not_for_servers)
 {
 	static const char *const words[] = {
 		"--attr-snapshot=f", "--attr-refresh=dirs", "--attr-digests=md5", "--attr-list", "--attr-verify", "--attr-diff",
 		"--attr-from-tree", "--attr-to-tree",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		for (int sends = 0; sends < 2; sends++) {
 			char *line = xasprintf("--server%s %s . x", sends ? " --sender" : "", words[i]);
@@ -206,7 +199,7 @@ static bool has_words_of_its_own(const struct option_spec *spec)
 }
 
 /* Nothing is accepted and then left undone: in a run that it does not belong to, every row is refused by its own name. */
-static void test_what_is_not_built_is_refused_by_name(void **state)
+UNIT_TEST(what_is_not_built_is_refused_by_name)
 {
 	/* What a pull has, a local run has by the protocol. */
 	static const struct { unsigned kinds; const char *operands, *where; } runs[] = {
@@ -216,7 +209,6 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 	};
 	int refused = 0;
 
-	(void)state;
 	for (size_t run = 0; run < sizeof runs / sizeof *runs; run++) {
 		for (const struct option_spec *spec = option_table(MODE_CLIENT); !option_is_end(spec); spec++) {
 			char label[OPTION_LABEL_SIZE], *line, *error;
@@ -236,11 +228,10 @@ static void test_what_is_not_built_is_refused_by_name(void **state)
 }
 
 /* The help names exactly the rows that work, each once as a heading or among the further spellings. */
-static void test_the_help_is_the_table(void **state)
+UNIT_TEST(the_help_is_the_table)
 {
 	static const enum parse_mode modes[] = { MODE_CLIENT, MODE_DAEMON };
 
-	(void)state;
 	for (size_t m = 0; m < 2; m++) {
 		struct strbuf help = STRBUF_INIT;
 
@@ -262,14 +253,13 @@ static void test_the_help_is_the_table(void **state)
 	}
 }
 
-static void test_local_run_goes_by_the_protocol_where_it_has_to(void **state)
+UNIT_TEST(local_run_goes_by_the_protocol_where_it_has_to)
 {
 	static const struct { const char *line; bool by_protocol; } vectors[] = {
 		{ "-a -W --inplace --no-z a b", false }, { "-a --no-W a b", true }, { "-az a b", true }, { "-az a h:b", false },
 	};
 	struct parsed parsed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		assert_parses(&parsed, vectors[i].line);
 		assert_int_equal(parsed.options.by_protocol, vectors[i].by_protocol);
@@ -279,7 +269,7 @@ static void test_local_run_goes_by_the_protocol_where_it_has_to(void **state)
 	assert_fails("-az --foo a b", 1, "--foo: unknown option");
 }
 
-static void test_unknown_words(void **state)
+UNIT_TEST(unknown_words)
 {
 	static const struct { const char *line, *error; } vectors[] = {
 		{ "--foo", "--foo: unknown option" },
@@ -299,16 +289,14 @@ static void test_unknown_words(void **state)
 		{ "--no-only-send-attrs a b", "--no-only-send-attrs: unknown option" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
 		assert_fails(vectors[i].line, 1, vectors[i].error);
 }
 
-static void test_short_values(void **state)
+UNIT_TEST(short_values)
 {
 	static const char *const lines[] = { "-f+_x a b", "-f +_x a b", "-f=+_x a b", "-rvf+_x a b" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		struct parsed parsed;
 
@@ -319,7 +307,7 @@ static void test_short_values(void **state)
 	}
 }
 
-static void test_filters_keep_their_order(void **state)
+UNIT_TEST(filters_keep_their_order)
 {
 	static const struct { int kind, style, times; const char *text; } expected[] = {
 		{ FOPT_RULE, FILTER_OLD_EXCLUDE, 1, "a" }, { FOPT_SHORTCUT_F, FILTER_NEW_STYLE, 1, "" },
@@ -329,7 +317,6 @@ static void test_filters_keep_their_order(void **state)
 	};
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "-C --exclude=a -F -f +_b --include-from=c -FF --include=d --exclude-from e x y");
 	assert_int_equal(parsed.options.filters.count, 8);
 	for (size_t i = 0; i < 8; i++) {
@@ -344,7 +331,7 @@ static void test_filters_keep_their_order(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_delete_words(void **state)
+UNIT_TEST(delete_words)
 {
 	static const struct { const char *words; enum delete_when when; } vectors[] = {
 		{ "-r", DELETE_NEVER }, { "-r --delete", DELETE_DEFAULT }, { "-r --delete-excluded", DELETE_DEFAULT },
@@ -354,7 +341,6 @@ static void test_delete_words(void **state)
 		{ "-r --delete-excluded --delete-after", DELETE_AFTER },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].words);
 		struct parsed parsed;
@@ -371,14 +357,13 @@ static void test_delete_words(void **state)
 	assert_fails("--delete-excluded a b", 1, "--delete does not work without --recursive (-r) or --dirs (-d).");
 }
 
-static void test_max_delete(void **state)
+UNIT_TEST(max_delete)
 {
 	static const struct { const char *word; int value; } vectors[] = {
 		{ "--max-delete=7", 7 }, { "--max-delete=0", 0 }, { "--max-delete=-3", 0 }, { "--max-delete=-2147483648", -1 },
 		{ "-p", -1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].word);
 		struct parsed parsed;
@@ -390,7 +375,7 @@ static void test_max_delete(void **state)
 	}
 }
 
-static void test_files_from_changes_the_defaults(void **state)
+UNIT_TEST(files_from_changes_the_defaults)
 {
 	static const struct { const char *words; int recursive; bool dirs, relative; } vectors[] = {
 		{ "--files-from=F", 0, true, true },           { "--files-from=F -a", 0, true, true },
@@ -399,7 +384,6 @@ static void test_files_from_changes_the_defaults(void **state)
 		{ "--no-R --files-from=F", 0, true, false },   { "--files-from=F --no-d", 0, false, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].words);
 		struct parsed parsed;
@@ -416,11 +400,10 @@ static void test_files_from_changes_the_defaults(void **state)
 	assert_fails("--files-from=h:F a b", 1, "--files-from cannot be remote when the transfer is local");
 }
 
-static void test_one_argument_is_a_listing(void **state)
+UNIT_TEST(one_argument_is_a_listing)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "a");
 	assert_true(parsed.options.list_only && parsed.options.dirs && !parsed.options.recursive);
 	parsed_free(&parsed);
@@ -434,7 +417,7 @@ struct level_vector {
 	int word, level;
 };
 
-static void test_options_that_are_levels(void **state)
+UNIT_TEST(options_that_are_levels)
 {
 	static const struct level_vector vectors[] = {
 		{ "-p", INFO_NAME, 0 },                          { "-v", INFO_NAME, 1 },
@@ -449,7 +432,6 @@ static void test_options_that_are_levels(void **state)
 		{ "-p", INFO_NONREG, 1 },                        { "--info=none", INFO_NONREG, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].words);
 		struct parsed parsed;
@@ -462,11 +444,10 @@ static void test_options_that_are_levels(void **state)
 	}
 }
 
-static void test_unknown_levels_are_told_without_the_program_name(void **state)
+UNIT_TEST(unknown_levels_are_told_without_the_program_name)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_fails("--info=foo a b", 1, "Unknown --info item: \"foo\"");
 	assert_fails("--debug=2flist a b", 1, "Unknown --debug item: \"2flist\"");
 	parse_line(&parsed, "--info=foo a b");
@@ -477,14 +458,13 @@ static void test_unknown_levels_are_told_without_the_program_name(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_out_formats(void **state)
+UNIT_TEST(out_formats)
 {
 	static const struct { const char *words, *format; bool has_i; } vectors[] = {
 		{ "-i", "%i %n%L", true }, { "-i --out-format=%n", "%n", false }, { "--out-format=%i_%f", "%i %f", true },
 		{ "-i --no-i", NULL, false }, { "-v", NULL, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].words);
 		struct parsed parsed;
@@ -499,11 +479,10 @@ static void test_out_formats(void **state)
 	}
 }
 
-static void test_chmod_is_checked_and_adds_up(void **state)
+UNIT_TEST(chmod_is_checked_and_adds_up)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--chmod=u+x --chmod=F644 a b");
 	assert_non_null(parsed.options.chmod);
 	assert_int_equal(chmod_apply(parsed.options.chmod, S_IFREG | 0600), S_IFREG | 0644);
@@ -514,12 +493,11 @@ static void test_chmod_is_checked_and_adds_up(void **state)
 
 /* Daemon mode */
 
-static void test_a_daemons_words(void **state)
+UNIT_TEST(a_daemons_words)
 {
 	struct parsed parsed;
 	struct options *o = &parsed.options;
 
-	(void)state;
 	assert_parses(&parsed,
 		      "-v --config=/x --daemon --no-detach --port 8873 --address=::1 -M a=b --dparam=c=d --log-file=l -6");
 	assert_true(o->daemon && !o->detach && !o->server && !o->config_check);
@@ -548,9 +526,8 @@ static void test_a_daemons_words(void **state)
 
 #define HINT "\n(Type \"rsync --daemon --help\" for assistance with daemon mode.)"
 
-static void test_a_daemons_errors(void **state)
+UNIT_TEST(a_daemons_errors)
 {
-	(void)state;
 	assert_fails("--daemon -e x", 1, "-e: unknown option (in daemon mode)" HINT);
 	assert_fails("-a --daemon", 1, "-a: unknown option (in daemon mode)" HINT);
 	assert_fails("--server --daemon --sender .", 1, "--sender: unknown option (in daemon mode)" HINT);
@@ -566,14 +543,13 @@ static void test_a_daemons_errors(void **state)
 }
 
 /* Aliases are the user's own, and none of a server's or daemon's. */
-static void test_aliases_of_the_user(void **state)
+UNIT_TEST(aliases_of_the_user)
 {
 	char home[] = "/tmp/huai-options-XXXXXX";
 	struct parsed parsed;
 	char *file;
 	FILE *out;
 
-	(void)state;
 	assert_non_null(mkdtemp(home));
 	file = xasprintf("%s/.popt", home);
 	out = fopen(file, "w");
@@ -594,36 +570,12 @@ static void test_aliases_of_the_user(void **state)
 	free(file);
 }
 
-int main(void)
+/* Aliases of whoever runs the test must not take part. */
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_archive_is_its_letters),
-		cmocka_unit_test(test_later_words_win),
-		cmocka_unit_test(test_options_and_operands_may_alternate),
-		cmocka_unit_test(test_the_words_of_a_local_run),
-		cmocka_unit_test(test_an_attr_snapshot_is_no_listing),
-		cmocka_unit_test(test_attr_options_that_do_not_go_together),
-		cmocka_unit_test(test_attr_options_are_not_for_servers),
-		cmocka_unit_test(test_what_is_not_built_is_refused_by_name),
-		cmocka_unit_test(test_the_help_is_the_table),
-		cmocka_unit_test(test_local_run_goes_by_the_protocol_where_it_has_to),
-		cmocka_unit_test(test_unknown_words),
-		cmocka_unit_test(test_short_values),
-		cmocka_unit_test(test_filters_keep_their_order),
-		cmocka_unit_test(test_delete_words),
-		cmocka_unit_test(test_max_delete),
-		cmocka_unit_test(test_files_from_changes_the_defaults),
-		cmocka_unit_test(test_one_argument_is_a_listing),
-		cmocka_unit_test(test_options_that_are_levels),
-		cmocka_unit_test(test_unknown_levels_are_told_without_the_program_name),
-		cmocka_unit_test(test_out_formats),
-		cmocka_unit_test(test_chmod_is_checked_and_adds_up),
-		cmocka_unit_test(test_a_daemons_words),
-		cmocka_unit_test(test_a_daemons_errors),
-		cmocka_unit_test(test_aliases_of_the_user),
-	};
-
-	/* Aliases of whoever runs the test must not take part. */
+	(void)state;
 	setenv("HOME", "/nonexistent", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

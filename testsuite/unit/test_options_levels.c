@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --info and --debug words, what -v makes of them, and a daemon's clamp (doc/protocol/06-command-line.md section 7). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "ui/levels.h"
 
-static void test_each_v_adds_its_words(void **state)
+UNIT_TEST(each_v_adds_its_words)
 {
 	struct ui_levels levels;
 
-	(void)state;
 	ui_levels_from_verbose(&levels, 0);
 	for (int i = 0; i < INFO_COUNT; i++)
 		assert_int_equal(levels.info[i], i == INFO_NONREG);
@@ -39,7 +35,7 @@ static void test_each_v_adds_its_words(void **state)
 	assert_true(levels.info[INFO_NAME] == 0);
 }
 
-static void test_words_and_their_levels(void **state)
+UNIT_TEST(words_and_their_levels)
 {
 	static const struct { const char *words; enum info_word word; int level; } vectors[] = {
 		{ "name", INFO_NAME, 1 }, { "NAME2", INFO_NAME, 2 }, { "Name9", INFO_NAME, 4 },
@@ -51,7 +47,6 @@ static void test_words_and_their_levels(void **state)
 		{ "all0,stats1", INFO_STATS, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		struct ui_levels levels;
 		char *bad = NULL;
@@ -64,13 +59,12 @@ static void test_words_and_their_levels(void **state)
 	}
 }
 
-static void test_unknown_words_are_named_and_the_rest_applied(void **state)
+UNIT_TEST(unknown_words_are_named_and_the_rest_applied)
 {
 	static const char *const wrong[] = { "foo", "2name", "name2x", "nam", "names", "name-1", "1", "help", "all2x" };
 	struct ui_levels levels;
 	char *bad = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		bad = NULL;
 		assert_false(ui_levels_parse_info(&levels, wrong[i], &bad));
@@ -85,12 +79,11 @@ static void test_unknown_words_are_named_and_the_rest_applied(void **state)
 	free(bad);
 }
 
-static void test_a_daemon_clamps(void **state)
+UNIT_TEST(a_daemon_clamps)
 {
 	struct ui_levels levels;
 	char *bad = NULL;
 
-	(void)state;
 	assert_true(ui_levels_parse_info(&levels, "all4", &bad) && ui_levels_parse_debug(&levels, "all4", &bad));
 	ui_levels_clamp(&levels, 1);
 	assert_true(levels.info[INFO_NAME] == 1 && levels.info[INFO_BACKUP] == 0 && levels.info[INFO_PROGRESS] == 0);
@@ -107,11 +100,10 @@ static void test_a_daemon_clamps(void **state)
 	assert_int_equal(levels.info[INFO_NAME], 0);
 }
 
-static void test_help_lists_every_word_and_verbosity(void **state)
+UNIT_TEST(help_lists_every_word_and_verbosity)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	(void)state;
 	assert_true(ui_levels_asks_for_help("name,help") && ui_levels_asks_for_help("HELP2"));
 	assert_false(ui_levels_asks_for_help("helpme") || ui_levels_asks_for_help("hel") || ui_levels_asks_for_help(""));
 	ui_levels_add_info_help(&text);
@@ -126,17 +118,4 @@ static void test_help_lists_every_word_and_verbosity(void **state)
 					  "4) CMD2,DEL3,DELTASUM3,EXIT2,FLIST3,ICONV2,OWN2,PROTO,TIME2\n"
 					  "5) CHDIR,DELTASUM4,FLIST4,FUZZY2,HASH,HLINK\n"));
 	strbuf_free(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_v_adds_its_words),
-		cmocka_unit_test(test_words_and_their_levels),
-		cmocka_unit_test(test_unknown_words_are_named_and_the_rest_applied),
-		cmocka_unit_test(test_a_daemon_clamps),
-		cmocka_unit_test(test_help_lists_every_word_and_verbosity),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,9 +33,8 @@ static void expect(bool groups, const char *text, uint32_t id, const char *name,
 	fs_ids_free(ids);
 }
 
-static void test_ids_and_ranges_match_numbers(void **state)
+UNIT_TEST(ids_and_ranges_match_numbers)
 {
-	(void)state;
 	expect(false, "5:6", 5, "five", 6);
 	expect(false, "5:6", 50, "", NONE);
 	expect(false, "005:006", 5, "", 6);
@@ -46,9 +45,8 @@ static void test_ids_and_ranges_match_numbers(void **state)
 	expect(false, "0-4294967295:4294967295", 4294967295, "", 4294967295);
 }
 
-static void test_names_match_names(void **state)
+UNIT_TEST(names_match_names)
 {
-	(void)state;
 	expect(false, "carl:ann", 9, "carl", 101);
 	expect(false, "carl:ann", 9, "Carl", NONE);
 	expect(false, "c*:ann", 9, "carl", 101);
@@ -61,9 +59,8 @@ static void test_names_match_names(void **state)
 	expect(true, "staff:crew", 20, "staff", 201);
 }
 
-static void test_the_first_rule_counts(void **state)
+UNIT_TEST(the_first_rule_counts)
 {
-	(void)state;
 	expect(false, "9:ann,carl:bob,*:3", 9, "carl", 101);
 	expect(false, "8:ann,carl:bob,*:3", 9, "carl", 102);
 	expect(false, "8:ann,dora:bob,*:3", 9, "carl", 3);
@@ -74,9 +71,8 @@ static void test_the_first_rule_counts(void **state)
 	expect(false, "9:1:2,9:5x,9:+5", 9, "carl", NONE);
 }
 
-static void test_no_option_maps_nothing(void **state)
+UNIT_TEST(no_option_maps_nothing)
 {
-	(void)state;
 	assert_null(id_rules_new(false, NULL, NULL));
 	uint32_t mapped;
 
@@ -89,9 +85,8 @@ static void refuse(bool groups, const char *text, const char *words)
 	expect_die(EXIT_SYNTAX, words, id_rules_new(groups, text, NULL));
 }
 
-static void test_what_is_no_list_of_pairs_ends_the_process(void **state)
+UNIT_TEST(what_is_no_list_of_pairs_ends_the_process)
 {
-	(void)state;
 	refuse(false, "", "No colon found in --usermap: ");
 	refuse(true, "5:6,7", "No colon found in --groupmap: 7");
 	refuse(true, ",5:6", "No colon found in --groupmap: ");
@@ -103,15 +98,4 @@ static void test_what_is_no_list_of_pairs_ends_the_process(void **state)
 	refuse(true, "4294967296:8", "Invalid ID number: 4294967296");
 	refuse(true, "1-99999999999999999999:8", "Invalid ID number: 99999999999999999999");
 	refuse(true, "8:4294967296", "Invalid ID number: 4294967296");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ids_and_ranges_match_numbers), cmocka_unit_test(test_names_match_names),
-		cmocka_unit_test(test_the_first_rule_counts), cmocka_unit_test(test_no_option_maps_nothing),
-		cmocka_unit_test(test_what_is_no_list_of_pairs_ends_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

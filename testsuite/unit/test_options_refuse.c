@@ -142,19 +142,17 @@ static const struct vector pulls[] = {
 	{ "*", "-e.L", NULL },
 };
 
-static void test_S107_refusals_reach_every_spelling(void **state)
+UNIT_TEST(S107_refusals_reach_every_spelling)
 {
-	(void)state;
 	CHECK_ALL(pushes, "--server");
 	CHECK_ALL(pulls, "--server --sender");
 }
 
 /* S-107: an option that is named is refused in each of its spellings, and in that of each synonym. */
-static void test_S107_every_option_by_every_name(void **state)
+UNIT_TEST(S107_every_option_by_every_name)
 {
 	const struct option_spec *table = option_table(MODE_SERVER);
 
-	(void)state;
 	for (const struct option_spec *named = table; !option_is_end(named); named++)
 		for (const struct option_spec *said = table; !option_is_end(said); said++) {
 			char label[OPTION_LABEL_SIZE], *line, *error, *token;
@@ -174,7 +172,7 @@ static void test_S107_every_option_by_every_name(void **state)
 }
 
 /* S-107: the secluded list is under the same rules. */
-static void test_S107_the_second_list_is_checked_too(void **state)
+UNIT_TEST(S107_the_second_list_is_checked_too)
 {
 	struct refused_options *refused = refused_options_new("delete", false);
 	char *words[] = { "rsyncd", "-r", "--delete", ".", "x", NULL };
@@ -182,7 +180,6 @@ static void test_S107_the_second_list_is_checked_too(void **state)
 	char *error;
 	int code;
 
-	(void)state;
 	parse_line_refused(&parsed, "--server -se.L", refused);
 	assert_int_equal(parsed.result, OPTIONS_OK);
 	assert_int_equal(options_parse_secluded(&parsed.options, 5, words, refused, &error, &code), OPTIONS_ERROR);
@@ -193,7 +190,7 @@ static void test_S107_the_second_list_is_checked_too(void **state)
 	refused_options_free(refused);
 }
 
-static void test_S108_forced_refusals_stay(void **state)
+UNIT_TEST(S108_forced_refusals_stay)
 {
 	static const struct vector vectors[] = {
 		{ "!log-file !*", "--log-file=x", "--log-file" },
@@ -206,7 +203,6 @@ static void test_S108_forced_refusals_stay(void **state)
 	};
 	char *error;
 
-	(void)state;
 	CHECK_ALL(vectors, "--server --sender");
 	error = refusal("!iconv !*", false, "--server --sender --iconv=utf8 . x");
 	assert_non_null(error);
@@ -215,13 +211,12 @@ static void test_S108_forced_refusals_stay(void **state)
 }
 
 /* S-091, S-108: what would turn a session into a daemon, or open its file system. */
-static void test_S108_daemon_words_end_the_session(void **state)
+UNIT_TEST(S108_daemon_words_end_the_session)
 {
 	static const char *const words[] = {
 		"--daemon", "--config=/x", "--dparam=a=b", "--detach", "--no-detach", "--config-check", "--status",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		struct refused_options *refused = refused_options_new("*", false);
 		char *line = xasprintf("%s --server . x", words[i]);
@@ -237,11 +232,10 @@ static void test_S108_daemon_words_end_the_session(void **state)
 	}
 }
 
-static void test_S091_insecure_links_from_a_client(void **state)
+UNIT_TEST(S091_insecure_links_from_a_client)
 {
 	char *error = refusal("", true, "--server --sender --insecure-links . x");
 
-	(void)state;
 	assert_string_equal(error, "--insecure-links");
 	free(error);
 	error = refusal("", true, "--server --sender --no-insecure-links . x");
@@ -249,12 +243,11 @@ static void test_S091_insecure_links_from_a_client(void **state)
 }
 
 /* What precedes the refused word counts, what follows does not: 5.22 announces no more than was parsed. */
-static void test_a_refusal_stops_the_parse(void **state)
+UNIT_TEST(a_refusal_stops_the_parse)
 {
 	struct refused_options *refused = refused_options_new("c", false);
 	struct parsed parsed;
 
-	(void)state;
 	parse_line_refused(&parsed, "--server --sender -lcre.iLsfxCIvu . x", refused);
 	assert_int_equal(parsed.result, OPTIONS_ERROR);
 	assert_true(parsed.options.sender && parsed.options.links && !parsed.options.recursive);
@@ -263,31 +256,14 @@ static void test_a_refusal_stops_the_parse(void **state)
 	refused_options_free(refused);
 }
 
-static void test_a_clients_words_are_a_servers_even_unsaid(void **state)
+UNIT_TEST(a_clients_words_are_a_servers_even_unsaid)
 {
 	struct refused_options *refused = refused_options_new("", false);
 	struct parsed parsed;
 
-	(void)state;
 	parse_line_refused(&parsed, "-r . x", refused);
 	assert_int_equal(parsed.result, OPTIONS_OK);
 	assert_true(parsed.options.server && !parsed.options.sender);
 	parsed_free(&parsed);
 	refused_options_free(refused);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_S107_refusals_reach_every_spelling),
-		cmocka_unit_test(test_S107_every_option_by_every_name),
-		cmocka_unit_test(test_S107_the_second_list_is_checked_too),
-		cmocka_unit_test(test_S108_forced_refusals_stay),
-		cmocka_unit_test(test_S108_daemon_words_end_the_session),
-		cmocka_unit_test(test_S091_insecure_links_from_a_client),
-		cmocka_unit_test(test_a_refusal_stops_the_parse),
-		cmocka_unit_test(test_a_clients_words_are_a_servers_even_unsaid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,28 +300,25 @@ static void check(const struct vector *vector)
 	parsed_free(&parsed);
 }
 
-static void test_every_pull_of_recent_clients_is_understood(void **state)
+UNIT_TEST(every_pull_of_recent_clients_is_understood)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof pulls / sizeof *pulls; i++)
 		check(&pulls[i]);
 }
 
-static void test_every_pull_of_old_clients_is_understood(void **state)
+UNIT_TEST(every_pull_of_old_clients_is_understood)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof old_pulls / sizeof *old_pulls; i++)
 		check(&old_pulls[i]);
 }
 
-static void test_the_capability_word_arrives_as_sent(void **state)
+UNIT_TEST(the_capability_word_arrives_as_sent)
 {
 	static const char *const words[][2] = {
 		{ "-re.iLsfxCIvu", ".iLsfxCIvu" }, { "-re31.7iL", "31.7iL" }, { "-r -e .L", ".L" }, { "-r", "" },
 		{ "-r --rsh=.L", ".L" }, { "-re.iL -e.L", ".L" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		char *line = xasprintf("--server --sender %s . x", words[i][0]);
 		struct parsed parsed;
@@ -334,11 +331,10 @@ static void test_the_capability_word_arrives_as_sent(void **state)
 }
 
 /* S-109: a name that looks like an option is a name. */
-static void test_S109_options_end_at_the_dot(void **state)
+UNIT_TEST(S109_options_end_at_the_dot)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -r . -n --version . --bogus");
 	assert_int_equal(parsed.options.operands.count, 4);
 	assert_string_equal(parsed.options.operands.items[0], "-n");
@@ -347,18 +343,17 @@ static void test_S109_options_end_at_the_dot(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_a_two_word_value_may_be_a_dot(void **state)
+UNIT_TEST(a_two_word_value_may_be_a_dot)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -b --backup-dir . -r . x");
 	assert_int_equal(parsed.options.recursive, 2);
 	assert_int_equal(parsed.options.operands.count, 1);
 	parsed_free(&parsed);
 }
 
-static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
+UNIT_TEST(pushes_are_parsed_so_that_they_can_be_answered)
 {
 	static const char *const pushes[] = {
 		"-svvqbunlKmJyWHHogDtUUpAXXrcCIRxxSze.iLsfxCIvu",
@@ -368,7 +363,6 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 		"-re.iLsfxCIvu --only-write-batch=X --existing --ignore-existing --write-devices --append --append",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof pushes / sizeof *pushes; i++) {
 		char *line = xasprintf("--server %s . dst", pushes[i]);
 		struct parsed parsed;
@@ -381,12 +375,11 @@ static void test_pushes_are_parsed_so_that_they_can_be_answered(void **state)
 }
 
 /* What -M adds for it alone. */
-static void test_a_server_has_rules_and_modes_of_its_own(void **state)
+UNIT_TEST(a_server_has_rules_and_modes_of_its_own)
 {
 	static const char *const ends[] = { "--sender . x", ". x" };
 	struct parsed parsed;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		char *line = xasprintf("--server -rF --filter=-_a --exclude=b --include=c --exclude-from=d --include-from=e "
 				       "-f_-_g --chmod=u+x --old-dirs %s", ends[i]);
@@ -405,11 +398,10 @@ static void test_a_server_has_rules_and_modes_of_its_own(void **state)
 	assert_fails("--server --sender --chmod=nonsense . x", 1, "Invalid argument passed to --chmod (nonsense)");
 }
 
-static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **state)
+UNIT_TEST(a_sending_server_refuses_what_it_would_have_to_act_on)
 {
 	static const char *const words[] = { "--attr-snapshot=x", "--attr-digests=md5" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		char *line = xasprintf("--server -r %s --sender . x", words[i]);
 		char *error = xasprintf("on remote machine: %.*s is not supported by this build", (int)strcspn(words[i], "="),
@@ -422,14 +414,13 @@ static void test_a_sending_server_refuses_what_it_would_have_to_act_on(void **st
 }
 
 /* An attr tree of what is pushed: nothing that would lose contents or ask for them. */
-static void test_what_does_not_go_with_a_pushed_attr_tree(void **state)
+UNIT_TEST(what_does_not_go_with_a_pushed_attr_tree)
 {
 	static const char *const words[] = {
 		"--remove-source-files", "--acls", "--xattrs", "--append", "--checksum",
 	};
 	struct parsed parsed;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		char *line = xasprintf("--server -r --only-send-attrs %s . x", words[i]);
 		char *error = xasprintf("on remote machine: --only-send-attrs cannot be used with %s", words[i]);
@@ -449,14 +440,13 @@ static void test_what_does_not_go_with_a_pushed_attr_tree(void **state)
 }
 
 /* What a pull has a receiving server has; what only concerns the user's end is nothing to it. */
-static void test_a_receiving_server_has_what_a_pull_has(void **state)
+UNIT_TEST(a_receiving_server_has_what_a_pull_has)
 {
 	static const char *const lines[] = {
 		"-logDtprRze.iLsfxCIvu --log-format=%i --delete --size-only --numeric-ids --existing -x -S",
 		"-re.iLsfxCIvu --progress --trust-sender --read-batch=x",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		char *line = xasprintf("--server %s . dst", lines[i]);
 		struct parsed parsed;
@@ -470,9 +460,8 @@ static void test_a_receiving_server_has_what_a_pull_has(void **state)
 		     "on remote machine: --attr-snapshot is not supported by this build");
 }
 
-static void test_errors_say_that_they_are_the_servers(void **state)
+UNIT_TEST(errors_say_that_they_are_the_servers)
 {
-	(void)state;
 	assert_fails("--server --sender --bogus . x", 1, "on remote machine: --bogus: unknown option");
 	assert_fails("--server --sender -rQ . x", 1, "on remote machine: -rQ: unknown option");
 	assert_fails("--server --sender --files-from=h:x . x", 1, "The --files-from sent to the server cannot specify a host.");
@@ -489,11 +478,10 @@ static void test_errors_say_that_they_are_the_servers(void **state)
 	assert_fails("--server --sender --append --delay-updates . x", 1, "--append cannot be used with --delay-updates");
 }
 
-static void test_a_server_obeys_the_level_words_it_knows(void **state)
+UNIT_TEST(a_server_obeys_the_level_words_it_knows)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -vv --info=name0,future3,remove2 --debug=warp9 . x");
 	assert_int_equal(parsed.options.levels.info[INFO_NAME], 0);
 	assert_int_equal(parsed.options.levels.info[INFO_REMOVE], 2);
@@ -501,12 +489,11 @@ static void test_a_server_obeys_the_level_words_it_knows(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_a_secluded_block_continues_the_line(void **state)
+UNIT_TEST(a_secluded_block_continues_the_line)
 {
 	struct parsed parsed;
 	char *text;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -sre.iLsfxCIvu");
 	assert_true(parsed.options.secluded_args);
 	parse_block(&parsed, "--numeric-ids --backup-dir b_k . a_b*/~x -n");
@@ -518,11 +505,10 @@ static void test_a_secluded_block_continues_the_line(void **state)
 }
 
 /* S-110: the block neither ends nor repeats the state that it is read in. */
-static void test_S110_a_block_cannot_seclude_again(void **state)
+UNIT_TEST(S110_a_block_cannot_seclude_again)
 {
 	static const char *const blocks[] = { "-s . x", "--no-s . x", "--protect-args --no-secluded-args . x" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
 		struct parsed parsed;
 
@@ -534,11 +520,10 @@ static void test_S110_a_block_cannot_seclude_again(void **state)
 	}
 }
 
-static void test_a_block_cannot_change_the_mode(void **state)
+UNIT_TEST(a_block_cannot_change_the_mode)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -s");
 	parse_block(&parsed, "--daemon . x");
 	assert_int_equal(parsed.result, OPTIONS_ERROR);
@@ -547,11 +532,10 @@ static void test_a_block_cannot_change_the_mode(void **state)
 }
 
 /* The final checks know the whole of both lists. */
-static void test_a_block_completes_what_the_line_left_open(void **state)
+UNIT_TEST(a_block_completes_what_the_line_left_open)
 {
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -s --delete");
 	parse_block(&parsed, "-r . x");
 	assert_int_equal(parsed.result, OPTIONS_OK);
@@ -564,13 +548,12 @@ static void test_a_block_completes_what_the_line_left_open(void **state)
 }
 
 /* S-005: no value of a client's lifts the ceiling; 0 in the struct is the built-in one. */
-static void test_S005_max_alloc_only_lowers(void **state)
+UNIT_TEST(S005_max_alloc_only_lowers)
 {
 	static const struct { const char *word; size_t value; } vectors[] = {
 		{ "0", 0 }, { "1G", 0 }, { "2G", 0 }, { "8191P", 0 }, { "1M", 1 << 20 }, { "1G-1", (1u << 30) - 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("--server --sender --max-alloc=%s . x", vectors[i].word);
 		struct parsed parsed;
@@ -585,13 +568,12 @@ static void test_S005_max_alloc_only_lowers(void **state)
 }
 
 /* S-038: a clean error or a clamp for every absurd number. */
-static void test_S038_absurd_numbers(void **state)
+UNIT_TEST(S038_absurd_numbers)
 {
 	char digits[301];
 	char *line, *error;
 	struct parsed parsed;
 
-	(void)state;
 	memset(digits, '9', 300);
 	digits[300] = 0;
 	line = xasprintf("--server --sender --max-size=%s . x", digits);
@@ -617,12 +599,11 @@ static void test_S038_absurd_numbers(void **state)
 	parsed_free(&parsed);
 }
 
-static void test_S038_ten_thousand_v(void **state)
+UNIT_TEST(S038_ten_thousand_v)
 {
 	struct strbuf line = STRBUF_INIT;
 	struct parsed parsed;
 
-	(void)state;
 	strbuf_add_string(&line, "--server --sender -r");
 	for (int i = 0; i < 10000; i++)
 		strbuf_add_char(&line, 'v');
@@ -633,12 +614,11 @@ static void test_S038_ten_thousand_v(void **state)
 	strbuf_free(&line);
 }
 
-static void test_the_set_up_is_told_what_it_asks(void **state)
+UNIT_TEST(the_set_up_is_told_what_it_asks)
 {
 	struct setup_request request;
 	struct parsed parsed;
 
-	(void)state;
 	assert_parses(&parsed, "--server --sender -AXUrczyme.LsfxC --append --iconv=utf8 --checksum-seed=5 --compress-level=4 "
 			       "--compress-choice=zstd --cc=md5 --link-dest=a --qsort --numeric-ids --protocol=31 . x");
 	options_setup_request(&parsed.options, &request);
@@ -652,32 +632,4 @@ static void test_the_set_up_is_told_what_it_asks(void **state)
 	assert_true(request.inplace && request.append && request.fuzzy && request.prune_empty_dirs);
 	assert_true(request.acls && request.xattrs && request.atimes && !request.crtimes && request.alt_dests == 1);
 	parsed_free(&parsed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_pull_of_recent_clients_is_understood),
-		cmocka_unit_test(test_every_pull_of_old_clients_is_understood),
-		cmocka_unit_test(test_the_capability_word_arrives_as_sent),
-		cmocka_unit_test(test_S109_options_end_at_the_dot),
-		cmocka_unit_test(test_a_two_word_value_may_be_a_dot),
-		cmocka_unit_test(test_pushes_are_parsed_so_that_they_can_be_answered),
-		cmocka_unit_test(test_a_server_has_rules_and_modes_of_its_own),
-		cmocka_unit_test(test_what_does_not_go_with_a_pushed_attr_tree),
-		cmocka_unit_test(test_a_sending_server_refuses_what_it_would_have_to_act_on),
-		cmocka_unit_test(test_a_receiving_server_has_what_a_pull_has),
-		cmocka_unit_test(test_errors_say_that_they_are_the_servers),
-		cmocka_unit_test(test_a_server_obeys_the_level_words_it_knows),
-		cmocka_unit_test(test_a_secluded_block_continues_the_line),
-		cmocka_unit_test(test_S110_a_block_cannot_seclude_again),
-		cmocka_unit_test(test_a_block_cannot_change_the_mode),
-		cmocka_unit_test(test_a_block_completes_what_the_line_left_open),
-		cmocka_unit_test(test_S005_max_alloc_only_lowers),
-		cmocka_unit_test(test_S038_absurd_numbers),
-		cmocka_unit_test(test_S038_ten_thousand_v),
-		cmocka_unit_test(test_the_set_up_is_told_what_it_asks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

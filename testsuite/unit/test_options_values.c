@@ -32,11 +32,10 @@ static const char *const large_sizes[] = {
 	"8192P", "9223372036854775806", "9223372036854775807", "99999999999999999999", "-1", "0-1",
 };
 
-static void test_sizes(void **state)
+UNIT_TEST(sizes)
 {
 	int64_t value;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		value = -1;
 		if (size_parse(sizes[i].text, 'b', &value) != SIZE_OK || value != sizes[i].value)
@@ -50,14 +49,13 @@ static void test_sizes(void **state)
 			fail_msg("\"%s\" is not too large", large_sizes[i]);
 }
 
-static void test_bwlimit_is_rounded_to_kib(void **state)
+UNIT_TEST(bwlimit_is_rounded_to_kib)
 {
 	static const struct { const char *text; uint32_t kib; } vectors[] = {
 		{ "512b", 1 }, { "600b", 1 }, { "1023b", 1 }, { "1535b", 1 }, { "1536b", 2 }, { "1.5", 2 }, { "0.5", 1 },
 		{ "1MB", 977 }, { "1m", 1024 }, { "10KB+1", 10 }, { "0", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("--server --sender --bwlimit=%s . x", vectors[i].text);
 		struct parsed parsed;
@@ -71,14 +69,13 @@ static void test_bwlimit_is_rounded_to_kib(void **state)
 	assert_fails("--server --sender --bwlimit=0.4 . x", 1, "--bwlimit=0.4 is too small (min: 512 or 0 for unlimited)");
 }
 
-static void test_integers_are_of_base_zero(void **state)
+UNIT_TEST(integers_are_of_base_zero)
 {
 	static const struct { const char *word; int value; } vectors[] = {
 		{ "--timeout=16", 16 }, { "--timeout=0x10", 16 }, { "--timeout=020", 16 }, { "--timeout=+16", 16 },
 		{ "--timeout=_16", 16 }, { "--timeout=010", 8 }, { "--timeout=", 0 }, { "--timeout -3", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("--server --sender %s . x", vectors[i].word);
 		struct parsed parsed;
@@ -132,11 +129,10 @@ static const char *const invalid_times[] = {
 
 static const char *const past_times[] = { "2026-11-21T10:30", "1999-01-01", "100-01-01" };
 
-static void test_stop_at(void **state)
+UNIT_TEST(stop_at)
 {
 	time_t now = at(2026, 11, 21, 10, 30, 15), when;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
 		const struct time_vector *v = &times[i];
 		time_t expected = at(v->year, v->month, v->day, v->hour, v->minute, 0);
@@ -157,12 +153,11 @@ static void test_stop_at(void **state)
 	assert_int_equal(when, at(2027, 1, 1, 0, 1, 0));
 }
 
-static void test_stop_after(void **state)
+UNIT_TEST(stop_after)
 {
 	static const char *const wrong[] = { "", "0", "-1", "x", "99999999999999999999" };
 	time_t when;
 
-	(void)state;
 	assert_true(stop_after_parse("5", 1000, &when));
 	assert_int_equal(when, 1300);
 	assert_true(stop_after_parse(" +2x", 1000, &when));
@@ -175,7 +170,7 @@ static void test_stop_after(void **state)
 	assert_fails("--server --sender --stop-at=1999-01-01 . x", 1, "--stop-at time is not in the future: 1999-01-01");
 }
 
-static void test_remote_arguments(void **state)
+UNIT_TEST(remote_arguments)
 {
 	static const char *const remote[] = {
 		"h:x", "u@h:x", "u@v@h:x", "@h:x", "h:", "[::1]:x", "u@[::1]:x", "[fe80::1%eth0]:x", "h::m/p", "h::", "::m",
@@ -187,7 +182,6 @@ static void test_remote_arguments(void **state)
 		"./h:x", "/h:x", "a/b:c", "[::1]x:y", "[::1]", "[]:x", "[1:x", "x[1]:y", "", ".", "a", "a@b", "a@b/c:d",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
 		if (!argument_is_remote(remote[i]))
 			fail_msg("\"%s\" is taken for local", remote[i]);
@@ -196,14 +190,13 @@ static void test_remote_arguments(void **state)
 			fail_msg("\"%s\" is taken for remote", local[i]);
 }
 
-static void test_stderr_words(void **state)
+UNIT_TEST(stderr_words)
 {
 	static const struct { const char *word; enum stderr_mode mode; } vectors[] = {
 		{ "--stderr=errors", STDERR_ERRORS }, { "--stderr=e", STDERR_ERRORS }, { "--stderr=al", STDERR_ALL },
 		{ "--stderr=client", STDERR_CLIENT }, { "--msgs2stderr", STDERR_ALL }, { "--no-msgs2stderr", STDERR_CLIENT },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		char *line = xasprintf("%s a b", vectors[i].word);
 		struct parsed parsed;
@@ -219,18 +212,11 @@ static void test_stderr_words(void **state)
 	assert_fails("--stderr=errorsx a b", 1, "--stderr mode \"errorsx\" is not one of errors, all, or client");
 }
 
-int main(void)
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_bwlimit_is_rounded_to_kib),
-		cmocka_unit_test(test_integers_are_of_base_zero),
-		cmocka_unit_test(test_stop_at),
-		cmocka_unit_test(test_stop_after),
-		cmocka_unit_test(test_remote_arguments),
-		cmocka_unit_test(test_stderr_words),
-	};
-
+	(void)state;
 	setenv("TZ", "UTC", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

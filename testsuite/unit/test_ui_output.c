@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What people read: numbers, itemized strings, log formats, listings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "testsuite/unit/unit.h"
 
 #include "ui/itemize.h"
 #include "ui/listing.h"
@@ -17,7 +14,7 @@
 #include "wire/request.h"
 
 /* doc/protocol/06-command-line.md section 8.5; NULL: not in the table. */
-static void test_number_styles(void **state)
+UNIT_TEST(number_styles)
 {
 	static const struct { int64_t value; const char *text[4]; } vectors[] = {
 		{ 999, { "999", "999", "999", "999" } },
@@ -35,7 +32,6 @@ static void test_number_styles(void **state)
 	};
 	char buf[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		for (int level = 0; level < 4; level++)
 			if (vectors[i].text[level])
@@ -43,11 +39,10 @@ static void test_number_styles(void **state)
 						vectors[i].text[level]);
 }
 
-static void test_fractions(void **state)
+UNIT_TEST(fractions)
 {
 	char buf[64];
 
-	(void)state;
 	assert_string_equal(number_format_fraction(buf, sizeof buf, 0.91, 1), "0.91");
 	assert_string_equal(number_format_fraction(buf, sizeof buf, 11040.0, 1), "11,040.00");
 	assert_string_equal(number_format_fraction(buf, sizeof buf, 11040.0, 0), "11040.00");
@@ -65,9 +60,8 @@ static void assert_item(uint32_t flags, uint32_t mode, bool times_kept, bool sen
 }
 
 /* doc/protocol/03-transfer.md section 9.2, as a push prints them. */
-static void test_itemized_strings(void **state)
+UNIT_TEST(itemized_strings)
 {
-	(void)state;
 	assert_item(0xa000, S_IFREG, true, true, "<f+++++++++");
 	assert_item(0xa000, S_IFREG, true, false, ">f+++++++++");
 	assert_item(0x8008, S_IFREG, true, true, "<f..t......");
@@ -99,12 +93,11 @@ static void test_itemized_strings(void **state)
 	assert_item(ITEM_DELETED, S_IFREG, true, true, "*deleting  ");
 }
 
-static void test_unknown_flags_are_question_marks(void **state)
+UNIT_TEST(unknown_flags_are_question_marks)
 {
 	struct item_look look = { .flags = ITEM_TRANSFER, .mode = S_IFREG, .sends = true, .unknown = true };
 	char item[12];
 
-	(void)state;
 	itemize(&look, item);
 	assert_string_equal(item, "<f?????????");
 }
@@ -127,11 +120,10 @@ static void assert_format(const struct format_values *values, const char *format
 	strbuf_free(&out);
 }
 
-static void test_format_escapes(void **state)
+UNIT_TEST(format_escapes)
 {
 	struct format_values values = sample();
 
-	(void)state;
 	assert_format(&values, "%i %n%L", ">f..t...... dir/name");
 	assert_format(&values, "%o %f %l %b %c %p %U %G", "send src/dir/name 4096 4100 0 77 5 6");
 	assert_format(&values, "%B %M", "rwsr-xr-x 2024/01/01-00:00:00");
@@ -141,11 +133,10 @@ static void test_format_escapes(void **state)
 	assert_format(&values, "%G", "DEFAULT");
 }
 
-static void test_escapes_without_a_value_stay(void **state)
+UNIT_TEST(escapes_without_a_value_stay)
 {
 	struct format_values values = sample();
 
-	(void)state;
 	assert_format(&values, "%a %h %P %u %z %-5y %", "%a %h %P %u %z %-5y %");
 	values.address = "::1";
 	values.host = "localhost";
@@ -155,11 +146,10 @@ static void test_escapes_without_a_value_stay(void **state)
 	assert_format(&values, "%a %h %P %u|%m", "::1 localhost /srv |mod");
 }
 
-static void test_format_widths(void **state)
+UNIT_TEST(format_widths)
 {
 	struct format_values values = sample();
 
-	(void)state;
 	assert_format(&values, "%10l|", "      4096|");
 	assert_format(&values, "%-10l|", "4096      |");
 	assert_format(&values, "%010l|", "      4096|");
@@ -173,49 +163,44 @@ static void test_format_widths(void **state)
 	assert_format(&values, "%n%L", "dir/name => a.txt");
 }
 
-static void test_absurd_width_is_bounded(void **state)
+UNIT_TEST(absurd_width_is_bounded)
 {
 	struct format_values values = sample();
 	struct strbuf out = STRBUF_INIT;
 
-	(void)state;
 	format_expand("%9999999999999999999999l", &values, &out);
 	assert_in_range(out.length, 4, 10000);
 	strbuf_free(&out);
 }
 
-static void test_directories_end_in_a_slash(void **state)
+UNIT_TEST(directories_end_in_a_slash)
 {
 	struct format_values values = sample();
 
-	(void)state;
 	values.look.mode = S_IFDIR | 0755;
 	assert_format(&values, "%n|%f|%5n", "dir/name/|src/dir/name|dir/name/");
 }
 
-static void test_deletions(void **state)
+UNIT_TEST(deletions)
 {
 	struct format_values values = sample();
 
-	(void)state;
 	values.is_deletion = true;
 	assert_format(&values, "%o %i%n %l %b %B %M", "del. *deleting  dir/name 0 0 --------- 1970/01/01-00:00:00");
 }
 
-static void test_digest(void **state)
+UNIT_TEST(digest)
 {
 	static const uint8_t digest[] = { 0x00, 0xff, 0x10, 0xab };
 	struct format_values values = sample();
 
-	(void)state;
 	values.digest = digest;
 	values.digest_length = 4;
 	assert_format(&values, "%C|%-10C|", "00ff10ab|00ff10ab  |");
 }
 
-static void test_format_uses(void **state)
+UNIT_TEST(format_uses)
 {
-	(void)state;
 	assert_true(format_uses("%o %'-10i", 'i'));
 	assert_false(format_uses("%%i %n", 'i'));
 	assert_false(format_uses("", 'n'));
@@ -231,12 +216,11 @@ static void assert_listing(struct entries *list, const char *path, int level, bo
 	strbuf_free(&out);
 }
 
-static void test_listing_lines(void **state)
+UNIT_TEST(listing_lines)
 {
 	struct entries list;
 	struct entry *entry;
 
-	(void)state;
 	entries_init(&list);
 	entry = entries_add(&list, "big", 3);
 	entry->mode = S_IFREG | 0644;
@@ -265,25 +249,12 @@ static void test_listing_lines(void **state)
 	entries_free(&list);
 }
 
-int main(void)
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number_styles),
-		cmocka_unit_test(test_fractions),
-		cmocka_unit_test(test_itemized_strings),
-		cmocka_unit_test(test_unknown_flags_are_question_marks),
-		cmocka_unit_test(test_format_escapes),
-		cmocka_unit_test(test_escapes_without_a_value_stay),
-		cmocka_unit_test(test_format_widths),
-		cmocka_unit_test(test_absurd_width_is_bounded),
-		cmocka_unit_test(test_directories_end_in_a_slash),
-		cmocka_unit_test(test_deletions),
-		cmocka_unit_test(test_digest),
-		cmocka_unit_test(test_format_uses),
-		cmocka_unit_test(test_listing_lines),
-	};
-
+	(void)state;
 	setenv("TZ", "UTC", 1);
 	tzset();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

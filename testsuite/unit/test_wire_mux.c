@@ -50,14 +50,13 @@ static struct wire *framed(const void *bytes, size_t length, struct heard *heard
 	return wire;
 }
 
-static void test_frames_may_split_an_integer(void **state)
+UNIT_TEST(frames_may_split_an_integer)
 {
 	uint8_t in[64];
 	size_t length = 0;
 	struct heard heard;
 	struct wire *wire;
 
-	(void)state;
 	length += put_frame(in + length, 0, "\x01", 1);
 	length += put_frame(in + length, 0, "", 0);
 	length += put_frame(in + length, 0, "\x02\x03", 2);
@@ -74,13 +73,12 @@ static void test_frames_may_split_an_integer(void **state)
 	wire_free(wire);
 }
 
-static void test_reading_one_byte_at_a_time_equals_reading_at_once(void **state)
+UNIT_TEST(reading_one_byte_at_a_time_equals_reading_at_once)
 {
 	uint8_t *in = malloc(200000), data[1000];
 	size_t length = 0;
 	struct wire *wire;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		data[i] = (uint8_t)(i * 7);
 	for (int i = 1; i <= 150; i++)
@@ -121,7 +119,7 @@ static const struct frame_case frame_cases[] = {
 	{ 9, 0xffffff, EXIT_STREAMIO, "invalid multi-message 9:16777215 [", false },
 };
 
-static void test_messages_obey_the_table(void **state)
+UNIT_TEST(messages_obey_the_table)
 {
 	static uint8_t in[8192];
 	const struct frame_case *c;
@@ -129,7 +127,6 @@ static void test_messages_obey_the_table(void **state)
 	struct wire *wire;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof frame_cases / sizeof *frame_cases; i++) {
 		c = &frame_cases[i];
 		length = put_frame(in, c->code, NULL, c->length < 8000 ? c->length : 8000);
@@ -152,13 +149,12 @@ static void test_messages_obey_the_table(void **state)
 }
 
 /* Every tag with the lengths of S-033: data, a message or an orderly refusal. */
-static void test_every_tag_is_data_message_or_refusal(void **state)
+UNIT_TEST(every_tag_is_data_message_or_refusal)
 {
 	static const size_t lengths[] = { 0, 1, 3, 4, 5, 8, 20, 5119, 5120 };
 	static uint8_t in[8192];
 	struct heard heard;
 
-	(void)state;
 	for (int tag = 0; tag < 256; tag++) {
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 			size_t length = put_frame(in, tag - 7, NULL, lengths[i]);
@@ -179,14 +175,13 @@ static void test_every_tag_is_data_message_or_refusal(void **state)
 }
 
 /* S-035, S-001 */
-static void test_numbers_in_messages_are_bounded(void **state)
+UNIT_TEST(numbers_in_messages_are_bounded)
 {
 	uint8_t in[64];
 	size_t length = 0;
 	struct heard heard;
 	struct wire *wire;
 
-	(void)state;
 	length += put_frame(in + length, MSG_IO_ERROR, "\xff\xff\xff\xff", 4);
 	length += put_frame(in + length, 0, "Z", 1);
 	length += put_frame(in + length, MSG_ERROR_EXIT, "\x2c\x01\x00\x80", 4);
@@ -202,7 +197,7 @@ static void test_numbers_in_messages_are_bounded(void **state)
 }
 
 /* S-051 */
-static void test_io_timeout_only_shortens(void **state)
+UNIT_TEST(io_timeout_only_shortens)
 {
 	static const struct { int32_t current, announced, wanted; } cases[] = {
 		{ 3, 0, 3 }, { 3, -1, 3 }, { 3, 86401, 3 }, { 3, INT32_MAX, 3 }, { 3, INT32_MIN, 3 }, { 3, 1, 1 }, { 3, 4, 3 },
@@ -212,7 +207,6 @@ static void test_io_timeout_only_shortens(void **state)
 	size_t length;
 	struct wire *wire;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		for (int j = 0; j < 4; j++)
 			number[j] = (uint8_t)((uint32_t)cases[i].announced >> 8 * j);
@@ -231,7 +225,7 @@ static void test_io_timeout_only_shortens(void **state)
 }
 
 /* S-058: the work of a flood of messages is done in a loop; a deep stack would not survive this many. */
-static void test_floods_of_messages_need_no_stack(void **state)
+UNIT_TEST(floods_of_messages_need_no_stack)
 {
 	enum { FLOOD = 200000 };
 	uint8_t *in = malloc((size_t)FLOOD * 8 + 16);
@@ -239,7 +233,6 @@ static void test_floods_of_messages_need_no_stack(void **state)
 	struct heard heard;
 	struct wire *wire;
 
-	(void)state;
 	for (int i = 0; i < FLOOD; i++)
 		length += i % 3 ? put_frame(in + length, MSG_NOOP, "", 0) : put_frame(in + length, MSG_NO_SEND, "\1\0\0\0", 4);
 	length += put_frame(in + length, 0, "Z", 1);
@@ -251,12 +244,11 @@ static void test_floods_of_messages_need_no_stack(void **state)
 }
 
 /* S-066 */
-static void test_reading_nothing_never_waits(void **state)
+UNIT_TEST(reading_nothing_never_waits)
 {
 	struct wire *wire = framed("\4\0\0\7\0\0\0\0", 8, NULL);
 	char buf[4];
 
-	(void)state;
 	assert_int_equal(wire_read_int(wire), 0);
 	wire_read(wire, buf, 0);
 	wire_free(wire);
@@ -265,11 +257,10 @@ static void test_reading_nothing_never_waits(void **state)
 	wire_free(wire);
 }
 
-static void test_mux_may_start_and_end_in_the_middle_of_what_arrived(void **state)
+UNIT_TEST(mux_may_start_and_end_in_the_middle_of_what_arrived)
 {
 	struct wire *wire = wire_new_memory("R\1\0\0\7FSX", 8);
 
-	(void)state;
 	wire_set_protocol(wire, 30);
 	assert_int_equal(wire_read_byte(wire), 'R');
 	wire_set_mux_in(wire, true);
@@ -285,7 +276,7 @@ static void test_mux_may_start_and_end_in_the_middle_of_what_arrived(void **stat
 }
 
 /* doc/protocol/09-since-3.5.0.md section 2.2: only a sending side of protocol 33 takes the count of blocks. */
-static void test_block_counts_are_for_senders(void **state)
+UNIT_TEST(block_counts_are_for_senders)
 {
 	static const struct { int protocol; bool is_sender; size_t length; const char *words; } cases[] = {
 		{ 33, true, 8, NULL }, { 34, true, 8, NULL }, { 33, true, 0, "invalid multi-message 11:0 [" },
@@ -302,7 +293,6 @@ static void test_block_counts_are_for_senders(void **state)
 	struct heard heard;
 	uint8_t in[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		size_t length = put_frame(in, MSG_BLOCK_STATS, "\7\0\0\0\0\0\0\0\0", cases[i].length);
 
@@ -351,11 +341,10 @@ static struct wire *writer(int protocol)
 		assert_memory_equal(bytes_, text, sizeof(text) - 1); \
 	} while (0)
 
-static void test_small_writes_share_a_frame(void **state)
+UNIT_TEST(small_writes_share_a_frame)
 {
 	struct wire *wire = writer(32);
 
-	(void)state;
 	wire_write_byte(wire, 1);
 	wire_write_int(wire, 2);
 	assert_int_equal(wire_bytes_written(wire), 9);
@@ -366,11 +355,10 @@ static void test_small_writes_share_a_frame(void **state)
 	wire_free(wire);
 }
 
-static void test_messages_keep_their_place_between_data(void **state)
+UNIT_TEST(messages_keep_their_place_between_data)
 {
 	struct wire *wire = writer(32);
 
-	(void)state;
 	wire_write_byte(wire, 'a');
 	wire_send_message_int(wire, MSG_NO_SEND, 5);
 	wire_send_message(wire, MSG_INFO, "x\n", 2);
@@ -381,7 +369,7 @@ static void test_messages_keep_their_place_between_data(void **state)
 
 struct send_case { int protocol; enum message_code code; int tag; };
 
-static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
+UNIT_TEST(messages_are_mapped_to_what_the_protocol_knows)
 {
 	static const struct send_case cases[] = {
 		{ 27, MSG_ERROR, 8 }, { 29, MSG_ERROR, 8 }, { 30, MSG_ERROR, 10 }, { 29, MSG_WARNING, 9 },
@@ -395,7 +383,6 @@ static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
 	struct wire *wire;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		wire = writer(cases[i].protocol);
 		wire_send_message(wire, cases[i].code, "abcd", 4);
@@ -412,11 +399,10 @@ static void test_messages_are_mapped_to_what_the_protocol_knows(void **state)
 	wire_free(wire);
 }
 
-static void test_block_counts_go_to_who_knows_them(void **state)
+UNIT_TEST(block_counts_go_to_who_knows_them)
 {
 	struct wire *wire = writer(33);
 
-	(void)state;
 	wire_send_message_longint(wire, MSG_BLOCK_STATS, 0x1122334495667788);
 	assert_output(wire, "\x08\0\0\x12\x88\x77\x66\x95\x44\x33\x22\x11");
 	wire_free(wire);
@@ -426,14 +412,13 @@ static void test_block_counts_go_to_who_knows_them(void **state)
 	wire_free(wire);
 }
 
-static void test_long_text_goes_in_pieces_the_peer_takes(void **state)
+UNIT_TEST(long_text_goes_in_pieces_the_peer_takes)
 {
 	static char text[6000];
 	const uint8_t *bytes;
 	struct wire *wire;
 	size_t length;
 
-	(void)state;
 	wire = writer(28);
 	wire_send_message(wire, MSG_INFO, text, sizeof text);
 	bytes = wire_test_output(wire, &length);
@@ -468,7 +453,7 @@ static void check_read_back(struct wire *wire, const uint8_t *wanted, size_t wan
 	assert_int_equal(got, wanted_length);
 }
 
-static void test_large_writes_keep_the_stream(void **state)
+UNIT_TEST(large_writes_keep_the_stream)
 {
 	static const size_t sizes[] = { 1, 16383, 16384, 40000, 65528, 65531, 65532, 65533, 65536, 131072,
 					700000, 3, 0, 20000 };
@@ -476,7 +461,6 @@ static void test_large_writes_keep_the_stream(void **state)
 	struct wire *wire = writer(32);
 	size_t at = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 3000000; i++)
 		data[i] = (uint8_t)(i * i >> 7);
 	for (int round = 0; round < 2; round++) {
@@ -491,14 +475,13 @@ static void test_large_writes_keep_the_stream(void **state)
 	free(data);
 }
 
-static void test_large_raw_writes_are_verbatim(void **state)
+UNIT_TEST(large_raw_writes_are_verbatim)
 {
 	uint8_t *data = calloc(1, 300000);
 	struct wire *wire = wire_new_memory("", 0);
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	data[0] = 1;
 	data[299999] = 2;
 	wire_write_byte(wire, 9);
@@ -514,7 +497,7 @@ static void test_large_raw_writes_are_verbatim(void **state)
 }
 
 /* As many and as long pieces as there may be, after every amount of buffered bytes that matters, framed and not. */
-static void test_pieces_follow_each_other(void **state)
+UNIT_TEST(pieces_follow_each_other)
 {
 	static const size_t before[] = { 0, 1, 65527, 65528, 65529, 65531, 65532, 65533, 65536 };
 	static const size_t lengths[][WIRE_PIECES] = {
@@ -524,7 +507,6 @@ static void test_pieces_follow_each_other(void **state)
 	};
 	uint8_t *data = malloc(WIRE_PIECES_LENGTH + 70000);
 
-	(void)state;
 	for (size_t i = 0; i < WIRE_PIECES_LENGTH + 70000; i++)
 		data[i] = (uint8_t)(i * i >> 9);
 	for (size_t i = 0; i < 2 * (sizeof before / sizeof *before) * (sizeof lengths / sizeof *lengths); i++) {
@@ -551,12 +533,11 @@ static void test_pieces_follow_each_other(void **state)
 	free(data);
 }
 
-static void test_counts_start_where_they_are_reset(void **state)
+UNIT_TEST(counts_start_where_they_are_reset)
 {
 	struct wire *wire = wire_new_memory("setup\4\0\0\7\0\0\0\0", 13);
 	char buf[8];
 
-	(void)state;
 	wire_set_protocol(wire, 32);
 	wire_read(wire, buf, 5);
 	wire_write(wire, "hello", 5);
@@ -577,7 +558,7 @@ static void *send_from_thread(void *wire)
 	return NULL;
 }
 
-static void test_messages_of_other_threads_stay_whole(void **state)
+UNIT_TEST(messages_of_other_threads_stay_whole)
 {
 	struct wire *out = writer(32), *in;
 	struct heard heard;
@@ -585,7 +566,6 @@ static void test_messages_of_other_threads_stay_whole(void **state)
 	pthread_t threads[3];
 	size_t length;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, send_from_thread, out), 0);
 	for (int i = 0; i < 20000; i++) {
@@ -605,13 +585,12 @@ static void test_messages_of_other_threads_stay_whole(void **state)
 	wire_free(out);
 }
 
-static void test_lines_end_at_their_stop_bytes(void **state)
+UNIT_TEST(lines_end_at_their_stop_bytes)
 {
 	struct wire *wire = wire_new_memory("a\rb\nword\r\nz\0\0y\0toolong\nend", 26);
 	char buf[6];
 	bool bad;
 
-	(void)state;
 	assert_true(wire_read_line(wire, buf, sizeof buf, '\n', -1, &bad));
 	assert_string_equal(buf, "ab");
 	assert_true(wire_read_line(wire, buf, sizeof buf, '\n', '\r', &bad));
@@ -631,33 +610,4 @@ static void test_lines_end_at_their_stop_bytes(void **state)
 	assert_false(bad);
 	assert_string_equal(buf, "end");
 	wire_free(wire);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames_may_split_an_integer),
-		cmocka_unit_test(test_reading_one_byte_at_a_time_equals_reading_at_once),
-		cmocka_unit_test(test_messages_obey_the_table),
-		cmocka_unit_test(test_every_tag_is_data_message_or_refusal),
-		cmocka_unit_test(test_numbers_in_messages_are_bounded),
-		cmocka_unit_test(test_io_timeout_only_shortens),
-		cmocka_unit_test(test_floods_of_messages_need_no_stack),
-		cmocka_unit_test(test_reading_nothing_never_waits),
-		cmocka_unit_test(test_mux_may_start_and_end_in_the_middle_of_what_arrived),
-		cmocka_unit_test(test_small_writes_share_a_frame),
-		cmocka_unit_test(test_messages_keep_their_place_between_data),
-		cmocka_unit_test(test_messages_are_mapped_to_what_the_protocol_knows),
-		cmocka_unit_test(test_block_counts_are_for_senders),
-		cmocka_unit_test(test_block_counts_go_to_who_knows_them),
-		cmocka_unit_test(test_long_text_goes_in_pieces_the_peer_takes),
-		cmocka_unit_test(test_large_writes_keep_the_stream),
-		cmocka_unit_test(test_large_raw_writes_are_verbatim),
-		cmocka_unit_test(test_pieces_follow_each_other),
-		cmocka_unit_test(test_counts_start_where_they_are_reset),
-		cmocka_unit_test(test_messages_of_other_threads_stay_whole),
-		cmocka_unit_test(test_lines_end_at_their_stop_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void *flood_then_read(void *argument)
 }
 
 /* S-058 and the deadlock rule: both sides write more than the socket holds, and neither reads at first. */
-static void test_a_blocked_write_drains_what_the_peer_sends(void **state)
+UNIT_TEST(a_blocked_write_drains_what_the_peer_sends)
 {
 	enum { OUTPUT = 4 * 1024 * 1024 };
 	struct script script = { .flood = 800000, .pause_ms = 50 };
@@ -101,7 +101,6 @@ static void test_a_blocked_write_drains_what_the_peer_sends(void **state)
 	pthread_t thread;
 	struct wire *wire = pair(&script.fd);
 
-	(void)state;
 	wire_set_mux_in(wire, true);
 	script.read_total = OUTPUT;
 	assert_int_equal(pthread_create(&thread, NULL, flood_then_read, &script), 0);
@@ -125,7 +124,7 @@ static long peak_kib(void)
 }
 
 /* 64 MiB of frames against a blocked output do not end up in memory. */
-static void test_the_drained_input_is_bounded(void **state)
+UNIT_TEST(the_drained_input_is_bounded)
 {
 	enum { OUTPUT = 8 * 1024 * 1024 };
 	struct script script = { .flood = 0, .pause_ms = 0 };
@@ -135,7 +134,6 @@ static void test_the_drained_input_is_bounded(void **state)
 	struct wire *wire = pair(&script.fd);
 	long before;
 
-	(void)state;
 	wire_set_mux_in(wire, true);
 	writer.fd = script.fd;
 	script.pause_ms = 300;
@@ -156,13 +154,12 @@ static void test_the_drained_input_is_bounded(void **state)
 	free(data);
 }
 
-static void test_a_read_sends_what_was_held_back(void **state)
+UNIT_TEST(a_read_sends_what_was_held_back)
 {
 	struct script script = { .flood = 0, .read_total = 5 };
 	pthread_t thread;
 	struct wire *wire = pair(&script.fd);
 
-	(void)state;
 	wire_set_mux_in(wire, true);
 	wire_set_mux_out(wire, true);
 	assert_int_equal(pthread_create(&thread, NULL, flood_then_read, &script), 0);
@@ -174,12 +171,11 @@ static void test_a_read_sends_what_was_held_back(void **state)
 	close(script.fd);
 }
 
-static void test_a_closed_peer_is_an_orderly_end(void **state)
+UNIT_TEST(a_closed_peer_is_an_orderly_end)
 {
 	struct wire *wire;
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	log_set_role("sender");
 	assert_int_equal(write(peer, "abc", 3), 3);
@@ -198,13 +194,12 @@ static void test_a_closed_peer_is_an_orderly_end(void **state)
 	log_set_role("client");
 }
 
-static void test_silence_ends_after_the_timeout(void **state)
+UNIT_TEST(silence_ends_after_the_timeout)
 {
 	double start = now(), burnt = cpu();
 	struct wire *wire;
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_timeout(wire, 1);
 	expect_die(EXIT_TIMEOUT, "[client] io timeout after 1 seconds -- exiting", wire_read_byte(wire));
@@ -214,14 +209,13 @@ static void test_silence_ends_after_the_timeout(void **state)
 }
 
 /* One that only takes keep-alives: of a client, three time-outs; none go out while a list is waited for. */
-static void test_silence_of_a_server(void **state)
+UNIT_TEST(silence_of_a_server)
 {
 	for (int listens = 0; listens <= 1; listens++) {
 		double start = now();
 		struct wire *wire;
 		int peer;
 
-		(void)state;
 		wire = pair(&peer);
 		wire_set_mux_out(wire, true);
 		wire_set_timeout(wire, 1);
@@ -247,13 +241,12 @@ static void *write_slowly(void *argument)
 	return NULL;
 }
 
-static void test_any_byte_puts_the_timeout_off(void **state)
+UNIT_TEST(any_byte_puts_the_timeout_off)
 {
 	struct script script = { .flood = 0 };
 	struct wire *wire = pair(&script.fd);
 	pthread_t thread;
 
-	(void)state;
 	wire_set_timeout(wire, 1);
 	assert_int_equal(pthread_create(&thread, NULL, write_slowly, &script), 0);
 	assert_int_equal(wire_read_int(wire), 0x78787878);
@@ -273,14 +266,13 @@ static int64_t nanoseconds_from_now(double seconds)
 }
 
 /* S-046, S-047: a trickle of bytes does not extend the deadline. */
-static void test_the_deadline_holds_against_a_trickle(void **state)
+UNIT_TEST(the_deadline_holds_against_a_trickle)
 {
 	struct script script = { .flood = 0 };
 	struct wire *wire = pair(&script.fd);
 	pthread_t thread;
 	double start = now();
 
-	(void)state;
 	wire_set_deadline(wire, nanoseconds_from_now(1.0), expired, NULL);
 	assert_int_equal(pthread_create(&thread, NULL, write_slowly, &script), 0);
 	expect_die(EXIT_TIMEOUT, "the handshake took too long", wire_read_int(wire));
@@ -290,13 +282,12 @@ static void test_the_deadline_holds_against_a_trickle(void **state)
 }
 
 /* S-052: huge values neither overflow nor spin. */
-static void test_a_huge_timeout_does_not_spin(void **state)
+UNIT_TEST(a_huge_timeout_does_not_spin)
 {
 	struct wire *wire;
 	double burnt = cpu();
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_mux_out(wire, true);
 	wire_set_timeout(wire, INT32_MAX);
@@ -306,14 +297,13 @@ static void test_a_huge_timeout_does_not_spin(void **state)
 	done(wire, peer);
 }
 
-static void test_keep_alives_go_out_at_half_time(void **state)
+UNIT_TEST(keep_alives_go_out_at_half_time)
 {
 	struct wire *wire;
 	uint8_t got[64];
 	double start = now();
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_mux_out(wire, true);
 	wire_set_timeout(wire, 2);
@@ -326,14 +316,13 @@ static void test_keep_alives_go_out_at_half_time(void **state)
 	done(wire, peer);
 }
 
-static void test_keep_alive_is_quiet_until_it_is_due(void **state)
+UNIT_TEST(keep_alive_is_quiet_until_it_is_due)
 {
 	struct wire *wire;
 	struct pollfd fd;
 	uint8_t got[16];
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	fd = (struct pollfd){ .fd = peer, .events = POLLIN };
 	wire_set_mux_out(wire, true);
@@ -353,12 +342,11 @@ static void test_keep_alive_is_quiet_until_it_is_due(void **state)
 	done(wire, peer);
 }
 
-static void test_stop_at_ends_the_run(void **state)
+UNIT_TEST(stop_at_ends_the_run)
 {
 	struct wire *wire;
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_stop_at(wire, time(NULL) + 1);
 	expect_die(EXIT_TIMEOUT, "stopping at requested limit", wire_read_byte(wire));
@@ -371,13 +359,12 @@ static void count_call(void *context)
 		die(EXIT_SIGNAL, "told to stop");
 }
 
-static void test_the_wait_hook_runs_every_second(void **state)
+UNIT_TEST(the_wait_hook_runs_every_second)
 {
 	struct wire *wire;
 	int peer, calls = 0;
 	double start = now();
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_wait_hook(wire, count_call, &calls);
 	expect_die(EXIT_SIGNAL, "told to stop", wire_read_byte(wire));
@@ -385,7 +372,7 @@ static void test_the_wait_hook_runs_every_second(void **state)
 	done(wire, peer);
 }
 
-static void test_bandwidth_limit(void **state)
+UNIT_TEST(bandwidth_limit)
 {
 	struct script script = { .read_total = 102400 };
 	struct wire *wire = pair(&script.fd);
@@ -393,7 +380,6 @@ static void test_bandwidth_limit(void **state)
 	pthread_t thread;
 	double start = now();
 
-	(void)state;
 	wire_set_bwlimit(wire, 100);
 	assert_int_equal(pthread_create(&thread, NULL, flood_then_read, &script), 0);
 	wire_write(wire, data, sizeof data);
@@ -404,13 +390,12 @@ static void test_bandwidth_limit(void **state)
 	done(wire, script.fd);
 }
 
-static void test_drain_stops_at_an_exit_message(void **state)
+UNIT_TEST(drain_stops_at_an_exit_message)
 {
 	struct wire *wire;
 	double start = now();
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_mux_in(wire, true);
 	assert_int_equal(write(peer, "\3\0\0\7abc\1\0\0\x37?\0\0\0\x5d", 16), 16);
@@ -421,12 +406,11 @@ static void test_drain_stops_at_an_exit_message(void **state)
 	done(wire, peer);
 }
 
-static void test_input_ready_handles_messages_but_reports_data(void **state)
+UNIT_TEST(input_ready_handles_messages_but_reports_data)
 {
 	struct wire *wire;
 	int peer;
 
-	(void)state;
 	wire = pair(&peer);
 	wire_set_mux_in(wire, true);
 	assert_false(wire_input_ready(wire));
@@ -439,28 +423,4 @@ static void test_input_ready_handles_messages_but_reports_data(void **state)
 	close(peer);
 	assert_true(wire_input_ready(wire));
 	wire_free(wire);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_blocked_write_drains_what_the_peer_sends),
-		cmocka_unit_test(test_the_drained_input_is_bounded),
-		cmocka_unit_test(test_a_read_sends_what_was_held_back),
-		cmocka_unit_test(test_a_closed_peer_is_an_orderly_end),
-		cmocka_unit_test(test_silence_ends_after_the_timeout),
-		cmocka_unit_test(test_silence_of_a_server),
-		cmocka_unit_test(test_any_byte_puts_the_timeout_off),
-		cmocka_unit_test(test_the_deadline_holds_against_a_trickle),
-		cmocka_unit_test(test_a_huge_timeout_does_not_spin),
-		cmocka_unit_test(test_keep_alives_go_out_at_half_time),
-		cmocka_unit_test(test_keep_alive_is_quiet_until_it_is_due),
-		cmocka_unit_test(test_stop_at_ends_the_run),
-		cmocka_unit_test(test_the_wait_hook_runs_every_second),
-		cmocka_unit_test(test_bandwidth_limit),
-		cmocka_unit_test(test_drain_stops_at_an_exit_message),
-		cmocka_unit_test(test_input_ready_handles_messages_but_reports_data),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,11 +62,10 @@ static const struct vector varlongs4[] = {
 	{ -1, "f8 ff ff ff ff ff ff ff ff" },
 };
 
-static void test_varint_vectors(void **state)
+UNIT_TEST(varint_vectors)
 {
 	struct wire *wire;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof varints / sizeof *varints; i++) {
 		wire = wire_of("", 32);
 		wire_write_varint(wire, (int32_t)varints[i].value);
@@ -91,21 +90,19 @@ static void check_varlongs(const struct vector *vectors, size_t count, int min_b
 	}
 }
 
-static void test_varlong_vectors(void **state)
+UNIT_TEST(varlong_vectors)
 {
-	(void)state;
 	check_varlongs(varlongs3, sizeof varlongs3 / sizeof *varlongs3, 3);
 	check_varlongs(varlongs4, sizeof varlongs4 / sizeof *varlongs4, 4);
 }
 
-static void test_variable_numbers_round_trip(void **state)
+UNIT_TEST(variable_numbers_round_trip)
 {
 	struct wire *out = wire_of("", 32), *in;
 	const uint8_t *bytes;
 	size_t length;
 	uint64_t seed = 1;
 
-	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		wire_write_varlong(out, (int64_t)(seed >> (i % 63 + 1)), 3 + i % 2);
@@ -126,11 +123,10 @@ static void test_variable_numbers_round_trip(void **state)
 }
 
 /* S-002 */
-static void test_overlong_variable_numbers_are_refused(void **state)
+UNIT_TEST(overlong_variable_numbers_are_refused)
 {
 	struct wire *wire;
 
-	(void)state;
 	for (unsigned int head = 0xf8; head <= 0xff; head++) {
 		char hex[32];
 
@@ -147,11 +143,10 @@ static void test_overlong_variable_numbers_are_refused(void **state)
 	wire_free(wire);
 }
 
-static void test_fixed_integers(void **state)
+UNIT_TEST(fixed_integers)
 {
 	struct wire *wire = wire_of("", 29);
 
-	(void)state;
 	wire_write_byte(wire, 0xab);
 	wire_write_short(wire, 0x1234);
 	wire_write_int(wire, -2);
@@ -174,7 +169,7 @@ static void test_fixed_integers(void **state)
 	wire_free(wire);
 }
 
-static void test_vstring_lengths(void **state)
+UNIT_TEST(vstring_lengths)
 {
 	static const struct { size_t length; const char *head; } cases[] = {
 		{ 0, "00" }, { 127, "7f" }, { 128, "80 80" }, { 255, "80 ff" }, { 300, "81 2c" }, { 32767, "ff ff" },
@@ -185,7 +180,6 @@ static void test_vstring_lengths(void **state)
 	size_t length, head_length;
 	struct wire *wire, *in;
 
-	(void)state;
 	memset(text, 'x', 32768);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		wire = wire_of("", 32);
@@ -208,12 +202,11 @@ static void test_vstring_lengths(void **state)
 }
 
 /* S-003, S-008 */
-static void test_vstring_refuses_too_long_and_nul(void **state)
+UNIT_TEST(vstring_refuses_too_long_and_nul)
 {
 	char buf[4];
 	struct wire *wire = wire_of("03 61 62 63", 32);
 
-	(void)state;
 	assert_int_equal(wire_read_vstring(wire, buf, sizeof buf, "name"), 3);
 	assert_string_equal(buf, "abc");
 	wire_free(wire);
@@ -226,12 +219,11 @@ static void test_vstring_refuses_too_long_and_nul(void **state)
 }
 
 /* S-001 */
-static void test_ranges_are_enforced(void **state)
+UNIT_TEST(ranges_are_enforced)
 {
 	static const char *const bad[] = { "ff ff ff ff", "00 00 00 80", "0b 00 00 00" };
 	struct wire *wire;
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		wire = wire_of(bad[i], 32);
 		expect_die(EXIT_PROTOCOL, "wire value count out of range: ", wire_read_int_range(wire, 0, 10, "count"));
@@ -286,24 +278,22 @@ static void check_ndx_stream(const struct ndx_vector *vectors, size_t count)
 	wire_free(out);
 }
 
-static void test_ndx_vectors(void **state)
+UNIT_TEST(ndx_vectors)
 {
 	static const struct ndx_vector first[][1] = {
 		{ { 253, "fe 00 fe" } }, { { 252, "fd" } }, { { -3, "ff 02" } }, { { -101, "ff 64" } }, { { 0, "01" } },
 	};
 
-	(void)state;
 	check_ndx_stream(ndx_stream, sizeof ndx_stream / sizeof *ndx_stream);
 	check_ndx_stream(ndx_stream2, sizeof ndx_stream2 / sizeof *ndx_stream2);
 	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
 		check_ndx_stream(first[i], 1);
 }
 
-static void test_ndx_is_an_int_below_30(void **state)
+UNIT_TEST(ndx_is_an_int_below_30)
 {
 	struct wire *wire = wire_of("", 29);
 
-	(void)state;
 	wire_write_ndx(wire, -1);
 	wire_write_ndx(wire, 258);
 	assert_written(wire, "ff ff ff ff 02 01 00 00");
@@ -313,12 +303,11 @@ static void test_ndx_is_an_int_below_30(void **state)
 	wire_free(wire);
 }
 
-static void test_ndx_refuses_what_does_not_fit(void **state)
+UNIT_TEST(ndx_refuses_what_does_not_fit)
 {
 	static const char *const bad[] = { "fe ff ff ff ff 01", "fe ff ff ff ff fe 7f ff", "ff 00", "ff fe 80 00 00 00" };
 	struct wire *wire;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		wire = wire_of(bad[i], 30);
 		if (i < 2)
@@ -326,23 +315,4 @@ static void test_ndx_refuses_what_does_not_fit(void **state)
 		expect_die(EXIT_PROTOCOL, "Invalid file index", wire_read_ndx(wire));
 		wire_free(wire);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_varint_vectors),
-		cmocka_unit_test(test_varlong_vectors),
-		cmocka_unit_test(test_variable_numbers_round_trip),
-		cmocka_unit_test(test_overlong_variable_numbers_are_refused),
-		cmocka_unit_test(test_fixed_integers),
-		cmocka_unit_test(test_vstring_lengths),
-		cmocka_unit_test(test_vstring_refuses_too_long_and_nul),
-		cmocka_unit_test(test_ranges_are_enforced),
-		cmocka_unit_test(test_ndx_vectors),
-		cmocka_unit_test(test_ndx_is_an_int_below_30),
-		cmocka_unit_test(test_ndx_refuses_what_does_not_fit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

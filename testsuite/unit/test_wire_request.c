@@ -15,7 +15,7 @@ static struct session session_of(const void *bytes, size_t length, int protocol)
 	return session;
 }
 
-static void test_attributes_are_echoed_as_they_came(void **state)
+UNIT_TEST(attributes_are_echoed_as_they_came)
 {
 	/* flags with the unused bit 9, basis, extra name */
 	static const char in[] = "\x02\x00\xda\x82\x03new";
@@ -25,7 +25,6 @@ static void test_attributes_are_echoed_as_they_came(void **state)
 	size_t length;
 	int32_t ndx;
 
-	(void)state;
 	ndx = wire_read_ndx(session.wire);
 	request_read_attrs(&session, &item);
 	assert_int_equal(ndx, 1);
@@ -40,14 +39,13 @@ static void test_attributes_are_echoed_as_they_came(void **state)
 	wire_free(session.wire);
 }
 
-static void test_old_protocols_have_no_attributes(void **state)
+UNIT_TEST(old_protocols_have_no_attributes)
 {
 	struct session session = session_of("Z", 1, 28);
 	struct item_attrs item;
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	request_read_attrs(&session, &item);
 	assert_int_equal(item.flags, ITEM_TRANSFER | ITEM_MISSING_DATA);
 	assert_int_equal(item.basis, BASIS_FILE);
@@ -72,7 +70,7 @@ static void read_xname(struct item_attrs *item, uint8_t basis, const char *name)
 	wire_free(session.wire);
 }
 
-static void test_fuzzy_names_cannot_climb(void **state)
+UNIT_TEST(fuzzy_names_cannot_climb)
 {
 	static const struct { const char *sent, *kept; } cases[] = {
 		{ "../../a//b/", "a/b/" }, { "../../x", "x" }, { "/etc/passwd", "etc/passwd" }, { "a/../b", "b" },
@@ -82,7 +80,6 @@ static void test_fuzzy_names_cannot_climb(void **state)
 	};
 	struct item_attrs item;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		read_xname(&item, BASIS_FUZZY + (i & 1), cases[i].sent);
 		assert_string_equal(item.xname, cases[i].kept);
@@ -92,13 +89,12 @@ static void test_fuzzy_names_cannot_climb(void **state)
 	assert_string_equal(item.xname, "../shown/only");
 }
 
-static void test_extra_name_length(void **state)
+UNIT_TEST(extra_name_length)
 {
 	char in[4200];
 	struct session session;
 	struct item_attrs item;
 
-	(void)state;
 	memset(in, 'x', sizeof in);
 	memcpy(in, "\x00\x10\x8f\xff", 4);
 	session = session_of(in, 4 + 4095, 31);
@@ -143,7 +139,7 @@ static void put_fields(uint8_t *bytes, const int32_t *fields)
 		bytes[i] = (uint8_t)((uint32_t)fields[i / 4] >> 8 * (i % 4));
 }
 
-static void test_checksum_header_bounds(void **state)
+UNIT_TEST(checksum_header_bounds)
 {
 	const struct head_case *c;
 	struct session session;
@@ -152,7 +148,6 @@ static void test_checksum_header_bounds(void **state)
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
 		c = &heads[i];
 		put_fields(in, c->fields);
@@ -174,12 +169,11 @@ static void test_checksum_header_bounds(void **state)
 	}
 }
 
-static void test_block_sums_are_read_in_place(void **state)
+UNIT_TEST(block_sums_are_read_in_place)
 {
 	struct session session = session_of("\1\2\3\4ab\5\6\7\x88" "cdZ", 13, 32);
 	struct block_sums sums = { .head = { 2, 700, 2, 0 } };
 
-	(void)state;
 	block_sums_read(&session, &sums);
 	assert_int_equal(sums.weak[0], 0x04030201);
 	assert_int_equal(sums.weak[1], 0x88070605);
@@ -194,13 +188,12 @@ static void test_block_sums_are_read_in_place(void **state)
 }
 
 /* S-004, S-005 */
-static void test_huge_counts_are_refused_before_allocation(void **state)
+UNIT_TEST(huge_counts_are_refused_before_allocation)
 {
 	static const int32_t counts[] = { 1 << 26, INT32_MAX };
 	struct block_sums sums = { .head = { 0, 700, 2, 0 } };
 	struct session session = session_of("", 0, 32);
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		sums.head.count = counts[i];
 		expect_die(EXIT_MALLOC, "exceeded --max-alloc=1073741824 setting", block_sums_read(&session, &sums));
@@ -213,13 +206,12 @@ static void test_huge_counts_are_refused_before_allocation(void **state)
 }
 
 /* S-025 */
-static void test_delete_statistics(void **state)
+UNIT_TEST(delete_statistics)
 {
 	struct session session = session_of("\2\1\0\0\xf0\0\0\0\x10", 9, 32);
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	delete_stats_read(&session);
 	assert_int_equal(session.deleted.files, 2);
 	assert_int_equal(session.deleted.dirs, 1);
@@ -235,20 +227,4 @@ static void test_delete_statistics(void **state)
 	session = session_of("\0\xf0\1\0\0\x10", 6, 32);
 	expect_die(EXIT_PROTOCOL, "wire value deleted_dirs out of range: 268435457 not in", delete_stats_read(&session));
 	wire_free(session.wire);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attributes_are_echoed_as_they_came),
-		cmocka_unit_test(test_old_protocols_have_no_attributes),
-		cmocka_unit_test(test_fuzzy_names_cannot_climb),
-		cmocka_unit_test(test_extra_name_length),
-		cmocka_unit_test(test_checksum_header_bounds),
-		cmocka_unit_test(test_block_sums_are_read_in_place),
-		cmocka_unit_test(test_huge_counts_are_refused_before_allocation),
-		cmocka_unit_test(test_delete_statistics),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

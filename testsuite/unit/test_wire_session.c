@@ -11,11 +11,10 @@
 
 /* --- greeting, doc/protocol/01-session.md sections 3.1 and 3.2 --- */
 
-static void test_greeting_format(void **state)
+UNIT_TEST(greeting_format)
 {
 	char buf[128];
 
-	(void)state;
 	assert_int_equal(greeting_format(buf, sizeof buf, PROTOCOL_MAX), 41);
 	assert_string_equal(buf, "@RSYNCD: 33.0 sha512 sha256 sha1 md5 md4\n");
 }
@@ -41,11 +40,10 @@ static const struct greeting_case greetings[] = {
 	{ "@RSYNCD: 99999999999999999999", GREETING_MALFORMED, 0, NULL },
 };
 
-static void test_greeting_vectors(void **state)
+UNIT_TEST(greeting_vectors)
 {
 	struct greeting greeting;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
 		assert_int_equal(greeting_parse(&greeting, greetings[i].line), greetings[i].error);
 		if (greetings[i].error != GREETING_OK)
@@ -74,13 +72,12 @@ static void assert_words(const struct args *args, const char *const *words)
 	assert_null(args->items[count]);
 }
 
-static void test_arguments_in_both_forms(void **state)
+UNIT_TEST(arguments_in_both_forms)
 {
 	static const char *const words[] = { "--server", "--sender", "-tr", ".", "mod/a b", NULL };
 	struct wire *wire = wire_new_memory("--server\0--sender\0-tr\0.\0mod/a b\0\0X", 34);
 	struct args args = { NULL, 0 };
 
-	(void)state;
 	args_read(wire, &args, true);
 	assert_words(&args, words);
 	assert_int_equal(wire_read_byte(wire), 'X');
@@ -94,13 +91,12 @@ static void test_arguments_in_both_forms(void **state)
 	wire_free(wire);
 }
 
-static void test_secluded_block_loses_its_program_name(void **state)
+UNIT_TEST(secluded_block_loses_its_program_name)
 {
 	static const char *const words[] = { "first", ".", "mod/a file", "mod/b*\r\n", NULL };
 	struct wire *wire = wire_new_memory("rsync\0.\0mod/a file\0mod/b*\r\n\0\0\x20", 30);
 	struct args args = { NULL, 0 };
 
-	(void)state;
 	args_append(&args, "first");
 	args_read_secluded(wire, &args);
 	assert_words(&args, words);
@@ -114,12 +110,11 @@ static void test_secluded_block_loses_its_program_name(void **state)
 	wire_free(wire);
 }
 
-static void test_option_words_lose_one_level_of_backslashes(void **state)
+UNIT_TEST(option_words_lose_one_level_of_backslashes)
 {
 	static const char *const words[] = { "--backup-dir", "x y", "--suffix=$z", "a\\b", "end\\", ".", "p\\ q", ".", NULL };
 	struct args args = { NULL, 0 };
 
-	(void)state;
 	args_append(&args, "--backup-dir");
 	args_append(&args, "x\\ y");
 	args_append(&args, "--suffix=\\$z");
@@ -134,13 +129,12 @@ static void test_option_words_lose_one_level_of_backslashes(void **state)
 }
 
 /* S-037: up to the limit, at each power of two on the way, the vector has room for its terminator. */
-static void test_argument_count_is_limited(void **state)
+UNIT_TEST(argument_count_is_limited)
 {
 	char *in = malloc(2 * (ARGS_MAX_COUNT + 2));
 	struct args args = { NULL, 0 };
 	struct wire *wire;
 
-	(void)state;
 	for (int i = 0; i <= ARGS_MAX_COUNT; i++)
 		memcpy(in + 2 * i, "w", 2);
 	in[2 * ARGS_MAX_COUNT] = '\0';
@@ -161,13 +155,12 @@ static void test_argument_count_is_limited(void **state)
 }
 
 /* S-008 and the length limit. */
-static void test_bad_argument_words_are_refused(void **state)
+UNIT_TEST(bad_argument_words_are_refused)
 {
 	char in[ARGS_MAX_LENGTH + 3];
 	struct args args = { NULL, 0 };
 	struct wire *wire;
 
-	(void)state;
 	memset(in, 'x', sizeof in);
 	in[ARGS_MAX_LENGTH] = in[ARGS_MAX_LENGTH + 1] = '\0';
 	wire = wire_new_memory(in, ARGS_MAX_LENGTH + 2);
@@ -200,7 +193,7 @@ static struct setup_request plain_request(const char *info)
 
 struct version_case { const char *info; uint8_t theirs[4]; int announced, used; };
 
-static void test_versions(void **state)
+UNIT_TEST(versions)
 {
 	static const struct version_case cases[] = {
 		{ ".iLsfxCIvu", { 32 }, 33, 32 }, { "", { 27 }, 33, 27 }, { ".iL", { 40 }, 33, 33 }, { ".iL", { 33 }, 33, 33 },
@@ -213,7 +206,6 @@ static void test_versions(void **state)
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		request = plain_request(cases[i].info);
 		session = (struct session){ .wire = wire_new_memory(cases[i].theirs, 4), .is_server = true };
@@ -226,7 +218,7 @@ static void test_versions(void **state)
 	}
 }
 
-static void test_impossible_versions_are_refused(void **state)
+UNIT_TEST(impossible_versions_are_refused)
 {
 	static const struct { const char *bytes, *words; } cases[] = {
 		{ "hell", "protocol version mismatch -- is your shell clean?" }, { "\x13\0\0\0", "is your shell clean?" },
@@ -236,7 +228,6 @@ static void test_impossible_versions_are_refused(void **state)
 	struct setup_request request = plain_request("");
 	struct session session;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		session = (struct session){ .wire = wire_new_memory(cases[i].bytes, 4), .is_server = true };
 		expect_die(EXIT_PROTOCOL, cases[i].words, setup_exchange_versions(&session, &request));
@@ -259,7 +250,7 @@ static struct session set_up(int protocol, bool sender, const struct setup_reque
 #define CLIENT_SUMS "\x1exxh128 xxh3 xxh64 md5 md4 sha1"
 
 /* The server's bytes of doc/protocol/01-session.md section 7.7, with the seed forced. */
-static void test_setup_of_a_current_pull(void **state)
+UNIT_TEST(setup_of_a_current_pull)
 {
 	static const char wanted[] = "\x81\xff" SERVER_SUMS "\x07\0\0\0";
 	struct setup_request request = plain_request(".iLsfxCIvu");
@@ -267,7 +258,6 @@ static void test_setup_of_a_current_pull(void **state)
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	request.checksum_seed = 7;
 	session = set_up(33, true, &request, CLIENT_SUMS, 31);
 	bytes = wire_test_output(session.wire, &length);
@@ -283,7 +273,7 @@ static void test_setup_of_a_current_pull(void **state)
 	wire_free(session.wire);
 }
 
-static void test_setup_with_compression(void **state)
+UNIT_TEST(setup_with_compression)
 {
 	static const char wanted[] = "\x81\xfe" SERVER_SUMS "\x18zstd lz4 zlibx zlib none\x07\0\0\0";
 	struct setup_request request = plain_request(".LsfxCIvu");
@@ -291,7 +281,6 @@ static void test_setup_with_compression(void **state)
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	request.checksum_seed = 7;
 	request.compress = true;
 	session = set_up(31, true, &request, CLIENT_SUMS "\x13zstd lz4 zlibx zlib", 31 + 20);
@@ -306,7 +295,7 @@ static void test_setup_with_compression(void **state)
 
 struct flags_case { int protocol; bool sender; const char *info; const char *bytes; size_t length; };
 
-static void test_compat_flags_by_letters(void **state)
+UNIT_TEST(compat_flags_by_letters)
 {
 	static const struct flags_case cases[] = {
 		{ 30, true, "", "\x06", 1 }, { 30, true, ".iL", "\x07", 1 }, { 31, true, ".iLs", "\x07", 1 },
@@ -318,7 +307,6 @@ static void test_compat_flags_by_letters(void **state)
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		request = plain_request(cases[i].info);
 		request.checksum_seed = 1;
@@ -333,12 +321,11 @@ static void test_compat_flags_by_letters(void **state)
 	}
 }
 
-static void test_incremental_recursion_can_be_withheld(void **state)
+UNIT_TEST(incremental_recursion_can_be_withheld)
 {
 	struct setup_request request = plain_request(".iL");
 	struct session session;
 
-	(void)state;
 	request.needs_whole_list = true;
 	session = set_up(30, true, &request, "", 0);
 	assert_true(session.inc_recurse);
@@ -358,12 +345,11 @@ static void test_incremental_recursion_can_be_withheld(void **state)
 	wire_free(session.wire);
 }
 
-static void test_seed_is_random_unless_given(void **state)
+UNIT_TEST(seed_is_random_unless_given)
 {
 	struct setup_request request = plain_request("");
 	struct session one = set_up(29, true, &request, "", 0), two = set_up(29, true, &request, "", 0);
 
-	(void)state;
 	assert_int_not_equal(one.seed, 0);
 	assert_int_not_equal(one.seed, two.seed);
 	wire_free(one.wire);
@@ -373,7 +359,7 @@ static void test_seed_is_random_unless_given(void **state)
 struct choice_case { const char *variable, *client; int sum; };
 
 /* The client's order decides; names match whatever their case; xxhash is xxh64. */
-static void test_checksum_choice_follows_the_client(void **state)
+UNIT_TEST(checksum_choice_follows_the_client)
 {
 	static const struct choice_case cases[] = {
 		{ NULL, "md5 xxh64", SUM_MD5 }, { NULL, "foo SHA1 md5", SUM_SHA1 }, { NULL, "xxhash md5", SUM_XXH64 },
@@ -385,7 +371,6 @@ static void test_checksum_choice_follows_the_client(void **state)
 	struct session session;
 	char in[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		if (cases[i].variable)
 			setenv("RSYNC_CHECKSUM_LIST", cases[i].variable, 1);
@@ -405,14 +390,13 @@ static void test_checksum_choice_follows_the_client(void **state)
 	}
 }
 
-static void test_environment_list_is_announced(void **state)
+UNIT_TEST(environment_list_is_announced)
 {
 	struct setup_request request = plain_request(".v");
 	struct session session;
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	setenv("RSYNC_CHECKSUM_LIST", "md5 & sha1 bogus  MD5 sha1", 1);
 	session = set_up(31, true, &request, "\4sha1", 5);
 	bytes = wire_test_output(session.wire, &length);
@@ -428,12 +412,11 @@ static void test_environment_list_is_announced(void **state)
 	unsetenv("RSYNC_CHECKSUM_LIST");
 }
 
-static void test_implied_algorithms_obey_the_environment_list(void **state)
+UNIT_TEST(implied_algorithms_obey_the_environment_list)
 {
 	struct setup_request request = plain_request("");
 	struct session session = { .protocol = 29, .is_server = true, .is_sender = true, .wire = wire_new_memory("", 0) };
 
-	(void)state;
 	setenv("RSYNC_CHECKSUM_LIST", "sha1", 1);
 	expect_die(EXIT_UNSUPPORTED, "Failed to negotiate a checksum choice.", setup_server(&session, &request));
 	request.checksum_choice = "md5";
@@ -446,14 +429,13 @@ static void test_implied_algorithms_obey_the_environment_list(void **state)
 	wire_free(session.wire);
 }
 
-static void test_checksum_option_replaces_negotiation(void **state)
+UNIT_TEST(checksum_option_replaces_negotiation)
 {
 	struct setup_request request = plain_request(".v");
 	struct session session;
 	const uint8_t *bytes;
 	size_t length;
 
-	(void)state;
 	request.checksum_choice = "md4,sha1";
 	session = set_up(31, true, &request, "", 0);
 	bytes = wire_test_output(session.wire, &length);
@@ -473,7 +455,7 @@ static void test_checksum_option_replaces_negotiation(void **state)
 
 struct level_case { const char *choice; bool set; int level; enum compress_algorithm compress; int used; };
 
-static void test_compression_levels(void **state)
+UNIT_TEST(compression_levels)
 {
 	static const struct level_case cases[] = {
 		{ "zlib", false, 0, COMPRESS_ZLIB, 6 }, { "zlibx", true, 9, COMPRESS_ZLIBX, 9 },
@@ -487,7 +469,6 @@ static void test_compression_levels(void **state)
 	struct setup_request request = plain_request("");
 	struct session session;
 
-	(void)state;
 	request.compress = true;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		request.compress_choice = cases[i].choice;
@@ -500,7 +481,7 @@ static void test_compression_levels(void **state)
 	}
 }
 
-static void test_options_that_the_protocol_cannot_carry(void **state)
+UNIT_TEST(options_that_the_protocol_cannot_carry)
 {
 	static const struct { size_t option; int protocol; const char *words; } cases[] = {
 		{ offsetof(struct setup_request, fuzzy), 28, "--fuzzy requires protocol 29 or higher (negotiated 28)." },
@@ -512,7 +493,6 @@ static void test_options_that_the_protocol_cannot_carry(void **state)
 	struct setup_request request;
 	struct session session;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		request = plain_request("");
 		memcpy((char *)&request + cases[i].option, &(bool){ true }, sizeof(bool));
@@ -522,13 +502,12 @@ static void test_options_that_the_protocol_cannot_carry(void **state)
 	}
 }
 
-static void test_long_negotiation_strings_are_refused(void **state)
+UNIT_TEST(long_negotiation_strings_are_refused)
 {
 	char in[300];
 	struct setup_request request = plain_request(".v");
 	struct session session = { .protocol = 31, .is_server = true, .is_sender = true };
 
-	(void)state;
 	memset(in, 'x', sizeof in);
 	memcpy(in, "\x80\xff" "md5 ", 6);
 	session.wire = wire_new_memory(in, 2 + 255);
@@ -544,7 +523,7 @@ static void test_long_negotiation_strings_are_refused(void **state)
 struct mux_case { int protocol; bool server, sender, remove; bool out, in; };
 
 /* doc/protocol/01-session.md section 9.2 */
-static void test_each_direction_is_framed_when_the_protocol_says(void **state)
+UNIT_TEST(each_direction_is_framed_when_the_protocol_says)
 {
 	static const struct mux_case cases[] = {
 		{ 30, true, true, false, true, true }, { 29, true, true, false, true, false },
@@ -557,7 +536,6 @@ static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 	struct session session;
 	uint8_t byte;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		session = (struct session){ .is_server = cases[i].server, .is_sender = cases[i].sender,
 					    .wire = wire_new_memory("\1\0\0\7Z", 5) };
@@ -570,34 +548,12 @@ static void test_each_direction_is_framed_when_the_protocol_says(void **state)
 	}
 }
 
-int main(void)
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_greeting_format),
-		cmocka_unit_test(test_greeting_vectors),
-		cmocka_unit_test(test_arguments_in_both_forms),
-		cmocka_unit_test(test_secluded_block_loses_its_program_name),
-		cmocka_unit_test(test_option_words_lose_one_level_of_backslashes),
-		cmocka_unit_test(test_argument_count_is_limited),
-		cmocka_unit_test(test_bad_argument_words_are_refused),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_impossible_versions_are_refused),
-		cmocka_unit_test(test_setup_of_a_current_pull),
-		cmocka_unit_test(test_setup_with_compression),
-		cmocka_unit_test(test_compat_flags_by_letters),
-		cmocka_unit_test(test_incremental_recursion_can_be_withheld),
-		cmocka_unit_test(test_seed_is_random_unless_given),
-		cmocka_unit_test(test_checksum_choice_follows_the_client),
-		cmocka_unit_test(test_environment_list_is_announced),
-		cmocka_unit_test(test_implied_algorithms_obey_the_environment_list),
-		cmocka_unit_test(test_checksum_option_replaces_negotiation),
-		cmocka_unit_test(test_compression_levels),
-		cmocka_unit_test(test_options_that_the_protocol_cannot_carry),
-		cmocka_unit_test(test_long_negotiation_strings_are_refused),
-		cmocka_unit_test(test_each_direction_is_framed_when_the_protocol_says),
-	};
-
+	(void)state;
 	unsetenv("RSYNC_CHECKSUM_LIST");
 	unsetenv("RSYNC_COMPRESS_LIST");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

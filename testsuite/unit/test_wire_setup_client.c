@@ -44,12 +44,11 @@ static void assert_sent(struct session *session, const char *wanted, size_t leng
 }
 
 /* The bytes of doc/protocol/01-session.md section 7.7. */
-static void test_setup_with_a_current_server(void **state)
+UNIT_TEST(setup_with_a_current_server)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	request.recursive = true;
 	session = set_up(32, false, &request, BYTES("\x81\xff" SERVER_SUMS SEED));
 	assert_int_equal(session.compat, 0x1ff);
@@ -60,12 +59,11 @@ static void test_setup_with_a_current_server(void **state)
 	assert_sent(&session, BYTES(CLIENT_SUMS));
 }
 
-static void test_setup_with_compression(void **state)
+UNIT_TEST(setup_with_compression)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	request.compress = true;
 	session = set_up(31, true, &request, BYTES("\x81\xfe" SERVER_SUMS SERVER_COMPRESS SEED));
 	assert_int_equal(session.compress, COMPRESS_ZSTD);
@@ -79,7 +77,7 @@ static void test_setup_with_compression(void **state)
 	assert_sent(&session, "", 0);
 }
 
-static void test_setup_with_older_servers(void **state)
+UNIT_TEST(setup_with_older_servers)
 {
 	static const struct { int protocol; const char *in; size_t length; uint32_t compat; enum sum_algorithm sum; } cases[] =
 		{
@@ -90,7 +88,6 @@ static void test_setup_with_older_servers(void **state)
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	request.recursive = request.compress = true;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		session = set_up(cases[i].protocol, false, &request, cases[i].in, cases[i].length);
@@ -104,12 +101,11 @@ static void test_setup_with_older_servers(void **state)
 }
 
 /* The server's list is read first, and answered by the one name that both sides must come to. */
-static void test_own_order_is_sent_as_one_name(void **state)
+UNIT_TEST(own_order_is_sent_as_one_name)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	request.compress = true;
 	setenv("RSYNC_CHECKSUM_LIST", "sha1 md5 xxh64 & xxh3", 1);
 	session = set_up(32, true, &request, BYTES("\x81\xfe" "\x14xxh64 md5 md4 sha1 x" SERVER_COMPRESS SEED));
@@ -122,12 +118,11 @@ static void test_own_order_is_sent_as_one_name(void **state)
 }
 
 /* A list that comes in parts, though we have not offered to take it so, is an attack. */
-static void test_incremental_recursion_must_have_been_offered(void **state)
+UNIT_TEST(incremental_recursion_must_have_been_offered)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	expect_die(1, "incremental recursion", set_up(32, false, &request, BYTES("\x81\xff" SERVER_SUMS SEED)));
 	request.recursive = request.needs_whole_list = true;
 	expect_die(1, "incremental recursion", set_up(32, false, &request, BYTES("\x81\xff" SERVER_SUMS SEED)));
@@ -136,23 +131,21 @@ static void test_incremental_recursion_must_have_been_offered(void **state)
 	wire_free(session.wire);
 }
 
-static void test_unknown_flags_mean_nothing(void **state)
+UNIT_TEST(unknown_flags_mean_nothing)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	session = set_up(32, false, &request, BYTES("\xc0\x06\x0e" SEED));
 	assert_int_equal(session.compat, 0x006);
 	wire_free(session.wire);
 }
 
-static void test_symlink_text_is_converted_where_both_can(void **state)
+UNIT_TEST(symlink_text_is_converted_where_both_can)
 {
 	struct setup_request request = plain_request();
 	struct session session;
 
-	(void)state;
 	request.iconv = true;
 	session = set_up(30, true, &request, BYTES("\x02" SEED));
 	assert_false(session.symlink_iconv);
@@ -165,29 +158,20 @@ static void test_symlink_text_is_converted_where_both_can(void **state)
 	wire_free(session.wire);
 }
 
-static void test_lists_are_bounded(void **state)
+UNIT_TEST(lists_are_bounded)
 {
 	struct setup_request request = plain_request();
 
-	(void)state;
 	expect_die(2, "over-long vstring received", set_up(32, false, &request, BYTES("\x81\xfe\x81\x00xx")));
 	expect_die(12, "connection unexpectedly closed", set_up(32, false, &request, BYTES("\x81\xfe" SERVER_SUMS "\x01")));
 }
 
-int main(void)
+static int set_environment(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_setup_with_a_current_server),
-		cmocka_unit_test(test_setup_with_compression),
-		cmocka_unit_test(test_setup_with_older_servers),
-		cmocka_unit_test(test_own_order_is_sent_as_one_name),
-		cmocka_unit_test(test_incremental_recursion_must_have_been_offered),
-		cmocka_unit_test(test_unknown_flags_mean_nothing),
-		cmocka_unit_test(test_symlink_text_is_converted_where_both_can),
-		cmocka_unit_test(test_lists_are_bounded),
-	};
-
+	(void)state;
 	unsetenv("RSYNC_CHECKSUM_LIST");
 	unsetenv("RSYNC_COMPRESS_LIST");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+UNIT_GROUP(set_environment, NULL)

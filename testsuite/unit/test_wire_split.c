@@ -92,13 +92,12 @@ static void *use_end(void *context)
 	return end;
 }
 
-static void test_both_directions_at_full_speed(void **state)
+UNIT_TEST(both_directions_at_full_speed)
 {
 	int fds[2], small = 4096;
 	struct end *ends[2];
 	pthread_t other;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	/* Little room, so that both sides are stopped again and again. */
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
@@ -139,7 +138,7 @@ static void *answer_later(void *context)
 }
 
 /* Nobody writes, and the reading thread has somebody to speak for: what waits goes out, and so do keep-alives. */
-static void test_a_waiting_reader_sends_for_others(void **state)
+UNIT_TEST(a_waiting_reader_sends_for_others)
 {
 	uint8_t bytes[256];
 	struct end *end;
@@ -148,7 +147,6 @@ static void test_a_waiting_reader_sends_for_others(void **state)
 	void *good;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
 	wire_set_output_lock(end->wire, &end->lock);
@@ -168,14 +166,13 @@ static void test_a_waiting_reader_sends_for_others(void **state)
 }
 
 /* With the lock taken it does not: that is a writer's turn. */
-static void test_a_waiting_reader_leaves_a_writer_alone(void **state)
+UNIT_TEST(a_waiting_reader_leaves_a_writer_alone)
 {
 	uint8_t bytes[64];
 	struct end *end;
 	pthread_t peer;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
 	wire_set_output_lock(end->wire, &end->lock);
@@ -209,7 +206,7 @@ static void *send_then_write(void *context)
 }
 
 /* doc/protocol/01-session.md section 9.5: a message comes before the data that are written after it. */
-static void test_messages_keep_their_place(void **state)
+UNIT_TEST(messages_keep_their_place)
 {
 	static const char wanted[] = "\4\0\0\7\1\0\0\0" "\5\0\0\x09text\n" "\4\0\0\7\2\0\0\0";
 	uint8_t bytes[64];
@@ -217,7 +214,6 @@ static void test_messages_keep_their_place(void **state)
 	pthread_t writer;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
 	wire_set_output_lock(end->wire, &end->lock);
@@ -230,12 +226,11 @@ static void test_messages_keep_their_place(void **state)
 	close(fds[1]);
 }
 
-static void test_a_silent_peer_times_out(void **state)
+UNIT_TEST(a_silent_peer_times_out)
 {
 	struct end *end;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	end = new_end(fds[0]);
 	wire_set_timeout(end->wire, 1);
@@ -243,17 +238,4 @@ static void test_a_silent_peer_times_out(void **state)
 	expect_die(30, "io timeout after 1 seconds -- exiting", wire_read_int(end->wire));
 	free_end(end, fds[0]);
 	close(fds[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both_directions_at_full_speed),
-		cmocka_unit_test(test_a_waiting_reader_sends_for_others),
-		cmocka_unit_test(test_a_waiting_reader_leaves_a_writer_alone),
-		cmocka_unit_test(test_messages_keep_their_place),
-		cmocka_unit_test(test_a_silent_peer_times_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
