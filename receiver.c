@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local engine: from the operands to the exit code. Its parts are listed in dest/private.h and receiver/run.h. */
+/* The local engine: from the operands to the exit code. What surrounds the run is in receiver/run.h. */
 #include "receiver.h"
 
 #include <pthread.h>
@@ -13,15 +13,31 @@
 #include "attrs/image.h"
 #include "dest/alternate.h"
 #include "dest/backup.h"
+#include "dest/choose.h"
+#include "dest/contents.h"
+#include "dest/debug.h"
+#include "dest/fake.h"
+#include "dest/guard.h"
+#include "dest/module.h"
+#include "dest/owner.h"
 #include "dest/partial.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "filter/exchange.h"
 #include "flist/args.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
 #include "options/owners.h"
+#include "receiver/debug.h"
+#include "receiver/link.h"
+#include "receiver/list.h"
 #include "receiver/pool.h"
+#include "receiver/prune.h"
+#include "receiver/report.h"
 #include "receiver/run.h"
+#include "receiver/snapshot.h"
 #include "receiver/task.h"
+#include "receiver/walk.h"
 #include "snapshot/make.h"
 #include "wire/setup.h"
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A run that writes a destination, from its sources to the exit code: what it is made of. */
+/*
+ * A run that writes a destination, from its sources to the exit code: what it is made of.
+ *
+ * The main thread walks the file list, prepares the destination directories in its order, and hands each directory's files
+ * as tasks to worker threads. Workers look at the destination, decide and carry out, and note what they did as events. The
+ * main thread takes the finished tasks in list order and does all that has an order: messages, items, statistics, deletions,
+ * hard links across directories, final attributes of directories. So results and output do not depend on the threads.
+ */
 #ifndef RECEIVER_H
 #define RECEIVER_H
 

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dest/private.h"
+#include "dest/dest.h"
+#include "dest/file.h"
+#include "dest/job.h"
+#include "dest/task.h"
+#include "dest/write.h"
 
 struct copies {
 	struct contents contents;

@@ -14,7 +14,8 @@
 
 #include "delta/patch.h"
 #include "dest/module.h"
-#include "dest/private.h"
+#include "dest/dest.h"
+#include "dest/job.h"
 #include "flist/receive.h"
 #include "receiver.h"
 #include "wire/request.h"

@@ -9,6 +9,8 @@
 #include "contents/pull.h"
 #include "contents/requests.h"
 #include "dest/events.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 
 struct replay {

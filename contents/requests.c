@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+#include "dest/dest.h"
+#include "dest/file.h"
+#include "dest/job.h"
+#include "dest/task.h"
 #include "lib/exit.h"
 #include "receiver/pool.h"
 

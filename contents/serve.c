@@ -10,6 +10,7 @@
 #include "contents/pull.h"
 #include "contents/requests.h"
 #include "lib/charset.h"
+#include "receiver/report.h"
 
 /* As the client calls it. */
 static void to_wire(const struct pull *pull, const char *name, struct strbuf *sent)

@@ -8,8 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/dest.h"
+#include "dest/fake.h"
+#include "dest/job.h"
+#include "dest/module.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/file.h"
 #include "fs/operator.h"
+#include "fs/temp.h"
 
 /* --- the roots --- */
 

@@ -7,7 +7,12 @@
 #ifndef DEST_ALTERNATE_H
 #define DEST_ALTERNATE_H
 
-#include "dest/private.h"
+#include "dest/decide.h"
+#include "fs/root.h"
+
+struct file_job;
+struct receiver;
+struct task;
 
 #define ALTERNATES_MAX 20
 

@@ -7,8 +7,14 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "dest/attributes.h"
+#include "dest/debug.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/fake.h"
+#include "dest/job.h"
 #include "dest/paths.h"
+#include "dest/task.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

@@ -3,7 +3,10 @@
 #ifndef DEST_APPLY_H
 #define DEST_APPLY_H
 
-#include "dest/private.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct file_job;
 
 /* To an open file that has this owner and mode so far. Where the owner cannot be set, nothing else is. */
 bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode);

@@ -9,8 +9,14 @@
 #include <string.h>
 
 #include "dest/alternate.h"
+#include "dest/attributes.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/module.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "fs/fake.h"

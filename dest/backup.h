@@ -7,7 +7,10 @@
 #ifndef DEST_BACKUP_H
 #define DEST_BACKUP_H
 
-#include "dest/private.h"
+#include <stdbool.h>
+
+struct receiver;
+struct task;
 
 /* After the destination has been chosen: look at the backup directory. Ends the process where it cannot be one. */
 void dest_backups_begin(struct receiver *receiver);

@@ -7,9 +7,14 @@
 
 #include "dest/alternate.h"
 #include "dest/backup.h"
+#include "dest/basis.h"
+#include "dest/dest.h"
 #include "dest/fuzzy.h"
+#include "dest/job.h"
 #include "dest/module.h"
 #include "dest/partial.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "wire/request.h"
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };

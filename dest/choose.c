@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/choose.h"
+#include "dest/dest.h"
+#include "dest/guard.h"
 #include "dest/module.h"
 #include "dest/paths.h"
-#include "dest/private.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 
 /* The operand taken apart. */
 struct destination {

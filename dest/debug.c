@@ -6,9 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/contents.h"
+#include "dest/debug.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/paths.h"
-#include "dest/private.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What is to be said and noted of an object of the destination, in the order of the list. */
 #include "dest/events.h"
+#include "dest/dest.h"
+#include "dest/job.h"
+#include "dest/module.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 
 #include <errno.h>
 #include <stdarg.h>

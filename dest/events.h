@@ -3,7 +3,8 @@
 #ifndef DEST_EVENTS_H
 #define DEST_EVENTS_H
 
-#include "dest/private.h"
+#include "dest/job.h"
+#include "dest/task.h"
 
 /* What the task's lock guards as well; under that. */
 enum task_state task_state_of(const struct task *task);

@@ -3,10 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dest/attributes.h"
+#include "dest/dest.h"
 #include "dest/events.h"
-#include "dest/private.h"
+#include "dest/fake.h"
+#include "dest/job.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/fake.h"
 #include "fs/file.h"
+#include "fs/temp.h"
 
 enum super_level dest_receiving_level(const struct options *options, bool is_local_run)
 {

@@ -9,8 +9,15 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/basis.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
+#include "dest/module.h"
 #include "dest/name_distance.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/dir.h"
 #include "fs/file.h"
 

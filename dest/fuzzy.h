@@ -7,7 +7,10 @@
 #ifndef DEST_FUZZY_H
 #define DEST_FUZZY_H
 
-#include "dest/private.h"
+#include <stdint.h>
+
+struct file_job;
+struct task;
 
 /* Look for one, if that is wanted: job->fuzzy and job->fuzzy_place say which. */
 void job_find_fuzzy(struct file_job *job);

@@ -15,7 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dest/private.h"
+#include "dest/dest.h"
+#include "dest/guard.h"
+#include "dest/paths.h"
 #include "fs/dir.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

@@ -9,10 +9,16 @@
 #include <unistd.h>
 
 #include "dest/apply.h"
+#include "dest/backup.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
+#include "dest/module.h"
 #include "dest/partial.h"
-#include "dest/private.h"
+#include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/copy.h"
+#include "fs/temp.h"
 #include "fs/unnamed.h"
 
 #define UNNAMED_MAX (1u << 20)

@@ -7,11 +7,20 @@
 #define DEST_INSTALL_H
 
 #include "dest/backup.h"
+#include "fs/temp.h"
+#include "options.h"
+
+struct file_job;
+struct receiver;
 
 /* What a new content replaces is to be had again: without its backup the run ends. */
 bool job_back_up(struct file_job *job, enum backup_way way);
 /* Is the file itself written to? */
 bool job_goes_in_place(const struct file_job *job);
+
+/* The backup of a file that will be written in place, before that or anything about it is asked. false: failed, said so. */
+bool job_back_up_early(struct file_job *job);
+void job_pretend_backup(struct file_job *job); /* what a dry run says of backups */
 
 bool job_create_temp(struct file_job *job, struct fs_temp *temp);
 /* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
@@ -31,5 +40,7 @@ void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp);
 /* The process is ending (main thread): no object is made under a temp name from now on. */
 void dest_close_gate(struct receiver *receiver);
+
+
 
 #endif

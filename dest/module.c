@@ -10,10 +10,11 @@
 
 #include "dest/module.h"
 
-#include "dest/private.h"
+#include "dest/dest.h"
 #include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 
 const struct dest_module *dest_module(const struct receiver *receiver)
 {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --usermap, --groupmap and --chown of a local run. Ids from a peer have been mapped when they come (flist/receive_names.c). */
+#include <pthread.h>
 #include <stdlib.h>
 
-#include "dest/private.h"
+#include "dest/decide.h"
+#include "dest/owner.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+#include "options.h"
 #include "options/owners.h"
 
 struct owner_maps {

@@ -2,8 +2,6 @@
 /* Directories beside the files of the destination: of temp files, of partial files, of delayed ones. */
 #include "dest/partial.h"
 
-#include "flist/receive.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,9 +11,14 @@
 #include <unistd.h>
 
 #include "dest/backup.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/module.h"
 #include "dest/paths.h"
+#include "dest/task.h"
+#include "flist/receive.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

@@ -7,7 +7,11 @@
 #ifndef DEST_PARTIAL_H
 #define DEST_PARTIAL_H
 
-#include "dest/private.h"
+#include <stdbool.h>
+
+struct dest_dir;
+struct file_job;
+struct receiver;
 
 /* After the destination has been chosen: look at those of the operator's directories that are not one for each directory of
  * the destination. Ends the process where they cannot be used. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/dest.h"
 #include "fs/acl.h"
 #include "fs/dir.h"
 #include "fs/file.h"

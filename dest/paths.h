@@ -3,7 +3,46 @@
 #ifndef DEST_PATHS_H
 #define DEST_PATHS_H
 
-#include "dest/private.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attrs/entry.h"
+
+struct receiver;
+
+enum { ACL_UNKNOWN, ACL_NONE, ACL_DEFAULT };
+
+struct dest_dir {
+	struct dest_dir *parent;
+	int references;          /* tasks and stacks that hold it */
+	int fd;                  /* -1: not there (dry run, failed) */
+	int32_t node;
+	char *path;              /* in the transfer, "" for the top */
+	bool fresh;              /* made by this run: nothing in it but what we put there */
+	bool dressed;            /* fresh: got an owner or a mode that mkdir(2) does not give */
+	bool absent;             /* dry run: it would have been made; or there is an obstacle */
+	bool skipped;            /* its contents are left alone */
+	mode_t other_kind;       /* S_IFMT of what --ignore-existing leaves here; S_IFLNK: or above; 0: nothing */
+	bool is_link;            /* -K, --no-implied-dirs, --ignore-existing: what the symlink of this name leads to */
+	int obstacle;            /* errno of what is in it: what is no directory stays, here or above; 0 */
+	_Atomic int acl_state;   /* ACL_*: looked at when the first object is made */
+	_Atomic mode_t acl_umask;/* what a default ACL leaves out of the mode of new objects */
+	atomic_bool touched;     /* something was made, replaced or removed in it */
+	atomic_bool has_no_partial; /* no directory of partial files belongs to it */
+	_Atomic int64_t new_gid; /* group of new objects, -1: not known yet */
+	bool has_entry;          /* attributes are to be set at the end */
+	struct entry entry;
+	mode_t mode;             /* final permission bits */
+	bool mode_pending;       /* they are not those of now */
+	int64_t old_mtime;       /* before this run; fresh: of no interest */
+	uint32_t old_mtime_nsec;
+	bool time_agrees;        /* with the entry's, before this run */
+	bool may_delete;         /* surplus names are deleted here */
+	int alternate;           /* new: 1 + number of the alternate destination that has it as well; 0: none */
+	uint32_t differs;        /* ITEM_REPORT_ACL, ITEM_REPORT_XATTR, as it was found */
+};
 
 /* May a symlink be one of our directories? */
 bool dest_enters_links(const struct receiver *receiver);

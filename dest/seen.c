@@ -19,7 +19,11 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
-#include "dest/private.h"
+#include "dest/dest.h"
+#include "dest/job.h"
+#include "dest/paths.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "fs/dir.h"
 
 #define SETTLE_SECONDS 2

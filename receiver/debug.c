@@ -2,9 +2,13 @@
 /* What --debug tells of the file list of a receiving side. */
 #include <string.h>
 
-#include "dest/private.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
+#include "dest/paths.h"
 #include "flist/debug.h"
 #include "flist/paths.h"
+#include "lib/log.h"
+#include "receiver/debug.h"
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */
 

@@ -8,13 +8,20 @@
 #include <unistd.h>
 
 #include "dest/backup.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/module.h"
 #include "dest/paths.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "fs/dir.h"
 #include "fs/file.h"
+#include "fs/temp.h"
 #include "lib/exit.h"
+#include "receiver/delete.h"
+#include "receiver/report.h"
 
 enum outcome { GONE, STAYS, LIMITED };
 

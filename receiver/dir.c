@@ -11,13 +11,21 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/attributes.h"
 #include "dest/backup.h"
+#include "dest/debug.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/fake.h"
+#include "dest/module.h"
 #include "dest/paths.h"
-#include "dest/private.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "receiver/delete.h"
+#include "receiver/dir.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u

@@ -14,12 +14,24 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/attributes.h"
 #include "dest/backup.h"
+#include "dest/contents.h"
+#include "dest/debug.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/fake.h"
+#include "dest/file.h"
+#include "dest/job.h"
 #include "dest/paths.h"
-#include "dest/private.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "fs/temp.h"
+#include "receiver/delete.h"
+#include "receiver/link.h"
+#include "receiver/report.h"
 #include "wire/request.h"
 
 bool link_is_member(const struct entry *entry)

@@ -2,9 +2,16 @@
 /* --list-only, or one operand: the file list itself. */
 #include <string.h>
 
-#include "dest/private.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
 #include "flist/paths.h"
 #include "fs/chmod.h"
+#include "lib/log.h"
+#include "receiver/debug.h"
+#include "receiver/list.h"
+#include "receiver/order.h"
+#include "receiver/prune.h"
+#include "receiver/walk.h"
 #include "ui/listing.h"
 
 static void print_entry(struct receiver *receiver, int32_t node, const struct entry *entry)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the names of the sources come from: the operands, or a list (--files-from). */
-#include "receiver/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,8 @@
 #include "fs/operator.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
+#include "lib/log.h"
+#include "receiver/run.h"
 
 #define FROM_FILE_LIMIT (1u << 30)
 

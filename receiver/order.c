@@ -6,7 +6,9 @@
  */
 #include <stdlib.h>
 
-#include "dest/private.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
+#include "receiver/order.h"
 
 #define SLICE 1024 /* files of one task */
 

@@ -3,16 +3,19 @@
  * What people see of a run as a whole: messages, the header of the list, statistics, the last line of the log. Where nothing
  * travels, "sent" is what the copies and the names in the list amount to, and "received" is 0.
  */
-#include "receiver/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "receiver/item_lines.h"
+#include "dest/contents.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "receiver/item_lines.h"
+#include "receiver/report.h"
+#include "receiver/run.h"
+#include "ui/progress.h"
 
 #define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
 

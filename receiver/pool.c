@@ -8,8 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/dest.h"
 #include "dest/events.h"
-#include "dest/private.h"
+#include "dest/task.h"
 #include "lib/exit.h"
 
 #define THREADS_MAX 16

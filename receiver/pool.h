@@ -3,7 +3,8 @@
 #ifndef RECEIVER_POOL_H
 #define RECEIVER_POOL_H
 
-#include "dest/private.h"
+#include "dest/task.h"
+#include "options.h"
 
 struct pool;
 /* run: goes through a task. */

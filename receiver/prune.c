@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dest/private.h"
+#include "dest/dest.h"
+#include "dest/paths.h"
 #include "flist/paths.h"
+#include "receiver/prune.h"
 
 static bool is_protected(struct receiver *receiver, int32_t node, const struct entry *entry)
 {

@@ -13,11 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/contents.h"
+#include "dest/debug.h"
+#include "dest/dest.h"
 #include "dest/module.h"
-#include "dest/private.h"
+#include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "receiver/item_lines.h"
+#include "receiver/report.h"
+#include "ui/progress.h"
 #include "wire/request.h"
 
 #define HELD_MAX 4096

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The filter rules of the two sides of a run. */
-#include "receiver/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dest/fake.h"
+#include "dest/module.h"
 #include "filter/exchange.h"
 #include "fs/file.h"
 #include "fs/operator.h"
+#include "lib/log.h"
+#include "receiver/run.h"
 
 #define RULE_FILE_LIMIT (64u << 20)
 

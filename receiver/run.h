@@ -6,9 +6,10 @@
 #ifndef RECEIVER_RUN_H
 #define RECEIVER_RUN_H
 
+#include "dest/dest.h"
 #include "dest/module.h"
-#include "dest/private.h"
 #include "flist/receive.h"
+#include "lib/log.h"
 #include "receiver.h"
 
 /* Owned by run_local. */

@@ -10,10 +10,15 @@
 #include <unistd.h>
 
 #include "attrs/image_scan.h"
-#include "dest/private.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
+#include "dest/paths.h"
+#include "dest/seen.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "lib/log.h"
+#include "receiver/snapshot.h"
 #include "receiver/stop.h"
 #include "snapshot/make.h"
 

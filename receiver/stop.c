@@ -4,8 +4,11 @@
 
 #include <time.h>
 
+#include "dest/dest.h"
 #include "dest/install.h"
 #include "lib/exit.h"
+#include "receiver/report.h"
+#include "ui/progress.h"
 
 void receiver_stop_check(struct receiver *receiver)
 {

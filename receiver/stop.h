@@ -3,7 +3,7 @@
 #ifndef RECEIVER_STOP_H
 #define RECEIVER_STOP_H
 
-#include "dest/private.h"
+struct receiver;
 
 void receiver_stop_check(struct receiver *receiver); /* ends the process if it is to end */
 

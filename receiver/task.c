@@ -9,11 +9,20 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/contents.h"
+#include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/file.h"
 #include "dest/fuzzy.h"
+#include "dest/job.h"
 #include "dest/paths.h"
+#include "dest/seen.h"
+#include "dest/task.h"
 #include "flist/paths.h"
+#include "receiver/delete.h"
+#include "receiver/link.h"
 #include "receiver/pool.h"
+#include "receiver/report.h"
 #include "receiver/stop.h"
 #include "wire/request.h"
 

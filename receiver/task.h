@@ -3,7 +3,7 @@
 #ifndef RECEIVER_TASK_H
 #define RECEIVER_TASK_H
 
-#include "dest/private.h"
+#include "dest/task.h"
 
 struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *dir, uint32_t first, uint32_t last);
 void task_free(struct task *task);
