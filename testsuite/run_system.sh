@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_system.sh PYTEST-WORD...: runs the system tests. Five at most may fail beside others and are then run once more, one by one, as a
 # busy machine can be late: whatever fails twice fails, and what passes alone is named as unsteady. What a sanitizer finds fails at once.
+# Tests that took SLOW_SECONDS or more, 20 unless set, are named with their seconds.
 
 set -o pipefail
 python=${PYTHON:-python3}
@@ -20,11 +21,12 @@ fi
 run() { # LOG PYTEST-WORD...
 	local log=$1
 	shift
-	"$python" -m pytest -q -rfEs -o cache_dir="$place/cache" "$@" 2>&1 | tee "$log"
+	"$python" -m pytest -q -rfEs --durations=0 --durations-min="${SLOW_SECONDS:-20}" -o cache_dir="$place/cache" "$@" 2>&1 | tee "$log"
 }
 
 run "$place/first" "${beside_others[@]}" "$@"
 code=$?
+sed -nE 's/^([0-9]+)\.[0-9]+s (call|setup|teardown) +/slow, \1 s: /p' "$place/first"
 [ "$code" -eq 1 ] && ! grep -qaE 'Sanitizer|runtime error:' "$place/first" || exit "$code"
 failures=$(grep -acE '^(FAILED|ERROR) ' "$place/first")
 [ "$failures" -ge 1 ] && [ "$failures" -le 5 ] || exit 1
