@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A server's session: set-up, messages, the role of the sender, the end. */
+/* A server's session: messages, rules, set-up, the roles of sender and receiver, the end. */
 #include "server.h"
 
 #include <errno.h>
@@ -7,18 +7,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "contents/contents.h"
 #include "filter/exchange.h"
+#include "fs/file.h"
 #include "fs/operator.h"
+#include "fs/root.h"
 #include "lib/alloc.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
+#include "lib/log.h"
+#include "lib/strbuf.h"
 #include "options/owners.h"
 #include "server/expand.h"
-#include "server/receive.h"
-#include "server/rules.h"
 #include "ui/log_file.h"
 #include "wire/args.h"
 #include "wire/request.h"
@@ -179,7 +183,89 @@ static void take_message(void *server_void, enum message_code code, const uint8_
 		server->session.io_error |= wire_message_int(payload) & 7;
 }
 
+/* --- rules and files that the command line names --- */
+
+static bool is_hidden(const struct module_session *module, const char *path)
+{
+	return module && module->hidden && filter_hides_path(module->hidden, path, false);
+}
+
+/* Of a module's client: nothing that is hidden, and nothing outside, wherever links lead. */
+static int open_in_module(const struct module_session *module, const char *path, int flags)
+{
+	char *clean = xmalloc(strlen(path) + 2);
+	int fd = -1, error = ENOENT;
+
+	fs_clean_path(clean, path + strspn(path, "/"));
+	if (!is_hidden(module, clean)) {
+		fd = fs_open_follow(attr_source_real_root(module->source), clean, flags, 0);
+		error = errno;
+	}
+	free(clean);
+	errno = error;
+	return fd;
+}
+
+static int open_named(const struct server *server, const char *path, int flags)
+{
+	flags |= O_RDONLY;
+	if (server->module)
+		return open_in_module(server->module, path, flags);
+	return options_confine(server->options, fs_operator_open(path, flags | options_link_flag(server->options), 0));
+}
+
+static int open_rules(void *server_void, enum filter_place place, const char *path)
+{
+	const struct server *server = server_void;
+
+	(void)place;
+	if (is_hidden(server->module, path)) {
+		errno = ENOENT;
+		return FILTER_HIDDEN;
+	}
+	return open_named(server, path, O_NONBLOCK);
+}
+
+static void read_rules(struct server *server)
+{
+	const struct options *options = server->options;
+	const struct filter_setup setup = {
+		.side = options->sender ? FILTER_SENDER : FILTER_RECEIVER, .server_words = true, .from0 = options->from0,
+		.of_peer = server->module != NULL, .budget = wire_budget(server->session.wire),
+		.protocol = options->max_protocol, .open_file = open_rules, .context = server,
+	};
+
+	server->rules = filter_new(&setup);
+	options_add_filters(options, server->rules, false);
+}
+
 /* --- set-up --- */
+
+/* Lines end in LF, CR or NUL, with -0 only in NUL; names end in NUL (doc/protocol/01-session.md section 9.7). Passed on as they
+ * are read: the file is whatever the client has named. */
+static void send_names(struct server *server)
+{
+	struct wire *wire = server->session.wire;
+	char bytes[8192], last = 0;
+	ssize_t got = 0;
+
+	while (server->names_fd >= 0 &&
+	       ((got = read(server->names_fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR)))
+		for (ssize_t i = 0; i < got; i++) {
+			bool ends = !bytes[i] || (!server->options->from0 && strchr("\r\n", bytes[i]));
+
+			if (!ends || last)
+				wire_write_byte(wire, ends ? 0 : (uint8_t)bytes[i]);
+			last = ends ? 0 : bytes[i];
+		}
+	if (got < 0)
+		log_errno(L_ERROR_XFER, errno, "read error on files-from file %s", server->options->files_from);
+	if (last)
+		wire_write_byte(wire, 0);
+	wire_write_byte(wire, 0);
+	if (server->names_fd >= 0)
+		close(server->names_fd);
+}
 
 static void tell_lines(const char *text)
 {
@@ -238,12 +324,23 @@ static void set_up(struct server *server)
 	exit_push_hook(say_goodbye, server);
 	setup_server(session, &request);
 	if (sends_names && session->protocol < 31)
-		server_send_names(server);
+		send_names(server);
 	wire_set_message_handler(session->wire, take_message, server);
 	setup_start_mux(session, server->options->remove_source_files);
 	set_limits(server);
 	if (sends_names && session->protocol >= 31)
-		server_send_names(server);
+		send_names(server);
+}
+
+/* An option that a receiver does not have becomes a startup_error, unless there is one already. */
+static void check_receiving(struct server *server)
+{
+	char *lack = server->startup_error ? NULL : options_receiving_lack(server->options);
+
+	if (!lack)
+		return;
+	server->startup_error = lack;
+	server->startup_code = EXIT_UNSUPPORTED;
 }
 
 /* What cannot be done for this client, after the set-up so that it can be told. */
@@ -271,7 +368,7 @@ static void open_names_file(struct server *server)
 
 	if (!path || !strcmp(path, "-") || server->startup_error)
 		return;
-	server->names_fd = server_open_named(server, path, 0);
+	server->names_fd = open_named(server, path, 0);
 	if (server->names_fd >= 0 && server->module && is_device(server->names_fd)) {
 		close(server->names_fd);
 		server->names_fd = -1;
@@ -433,6 +530,69 @@ static noreturn void server_send(struct server *server)
 	finish(server, session_exit_code(&server->session), flist_totals(list)->size);
 }
 
+/* --- the role of the receiver --- */
+
+static struct charset *make_charset(const struct options *options)
+{
+	struct charset *charset = options->iconv ? charset_new(options->iconv) : NULL;
+
+	if (options->iconv && !charset)
+		die(EXIT_UNSUPPORTED, "iconv_open(\"%s\", \"UTF-8\") failed", options->iconv);
+	return charset;
+}
+
+static void describe_module(const struct module_session *module, struct dest_module *place)
+{
+	*place = (struct dest_module){
+		.name = module->name,
+		.root = attr_source_real_root(module->source),
+		.hidden = module->hidden,
+		.log_item = module->log_received,
+		.log_deletion = module->log_deletion,
+		.received = module->received,
+		.logs_items = module->log_items,
+		.logs_operations = module->log_operations,
+		.context = module->log_context,
+		.write_only = module->write_only,
+		.has_own_temp_dir = module->has_own_temp_dir,
+	};
+}
+
+static int receive(struct server *server, uint64_t *total_size)
+{
+	struct options *options = server->options;
+	const struct args *operands = &options->operands;
+	const char *destination = operands->count ? operands->items[0] : ".";
+	struct module_session *module = server->module;
+	struct dest_module place;
+	struct run_stats stats = { .total_size = 0 };
+	const struct receiver_service service = {
+		.message = take_message,
+		.context = server,
+		.stats = &stats,
+		.rules = server->rules,
+		.module = module ? &place : NULL,
+	};
+	const struct receiver_peer peer = {
+		.session = &server->session,
+		.ids = module && module->numeric_ids ? NULL : server->ids,
+		.charset = make_charset(options),
+		.munge_symlinks = module ? module->munge_symlinks : options->munge_links,
+		.clean_symlinks = module && !module->munge_symlinks && module->source->below_root,
+		.service = &service,
+	};
+
+	if (operands->count > 1)
+		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
+	if (module)
+		describe_module(module, &place);
+	/* A list that the client wants to see as we have understood it: nothing is written. */
+	int code = receiver_pull_main(options, &peer, options->list_only ? NULL : destination);
+
+	*total_size = stats.total_size;
+	return code;
+}
+
 noreturn void server_run(struct server *server)
 {
 	uint64_t total_size;
@@ -445,17 +605,17 @@ noreturn void server_run(struct server *server)
 	if (server->options->sender)
 		copy_as_assume(server->options);
 	else
-		server_check_receiving(server);
+		check_receiving(server);
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
 	/* The client is told what is wrong with them. */
 	if (server->module)
-		server_read_rules(server);
+		read_rules(server);
 	if (server->options->sender)
 		server_send(server);
 	copy_as_assume(server->options);
-	code = server_receive(server, take_message, &total_size);
+	code = receive(server, &total_size);
 	finish(server, code, total_size);
 }
 
@@ -513,6 +673,6 @@ noreturn void server_main(struct options *options)
 	if (options->log_file)
 		log_file_copy(&log, options->log_file, options_link_flag(options));
 	item_lines_init(&server.lines, options);
-	server_read_rules(&server);
+	read_rules(&server);
 	server_run(&server);
 }
