@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "client.h"
-#include "client/child.h"
 #include "client/output.h"
 #include "client/pull.h"
 #include "client/push.h"
-#include "client/remote.h"
-#include "client/replay.h"
 #include "client/words.h"
 #include "contents/contents.h"
 #include "daemon.h"
@@ -21,6 +18,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options.h"
+#include "options/remote.h"
 #include "server.h"
 #include "snapshot/diff.h"
 #include "snapshot/make.h"

@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The client as receiver: set-up of the session, then the engine with a peer as its source. */
+/*
+ * The client as receiver: set-up of the session with a server, with the other end of a local run or with a batch, then the
+ * receiver's run.
+ */
 #include "client/pull.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "client.h"
+#include "client/shell.h"
+#include "client/words.h"
 #include "contents/contents.h"
+#include "fs/file.h"
 #include "fs/ids.h"
+#include "fs/operator.h"
+#include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "options/batch.h"
+#include "options/remote.h"
+#include "server.h"
 #include "wire/setup.h"
 
 /* What a daemon calls "module/path" is "path" to the list. */
@@ -40,8 +59,16 @@ static void set_up(struct session *session, const struct connection *connection,
 	setup_start_mux(session, options->remove_source_files);
 }
 
-int client_pull_session(struct options *options, struct connection *connection, const struct pull_terms *terms,
-			const char *destination)
+/* What is special about a session with a server that sends. */
+struct pull_terms {
+	const struct args *asked; /* paths of the source arguments, as the list has them; NULL: whatever comes */
+	bool is_ourselves;        /* the other end of a local run */
+	struct batch *batch;      /* to be written; NULL: none */
+};
+
+/* The session behind the connection, and its end. destination NULL: list. Returns the exit code. */
+static int run_session(struct options *options, struct connection *connection, const struct pull_terms *terms,
+		       const char *destination)
 {
 	struct charset *charset = client_charset(options);
 	struct session session;
@@ -99,8 +126,365 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 	asked_paths(remote, paths, &asked);
 	terms.batch = batch_create(options);
 	client_connect(&connection, options, remote, paths, false);
-	code = client_pull_session(options, &connection, &terms, destination);
+	code = run_session(options, &connection, &terms, destination);
 	args_free(&asked);
 	args_free(&whole);
+	return code;
+}
+
+/* --- a local run by the protocol: the other end is a child of this process --- */
+
+static noreturn void failed(const char *what)
+{
+	log_errno(L_ERROR, errno, "%s", what);
+	exit_with(EXIT_IPC);
+}
+
+static void add_debug_word(struct args *words, const char *name, int level)
+{
+	char *word = xasprintf("--debug=%s%d", name, level);
+
+	args_append(words, word);
+	free(word);
+}
+
+static void add_value(struct args *words, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	char *word = xasprintf("--%s=%s", name, value);
+
+	args_append(words, word);
+	free(word);
+}
+
+/* What a server would be told, had it to be reached. */
+static void make_words(const struct options *options, struct args *words)
+{
+	static const struct { enum debug_word word; const char *name; } told[] = {
+		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" }, { DEBUG_FILTER, "filter" },
+	};
+	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
+	struct args all = { NULL, 0 };
+
+	args_append(words, "rsync");
+	options_server_words(options, false, options->max_protocol, &all);
+	/* --fake-super is for both halves of a local run, what -M says of it for the receiving one. */
+	for (size_t i = 0; i < all.count; i++) {
+		const char *word = all.items[i];
+
+		if (strcmp(word, "--fake-super") != 0 && strcmp(word, "--super") != 0 && strcmp(word, "--no-super") != 0)
+			args_append(words, word);
+	}
+	args_free(&all);
+	if (options->super == SUPER_FAKE)
+		args_append(words, "--fake-super");
+	if (options->munge_links)
+		args_append(words, "--munge-links");
+	if (options->insecure_links)
+		args_append(words, "--insecure-links");
+	add_value(words, "confine-root", options->confine_root);
+	add_value(words, "copy-as", options->copy_as);
+	/* What only a client that sends would tell. */
+	for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+		int level = options->levels.debug[told[i].word];
+
+		if (level)
+			add_debug_word(words, told[i].name, level);
+	}
+	args_append(words, ".");
+	for (size_t i = 0; i < sources; i++)
+		args_append(words, options->operands.items[i]);
+}
+
+/* Exit hook: nobody is to hear from the other end that this one has failed. */
+static void end_other_end(void *connection_void, int code)
+{
+	struct connection *connection = connection_void;
+
+	if (!connection->shell_pid || shell_has_finished(code) || code == EXIT_STREAMIO)
+		return;
+	kill(connection->shell_pid, SIGTERM);
+	connection->ignores_shell = true;
+}
+
+/* In the child: words and all, it is a server like any other. */
+static noreturn void serve(const struct args *words, const char *destination, int in, int out)
+{
+	struct options options;
+	char *error = NULL;
+	int code = EXIT_OK;
+
+	log_set_role("sender");
+	/* What this end tells the other goes from there to the log. */
+	log_copy_errors_only();
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+		failed("cannot set up the other end of a local run");
+	close(in);
+	close(out);
+	if (options_parse(&options, (int)words->count, words->items, NULL, &error, &code) != OPTIONS_OK)
+		die(code, "rsync: %s", error);
+	options.destination = destination;
+	server_main(&options);
+}
+
+static void start(struct connection *connection, const struct options *options, const char *destination)
+{
+	struct args words = { NULL, 0 };
+	int to[2], from[2];
+	pid_t child;
+
+	make_words(options, &words);
+	if (pipe(to) < 0 || pipe(from) < 0)
+		failed("cannot make a connection to the other end of a local run");
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		failed("fork");
+	if (child == 0) {
+		close(to[1]);
+		close(from[0]);
+		serve(&words, destination, to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	args_free(&words);
+	*connection = (struct connection){ .in_fd = from[0], .out_fd = to[1], .shell_pid = child };
+}
+
+/* The first half of --iconv is that of the side that sends, which people take for this process. */
+static char *swap_charsets(struct options *options)
+{
+	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;
+	char *swapped;
+
+	if (!comma)
+		return NULL;
+	swapped = xasprintf("%s,%.*s", comma + 1, (int)(comma - options->iconv), options->iconv);
+	options->iconv = swapped;
+	return swapped;
+}
+
+int client_local(struct options *options)
+{
+	size_t count = options->operands.count;
+	const char *destination = options->list_only ? NULL : options->operands.items[count - 1];
+	struct pull_terms terms = { .is_ourselves = true };
+	struct connection connection;
+	char *swapped;
+	int code;
+
+	log_set_role("Receiver");
+	terms.batch = batch_create(options);
+	/* No network is worth saving: blocks are looked for only where that was asked, or for another place. */
+	if (options->whole_file < 0 && !options->append)
+		options->whole_file = !options->write_batch;
+	/* Secrets of the command line are none between the two. */
+	options->secluded_args = false;
+	swapped = swap_charsets(options);
+	if (options_lack_list_digest(options)) {
+		log_set_role("sender");
+		die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);
+	}
+	start(&connection, options, destination);
+	/* That was for the side that sends. */
+	options->munge_links = false;
+	client_adopt(&connection, options);
+	exit_push_hook(end_other_end, &connection);
+	code = run_session(options, &connection, &terms, destination);
+	exit_remove_hook(end_other_end, &connection);
+	options->iconv = NULL;
+	free(swapped);
+	return code;
+}
+
+/* --- the replay of a batch --- */
+
+/* --- the file --- */
+
+static char *full_name(const char *name)
+{
+	char *cwd = *name == '/' ? NULL : getcwd(NULL, 0);
+	char *full = cwd ? xasprintf("%s/%s", cwd, name) : xstrdup(name);
+
+	free(cwd);
+	return full;
+}
+
+static int open_batch(const struct options *options)
+{
+	const char *name = options->read_batch;
+	struct fs_stat st;
+	int fd;
+
+	if (strcmp(name, "-") == 0)
+		return dup(STDIN_FILENO);
+	fd = fs_operator_open(name, O_RDONLY | O_NONBLOCK | options_link_flag(options), 0);
+	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode))
+		return fd;
+	if (fd >= 0 && S_ISFIFO(st.mode)) {
+		fs_await_writer(fd);
+		return fd;
+	}
+	char *full = full_name(name);
+
+	if (fd >= 0)
+		die(EXIT_FILEIO, "Batch file \"%s\" is neither a regular file nor a FIFO", full);
+	log_errno(L_ERROR, errno, "Batch file \"%s\" open error", full);
+	exit_with(EXIT_FILEIO);
+}
+
+static int read_protocol(struct wire *wire)
+{
+	int protocol = wire_read_int(wire);
+
+	if (protocol > PROTOCOL_MAX)
+		die(EXIT_PROTOCOL, "The protocol version in the batch file is too new (%d > %d).", protocol, PROTOCOL_MAX);
+	if (protocol < PROTOCOL_MIN)
+		setup_refuse_version();
+	return protocol;
+}
+
+/* --- the options that it was made with --- */
+
+/* One of them as it is here, and what people are told of it. */
+struct batch_option {
+	uint32_t flag;
+	int since;          /* the first protocol whose batches tell */
+	const char *name;
+	int now;
+};
+
+static void tell_change(const struct options *options, const struct batch_option *option, bool on)
+{
+	if (options->levels.info[INFO_MISC])
+		log_info("%sing the %s option to match the batchfile.", on ? "Sett" : "Clear", option->name);
+}
+
+static void check_iconv(const struct options *options, uint32_t flags, int protocol)
+{
+	bool has_iconv = flags & BATCH_ICONV;
+
+	if (protocol >= 30 && has_iconv != (options->iconv != NULL))
+		die(EXIT_SYNTAX, "%s specify the --iconv option to use this batch file.", has_iconv ? "Please" : "Do not");
+}
+
+static void set_option(struct options *options, uint32_t flag, bool on)
+{
+	switch (flag) {
+	case BATCH_RECURSIVE:
+		options->recursive = on;
+		break;
+	case BATCH_OWNER:
+		options->owner = on;
+		break;
+	case BATCH_GROUP:
+		options->group = on;
+		break;
+	case BATCH_LINKS:
+		options->links = on;
+		break;
+	case BATCH_DEVICES:
+		options->devices = on;
+		break;
+	case BATCH_HARD_LINKS:
+		options->hard_links = on;
+		break;
+	case BATCH_CHECKSUM:
+		options->checksum = on;
+		break;
+	case BATCH_DIRS:
+		options->dirs = on;
+		break;
+	case BATCH_COMPRESS:
+		options->compress = on;
+		break;
+	case BATCH_ACLS:
+		options->acls = on;
+		break;
+	case BATCH_XATTRS:
+		options->xattrs = on;
+		break;
+	case BATCH_INPLACE:
+		options->inplace = on;
+		break;
+	case BATCH_APPEND:
+		options->append = on;
+		break;
+	case BATCH_APPEND_VERIFY:
+		options->append = on ? 2 : options->append == 1;
+		break;
+	}
+}
+
+/* What shapes the stream must be as it was, or nothing of it could be read. */
+static void match_options(struct options *options, uint32_t flags, int protocol)
+{
+	const struct batch_option list[] = {
+		{ BATCH_RECURSIVE, 0, "--recurse (-r)", options->recursive },
+		{ BATCH_OWNER, 0, "--owner (-o)", options->owner },
+		{ BATCH_GROUP, 0, "--group (-g)", options->group },
+		{ BATCH_LINKS, 0, "--links (-l)", options->links },
+		{ BATCH_DEVICES, 0, "--devices (-D)", options->devices },
+		{ BATCH_HARD_LINKS, 0, "--hard-links (-H)", options->hard_links != 0 },
+		{ BATCH_CHECKSUM, 0, "--checksum (-c)", options->checksum },
+		{ BATCH_DIRS, 29, "--dirs (-d)", options->dirs || options->recursive },
+		{ BATCH_COMPRESS, 29, "--compress (-z)", options->compress },
+		{ BATCH_ACLS, 30, "--acls (-A)", options->acls },
+		{ BATCH_XATTRS, 30, "--xattrs (-X)", options->xattrs != 0 },
+		{ BATCH_INPLACE, 30, "--inplace", options->inplace },
+		{ BATCH_APPEND, 30, "--append", options->append == 1 },
+		{ BATCH_APPEND_VERIFY, 30, "--append-verify", options->append > 1 },
+	};
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		bool on = flags & list[i].flag;
+
+		if (protocol < list[i].since || on == list[i].now)
+			continue;
+		tell_change(options, &list[i], on);
+		set_option(options, list[i].flag, on);
+	}
+	check_iconv(options, flags, protocol);
+}
+
+/* --- the session --- */
+
+static void set_up_replay(struct session *session, struct options *options)
+{
+	struct setup_request request;
+	struct wire *wire = wire_new_file(open_batch(options));
+	uint32_t flags;
+
+	remote_check_no_daemon(options);
+	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
+		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
+	flags = (uint32_t)wire_read_int(wire);
+	*session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
+	session_set_protocol(session, read_protocol(wire));
+	session_limit_memory(session);
+	match_options(options, flags, session->protocol);
+	options_setup_request(options, &request);
+	setup_client(session, &request);
+}
+
+int client_replay(struct options *options)
+{
+	const char *destination = options->list_only ? NULL : options->operands.items[options->operands.count - 1];
+	struct session session;
+	int code;
+
+	log_set_role("Receiver");
+	set_up_replay(&session, options);
+	const struct receiver_peer peer = {
+		.session = &session,
+		.ids = fs_ids_new(NULL, NULL),
+		.trusted = true,
+		.is_batch = true,
+	};
+
+	code = receiver_pull_main(options, &peer, destination);
+	wire_free(session.wire);
+	fs_ids_free(peer.ids);
 	return code;
 }

@@ -8,15 +8,12 @@
 /* From `paths` of the remote side into the last operand, or to a listing if no operand is local. Returns the exit code. */
 int client_pull(struct options *options, const struct remote *remote, const struct args *paths);
 
-/* What is special about a session with a server that sends. */
-struct pull_terms {
-	const struct args *asked; /* paths of the source arguments, as the list has them; NULL: whatever comes */
-	bool is_ourselves;        /* the other end of a local run */
-	struct batch *batch;      /* to be written; NULL: none */
-};
+/* A local run by the protocol, for options that mean something only between two ends: a child of this process sends, this one
+ * receives or lists. Operands as of receiver_main. Returns the exit code. */
+int client_local(struct options *options);
 
-/* The session behind the connection, and its end. destination NULL: list. Returns the exit code. */
-int client_pull_session(struct options *options, struct connection *connection, const struct pull_terms *terms,
-			const char *destination);
+/* The replay of a batch (doc/protocol/03-transfer.md section 12.3): options->read_batch into the last operand. Options that the
+ * batch has otherwise are changed. Returns the exit code. */
+int client_replay(struct options *options);
 
 #endif

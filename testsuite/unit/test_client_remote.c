@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host specifications, which operands go together, and the answers to a daemon's challenge. */
-#include "client/auth.h"
-#include "client/remote.h"
+#include "client/login.h"
+#include "options/remote.h"
 #include "expect_die.h"
 #include "options_support.h"
 
@@ -146,6 +146,7 @@ UNIT_TEST(answers_to_a_challenge)
 /* Whose list of digests, which version: what the client then answers with. */
 UNIT_TEST(the_digest_is_the_strongest_in_common)
 {
+	static const char challenge[] = "@RSYNCD: AUTHREQD AAAAAAAAAAAAAAAAAAAAAA\n@RSYNCD: OK\n";
 	static const struct { const char *digests; int protocol; const char *line; } cases[] = {
 		{ "md4 md5 SHA1", 31, "me nPXkYd5K5AkRyLAWhvPcx8S8aAQ\n" }, { "foo md5", 32, "me lmw0eSdZXyzGHcR6g5+7mg\n" },
 		{ NULL, 30, "me lmw0eSdZXyzGHcR6g5+7mg\n" }, { NULL, 29, "me sd44BIHe/Wt+hg+4vnui/g\n" },
@@ -158,18 +159,24 @@ UNIT_TEST(the_digest_is_the_strongest_in_common)
 	assert_parses(&parsed, "me@h::m d");
 	assert_true(remote_parse(&remote, "me@h::m"));
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct wire *wire = wire_new_memory("", 0);
+		struct connection connection = {
+			.wire = wire_new_memory(challenge, sizeof challenge - 1), .protocol = cases[i].protocol,
+		};
 		const uint8_t *bytes;
 		size_t length;
 
-		daemon_answer(wire, &parsed.options, &remote, cases[i].digests, cases[i].protocol, "AAAAAAAAAAAAAAAAAAAAAA");
-		bytes = wire_test_output(wire, &length);
-		assert_int_equal(length, strlen(cases[i].line));
-		assert_memory_equal(bytes, cases[i].line, length);
-		wire_free(wire);
+		daemon_log_in(&connection, &parsed.options, &remote, cases[i].digests);
+		bytes = wire_test_output(connection.wire, &length);
+		assert_int_equal(length, 2 + strlen(cases[i].line));
+		assert_memory_equal(bytes, "m\n", 2);
+		assert_memory_equal(bytes + 2, cases[i].line, length - 2);
+		wire_free(connection.wire);
 	}
+	struct connection refused = { .wire = wire_new_memory(challenge, sizeof challenge - 1), .protocol = 32 };
+
 	expect_die(4, "Server list: foo bar\nClient list: sha512 sha256 sha1 md5 md4",
-		   daemon_answer(NULL, &parsed.options, &remote, "foo bar", 32, "x"));
+		   daemon_log_in(&refused, &parsed.options, &remote, "foo bar"));
+	wire_free(refused.wire);
 	remote_free(&remote);
 	parsed_free(&parsed);
 	unsetenv("RSYNC_PASSWORD");
