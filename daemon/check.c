@@ -8,21 +8,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/auth.h"
-#include "daemon/check_describe.h"
-#include "daemon/check_findings.h"
 #include "daemon/config.h"
 #include "daemon/identity.h"
 #include "daemon/listen.h"
 #include "daemon/roots.h"
+#include "daemon/serve.h"
 #include "daemon/session.h"
 #include "delta/auth_digest.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
@@ -31,6 +34,280 @@
 #include "lib/log.h"
 #include "loadparm/hosts.h"
 #include "options/refuse.h"
+
+#define OUTPUT_MAX (64 << 10)
+
+struct check {
+	const struct options *options;
+	const struct config *config;
+	const struct snapshots *snapshots;
+	const char *file;
+	struct config_problems problems;
+};
+
+/* The daemon as a whole (module NULL), or a module in its own process; the session is one that has no client. */
+struct subject {
+	struct check *check;
+	const struct module *module;
+	struct daemon_session session;
+	bool has_identity;
+};
+
+/* --- problems --- */
+
+/* Records a problem at the line of the value, or at the module's header if it has its default, or of the file as a whole. */
+__attribute__((format(printf, 4, 5)))
+static void complain(struct subject *subject, const char *value, enum config_severity severity, const char *fmt, ...)
+{
+	const struct module *module = subject->module;
+	const struct config *config = subject->check->config;
+	const struct config_place *place = config_place_of(config, value);
+	struct strbuf text = STRBUF_INIT;
+	va_list args;
+
+	if (module)
+		strbuf_addf(&text, "module \"%s\": ", module->name);
+	va_start(args, fmt);
+	strbuf_vaddf(&text, fmt, args);
+	va_end(args);
+	if (!place && module)
+		place = config_place_of(config, module->name);
+	config_problem_add(&subject->check->problems, place ? place->file : subject->check->file, place ? place->line : 0,
+			   severity, "%s", strbuf_text(&text));
+	strbuf_free(&text);
+}
+
+/* Records a problem for each line of `output`, as "WHAT: LINE" (what NULL: "LINE"), and frees it. */
+static void complain_of(struct subject *subject, const char *value, enum config_severity severity, const char *what,
+			struct strbuf *output)
+{
+	char *rest, *line;
+
+	if (output->length)
+		for (line = strtok_r(output->data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+			complain(subject, value, severity, "%s%s%s", what ? what : "", what ? ": " : "", line);
+	strbuf_free(output);
+}
+
+/* --- values --- */
+
+/* Returns the value as a session would have it; NULL if that depends on the client, or if it is not set. */
+static char *known_text(const char *value)
+{
+	char *text = config_text(value);
+
+	if (*text && !strstr(text, "%RSYNC_"))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static bool may_read(const char *path)
+{
+	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Records a problem if the file that the value names could not be written to. */
+static void check_writable(struct subject *subject, const char *value, const char *what, enum config_severity severity)
+{
+	char *path = known_text(value);
+
+	if (path && !fs_operator_may_write(path))
+		complain(subject, value, severity, "%s %s: %s", what, path, strerror(errno));
+	free(path);
+}
+
+/* --- attempts --- */
+
+static void emit(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	(void)kind;
+	if (fs_write_all(*(const int *)context, text, length) < 0)
+		_exit(EXIT_IPC);
+}
+
+static noreturn void work_and_report(void (*work)(const void *), const void *context, int fd)
+{
+	log_set_sink((struct log_sink){ emit, &fd });
+	exit_set_quiet(true);
+	work(context);
+	_exit(EXIT_OK);
+}
+
+/* Appends the lines that the work logs. It runs in a process of its own, which it may end. */
+static void try(void (*work)(const void *context), const void *context, struct strbuf *output)
+{
+	int ends[2], status = -1;
+	pid_t pid;
+
+	if (pipe(ends) < 0)
+		die(EXIT_IPC, "cannot try: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		die(EXIT_IPC, "cannot try: %s", strerror(errno));
+	if (pid == 0)
+		work_and_report(work, context, ends[1]);
+	close(ends[1]);
+	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
+		strbuf_add_string(output, "too much is wrong with it to be told here\n");
+	close(ends[0]);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status && !output->length)
+		strbuf_addf(output, "the attempt ended with status %d\n", status);
+}
+
+/* --- the description on standard output --- */
+
+static void describe_snapshot(const struct subject *subject, struct strbuf *out)
+{
+	const struct module *module = subject->module;
+	char *path = config_text(module->attr_snapshot);
+	struct strbuf why = STRBUF_INIT;
+	struct snapshot_finding finding;
+	int64_t now = time(NULL);
+
+	strbuf_addf(out, ", listed from the snapshot %s: ", path);
+	if (strstr(path, "%RSYNC_"))
+		strbuf_add_string(out, "depends on the client");
+	else if (snapshots_find(subject->check->snapshots, module->name, path, &finding) && finding.snapshot &&
+		 snapshot_judge(finding.snapshot, module->attr_snapshot_max_age, subject->session.source.attr_root.fd, now,
+				&why) == SNAPSHOT_IN_USE)
+		snapshot_summary(finding.snapshot, now, out);
+	else
+		strbuf_addf(out, "cannot be used, %s", module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE ?
+			    "clients are refused" : "the tree itself is listed");
+	strbuf_free(&why);
+	free(path);
+}
+
+static void describe_form(const struct subject *subject, struct strbuf *out)
+{
+	char *path = config_text(subject->module->path), *prefix = config_text(subject->module->real_file_prefix);
+	char *daemon_root = config_text(subject->check->config->globals.daemon_chroot), *real;
+	struct module_place place;
+
+	strbuf_addf(out, "[%s] %s", subject->module->name, path);
+	if (*prefix) {
+		place_split(&place, path, place_divides(subject->module, path));
+		real = place_prefix_path(&place, daemon_root, prefix);
+		strbuf_addf(out, ", an attr tree of %s", real);
+		place_free(&place);
+		free(real);
+	} else if (strstr(path, "%RSYNC_"))
+		strbuf_add_string(out, ", which depends on the client");
+	else if (*subject->module->attr_snapshot)
+		describe_snapshot(subject, out);
+	else
+		strbuf_add_string(out, ", listed from the tree itself");
+	free(path);
+	free(prefix);
+	free(daemon_root);
+}
+
+static void describe_identity(const struct subject *subject, struct strbuf *out)
+{
+	const struct identity *identity = &subject->session.identity;
+
+	if (!subject->has_identity)
+		return;
+	strbuf_addf(out, ", uid %u, gid", (unsigned)(identity->set_uid ? identity->uid : geteuid()));
+	for (size_t i = 0; i < identity->gids.count; i++)
+		strbuf_addf(out, "%s%u", i ? "," : " ", (unsigned)identity->gids.items[i]);
+	if (!identity->gids.count)
+		strbuf_addf(out, " %u", (unsigned)getegid());
+}
+
+/* The limits of memory and processor time of one session. */
+static void describe_budget(const struct module *module, struct strbuf *out)
+{
+	size_t memory = module->memory_limit;
+
+	if (memory % ((size_t)1 << 30) == 0)
+		strbuf_addf(out, ", per session %zuG of memory", memory >> 30);
+	else if (memory % (1 << 20) == 0)
+		strbuf_addf(out, ", per session %zuM of memory", memory >> 20);
+	else
+		strbuf_addf(out, ", per session %zu bytes of memory", memory);
+	if (module->cpu_limit)
+		strbuf_addf(out, " and %d s of the processor", module->cpu_limit);
+}
+
+static void describe_limits(const struct module *module, struct strbuf *out)
+{
+	static const struct {
+		const char *text;
+		size_t offset;
+	} set[] = {
+		{ ", auth users", offsetof(struct module, auth_users) },
+		{ ", hosts allow", offsetof(struct module, hosts_allow) },
+		{ ", hosts deny", offsetof(struct module, hosts_deny) },
+		{ ", early exec", offsetof(struct module, early_exec) },
+		{ ", pre-xfer exec", offsetof(struct module, pre_xfer_exec) },
+		{ ", post-xfer exec", offsetof(struct module, post_xfer_exec) },
+		{ ", name converter", offsetof(struct module, name_converter) },
+	};
+
+	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+		if (**(char *const *)((const char *)module + set[i].offset))
+			strbuf_add_string(out, set[i].text);
+	if (module->max_connections > 0)
+		strbuf_addf(out, ", at most %d connections", module->max_connections);
+	if (module->max_connections < 0)
+		strbuf_add_string(out, ", closed by \"max connections\"");
+	if (module->max_connections_per_host)
+		strbuf_addf(out, ", at most %d connections per host", module->max_connections_per_host);
+	if (module->timeout > 0)
+		strbuf_addf(out, ", timeout %d s", module->timeout);
+	describe_budget(module, out);
+	if (!module->list)
+		strbuf_add_string(out, ", not in the list of modules");
+}
+
+static void describe_module(const struct subject *subject)
+{
+	struct strbuf form = STRBUF_INIT, rights = STRBUF_INIT;
+	const struct daemon_session *session = &subject->session;
+	const struct module *module = subject->module;
+	bool read_only = place_is_read_only(session);
+
+	if (subject->check->options->quiet)
+		return;
+	describe_form(subject, &form);
+	strbuf_addf(&rights, "    %s, %s", module->write_only ? (read_only ? "neither read nor written" : "write only")
+		    : read_only ? "read only" : "writable", session->place.chroot ? "chroot" : "no chroot");
+	describe_identity(subject, &rights);
+	describe_limits(module, &rights);
+	log_info("%s", strbuf_text(&form));
+	log_info("%s", strbuf_text(&rights));
+	strbuf_free(&form);
+	strbuf_free(&rights);
+}
+
+static void describe_daemon(const struct check *check)
+{
+	const struct config_globals *globals = &check->config->globals;
+	struct strbuf text = STRBUF_INIT;
+
+	if (check->options->quiet)
+		return;
+	strbuf_addf(&text, "%s: %zu module%s, port %d", check->file, check->config->modules.count,
+		    check->config->modules.count == 1 ? "" : "s", globals->port ? globals->port : DEFAULT_PORT);
+	if (*globals->daemon_chroot)
+		strbuf_addf(&text, ", paths below %s", globals->daemon_chroot);
+	if (globals->max_connections_per_host)
+		strbuf_addf(&text, ", at most %d connections per host", globals->max_connections_per_host);
+	if (globals->max_connection_rate)
+		strbuf_addf(&text, ", at most %d connections of a host in a minute", globals->max_connection_rate);
+	if (globals->minimum_rate)
+		strbuf_addf(&text, ", sessions below %d bytes a minute make room", globals->minimum_rate);
+	log_info("%s", strbuf_text(&text));
+	strbuf_free(&text);
+}
 
 /* --- the daemon as a whole --- */
 
@@ -48,8 +325,8 @@ static void check_socket_options(struct subject *daemon)
 	struct strbuf output = STRBUF_INIT;
 
 	if (*value)
-		check_try(set_socket_options, value, &output);
-	check_complain_of(daemon, value, CONFIG_NOTE, NULL, &output);
+		try(set_socket_options, value, &output);
+	complain_of(daemon, value, CONFIG_NOTE, NULL, &output);
 }
 
 static void bind_sockets(const void *context)
@@ -63,18 +340,18 @@ static void bind_sockets(const void *context)
 static void check_address(struct subject *daemon)
 {
 	const char *value = daemon->check->config->globals.address;
-	char *address = check_known_text(value);
+	char *address = known_text(value);
 	const struct listen_request request = {
 		.address = address, .family = daemon->check->options->ip_family, .socket_options = "",
 	};
 	struct strbuf output = STRBUF_INIT;
 
 	if (address)
-		check_try(bind_sockets, &request, &output);
+		try(bind_sockets, &request, &output);
 	/* One line says enough of it. */
 	if (output.length)
 		strbuf_truncate(&output, strcspn(output.data, "\n"));
-	check_complain_of(daemon, value, CONFIG_UNSERVED, "address", &output);
+	complain_of(daemon, value, CONFIG_UNSERVED, "address", &output);
 	free(address);
 }
 
@@ -100,11 +377,11 @@ static void check_listener(struct check *check)
 static void check_motd(struct check *check)
 {
 	const char *value = check->config->globals.motd_file;
-	char *path = check_known_text(value);
+	char *path = known_text(value);
 	struct subject daemon = { .check = check };
 
-	if (path && !check_may_read(path))
-		check_complain(&daemon, value, CONFIG_NOTE, "motd file %s: %s", path, strerror(errno));
+	if (path && !may_read(path))
+		complain(&daemon, value, CONFIG_NOTE, "motd file %s: %s", path, strerror(errno));
 	free(path);
 }
 
@@ -114,7 +391,7 @@ static void check_motd(struct check *check)
 static void check_command(struct subject *subject, const char *value, const char *what, enum config_severity severity)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-@,:";
-	char *command = check_known_text(value);
+	char *command = known_text(value);
 	size_t length = command && *command == '/' ? strspn(command, plain) : 0;
 	int fd;
 
@@ -122,7 +399,7 @@ static void check_command(struct subject *subject, const char *value, const char
 		command[length] = 0;
 		fd = fs_operator_open(command, O_PATH | FS_ANY_LINKS, 0);
 		if (fd < 0 || !fs_may(fd, X_OK))
-			check_complain(subject, value, severity, "%s %s: %s", what, command, strerror(errno));
+			complain(subject, value, severity, "%s %s: %s", what, command, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -132,7 +409,7 @@ static void check_command(struct subject *subject, const char *value, const char
 /* Patterns may match what is still to come. */
 static void check_groups(struct subject *subject)
 {
-	char *users = check_known_text(subject->module->auth_users), *word;
+	char *users = known_text(subject->module->auth_users), *word;
 	struct config_list list;
 
 	if (!users)
@@ -141,19 +418,19 @@ static void check_groups(struct subject *subject)
 	while ((word = config_list_next(&list))) {
 		word[strcspn(word, ":")] = 0;
 		if (*word == '@' && !strpbrk(word, "*?[") && !getgrnam(word + 1))
-			check_complain(subject, subject->module->auth_users, CONFIG_NOTE,
-				       "auth users: there is no group \"%s\"", word + 1);
+			complain(subject, subject->module->auth_users, CONFIG_NOTE, "auth users: there is no group \"%s\"",
+				 word + 1);
 	}
 	free(users);
 }
 
 static void check_digest(struct subject *subject)
 {
-	char *digest = check_known_text(subject->module->auth_digest);
+	char *digest = known_text(subject->module->auth_digest);
 
 	if (digest && auth_digest_rank(digest) < 0)
-		check_complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
-			       "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
+		complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
+			 "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
 	free(digest);
 }
 
@@ -169,8 +446,8 @@ static void check_users(struct subject *subject)
 		return;
 	why = auth_secrets_problem(module);
 	if (why)
-		check_complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
-			       *module->secrets_file ? " " : "", module->secrets_file, why);
+		complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
+			 *module->secrets_file ? " " : "", module->secrets_file, why);
 	check_groups(subject);
 }
 
@@ -195,14 +472,14 @@ static void check_rules(struct subject *subject)
 
 	for (size_t i = 0; (name = rules_parameter(subject->module, i, &value, &is_file)); i++) {
 		struct strbuf output = STRBUF_INIT;
-		char *text = check_known_text(value);
+		char *text = known_text(value);
 
-		if (text && is_file && !check_may_read(text))
-			check_complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
+		if (text && is_file && !may_read(text))
+			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
 		else if (text)
-			check_try(load_rules, &(struct rules_of){ &subject->session, i }, &output);
+			try(load_rules, &(struct rules_of){ &subject->session, i }, &output);
 		free(text);
-		check_complain_of(subject, value, CONFIG_UNSERVED, name, &output);
+		complain_of(subject, value, CONFIG_UNSERVED, name, &output);
 	}
 }
 
@@ -215,12 +492,12 @@ static void check_hosts(struct subject *subject, const char *value, bool denies)
 		.address = "", .name = named ? "" : "UNDETERMINED", .forward_lookup = module->forward_lookup,
 	};
 	struct strbuf why = STRBUF_INIT;
-	char *text = check_known_text(value);
+	char *text = known_text(value);
 
 	if (text)
 		hosts_list_doubts(text, &peer, denies, &why);
 	free(text);
-	check_complain_of(subject, value, denies && !*module->hosts_allow ? CONFIG_UNSERVED : CONFIG_NOTE,
+	complain_of(subject, value, denies && !*module->hosts_allow ? CONFIG_UNSERVED : CONFIG_NOTE,
 		    denies ? "hosts deny" : "hosts allow", &why);
 }
 
@@ -233,12 +510,12 @@ static void check_refused_options(struct subject *subject)
 {
 	const char *value = subject->module->refuse_options;
 	struct strbuf output = STRBUF_INIT;
-	char *text = check_known_text(value);
+	char *text = known_text(value);
 
 	if (text)
-		check_try(find_refused, text, &output);
+		try(find_refused, text, &output);
 	free(text);
-	check_complain_of(subject, value, CONFIG_NOTE, "refuse options", &output);
+	complain_of(subject, value, CONFIG_NOTE, "refuse options", &output);
 }
 
 static void check_files(struct subject *subject)
@@ -260,8 +537,8 @@ static void check_files(struct subject *subject)
 	if (!subject->check->options->log_file && module->log_file != subject->check->config->defaults.log_file)
 		check_writable(subject, module->log_file, "log file", CONFIG_NOTE);
 	if (*module->charset && !charset_new(module->charset))
-		check_complain(subject, module->charset, CONFIG_UNSERVED, "charset \"%s\" is not known to this system",
-			       module->charset);
+		complain(subject, module->charset, CONFIG_UNSERVED, "charset \"%s\" is not known to this system",
+			 module->charset);
 }
 
 /* --- roots, as the daemon and then as the module's user --- */
@@ -303,11 +580,11 @@ static void open_content(struct subject *subject, const char *prefix)
 		place_explain_prefix(&subject->session.place, "", prefix, errno, &why);
 		/* Where no reference has to be replaced that has been said already. */
 		if (strchr(subject->module->real_file_prefix, '%') || strchr(subject->module->path, '%'))
-			check_complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
+			complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
 		strbuf_free(&why);
 	} else if (is_on_one_disk(source->attr_root.fd, source->content_root.fd)) {
-		check_complain(subject, subject->module->path, CONFIG_NOTE,
-			       "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
+		complain(subject, subject->module->path, CONFIG_NOTE,
+			 "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
 	}
 }
 
@@ -316,7 +593,7 @@ static bool open_roots(struct subject *subject)
 {
 	struct module_place *place = &subject->session.place;
 	enum tristate chroot = subject->module->use_chroot;
-	char *path = check_known_text(subject->module->path), *prefix;
+	char *path = known_text(subject->module->path), *prefix;
 
 	if (!path)
 		return false;
@@ -325,10 +602,10 @@ static bool open_roots(struct subject *subject)
 	subject->session.source.attr_root.fd = subject->session.source.content_root.fd = -1;
 	if (fs_operator_root(&subject->session.outer, place->outer) < 0 ||
 	    fs_root_open_below(&subject->session.source.attr_root, &subject->session.outer, place->inner) < 0) {
-		check_complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
+		complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
 		return false;
 	}
-	prefix = check_known_text(subject->module->real_file_prefix);
+	prefix = known_text(subject->module->real_file_prefix);
 	if (prefix)
 		open_content(subject, prefix);
 	free(prefix);
@@ -342,16 +619,15 @@ static bool enter(struct subject *subject)
 	const char *failed;
 
 	if ((session->place.chroot && fs_enter_chroot(session->outer.fd) < 0) || fchdir(session->source.attr_root.fd) < 0) {
-		check_complain(subject, module->path, CONFIG_UNSERVED, "cannot enter %s: %s", session->place.path,
-			       strerror(errno));
+		complain(subject, module->path, CONFIG_UNSERVED, "cannot enter %s: %s", session->place.path, strerror(errno));
 		return false;
 	}
 	if (place_munges_symlinks(session) && attrs_munging_is_unsafe())
-		check_complain(subject, module->path, CONFIG_UNSERVED, MUNGE_UNSAFE);
+		complain(subject, module->path, CONFIG_UNSERVED, MUNGE_UNSAFE);
 	failed = subject->has_identity ? identity_take(&session->identity) : NULL;
 	if (failed)
-		check_complain(subject, strcmp(failed, "setuid") ? module->gid : module->uid, CONFIG_UNSERVED, "%s: %s", failed,
-			       strerror(errno));
+		complain(subject, strcmp(failed, "setuid") ? module->gid : module->uid, CONFIG_UNSERVED, "%s: %s", failed,
+			 strerror(errno));
 	return !failed;
 }
 
@@ -359,7 +635,7 @@ static bool enter(struct subject *subject)
 static void check_temp_dir(struct subject *subject)
 {
 	const char *value = subject->module->temp_dir;
-	char *path = place_is_read_only(&subject->session) ? NULL : check_known_text(value);
+	char *path = place_is_read_only(&subject->session) ? NULL : known_text(value);
 	char *inside = path && *path == '/' ? xmalloc(strlen(path) + 2) : NULL;
 	int fd;
 
@@ -367,7 +643,7 @@ static void check_temp_dir(struct subject *subject)
 		fs_clean_path(inside, path);
 		fd = fs_open_follow(&subject->session.source.attr_root, inside, O_PATH | O_DIRECTORY, 0);
 		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
-			check_complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
+			complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
@@ -380,8 +656,8 @@ static void complain_of_contents(struct subject *subject, int error)
 	char *prefix = config_text(subject->module->real_file_prefix);
 	char *path = place_prefix_path(&subject->session.place, "", prefix);
 
-	check_complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
-		       (unsigned)geteuid(), path, strerror(error));
+	complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
+		 (unsigned)geteuid(), path, strerror(error));
 	free(prefix);
 	free(path);
 }
@@ -393,11 +669,11 @@ static void check_access(struct subject *subject)
 	const struct attr_source *source = &session->source;
 
 	if (!fs_may(source->attr_root.fd, R_OK | X_OK))
-		check_complain(subject, subject->module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s",
-			       (unsigned)geteuid(), session->place.path, strerror(errno));
+		complain(subject, subject->module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s", (unsigned)geteuid(),
+			 session->place.path, strerror(errno));
 	else if (!place_is_read_only(session) && !fs_may(source->attr_root.fd, W_OK))
-		check_complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s",
-			       (unsigned)geteuid(), session->place.path, strerror(errno));
+		complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
+			 session->place.path, strerror(errno));
 	check_temp_dir(subject);
 	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK))
 		complain_of_contents(subject, errno);
@@ -410,8 +686,8 @@ static void find_identity(struct subject *subject)
 
 	subject->has_identity = identity_find(module, &subject->session.identity, &log, &answer);
 	if (!subject->has_identity)
-		check_complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid,
-			       CONFIG_UNSERVED, "%s", strbuf_text(&log));
+		complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid, CONFIG_UNSERVED,
+			 "%s", strbuf_text(&log));
 	strbuf_free(&log);
 	strbuf_free(&answer);
 }
@@ -444,7 +720,7 @@ static noreturn void examine(struct check *check, const struct module *module)
 	find_identity(&subject);
 	check_files(&subject);
 	opened = open_roots(&subject);
-	check_describe_module(&subject);
+	describe_module(&subject);
 	if (opened && enter(&subject))
 		check_access(&subject);
 	end(check);
@@ -542,7 +818,7 @@ static int run_check(struct check *check)
 	pid_t pid;
 
 	if (check->config) {
-		check_describe_daemon(check);
+		describe_daemon(check);
 		check_listener(check);
 	}
 	report(check);
