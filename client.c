@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/login.h"
@@ -15,6 +14,7 @@
 #include "client/socket.h"
 #include "client/words.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/algorithm.h"
@@ -65,12 +65,6 @@ static char *daemon_path(const struct options *options, const char *path, const 
 			strbuf_add_char(&word, *path);
 	}
 	return word.data ? strbuf_detach(&word) : xstrdup(".");
-}
-
-static void append_and_free(struct args *words, char *word)
-{
-	args_append(words, word);
-	free(word);
 }
 
 /* --- words: those that are seen, and those of a secluded block --- */
@@ -154,8 +148,7 @@ static void connect_shell(struct connection *connection, const struct options *o
 	make_line(&line, options, options->max_protocol, we_send);
 	words = start_paths(&line, options);
 	for (size_t i = 0; i < paths->count; i++)
-		append_and_free(words, shell_path(options, paths->items[i], we_send,
-						  !options->secluded_args && !options->old_args));
+		args_take(words, shell_path(options, paths->items[i], we_send, !options->secluded_args && !options->old_args));
 	shell_start(connection, options, remote, &line.seen);
 	make_wire(connection, options);
 	if (options->secluded_args)
@@ -172,7 +165,7 @@ static void make_request(struct server_line *line, const struct connection *conn
 	make_line(line, options, connection->protocol, we_send);
 	words = start_paths(line, options);
 	for (size_t i = 0; i < paths->count; i++)
-		append_and_free(words, daemon_path(options, paths->items[i], module));
+		args_take(words, daemon_path(options, paths->items[i], module));
 	free(module);
 }
 
@@ -207,38 +200,19 @@ static void start_daemon_shell(struct connection *connection, const struct optio
 }
 
 /* --contimeout has passed on the way to a daemon that a command leads to (doc/protocol/09-since-3.5.0.md section 4.1). */
-static _Noreturn void expire(const char *role)
+static void expire(void *role)
 {
 	log_set_role(role);
-	log_error("[%s] connection timed out -- exiting", role);
+	log_error("[%s] connection timed out -- exiting", (const char *)role);
 	exit_with(EXIT_CONTIMEOUT);
-}
-
-static void push_expired(void *unused)
-{
-	(void)unused;
-	expire("sender");
-}
-
-static void pull_expired(void *unused)
-{
-	(void)unused;
-	expire("Receiver");
-}
-
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 static void connect_daemon(struct connection *connection, const struct options *options, const struct remote *remote,
 			   const struct args *paths, bool we_send)
 {
+	static char sender[] = "sender", receiver[] = "Receiver";
 	bool is_bounded = remote->kind == REMOTE_DAEMON_OVER_SHELL && options->contimeout > 0;
-	int64_t end = is_bounded ? monotonic_ns() + options->contimeout * INT64_C(1000000000) : 0;
+	int64_t end = is_bounded ? clock_nanoseconds() + options->contimeout * CLOCK_SECOND : 0;
 
 	connection->is_daemon = true;
 	if (remote->kind == REMOTE_DAEMON_OVER_SHELL)
@@ -246,7 +220,7 @@ static void connect_daemon(struct connection *connection, const struct options *
 	else
 		connection->in_fd = connection->out_fd = socket_dial(options, remote);
 	make_wire(connection, options);
-	wire_set_deadline(connection->wire, end, we_send ? push_expired : pull_expired, NULL);
+	wire_set_deadline(connection->wire, end, expire, we_send ? sender : receiver);
 	make_session(connection, options, remote, paths, we_send);
 }
 
@@ -299,8 +273,7 @@ void client_adopt(struct connection *connection, const struct options *options)
 }
 
 void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
-		const struct args *paths,
-		    bool we_send)
+		    const struct args *paths, bool we_send)
 {
 	*connection = (struct connection){ .in_fd = -1, .out_fd = -1 };
 	exit_push_hook(end_connection, connection);

@@ -38,8 +38,7 @@ struct connection {
  * live.
  */
 void client_connect(struct connection *connection, struct options *options, const struct remote *remote,
-		const struct args *paths,
-		    bool we_send);
+		    const struct args *paths, bool we_send);
 
 /* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
 struct charset *client_charset(const struct options *options);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "contents/contents.h"
@@ -18,6 +17,7 @@
 #include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
@@ -116,11 +116,8 @@ static void goodbye_took_too_long(void *context)
 
 static void limit_goodbye(struct server *server, int code)
 {
-	struct timespec now;
-
 	server->end_code = code;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wire_set_deadline(server->session.wire, ((int64_t)now.tv_sec + DAEMON_DRAIN_SECONDS) * 1000000000 + now.tv_nsec,
+	wire_set_deadline(server->session.wire, clock_nanoseconds() + DAEMON_DRAIN_SECONDS * CLOCK_SECOND,
 			  goodbye_took_too_long, server);
 }
 
@@ -267,23 +264,13 @@ static void send_names(struct server *server)
 		close(server->names_fd);
 }
 
-static void tell_lines(const char *text)
-{
-	while (text && *text) {
-		size_t length = strcspn(text, "\n");
-
-		log_error("%.*s", (int)length, text);
-		text += length + (text[length] == '\n');
-	}
-}
-
 static void refuse(struct server *server)
 {
 	struct wire *wire = server->session.wire;
 
 	log_error("%s%s", server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7) ? "" : "rsync: ",
 		  server->startup_error);
-	tell_lines(server->startup_output);
+	log_lines(L_ERROR, server->startup_output);
 	wire_flush(wire);
 	/* Closing with unread input would reset the connection, and the text with it. A client that sends is told to end. */
 	if (server->session.is_sender)
@@ -624,25 +611,21 @@ noreturn void server_run(struct server *server)
 static void parse_secluded(struct options *options, struct wire *wire)
 {
 	struct args words = { NULL, 0 };
-	struct args block = { NULL, 0 };
 	struct charset *charset;
 	char *error;
 	int code;
 
-	args_append(&words, "rsync");
-	args_read_secluded(wire, &block);
+	args_read_secluded(wire, &words);
 	charset = options->iconv ? charset_new(options->iconv) : NULL;
 	if (charset)
-		args_from_wire(&block, charset);
+		args_from_wire(&words, charset);
 	charset_free(charset);
-	for (size_t i = 0; i < block.count; i++)
-		args_append(&words, block.items[i]);
+	args_prepend(&words, "rsync");
 	if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
 		die(code, "rsync: on remote machine: %s", error);
 	/* Inside of a confining root names are taken as they are. There is one destination. */
 	if (!options->confine_root)
 		operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1, wire_budget(wire));
-	args_free(&block);
 	args_free(&words);
 }
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/output.h"
@@ -19,6 +18,7 @@
 #include "fs/root.h"
 #include "receiver/item_lines.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "options/batch.h"
 #include "options/owners.h"
@@ -40,7 +40,7 @@ struct push {
 	struct batch *batch;          /* NULL: none is written */
 	struct match_stats match;
 	struct run_stats stats;
-	struct timespec started;
+	int64_t started;              /* of clock_nanoseconds */
 	bool ending;                  /* the peer knows that the session ends */
 };
 
@@ -335,7 +335,6 @@ static void fill_stats(struct push *push)
 {
 	const struct flist_totals *totals = flist_totals(push->list);
 	struct run_stats *stats = &push->stats;
-	struct timespec now;
 
 	stats->files = kinds_listed(totals);
 	stats->deleted = kinds_deleted(&push->session.deleted);
@@ -344,8 +343,7 @@ static void fill_stats(struct push *push)
 	stats->matched = push->match.matched_bytes;
 	stats->sent = wire_bytes_written(push->session.wire);
 	stats->received = wire_bytes_read(push->session.wire);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	stats->elapsed_seconds = now.tv_sec - push->started.tv_sec - (now.tv_nsec < push->started.tv_nsec);
+	stats->elapsed_seconds = (clock_nanoseconds() - push->started) / CLOCK_SECOND;
 }
 
 int client_push(struct options *options, const struct remote *remote, const struct args *paths)
@@ -355,7 +353,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 
 	push->options = options;
 	push->sources = (struct args){ options->operands.items, options->operands.count - 1 };
-	clock_gettime(CLOCK_MONOTONIC, &push->started);
+	push->started = clock_nanoseconds();
 	if (options->iconv)
 		push->charset = xstrndup(options->iconv, strcspn(options->iconv, ","));
 	catch_signals();

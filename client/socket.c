@@ -12,13 +12,13 @@
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <nettle/base64.h>
 
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/idn.h"
 #include "lib/log.h"
@@ -30,18 +30,6 @@ enum {
 	PROXY_SECONDS = 60,      /* for its answer, if --contimeout says nothing */
 };
 
-#define NANOSECONDS INT64_C(1000000000)
-
-/* --- time --- */
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NANOSECONDS + now.tv_nsec;
-}
-
 /* Wait for the event; `end` 0: as long as it takes. --contimeout is said by its exit code alone. */
 static void wait_until(int fd, short events, int64_t end)
 {
@@ -49,10 +37,10 @@ static void wait_until(int fd, short events, int64_t end)
 	int64_t left;
 
 	for (;;) {
-		left = end ? end - now_ns() : -1;
+		left = end ? end - clock_nanoseconds() : -1;
 		if (end && left <= 0)
 			exit_with(EXIT_CONTIMEOUT);
-		if (poll(&poll_fd, 1, end ? (int)((left + 999999) / 1000000) : -1) > 0)
+		if (poll(&poll_fd, 1, end ? (int)((left + CLOCK_MILLISECOND - 1) / CLOCK_MILLISECOND) : -1) > 0)
 			return;
 	}
 }
@@ -138,17 +126,13 @@ static int dial(const struct options *options, const char *host, const char *por
 {
 	struct addrinfo *found = look_up(host, port, options->ip_family);
 	struct strbuf why = STRBUF_INIT;
-	char *rest = NULL;
 	int fd = -1;
-
-	strbuf_reserve(&why, 1);
 
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
 		fd = dial_one(options, host, at, end, &why);
 	freeaddrinfo(found);
 	if (fd < 0) {
-		for (char *line = strtok_r(why.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-			log_error("%s", line);
+		log_lines(L_ERROR, strbuf_text(&why));
 		exit_with(EXIT_SOCKETIO);
 	}
 	strbuf_free(&why);
@@ -266,7 +250,7 @@ static int dial_by_proxy(const struct options *options, const char *proxy, const
 	if (at)
 		*at = '\0';
 	fd = dial(options, place, colon + 1, end);
-	ask_proxy(fd, host, port, at ? copy : NULL, end ? end : now_ns() + PROXY_SECONDS * NANOSECONDS);
+	ask_proxy(fd, host, port, at ? copy : NULL, end ? end : clock_nanoseconds() + PROXY_SECONDS * CLOCK_SECOND);
 	free(copy);
 	return fd;
 }
@@ -401,7 +385,7 @@ static int connect_by_command(const struct options *options, const char *program
 int socket_dial(const struct options *options, const struct remote *remote)
 {
 	const char *program = getenv("RSYNC_CONNECT_PROG"), *proxy = getenv("RSYNC_PROXY");
-	int64_t end = options->contimeout > 0 ? now_ns() + options->contimeout * NANOSECONDS : 0;
+	int64_t end = options->contimeout > 0 ? clock_nanoseconds() + options->contimeout * CLOCK_SECOND : 0;
 	char port[16];
 
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port ? options->port : DAEMON_PORT);

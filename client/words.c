@@ -117,25 +117,14 @@ static void add_flag(struct args *words, bool said, const char *word)
 /* "--name=VALUE"; nothing without a value. */
 static void add_text(struct args *words, const char *name, const char *value)
 {
-	char *word;
-
-	if (!value)
-		return;
-	word = xasprintf("%s=%s", name, value);
-	args_append(words, word);
-	free(word);
+	if (value)
+		args_take(words, xasprintf("%s=%s", name, value));
 }
 
 static void add_number(struct args *words, bool said, const char *form, int64_t value)
 {
-	char digits[32], *word;
-
-	if (!said)
-		return;
-	snprintf(digits, sizeof digits, "%lld", (long long)value);
-	word = xasprintf("%s%s", form, digits);
-	args_append(words, word);
-	free(word);
+	if (said)
+		args_take(words, xasprintf("%s%" PRId64, form, value));
 }
 
 /* Two words, so that a shell at the other end expands a "~" in the second. */

@@ -96,17 +96,6 @@ void argument_split(struct args *pieces, const char *word, const char *module, s
 
 /* --- the list of words --- */
 
-static void prepend(struct args *args, const char *word)
-{
-	struct args longer = { NULL, 0 };
-
-	args_append(&longer, word);
-	for (size_t i = 0; i < args->count; i++)
-		args_append(&longer, args->items[i]);
-	args_free(args);
-	*args = longer;
-}
-
 static void set_refusal(struct daemon_session *session, char *error, int code)
 {
 	session->refusal = error;
@@ -137,7 +126,7 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 
 	args_read(session->wire, &words, session->protocol >= 30);
 	args_unescape_options(&words);
-	prepend(&words, "rsyncd");
+	args_prepend(&words, "rsyncd");
 	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);
 	for (size_t i = 0; i < words.count && strcmp(words.items[i], "."); i++)
 		args_append(&session->words, words.items[i]);
@@ -145,7 +134,7 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 		args_read_secluded(session->wire, &secluded);
 		for (size_t i = 0; i < secluded.count && strcmp(secluded.items[i], "."); i++)
 			args_append(&session->words, secluded.items[i]);
-		prepend(&secluded, "rsyncd");
+		args_prepend(&secluded, "rsyncd");
 		if (result == OPTIONS_OK)
 			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused,
 							&error, &code);

@@ -77,14 +77,6 @@ static struct addrinfo *resolve(const struct listen_request *request)
 	return NULL;
 }
 
-static void log_lines(char *text)
-{
-	char *rest, *line;
-
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		log_error("%s", line);
-}
-
 static bool start_listening(listen_sockets *sockets, int backlog)
 {
 	for (size_t i = 0; i < sockets->count; i++)
@@ -111,7 +103,7 @@ bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 	if (addresses)
 		freeaddrinfo(addresses);
 	if (why.length && (!sockets->count || request->verbose))
-		log_lines(why.data);
+		log_lines(L_ERROR, why.data);
 	strbuf_free(&why);
 	if (!sockets->count)
 		log_error("unable to bind any inbound sockets on port %d", request->port);

@@ -186,6 +186,16 @@ void log_msg(enum log_kind kind, const char *fmt, ...)
 	va_end(args);
 }
 
+void log_lines(enum log_kind kind, const char *text)
+{
+	while (text && *text) {
+		size_t length = strcspn(text, "\n");
+
+		log_msg(kind, "%.*s", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
 void log_errno(enum log_kind kind, int error, const char *fmt, ...)
 {
 	char reason[128], room[LINE_ROOM], *text = room, *allocated = NULL;

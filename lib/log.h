@@ -41,6 +41,9 @@ const char *log_role(void);
 void log_msg(enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_vmsg(enum log_kind kind, const char *fmt, va_list args) __attribute__((format(printf, 2, 0), nonnull(2)));
 
+/* Each line of a text as a message of its own; none of NULL. */
+void log_lines(enum log_kind kind, const char *text);
+
 #define log_info(...) log_msg(L_INFO, __VA_ARGS__)
 #define log_warning(...) log_msg(L_WARNING, __VA_ARGS__)
 #define log_error(...) log_msg(L_ERROR, __VA_ARGS__)

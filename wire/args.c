@@ -18,7 +18,7 @@ void args_free(struct args *args)
 }
 
 /* Capacities are powers of two, with one item kept for the NULL at the end. */
-void args_append(struct args *args, const char *text)
+void args_take(struct args *args, char *text)
 {
 	size_t filled = args->count + 1;
 
@@ -26,8 +26,22 @@ void args_append(struct args *args, const char *text)
 		args->items = xcalloc(2, sizeof *args->items);
 	else if (filled >= 2 && (filled & (filled - 1)) == 0)
 		args->items = xrealloc_array(args->items, filled * 2, sizeof *args->items);
-	args->items[args->count++] = xstrdup(text);
+	args->items[args->count++] = text;
 	args->items[args->count] = NULL;
+}
+
+void args_append(struct args *args, const char *text)
+{
+	args_take(args, xstrdup(text));
+}
+
+void args_prepend(struct args *args, const char *text)
+{
+	args_append(args, text);
+	char *first = args->items[args->count - 1];
+
+	memmove(args->items + 1, args->items, (args->count - 1) * sizeof *args->items);
+	args->items[0] = first;
 }
 
 void args_append_counted(struct args *args, const char *text, struct budget *budget)

@@ -22,6 +22,10 @@ struct args {
 
 void args_free(struct args *args);
 void args_append(struct args *args, const char *text);
+/* Append a malloc'ed text, which belongs to the list from now on. */
+void args_take(struct args *args, char *text);
+/* A first word, in front of those there are. */
+void args_prepend(struct args *args, const char *text);
 /* The same of what a peer makes us remember; args_free_counted gives all of it back. */
 void args_append_counted(struct args *args, const char *text, struct budget *budget);
 void args_free_counted(struct args *args, struct budget *budget);
