@@ -98,10 +98,8 @@ static void ask_for_all_attributes(struct options *options, const struct args *p
 {
 	const char *path = paths->items[0];
 	size_t length = strlen(path);
-	char *directory = xasprintf("%s%s", length ? path : ".", length && path[length - 1] == '/' ? "" : "/");
 
-	args_append(whole, directory);
-	free(directory);
+	args_take(whole, xasprintf("%s%s", length ? path : ".", length && path[length - 1] == '/' ? "" : "/"));
 	options->perms = options->owner = options->group = options->times = options->links = true;
 	options->devices = options->specials = true;
 	if (!options->hard_links)
@@ -140,28 +138,16 @@ static noreturn void failed(const char *what)
 	exit_with(EXIT_IPC);
 }
 
-static void add_debug_word(struct args *words, const char *name, int level)
-{
-	char *word = xasprintf("--debug=%s%d", name, level);
-
-	args_append(words, word);
-	free(word);
-}
-
 static void add_value(struct args *words, const char *name, const char *value)
 {
-	if (!value)
-		return;
-	char *word = xasprintf("--%s=%s", name, value);
-
-	args_append(words, word);
-	free(word);
+	if (value)
+		args_take(words, xasprintf("--%s=%s", name, value));
 }
 
-/* What a server would be told, had it to be reached. */
+/* The words of a server that would have to be reached. */
 static void make_words(const struct options *options, struct args *words)
 {
-	static const struct { enum debug_word word; const char *name; } told[] = {
+	static const struct { enum debug_word word; const char *name; } shared[] = {
 		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" }, { DEBUG_FILTER, "filter" },
 	};
 	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
@@ -185,12 +171,12 @@ static void make_words(const struct options *options, struct args *words)
 		args_append(words, "--insecure-links");
 	add_value(words, "confine-root", options->confine_root);
 	add_value(words, "copy-as", options->copy_as);
-	/* What only a client that sends would tell. */
-	for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-		int level = options->levels.debug[told[i].word];
+	/* Only a client that sends would pass these on. */
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+		int level = options->levels.debug[shared[i].word];
 
 		if (level)
-			add_debug_word(words, told[i].name, level);
+			args_take(words, xasprintf("--debug=%s%d", shared[i].name, level));
 	}
 	args_append(words, ".");
 	for (size_t i = 0; i < sources; i++)
@@ -345,109 +331,6 @@ static int read_protocol(struct wire *wire)
 	return protocol;
 }
 
-/* --- the options that it was made with --- */
-
-/* One of them as it is here, and what people are told of it. */
-struct batch_option {
-	uint32_t flag;
-	int since;          /* the first protocol whose batches tell */
-	const char *name;
-	int now;
-};
-
-static void tell_change(const struct options *options, const struct batch_option *option, bool on)
-{
-	if (options->levels.info[INFO_MISC])
-		log_info("%sing the %s option to match the batchfile.", on ? "Sett" : "Clear", option->name);
-}
-
-static void check_iconv(const struct options *options, uint32_t flags, int protocol)
-{
-	bool has_iconv = flags & BATCH_ICONV;
-
-	if (protocol >= 30 && has_iconv != (options->iconv != NULL))
-		die(EXIT_SYNTAX, "%s specify the --iconv option to use this batch file.", has_iconv ? "Please" : "Do not");
-}
-
-static void set_option(struct options *options, uint32_t flag, bool on)
-{
-	switch (flag) {
-	case BATCH_RECURSIVE:
-		options->recursive = on;
-		break;
-	case BATCH_OWNER:
-		options->owner = on;
-		break;
-	case BATCH_GROUP:
-		options->group = on;
-		break;
-	case BATCH_LINKS:
-		options->links = on;
-		break;
-	case BATCH_DEVICES:
-		options->devices = on;
-		break;
-	case BATCH_HARD_LINKS:
-		options->hard_links = on;
-		break;
-	case BATCH_CHECKSUM:
-		options->checksum = on;
-		break;
-	case BATCH_DIRS:
-		options->dirs = on;
-		break;
-	case BATCH_COMPRESS:
-		options->compress = on;
-		break;
-	case BATCH_ACLS:
-		options->acls = on;
-		break;
-	case BATCH_XATTRS:
-		options->xattrs = on;
-		break;
-	case BATCH_INPLACE:
-		options->inplace = on;
-		break;
-	case BATCH_APPEND:
-		options->append = on;
-		break;
-	case BATCH_APPEND_VERIFY:
-		options->append = on ? 2 : options->append == 1;
-		break;
-	}
-}
-
-/* What shapes the stream must be as it was, or nothing of it could be read. */
-static void match_options(struct options *options, uint32_t flags, int protocol)
-{
-	const struct batch_option list[] = {
-		{ BATCH_RECURSIVE, 0, "--recurse (-r)", options->recursive },
-		{ BATCH_OWNER, 0, "--owner (-o)", options->owner },
-		{ BATCH_GROUP, 0, "--group (-g)", options->group },
-		{ BATCH_LINKS, 0, "--links (-l)", options->links },
-		{ BATCH_DEVICES, 0, "--devices (-D)", options->devices },
-		{ BATCH_HARD_LINKS, 0, "--hard-links (-H)", options->hard_links != 0 },
-		{ BATCH_CHECKSUM, 0, "--checksum (-c)", options->checksum },
-		{ BATCH_DIRS, 29, "--dirs (-d)", options->dirs || options->recursive },
-		{ BATCH_COMPRESS, 29, "--compress (-z)", options->compress },
-		{ BATCH_ACLS, 30, "--acls (-A)", options->acls },
-		{ BATCH_XATTRS, 30, "--xattrs (-X)", options->xattrs != 0 },
-		{ BATCH_INPLACE, 30, "--inplace", options->inplace },
-		{ BATCH_APPEND, 30, "--append", options->append == 1 },
-		{ BATCH_APPEND_VERIFY, 30, "--append-verify", options->append > 1 },
-	};
-
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		bool on = flags & list[i].flag;
-
-		if (protocol < list[i].since || on == list[i].now)
-			continue;
-		tell_change(options, &list[i], on);
-		set_option(options, list[i].flag, on);
-	}
-	check_iconv(options, flags, protocol);
-}
-
 /* --- the session --- */
 
 static void set_up_replay(struct session *session, struct options *options)
@@ -463,7 +346,7 @@ static void set_up_replay(struct session *session, struct options *options)
 	*session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
 	session_set_protocol(session, read_protocol(wire));
 	session_limit_memory(session);
-	match_options(options, flags, session->protocol);
+	batch_match(options, flags, session->protocol);
 	options_setup_request(options, &request);
 	setup_client(session, &request);
 }

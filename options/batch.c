@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
@@ -242,6 +243,86 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules)
 	strbuf_free(&script);
 }
 
+/* --- the options that it is made with --- */
+
+#define F(member) offsetof(struct options, member)
+#define ANY (-1)
+#define BATCH_ICONV 0x0200
+
+/* The bits of a batch's first field, the lowest first. */
+static const struct batch_option {
+	int since;        /* the first protocol whose batches have it */
+	const char *name; /* of messages; NULL: --iconv, which cannot be changed */
+	size_t field;
+	int level;        /* of an int; 0: the field is a bool */
+} batch_options[] = {
+	{ 0, "--recurse (-r)", F(recursive), ANY },
+	{ 0, "--owner (-o)", F(owner), 0 },
+	{ 0, "--group (-g)", F(group), 0 },
+	{ 0, "--links (-l)", F(links), 0 },
+	{ 0, "--devices (-D)", F(devices), 0 },
+	{ 0, "--hard-links (-H)", F(hard_links), ANY },
+	{ 0, "--checksum (-c)", F(checksum), 0 },
+	{ 29, "--dirs (-d)", F(dirs), 0 },
+	{ 29, "--compress (-z)", F(compress), 0 },
+	{ 30, NULL, F(iconv), 0 },
+	{ 30, "--acls (-A)", F(acls), 0 },
+	{ 30, "--xattrs (-X)", F(xattrs), ANY },
+	{ 30, "--inplace", F(inplace), 0 },
+	{ 30, "--append", F(append), 1 },
+	{ 30, "--append-verify", F(append), 2 },
+};
+
+#define BATCH_OPTIONS (sizeof batch_options / sizeof *batch_options)
+
+static bool is_set(const struct options *options, const struct batch_option *option)
+{
+	const void *field = (const char *)options + option->field;
+
+	if (!option->name)
+		return options->iconv != NULL;
+	if (option->field == F(dirs))
+		return options->dirs || options->recursive;
+	if (!option->level)
+		return *(const bool *)field;
+	return option->level == ANY ? *(const int *)field != 0 : *(const int *)field == option->level;
+}
+
+static uint32_t flags_of(const struct options *options)
+{
+	uint32_t flags = 0;
+
+	for (size_t i = 0; i < BATCH_OPTIONS; i++)
+		flags |= (uint32_t)is_set(options, &batch_options[i]) << i;
+	return flags;
+}
+
+static void set_option(struct options *options, const struct batch_option *option, bool on)
+{
+	void *field = (char *)options + option->field;
+
+	if (options->levels.info[INFO_MISC])
+		log_info("%sing the %s option to match the batchfile.", on ? "Sett" : "Clear", option->name);
+	if (!option->level)
+		*(bool *)field = on;
+	else if (on)
+		*(int *)field = option->level == ANY ? 1 : option->level;
+	else if (is_set(options, option)) /* not if the other level of --append has just been set */
+		*(int *)field = 0;
+}
+
+void batch_match(struct options *options, uint32_t flags, int protocol)
+{
+	const uint32_t different = flags ^ flags_of(options);
+
+	for (size_t i = 0; i < BATCH_OPTIONS; i++)
+		if (batch_options[i].name && different >> i & 1 && protocol >= batch_options[i].since)
+			set_option(options, &batch_options[i], flags >> i & 1);
+	if (protocol >= 30 && different & BATCH_ICONV)
+		die(EXIT_SYNTAX, "%s specify the --iconv option to use this batch file.",
+		    flags & BATCH_ICONV ? "Please" : "Do not");
+}
+
 /* --- the stream --- */
 
 static void flush(struct batch *batch)
@@ -263,24 +344,6 @@ void batch_write(void *batch_void, const void *bytes, size_t length)
 		return;
 	memcpy(batch->buffer + batch->used, bytes, length);
 	batch->used += length;
-}
-
-static uint32_t flags_of(const struct options *options)
-{
-	const struct { uint32_t flag; bool on; } flags[] = {
-		{ BATCH_RECURSIVE, options->recursive }, { BATCH_OWNER, options->owner }, { BATCH_GROUP, options->group },
-		{ BATCH_LINKS, options->links }, { BATCH_DEVICES, options->devices },
-		{ BATCH_HARD_LINKS, options->hard_links }, { BATCH_CHECKSUM, options->checksum },
-		{ BATCH_DIRS, options->dirs || options->recursive }, { BATCH_COMPRESS, options->compress },
-		{ BATCH_ICONV, options->iconv }, { BATCH_ACLS, options->acls }, { BATCH_XATTRS, options->xattrs },
-		{ BATCH_INPLACE, options->inplace }, { BATCH_APPEND, options->append == 1 },
-		{ BATCH_APPEND_VERIFY, options->append > 1 },
-	};
-	uint32_t all = 0;
-
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-		all |= flags[i].on ? flags[i].flag : 0;
-	return all;
 }
 
 void batch_start(struct batch *batch, const struct session *session)
