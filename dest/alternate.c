@@ -215,9 +215,9 @@ bool job_take_link(struct file_job *job)
 
 	if (fs_lstat_at(fd, job->name, &st) < 0)
 		return false;
-	if (!job->dest.exists)
+	if (!job->old.exists)
 		return fs_link_at(fd, job->name, job->dir->fd, job->name) == 0;
-	if (st.dev == job->dest.st.dev && st.ino == job->dest.st.ino)
+	if (st.dev == job->old.st.dev && st.ino == job->old.st.ino)
 		return true;
 	return fs_temp_link(&temp, job->dir->fd, job->name, fd, job->name) == 0 && fs_temp_commit(&temp, job->name) == 0;
 }

@@ -68,7 +68,7 @@ static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gi
 /* `name`: as messages call it. */
 static struct dressed dressed_as(const struct file_job *job, const char *name)
 {
-	bool same_kind = job->dest.exists && (job->dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
+	bool same_kind = job->old.exists && (job->old.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 
 	return (struct dressed){
 		.task = job->task, .name = name, .old_name = same_kind || job->decision.alternate ? job->name : NULL,
@@ -115,7 +115,7 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 	uid_t uid;
 	gid_t gid;
 	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
 	struct timespec times[2];
 	const struct dressed dressed = dressed_as(job, name_now(job));
 	struct fs_held held = { .fd = -1 };
@@ -196,7 +196,7 @@ static int set_mode(struct file_job *job, const char *name, mode_t mode)
 /* Symlinks, devices and specials: by name, in the order that keeps set-id bits. */
 void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 {
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
 	const struct dressed dressed = dressed_as(job, job->name);
 	struct fs_held held = { .fd = -1 };
 	struct fs_stat st;
@@ -245,7 +245,7 @@ static bool times_need_setting(const struct file_job *job)
 	if (job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME))
 		return true;
 	return job->receiver->options->checksum && decide_keeps_time(job->receiver->options, entry)
-	       && (entry->mtime != job->dest.st.mtime || entry->mtime_nsec != job->dest.st.mtime_nsec);
+	       && (entry->mtime != job->old.st.mtime || entry->mtime_nsec != job->old.st.mtime_nsec);
 }
 
 /* Its ACLs were set when it was entered. */
@@ -285,24 +285,24 @@ static void look_again(struct file_job *job)
 	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
 	uint32_t *flags = &job->decision.item_flags;
 
-	if (fs_lstat_at(job->dir->fd, job->name, &job->dest.st) == 0)
+	if (fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
 		*flags = (*flags & ~changed)
-			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->dest, 0) & changed);
+			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
 }
 
 bool job_touch(struct file_job *job)
 {
 	if (job->receiver->is_fake)
 		return touch_fake(job, times_need_setting(job));
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest), old;
-	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid), changes = given;
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old), old;
+	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
 	bool has_acl;
 
 	if (given < 0)
 		return false;
-	if (given && job->dest.st.mode & SETID_BITS)
+	if (given && job->old.st.mode & SETID_BITS)
 		look_again(job);
-	old = job->dest.st.mode & PERMISSION_BITS;
+	old = job->old.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
 	/* The ACL has brought the mode's bits along, as far as an item of a file tells. */
 	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
@@ -320,8 +320,8 @@ void dress_in_place(struct file_job *job, bool with_times)
 		touch_fake(job, with_times);
 		return;
 	}
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest);
-	int given = set_owner(job, job->name, job->dest.st.uid, job->dest.st.gid);
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
+	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid);
 	bool has_acl;
 
 	if (given < 0)
@@ -329,6 +329,6 @@ void dress_in_place(struct file_job *job, bool with_times)
 	has_acl = touch_attributes(job, &mode);
 	if (with_times)
 		set_times(job, job->name);
-	if (has_acl || mode != (job->dest.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
+	if (has_acl || mode != (job->old.st.mode & PERMISSION_BITS) || (given && mode & SETID_BITS))
 		set_mode(job, job->name, mode);
 }

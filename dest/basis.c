@@ -24,8 +24,8 @@ static void open_old_file(const struct file_job *job, struct basis *basis)
 	struct fs_stat st;
 
 	basis->fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
-	if (basis->fd >= 0 && job->dest.is_device)
-		basis->size = job->dest.st.size;
+	if (basis->fd >= 0 && job->old.is_device)
+		basis->size = job->old.st.size;
 	else if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
 		basis->size = st.size;
 	else
@@ -94,7 +94,7 @@ void job_choose_basis(const struct file_job *job, struct basis *basis)
 	*basis = no_basis;
 	if (!wants_blocks || open_partial(job, basis))
 		return;
-	if (job->is_redo || (job->dest.exists && S_ISREG(job->dest.st.mode) && job->dest.st.size))
+	if (job->is_redo || (job->old.exists && S_ISREG(job->old.st.mode) && job->old.st.size))
 		(job->backed_up && options->inplace && !job->is_redo ? open_backup : open_old_file)(job, basis);
 	else if (options->append)
 		; /* Nothing else is the beginning of this file. */

@@ -70,11 +70,11 @@ static int store(const struct dressed *dressed, const struct fs_held *held, cons
 int job_fake_store(struct file_job *job, const struct dressed *dressed, const struct fs_held *held)
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
-	bool same_kind = job->dest.exists && (job->dest.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
-	struct fs_stat wanted = same_kind ? job->dest.st : held->st;
+	bool same_kind = job->old.exists && (job->old.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
+	struct fs_stat wanted = same_kind ? job->old.st : held->st;
 
 	keep_owner(&job->rules, job->entry, &wanted);
-	wanted.mode = (job->entry->mode & S_IFMT) | (decide_mode(&job->rules, job->entry, &job->dest) & 07777);
+	wanted.mode = (job->entry->mode & S_IFMT) | (decide_mode(&job->rules, job->entry, &job->old) & 07777);
 	wanted.rdev_major = wanted.rdev_minor = 0;
 	if (side && entry_is_device(job->entry)) {
 		wanted.rdev_major = side->rdev_major;

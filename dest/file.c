@@ -39,12 +39,12 @@
 /* --write-devices: a device that a file is to be written into. Only block devices have an end. */
 static void take_for_file(struct file_job *job)
 {
-	struct fs_stat *st = &job->dest.st;
+	struct fs_stat *st = &job->old.st;
 	bool is_block = S_ISBLK(st->mode);
 
 	if (!is_block && !S_ISCHR(st->mode))
 		return;
-	job->dest.is_device = true;
+	job->old.is_device = true;
 	st->mode = S_IFREG | (st->mode & 07777);
 	st->size = 0;
 	int fd = is_block ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
@@ -60,12 +60,12 @@ static bool look_at_destination(struct file_job *job)
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->receiver->dry_run))
 		return true;
-	if (!job->dest.exists)
-		job->dest.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &job->dest.st) == 0;
-	if (job->dest.exists && job->receiver->options->write_devices && entry_is_regular(job->entry))
+	if (!job->old.exists)
+		job->old.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &job->old.st) == 0;
+	if (job->old.exists && job->receiver->options->write_devices && entry_is_regular(job->entry))
 		take_for_file(job);
-	job->looked_at = (struct looked_at){ job->dir->fd, &job->dest.st };
-	if (job->dest.exists || errno == ENOENT)
+	job->looked_at = (struct looked_at){ job->dir->fd, &job->old.st };
+	if (job->old.exists || errno == ENOENT)
 		return true;
 	task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
 	return false;
@@ -138,9 +138,9 @@ static const char *what_is_left(struct file_job *job)
 	relaxed.specials = true;
 	relaxed.drop_devices = false;
 	rules.options = &relaxed;
-	if (is_other_type(job->entry, job->dest.st.mode))
+	if (is_other_type(job->entry, job->old.st.mode))
 		return " (type change)";
-	decide(&rules, job->task->entries, job->entry, &job->dest, &probe, &decision);
+	decide(&rules, job->task->entries, job->entry, &job->old, &probe, &decision);
 	if (decision.action == ACTION_COPY || decision.action == ACTION_MAKE || decision.skip == SKIP_NOT_REGULAR)
 		return relaxed.checksum ? " (sum change)" : " (file change)";
 	return decide_is_significant(decision.item_flags) ? " (attr change)" : " (uptodate)";
@@ -191,7 +191,7 @@ static mode_t told_mode(const struct file_job *job)
 {
 	if (!job->receiver->shows_receiver || job->receiver->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
 		return job->entry->mode;
-	return S_IFREG | decide_mode(&job->rules, job->entry, &job->dest);
+	return S_IFREG | decide_mode(&job->rules, job->entry, &job->old);
 }
 
 /* An attempt that will be made again is counted and reported like any other. */
@@ -267,7 +267,7 @@ void job_show_live(struct file_job *job)
 
 static bool leave_out(struct file_job *job)
 {
-	if (!job->dest.exists)
+	if (!job->old.exists)
 		return true;
 	if (fs_unlink_at(job->dir->fd, job->name) == 0 || errno == ENOENT)
 		return true;
@@ -313,7 +313,7 @@ static void take(struct file_job *job)
 static bool takes_long(const struct file_job *job)
 {
 	const struct options *options = job->receiver->options;
-	bool may_have_basis = (job->dest.exists && S_ISREG(job->dest.st.mode)) || options->fuzzy || options->has_partial_dir
+	bool may_have_basis = (job->old.exists && S_ISREG(job->old.st.mode)) || options->fuzzy || options->has_partial_dir
 			      || options->alt_dest_dirs.count;
 
 	return job->decision.action >= ACTION_LEAVE_OUT
@@ -357,9 +357,9 @@ void job_take_content(struct file_job *job)
 		job_lost(job);
 }
 
-static bool is_file(const struct decide_dest *dest)
+static bool is_file(const struct decide_dest *old)
 {
-	return dest->exists && S_ISREG(dest->st.mode);
+	return old->exists && S_ISREG(old->st.mode);
 }
 
 static void carry_out(struct file_job *job)
@@ -368,7 +368,7 @@ static void carry_out(struct file_job *job)
 	bool copies = job->decision.action == ACTION_COPY;
 	bool asks = (copies && !job->receiver->attrs_only) || job->wanted.lacks_values;
 
-	if (job->decision.make_room && S_ISDIR(job->dest.st.mode)) {
+	if (job->decision.make_room && S_ISDIR(job->old.st.mode)) {
 		job->deferred = true;
 		/* Only a task on its first way through can stop here; another turn is the main thread's already. */
 		if (!job->receiver->asks_in_turn || job->turn != TURN_FIRST)
@@ -383,7 +383,7 @@ static void carry_out(struct file_job *job)
 		job->task->is_left = job->deferred = true;
 		return;
 	}
-	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->dest))
+	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->old))
 		job_find_fuzzy(job);
 	if (job->receiver->tells_steps && job->decision.action == ACTION_MAKE)
 		dest_debug_node(job);
@@ -427,7 +427,7 @@ static bool compare_attributes(struct file_job *job)
 	}
 	dir_fd = job_compared_object(job, &name);
 	job->decision.item_flags |=
-		wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &job->dest), dir_fd, name);
+		wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &job->old), dir_fd, name);
 	return true;
 }
 
@@ -447,16 +447,16 @@ static void decide_job(struct file_job *job)
 	const struct entries *list = job->task->entries;
 	struct decide_alternate found;
 
-	decide(&job->rules, list, job->entry, &job->dest, &probe, &job->decision);
+	decide(&job->rules, list, job->entry, &job->old, &probe, &job->decision);
 	if (!alternates || job->decision.action == ACTION_SKIP || job->decision.action == ACTION_DELETE
-	    || !decide_wants_alternate(alternates->kind, job->entry, &job->dest))
+	    || !decide_wants_alternate(alternates->kind, job->entry, &job->old))
 		return;
 	/* What takes the place of a directory is made. */
 	if (job->turn == TURN_HAS_ROOM && !entry_is_regular(job->entry))
 		return;
 	job_want_attributes(job);
 	job_find_alternate(job, &probe, &found);
-	decide_with_alternate(&job->rules, list, job->entry, &job->dest, alternates->kind, &found, &job->decision);
+	decide_with_alternate(&job->rules, list, job->entry, &job->old, alternates->kind, &found, &job->decision);
 }
 
 /* What is no directory has nothing in it that could be looked at, which is said. Symlinks and the like fail when they are made;
@@ -515,7 +515,7 @@ static void perform(struct file_job *job)
 	if (is_kept(job->decision.action) && !compare_attributes(job))
 		return;
 	/* Other kinds may need more than attributes: targets, contents of directories. */
-	job->untouched = job->decision.action == ACTION_SKIP && S_ISREG(job->dest.st.mode);
+	job->untouched = job->decision.action == ACTION_SKIP && S_ISREG(job->old.st.mode);
 	if (job->decision.action == ACTION_SKIP)
 		say_skipped(job);
 	else if (job->decision.action == ACTION_DELETE)
@@ -539,20 +539,20 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 }
 
 /* Most files of a run that repeats another are as they should be, which is found out with no more than it takes. */
-static bool glance(const struct task *task, const struct entry *entry, struct decide_dest *dest)
+static bool is_unchanged(const struct task *task, const struct entry *entry, struct decide_dest *old)
 {
 	const struct dest_dir *dir = task->dir;
 
 	if (!task->receiver->passes_settled || task->marks || dir->fresh || dir->absent)
 		return false;
-	dest->exists = fs_lstat_at(dir->fd, task_name(task, entry), &dest->st) == 0;
-	return dest->exists && decide_is_settled(&task->receiver->rules, entry, &dest->st);
+	old->exists = fs_lstat_at(dir->fd, task_name(task, entry), &old->st) == 0;
+	return old->exists && decide_is_settled(&task->receiver->rules, entry, &old->st);
 }
 
 void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 {
 	const struct entry *entry = &task->entries->items[index];
-	struct decide_dest dest = { .exists = false };
+	struct decide_dest old = { .exists = false };
 	struct options relaxed;
 	struct file_job job;
 
@@ -564,10 +564,10 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 		task_event(task, (struct event){ .kind = EVENT_LINK, .index = index });
 		return;
 	}
-	if (turn == TURN_FIRST && glance(task, entry, &dest))
+	if (turn == TURN_FIRST && is_unchanged(task, entry, &old))
 		return;
 	start_job(&job, task, index);
-	job.dest = dest;
+	job.old = old;
 	job.turn = turn;
 	if (turn == TURN_HAS_ROOM || (job.dir->obstacle && job.dir->obstacle != ENOENT)) {
 		/* What was there counts as there for --existing, although it is gone; so does what cannot be looked at. */
@@ -590,7 +590,7 @@ static bool is_skipped_member(const struct file_job *job)
 {
 	const struct options *options = job->receiver->options;
 
-	return job->dest.exists ? options->ignore_existing : options->existing;
+	return job->old.exists ? options->ignore_existing : options->existing;
 }
 
 enum candidate dest_leader_candidate(struct task *task, uint32_t index)
@@ -602,14 +602,14 @@ enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 		return CANDIDATE_NOT;
 	if (is_skipped_member(&job))
 		return CANDIDATE_SKIPPED;
-	if (!job.receiver->alternates && !job.dest.exists)
+	if (!job.receiver->alternates && !job.old.exists)
 		return CANDIDATE_NOT;
 	decide_job(&job);
 	if (job.decision.action == ACTION_LEAVE_OUT)
 		return CANDIDATE_LEFT_OUT;
 	if (job.decision.alternate)
 		return CANDIDATE_LEADS;
-	if (!job.dest.exists || job.decision.make_room)
+	if (!job.old.exists || job.decision.make_room)
 		return CANDIDATE_NOT;
 	return job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY ? CANDIDATE_LEADS : CANDIDATE_NOT;
 }

@@ -32,10 +32,10 @@ bool job_back_up(struct file_job *job, enum backup_way way)
 		job->dir->fd, job->dir->path, job->name,
 	};
 
-	if (!job->receiver->backups || !job->dest.exists || job->backed_up)
+	if (!job->receiver->backups || !job->old.exists || job->backed_up)
 		return true;
 	/* Whatever has no content is in the way of one that has. */
-	if (entry_is_regular(job->entry) && !S_ISREG(job->dest.st.mode))
+	if (entry_is_regular(job->entry) && !S_ISREG(job->old.st.mode))
 		way = BACKUP_RENAME;
 	job->backed_up = dest_back_up(&of, way);
 	if (!job->backed_up && entry_is_regular(job->entry))
@@ -45,7 +45,7 @@ bool job_back_up(struct file_job *job, enum backup_way way)
 
 bool job_goes_in_place(const struct file_job *job)
 {
-	return job->receiver->options->inplace && (!job->dest.exists || S_ISREG(job->dest.st.mode));
+	return job->receiver->options->inplace && (!job->old.exists || S_ISREG(job->old.st.mode));
 }
 
 bool job_back_up_early(struct file_job *job)
@@ -55,7 +55,7 @@ bool job_back_up_early(struct file_job *job)
 
 void job_pretend_backup(struct file_job *job)
 {
-	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->dest.st.mode)))
+	if (job->decision.action == ACTION_MAKE || (job->decision.action == ACTION_COPY && !S_ISREG(job->old.st.mode)))
 		job_back_up(job, BACKUP_LINK);
 }
 
@@ -222,7 +222,7 @@ int job_create_unnamed(struct file_job *job, mode_t mode)
 	struct receiver *receiver = job->receiver;
 	int fd;
 
-	if (job->dest.exists || job->entry->size > UNNAMED_MAX || atomic_load(&receiver->no_unnamed)
+	if (job->old.exists || job->entry->size > UNNAMED_MAX || atomic_load(&receiver->no_unnamed)
 	    || dest_has_places(receiver) || dest_keeps_partial(receiver->options))
 		return -1;
 	fd = fs_unnamed_create(job->dir->fd, mode);
@@ -249,10 +249,10 @@ bool job_publish(struct file_job *job, int fd)
 	struct fs_temp temp;
 	int error;
 
-	if (!job->dest.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
+	if (!job->old.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
 		return true;
 	error = errno;
-	if (!job->dest.exists && error != EEXIST)
+	if (!job->old.exists && error != EEXIST)
 		return publish_copy(job, fd);
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;

@@ -32,7 +32,7 @@ struct file_job {
 	uint32_t index;
 	const char *name;
 	struct decide_rules rules; /* with the directory's umask */
-	struct decide_dest dest;
+	struct decide_dest old;    /* the object that has its name now */
 	struct decision decision;
 	struct looked_at looked_at; /* for the probes of dest/decide.h */
 	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */

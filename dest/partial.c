@@ -304,8 +304,8 @@ void dest_delay(const struct file_job *job)
 	struct places *places = job->receiver->places;
 	struct delayed delayed = {
 		.position = job->task->first_position + job->index, .dir_path = xstrdup(job->dir->path),
-		.name = xstrdup(job->name), .replaces = job->dest.exists, .backed_up = job->backed_up,
-		.is_in_the_way = job->dest.exists && !S_ISREG(job->dest.st.mode),
+		.name = xstrdup(job->name), .replaces = job->old.exists, .backed_up = job->backed_up,
+		.is_in_the_way = job->old.exists && !S_ISREG(job->old.st.mode),
 	};
 
 	if (job->receiver->contents->is_remote)

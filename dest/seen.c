@@ -169,17 +169,17 @@ void dest_seen_file(const struct file_job *job)
 	struct entries *list = &task->seen;
 	struct entry *entry;
 
-	if (!job->receiver->seen || !job->dest.exists)
+	if (!job->receiver->seen || !job->old.exists)
 		return;
 	if (!job->untouched) {
-		dest_seen_change(job->receiver, &job->dest.st);
+		dest_seen_change(job->receiver, &job->old.st);
 		return;
 	}
 	/* The main thread does not write here: a worker may still hold the task. */
 	if (job->turn != TURN_FIRST || job->index - task->first >= list->count)
 		return;
 	entry = &list->items[job->index - task->first];
-	fill(job->receiver->seen, list, entry, &job->dest.st, job->entry->flags & ENTRY_HARD_LINKED);
+	fill(job->receiver->seen, list, entry, &job->old.st, job->entry->flags & ENTRY_HARD_LINKED);
 	if (entry_is_symlink(entry)) {
 		const char *target = entry_target(task->entries, job->entry);
 

@@ -62,7 +62,7 @@ static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 /* Is what stands there an attr file, or did the operator say that it may go? */
 static bool may_replace(struct file_job *job)
 {
-	if (!job->dest.exists || !S_ISREG(job->dest.st.mode) || job->dest.st.size == ATTR_FILE_SIZE)
+	if (!job->old.exists || !S_ISREG(job->old.st.mode) || job->old.st.size == ATTR_FILE_SIZE)
 		return true;
 	if (job->receiver->options->force)
 		return true;
@@ -74,7 +74,7 @@ static bool may_replace(struct file_job *job)
 
 static bool copy_attr(struct file_job *job)
 {
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest) & 0777;
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
 	struct fs_temp temp;
 	int fd = -1;
 
@@ -217,7 +217,7 @@ static bool copy_unnamed(struct file_job *job, int from, uint64_t size, int fd, 
 
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 {
-	mode_t mode = decide_mode(&job->rules, job->entry, &job->dest) & 0777;
+	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
 	int unnamed = job_create_unnamed(job, mode);
 	struct fs_temp temp;
 	bool good;
@@ -262,7 +262,7 @@ static bool complete_partial(struct file_job *job)
 /* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
 static int open_in_place(struct file_job *job, bool *is_new)
 {
-	mode_t old = job->dest.st.mode & PERMISSION_BITS;
+	mode_t old = job->old.st.mode & PERMISSION_BITS;
 	int fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
 
 	*is_new = false;
@@ -393,7 +393,7 @@ static bool make_fake(struct file_job *job)
 
 bool job_make(struct file_job *job)
 {
-	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->dest) & 0700;
+	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->old) & 0700;
 	struct fs_temp temp;
 
 	if (job->dir->obstacle) {
@@ -402,7 +402,7 @@ bool job_make(struct file_job *job)
 	}
 	if (job->receiver->is_fake)
 		return make_fake(job);
-	if (!job->dest.exists) {
+	if (!job->old.exists) {
 		if (make_new_object(job, made_mode) < 0) {
 			make_failed(job, errno);
 			return false;
