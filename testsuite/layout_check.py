@@ -14,6 +14,11 @@ A function of a file is *used* by another file that names it. The offences are:
     circle FILE         a file that uses itself by way of others
     header FILE NAME    an exported function that is not declared in the header with its file's name
     top FILE            a file that lies at the top level and is not the story of a role
+    alone FILE NAME     an exported function that no other file of the program uses: tests only, or nobody
+    long FILE           a C file of more than 900 lines
+    short FILE          a C file of less than 150 lines for which testsuite/layout_short.txt has no reason
+
+The list also has a ceiling, which --write lowers: how many exported functions have one other file that uses them.
 """
 import os
 import re
@@ -40,6 +45,9 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # One file per role may lie at the top level: it is part of the room of its name.
 TOP = {"rsync", "options", "loadparm", "flist", "sender", "receiver", "snapshot", "client", "server", "daemon"}
 KNOWN = "testsuite/layout_known.txt"
+SHORT = "testsuite/layout_short.txt"
+SHORTEST, LONGEST = 150, 900
+CEILING = "most-with-one-user"
 
 COMMENT_OR_STRING = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 DEFINITION = re.compile(r"^(?!static\b|typedef\b|#|\s|\}|\{)[\w \*]*?\b(\w+)\(([^;{}]|\n)*?\)\s*\n\{", re.M)
@@ -136,10 +144,38 @@ class Source:
             for name in sorted(names - self.declared.get(header, set())):
                 yield path, name
 
+    def users(self):
+        """How many other files use each exported function; a header that has it in a macro or an inline function counts as one."""
+        count = dict.fromkeys(self.owner, 0)
+        for others in self.uses.values():
+            for names in others.values():
+                for name in names:
+                    count[name] += 1
+        for path, names in self.declared.items():
+            mentioned = WORD.findall(self.text[path])
+            for name in names:
+                count[name] += mentioned.count(name) > 1
+        return count
+
 
 def goes_up(path, other):
     room, target = room_of(path), room_of(other)
     return room and target and room != target and FLOOR_OF[target] >= FLOOR_OF[room]
+
+
+def short_files_with_a_reason(root):
+    """Lines of "FILE: reason"; of files that are not there or are not short any more the reason has to go."""
+    with open(os.path.join(root, SHORT), encoding="utf-8") as file:
+        return dict(line.strip().split(": ", 1) for line in file if line.strip() and not line.startswith("#"))
+
+
+def lengths(source, reasons):
+    for path in source.defined:
+        lines = source.raw[path].count("\n")
+        if lines > LONGEST:
+            yield f"long {path}"
+        if lines < SHORTEST and path not in reasons:
+            yield f"short {path}"
 
 
 def offences(source):
@@ -147,6 +183,7 @@ def offences(source):
     found |= {f"circle {path}" for circle in source.circles() for path in circle}
     found |= {f"header {path} {name}" for path, name in source.misplaced()}
     found |= {f"top {path}" for path in source.text if "/" not in path and os.path.splitext(path)[0] not in TOP}
+    found |= {f"alone {source.owner[name]} {name}" for name, users in source.users().items() if users == 0}
     return found
 
 
@@ -167,8 +204,9 @@ def metrics(source):
     yield "files in circles", sum(map(len, source.circles()))
     yield "uses and includes upward", len({(a, b) for a, b, _ in source.upward()})
     yield "exported functions", len(source.owner)
-    yield "exported with one using file", sum(
-        sum(name in names for other in source.uses.values() for names in other.values()) <= 1 for name in source.owner)
+    users = list(source.users().values())
+    yield "exported with one using file", users.count(1)
+    yield "exported with none", users.count(0)
     yield "exported, declared elsewhere than in the file's header", len(list(source.misplaced()))
     yield "lines of code (no comments, no blank lines)", sum(code_lines(text) for text in source.text.values())
     yield "comparisons of a protocol number outside of wire/", sum(
@@ -186,6 +224,18 @@ def print_circles(source):
         print(f"up {path} -> {other}: {' '.join(names)}")
 
 
+def read_known(root):
+    """The known offences, and the ceiling for exported functions with one user."""
+    known, ceiling = set(), sys.maxsize
+    with open(os.path.join(root, KNOWN), encoding="utf-8") as file:
+        for line in map(str.strip, file):
+            if line.startswith(CEILING):
+                ceiling = int(line.split()[1])
+            elif line and not line.startswith("#"):
+                known.add(line)
+    return known, ceiling
+
+
 def main(arguments):
     root = next((word for word in arguments if not word.startswith("--")), ".")
     source = Source(root)
@@ -196,26 +246,29 @@ def main(arguments):
     if "--circles" in arguments:
         print_circles(source)
         return 0
-    found = offences(source)
-    list_path = os.path.join(root, KNOWN)
-    known = set()
-    if os.path.exists(list_path):
-        with open(list_path, encoding="utf-8") as file:
-            known = {line.strip() for line in file if line.strip() and not line.startswith("#")}
+    reasons = short_files_with_a_reason(root)
+    found = offences(source) | set(lengths(source, reasons))
+    one_user = list(source.users().values()).count(1)
+    known, ceiling = read_known(root)
     if "--write" in arguments:
         if len(found) > len(known) and "--begin" not in arguments:
             print(f"{len(found)} offences, {len(known)} known: the list only shrinks")
             return 1
-        with open(list_path, "w", encoding="utf-8") as file:
+        with open(os.path.join(root, KNOWN), "w", encoding="utf-8") as file:
             file.write("# What does not follow the floor plan yet: see testsuite/layout_check.py. This list only shrinks.\n")
-            file.writelines(line + "\n" for line in sorted(found))
+            file.writelines(line + "\n" for line in sorted(found | {f"{CEILING} {min(ceiling, one_user)}"}))
         return 0
+    needless = [path for path in reasons if path not in source.raw or source.raw[path].count("\n") >= SHORTEST]
+    for path in needless:
+        print(f"{SHORT}: no longer a short file, take it out: {path}")
     for line in sorted(found - known):
         print(f"{line.split()[1]}: not in the floor plan: {line}")
     for line in sorted(known - found):
         print(f"{KNOWN}: no longer true, take it out (--write): {line}")
+    if one_user > ceiling:
+        print(f"{one_user} exported functions have one other file that uses them, not {ceiling}: {KNOWN}")
     print(f"{len(found - known)} new offences against the floor plan, {len(found)} known")
-    return found != known
+    return found != known or one_user > ceiling or bool(needless)
 
 
 if __name__ == "__main__":
