@@ -20,9 +20,8 @@
 #include "options.h"
 #include "options/remote.h"
 #include "server.h"
-#include "snapshot/diff.h"
+#include "snapshot.h"
 #include "snapshot/make.h"
-#include "snapshot/verify.h"
 #include "ui/log_file.h"
 
 /* The sink of a run on a terminal. */

@@ -13,7 +13,7 @@
 #include "lib/log.h"
 #include "lib/strbuf.h"
 #include "receiver/run.h"
-#include "snapshot/facts.h"
+#include "snapshot.h"
 
 int receiver_main(struct options *options)
 {

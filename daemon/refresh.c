@@ -29,7 +29,7 @@
 #include "loadparm.h"
 #include "loadparm/place.h"
 #include "options.h"
-#include "snapshot/diff.h"
+#include "snapshot.h"
 #include "snapshot/make.h"
 
 /* The result that a module's process reports. */

@@ -9,7 +9,16 @@
 #include "attrs/image.h"
 #include "attrs/snapshot.h"
 #include "lib/strbuf.h"
-#include "snapshot/groups.h"
+
+/* Which entries of the newer tree are links to one file. */
+struct link_groups;
+struct link_groups *link_groups_new(void);
+void link_groups_free(struct link_groups *groups);
+
+/* Where the newer tree has an entry. */
+struct tree_place { uint32_t dir, index; };
+enum { NO_GROUP = UINT32_MAX };
+struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group);
 
 /* One of the trees: either a snapshot or an image. */
 struct compared_tree {

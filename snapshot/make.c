@@ -18,18 +18,21 @@
 #include "attrs/snapshot_write.h"
 #include "delta/digest.h"
 #include "fs/chmod.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 #include "lib/strbuf.h"
+#include "lib/vec.h"
 #include "options.h"
-#include "snapshot/make_paths.h"
 #include "snapshot/make_report.h"
 #include "snapshot/make_rules.h"
 #include "wire/session.h"
 
 #define THREADS_LEAST 2
 #define THREADS_MOST 8
+#define LIST_LIMIT (1u << 30)
 #define WORTH_RESERVING (1 << 20) /* so many bytes take longer to get than a thread to start */
 
 /* --- the tree and the file --- */
@@ -305,6 +308,66 @@ static const char *unfit(const struct maker *maker, bool dirs)
 	return NULL;
 }
 
+/* --- the paths to look at again (--attr-refresh=LIST), in the form of a --files-from list --- */
+
+struct make_paths {
+	VEC(char *) paths; /* below the root, without slashes at the ends; "" is the root itself */
+};
+
+static void add_path(struct make_paths *paths, const char *text)
+{
+	char *path = xmalloc(strlen(text) + 2);
+	size_t length;
+
+	fs_clean_path(path, text);
+	length = strlen(path);
+	while (length && path[length - 1] == '/')
+		path[--length] = '\0';
+	if (!strcmp(path, "."))
+		*path = '\0';
+	vec_push(&paths->paths, path);
+}
+
+/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case, as in --files-from. */
+static void split_paths(const struct options *options, struct strbuf *text, struct make_paths *paths)
+{
+	char *at = text->data, *end = text->data + text->length;
+
+	while (at < end) {
+		size_t length = options->from0 ? strlen(at) : strcspn(at, "\r\n");
+
+		at[length] = '\0';
+		if (*at && *at != '#' && *at != ';')
+			add_path(paths, at);
+		at += length + 1;
+	}
+}
+
+static void read_paths(const struct options *options, struct make_paths *paths)
+{
+	const char *file = options->attr_refresh;
+	struct strbuf text = STRBUF_INIT;
+	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, &text)
+					: fs_operator_read(file, 0, LIST_LIMIT, &text);
+
+	if (result < 0) {
+		log_errno(L_ERROR, errno, "failed to open attr-refresh file %s", file);
+		exit_with(EXIT_FILEIO);
+	}
+	if (text.data)
+		split_paths(options, &text, paths);
+	strbuf_free(&text);
+}
+
+static void free_paths(struct make_paths *paths)
+{
+	for (size_t i = 0; i < paths->paths.count; i++)
+		free(paths->paths.items[i]);
+	vec_free(&paths->paths);
+}
+
+/* --- the scan --- */
+
 static int scan_all(struct maker *maker)
 {
 	int result;
@@ -325,7 +388,7 @@ static int scan_tree(struct maker *maker)
 	int result;
 
 	if (how && !dirs)
-		make_paths_read(maker->options, &paths);
+		read_paths(maker->options, &paths);
 	if (problem && !maker->options->quiet)
 		log_info("full scan: %s", problem);
 	if (!how || problem)
@@ -335,7 +398,7 @@ static int scan_tree(struct maker *maker)
 	else
 		result = image_refresh_paths(maker->image, &maker->scan, maker->old, (const char *const *)paths.paths.items,
 					     paths.paths.count, &maker->reread);
-	make_paths_free(&paths);
+	free_paths(&paths);
 	return result;
 }
 
