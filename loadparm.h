@@ -108,8 +108,8 @@ enum config_mode { CONFIG_CHECK, CONFIG_LISTENER, CONFIG_SESSION };
 
 /*
  * Read `path`; all problems are collected: syntax, unknown parameters, malformed values (S-114). Only CONFIG_CHECK looks at
- * the directories of
- * real file prefixes: a session must not wait for another module's disks. Returns NULL if a problem is CONFIG_FATAL.
+ * the directories of real file prefixes: a session must not wait for another module's disks. Returns NULL if a problem is
+ * CONFIG_FATAL.
  * dparams: "NAME=VALUE" overrides for the global section.
  */
 struct config *config_load(const char *path, char *const *dparams, size_t dparam_count, enum config_mode mode,

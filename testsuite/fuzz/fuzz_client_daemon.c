@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A client of a daemon that says whatever it likes, from the greeting on. Input: command line, protocol,
-	stream; seeds: fuzz_daemon. */
+ * stream; seeds: fuzz_daemon. */
 #include "session_daemon.h"
 #include "session_pair.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Any command line: local runs, tools,
-	servers whose client says nothing. Input: words that end in NUL or LF. FUZZ_RECORD writes
- * one seed for each of the lines of the other harnesses, and for those below.
+ * Any command line: local runs, tools, servers whose client says nothing. Input: words that end in NUL or LF. FUZZ_RECORD
+ * writes one seed for each of the lines of the other harnesses, and for those below.
  */
 #include <ctype.h>
 #include <string.h>

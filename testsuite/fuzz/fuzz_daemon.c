@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A session of a daemon, from a client's first byte on. Input: settings (1: no sandbox),
-	the stream. FUZZ_RECORD: session_pair.h. */
+/* A session of a daemon, from a client's first byte on. Input: settings (1: no sandbox), the stream. FUZZ_RECORD:
+ * session_pair.h. */
 #include "session_daemon.h"
 #include "session_pair.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * An attr snapshot of any bytes, in use: a daemon serves its list to a client, or a tool lists, verifies, compares,
-	refreshes or
- * converts it. Input: a byte that says which, a byte of repairs (1: sums, 2: length in the header, 4: the root that it is of),
-	the
- * file. FUZZ_RECORD: session_pair.h.
+ * refreshes or converts it. Input: a byte that says which, a byte of repairs (1: sums, 2: length in the header, 4: the root
+ * that it is of), the file. FUZZ_RECORD: session_pair.h.
  */
 #include "session_daemon.h"
 #include "session_pair.h"

@@ -8,9 +8,8 @@
  * crashes, or that is not over in SESSION_SECONDS although its peer has closed the connection, is a finding.
  *
  * The stream of a session begins with its pauses: their number (a byte), and for each of them two little-endian numbers of 16
- * bits, how many bytes of the stream come before it (since the pause before),
-	and how many bytes the child must have sent (since
- * then) for the stream to go on. It goes on as well when the child does nothing but wait.
+ * bits, how many bytes of the stream come before it (since the pause before), and how many bytes the child must have sent
+ * (since then) for the stream to go on. It goes on as well when the child does nothing but wait.
  */
 #ifndef TESTSUITE_FUZZ_SESSION_H
 #define TESTSUITE_FUZZ_SESSION_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The four harnesses of a session with a remote shell: either side, either direction. Input: the command line (session_lines),
- * the protocol, the stream. With the environment variable FUZZ_RECORD, a directory,
-	they write the streams of real sessions into
- * it as seeds, and end.
+ * the protocol, the stream. With the environment variable FUZZ_RECORD, a directory, they write the streams of real sessions
+ * into it as seeds, and end.
  */
 #ifndef TESTSUITE_FUZZ_SESSION_PAIR_H
 #define TESTSUITE_FUZZ_SESSION_PAIR_H
