@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mechanical part of the code style: layout, function length, that only fs/ takes paths, and citations of doc/protocol.
+"""The mechanical part of the code style: layout, function length, comments, that only fs/ takes paths, citations of doc/protocol.
 
-See also layout_check.py.
+See also layout_check.py and format_changed.py.
 
 Usage: format_check.py SOURCE_DIRECTORY; prints FILE:LINE: what, and exits 1 if there is anything to print.
 """
@@ -15,6 +15,8 @@ from layout_check import FLOOR_OF  # noqa: E402
 
 COLUMNS = 128
 FUNCTION_LINES = 100
+# A comment line in the middle of a sentence that leaves this much room although the next word would fit was cut by an edit.
+COMMENT_ROOM = 20
 
 # Calls that take a path; only fs/ makes them.
 PATH_CALLS = re.compile(
@@ -65,6 +67,30 @@ def functions(lines):
             start = None
 
 
+def comment_text(line):
+    return re.sub(r"^\s*(/\*|\*(?!/))? ?", "", line).replace("*/", "").rstrip()
+
+
+def is_prose(text):
+    """Neither an example, nor an item of a list, nor a row of a table."""
+    return text and not re.match(r"\s|[-*+|]|\d+[.)] |@|\w+(\(\))?:", text) and not re.search(r"\s\s\S|\t|;$", text)
+
+
+def comments(lines):
+    """Comments of more than one line that begin a line: each line with the next one."""
+    inside = False
+    for number, line in enumerate(lines, 1):
+        inside = (inside or re.match(r"\s*/\*", line)) and "*/" not in line
+        if not inside or number == len(lines):
+            continue
+        text, after = comment_text(line), comment_text(lines[number])
+        if is_prose(text) and not re.search(r"[.:;?!)]$", text) and is_prose(after):
+            if len(line.expandtabs(8).rstrip()) + 1 + len(after.split()[0]) <= COLUMNS - COMMENT_ROOM:
+                yield number, "a comment line that the next one's words would fit on"
+        if not lines[number].lstrip().startswith("*"):
+            yield number + 1, "a line of a comment without its star"
+
+
 def paths_outside_fs(path, lines):
     room = os.path.dirname(path)
     if room == "fs" or room not in FLOOR_OF and room != "":
@@ -104,7 +130,7 @@ def main(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             text = file.read()
         lines = text.split("\n")[:-1]
-        problems = [*layout(lines), *functions(lines), *paths_outside_fs(path, lines)]
+        problems = [*layout(lines), *functions(lines), *comments(lines), *paths_outside_fs(path, lines)]
         if not text.endswith("\n"):
             problems.append((len(lines), "no newline at the end"))
         for number, problem in sorted(problems):
