@@ -155,7 +155,7 @@ static void set_up(struct run *run)
 	receiver->top.fd = -1;
 	receiver->preloaded = -1;
 	read_groups(receiver);
-	receiver->tells_steps = dest_debug_wants_items(receiver);
+	receiver->tells_steps = receiver_debug_wants_items(receiver);
 	receiver->wants_items = receiver->tells_steps || report_wants_names(receiver);
 	receiver->names_directories = report_names_directories(receiver);
 	receiver->passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
@@ -272,7 +272,7 @@ static void copy_tree(struct run *run, const char *destination)
 
 	if (!entries && receiver->shows_receiver && !receiver->service)
 		return;
-	dest_debug_destination(receiver, entries, destination);
+	receiver_debug_destination(receiver, entries, destination);
 	dest_choose_destination(receiver, destination, entries);
 	if (!entries) {
 		if (receiver->service)
@@ -291,13 +291,13 @@ static void copy_tree(struct run *run, const char *destination)
 	filter_set_base(receiver->receiver_rules, receiver->top_path);
 	if (receiver->options->prune_empty_dirs)
 		receiver_prune(receiver);
-	dest_debug_start(receiver);
+	receiver_debug_start(receiver);
 	/* Requests have the order of the list. */
 	bool in_order = receiver->contents->is_remote && !receiver->attrs_only;
 
 	receiver->pool = pool_new(task_run, in_order ? 1 : pool_threads(receiver->options, receiver->attrs_only));
 	receiver_run(receiver);
-	dest_debug_end(receiver);
+	receiver_debug_end(receiver);
 	end_contents(run);
 	pool_free(receiver->pool);
 	receiver->pool = NULL;
@@ -313,7 +313,7 @@ static void list_tree(struct run *run)
 		dest_stay_here(receiver);
 		receiver->alternates = dest_alternates_open(receiver);
 		if (has_any && !run->from)
-			dest_say_method(receiver);
+			receiver_debug_method(receiver);
 		receiver_list_run(receiver);
 	}
 	end_contents(run);

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * What --debug tells of the steps of a run: genr, recv, and in a run without a peer, whose sending half is here as well,
- * send. Those of del are in receiver/delete.c.
- */
-#include <string.h>
-#include <unistd.h>
-
-#include "dest/contents.h"
+/* The lines of --debug about single objects. They wait among the events of their task. */
 #include "dest/debug.h"
 #include "dest/dest.h"
 #include "dest/events.h"
@@ -19,85 +12,6 @@
 static int level_of(const struct receiver *receiver, enum debug_word word)
 {
 	return receiver->options->levels.debug[word];
-}
-
-static bool sends_too(const struct receiver *receiver)
-{
-	return !receiver->contents->is_remote && level_of(receiver, DEBUG_SEND);
-}
-
-bool dest_debug_wants_items(const struct receiver *receiver)
-{
-	return level_of(receiver, DEBUG_GENR) || level_of(receiver, DEBUG_RECV) || level_of(receiver, DEBUG_SEND)
-	       || level_of(receiver, DEBUG_DEL) > 1 || level_of(receiver, DEBUG_OWN);
-}
-
-/* --- beginning and end --- */
-
-void dest_say_method(const struct receiver *receiver)
-{
-	if (receiver->options->levels.debug[DEBUG_FLIST])
-		log_info(receiver->contents->is_remote && receiver->options->whole_file <= 0
-				 ? "delta-transmission enabled"
-				 : "delta-transmission disabled for local transfer or --whole-file");
-}
-
-/* The entries of the first list, or of the only one. */
-static uint64_t first_entries(const struct receiver *receiver)
-{
-	return receiver->session.inc_recurse ? flist_dir(receiver->list, 0)->count : receiver->loaded_entries;
-}
-
-/* A directory that is alone is counted with its contents. */
-void dest_debug_destination(const struct receiver *receiver, uint64_t entries, const char *destination)
-{
-	uint64_t first = first_entries(receiver);
-
-	if (sends_too(receiver))
-		log_info("send_files starting");
-	if (!level_of(receiver, DEBUG_RECV))
-		return;
-	if (!receiver->shows_receiver)
-		log_info("server_recv(2) starting pid=%d", (int)getpid());
-	log_info("get_local_name count=%llu %s", (unsigned long long)(first > 1 ? first : entries), destination);
-}
-
-void dest_debug_start(const struct receiver *receiver)
-{
-	if (level_of(receiver, DEBUG_GENR))
-		log_info("generator starting pid=%d", (int)getpid());
-	if (level_of(receiver, DEBUG_RECV))
-		log_info("recv_files(%llu) starting", (unsigned long long)first_entries(receiver));
-}
-
-/* Each half counts for itself; protocol 29 has brought one more. */
-void dest_debug_end(const struct receiver *receiver)
-{
-	for (int phase = 1; phase <= 2; phase++) {
-		if (level_of(receiver, DEBUG_GENR))
-			log_info("generate_files phase=%d", phase);
-		if (sends_too(receiver))
-			log_info("send_files phase=%d", phase);
-		if (level_of(receiver, DEBUG_RECV) && (phase == 1 || receiver->session.protocol >= 29))
-			log_info("recv_files phase=%d", phase);
-	}
-	if (sends_too(receiver))
-		log_info("send files finished");
-	if (level_of(receiver, DEBUG_RECV))
-		log_info("recv_files finished");
-	if (level_of(receiver, DEBUG_GENR) && receiver->session.protocol >= 29)
-		log_info("generate_files phase=3");
-	if (level_of(receiver, DEBUG_GENR))
-		log_info("generate_files finished");
-}
-
-/* As the receiving half calls it. */
-static void add_path(const struct receiver *receiver, int32_t node, const struct entry *entry, struct strbuf *path)
-{
-	if (receiver->single_name && !node)
-		strbuf_add_string(path, receiver->single_name);
-	else
-		flist_entry_path(receiver->list, node, entry, path);
 }
 
 /* --- one entry --- */
@@ -147,19 +61,6 @@ void dest_debug_node(struct file_job *job)
 		  (unsigned)job->entry->mode, side ? side->rdev_major : 0, side ? side->rdev_minor : 0);
 }
 
-void dest_debug_link(struct receiver *receiver, const struct task *task, uint32_t index, const char *leader)
-{
-	const struct entry *entry = &task->entries->items[index];
-	struct strbuf path = STRBUF_INIT;
-
-	if (!level_of(receiver, DEBUG_HLINK))
-		return;
-	add_path(receiver, task->node, entry, &path);
-	log_info("hlink for %d (%s): leader is %s", flist_ndx_of(receiver->list, task->node, entry), strbuf_text(&path),
-		 leader);
-	strbuf_free(&path);
-}
-
 /* --- deltas --- */
 
 static void add_job_path(const struct file_job *job, struct strbuf *path)
@@ -195,55 +96,6 @@ void dest_debug_patched(const struct file_job *job)
 		task_text(job->task, L_INFO, "got file_sum");
 }
 
-/* --- one item --- */
-
-static int32_t item_ndx(const struct receiver *receiver, int32_t node, const struct entry *entry)
-{
-	if (!entry_is_dir(entry) || !receiver->session.inc_recurse)
-		return flist_ndx_of(receiver->list, node, entry);
-	return flist_ndx_of(receiver->list, entry->dir ? (int32_t)entry->dir : 0, NULL);
-}
-
-void dest_debug_item(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event)
-{
-	/* An old sender hears of nothing else. */
-	bool is_asked = event->flags & ITEM_TRANSFER || receiver->session.protocol >= 29;
-
-	struct strbuf path = STRBUF_INIT;
-
-	if (sends_too(receiver)) {
-		flist_shown_name(receiver->list, node, entry, &path);
-		log_info("send_files(%d, %s)", item_ndx(receiver, node, entry), strbuf_text(&path));
-	}
-	if (receiver->contents->is_remote && is_asked && level_of(receiver, DEBUG_RECV)) {
-		add_path(receiver, node, entry, &path);
-		log_info("recv_files(%s)", strbuf_text(&path));
-	}
-	strbuf_free(&path);
-}
-
-void dest_debug_item_done(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event)
-{
-	bool copied = event->flags & ITEM_TRANSFER && !receiver->dry_run;
-	struct strbuf path = STRBUF_INIT;
-
-	if (sends_too(receiver) && copied) {
-		flist_shown_name(receiver->list, node, entry, &path);
-		log_info("sender finished %s", strbuf_text(&path));
-	}
-	strbuf_reset(&path);
-	add_path(receiver, node, entry, &path);
-	if (!receiver->contents->is_remote && level_of(receiver, DEBUG_RECV))
-		log_info("recv_files(%s)", strbuf_text(&path));
-	if (event->text) {
-		const char *name = strrchr(strbuf_text(&path), '/');
-		int parent = name ? (int)(name + 1 - strbuf_text(&path)) : 0;
-
-		log_info("renaming %.*s%s to %s", parent, strbuf_text(&path), event->text, strbuf_text(&path));
-	}
-	strbuf_free(&path);
-}
-
 /* --- attributes --- */
 
 void dest_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid)
@@ -271,15 +123,4 @@ void dest_debug_umask(struct task *task)
 		return;
 	task_text(task, L_INFO, "got ACL-based default perms %o for directory %s", 0777 & ~dest_dir_umask(task->receiver, dir),
 		  *dir->path ? dir->path : ".");
-}
-
-void dest_debug_touch(const struct receiver *receiver, const struct dest_dir *dir)
-{
-	const struct flist_dir *listed = flist_dir(receiver->list, dir->node);
-	int32_t number = receiver->session.inc_recurse ? listed->number : listed->own_ndx;
-
-	/* Of one list those only whose times are set. */
-	if (level_of(receiver, DEBUG_TIME) > 1
-	    && (receiver->session.inc_recurse || decide_keeps_time(receiver->options, &dir->entry)))
-		log_info("touch_up_dirs: %s (%d)", *dir->path ? dir->path : ".", dir->node ? number : 0);
 }

@@ -24,6 +24,7 @@
 #include "flist/paths.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
+#include "receiver/debug.h"
 #include "receiver/delete.h"
 #include "receiver/dir.h"
 #include "wire/request.h"
@@ -644,7 +645,7 @@ void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir)
 	if (dir->absent || dir->skipped || receiver->dry_run || dir->fd < 0 || (!dir->has_entry && !receiver->seen))
 		return;
 	if (dir->has_entry)
-		dest_debug_touch(receiver, dir);
+		receiver_debug_touch(receiver, dir);
 	if (!receiver->late_dirs || receiver->single_name) {
 		finish_now(receiver, dir);
 		return;

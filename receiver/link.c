@@ -17,7 +17,7 @@
 #include "dest/attributes.h"
 #include "dest/backup.h"
 #include "dest/contents.h"
-#include "dest/debug.h"
+#include "receiver/debug.h"
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/fake.h"
@@ -345,7 +345,7 @@ void link_in_task(struct receiver *receiver, struct task *task, uint32_t index, 
 	struct link_job job = { receiver, task->node, entry, index, task->dir->fd, name, group, .had_to_wait = had_to_wait };
 	struct decide_dest *old = &job.removed;
 
-	dest_debug_link(receiver, task, index, group->path);
+	receiver_debug_link(receiver, task, index, group->path);
 	old->exists = job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &old->st) == 0 && S_ISDIR(old->st.mode);
 	if (old->exists && !receiver_make_room(receiver, task->dir, name, entry))
 		return;

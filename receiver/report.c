@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "dest/contents.h"
-#include "dest/debug.h"
+#include "receiver/debug.h"
 #include "dest/dest.h"
 #include "dest/module.h"
 #include "dest/task.h"
@@ -472,7 +472,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		lines = &names;
 	}
 	if (tells)
-		dest_debug_item(report->receiver, node, entry, event);
+		receiver_debug_item(report->receiver, node, entry, event);
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
@@ -496,7 +496,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (held.transfer && report->on_request && progress_is_asked())
 		answer_request(report, node, entry, event, position);
 	if (tells)
-		dest_debug_item_done(report->receiver, node, entry, event);
+		receiver_debug_item_done(report->receiver, node, entry, event);
 }
 
 /* A file that takes long enough to be watched: its name and its progress so far. */

@@ -486,7 +486,7 @@ void receiver_run(struct receiver *receiver)
 
 	if (when == DELETE_BEFORE)
 		receiver_delete_pass(receiver);
-	dest_say_method(receiver);
+	receiver_debug_method(receiver);
 	walk(receiver);
 	report_drain(receiver->report);
 	dest_delayed_install(receiver, receiver_stop_check);
