@@ -17,8 +17,8 @@
 /* --- hard links of two trees --- */
 
 /*
- * Inode numbers of the two need not agree, groups are compared: an entry that is linked to the leader
- * of its group now must have been linked to it then, and entries that were linked then must still be.
+ * Inode numbers of the two need not agree, groups are compared: an entry that is linked to the leader of its group now must
+ * have been linked to it then, and entries that were linked then must still be.
  */
 
 /* A group of the newer tree. */
