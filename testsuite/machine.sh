@@ -3,7 +3,7 @@
 
 BUILD_PACKAGES="gcc make autoconf pkg-config libc6-dev libpopt-dev zlib1g-dev liblz4-dev libzstd-dev libxxhash-dev nettle-dev libidn2-dev"
 TRY_PACKAGES="rsync python3"
-CHECK_PACKAGES="$TRY_PACKAGES python3-pytest python3-pytest-xdist clang llvm libcmocka-dev acl attr e2fsprogs xfsprogs mount strace git"
+CHECK_PACKAGES="$TRY_PACKAGES python3-pytest python3-pytest-xdist clang clang-format llvm libcmocka-dev acl attr e2fsprogs xfsprogs mount strace git"
 CHECK_PACKAGES="$CHECK_PACKAGES rsnapshot ftpsync systemd logrotate fail2ban"
 CHECK_PACKAGES="$CHECK_PACKAGES debhelper lintian systemd-container mandoc man-db"
 
