@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attrs/source.h"
 #include "dest/choose.h"
 #include "dest/dest.h"
 #include "dest/guard.h"
@@ -69,6 +71,34 @@ static noreturn void cannot_use(struct receiver *receiver, int code, const char 
 	exit_with(code);
 }
 
+/* Does any component of the path have the form in which munged links are kept? */
+static bool leads_to_munged(const struct fs_root *root, const char *path)
+{
+	char target[PATH_MAX];
+	bool is_munged = false;
+
+	for (const char *end = path; !is_munged && *end;) {
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		char *there = xstrndup(path, (size_t)(end - path));
+
+		is_munged = fs_readlink(root, there, target, sizeof target) > 0
+			    && !strncmp(target, MUNGE_PREFIX, strlen(MUNGE_PREFIX));
+		free(there);
+	}
+	return is_munged;
+}
+
+/* ENOENT instead of ELOOP in errno: nothing is where munged links lead. Whether something is at the other end of another link
+ * out of the module is nothing that its client learns. */
+static void judge_failure(const struct receiver *receiver, const char *path)
+{
+	const struct dest_module *module = dest_module(receiver);
+
+	if (module && errno == ELOOP)
+		errno = leads_to_munged(module->root, path) ? ENOENT : ELOOP;
+}
+
 /*
  * The operator's own path: links of other users are not followed, unless that was asked for (doc/protocol/08-security.md
  * section 4.3). Or one below a module's root; whatever links mean to the one who names the destination, in it they lead nowhere
@@ -96,8 +126,12 @@ static int stat_place(const struct receiver *receiver, const char *path, struct 
 	const struct dest_module *module = dest_module(receiver);
 	int fd, result;
 
-	if (module)
-		return fs_stat_follow(module->root, path, st);
+	if (module) {
+		result = fs_stat_follow(module->root, path, st);
+		if (result < 0)
+			judge_failure(receiver, path);
+		return result;
+	}
 	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(receiver->options), 0);
 	if (fd < 0)
 		return -1;
@@ -193,6 +227,8 @@ static void make_top(struct destination *destination, bool announced)
 			int error = errno;
 			fs_root_close(&above);
 			errno = error;
+		} else {
+			judge_failure(receiver, parent);
 		}
 		if (!made)
 			cannot_use(receiver, EXIT_FILEIO, "mkdir", destination->path, " failed");
