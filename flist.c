@@ -10,7 +10,7 @@
 
 #include "flist/args.h"
 #include "flist/paths.h"
-#include "flist/private.h"
+#include "flist/received.h"
 #include "flist/scan.h"
 #include "flist/tree.h"
 #include "fs/anchors.h"
@@ -68,6 +68,14 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	set_scan_options(list);
 	/* Views are not written to: no other flags, no attributes noted, no names left out. */
 	list->can_view = module_source && module_source->snapshot && flist_recursive(list) && !options->xattrs;
+	return list;
+}
+
+struct flist *flist_new_received(const struct options *options, struct session *session)
+{
+	struct flist *list = flist_new(options, session, NULL, NULL, NULL);
+
+	flist_received_new(list);
 	return list;
 }
 

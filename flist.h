@@ -68,6 +68,8 @@ struct flist_pos {
  */
 struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
 			struct filter_list *user, struct filter_list *hidden);
+/* An empty list that will be filled from the wire. Its names have no source: paths are below the destination. */
+struct flist *flist_new_received(const struct options *options, struct session *session);
 void flist_free(struct flist *list);
 
 /* Further scan options that only a daemon has; before the first argument. */

@@ -18,6 +18,7 @@
 #include "delta/token.h"
 #include "flist/args.h"
 #include "flist/paths.h"
+#include "flist/send.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -21,6 +21,7 @@
 #include "dest/install.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "flist/received.h"
 #include "lib/exit.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"

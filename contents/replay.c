@@ -12,6 +12,7 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/paths.h"
+#include "flist/received.h"
 
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */

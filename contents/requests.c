@@ -8,6 +8,7 @@
 #include "dest/file.h"
 #include "dest/job.h"
 #include "dest/task.h"
+#include "flist/received.h"
 #include "lib/exit.h"
 #include "receiver/pool.h"
 

@@ -7,7 +7,7 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/receive.h"
+#include "flist/received.h"
 
 static int level_of(const struct receiver *receiver, enum debug_word word)
 {

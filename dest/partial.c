@@ -19,6 +19,7 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/receive.h"
+#include "flist/received.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

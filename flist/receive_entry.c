@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "flist/receive_private.h"
+#include "flist/receive_split.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -571,7 +572,7 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 		in->xattrs = received_xattrs_read(receiver);
 	check_count(receiver);
 	if (is_type(in, S_IFDIR) && receiver->session->inc_recurse && receiver->options->iconv)
-		vec_push(&receiver->arrived_dirs, (uint32_t)receiver->arrived);
+		vec_push(&receiver->list->received->arrived_dirs, (uint32_t)receiver->arrived);
 	if (in->unconvertible)
 		make_hole(receiver, in);
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the files that receive a list share: flist/receive.c (lists, threads, numbers), flist/receive_entry.c (the fields of
+ * What the files that receive a list share: flist/receive.c (lists), flist/receive_entry.c (the fields of
  * an entry), flist/receive_attributes.c (ACLs and extended attributes), flist/receive_split.c (one list of paths into
  * directories), flist/receive_names.c (ids), flist/receive_check.c (names).
  */
@@ -12,8 +12,9 @@
 
 #include "delta/digest.h"
 #include "flist/acl.h"
-#include "flist/private.h"
 #include "flist/receive.h"
+#include "flist/received.h"
+#include "flist/tree.h"
 #include "flist/wire_private.h"
 #include "flist/xattr_list.h"
 #include "lib/hashmap.h"
@@ -21,20 +22,6 @@
 #include "options/owners.h"
 
 struct incoming;
-
-/* --- the list as two threads see it (flist/receive.c) --- */
-
-/* Of a node whose entries are not numbered in their order: the index of each entry. */
-struct received_order {
-	int32_t *ndx;       /* by place in the entries */
-	uint32_t *place;    /* incremental: by index - first_ndx */
-};
-
-/* Where an index points to, in a list that is numbered otherwise than the walk goes. */
-struct received_place {
-	int32_t node;
-	uint32_t index;
-};
 
 /* What many entries share, numbered as it comes; items do not move. */
 struct received_table {
@@ -57,23 +44,6 @@ struct received_attributes {
 	struct received_table xattrs;           /* struct received_xattrs */
 	uint32_t local_access, local_defaults;  /* how many have ids of this machine */
 };
-
-struct flist_received {
-	pthread_mutex_t lock;      /* of what the threads share: everything below, load_order, a node's `entries` */
-	pthread_cond_t arrived;
-	bool over;                 /* no list will follow */
-	size_t handed;             /* place in load_order of the node that was handed out last */
-	int io_error;              /* of the peer, not noted in the session yet */
-	struct flist_totals shown; /* the working thread's copy of the totals */
-	struct received_attributes *attributes; /* NULL without -A and -X */
-	struct reserved dirs, names;
-	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
-	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
-	VEC(struct received_place) places; /* is_permuted and not incremental: by index */
-};
-
-/* Indexes will not follow the walk. Before anything is published. */
-void flist_received_permute(struct flist_received *received);
 
 /* --- names (flist/receive_check.c) --- */
 
@@ -191,8 +161,6 @@ struct flist_receiver {
 
 	struct strbuf hierarchy;         /* below protocol 30: the argument whose directories have content */
 	bool in_hierarchy;
-	VEC(uint32_t) arrived_dirs;      /* incremental --iconv: places of the directories of a list, in order of arrival */
-	VEC(int32_t) node_by_number;     /* incremental: directory number -> node, -1 for "." and holes */
 };
 
 /* Read entries up to and with the end marker; returns the I/O error mask in it. */
@@ -207,22 +175,5 @@ uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode);
 uint32_t received_xattrs_read(struct flist_receiver *receiver);
 /* Give the ACLs that have come since the last call ids of this machine. */
 void received_acls_localize(struct flist_receiver *receiver);
-
-/* --- one list of paths (flist/receive_split.c) --- */
-
-/* Where an entry goes: index into receiver->staged of its directory; *leaf is where its own name begins. */
-uint32_t flist_stage(struct flist_receiver *receiver, const struct incoming *incoming, size_t *leaf);
-void flist_staged_clear(struct flist_receiver *receiver); /* ready for the next list */
-void flist_unstage(struct flist_receiver *receiver); /* what has been staged is taken over: give its memory back */
-void flist_staged_free(struct flist_receiver *receiver);
-/* Without incremental recursion: make nodes of everything that has arrived. */
-void flist_split(struct flist_receiver *receiver);
-
-/* Count memory for what waits in the list being read, or for the rest of the session; EXIT_MALLOC. */
-void flist_count_staged(struct flist_receiver *receiver, size_t bytes);
-void flist_count_kept(struct flist_receiver *receiver, size_t bytes);
-
-/* Take the sorted entries over, number them, show the node to the working thread (flist/receive.c). */
-void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries);
 
 #endif

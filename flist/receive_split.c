@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Where entries wait until their list is complete. A sub-list's lie in one directory, which each of them is held against. A
- * list without incremental recursion is one of paths in any order: its entries are gathered by directory and become nodes in
- * the order of the walk when all of them are there.
- */
+/* Lists that arrive: from entries in the order of arrival to the nodes of a list. */
+#include "flist/receive_split.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "flist/paths.h"
 #include "flist/receive_private.h"
+#include "flist/received.h"
 #include "flist/tree.h"
 #include "lib/exit.h"
 
@@ -155,6 +154,38 @@ void flist_staged_free(struct flist_receiver *receiver)
 	drop_staged(receiver);
 	vec_free(&receiver->staged);
 	strbuf_free(&receiver->staged_paths);
+}
+
+/* --- a directory is complete --- */
+
+static void localize_owners(struct flist_receiver *receiver, struct entries *entries)
+{
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (receiver->users.heard)
+			entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
+		if (receiver->groups.heard)
+			entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
+	}
+}
+
+/* Equal directories share the numbers of one node. */
+static void check_repetitions(const struct entries *entries)
+{
+	uint32_t repeated = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		repeated = entries->items[i].flags & ENTRY_DUPLICATE && entry_is_dir(&entries->items[i]) ? repeated + 1 : 0;
+		if (repeated >= UINT16_MAX)
+			die(EXIT_MALLOC, "rsync: a directory is in the file list too often");
+	}
+}
+
+void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries *entries)
+{
+	localize_owners(receiver, entries);
+	entries_mark_duplicates(entries);
+	check_repetitions(entries);
+	flist_received_publish(receiver->list, node, entries, receiver->list_first, receiver->io_error);
 }
 
 /* --- from paths to nodes --- */

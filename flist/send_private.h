@@ -3,7 +3,7 @@
 #ifndef FLIST_SEND_PRIVATE_H
 #define FLIST_SEND_PRIVATE_H
 
-#include "flist/private.h"
+#include "flist/tree.h"
 #include "flist/send.h"
 #include "flist/wire_private.h"
 #include "lib/hashmap.h"

@@ -14,6 +14,7 @@
 #include "flist/debug.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/received.h"
 #include "lib/log.h"
 #include "receiver/debug.h"
 #include "wire/request.h"

@@ -15,7 +15,7 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/receive.h"
+#include "flist/received.h"
 #include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/temp.h"

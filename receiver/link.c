@@ -28,6 +28,7 @@
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/received.h"
 #include "fs/temp.h"
 #include "receiver/delete.h"
 #include "receiver/link.h"

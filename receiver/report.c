@@ -19,7 +19,7 @@
 #include "dest/module.h"
 #include "dest/task.h"
 #include "flist/paths.h"
-#include "flist/receive.h"
+#include "flist/received.h"
 #include "receiver/item_lines.h"
 #include "receiver/report.h"
 #include "ui/progress.h"

@@ -19,7 +19,7 @@
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
-#include "flist/receive.h"
+#include "flist/received.h"
 #include "fs/chmod.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"

@@ -10,6 +10,7 @@
 
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/received.h"
 #include "lib/charset.h"
 #include "options.h"
 #include "wire/setup.h"

@@ -16,6 +16,7 @@
 #include "flist/args.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/received.h"
 #include "flist/send.h"
 #include "lib/charset.h"
 #include "lib/strbuf.h"

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The list that a peer sends: its numbers, and the hand-over from the reading thread to the working one. */
+#include "flist/received.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "flist/paths.h"
+#include "flist/receive_private.h"
+#include "flist/tree.h"
+
+/* Address space for nodes and their names: more of them than a list has room for anyway. */
+#define DIRS_LIMIT (sizeof(struct flist_dir) << 26)
+#define NAMES_LIMIT ((size_t)UINT32_MAX)
+#define ORDERS_LIMIT (sizeof(struct received_order) << 26)
+
+/* --- the list --- */
+
+void flist_received_permute(struct flist_received *received)
+{
+	received->is_permuted = true;
+	reserved_init(&received->orders, sizeof(void *) > 4 ? ORDERS_LIMIT : 0);
+	reserved_grow(&received->orders, sizeof(struct received_order));
+}
+
+void flist_received_new(struct flist *list)
+{
+	struct flist_received *received = xcalloc(1, sizeof *received);
+
+	pthread_mutex_init(&received->lock, NULL);
+	pthread_cond_init(&received->arrived, NULL);
+	reserved_init(&received->dirs, sizeof(void *) > 4 ? DIRS_LIMIT : 0);
+	reserved_init(&received->names, sizeof(void *) > 4 ? NAMES_LIMIT : 0);
+	if (list->options->iconv || list->session->protocol < 29)
+		flist_received_permute(received);
+	reserved_grow(&received->dirs, sizeof *list->dirs.items);
+	memcpy(received->dirs.start, list->dirs.items, sizeof *list->dirs.items);
+	entries_free(list->dirs.items[0].entries);
+	free(list->dirs.items[0].entries);
+	free(list->dirs.items);
+	list->dirs.items = (struct flist_dir *)received->dirs.start;
+	list->dirs.items[0].entries = NULL;
+	reserved_grow(&received->names, 1);
+	list->names.data = received->names.start;
+	if (list->options->acls || list->options->xattrs)
+		received->attributes = received_attributes_new(list->options);
+	list->received = received;
+	flist_add_base(list, xstrdup(""));
+}
+
+static struct received_order *order_of(const struct flist_received *received, int32_t node)
+{
+	return (struct received_order *)received->orders.start + node;
+}
+
+static void free_order(struct flist_received *received, int32_t node)
+{
+	struct received_order *order = order_of(received, node);
+
+	free(order->ndx);
+	free(order->place);
+	*order = (struct received_order){ NULL, NULL };
+}
+
+void flist_received_free(struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	if (!received)
+		return;
+	list->dirs.items = NULL;
+	list->names = (struct strbuf)STRBUF_INIT;
+	reserved_free(&received->dirs);
+	reserved_free(&received->names);
+	reserved_free(&received->orders);
+	vec_free(&received->places);
+	vec_free(&received->arrived_dirs);
+	vec_free(&received->node_by_number);
+	received_attributes_free(received->attributes);
+	pthread_mutex_destroy(&received->lock);
+	pthread_cond_destroy(&received->arrived);
+	free(received);
+	list->received = NULL;
+}
+
+struct entries *flist_received_take(struct flist *list, int32_t node)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	struct entries *entries = list->dirs.items[node].entries;
+
+	list->dirs.items[node].entries = NULL;
+	if (entries) {
+		budget_give_back(session_budget(list->session), entries_memory(entries));
+		if (received->is_permuted)
+			free_order(received, node);
+	}
+	pthread_mutex_unlock(&received->lock);
+	return entries;
+}
+
+/* --- the working thread --- */
+
+static bool has_next(const struct flist *list)
+{
+	return list->received->handed + 1 < list->load_order.count;
+}
+
+int32_t flist_received_next(struct flist *list)
+{
+	struct flist_received *received = list->received;
+	int32_t node = -1;
+
+	pthread_mutex_lock(&received->lock);
+	while (!has_next(list) && !received->over)
+		pthread_cond_wait(&received->arrived, &received->lock);
+	if (has_next(list))
+		node = list->load_order.items[++received->handed];
+	list->session->io_error |= received->io_error;
+	received->shown = list->totals;
+	pthread_mutex_unlock(&received->lock);
+	return node;
+}
+
+bool flist_next_is_known(struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	bool known = has_next(list) || received->over;
+
+	pthread_mutex_unlock(&received->lock);
+	return known;
+}
+
+bool flist_await_next(struct flist *list, int ms)
+{
+	struct flist_received *received = list->received;
+	struct timespec until;
+	int result = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&received->lock);
+	while (!has_next(list) && !received->over && result != ETIMEDOUT)
+		result = pthread_cond_timedwait(&received->arrived, &received->lock, &until);
+	bool known = has_next(list) || received->over;
+
+	pthread_mutex_unlock(&received->lock);
+	return known;
+}
+
+bool flist_received_is_complete(const struct flist *list)
+{
+	struct flist_received *received = list->received;
+
+	pthread_mutex_lock(&received->lock);
+	bool complete = received->over && !has_next(list);
+
+	pthread_mutex_unlock(&received->lock);
+	return complete;
+}
+
+const struct flist_totals *flist_received_totals(const struct flist *list)
+{
+	return &list->received->shown;
+}
+
+bool flist_has_own_list(struct flist *list, int32_t node)
+{
+	return list->session->inc_recurse && list->dirs.items[node].loaded;
+}
+
+/* How many of the node's directories have their entries up to `place`: their entries lie in the order of their nodes. */
+static uint32_t directories_up_to(const struct flist *list, const struct flist_dir *dir, uint32_t place)
+{
+	uint32_t low = 0, high = dir->child_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list->dirs.items[dir->first_child + (int32_t)middle].parent_entry <= place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of entries in the order of the walk. */
+static int32_t plain_ndx(const struct flist *list, const struct flist_dir *dir, const struct entry *entry)
+{
+	uint32_t place = (uint32_t)(entry - dir->entries->items);
+
+	if (list->session->inc_recurse || !dir->child_count || place < list->dirs.items[dir->first_child].parent_entry)
+		return dir->first_ndx + (int32_t)place;
+	/* A directory, or one that has lost against it: numbered where its node is. */
+	const struct flist_dir *first = &list->dirs.items[dir->first_child + (int32_t)directories_up_to(list, dir, place) - 1];
+
+	return first->own_ndx + (int32_t)(place - first->parent_entry);
+}
+
+int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+
+	if (!entry && (list->session->inc_recurse || !node))
+		return dir->own_ndx;
+	if (!entry) {
+		node = dir->parent;
+		entry = &list->dirs.items[node].entries->items[dir->parent_entry];
+		dir = &list->dirs.items[node];
+	}
+	if (list->received && list->received->is_permuted)
+		return order_of(list->received, node)->ndx[entry - dir->entries->items];
+	return plain_ndx(list, dir, entry);
+}
+
+const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry)
+{
+	if (!list->options->checksum || !entry_is_regular(entry))
+		return NULL;
+	return (const uint8_t *)entry_name(list->dirs.items[node].entries, entry) + entry->name_length + 1;
+}
+
+/* --- the reading thread: from an index to an entry --- */
+
+static bool locate_place(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	struct flist_received *received = list->received;
+
+	if (ndx < 0 || (size_t)ndx >= received->places.count)
+		return false;
+	flist_set_pos(list, pos, received->places.items[ndx].node, received->places.items[ndx].index);
+	return pos->entry != NULL;
+}
+
+static bool locate_in_order(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	int32_t node = flist_node_of(list, ndx);
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct received_order *order = order_of(list->received, node);
+
+	if (ndx < dir->first_ndx)
+		return flist_locate_numbered(list, ndx, pos);
+	if (ndx - dir->first_ndx >= (int32_t)dir->count || !order->place)
+		return false;
+	flist_set_pos(list, pos, node, order->place[ndx - dir->first_ndx]);
+	return pos->entry != NULL;
+}
+
+bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
+{
+	bool found;
+
+	pthread_mutex_lock(&list->received->lock);
+	if (!list->load_order.count)
+		found = false;
+	else if (!list->received->is_permuted)
+		found = flist_locate_numbered(list, ndx, pos);
+	else if (list->session->inc_recurse)
+		found = locate_in_order(list, ndx, pos);
+	else
+		found = locate_place(list, ndx, pos);
+	pthread_mutex_unlock(&list->received->lock);
+	return found;
+}
+
+/* --- the reading thread: a directory is complete --- */
+
+/* Nodes and names of the directories among the entries must find room where they are. */
+static void make_room(struct flist *list, const struct entries *entries)
+{
+	struct flist_received *received = list->received;
+	size_t dirs = 0, names = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (!entry_is_dir(&entries->items[i]))
+			continue;
+		dirs++;
+		names += (size_t)entries->items[i].name_length + 1;
+	}
+	reserved_grow(&received->dirs, (list->dirs.count + dirs) * sizeof *list->dirs.items);
+	list->dirs.capacity = received->dirs.usable / sizeof *list->dirs.items;
+	reserved_grow(&received->names, list->names.length + names + 1);
+	list->names.capacity = received->names.usable;
+	if (received->is_permuted)
+		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
+	/* With their numbers, their places in the walk, and what the engine keeps of them. */
+	budget_take(session_budget(list->session), dirs * (sizeof *list->dirs.items + sizeof(struct received_order)
+							   + 8 * sizeof(int32_t)) + names, "directories of a file list");
+}
+
+/* Until now `dir` was the place in the order of arrival. */
+static void settle_order(struct flist *list, int32_t node, struct entries *entries, int32_t first)
+{
+	struct flist_received *received = list->received;
+	struct received_order *order = received->is_permuted ? order_of(received, node) : NULL;
+
+	if (order) {
+		budget_take(session_budget(list->session),
+			    (2 * sizeof *order->ndx + 2 * sizeof(struct received_place)) * entries->count, "a file list");
+		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
+	}
+	if (order && list->session->inc_recurse)
+		order->place = xcalloc((size_t)entries->count + 1, sizeof *order->place);
+	for (uint32_t i = 0; i < entries->count; i++) {
+		uint32_t arrival = entries->items[i].dir;
+
+		if (order)
+			order->ndx[i] = first + (int32_t)arrival;
+		if (order && order->place)
+			order->place[arrival] = i;
+		entries->items[i].dir = 0;
+	}
+}
+
+static void number_directories(struct flist_received *received, const struct entries *entries,
+			       const struct received_order *order)
+{
+	if (order) {
+		for (size_t i = 0; i < received->arrived_dirs.count; i++) {
+			const struct entry *entry = &entries->items[order->place[received->arrived_dirs.items[i]]];
+			vec_push(&received->node_by_number, entry->dir ? (int32_t)entry->dir : -1);
+		}
+		received->arrived_dirs.count = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < entries->count; i++)
+		if (entry_is_dir(&entries->items[i]))
+			vec_push(&received->node_by_number, entries->items[i].dir ? (int32_t)entries->items[i].dir : -1);
+}
+
+void flist_received_publish(struct flist *list, int32_t node, struct entries *entries, int32_t first, int io_error)
+{
+	struct flist_received *received = list->received;
+
+	make_room(list, entries);
+	settle_order(list, node, entries, first);
+	budget_take(session_budget(list->session), entries_memory(entries), "a file list");
+	pthread_mutex_lock(&received->lock);
+	list->dirs.items[node].entries = entries;
+	flist_enter_node(list, node, NULL);
+	received->io_error |= io_error;
+	/* From here on the entries are the working thread's. */
+	if (list->session->inc_recurse)
+		number_directories(received, entries, received->is_permuted ? order_of(received, node) : NULL);
+	pthread_cond_signal(&received->arrived);
+	pthread_mutex_unlock(&received->lock);
+}
+
+void flist_received_end(struct flist *list)
+{
+	pthread_mutex_lock(&list->received->lock);
+	list->received->over = true;
+	pthread_cond_signal(&list->received->arrived);
+	pthread_mutex_unlock(&list->received->lock);
+}
+
+/* --- one list, numbered otherwise than the walk goes --- */
+
+/* What an index is given by: the path (protocol 27 and 28), the rank, the place in the directory. */
+struct order_key {
+	char *path;
+	int64_t rank;
+	struct received_place place;
+};
+
+static int compare_order(const void *a_void, const void *b_void)
+{
+	const struct order_key *a = a_void, *b = b_void;
+	int order = a->path ? strcmp(a->path, b->path) : 0;
+
+	if (order)
+		return order;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->place.index < b->place.index ? -1 : 1;
+}
+
+/* In the order of the walk. A file behind directories ("/x" behind "!") comes before the directory that is next. */
+static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
+{
+	const struct flist_dir *dir = &list->dirs.items[node];
+	const struct entry *items = dir->entries->items;
+
+	if (entry_is_dir(&items[index]) || !dir->child_count || index < list->dirs.items[dir->first_child].parent_entry)
+		return 2 * (int64_t)plain_ndx(list, dir, &items[index]) + 1;
+	uint32_t passed = directories_up_to(list, dir, index);
+
+	return 2 * (int64_t)(passed < dir->child_count ? list->dirs.items[dir->first_child + (int32_t)passed].own_ndx
+						       : list->next_ndx);
+}
+
+void flist_received_number(struct flist *list)
+{
+	struct flist_received *received = list->received;
+	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->protocol < 29;
+	VEC(struct order_key) keys = VEC_INIT;
+	struct strbuf path = STRBUF_INIT;
+
+	for (size_t n = 0; n < list->load_order.count; n++) {
+		int32_t node = list->load_order.items[n];
+		const struct entries *entries = list->dirs.items[node].entries;
+
+		for (uint32_t i = 0; i < entries->count; i++) {
+			struct order_key key = { .place = { node, i }, .rank = order_of(received, node)->ndx[i] };
+
+			if (entries->items[i].flags & ENTRY_HIDDEN)
+				continue;
+			flist_entry_path(list, node, &entries->items[i], &path);
+			if (by_path)
+				key.path = xstrdup(strbuf_text(&path));
+			else if (!by_arrival)
+				key.rank = walk_rank(list, node, i);
+			vec_push(&keys, key);
+		}
+	}
+	if (keys.count)
+		qsort(keys.items, keys.count, sizeof *keys.items, compare_order);
+	for (size_t i = 0; i < keys.count; i++) {
+		const struct received_place *place = &keys.items[i].place;
+
+		order_of(received, place->node)->ndx[place->index] = (int32_t)i;
+		vec_push(&received->places, *place);
+		free(keys.items[i].path);
+	}
+	vec_free(&keys);
+	strbuf_free(&path);
+}
