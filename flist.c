@@ -271,7 +271,7 @@ int32_t flist_load_next(struct flist *list)
 
 	if (node < 0) {
 		list->complete = true;
-		if (list->session->protocol && list->session->protocol < 29 && !list->options->iconv)
+		if (list->session->caps.sorts_by_path && !list->options->iconv)
 			permute(list);
 		return -1;
 	}

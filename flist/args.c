@@ -325,7 +325,7 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 		struct entry *entry = last_entry(entries);
 		entry->root = base;
 		entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-		if (list->session->protocol && list->session->protocol < 30 && !list->options->implied_dirs)
+		if (list->session->caps.omits_parents && !list->options->implied_dirs)
 			entry->flags |= ENTRY_HIDDEN;
 	}
 	strbuf_free(&transfer);

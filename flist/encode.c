@@ -42,7 +42,7 @@ static void flag_directory(const struct flist_sender *sender, struct outgoing *o
 	bool top = (out->entry->flags & (ENTRY_TOP_DIR | ENTRY_ALSO_LISTED)) == ENTRY_TOP_DIR;
 	bool no_content = out->entry->flags & ENTRY_NO_CONTENT;
 
-	if (sender->session->protocol >= 30) {
+	if (sender->session->caps.content_flags) {
 		out->flags |= (top ? XMIT_TOP_DIR : 0) | (no_content ? XMIT_NO_CONTENT_DIR : 0);
 	} else if (top && !no_content) {
 		out->flags |= XMIT_TOP_DIR;
@@ -75,14 +75,14 @@ static void flag_owner(struct flist_sender *sender, struct outgoing *out)
 static void flag_device(struct flist_sender *sender, struct outgoing *out)
 {
 	const struct entry *entry = out->entry;
-	int protocol = sender->session->protocol;
+	const struct session_caps *caps = &sender->session->caps;
 	bool device = entry_is_device(entry) && sender->options->devices;
-	bool special = entry_is_special(entry) && sender->options->specials && protocol < 31;
+	bool special = entry_is_special(entry) && sender->options->specials && caps->special_rdev;
 
 	out->has_rdev = device || special;
 	out->rdev_major = device ? out->side->rdev_major : 0;
 	out->rdev_minor = device ? out->side->rdev_minor : 0;
-	if (protocol < 28) {
+	if (!caps->split_rdev) {
 		if (!out->has_rdev)
 			sender->state.rdev = 0;
 		else if ((uint32_t)makedev(out->rdev_major, out->rdev_minor) == sender->state.rdev)
@@ -93,7 +93,7 @@ static void flag_device(struct flist_sender *sender, struct outgoing *out)
 		return;
 	if (out->rdev_major == sender->state.rdev_major)
 		out->flags |= XMIT_SAME_RDEV_MAJOR;
-	if (protocol < 30 && out->rdev_minor <= 255)
+	if (caps->byte_minors && out->rdev_minor <= 255)
 		out->flags |= XMIT_RDEV_MINOR_8_PRE30;
 }
 
@@ -118,7 +118,7 @@ static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t
 	if (sender->session->inc_recurse && (out->entry->flags & ENTRY_DUPLICATE))
 		return;
 	out->flags |= XMIT_HLINKED;
-	if (sender->session->protocol < 30) {
+	if (!sender->session->caps.links_by_index) {
 		if (sender->state.link_dev == (int64_t)out->side->dev + 1)
 			out->flags |= XMIT_SAME_DEV_PRE30;
 		return;
@@ -138,17 +138,17 @@ static void compute_flags(struct flist_sender *sender, struct outgoing *out, int
 {
 	const struct entry_state *state = &sender->state;
 	const struct entry *entry = out->entry;
-	int protocol = sender->session->protocol;
+	const struct session_caps *caps = &sender->session->caps;
 
-	if (protocol >= 28)
+	if (caps->marks_links)
 		flag_link(sender, out, ndx, list_first_ndx);
 	if (entry_is_dir(entry))
 		flag_directory(sender, out);
 	if (out->mode == state->mode)
 		out->flags |= XMIT_SAME_MODE;
-	if (protocol >= 30 ? entry->mtime == state->mtime : (uint32_t)entry->mtime == (uint32_t)state->mtime)
+	if (caps->wide_mtime ? entry->mtime == state->mtime : (uint32_t)entry->mtime == (uint32_t)state->mtime)
 		out->flags |= XMIT_SAME_TIME;
-	if (protocol >= 31 && entry->mtime_nsec)
+	if (caps->mtime_nsec && entry->mtime_nsec)
 		out->flags |= XMIT_MOD_NSEC;
 	flag_owner(sender, out);
 	flag_device(sender, out);
@@ -247,7 +247,7 @@ static void set_name(struct flist_sender *sender, struct outgoing *out)
 
 static uint8_t *put_vint30(const struct flist_sender *sender, uint8_t *to, int32_t value)
 {
-	return sender->session->protocol < 30 ? encode_int(to, (uint32_t)value) : encode_varint(to, value);
+	return sender->session->caps.varints ? encode_varint(to, value) : encode_int(to, (uint32_t)value);
 }
 
 static uint8_t *put_bytes(uint8_t *to, const void *bytes, size_t length)
@@ -263,7 +263,7 @@ static uint8_t *put_flags(const struct flist_sender *sender, const struct outgoi
 
 	if (sender->session->varint_flags)
 		return encode_varint(to, (int32_t)(flags ? flags : XMIT_EXTENDED_FLAGS));
-	if (sender->session->protocol < 28) {
+	if (!sender->session->caps.extended_flags) {
 		flags &= 0xff;
 		if (!flags)
 			flags = entry_is_dir(out->entry) ? XMIT_LONG_NAME : XMIT_TOP_DIR;
@@ -284,7 +284,7 @@ static uint8_t *put_name(const struct flist_sender *sender, const struct outgoin
 	size_t rest = name->length - out->prefix;
 	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
 	bool long_form = (out->flags & XMIT_LONG_NAME)
-			 || (sender->session->protocol < 28 && !(out->flags & 0xff) && entry_is_dir(out->entry));
+			 || (!sender->session->caps.extended_flags && !(out->flags & 0xff) && entry_is_dir(out->entry));
 
 	if (out->flags & XMIT_SAME_NAME)
 		*to++ = (uint8_t)out->prefix;
@@ -311,7 +311,7 @@ static uint8_t *put_times_and_mode(const struct flist_sender *sender, const stru
 	const struct entry *entry = out->entry;
 
 	if (!(out->flags & XMIT_SAME_TIME)) {
-		if (sender->session->protocol >= 30)
+		if (sender->session->caps.wide_mtime)
 			to = encode_varlong(to, entry->mtime, 4);
 		else
 			to = encode_int(to, (uint32_t)entry->mtime);
@@ -327,16 +327,16 @@ static uint8_t *put_times_and_mode(const struct flist_sender *sender, const stru
 
 static uint8_t *put_device(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
 {
-	int protocol = sender->session->protocol;
+	const struct session_caps *caps = &sender->session->caps;
 
-	if (protocol < 28) {
+	if (!caps->split_rdev) {
 		if (!(out->flags & XMIT_SAME_RDEV_PRE28))
 			to = encode_int(to, (uint32_t)makedev(out->rdev_major, out->rdev_minor));
 		return to;
 	}
 	if (!(out->flags & XMIT_SAME_RDEV_MAJOR))
 		to = put_vint30(sender, to, (int32_t)out->rdev_major);
-	if (out->flags & XMIT_RDEV_MINOR_8_PRE30 && protocol < 30) {
+	if (out->flags & XMIT_RDEV_MINOR_8_PRE30 && caps->byte_minors) {
 		*to = (uint8_t)out->rdev_minor;
 		return to + 1;
 	}
@@ -364,7 +364,7 @@ static uint8_t *put_link_key(struct flist_sender *sender, const struct outgoing 
 {
 	bool linked = out->entry->flags & ENTRY_HARD_LINKED;
 
-	if (sender->session->protocol >= 28) {
+	if (sender->session->caps.marks_links) {
 		if (!(out->flags & XMIT_HLINKED))
 			return to;
 		if (!(out->flags & XMIT_SAME_DEV_PRE30))
@@ -381,10 +381,10 @@ static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *o
 {
 	const struct entry *entry = out->entry;
 
-	if (sender->session->protocol < 30)
-		to = encode_longint(to, (int64_t)entry->size);
-	else
+	if (sender->session->caps.varints)
 		to = encode_varlong(to, (int64_t)entry->size, 3);
+	else
+		to = encode_longint(to, (int64_t)entry->size);
 	to = put_times_and_mode(sender, out, to);
 	if (!(out->flags & XMIT_SAME_UID))
 		to = put_id(sender, to, entry->uid, out->user_name);
@@ -394,7 +394,7 @@ static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *o
 		to = put_device(sender, out, to);
 	if (entry_is_symlink(entry) && sender->options->links)
 		to = put_target(sender, out, to);
-	if (sender->options->hard_links && sender->session->protocol < 30)
+	if (sender->options->hard_links && !sender->session->caps.links_by_index)
 		to = put_link_key(sender, out, to);
 	return to;
 }
@@ -466,7 +466,7 @@ static void write_digest(struct flist_sender *sender, const struct outgoing *out
 	const uint8_t *digest = computed;
 	bool regular = entry_is_regular(out->entry);
 
-	if (!regular && sender->session->protocol >= 28)
+	if (!regular && sender->session->caps.sums_only_files)
 		return;
 	if (regular && !(digest = stored_digest(sender, out))) {
 		digest = computed;
@@ -495,7 +495,7 @@ static void update_state(struct flist_sender *sender, const struct outgoing *out
 		state->rdev_major = out->rdev_major;
 		state->rdev = (uint32_t)makedev(out->rdev_major, out->rdev_minor);
 	}
-	if (out->flags & XMIT_HLINKED && sender->session->protocol < 30)
+	if (out->flags & XMIT_HLINKED && !sender->session->caps.links_by_index)
 		state->link_dev = (int64_t)out->side->dev + 1;
 }
 

@@ -49,7 +49,7 @@ static void receive_trailer(struct flist_receiver *receiver)
 		if (options->group || options->acls)
 			id_map_read_list(&receiver->groups, session);
 	}
-	if (session->protocol < 30) {
+	if (!session->caps.io_error_message) {
 		int32_t mask = wire_read_int(session->wire) & (IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT);
 
 		receiver->io_error |= options->ignore_errors ? 0 : mask;
@@ -125,7 +125,7 @@ void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)
 
 static void check_options(const struct options *options, const struct session *session)
 {
-	if (options->atimes && session->protocol < 28)
+	if (options->atimes && !session->caps.extended_flags)
 		die(EXIT_PROTOCOL, "--atimes requires protocol 28 or higher (negotiated %d).", session->protocol);
 }
 

@@ -57,7 +57,7 @@ static void clean_name(const struct flist_receiver *receiver, const char *name, 
 			strbuf_add(clean, at, part);
 		} else if (part && !slash && clean->length && strcmp(clean->data, "/") != 0) {
 			/* Only releases without a name for it send "a/." (doc/protocol/02-file-list.md section 13). */
-			if (receiver->session->protocol >= 29)
+			if (receiver->session->caps.clean_names)
 				die_unsafe(name);
 			strbuf_add_string(clean, "/.");
 		}

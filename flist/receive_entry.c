@@ -41,15 +41,15 @@ static _Noreturn void die_flags(uint32_t flags)
 /* Every bit stands for fields: one that the session has no meaning for means that the place in the stream is lost. */
 static uint32_t known_flags(const struct flist_receiver *receiver)
 {
-	int protocol = receiver->session->protocol;
+	const struct session_caps *caps = &receiver->session->caps;
 	uint32_t known = UINT8_MAX;
 
-	if (protocol < 28)
+	if (!caps->extended_flags)
 		return known;
 	known |= XMIT_SAME_RDEV_MAJOR | XMIT_USER_NAME_FOLLOWS | XMIT_GROUP_NAME_FOLLOWS;
 	if (receiver->options->hard_links)
-		known |= XMIT_HLINKED | (protocol >= 30 ? XMIT_HLINK_FIRST : 0);
-	if (protocol >= 31)
+		known |= XMIT_HLINKED | (caps->links_by_index ? XMIT_HLINK_FIRST : 0);
+	if (caps->mtime_nsec)
 		known |= XMIT_MOD_NSEC;
 	if (receiver->options->atimes)
 		known |= XMIT_SAME_ATIME;
@@ -69,9 +69,9 @@ static uint32_t read_flags(struct flist_receiver *receiver, int *mask)
 			*mask = wire_read_varint(session->wire) & IO_ERROR_BITS;
 	} else {
 		flags = wire_read_byte(session->wire);
-		if (session->protocol >= 28 && flags & XMIT_EXTENDED_FLAGS)
+		if (session->caps.extended_flags && flags & XMIT_EXTENDED_FLAGS)
 			flags |= (uint32_t)wire_read_byte(session->wire) << 8;
-		if (session->protocol >= 28 && flags == (XMIT_IO_ERROR_ENDLIST | XMIT_EXTENDED_FLAGS)) {
+		if (session->caps.extended_flags && flags == (XMIT_IO_ERROR_ENDLIST | XMIT_EXTENDED_FLAGS)) {
 			if (!session->safe_flist)
 				die_flags(flags);
 			*mask = wire_read_varint(session->wire) & IO_ERROR_BITS;
@@ -159,7 +159,7 @@ static void read_size_and_times(struct flist_receiver *receiver, struct incoming
 		die(EXIT_UNSUPPORTED, "Offset underflow: file-length is negative");
 	in->size = (uint64_t)size;
 	if (!(in->flags & XMIT_SAME_TIME)) {
-		if (receiver->session->protocol >= 30)
+		if (receiver->session->caps.wide_mtime)
 			state->mtime = wire_read_varlong(wire, 4);
 		else
 			state->mtime = (uint32_t)wire_read_int(wire);
@@ -172,7 +172,7 @@ static void read_owner(struct flist_receiver *receiver, struct incoming *in)
 {
 	struct incoming_state *state = &receiver->state;
 	struct wire *wire = receiver->session->wire;
-	bool has_names = receiver->session->protocol >= 30;
+	bool has_names = receiver->session->caps.inline_names;
 
 	if (receiver->options->owner && !(in->flags & XMIT_SAME_UID)) {
 		state->uid = (uint32_t)wire_read_vint30(wire);
@@ -205,20 +205,20 @@ static void read_device(struct flist_receiver *receiver, struct incoming *in)
 {
 	const struct options *options = receiver->options;
 	struct wire *wire = receiver->session->wire;
-	int protocol = receiver->session->protocol;
+	const struct session_caps *caps = &receiver->session->caps;
 
-	if (!(is_device(in) && options->devices) && !(is_special(in) && options->specials && protocol < 31)) {
+	if (!(is_device(in) && options->devices) && !(is_special(in) && options->specials && caps->special_rdev)) {
 		receiver->state.rdev = 0;
 		return;
 	}
-	if (protocol < 28) {
+	if (!caps->split_rdev) {
 		read_old_device(receiver, in);
 		return;
 	}
 	if (!(in->flags & XMIT_SAME_RDEV_MAJOR))
 		receiver->state.rdev_major = (uint32_t)wire_read_vint30(wire);
 	in->rdev_major = receiver->state.rdev_major;
-	if (protocol < 30 && in->flags & XMIT_RDEV_MINOR_8_PRE30)
+	if (caps->byte_minors && in->flags & XMIT_RDEV_MINOR_8_PRE30)
 		in->rdev_minor = wire_read_byte(wire);
 	else
 		in->rdev_minor = (uint32_t)wire_read_vint30(wire);
@@ -265,7 +265,7 @@ static void read_digest(struct flist_receiver *receiver, struct incoming *in)
 {
 	size_t length = (size_t)digest_length(receiver->session->file_sum);
 
-	if (receiver->options->checksum && (is_type(in, S_IFREG) || receiver->session->protocol < 28))
+	if (receiver->options->checksum && (is_type(in, S_IFREG) || !receiver->session->caps.sums_only_files))
 		wire_read(receiver->session->wire, in->digest, length);
 }
 
@@ -350,14 +350,14 @@ static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
 {
 	struct incoming_state *state = &receiver->state;
 	struct wire *wire = receiver->session->wire;
-	int protocol = receiver->session->protocol;
+	const struct session_caps *caps = &receiver->session->caps;
 	bool inserted;
 
-	bool has_key = protocol >= 28 ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG);
+	bool has_key = caps->marks_links ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG);
 
-	if (!receiver->options->hard_links || protocol >= 30 || !has_key)
+	if (!receiver->options->hard_links || caps->links_by_index || !has_key)
 		return;
-	if (protocol < 28 || !(in->flags & XMIT_SAME_DEV_PRE30))
+	if (!caps->marks_links || !(in->flags & XMIT_SAME_DEV_PRE30))
 		state->link_dev = wire_read_longint(wire);
 	int64_t inode = wire_read_longint(wire);
 	uint64_t *group = hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode,
@@ -419,7 +419,7 @@ static uint16_t class_flags(struct flist_receiver *receiver, const struct incomi
 		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
 		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
 	}
-	if (receiver->session->protocol < 30)
+	if (!receiver->session->caps.content_flags)
 		return old_class(receiver, in);
 	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
 			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
@@ -447,7 +447,7 @@ static void link_members(struct flist_receiver *receiver, uint32_t directory, ui
 	if (is_first) {
 		link->directory = directory;
 		link->index = index;
-		if (receiver->session->protocol < 28)
+		if (!receiver->session->caps.marks_links)
 			return;
 	}
 	if (!is_first && !link->is_marked)
@@ -558,7 +558,7 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 	in->rdev_major = in->rdev_minor = 0;
 	read_name(receiver, flags);
 	take_name(receiver, in);
-	if (receiver->session->protocol >= 30 && flags & XMIT_HLINKED) {
+	if (receiver->session->caps.links_by_index && flags & XMIT_HLINKED) {
 		if (flags & XMIT_HLINK_FIRST)
 			declare_link(receiver, in);
 		else

@@ -193,7 +193,7 @@ void flist_publish(struct flist_receiver *receiver, int32_t node, struct entries
 /* Directories that only their contents speak of. More may be found on the way. */
 static void list_missing_parents(struct flist_receiver *receiver)
 {
-	bool may_lack = receiver->options->relative && receiver->session->protocol < 30;
+	bool may_lack = receiver->options->relative && receiver->session->caps.omits_parents;
 	struct strbuf path = STRBUF_INIT;
 
 	for (size_t i = 0; i < receiver->staged.count; i++) {

@@ -33,7 +33,7 @@ void flist_received_new(struct flist *list)
 	pthread_cond_init(&received->arrived, NULL);
 	reserved_init(&received->dirs, sizeof(void *) > 4 ? DIRS_LIMIT : 0);
 	reserved_init(&received->names, sizeof(void *) > 4 ? NAMES_LIMIT : 0);
-	if (list->options->iconv || list->session->protocol < 29)
+	if (list->options->iconv || list->session->caps.sorts_by_path)
 		flist_received_permute(received);
 	reserved_grow(&received->dirs, sizeof *list->dirs.items);
 	memcpy(received->dirs.start, list->dirs.items, sizeof *list->dirs.items);
@@ -400,7 +400,7 @@ static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
 void flist_received_number(struct flist *list)
 {
 	struct flist_received *received = list->received;
-	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->protocol < 29;
+	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->caps.sorts_by_path;
 	VEC(struct order_key) keys = VEC_INIT;
 	struct strbuf path = STRBUF_INIT;
 

@@ -60,7 +60,7 @@ static void write_end(struct flist_sender *sender)
 	} else {
 		wire_write_byte(session->wire, 0);
 	}
-	if (mask && session->protocol >= 30 && !session->safe_flist)
+	if (mask && session->caps.io_error_message && !session->safe_flist)
 		wire_send_message_int(session->wire, MSG_IO_ERROR, mask);
 }
 
@@ -91,7 +91,7 @@ static void send_whole_list(struct flist_sender *sender)
 	write_end(sender);
 	id_names_write_lists(&sender->names, sender->options->owner || sender->options->acls,
 			     sender->options->group || sender->options->acls);
-	if (session->protocol < 30)
+	if (!session->caps.io_error_message)
 		wire_write_int(session->wire, sender->options->ignore_errors ? 0 : session->io_error);
 }
 
