@@ -72,7 +72,7 @@ static void check_transfer(struct sender *sender, const struct request *request)
 
 static void no_send(struct sender *sender, const struct request *request)
 {
-	if (sender->session->protocol >= 30)
+	if (sender->session->caps.no_send_message)
 		wire_send_message_int(sender->session->wire, MSG_NO_SEND, request->ndx);
 }
 
@@ -153,7 +153,7 @@ static bool is_in_place(const struct sender *sender, const struct request *reque
 {
 	const struct options *options = sender->options;
 
-	if (sender->session->protocol < 29)
+	if (!sender->session->caps.item_flags)
 		return options->inplace && (!options->backup || request->redo);
 	if (request->item.basis == BASIS_PARTIAL)
 		return sender->session->inplace_partial;
@@ -323,7 +323,7 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	note_sent(sender, request->ndx);
 	record.written = wire_stream_written(session->wire) - before;
 	record.sums = sums_length(request);
-	if (session->protocol >= 30) { /* before, it is salted and says nothing of the content */
+	if (session->caps.plain_digests) { /* before, it is salted and says nothing of the content */
 		digest_for_people(session->xfer_sum, digest, length, shown);
 		record.digest = shown;
 		record.digest_length = length;
@@ -399,8 +399,8 @@ static bool is_old_keep_alive(struct sender *sender, int32_t ndx)
 	struct flist_pos pos;
 	struct item_attrs item;
 
-	if (sender->session->protocol != 29 || flist_locate(sender->list, ndx, &pos) || !flist_locate(sender->list, ndx - 1,
-			&pos))
+	if (!sender->session->caps.raw_keep_alive || flist_locate(sender->list, ndx, &pos)
+	    || !flist_locate(sender->list, ndx - 1, &pos))
 		return false;
 	request_read_attrs(sender->session, &item);
 	if (item.flags != ITEM_IS_NEW)
@@ -421,7 +421,7 @@ static void take_delete_stats(struct sender *sender)
 static bool end_of_list_or_phase(struct sender *sender)
 {
 	struct session *session = sender->session;
-	int last_phase = session->protocol >= 29 ? 2 : 1;
+	int last_phase = session->caps.third_phase ? 2 : 1;
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
 		keep_directories(sender);
@@ -451,7 +451,7 @@ static void serve_requests(struct sender *sender)
 		if (ndx == NDX_DONE) {
 			if (end_of_list_or_phase(sender))
 				return;
-		} else if (ndx == NDX_DEL_STATS && session->protocol >= 31) {
+		} else if (ndx == NDX_DEL_STATS && session->caps.delete_stats) {
 			take_delete_stats(sender);
 		} else if (ndx < 0) {
 			die(EXIT_PROTOCOL, "rsync: Invalid file index: %d (%d - %d) [%s]", ndx, NDX_DONE,
@@ -466,7 +466,7 @@ static int32_t read_goodbye_ndx(struct sender *sender)
 {
 	int32_t ndx = wire_read_ndx(sender->session->wire);
 
-	while (ndx == NDX_DEL_STATS && sender->session->protocol >= 31) {
+	while (ndx == NDX_DEL_STATS && sender->session->caps.delete_stats) {
 		take_delete_stats(sender);
 		ndx = wire_read_ndx(sender->session->wire);
 	}
@@ -483,7 +483,7 @@ static void write_stats(struct sender *sender, struct session *session)
 	wire_write_vlong30(wire, (int64_t)read, 3);
 	wire_write_vlong30(wire, (int64_t)written, 3);
 	wire_write_vlong30(wire, (int64_t)flist_totals(sender->list)->size, 3);
-	if (session->protocol < 29)
+	if (!session->caps.list_times)
 		return;
 	wire_write_vlong30(wire, flist_send_build_ms(sender->list_sender), 3);
 	wire_write_vlong30(wire, 0, 3);
@@ -493,7 +493,7 @@ static void say_goodbye(struct sender *sender)
 {
 	struct session *session = sender->session;
 
-	if (session->io_error != sender->io_error_sent && session->protocol >= 30)
+	if (session->io_error != sender->io_error_sent && session->caps.io_error_message)
 		wire_send_message_int(session->wire, MSG_IO_ERROR, session->io_error);
 	wire_write_ndx(session->wire, NDX_DONE);
 	if (session->is_server)
@@ -504,7 +504,7 @@ static void say_goodbye(struct sender *sender)
 		wire_flush(sender->aside.wire);
 	}
 	read_goodbye_ndx(sender);
-	if (session->protocol >= 31) {
+	if (session->caps.goodbye_reply) {
 		wire_write_ndx(session->wire, NDX_DONE);
 		wire_flush(session->wire);
 		read_goodbye_ndx(sender);
@@ -596,9 +596,9 @@ void sender_run(struct sender_host *host, struct flist *list)
 		.host = host, .session = session, .options = options, .list = list, .current_ndx = -1, .content_fd = -1,
 		.match = host->match ? host->match : &match,
 		/* Before protocol 30 there is only the verifying kind (doc/protocol/03-transfer.md section 3.4). */
-		.append = options->append && session->protocol < 30 ? 2 : options->append,
+		.append = options->append && !session->caps.plain_append ? 2 : options->append,
 		.xattr_items = options->xattrs > 0 && !options->dry_run,
-		.xattr_shortcut = session->protocol >= 31 && !session->avoid_xattr_optim,
+		.xattr_shortcut = !session->avoid_xattr_optim,
 	};
 
 	wire_set_message_handler(session->wire, handle_message, &sender);

@@ -42,8 +42,8 @@ static void read_streamed_names(struct sender *sender)
 {
 	struct wire *wire = sender->session->wire;
 	const struct session *session = sender->session;
-	bool framed = !session->is_server || session->protocol >= 30 || sender->options->remove_source_files;
-	bool raw_window = framed && session->protocol < 31;
+	bool framed = !session->is_server || session->caps.frames_requests || sender->options->remove_source_files;
+	bool raw_window = framed && !session->caps.framed_names;
 	struct strbuf name = STRBUF_INIT;
 	bool too_long = false;
 

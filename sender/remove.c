@@ -17,7 +17,7 @@ static bool is_unchanged(const struct sender *sender, const struct entry *entry,
 {
 	if (entry_is_regular(entry) && st->size != entry->size)
 		return false;
-	return st->mtime == entry->mtime && (sender->session->protocol < 31 || st->mtime_nsec == entry->mtime_nsec);
+	return st->mtime == entry->mtime && (!sender->session->caps.mtime_nsec || st->mtime_nsec == entry->mtime_nsec);
 }
 
 /*
