@@ -41,7 +41,7 @@ static void read_line(struct wire *wire, char line[LINE_SIZE], const char *missi
 
 static const char *choose_digest(const char *theirs, int protocol)
 {
-	const char *digest = auth_digest_choose(theirs, protocol);
+	const char *digest = auth_digest_choose(theirs, session_caps_of(protocol).md5);
 
 	if (digest)
 		return digest;

@@ -42,8 +42,9 @@ static void choose_head(struct pull *pull, struct transfer *transfer, const stru
 {
 	memset(&transfer->head, 0, sizeof transfer->head);
 	if (basis->fd >= 0)
-		sum_head_choose(&transfer->head, basis->size, pull->receiver->options->block_size, pull->session->protocol,
-				digest_length(pull->session->xfer_sum), transfer->job.is_redo);
+		sum_head_choose(&transfer->head, basis->size, pull->receiver->options->block_size,
+				pull->session->caps.block_length_max, digest_length(pull->session->xfer_sum),
+				transfer->job.is_redo);
 }
 
 /* Each value is asked for once in a session, by the first who lacks it; the others wait for their turn. Under out_lock. */
@@ -485,7 +486,7 @@ static void end_deletions(struct pull *pull)
  * section 2.2). */
 static void send_block_count(struct pull *pull)
 {
-	if (!pull->receiver->service || pull->session->protocol < 33)
+	if (!pull->receiver->service || !pull->session->caps.block_stats)
 		return;
 	await(pull, &pull->last_done);
 	pthread_mutex_lock(&pull->out_lock);
@@ -497,18 +498,18 @@ static void send_block_count(struct pull *pull)
 static void pull_finish(struct contents *contents, struct peer_stats *stats)
 {
 	struct pull *pull = pull_of(contents);
-	int protocol = pull->session->protocol;
+	const struct session_caps *caps = &pull->session->caps;
 
 	if (pull->replay)
 		replay_all_decided(pull);
 	pull_phase_zero(contents);
 	write_done(pull);                       /* phase 1 */
-	if (protocol >= 29)
+	if (caps->third_phase)
 		write_done(pull);               /* phase 2 */
-	if (protocol >= 31)
+	if (caps->delete_stats)
 		end_deletions(pull);
 	send_block_count(pull);
-	await(pull, protocol >= 31 ? &pull->goodbye_read : &pull->last_done);
+	await(pull, caps->goodbye_reply ? &pull->goodbye_read : &pull->last_done);
 	pthread_join(pull->reader, NULL);
 	exit_remove_hook(keep_cut_off, pull);
 	write_done(pull);

@@ -32,6 +32,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm/hosts.h"
+#include "wire/setup.h"
 
 #define ANSWER_SIZE 5119             /* with the NUL */
 #define SECRET_LINE_MAX 1023
@@ -338,7 +339,7 @@ static noreturn void refuse_stranger(struct daemon_session *session, const char 
 
 static const char *choose_digest(struct daemon_session *session)
 {
-	const char *digest = auth_digest_choose(session->digests, session->protocol);
+	const char *digest = auth_digest_choose(session->digests, session_caps_of(session->protocol).md5);
 	const char *name;
 	char *floor;
 

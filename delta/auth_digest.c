@@ -49,10 +49,10 @@ static bool list_has(const char *list, const char *name)
 	return false;
 }
 
-const char *auth_digest_choose(const char *theirs, int protocol)
+const char *auth_digest_choose(const char *theirs, bool md5)
 {
 	if (!theirs)
-		return protocol >= 30 ? "md5" : "";
+		return md5 ? "md5" : "";
 	for (size_t i = 0; i < DIGEST_COUNT; i++)
 		if (list_has(theirs, digests[i].name))
 			return digests[i].name;

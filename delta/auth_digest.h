@@ -6,14 +6,16 @@
 #ifndef DELTA_AUTH_DIGEST_H
 #define DELTA_AUTH_DIGEST_H
 
+#include <stdbool.h>
+
 /* Longest response or challenge, with its NUL. */
 #define AUTH_TEXT_MAX 96
 
 /*
- * The strongest digest that this side has and the peer lists; a static string. Without a list (NULL) the version decides:
- * "md5", or "" for the MD4 of old releases. NULL: they have none in common.
+ * The strongest digest that this side has and the peer lists; a static string. Without a list (NULL) the protocol decides:
+ * "md5" if it has that, or "" for the MD4 of old releases. NULL: they have none in common.
  */
-const char *auth_digest_choose(const char *theirs, int protocol);
+const char *auth_digest_choose(const char *theirs, bool md5);
 
 /* Its place in the order of preference, 0 is the strongest; -1 if nobody knows it. Upper and lower case do not count. */
 int auth_digest_rank(const char *name);

@@ -12,8 +12,6 @@
 
 enum {
 	BLOCK_MIN = 700,
-	BLOCK_MAX = 1 << 17,      /* from protocol 30 on */
-	OLD_BLOCK_MAX = 1 << 29,  /* and before */
 	BLOCK_STEP = 8,
 	STRONG_MIN = 2,
 	STRONG_MAX = 16,
@@ -50,9 +48,9 @@ static int usual_strong_length(uint64_t size, uint32_t block_length)
 	return length < STRONG_MIN ? STRONG_MIN : length;
 }
 
-void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int protocol, int strong, bool full)
+void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int32_t longest, int strong, bool full)
 {
-	uint32_t length = block_size ? block_size : usual_block_length(size, protocol < 30 ? OLD_BLOCK_MAX : BLOCK_MAX);
+	uint32_t length = block_size ? block_size : usual_block_length(size, (uint32_t)longest);
 	uint64_t count = size / length + (size % length != 0);
 	int strong_length;
 

@@ -11,10 +11,10 @@
 
 /*
  * The header for a basis of `size` bytes (doc/protocol/03-transfer.md section 3.3). block_size: -B, 0 for the usual choice.
- * strong: length of the session's transfer digest. full: a redo, or anything else that wants whole digests; else as short as is
- * safe. All zero, as for no basis, for an empty one and for one of more than 2^31 - 1 blocks.
+ * longest: the session's block_length_max. strong: length of its transfer digest. full: a redo, or anything else that wants
+ * whole digests; else as short as is safe. All zero, as for no basis, for an empty one and for more than 2^31 - 1 blocks.
  */
-void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int protocol, int strong, bool full);
+void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int32_t longest, int strong, bool full);
 
 /* The size of the basis that a header tells. */
 uint64_t sum_head_size(const struct sum_head *head);

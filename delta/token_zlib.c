@@ -21,7 +21,7 @@ struct deflater {
 	struct session *session;
 	z_stream stream;
 	int level;
-	bool pieces_repeat;  /* protocol < 31: every piece of a long block is its beginning */
+	bool pieces_repeat;  /* below protocol 31 every piece of a long block is its beginning */
 	/* Output not yet written: as much as may still turn out to be the marker is held back. */
 	unsigned char out[TOKEN_CHUNK_MAX + MARKER_LENGTH];
 	size_t used;
@@ -33,7 +33,7 @@ static void *deflater_new(struct session *session)
 
 	deflater->session = session;
 	deflater->level = session->compress_level;
-	deflater->pieces_repeat = session->protocol < 31;
+	deflater->pieces_repeat = session->caps.zlib_repeats;
 	if (deflateInit2(&deflater->stream, deflater->level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		die(EXIT_MALLOC, "[sender] cannot initialise the zlib compressor");
 	return deflater;
@@ -178,7 +178,7 @@ const struct token_encoder *token_encoder_zlibx(void)
 struct inflater {
 	z_stream stream;
 	bool drained;            /* the last chunk has given all it has */
-	bool pieces_repeat;      /* protocol < 31: every piece of a long block is its beginning */
+	bool pieces_repeat;      /* below protocol 31 every piece of a long block is its beginning */
 	uint64_t block_length;   /* pieces_repeat: bytes seen of the current block ... */
 	uint8_t *block_head;     /* ... and the first of them, up to TOKEN_STORED_MAX */
 	uint8_t out[OUT_SIZE];
@@ -188,7 +188,7 @@ static void *inflater_new(struct session *session)
 {
 	struct inflater *inflater = xcalloc(1, sizeof *inflater);
 
-	inflater->pieces_repeat = session->protocol < 31;
+	inflater->pieces_repeat = session->caps.zlib_repeats;
 	if (inflater->pieces_repeat)
 		inflater->block_head = xmalloc(TOKEN_STORED_MAX);
 	if (inflateInit2(&inflater->stream, -15) != Z_OK)

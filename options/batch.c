@@ -354,7 +354,7 @@ void batch_start(struct batch *batch, const struct session *session)
 		return;
 	end = encode_int(end, flags_of(batch->options));
 	end = encode_int(end, (uint32_t)session->protocol);
-	if (session->protocol >= 30)
+	if (session->caps.compat_flags)
 		end = encode_varint(end, (int32_t)session->compat);
 	end = encode_int(end, (uint32_t)session->seed);
 	batch_write(batch, header, (size_t)(end - header));

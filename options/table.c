@@ -17,11 +17,10 @@
 #include "options/owners.h"
 #include "options/remote.h"
 #include "options/values.h"
+#include "wire/setup.h"
 
 #define ALT_DESTS_MAX 20
 #define KIB 1024
-#define BLOCK_SIZE_MAX 131072
-#define BLOCK_SIZE_MAX_OLD (1 << 29) /* protocol below 30 */
 #define MAX_ALLOC_MIN (1 << 20)
 
 /* --- general setters: into the field of the row --- */
@@ -347,7 +346,7 @@ static bool set_partial_dir(struct option_parse *parse)
 
 static bool set_block_size(struct option_parse *parse)
 {
-	struct size_limits limits = { 'b', 0, parse->options->max_protocol < 30 ? BLOCK_SIZE_MAX_OLD : BLOCK_SIZE_MAX };
+	struct size_limits limits = { 'b', 0, session_caps_of(parse->options->max_protocol).block_length_max };
 	int64_t value;
 
 	if (!parse_size(parse, &limits, &value))

@@ -3,6 +3,7 @@
 #include "testsuite/unit/delta_receive.h"
 
 #include "delta/block_sums.h"
+#include "wire/setup.h"
 
 /* --- the header --- */
 
@@ -69,8 +70,9 @@ UNIT_TEST(headers_as_stock_chooses_them)
 
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		const struct vector *vector = &vectors[i];
+		int32_t longest = session_caps_of(vector->protocol).block_length_max;
 
-		sum_head_choose(&head, vector->size, vector->block_size, vector->protocol, 16, false);
+		sum_head_choose(&head, vector->size, vector->block_size, longest, 16, false);
 		expect_head(&head, &vector->head);
 		if (head.count)
 			assert_int_equal(sum_head_size(&head), vector->size);
@@ -85,10 +87,10 @@ UNIT_TEST(lengths_of_strong_sums)
 	struct sum_head head;
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		sum_head_choose(&head, 4294967296, 0, 32, cases[i].digest, cases[i].full);
+		sum_head_choose(&head, 4294967296, 0, BLOCK_LENGTH_MAX, cases[i].digest, cases[i].full);
 		assert_int_equal(head.strong_length, cases[i].wanted);
 	}
-	sum_head_choose(&head, 0, 0, 32, 16, true);
+	sum_head_choose(&head, 0, 0, BLOCK_LENGTH_MAX, 16, true);
 	assert_int_equal(head.strong_length, 0);
 }
 
@@ -101,7 +103,7 @@ UNIT_TEST(block_lengths_in_general)
 		uint64_t size = ((uint64_t)next_random(&seed) << 8 | (uint64_t)i % 256) >> next_random(&seed) % 20;
 		struct sum_head head;
 
-		sum_head_choose(&head, size, 0, 29, 16, false);
+		sum_head_choose(&head, size, 0, OLD_BLOCK_LENGTH_MAX, 16, false);
 		if (size <= 490000) {
 			assert_int_equal(head.block_length, size ? 700 : 0);
 			continue;

@@ -169,7 +169,7 @@ static bool sums_are(struct bytes sums, enum sum_algorithm algorithm, int32_t se
 	reception_start(&reception, COMPRESS_NONE, 32, algorithm, NULL, 0);
 	reception.session.seed = seed;
 	reception.session.seed_first = seed_first;
-	sum_head_choose(&head, old.length, 0, 32, 16, false);
+	sum_head_choose(&head, old.length, 0, BLOCK_LENGTH_MAX, 16, false);
 	sum_head_write(&reception.session, &head);
 	assert_int_equal(block_sums_write(&reception.session, fd, &head), 0);
 	const uint8_t *ours = wire_test_output(reception.session.wire, &length);
