@@ -229,7 +229,8 @@ static void read_rules(struct server *server)
 	const struct filter_setup setup = {
 		.side = options->sender ? FILTER_SENDER : FILTER_RECEIVER, .server_words = true, .from0 = options->from0,
 		.of_peer = server->module != NULL, .budget = wire_budget(server->session.wire),
-		.protocol = options->max_protocol, .open_file = open_rules, .context = server,
+		.lasting_cvs_names = !session_caps_of(options->max_protocol).perishable_rules,
+		.open_file = open_rules, .context = server,
 	};
 
 	server->rules = filter_new(&setup);

@@ -97,7 +97,7 @@ static struct segment *cvs_segment(struct filter_list *list, uint16_t flags)
 	struct target built_in = target;
 
 	names->is_cvs = true;
-	if (!list->setup.protocol || list->setup.protocol >= 30)
+	if (!list->setup.lasting_cvs_names)
 		built_in.syntax.defaults |= RULE_PERISHABLE;
 	add_text(&built_in, cvs_names, strlen(cvs_names));
 	target.syntax.words = false;

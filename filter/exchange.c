@@ -9,6 +9,7 @@
 #include "filter/list.h"
 #include "filter/parse.h"
 #include "lib/exit.h"
+#include "wire/setup.h"
 
 /* --- receiving --- */
 
@@ -28,10 +29,10 @@ static size_t receive_rule(struct filter_list *list, enum filter_style style, st
 
 void filter_receive(struct filter_list *list, struct session *session)
 {
-	enum filter_style style = session->protocol >= 29 ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE;
+	enum filter_style style = session->caps.modern_filters ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE;
 	size_t bytes = 0, count = 0;
 
-	list->setup.protocol = session->protocol;
+	list->setup.lasting_cvs_names = !session->caps.perishable_rules;
 	list->from_peer = true;
 	for (size_t length; (length = receive_rule(list, style, session->wire)) > 0;) {
 		bytes += length;
@@ -43,7 +44,7 @@ void filter_receive(struct filter_list *list, struct session *session)
 		return;
 	if (session->is_sender)
 		filter_add_cvs(list);
-	else if (session->protocol < 29)
+	else if (!session->caps.modern_filters)
 		filter_add(list, ":C", FILTER_NEW_STYLE);
 }
 
@@ -52,7 +53,7 @@ void filter_receive(struct filter_list *list, struct session *session)
 struct sending {
 	struct wire *wire; /* NULL: only check */
 	struct strbuf *lines; /* not to a peer, but here, and all of them; NULL: to a peer */
-	int protocol;
+	struct session_caps caps;
 	bool is_sender, delete_excluded;
 };
 
@@ -145,12 +146,12 @@ static void send_rule(const struct sending *sending, const struct rule *rule)
 
 	if (!sending->lines && sides == (sending->is_sender ? RULE_SENDER : RULE_RECEIVER))
 		return;
-	if ((flags & RULE_PERISHABLE) && sending->protocol < 30) {
+	if ((flags & RULE_PERISHABLE) && !sending->caps.perishable_rules) {
 		if (sending->is_sender)
 			refuse_modern();
 		flags &= (uint16_t)~RULE_PERISHABLE;
 	}
-	if (sending->protocol >= 29)
+	if (sending->caps.modern_filters)
 		send_modern(sending, rule, flags);
 	else
 		send_classic(sending, rule, flags);
@@ -161,7 +162,7 @@ static void send_segment(const struct sending *sending, const struct segment *se
 	for (size_t i = 0; i < segment->rules.count; i++) {
 		const struct rule *rule = &segment->rules.items[i];
 		bool is_cvs = rule->action != ACTION_DIR_MERGE && rule->cvs;
-		if (is_cvs && (sending->is_sender || sending->protocol < 29))
+		if (is_cvs && (sending->is_sender || !sending->caps.modern_filters))
 			send_segment(sending, rule->cvs);
 		else
 			send_rule(sending, rule);
@@ -171,13 +172,13 @@ static void send_segment(const struct sending *sending, const struct segment *se
 void filter_send(struct filter_list *list, struct session *session, bool wanted)
 {
 	struct sending sending = {
-		.wire = wanted ? session->wire : NULL, .protocol = session->protocol,
+		.wire = wanted ? session->wire : NULL, .caps = session->caps,
 		.is_sender = session->is_sender, .delete_excluded = list->setup.delete_excluded,
 	};
 	bool cvs = list->setup.cvs_exclude;
-	bool merge_before = session->is_sender && session->protocol >= 29;
+	bool merge_before = session->is_sender && session->caps.modern_filters;
 
-	list->setup.protocol = session->protocol;
+	list->setup.lasting_cvs_names = !session->caps.perishable_rules;
 	if (cvs && merge_before)
 		filter_add(list, ":C", FILTER_NEW_STYLE);
 	if (cvs && session->is_sender)
@@ -215,7 +216,7 @@ struct filter_list *filter_xattr_list(const struct filter_list *list)
 
 void filter_add_lines(const struct filter_list *list, struct strbuf *lines)
 {
-	const struct sending sending = { .lines = lines, .protocol = PROTOCOL_MAX };
+	const struct sending sending = { .lines = lines, .caps = session_caps_of(PROTOCOL_MAX) };
 
 	send_segment(&sending, &list->rules);
 }

@@ -59,7 +59,7 @@ struct filter_setup {
 	bool from0;               /* rule files are NUL-separated */
 	bool cvs_exclude;         /* -C: filter_send and filter_receive add the rules of 4.4; local runs call filter_add_cvs */
 	bool dash_is_stdin;       /* a rule file called "-" is standard input (clients) */
-	int protocol;             /* 0 while unknown; filter_receive and filter_send set it from the session */
+	bool lasting_cvs_names;   /* those of -C are not perishable; filter_receive and filter_send go by the session */
 	/*
 	 * Open a rule file for reading; the list closes the descriptor. -1 with errno: a per-directory file is then absent, any
 	 * other file ends the process with EXIT_FILEIO. FILTER_HIDDEN: a module hides it, and there are no rules in it.

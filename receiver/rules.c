@@ -85,11 +85,11 @@ static void explain_receiver(void *run_void, const char *text)
 }
 
 /* doc/protocol/04-filters.md section 4.6.1 */
-static bool sends_rules(const struct options *options, int protocol)
+static bool sends_rules(const struct options *options, bool modern)
 {
 	bool deletes = options->delete_when != DELETE_NEVER;
 
-	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || protocol >= 29));
+	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || modern));
 }
 
 /* The server's own rules and those that the client sends, if it does. */
@@ -99,7 +99,7 @@ static struct filter_list *service_rules(struct receiver *receiver, const struct
 	struct filter_list *rules = receiver->service->rules;
 
 	filter_set_up(rules, setup);
-	if (sends_rules(options, receiver->session.protocol))
+	if (sends_rules(options, receiver->session.caps.modern_filters))
 		filter_receive(rules, &receiver->session);
 	return rules;
 }
@@ -113,7 +113,6 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 		.delete_excluded = options->delete_excluded,
 		.from0 = options->from0,
 		.cvs_exclude = options->cvs_exclude,
-		.protocol = PROTOCOL_MAX,
 		.open_file = sends ? open_sender_rules : open_receiver_rules,
 		.context = run,
 		.budget = run->receiver.service ? session_budget(&run->receiver.session) : NULL,

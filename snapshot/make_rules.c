@@ -103,7 +103,7 @@ struct make_rules *make_rules_new(const struct options *options, const struct fs
 	struct make_rules *rules = xcalloc(1, sizeof *rules);
 	struct filter_setup setup = {
 		.side = FILTER_SENDER, .delete_excluded = options->delete_excluded, .from0 = options->from0,
-		.cvs_exclude = options->cvs_exclude, .protocol = PROTOCOL_MAX, .open_file = open_rules, .context = rules,
+		.cvs_exclude = options->cvs_exclude, .open_file = open_rules, .context = rules,
 		.explain = options->levels.debug[DEBUG_FILTER] ? explain : NULL,
 	};
 

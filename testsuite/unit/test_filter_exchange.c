@@ -5,10 +5,10 @@
 #include "filter_support.h"
 
 /* Rules given as --exclude=/--include= carry the style in front: "E" exclude, "I" include, "F" filter. */
-static struct filter_list *build(const char *const *rules, bool delete_excluded, bool is_sender, int protocol, bool cvs)
+static struct filter_list *build(const char *const *rules, bool delete_excluded, bool is_sender, bool cvs)
 {
 	struct filter_setup setup = {
-		.side = is_sender ? FILTER_SENDER : FILTER_RECEIVER, .delete_excluded = delete_excluded, .protocol = protocol,
+		.side = is_sender ? FILTER_SENDER : FILTER_RECEIVER, .delete_excluded = delete_excluded,
 		.cvs_exclude = cvs, .cvs_home = "/nonexistent",
 	};
 	struct filter_list *list = filter_new(&setup);
@@ -29,7 +29,7 @@ struct exchange {
 static void check(const struct exchange *exchange)
 {
 	struct filter_list *list =
-		build(exchange->rules, exchange->delete_excluded, exchange->is_sender, exchange->protocol, false);
+		build(exchange->rules, exchange->delete_excluded, exchange->is_sender, false);
 	struct session session = { .wire = wire_new_memory("", 0), .is_sender = exchange->is_sender };
 	struct ending ending;
 
@@ -110,7 +110,7 @@ UNIT_TEST(pull_sends_the_bytes_of_the_dump)
 	static const uint8_t expected[] =
 		"\5\0\0\0- *.o" "\6\0\0\0-s foo" "\7\0\0\0+/ /abs" "\6\0\0\0-! neg" "\10\0\0\0- .rules" "\10\0\0\0: .rules"
 		"\7\0\0\0:n- .nr" "\15\0\0\0:C .cvsignore" "\13\0\0\0-x user.foo" "\10\0\0\0-sr both" "\3\0\0\0-C " "\0\0\0";
-	struct filter_list *list = build(rules, false, false, 32, false);
+	struct filter_list *list = build(rules, false, false, false);
 	struct session session = { .wire = wire_new_memory("", 0) };
 	size_t length;
 
@@ -136,7 +136,7 @@ static const char cvs_before_30[] =
 static char *sent_with_cvs(bool is_sender, int protocol, const char *ignored)
 {
 	static const char *const rules[] = { "E*.x", NULL };
-	struct filter_list *list = build(rules, false, is_sender, protocol, true);
+	struct filter_list *list = build(rules, false, is_sender, true);
 	char *sent = sent_rules(list, protocol, is_sender, true);
 
 	/* Whatever was sent, both rules are in force here afterwards. */
@@ -169,7 +169,7 @@ UNIT_TEST(option_C_is_expanded_for_old_peers)
 {
 	setenv("CVSIGNORE", "! one", 1);
 	static const char *const rules[] = { "F-C", NULL };
-	struct filter_list *list = build(rules, false, false, 28, false);
+	struct filter_list *list = build(rules, false, false, false);
 	char *sent = sent_rules(list, 28, false, true);
 
 	assert_string_equal(sent, "one");
@@ -184,7 +184,7 @@ UNIT_TEST(option_C_is_expanded_for_old_peers)
 UNIT_TEST(cvs_rule_passes_its_modifiers_on)
 {
 	static const char *const rules[] = { "F-Cr", NULL };
-	struct filter_list *list = build(rules, false, true, 32, false);
+	struct filter_list *list = build(rules, false, true, false);
 	char *sent = sent_rules(list, 32, true, true);
 
 	assert_int_equal(strncmp(sent, "-rp RCS|-rp SCCS|", 17), 0);
@@ -332,7 +332,7 @@ UNIT_TEST(number_and_bytes_of_rules_are_capped)
 /* What one side sends, the other understands: sending it again gives the same list. */
 UNIT_TEST(received_list_is_the_list_that_was_sent)
 {
-	struct filter_list *list = build(matrix_rules, false, false, 32, false);
+	struct filter_list *list = build(matrix_rules, false, false, false);
 	struct session out = { .wire = wire_new_memory("", 0) };
 	size_t length;
 

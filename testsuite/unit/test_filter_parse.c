@@ -111,7 +111,7 @@ static const struct vector old_style[] = {
 
 static void check(const struct vector *vector, const char *before, enum filter_style style)
 {
-	struct filter_setup setup = { .side = FILTER_RECEIVER, .protocol = 32 };
+	struct filter_setup setup = { .side = FILTER_RECEIVER };
 	struct filter_list *list = filter_new(&setup);
 	struct ending ending;
 
@@ -159,7 +159,7 @@ static struct filter_list *new_list(struct memory_files *files, const struct mem
 {
 	*files = (struct memory_files){ .items = items };
 	struct filter_setup setup = {
-		.side = FILTER_RECEIVER, .protocol = 32, .open_file = open_memory_file, .context = files, .dash_is_stdin = true,
+		.side = FILTER_RECEIVER, .open_file = open_memory_file, .context = files, .dash_is_stdin = true,
 	};
 
 	return filter_new(&setup);
