@@ -131,7 +131,7 @@ static void set_up(struct run *run)
 		receiver->service = run->peer->service;
 	}
 	/* doc/protocol/03-transfer.md section 10.1 */
-	if (options->delete_when == DELETE_DEFAULT && receiver->session.protocol < 30)
+	if (options->delete_when == DELETE_DEFAULT && !receiver->session.caps.deletes_during)
 		run->options->delete_when = DELETE_BEFORE;
 	receiver->tells_items = receiver->service || (run->peer && run->peer->batch);
 	receiver->shows_receiver = run->peer && !run->peer->is_ourselves;

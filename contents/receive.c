@@ -162,7 +162,7 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	dest_debug_patched(job);
 	incoming->read = true;
 	/* Older digests are seeded, and not for people's eyes. */
-	job->digest_length = pull->session->protocol < 30 ? 0 : outcome.digest_length;
+	job->digest_length = pull->session->caps.plain_digests ? outcome.digest_length : 0;
 	digest_for_people(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
 	job->copied = outcome.literal;
 	job->matched = outcome.matched;
@@ -214,12 +214,12 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 }
 
 /* Old senders do not repeat what was chosen; others have to. */
-static void find_basis(struct transfer *transfer, const struct item_attrs *item, int protocol, struct basis *basis)
+static void find_basis(struct transfer *transfer, const struct item_attrs *item, struct basis *basis)
 {
 	/* A batch goes by what its writer had. */
 	if (transfer->job.receiver->contents->is_replay)
 		transfer->basis = item->basis;
-	if (protocol < 29 || item->basis == transfer->basis)
+	if (!transfer->job.receiver->session.caps.item_flags || item->basis == transfer->basis)
 		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
 }
 
@@ -234,11 +234,11 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 		pull->item_start = wire_stream_read(pull->session->wire);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
-		find_basis(transfer, item, pull->session->protocol, &basis);
+		find_basis(transfer, item, &basis);
 	incoming.basis_fd = basis.fd;
 	/* It was there when its sums were written, and the peer answers to these. */
 	incoming.basis_is_gone = basis.fd < 0 && transfer->head.count && item->basis < BASIS_FUZZY
-				 && (pull->session->protocol < 29 || item->basis == transfer->basis);
+				 && (!pull->session->caps.item_flags || item->basis == transfer->basis);
 	incoming.in_partial = basis.type == BASIS_PARTIAL && basis.fd >= 0 && pull->session->inplace_partial;
 	/* The backup of a file that is updated in place is its copy, until the first attempt has written to it. */
 	incoming.basis_is_file = basis.type == BASIS_FILE || (basis.type == BASIS_BACKUP && !job->is_redo)
@@ -463,7 +463,7 @@ static void read_stats(struct pull *pull)
 	peer->read = wire_read_vlong30(wire, 3);
 	peer->written = wire_read_vlong30(wire, 3);
 	peer->total_size = wire_read_vlong30(wire, 3);
-	if (pull->session->protocol < 29)
+	if (!pull->session->caps.list_times)
 		return;
 	peer->build_ms = wire_read_vlong30(wire, 3);
 	peer->transfer_ms = wire_read_vlong30(wire, 3);
@@ -473,7 +473,7 @@ static void read_stats(struct pull *pull)
 static bool is_last_done(struct pull *pull)
 {
 	const struct session *session = pull->session;
-	int phases = session->protocol >= 29 ? 2 : 1;
+	int phases = session->caps.third_phase ? 2 : 1;
 
 	pull->echoes++;
 	/* Otherwise what is asked for afterwards would be waited for without anybody who reads. */
@@ -508,7 +508,7 @@ static int32_t read_index(struct pull *pull)
 	pull->item_start = wire_stream_read(session->wire);
 	int32_t ndx = wire_read_ndx(session->wire);
 
-	while (ndx == NDX_DEL_STATS && session->protocol >= 31) {
+	while (ndx == NDX_DEL_STATS && session->caps.delete_stats) {
 		delete_stats_read(session);
 		ndx = wire_read_ndx(session->wire);
 	}
@@ -520,7 +520,7 @@ static void say_goodbye(struct pull *pull)
 	if (!pull->session->is_server)
 		read_stats(pull);
 	announce(pull, &pull->last_done);
-	if (pull->session->protocol < 31)
+	if (!pull->session->caps.goodbye_reply)
 		return;
 	if (read_index(pull) != NDX_DONE)
 		die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run [receiver]");

@@ -103,7 +103,7 @@ bool pull_expects(struct pull *pull, int32_t ndx)
 bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 {
 	const uint32_t link = ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
-	bool is_shortened = pull->session->protocol >= 31 && !pull->session->avoid_xattr_optim && (flags & link) == link;
+	bool is_shortened = !pull->session->avoid_xattr_optim && (flags & link) == link;
 
 	/* What is a batch's has been asked for by somebody who did not pretend. */
 	bool has_parts = pull->receiver->options->xattrs && (pull->replay || !pull->receiver->options->dry_run);
@@ -116,7 +116,7 @@ int pull_append_mode(const struct pull *pull)
 	int mode = pull->receiver->options->append;
 
 	/* Older ones know but the one. */
-	return mode && pull->session->protocol < 30 ? 2 : mode;
+	return mode && !pull->session->caps.plain_append ? 2 : mode;
 }
 
 void pull_settle(struct pull *pull, struct transfer *transfer, bool good)

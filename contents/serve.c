@@ -41,7 +41,7 @@ void serve_item(struct contents *contents, int32_t node, const struct entry *ent
 	struct receiver *receiver = pull->receiver;
 	struct session *session = &receiver->session;
 
-	if (!report_is_told(receiver->options, flags, link) || (session->protocol < 29 && !(flags & ITEM_TRANSFER)))
+	if (!report_is_told(receiver->options, flags, link) || (!session->caps.item_flags && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;

@@ -42,7 +42,7 @@ void dest_debug_directory(struct task *task)
 	const char *path = task->dir->path;
 	int32_t dot = task->node ? -1 : entries_find(task->entries, ".", true);
 	/* Lists of old protocols are gone through in parts, to none of which the top belongs. */
-	bool is_apart = receiver->session.protocol < 29;
+	bool is_apart = receiver->session.caps.sorts_by_path;
 	const struct entry *entry = dot >= 0 && is_apart ? &task->entries->items[dot] : NULL;
 
 	if (!level_of(receiver, DEBUG_GENR) || (!task->node && (dot < 0 || !(receiver->session.inc_recurse || is_apart))))

@@ -91,7 +91,7 @@ static void say_duplicates(struct receiver *receiver, int32_t node)
 {
 	if (!receiver->options->levels.debug[DEBUG_DUP])
 		return;
-	if (receiver->session.protocol >= 29)
+	if (!receiver->session.caps.sorts_by_path)
 		say_node_duplicates(receiver, node);
 	else if (!node)
 		say_all_duplicates(receiver);
@@ -168,14 +168,14 @@ void receiver_debug_end(const struct receiver *receiver)
 			log_info("generate_files phase=%d", phase);
 		if (sends_too(receiver))
 			log_info("send_files phase=%d", phase);
-		if (level_of(receiver, DEBUG_RECV) && (phase == 1 || receiver->session.protocol >= 29))
+		if (level_of(receiver, DEBUG_RECV) && (phase == 1 || receiver->session.caps.third_phase))
 			log_info("recv_files phase=%d", phase);
 	}
 	if (sends_too(receiver))
 		log_info("send files finished");
 	if (level_of(receiver, DEBUG_RECV))
 		log_info("recv_files finished");
-	if (level_of(receiver, DEBUG_GENR) && receiver->session.protocol >= 29)
+	if (level_of(receiver, DEBUG_GENR) && receiver->session.caps.third_phase)
 		log_info("generate_files phase=3");
 	if (level_of(receiver, DEBUG_GENR))
 		log_info("generate_files finished");
@@ -202,7 +202,7 @@ static int32_t item_ndx(const struct receiver *receiver, int32_t node, const str
 void receiver_debug_item(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event)
 {
 	/* An old sender hears of nothing else. */
-	bool is_asked = event->flags & ITEM_TRANSFER || receiver->session.protocol >= 29;
+	bool is_asked = event->flags & ITEM_TRANSFER || receiver->session.caps.item_flags;
 
 	struct strbuf path = STRBUF_INIT;
 

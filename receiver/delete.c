@@ -51,7 +51,7 @@ static int compare_names(const void *a, const void *b, void *names)
 /* Deletions go backwards through the order of lists, which once made no difference between files and directories. */
 static void order_names(const struct receiver *receiver, struct entries *names)
 {
-	if (receiver->session.protocol < 29 && names->count)
+	if (receiver->session.caps.sorts_by_path && names->count)
 		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
 }
 
@@ -463,7 +463,7 @@ void receiver_delete_pass(struct receiver *receiver)
 		const struct flist_dir *listed = flist_dir(receiver->list, receiver->order.items[i]);
 
 		nodes[i] = (struct numbered_node){ (int32_t)i, receiver->order.items[i] };
-		if (receiver->session.protocol < 29)
+		if (receiver->session.caps.sorts_by_path)
 			nodes[i].ndx = listed->parent < 0 ? -1
 							  : flist_ndx_of(receiver->list, listed->parent,
 									 &flist_dir(receiver->list, listed->parent)

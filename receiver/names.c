@@ -113,7 +113,7 @@ void run_send_files_from(struct run *run)
 {
 	const struct options *options = run->options;
 	struct wire *wire = run->receiver.session.wire;
-	bool framed = wire_mux_out(wire), window = framed && run->receiver.session.protocol < 31;
+	bool framed = wire_mux_out(wire), window = framed && !run->receiver.session.caps.framed_names;
 
 	if (!options->files_from || options->files_from_remote)
 		return;

@@ -20,8 +20,8 @@ struct plan {
 
 bool receiver_goes_by_path(const struct receiver *receiver)
 {
-	return receiver->contents->is_remote && receiver->session.protocol < 29 && !receiver->options->iconv && !receiver->seen
-	       && !receiver->attrs_only;
+	return receiver->contents->is_remote && receiver->session.caps.sorts_by_path && !receiver->options->iconv
+	       && !receiver->seen && !receiver->attrs_only;
 }
 
 static void begin_node(struct plan *plan, int32_t node)

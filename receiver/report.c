@@ -62,7 +62,7 @@ static int64_t now_ms(void)
 /* An old client of a service does not know what is done without a transfer, and so is told line by line. */
 static const char *choose_service_format(const struct receiver *receiver)
 {
-	return receiver->session.protocol < 29 && receiver->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
+	return !receiver->session.caps.item_flags && receiver->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
 }
 
 static bool is_logged(const struct receiver *receiver)
@@ -231,7 +231,7 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
 	const uint8_t *digest;
 	int digest_bytes;
-	bool untold = receiver->session.protocol < 29 && event->flags & ITEM_TRANSFER;
+	bool untold = !receiver->session.caps.item_flags && event->flags & ITEM_TRANSFER;
 
 	flist_entry_path(receiver->list, node, entry, path);
 	flist_shown_name(receiver->list, node, entry, shown);
@@ -241,7 +241,8 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
 			.unknown = untold,
 			/* A receiver that old does not say whether it could set the times of symlinks. */
-			.times_kept = receiver->options->times && !(receiver->session.protocol < 29 && entry_is_symlink(entry)),
+			.times_kept = receiver->options->times
+				      && (receiver->session.caps.item_flags || !entry_is_symlink(entry)),
 		},
 		.name = strbuf_text(path) + (receiver->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
@@ -406,7 +407,7 @@ static bool is_unheard(const struct receiver *receiver, const struct event *even
 	bool has_both = receiver->contents->is_remote && !receiver->service
 			&& (receiver->contents->is_replay || !receiver->shows_receiver);
 
-	return has_both && receiver->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
+	return has_both && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
 }
 
 static bool is_of_old_pull(const struct receiver *receiver, const struct event *event)
@@ -414,7 +415,7 @@ static bool is_of_old_pull(const struct receiver *receiver, const struct event *
 	bool is_pull = receiver->contents->is_remote && !receiver->contents->is_replay && !receiver->service
 		       && receiver->shows_receiver;
 
-	return is_pull && receiver->session.protocol < 29 && !(event->flags & ITEM_TRANSFER);
+	return is_pull && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
 }
 
 /* An old receiver itemizes what is not transferred only for who asks for %i; else it has names to tell, in a way of its own. */
@@ -437,7 +438,7 @@ static bool is_unnamed(const struct receiver *receiver, const struct item_lines 
 {
 	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_bare && receiver->contents->is_remote && receiver->session.protocol < 29 && !lines->shown_has_item
+	return is_bare && receiver->contents->is_remote && !receiver->session.caps.item_flags && !lines->shown_has_item
 	       && lines->shown != receiver->options->out_format;
 }
 
@@ -539,7 +540,7 @@ void report_deletion(struct report *report, const char *path, bool is_dir)
 
 	if (report->is_logged)
 		log_deletion(report, path, is_dir);
-	if (report->receiver->service && report->receiver->session.protocol >= 29) {
+	if (report->receiver->service && report->receiver->session.caps.deleted_messages) {
 		contents->calls->notify_deletion(contents, path, is_dir);
 		lines.is_only_logged = true;
 	}

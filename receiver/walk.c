@@ -465,7 +465,8 @@ static void walk_by_directory(struct receiver *receiver, struct queue *queue)
 
 static void walk(struct receiver *receiver)
 {
-	bool is_old = receiver->contents->is_replay || (receiver->contents->is_remote && receiver->session.protocol < 30);
+	bool is_old = receiver->contents->is_replay
+		      || (receiver->contents->is_remote && !receiver->session.caps.no_send_message);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
