@@ -75,7 +75,7 @@ static void set_log(struct server *server)
 	const struct options *options = server->options;
 
 	server->session.log_through_stream = server->session.is_daemon || options->stderr_mode == STDERR_CLIENT
-					     || (server->session.protocol <= 28 && !options->stderr_mode_given);
+					     || (server->session.caps.errors_in_stream && !options->stderr_mode_given);
 	server->below = log_set_sink((struct log_sink){ emit, server });
 }
 
@@ -141,12 +141,12 @@ static void say_goodbye(void *context, int code)
 	exit_report();
 	if (!wire_mux_out(wire))
 		return;
-	if (server->session.protocol >= 31)
+	if (server->session.caps.error_exit)
 		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
 	/* Nobody else needs it any more. */
 	wire_claim_output(wire);
 	wire_flush(wire);
-	if (server->session.protocol >= 31 && server->session.log_through_stream)
+	if (server->session.caps.error_exit && server->session.log_through_stream)
 		wire_drain(wire, drain_seconds(server));
 	else if (!server->session.is_sender)
 		/* A client that goes on sending into a closed connection hears of nothing else. */
@@ -288,7 +288,7 @@ static void set_limits(struct server *server)
 	wire_set_stop_at(wire, options->stop_at);
 	server->session.max_alloc = options->max_alloc;
 	session_limit_memory(&server->session);
-	if (server->session.is_daemon && options->timeout > 0 && server->session.protocol >= 31)
+	if (server->session.is_daemon && options->timeout > 0 && server->session.caps.io_timeout)
 		wire_send_message_int(wire, MSG_IO_TIMEOUT, options->timeout);
 }
 
@@ -311,12 +311,12 @@ static void set_up(struct server *server)
 	set_log(server);
 	exit_push_hook(say_goodbye, server);
 	setup_server(session, &request);
-	if (sends_names && session->protocol < 31)
+	if (sends_names && !session->caps.framed_names)
 		send_names(server);
 	wire_set_message_handler(session->wire, take_message, server);
 	setup_start_mux(session, server->options->remove_source_files);
 	set_limits(server);
-	if (sends_names && session->protocol >= 31)
+	if (sends_names && session->caps.framed_names)
 		send_names(server);
 }
 
