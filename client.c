@@ -18,6 +18,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "wire/algorithm.h"
+#include "wire/setup.h"
 
 /* --- paths --- */
 
@@ -180,7 +181,7 @@ static void make_session(struct connection *connection, const struct options *op
 	tell_words(options, "sending daemon args", &line.seen);
 	daemon_log_in(connection, options, remote, digests);
 	wire_set_deadline(connection->wire, 0, NULL, NULL);
-	args_write(connection->wire, &line.seen, connection->protocol >= 30);
+	args_write(connection->wire, &line.seen, session_caps_of(connection->protocol).nul_args);
 	if (options->secluded_args)
 		send_secluded(connection, options, &line.secluded);
 	wire_flush(connection->wire);

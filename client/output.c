@@ -184,7 +184,7 @@ static void tell_item(struct client_output *output, enum log_kind kind, const ch
 	item_record_values(&values, output->options, record);
 	values.look.mode = shown_mode(output, record->entry);
 	/* Of an older receiver it is not known whether it can set the times of symlinks. */
-	if (output->session->protocol < 30 && entry_is_symlink(record->entry))
+	if (!output->session->caps.symlink_times && entry_is_symlink(record->entry))
 		values.look.times_kept = false;
 	values.digest_length = digest_length(output->session->xfer_sum);
 	if (output->options->dry_run && record->flags & ITEM_TRANSFER)
@@ -266,7 +266,7 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 
 	if (output->progress)
 		progress_end(output->progress);
-	told.protocol = output->session->protocol;
+	told.caps = output->session->caps;
 	if (level)
 		stats_print(&told, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))

@@ -346,7 +346,7 @@ static void set_up_replay(struct session *session, struct options *options)
 	*session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
 	session_set_protocol(session, read_protocol(wire));
 	session_limit_memory(session);
-	batch_match(options, flags, session->protocol);
+	batch_match(options, flags, session->caps.batch_bits);
 	options_setup_request(options, &request);
 	setup_client(session, &request);
 }

@@ -121,10 +121,10 @@ static void say_end(void *push_void, int code)
 	if (push->ending || code == EXIT_OK || peer_is_gone(code) || !wire_mux_out(wire))
 		return;
 	push->ending = true;
-	if (push->session.protocol >= 31)
+	if (push->session.caps.error_exit)
 		wire_send_message_int(wire, MSG_ERROR_EXIT, code);
 	wire_flush(wire);
-	if (push->session.protocol >= 31 && code != EXIT_SIGNAL)
+	if (push->session.caps.error_exit && code != EXIT_SIGNAL)
 		wire_drain(wire, wire_timeout(wire) ? wire_timeout(wire) : DRAIN_SECONDS);
 }
 
@@ -183,7 +183,7 @@ static bool server_wants_rules(const struct push *push)
 	const struct options *options = push->options;
 
 	return options->prune_empty_dirs
-	       || (deletes(options) && (!options->delete_excluded || push->session.protocol >= 29));
+	       || (deletes(options) && (!options->delete_excluded || push->session.caps.modern_filters));
 }
 
 /* --- the list --- */
@@ -367,7 +367,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	log_set_role("sender");
 	set_up(push);
 	copy_as_assume(options);
-	options_protect_leftovers(push->options, push->rules, push->session.protocol >= 30);
+	options_protect_leftovers(push->options, push->rules, push->session.caps.perishable_rules);
 	filter_send(push->rules, &push->session, server_wants_rules(push));
 	batch_start(push->batch, &push->session);
 	if (options->files_from)

@@ -15,10 +15,10 @@
 #include "lib/strbuf.h"
 #include "ui/itemize.h"
 #include "wire/algorithm.h"
+#include "wire/setup.h"
 
 enum {
 	VERBOSE_MAX = 9,              /* -v that are passed on */
-	INFO_PROTOCOL = 30,           /* from here on a client says what it is capable of */
 };
 
 /* --- the single letters --- */
@@ -78,7 +78,7 @@ static void add_role_letters(struct strbuf *cluster, const struct options *o, bo
 		add_letters(cluster, pull, sizeof pull / sizeof *pull);
 }
 
-static void add_cluster(const struct options *o, bool we_send, int protocol, struct args *words)
+static void add_cluster(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
 {
 	const struct letter before[] = {
 		{ 's', o->secluded_args }, { 'v', at_most(o->verbose, VERBOSE_MAX) },
@@ -99,7 +99,7 @@ static void add_cluster(const struct options *o, bool we_send, int protocol, str
 	add_letters(&cluster, before, sizeof before / sizeof *before);
 	add_role_letters(&cluster, o, we_send);
 	add_letters(&cluster, after, sizeof after / sizeof *after);
-	if (protocol >= INFO_PROTOCOL)
+	if (caps->compat_flags)
 		strbuf_addf(&cluster, "e.%sLsfxCIvu", offers_inc_recurse(o, we_send) ? "i" : "");
 	if (cluster.length > 1)
 		args_append(words, strbuf_text(&cluster));
@@ -306,12 +306,12 @@ static void add_files_from(const struct options *o, bool we_send, struct args *w
 	add_flag(words, told && !o->relative, "--no-relative");
 }
 
-static void add_last(const struct options *o, bool we_send, int protocol, struct args *words)
+static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
 {
 	add_info(o, we_send, words);
 	add_update_style(o, we_send, words);
 	add_files_from(o, we_send, words);
-	add_flag(words, o->relative && !o->implied_dirs && (!we_send || protocol >= INFO_PROTOCOL), "--no-implied-dirs");
+	add_flag(words, o->relative && !o->implied_dirs && (!we_send || !caps->omits_parents), "--no-implied-dirs");
 	add_flag(words, we_send && o->write_devices, "--write-devices");
 	if (o->remove_source_files)
 		args_append(words, o->remove_sent_files ? "--remove-sent-files" : "--remove-source-files");
@@ -331,9 +331,11 @@ static void add_iconv(const struct options *o, struct args *words)
 
 void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words)
 {
+	const struct session_caps caps = session_caps_of(protocol);
+
 	args_append(words, "--server");
 	add_flag(words, !we_send, "--sender");
-	add_cluster(options, we_send, protocol, words);
+	add_cluster(options, we_send, &caps, words);
 	add_iconv(options, words);
 	add_general(options, we_send, words);
 	if (we_send)
@@ -341,7 +343,7 @@ void options_server_words(const struct options *options, bool we_send, int proto
 	add_middle(options, we_send, words);
 	if (we_send)
 		add_receiver(options, words);
-	add_last(options, we_send, protocol, words);
+	add_last(options, we_send, &caps, words);
 	for (size_t i = 0; i < options->remote_options.count; i++)
 		args_append(words, options->remote_options.items[i]);
 }

@@ -14,6 +14,7 @@
 #include "lib/log.h"
 #include "options/refuse.h"
 #include "server/expand.h"
+#include "wire/setup.h"
 
 /* --- one path word --- */
 
@@ -124,7 +125,7 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 	char *error = NULL;
 	int code = 0;
 
-	args_read(session->wire, &words, session->protocol >= 30);
+	args_read(session->wire, &words, session_caps_of(session->protocol).nul_args);
 	args_unescape_options(&words);
 	args_prepend(&words, "rsyncd");
 	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);

@@ -35,7 +35,7 @@ static void log_transfer(void *context, const struct transfer_record *record)
 	struct strbuf line = STRBUF_INIT;
 	const struct format_values values = {
 		.look = { .flags = record->flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
-			  .unknown = session->protocol < 29 },
+			  .unknown = !session_caps_of(session->protocol).item_flags },
 		.name = record->name, .shown = record->shown, .link = record->link, .link_is_hard = record->link_is_hard,
 		.length = entry->size, .transferred = record->written, .checksum_bytes = record->sums, .mtime = entry->mtime,
 		.uid = session->options.owner ? entry->uid : 0, .gid = entry->gid, .group_not_kept = !session->options.group,

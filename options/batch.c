@@ -249,28 +249,27 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules)
 #define ANY (-1)
 #define BATCH_ICONV 0x0200
 
-/* The bits of a batch's first field, the lowest first. */
+/* The bits of a batch's first field, the lowest first; old protocols have fewer (batch_bits of their capabilities). */
 static const struct batch_option {
-	int since;        /* the first protocol whose batches have it */
 	const char *name; /* of messages; NULL: --iconv, which cannot be changed */
 	size_t field;
 	int level;        /* of an int; 0: the field is a bool */
 } batch_options[] = {
-	{ 0, "--recurse (-r)", F(recursive), ANY },
-	{ 0, "--owner (-o)", F(owner), 0 },
-	{ 0, "--group (-g)", F(group), 0 },
-	{ 0, "--links (-l)", F(links), 0 },
-	{ 0, "--devices (-D)", F(devices), 0 },
-	{ 0, "--hard-links (-H)", F(hard_links), ANY },
-	{ 0, "--checksum (-c)", F(checksum), 0 },
-	{ 29, "--dirs (-d)", F(dirs), 0 },
-	{ 29, "--compress (-z)", F(compress), 0 },
-	{ 30, NULL, F(iconv), 0 },
-	{ 30, "--acls (-A)", F(acls), 0 },
-	{ 30, "--xattrs (-X)", F(xattrs), ANY },
-	{ 30, "--inplace", F(inplace), 0 },
-	{ 30, "--append", F(append), 1 },
-	{ 30, "--append-verify", F(append), 2 },
+	{ "--recurse (-r)", F(recursive), ANY },
+	{ "--owner (-o)", F(owner), 0 },
+	{ "--group (-g)", F(group), 0 },
+	{ "--links (-l)", F(links), 0 },
+	{ "--devices (-D)", F(devices), 0 },
+	{ "--hard-links (-H)", F(hard_links), ANY },
+	{ "--checksum (-c)", F(checksum), 0 },
+	{ "--dirs (-d)", F(dirs), 0 },
+	{ "--compress (-z)", F(compress), 0 },
+	{ NULL, F(iconv), 0 },
+	{ "--acls (-A)", F(acls), 0 },
+	{ "--xattrs (-X)", F(xattrs), ANY },
+	{ "--inplace", F(inplace), 0 },
+	{ "--append", F(append), 1 },
+	{ "--append-verify", F(append), 2 },
 };
 
 #define BATCH_OPTIONS (sizeof batch_options / sizeof *batch_options)
@@ -311,14 +310,14 @@ static void set_option(struct options *options, const struct batch_option *optio
 		*(int *)field = 0;
 }
 
-void batch_match(struct options *options, uint32_t flags, int protocol)
+void batch_match(struct options *options, uint32_t flags, uint32_t known)
 {
-	const uint32_t different = flags ^ flags_of(options);
+	const uint32_t different = (flags ^ flags_of(options)) & known;
 
 	for (size_t i = 0; i < BATCH_OPTIONS; i++)
-		if (batch_options[i].name && different >> i & 1 && protocol >= batch_options[i].since)
+		if (batch_options[i].name && different >> i & 1)
 			set_option(options, &batch_options[i], flags >> i & 1);
-	if (protocol >= 30 && different & BATCH_ICONV)
+	if (different & BATCH_ICONV)
 		die(EXIT_SYNTAX, "%s specify the --iconv option to use this batch file.",
 		    flags & BATCH_ICONV ? "Please" : "Do not");
 }

@@ -24,9 +24,9 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules);
 void batch_start(struct batch *batch, const struct session *session);
 /* Something that is in the batch only. */
 void batch_write(void *batch_void, const void *bytes, size_t length);
-/* Change the options to those that a batch was made with, by its first field: they shape its stream. EXIT_SYNTAX if that is not
- * possible. */
-void batch_match(struct options *options, uint32_t flags, int protocol);
+/* Change the options to those that a batch was made with, by its first field: they shape its stream. known: the bits that its
+ * protocol has. EXIT_SYNTAX if that is not possible. */
+void batch_match(struct options *options, uint32_t flags, uint32_t known);
 /* Everything has to be on the disk: EXIT_FILEIO if it is not. Frees the batch. */
 void batch_finish(struct batch *batch);
 

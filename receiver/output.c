@@ -133,12 +133,12 @@ void run_fill_statistics(struct run *run)
 	};
 	stats->total_size = totals->size;
 	stats->list_build_ms = 1;
-	stats->protocol = receiver->session.protocol;
+	stats->caps = receiver->session.caps;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
 		stats->list_size = receiver->contents->list_bytes;
 		/* The other end of a local run is no other end in people's eyes: its times are always told. */
-		if (receiver->shows_receiver || receiver->session.protocol >= 29)
+		if (receiver->shows_receiver || receiver->session.caps.list_times)
 			stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;
 		stats->sent = (uint64_t)(receiver->shows_receiver ? run->peer_stats.read : run->peer_stats.written);

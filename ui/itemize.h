@@ -17,7 +17,7 @@ struct item_look {
 	uint32_t mode;        /* st_mode of the entry */
 	bool times_kept;      /* -t in force for this type */
 	bool sends;           /* '<' instead of '>': data goes to a remote side */
-	bool unknown;         /* protocol < 29 */
+	bool unknown;         /* a protocol without item flags */
 };
 /* 12 bytes with the NUL. */
 void itemize(const struct item_look *look, char out[12]);

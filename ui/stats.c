@@ -60,15 +60,15 @@ static void print_block(const struct run_stats *stats, int number_level)
 {
 	log_msg(L_CLIENT, "\n");
 	print_kinds("Number of files", &stats->files, number_level);
-	if (stats->protocol >= 29)
+	if (stats->caps.created_counts)
 		print_kinds("Number of created files", &stats->created, number_level);
-	if (stats->protocol >= 31)
+	if (stats->caps.delete_stats)
 		print_kinds("Number of deleted files", &stats->deleted, number_level);
 	print_bytes("Number of regular files transferred", stats->transferred_files, "", count_level(number_level));
 	print_bytes("Total file size", stats->total_size, " bytes", number_level);
 	print_bytes("Total transferred file size", stats->transferred_size, " bytes", number_level);
 	print_bytes("Literal data", stats->literal, " bytes", number_level);
-	if (stats->protocol >= 33)
+	if (stats->caps.block_stats)
 		print_bytes("Number of 4 KiB logical blocks touched", stats->blocks, "", count_level(number_level));
 	print_bytes("Matched data", stats->matched, " bytes", number_level);
 	print_bytes("File list size", stats->list_size, "", number_level);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/session.h"
+
 struct kind_counts { uint64_t total, dirs, links, devices, specials; }; /* regular = total minus the others */
 
 struct run_stats {
@@ -18,8 +20,7 @@ struct run_stats {
 	int64_t list_build_ms, list_transfer_ms;
 	uint64_t sent, received;
 	int64_t elapsed_seconds; /* whole seconds */
-	int protocol;            /* what it does not tell is not printed: created files below 29, deleted ones below 31,
-				  * blocks below 33 */
+	struct session_caps caps; /* what the protocol does not count is not printed */
 };
 /* Print the block of --stats (full) and the two trailer lines, as L_INFO. kind_of_run: the end of the last one, or "". */
 void stats_print(const struct run_stats *stats, int number_level, bool full, bool trailer, const char *kind_of_run);

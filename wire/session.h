@@ -94,6 +94,7 @@ struct session_caps {
 	/* from 33 on */
 	bool block_stats;       /* MSG_BLOCK_STATS, and its line of --stats (09 section 2.2) */
 
+	uint32_t batch_bits;      /* the options that a batch records (03 section 12.1) */
 	int32_t block_length_max; /* smaller from 30 on (03 section 3.2) */
 };
 

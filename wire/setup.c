@@ -47,6 +47,7 @@ struct session_caps session_caps_of(int protocol)
 		.wide_mtime = from_30, .links_by_index = from_30, .plain_digests = from_30, .md5 = from_30,
 		.plain_append = from_30, .deletes_during = from_30, .perishable_rules = from_30, .symlink_times = from_30,
 		.omits_parents = !from_30, .byte_minors = !from_30,
+		.batch_bits = from_30 ? 0x7fff : from_29 ? 0x1ff : 0x7f,
 		.block_length_max = from_30 ? BLOCK_LENGTH_MAX : OLD_BLOCK_LENGTH_MAX,
 
 		.mtime_nsec = from_31, .framed_names = from_31, .goodbye_reply = from_31, .delete_stats = from_31,
