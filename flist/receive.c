@@ -1,24 +1,480 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Lists that arrive: the first one, those that follow it, and the end. */
+/*
+ * Lists that arrive. Entries wait until their list is complete: a sub-list's lie in one directory, which each of them is held
+ * against. A list without incremental recursion is one of paths in any order: its entries are gathered by directory and become
+ * nodes in the order of the walk when all of them are there.
+ */
 #include "flist/receive.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "flist/decode.h"
 #include "flist/paths.h"
-#include "flist/receive_private.h"
-#include "flist/receive_split.h"
 #include "flist/received.h"
+#include "flist/tree.h"
 #include "lib/exit.h"
+#include "lib/log.h"
+
+enum { KEPT_COUNT = 4096 }; /* entries of a sub-list whose memory is kept for the next one */
+
+static _Noreturn void die_misplaced(const struct flist_receiver *receiver, const char *path)
+{
+	die(receiver->session->inc_recurse ? EXIT_UNSUPPORTED : EXIT_PROTOCOL,
+	    "ABORTING due to invalid path from sender: %s", path);
+}
+
+/* Length of the directory part; *leaf is where the last component begins. A leading slash belongs to the first one. */
+static size_t split_path(const char *path, size_t length, size_t *leaf)
+{
+	const char *slash = length > 1 ? memrchr(path + 1, '/', length - 1) : NULL;
+
+	*leaf = slash ? (size_t)(slash - path) + 1 : 0;
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+static bool has_path(const struct flist_receiver *receiver, uint32_t index, const char *path, size_t length)
+{
+	const struct staged_dir *staged = &receiver->staged.items[index];
+
+	return staged->length == length && !memcmp(strbuf_text(&receiver->staged_paths) + staged->path, path, length);
+}
+
+static void count_staged(struct flist_receiver *receiver, size_t bytes)
+{
+	receiver->staged_bytes += bytes;
+	budget_take(session_budget(receiver->session), bytes, "a file list");
+}
+
+static uint32_t new_staged(struct flist_receiver *receiver, const char *path, size_t length)
+{
+	struct staged_dir staged = {
+		.entries = xcalloc(1, sizeof *staged.entries), .path = receiver->staged_paths.length, .length = length,
+	};
+
+	entries_init(staged.entries);
+	strbuf_add(&receiver->staged_paths, path, length);
+	strbuf_add_char(&receiver->staged_paths, '\0');
+	vec_push(&receiver->staged, staged);
+	count_staged(receiver, 2 * (sizeof staged + length + sizeof(struct hashmap_slot)) + sizeof *staged.entries);
+	return (uint32_t)receiver->staged.count - 1;
+}
+
+/* The directory of this path, made if there is none. */
+static uint32_t find_staged(struct flist_receiver *receiver, const char *path, size_t length)
+{
+	uint64_t hash, attempt;
+	const uint64_t *found;
+	bool inserted;
+
+	if (receiver->last_staged < receiver->staged.count && has_path(receiver, receiver->last_staged, path, length))
+		return receiver->last_staged;
+	hash = hashmap_hash(&receiver->staged_by_hash, path, length);
+	for (attempt = 0; (found = hashmap_get(&receiver->staged_by_hash, hash, attempt)); attempt++)
+		if (has_path(receiver, (uint32_t)*found, path, length))
+			return (uint32_t)*found;
+	uint32_t index = new_staged(receiver, path, length);
+
+	hashmap_put(&receiver->staged_by_hash, hash, attempt, index, &inserted);
+	return index;
+}
+
+static uint32_t stage(struct flist_receiver *receiver, const struct incoming *in, size_t *leaf)
+{
+	const char *path = strbuf_text(&in->name);
+
+	if (in->is_child) {
+		*leaf = receiver->node_path.length + 1;
+		return 0;
+	}
+	size_t length = split_path(path, in->name.length, leaf);
+
+	if (receiver->session->inc_recurse) {
+		const struct strbuf *wanted = &receiver->node_path;
+
+		if (length != wanted->length || memcmp(path, strbuf_text(wanted), length))
+			die_misplaced(receiver, path);
+		return 0;
+	}
+	if (S_ISDIR(in->mode) && strcmp(path + *leaf, ".") != 0) {
+		uint32_t own = find_staged(receiver, path, in->name.length);
+
+		receiver->staged.items[own].is_listed = true;
+	}
+	uint32_t index = find_staged(receiver, path, length);
+
+	receiver->last_staged = index;
+	receiver->staged.items[index].is_needed |= in->mode != 0;
+	return index;
+}
+
+static void unstage(struct flist_receiver *receiver)
+{
+	budget_give_back(session_budget(receiver->session), receiver->staged_bytes);
+	receiver->staged_bytes = 0;
+}
+
+static void drop_staged(struct flist_receiver *receiver)
+{
+	for (size_t i = 0; i < receiver->staged.count; i++) {
+		if (!receiver->staged.items[i].entries)
+			continue;
+		entries_free(receiver->staged.items[i].entries);
+		free(receiver->staged.items[i].entries);
+	}
+	receiver->staged.count = 0;
+	strbuf_reset(&receiver->staged_paths);
+	hashmap_free(&receiver->staged_by_hash);
+}
+
+static void clear_staged(struct flist_receiver *receiver)
+{
+	bool is_kept = receiver->session->inc_recurse && receiver->staged.count;
+
+	if (is_kept && receiver->staged.items[0].entries->capacity > KEPT_COUNT)
+		entries_free(receiver->staged.items[0].entries);
+	if (!is_kept)
+		drop_staged(receiver);
+	unstage(receiver);
+	/* The root of the transfer, or the directory of the sub-list. */
+	if (!receiver->session->inc_recurse)
+		receiver->last_staged = find_staged(receiver, "", 0);
+	else if (!is_kept)
+		receiver->last_staged = new_staged(receiver, "", 0);
+	receiver->staged.items[0].is_listed = true;
+}
+
+static void free_staged(struct flist_receiver *receiver)
+{
+	drop_staged(receiver);
+	vec_free(&receiver->staged);
+	strbuf_free(&receiver->staged_paths);
+}
+
+/* --- may it come? --- */
+
+static void check_name(struct flist_receiver *receiver, struct incoming *in, bool *parent_only)
+{
+	const char *name = strbuf_text(&in->name);
+	bool is_dir = S_ISDIR(in->mode), is_dot = !strcmp(name, ".");
+	enum asked asked = ASKED_YES;
+
+	if (is_dot && !is_dir)
+		die(EXIT_PROTOCOL, "ERROR: rejecting non-directory transfer-root entry: %s", name);
+	if (receiver->asked)
+		asked = asked_names_look_up(receiver->asked, name, is_dir);
+	*parent_only = asked == ASKED_PARENT;
+	if (asked == ASKED_NO)
+		die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
+	/* What --relative implies, and ".", is not subject to rules (doc/protocol/02-file-list.md section 7.7). */
+	if (receiver->rules && !*parent_only && !is_dot && filter_excludes(receiver->rules, name, is_dir))
+		die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
+}
+
+/* --- class of a directory: doc/protocol/02-file-list.md section 3 --- */
+
+static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struct strbuf *name)
+{
+	const struct strbuf *top = &receiver->hierarchy;
+
+	if (!receiver->options->relative || !strcmp(strbuf_text(top), "."))
+		return true;
+	return name->length > top->length && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
+}
+
+static uint16_t old_class(struct flist_receiver *receiver, const struct incoming *in)
+{
+	if (in->flags & XMIT_TOP_DIR) {
+		receiver->in_hierarchy = receiver->options->recursive > 0;
+		strbuf_reset(&receiver->hierarchy);
+		strbuf_add(&receiver->hierarchy, strbuf_text(&in->name), in->name.length);
+		return ENTRY_TOP_DIR;
+	}
+	receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
+	return receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
+}
+
+static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
+{
+	/* Whatever the sender says: what was not asked for is not swept by --delete (doc/protocol/08-security.md
+	 * section 4.5). */
+	if (parent_only) {
+		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
+		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+	}
+	if (!receiver->session->caps.content_flags)
+		return old_class(receiver, in);
+	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
+			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
+}
+
+/* --- from fields to an entry --- */
+
+static void mark_linked(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
+{
+	struct entries *entries = receiver->staged.items[directory].entries;
+	struct entry *entry = &entries->items[index];
+	struct entry_side *side = entries_side(entries, entry);
+
+	entry->flags |= ENTRY_HARD_LINKED;
+	side->dev = 0;
+	side->ino = group;
+}
+
+/* At protocol 27 every file has a key: only those that meet another are linked. */
+static void link_members(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
+{
+	struct received_link *link = &receiver->links.items[group - 1];
+	bool is_first = link->directory == UINT32_MAX;
+
+	if (is_first) {
+		link->directory = directory;
+		link->index = index;
+		if (!receiver->session->caps.marks_links)
+			return;
+	}
+	if (!is_first && !link->is_marked)
+		mark_linked(receiver, link->directory, link->index, group);
+	link->is_marked = true;
+	mark_linked(receiver, directory, index, group);
+}
+
+static bool is_device(const struct incoming *in)
+{
+	return S_ISCHR(in->mode) || S_ISBLK(in->mode);
+}
+
+static void fill_side(struct flist_receiver *receiver, const struct incoming *in, struct entries *entries, struct entry *entry)
+{
+	if (receiver->options->atimes && !S_ISDIR(in->mode))
+		entries_side(entries, entry)->atime = in->atime;
+	if (receiver->options->only_send_attrs && S_ISREG(in->mode)) {
+		entries_side(entries, entry)->real_size = in->size;
+		entry->size = ATTR_FILE_SIZE;
+	}
+	if (is_device(in)) {
+		struct entry_side *side = entries_side(entries, entry);
+
+		side->rdev_major = in->rdev_major;
+		side->rdev_minor = in->rdev_minor;
+	}
+	if (in->acls || in->xattrs) {
+		struct entry_side *side = entries_side(entries, entry);
+
+		side->acls = in->acls;
+		side->xattrs = in->xattrs;
+	}
+	if (in->has_target)
+		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
+}
+
+static void check_count(const struct flist_receiver *receiver)
+{
+	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
+		die(EXIT_MALLOC, "rsync: the file list has too many entries");
+}
+
+/* What cannot be named here keeps its index, as a file with no name that has lost against another one. */
+static void make_hole(struct flist_receiver *receiver, struct incoming *in)
+{
+	log_msg(L_ERROR_XFER, "[%s] cannot convert filename: %s (%s)", log_role(), strbuf_text(&receiver->state.name),
+		strerror(EILSEQ));
+	receiver->io_error |= IOERR_GENERAL;
+	strbuf_reset(&in->name);
+	if (S_ISDIR(in->mode))
+		in->mode = S_IFREG;
+}
+
+static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
+{
+	size_t leaf = 0;
+	uint32_t directory = in->unconvertible ? 0 : stage(receiver, in, &leaf);
+	struct entries *entries = receiver->staged.items[directory].entries;
+	const char *name = strbuf_text(&in->name) + leaf;
+	size_t before = entries_memory(entries);
+	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
+	uint32_t index = entries->count - 1;
+
+	if (receiver->options->checksum && S_ISREG(in->mode))
+		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
+	entry->size = is_device(in) || S_ISFIFO(in->mode) || S_ISSOCK(in->mode) ? 0 : in->size;
+	entry->mtime = in->mtime;
+	entry->mtime_nsec = in->nsec;
+	entry->mode = (uint16_t)in->mode;
+	entry->uid = in->uid;
+	entry->gid = in->gid;
+	entry->dir = (uint32_t)receiver->arrived;
+	if (S_ISDIR(in->mode))
+		entry->flags = class_flags(receiver, in, parent_only);
+	else if (in->unconvertible)
+		entry->flags = ENTRY_DUPLICATE;
+	fill_side(receiver, in, entries, entry);
+	if (in->group)
+		link_members(receiver, directory, index, in->group);
+	count_staged(receiver, entries_memory(entries) - before);
+}
+
+static void take_entry(struct flist_receiver *receiver, struct incoming *in)
+{
+	bool parent_only = false;
+
+	check_count(receiver);
+	if (S_ISDIR(in->mode) && receiver->session->inc_recurse && receiver->options->iconv)
+		vec_push(&receiver->list->received->arrived_dirs, (uint32_t)receiver->arrived);
+	if (in->unconvertible)
+		make_hole(receiver, in);
+	else
+		check_name(receiver, in, &parent_only);
+	add_entry(receiver, in, parent_only);
+	receiver->arrived++;
+}
+
+/* --- a directory is complete --- */
+
+static void localize_owners(struct flist_receiver *receiver, struct entries *entries)
+{
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (receiver->users.heard)
+			entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
+		if (receiver->groups.heard)
+			entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
+	}
+}
+
+/* Equal directories share the numbers of one node. */
+static void check_repetitions(const struct entries *entries)
+{
+	uint32_t repeated = 0;
+
+	for (uint32_t i = 0; i < entries->count; i++) {
+		repeated = entries->items[i].flags & ENTRY_DUPLICATE && entry_is_dir(&entries->items[i]) ? repeated + 1 : 0;
+		if (repeated >= UINT16_MAX)
+			die(EXIT_MALLOC, "rsync: a directory is in the file list too often");
+	}
+}
+
+static void publish(struct flist_receiver *receiver, int32_t node, struct entries *entries)
+{
+	localize_owners(receiver, entries);
+	entries_mark_duplicates(entries);
+	check_repetitions(entries);
+	flist_received_publish(receiver->list, node, entries, receiver->list_first, receiver->io_error);
+}
+
+/* --- from paths to nodes --- */
+
+/* Directories that only their contents speak of. More may be found on the way. */
+static void list_missing_parents(struct flist_receiver *receiver)
+{
+	bool may_lack = receiver->options->relative && receiver->session->caps.omits_parents;
+	struct strbuf path = STRBUF_INIT;
+
+	for (size_t i = 0; i < receiver->staged.count; i++) {
+		struct staged_dir staged = receiver->staged.items[i];
+		size_t leaf;
+
+		if (staged.is_listed)
+			continue;
+		strbuf_reset(&path);
+		strbuf_add(&path, receiver->staged_paths.data + staged.path, staged.length);
+		/* What is only to be deleted may lie where the sender has nothing (doc/protocol/02-file-list.md
+		 * section 7.6). */
+		if (staged.is_needed && !may_lack)
+			die_misplaced(receiver, strbuf_text(&path));
+		size_t length = split_path(path.data, path.length, &leaf);
+		uint32_t parent = find_staged(receiver, path.data, length);
+		struct entry *entry = entries_add(receiver->staged.items[parent].entries, path.data + leaf, path.length - leaf);
+
+		entry->mode = S_IFDIR | 0755;
+		entry->flags = ENTRY_HIDDEN | ENTRY_NO_CONTENT;
+		receiver->staged.items[i].is_listed = true;
+	}
+	strbuf_free(&path);
+}
+
+static bool is_dot_of_directory(const struct entries *entries, const struct entry *entry)
+{
+	return entry_is_dir(entry) && entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
+}
+
+/* "a/." of old releases speaks of "a": a hole, whose class counts for the directory itself. */
+static void fold_dots(struct flist_receiver *receiver, struct entries *entries, int32_t node)
+{
+	for (uint32_t i = 0; node && i < entries->count; i++) {
+		struct entry *entry = &entries->items[i];
+
+		if (!is_dot_of_directory(entries, entry))
+			continue;
+		struct flist_dir *dir = &receiver->list->dirs.items[node];
+		struct entry *own = &receiver->list->dirs.items[dir->parent].entries->items[dir->parent_entry];
+
+		if (!(entry->flags & ENTRY_NO_CONTENT)) {
+			own->flags = (uint16_t)(own->flags & ~ENTRY_NO_CONTENT);
+			dir->flags = (uint16_t)(dir->flags & ~ENTRY_NO_CONTENT);
+		}
+		entry->flags |= ENTRY_DUPLICATE;
+	}
+}
+
+static struct entries *take_staged(struct flist_receiver *receiver, int32_t node)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	flist_dir_path(receiver->list, node, &path);
+	uint32_t index = find_staged(receiver, strbuf_text(&path), path.length);
+	struct entries *entries = receiver->staged.items[index].entries;
+
+	receiver->staged.items[index].entries = NULL;
+	strbuf_free(&path);
+	return entries;
+}
+
+/* Only --relative has files that come behind directories: "/x" behind "!". The walk numbers files first. */
+static bool is_mixed(const struct flist_receiver *receiver)
+{
+	const struct entries *first = receiver->staged.items[0].entries;
+	bool has_late_file = false, has_early_dir = false;
+
+	for (uint32_t i = 0; i < first->count; i++) {
+		const char *name = entry_name(first, &first->items[i]);
+
+		has_late_file |= *name == '/' && !entry_is_dir(&first->items[i]);
+		has_early_dir |= (unsigned char)*name < '/' && entry_is_dir(&first->items[i]);
+	}
+	return has_late_file && has_early_dir;
+}
+
+static void split(struct flist_receiver *receiver)
+{
+	struct flist *list = receiver->list;
+
+	list_missing_parents(receiver);
+	unstage(receiver);
+	if (!list->received->is_permuted && is_mixed(receiver))
+		flist_received_permute(list->received);
+	for (int32_t node = 0; node >= 0; node = flist_next_node(list)) {
+		struct entries *entries = take_staged(receiver, node);
+
+		list->walk = node;
+		fold_dots(receiver, entries, node);
+		entries_sort(entries);
+		publish(receiver, node, entries);
+	}
+}
 
 /* --- lists --- */
 
 /* The I/O errors of the list's sender, or of its names here, travel with it to the working thread. */
 static void receive_list(struct flist_receiver *receiver)
 {
-	flist_staged_clear(receiver);
-	receiver->io_error = 0;
-	int mask = flist_receive_entries(receiver);
+	int mask;
 
+	clear_staged(receiver);
+	receiver->io_error = 0;
+	receiver->arrived = 0;
+	while (flist_decode_entry(receiver, &mask))
+		take_entry(receiver, &receiver->incoming);
 	receiver->io_error |= receiver->options->ignore_errors ? 0 : mask;
 }
 
@@ -32,8 +488,8 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	struct entries *entries = xcalloc(1, sizeof *entries);
 
 	entries_sort_into(receiver->staged.items[0].entries, entries);
-	flist_unstage(receiver);
-	flist_publish(receiver, node, entries);
+	unstage(receiver);
+	publish(receiver, node, entries);
 	receiver->last_node = node;
 }
 
@@ -64,10 +520,10 @@ static void receive_whole_list(struct flist_receiver *receiver)
 	receive_trailer(receiver);
 	if (receiver->options->acls)
 		received_acls_localize(receiver);
-	flist_split(receiver);
+	split(receiver);
 	if (list->received->is_permuted)
 		flist_received_number(list);
-	flist_staged_clear(receiver);
+	clear_staged(receiver);
 	flist_received_end(list);
 }
 
@@ -156,7 +612,7 @@ void flist_receiver_free(struct flist_receiver *receiver)
 {
 	if (!receiver)
 		return;
-	flist_staged_free(receiver);
+	free_staged(receiver);
 	asked_names_free(receiver->asked);
 	id_map_free(&receiver->users);
 	id_map_free(&receiver->groups);

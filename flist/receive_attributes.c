@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist/receive_private.h"
+#include "flist/decode.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

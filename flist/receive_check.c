@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "filter/wildmatch.h"
-#include "flist/receive_private.h"
+#include "flist/decode.h"
 #include "lib/exit.h"
 
 /* --- the form of a name --- */

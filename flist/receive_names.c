@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flist/receive_private.h"
+#include "flist/decode.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "flist/paths.h"
-#include "flist/receive_private.h"
+#include "flist/decode.h"
 #include "flist/tree.h"
 
 /* Address space for nodes and their names: more of them than a list has room for anyway. */

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * One entry of the list from the wire (doc/protocol/02-file-list.md section 2): its fields, checked, and from them a struct
- * entry.
- */
-#include <errno.h>
+/* One entry of the list from the wire (doc/protocol/02-file-list.md section 2): its fields, checked. */
+#include "flist/decode.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "flist/receive_private.h"
-#include "flist/receive_split.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
-#include "lib/log.h"
 
 enum { NSEC_MAX = 999999999, IO_ERROR_BITS = 7 };
 
@@ -284,7 +279,7 @@ static uint64_t new_group(struct flist_receiver *receiver)
 	struct received_link link = { .directory = UINT32_MAX };
 
 	vec_push(&receiver->links, link);
-	flist_count_kept(receiver, 2 * (sizeof(struct hashmap_slot) + sizeof link));
+	budget_take(session_budget(receiver->session), 2 * (sizeof(struct hashmap_slot) + sizeof link), "a file list");
 	return receiver->links.count;
 }
 
@@ -368,164 +363,6 @@ static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
 		new_group(receiver);
 }
 
-/* --- may it come? --- */
-
-static void check_name(struct flist_receiver *receiver, struct incoming *in, bool *parent_only)
-{
-	const char *name = strbuf_text(&in->name);
-	bool is_dir = is_type(in, S_IFDIR), is_dot = !strcmp(name, ".");
-	enum asked asked = ASKED_YES;
-
-	if (is_dot && !is_dir)
-		die(EXIT_PROTOCOL, "ERROR: rejecting non-directory transfer-root entry: %s", name);
-	if (receiver->asked)
-		asked = asked_names_look_up(receiver->asked, name, is_dir);
-	*parent_only = asked == ASKED_PARENT;
-	if (asked == ASKED_NO)
-		die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
-	/* What --relative implies, and ".", is not subject to rules (doc/protocol/02-file-list.md section 7.7). */
-	if (receiver->rules && !*parent_only && !is_dot && filter_excludes(receiver->rules, name, is_dir))
-		die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
-}
-
-/* --- class of a directory: doc/protocol/02-file-list.md section 3 --- */
-
-static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struct strbuf *name)
-{
-	const struct strbuf *top = &receiver->hierarchy;
-
-	if (!receiver->options->relative || !strcmp(strbuf_text(top), "."))
-		return true;
-	return name->length > top->length && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
-}
-
-static uint16_t old_class(struct flist_receiver *receiver, const struct incoming *in)
-{
-	if (in->flags & XMIT_TOP_DIR) {
-		receiver->in_hierarchy = receiver->options->recursive > 0;
-		strbuf_reset(&receiver->hierarchy);
-		strbuf_add(&receiver->hierarchy, strbuf_text(&in->name), in->name.length);
-		return ENTRY_TOP_DIR;
-	}
-	receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
-	return receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
-}
-
-static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
-{
-	/* Whatever the sender says: what was not asked for is not swept by --delete (doc/protocol/08-security.md
-	 * section 4.5). */
-	if (parent_only) {
-		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
-		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-	}
-	if (!receiver->session->caps.content_flags)
-		return old_class(receiver, in);
-	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
-			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
-}
-
-/* --- from fields to an entry --- */
-
-static void mark_linked(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
-{
-	struct entries *entries = receiver->staged.items[directory].entries;
-	struct entry *entry = &entries->items[index];
-	struct entry_side *side = entries_side(entries, entry);
-
-	entry->flags |= ENTRY_HARD_LINKED;
-	side->dev = 0;
-	side->ino = group;
-}
-
-/* At protocol 27 every file has a key: only those that meet another are linked. */
-static void link_members(struct flist_receiver *receiver, uint32_t directory, uint32_t index, uint64_t group)
-{
-	struct received_link *link = &receiver->links.items[group - 1];
-	bool is_first = link->directory == UINT32_MAX;
-
-	if (is_first) {
-		link->directory = directory;
-		link->index = index;
-		if (!receiver->session->caps.marks_links)
-			return;
-	}
-	if (!is_first && !link->is_marked)
-		mark_linked(receiver, link->directory, link->index, group);
-	link->is_marked = true;
-	mark_linked(receiver, directory, index, group);
-}
-
-static void fill_side(struct flist_receiver *receiver, const struct incoming *in, struct entries *entries, struct entry *entry)
-{
-	if (receiver->options->atimes && !is_type(in, S_IFDIR))
-		entries_side(entries, entry)->atime = in->atime;
-	if (receiver->options->only_send_attrs && is_type(in, S_IFREG)) {
-		entries_side(entries, entry)->real_size = in->size;
-		entry->size = ATTR_FILE_SIZE;
-	}
-	if (is_device(in)) {
-		struct entry_side *side = entries_side(entries, entry);
-
-		side->rdev_major = in->rdev_major;
-		side->rdev_minor = in->rdev_minor;
-	}
-	if (in->acls || in->xattrs) {
-		struct entry_side *side = entries_side(entries, entry);
-
-		side->acls = in->acls;
-		side->xattrs = in->xattrs;
-	}
-	if (in->has_target)
-		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
-}
-
-static void check_count(const struct flist_receiver *receiver)
-{
-	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
-		die(EXIT_MALLOC, "rsync: the file list has too many entries");
-}
-
-/* What cannot be named here keeps its index, as a file with no name that has lost against another one. */
-static void make_hole(struct flist_receiver *receiver, struct incoming *in)
-{
-	log_msg(L_ERROR_XFER, "[%s] cannot convert filename: %s (%s)", log_role(), strbuf_text(&receiver->state.name),
-		strerror(EILSEQ));
-	receiver->io_error |= IOERR_GENERAL;
-	strbuf_reset(&in->name);
-	if (is_type(in, S_IFDIR))
-		in->mode = S_IFREG;
-}
-
-static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
-{
-	size_t leaf = 0;
-	uint32_t directory = in->unconvertible ? 0 : flist_stage(receiver, in, &leaf);
-	struct entries *entries = receiver->staged.items[directory].entries;
-	const char *name = strbuf_text(&in->name) + leaf;
-	size_t before = entries_memory(entries);
-	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
-	uint32_t index = entries->count - 1;
-
-	if (receiver->options->checksum && is_type(in, S_IFREG))
-		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
-	entry->size = is_device(in) || is_special(in) ? 0 : in->size;
-	entry->mtime = in->mtime;
-	entry->mtime_nsec = in->nsec;
-	entry->mode = (uint16_t)in->mode;
-	entry->uid = in->uid;
-	entry->gid = in->gid;
-	entry->dir = (uint32_t)receiver->arrived;
-	if (is_type(in, S_IFDIR))
-		entry->flags = class_flags(receiver, in, parent_only);
-	else if (in->unconvertible)
-		entry->flags = ENTRY_DUPLICATE;
-	fill_side(receiver, in, entries, entry);
-	if (in->group)
-		link_members(receiver, directory, index, in->group);
-	flist_count_staged(receiver, entries_memory(entries) - before);
-}
-
 /* --- one entry --- */
 
 static void read_fields(struct flist_receiver *receiver, struct incoming *in)
@@ -546,11 +383,14 @@ static void read_fields(struct flist_receiver *receiver, struct incoming *in)
 	read_digest(receiver, in);
 }
 
-static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
+bool flist_decode_entry(struct flist_receiver *receiver, int *mask)
 {
 	struct incoming *in = &receiver->incoming;
-	bool parent_only = false, abbreviated = false;
+	bool abbreviated = false;
+	uint32_t flags = read_flags(receiver, mask);
 
+	if (!flags)
+		return false;
 	in->flags = flags;
 	in->group = 0;
 	in->acls = in->xattrs = 0;
@@ -570,24 +410,5 @@ static void receive_entry(struct flist_receiver *receiver, uint32_t flags)
 		in->acls = received_acls_read(receiver, in->mode);
 	if (receiver->options->xattrs)
 		in->xattrs = received_xattrs_read(receiver);
-	check_count(receiver);
-	if (is_type(in, S_IFDIR) && receiver->session->inc_recurse && receiver->options->iconv)
-		vec_push(&receiver->list->received->arrived_dirs, (uint32_t)receiver->arrived);
-	if (in->unconvertible)
-		make_hole(receiver, in);
-	else
-		check_name(receiver, in, &parent_only);
-	add_entry(receiver, in, parent_only);
-	receiver->arrived++;
-}
-
-int flist_receive_entries(struct flist_receiver *receiver)
-{
-	uint32_t flags;
-	int mask;
-
-	receiver->arrived = 0;
-	while ((flags = read_flags(receiver, &mask)) != 0)
-		receive_entry(receiver, flags);
-	return mask;
+	return true;
 }

@@ -4,8 +4,8 @@
  * an entry), flist/receive_attributes.c (ACLs and extended attributes), flist/receive_split.c (one list of paths into
  * directories), flist/receive_names.c (ids), flist/receive_check.c (names).
  */
-#ifndef FLIST_RECEIVE_PRIVATE_H
-#define FLIST_RECEIVE_PRIVATE_H
+#ifndef FLIST_DECODE_H
+#define FLIST_DECODE_H
 
 #include <limits.h>
 #include <pthread.h>
@@ -163,8 +163,8 @@ struct flist_receiver {
 	bool in_hierarchy;
 };
 
-/* Read entries up to and with the end marker; returns the I/O error mask in it. */
-int flist_receive_entries(struct flist_receiver *receiver);
+/* Read the next entry into receiver->incoming; false at the end of the list, with the I/O error mask there. */
+bool flist_decode_entry(struct flist_receiver *receiver, int *mask);
 
 /* --- ACLs and extended attributes (flist/receive_attributes.c) --- */
 
