@@ -14,6 +14,8 @@ A function of a file is *used* by another file that names it. The offences are:
     circle FILE         a file that uses itself by way of others
     header FILE NAME    an exported function that is not declared in the header with its file's name
     top FILE            a file that lies at the top level and is not the story of a role
+    protocol FILE       a file outside of wire/ that compares a protocol number: struct session_caps (wire/session.h) has a name
+                        for each difference. Allowed: to check against the range that is spoken, and to print the number
     alone FILE NAME     an exported function that no other file of the program uses: tests only, or nobody
     long FILE           a C file of more than 900 lines
     short FILE          a C file of less than 150 lines for which testsuite/layout_short.txt has no reason
@@ -54,6 +56,10 @@ DEFINITION = re.compile(r"^(?!static\b|typedef\b|#|\s|\}|\{)[\w \*]*?\b(\w+)\(([
 STATIC_DEFINITION = re.compile(r"^static\b[^;{}=]*?\b(\w+)\([^;{}]*?\)\s*\n\{", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 TAG = re.compile(r"\b(struct|enum|union)\s+\w+")
+# The limits of the range may be compared with, anywhere.
+RANGE = r"(?:PEER_)?PROTOCOL_(?:MIN|MAX)\b"
+OPERATOR = r"\s*(?:[<>]=?|[!=]=)\s*"
+COMPARISON = re.compile(rf"protocol\)?{OPERATOR}(?!{RANGE})[\dA-Z]|\b(?!{RANGE})[\dA-Z]\w*{OPERATOR}[\w.>-]*protocol\b")
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -144,6 +150,12 @@ class Source:
             for name in sorted(names - self.declared.get(header, set())):
                 yield path, name
 
+    def comparisons(self):
+        """Where a protocol number is compared outside of wire/."""
+        for path, text in self.text.items():
+            if room_of(path) != "wire":
+                yield from (path for _ in COMPARISON.finditer(text))
+
     def users(self):
         """How many other files use each exported function; a header that has it in a macro or an inline function counts as one."""
         count = dict.fromkeys(self.owner, 0)
@@ -183,6 +195,7 @@ def offences(source):
     found |= {f"circle {path}" for circle in source.circles() for path in circle}
     found |= {f"header {path} {name}" for path, name in source.misplaced()}
     found |= {f"top {path}" for path in source.text if "/" not in path and os.path.splitext(path)[0] not in TOP}
+    found |= {f"protocol {path}" for path in source.comparisons()}
     found |= {f"alone {source.owner[name]} {name}" for name, users in source.users().items() if users == 0}
     return found
 
@@ -209,9 +222,7 @@ def metrics(source):
     yield "exported with none", users.count(0)
     yield "exported, declared elsewhere than in the file's header", len(list(source.misplaced()))
     yield "lines of code (no comments, no blank lines)", sum(code_lines(text) for text in source.text.values())
-    yield "comparisons of a protocol number outside of wire/", sum(
-        len(re.findall(r"protocol\s*(?:[<>]=?|[!=]=)\s*\d", text)) for path, text in source.text.items()
-        if not path.startswith("wire/"))
+    yield "comparisons of a protocol number outside of wire/", len(list(source.comparisons()))
 
 
 def print_circles(source):
