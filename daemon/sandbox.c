@@ -121,7 +121,7 @@ static const struct call_rule identity_calls[] = {
 	CALL(setresuid), CALL(setresgid), CALL(setgroups), CALL(setuid), CALL(setgid),
 };
 
-#define TABLE(calls) (struct call_table){ calls, sizeof calls / sizeof *calls }
+#define TABLE(calls) (struct call_table){ (calls), sizeof(calls) / sizeof *(calls) }
 
 static size_t list_calls(const struct sandbox *sandbox, struct call_table tables[TABLES_MAX])
 {

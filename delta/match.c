@@ -305,7 +305,7 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 static uint32_t roll_once(uint32_t weak, uint32_t length, const uint8_t *data)
 {
 	uint32_t s1 = weak & 0xffff, s2 = weak >> 16;
-	int32_t out = (int8_t)data[0], in = (int8_t)data[length];
+	int32_t out = (int8_t)data[0], in = (int8_t)data[length]; /* NOLINT(bugprone-signed-char-misuse): signed sums */
 
 	s1 += (uint32_t)(in - out);
 	s2 += s1 - length * (uint32_t)out;

@@ -60,6 +60,6 @@ void run_stop_signals(struct run *run)
 		return;
 	/* To cancel a thread takes a library that a module's root does not have. */
 	atomic_store(&run->is_over, true);
-	pthread_kill(run->signal_thread, SIGTERM);
+	pthread_kill(run->signal_thread, SIGTERM); /* NOLINT(bugprone-bad-signal-to-kill-thread): it waits for that signal */
 	pthread_join(run->signal_thread, NULL);
 }

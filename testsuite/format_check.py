@@ -24,6 +24,12 @@ PATH_CALLS = re.compile(
     r"link|linkat|symlink|symlinkat|readlink|readlinkat|mkdir|mkdirat|rmdir|mknod|mknodat|mkfifo|chmod|fchmodat|l?chown|"
     r"fchownat|utimensat|truncate|mkstemp|realpath|chdir|chroot|[lf]?setxattr|l?getxattr|l?listxattr|acl_get_file|acl_set_file)\("
 )
+# Calls that answer from memory that all threads share, and the rooms whose code runs in threads.
+THREADED = {"lib", "fs", "wire", "delta", "filter", "attrs", "flist", "dest", "sender", "receiver", "contents"}
+SHARED_CALLS = re.compile(
+    r"(?<![\w.>])(get(pw|gr)(nam|uid|gid|ent)|localtime|gmtime|asctime|ctime|strtok|rand|random|setenv|unsetenv|putenv|setlocale|"
+    r"gethostby\w+|getserv\w+|getlogin|ttyname|strsignal|tmpnam|basename|dirname|getmntent)\("
+)
 # The description of the protocol is cited by paths from the top of the tree.
 CITED = re.compile(r"\bdoc/protocol/([\w.-]*\w)")
 BARE_CITATION = re.compile(r"(?<!doc/)\b[Pp]rotocol/\d")
@@ -101,6 +107,15 @@ def paths_outside_fs(path, lines):
             yield number, f"{PATH_CALLS.search(code).group(1)}() on a path outside fs/"
 
 
+def shared_calls(path, lines):
+    if os.path.splitext(path)[0].split("/")[0] not in THREADED:
+        return
+    for number, line in enumerate(lines, 1):
+        code = re.sub(r'"(\\.|[^"\\])*"', '""', line).split("/*")[0]
+        if not code.lstrip().startswith("*") and SHARED_CALLS.search(code):
+            yield number, f"{SHARED_CALLS.search(code).group(1)}() where threads run"
+
+
 def citing_files(root):
     """Every text of the tree; what lies in directories that builds make, or in hidden ones, is left out."""
     for directory, names, files in os.walk(root):
@@ -130,7 +145,8 @@ def main(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             text = file.read()
         lines = text.split("\n")[:-1]
-        problems = [*layout(lines), *functions(lines), *comments(lines), *paths_outside_fs(path, lines)]
+        problems = [*layout(lines), *functions(lines), *comments(lines), *paths_outside_fs(path, lines),
+                    *shared_calls(path, lines)]
         if not text.endswith("\n"):
             problems.append((len(lines), "no newline at the end"))
         for number, problem in sorted(problems):
