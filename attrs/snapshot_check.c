@@ -18,27 +18,6 @@
 #include "lib/threads.h"
 #include "wire/session.h"
 
-enum chunk_id { FACTS, DIRS, ENTRIES, SIDES, NAMES, DEVICES, OWNERS, ATIMES, ORIGINS, SUMS_XXH128, SUMS_MD5, CHUNK_IDS };
-
-/* The chunks that this version knows, and the size of their records; 1: bytes. */
-static const struct known_chunk {
-	char tag[8];
-	uint32_t record;
-	bool is_required;
-} known[CHUNK_IDS] = {
-	[FACTS] = { SNAPSHOT_TAG_FACTS, 1, true },
-	[DIRS] = { SNAPSHOT_TAG_DIRS, sizeof(struct snapshot_dir), true },
-	[ENTRIES] = { SNAPSHOT_TAG_ENTRIES, sizeof(struct entry), true },
-	[SIDES] = { SNAPSHOT_TAG_SIDES, sizeof(struct snapshot_side), true },
-	[NAMES] = { SNAPSHOT_TAG_NAMES, 1, true },
-	[DEVICES] = { SNAPSHOT_TAG_DEVICES, sizeof(uint64_t), true },
-	[OWNERS] = { SNAPSHOT_TAG_OWNERS, 1, false },
-	[ATIMES] = { SNAPSHOT_TAG_ATIMES, sizeof(int64_t), false },
-	[ORIGINS] = { SNAPSHOT_TAG_ORIGINS, sizeof(struct snapshot_origin), false },
-	[SUMS_XXH128] = { SNAPSHOT_TAG_XXH128, 16, false },
-	[SUMS_MD5] = { SNAPSHOT_TAG_MD5, 16, false },
-};
-
 enum { NSEC_PER_SEC = 1000000000, NAME_LENGTH_MAX = 255 };
 
 #define PART_ENTRIES (64 << 10)  /* of the tree are worth being looked at apart */
@@ -65,14 +44,14 @@ static bool bad(const struct check *check, const char *fmt, ...)
 	return false;
 }
 
-static const void *content_of(const struct check *check, enum chunk_id id)
+static const void *content_of(const struct check *check, enum snapshot_chunk_id id)
 {
 	return check->chunks[id] ? check->snapshot->bytes + check->chunks[id]->offset : NULL;
 }
 
-static uint64_t count_of(const struct check *check, enum chunk_id id)
+static uint64_t count_of(const struct check *check, enum snapshot_chunk_id id)
 {
-	return check->chunks[id] ? check->chunks[id]->length / known[id].record : 0;
+	return check->chunks[id] ? check->chunks[id]->length / snapshot_chunk_kinds[id].record : 0;
 }
 
 /* --- header, table of contents, sums --- */
@@ -157,19 +136,19 @@ static bool check_place(const struct check *check, const struct snapshot_chunk *
 	return true;
 }
 
-static enum chunk_id id_of(const struct snapshot_chunk *chunk)
+static enum snapshot_chunk_id id_of(const struct snapshot_chunk *chunk)
 {
 	int id = 0;
 
-	while (id < CHUNK_IDS && memcmp(known[id].tag, chunk->tag, sizeof chunk->tag))
+	while (id < CHUNK_IDS && memcmp(snapshot_chunk_kinds[id].tag, chunk->tag, sizeof chunk->tag))
 		id++;
-	return (enum chunk_id)id;
+	return (enum snapshot_chunk_id)id;
 }
 
 /* What one record of the table of contents says, but for the place. */
 static bool bind_chunk(struct check *check, const struct snapshot_chunk *chunk)
 {
-	enum chunk_id id = id_of(chunk);
+	enum snapshot_chunk_id id = id_of(chunk);
 	char tag[9];
 
 	tag_text(chunk, tag);
@@ -182,9 +161,9 @@ static bool bind_chunk(struct check *check, const struct snapshot_chunk *chunk)
 		return bad(check, "chunk %s: is required, and this program does not know it", tag);
 	if (id == CHUNK_IDS)
 		return true;
-	if (chunk->length % known[id].record)
+	if (chunk->length % snapshot_chunk_kinds[id].record)
 		return bad(check, "chunk %s: %" PRIu64 " bytes are not a multiple of %" PRIu32, tag, chunk->length,
-			   known[id].record);
+			   snapshot_chunk_kinds[id].record);
 	check->chunks[id] = chunk;
 	return true;
 }
@@ -204,8 +183,8 @@ static bool check_table(struct check *check)
 	if (!is_zero(snapshot->bytes, end, snapshot->length))
 		return bad(check, "header: the bytes after the last chunk are not zero");
 	for (int id = 0; id < CHUNK_IDS; id++)
-		if (known[id].is_required && !check->chunks[id])
-			return bad(check, "chunk %s: is missing", known[id].tag);
+		if (snapshot_chunk_is_required((enum snapshot_chunk_id)id) && !check->chunks[id])
+			return bad(check, "chunk %s: is missing", snapshot_chunk_kinds[id].tag);
 	return true;
 }
 
@@ -233,7 +212,7 @@ static bool check_texts(struct check *check, const struct snapshot_facts *facts)
 	size_t length = (size_t)facts->root_length + facts->version_length + facts->options_length + 3;
 	const char *at = (const char *)(facts + 1);
 
-	if (check->chunks[FACTS]->length != sizeof *facts + length)
+	if (check->chunks[CHUNK_FACTS]->length != sizeof *facts + length)
 		return bad(check, "chunk facts: has not the length that its texts need");
 	at = take_text(at, facts->root_length, &out->root_path);
 	if (at)
@@ -247,28 +226,28 @@ static bool check_texts(struct check *check, const struct snapshot_facts *facts)
 
 static bool check_counts(const struct check *check, const struct snapshot_facts *facts)
 {
-	uint64_t entries = count_of(check, ENTRIES), dirs = count_of(check, DIRS);
+	uint64_t entries = count_of(check, CHUNK_ENTRIES), dirs = count_of(check, CHUNK_DIRS);
 
 	if (facts->entry_count != entries || entries < 1)
 		return bad(check, "chunk facts: %" PRIu64 " entries, chunk entries has %" PRIu64, facts->entry_count, entries);
 	if (facts->dir_count != dirs || dirs < 1)
 		return bad(check, "chunk facts: %" PRIu32 " directories, chunk dirs has %" PRIu64, facts->dir_count, dirs);
-	for (int id = ATIMES; id < CHUNK_IDS; id++)
-		if (check->chunks[id] && count_of(check, (enum chunk_id)id) != entries)
-			return bad(check, "chunk %s: %" PRIu64 " records for %" PRIu64 " entries", known[id].tag,
-				   count_of(check, (enum chunk_id)id), entries);
-	if ((check->chunks[SUMS_XXH128] || check->chunks[SUMS_MD5]) && !check->chunks[ORIGINS])
+	for (int id = CHUNK_ATIMES; id <= CHUNK_MD5; id++)
+		if (check->chunks[id] && count_of(check, (enum snapshot_chunk_id)id) != entries)
+			return bad(check, "chunk %s: %" PRIu64 " records for %" PRIu64 " entries", snapshot_chunk_kinds[id].tag,
+				   count_of(check, (enum snapshot_chunk_id)id), entries);
+	if ((check->chunks[CHUNK_XXH128] || check->chunks[CHUNK_MD5]) && !check->chunks[CHUNK_ORIGINS])
 		return bad(check, "chunk origins: is missing, and there are digests");
 	return true;
 }
 
 static bool check_facts(struct check *check)
 {
-	const struct snapshot_facts *facts = content_of(check, FACTS);
+	const struct snapshot_facts *facts = content_of(check, CHUNK_FACTS);
 	struct attr_snapshot_facts *out = &check->snapshot->facts;
 	const uint32_t errors = IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT;
 
-	if (check->chunks[FACTS]->length < sizeof *facts)
+	if (check->chunks[CHUNK_FACTS]->length < sizeof *facts)
 		return bad(check, "chunk facts: is too short");
 	if ((facts->flags & ~(uint32_t)SNAPSHOT_FOLLOWED_LINKS) || (facts->io_error & ~errors) || facts->reserved)
 		return bad(check, "chunk facts: has flags that this program does not know");
@@ -285,8 +264,9 @@ static bool check_facts(struct check *check)
 	out->dir_count = facts->dir_count;
 	out->io_error = (int)facts->io_error;
 	out->followed_links = facts->flags & SNAPSHOT_FOLLOWED_LINKS;
-	out->has_atimes = check->chunks[ATIMES];
-	out->digests = (check->chunks[SUMS_XXH128] ? ATTR_DIGEST_XXH128 : 0) | (check->chunks[SUMS_MD5] ? ATTR_DIGEST_MD5 : 0);
+	out->has_atimes = check->chunks[CHUNK_ATIMES];
+	out->digests = (check->chunks[CHUNK_XXH128] ? ATTR_DIGEST_XXH128 : 0)
+		       | (check->chunks[CHUNK_MD5] ? ATTR_DIGEST_MD5 : 0);
 	return check_texts(check, facts) && check_counts(check, facts);
 }
 
@@ -294,18 +274,20 @@ static void set_pointers(const struct check *check)
 {
 	struct attr_snapshot *snapshot = check->snapshot;
 
-	snapshot->dirs = content_of(check, DIRS);
-	snapshot->entries = content_of(check, ENTRIES);
-	snapshot->sides = content_of(check, SIDES);
-	snapshot->side_count = count_of(check, SIDES);
-	snapshot->names = content_of(check, NAMES);
-	snapshot->names_length = count_of(check, NAMES);
-	snapshot->devices = content_of(check, DEVICES);
-	snapshot->device_count = count_of(check, DEVICES);
-	snapshot->atimes = content_of(check, ATIMES);
-	snapshot->origins = content_of(check, ORIGINS);
-	snapshot->xxh128 = content_of(check, SUMS_XXH128);
-	snapshot->md5 = content_of(check, SUMS_MD5);
+	for (int id = 0; id < CHUNK_IDS; id++)
+		snapshot->chunks[id] = content_of(check, (enum snapshot_chunk_id)id);
+	snapshot->dirs = snapshot->chunks[CHUNK_DIRS];
+	snapshot->entries = snapshot->chunks[CHUNK_ENTRIES];
+	snapshot->sides = snapshot->chunks[CHUNK_SIDES];
+	snapshot->side_count = count_of(check, CHUNK_SIDES);
+	snapshot->names = snapshot->chunks[CHUNK_NAMES];
+	snapshot->names_length = count_of(check, CHUNK_NAMES);
+	snapshot->devices = snapshot->chunks[CHUNK_DEVICES];
+	snapshot->device_count = count_of(check, CHUNK_DEVICES);
+	snapshot->atimes = snapshot->chunks[CHUNK_ATIMES];
+	snapshot->origins = snapshot->chunks[CHUNK_ORIGINS];
+	snapshot->xxh128 = snapshot->chunks[CHUNK_XXH128];
+	snapshot->md5 = snapshot->chunks[CHUNK_MD5];
 }
 
 /* Owner `number` at *offset of the file, below `end`. */
@@ -336,7 +318,7 @@ static bool check_owner(const struct check *check, uint64_t number, uint64_t *of
 
 static bool check_owners(const struct check *check)
 {
-	const struct snapshot_chunk *chunk = check->chunks[OWNERS];
+	const struct snapshot_chunk *chunk = check->chunks[CHUNK_OWNERS];
 	uint64_t number = 0;
 
 	for (uint64_t at = chunk ? chunk->offset : 0, end = chunk ? at + chunk->length : 0; at < end; number++)
@@ -509,7 +491,8 @@ bool attr_snapshot_check(struct attr_snapshot *snapshot, struct strbuf *why)
 {
 	struct check check = { .snapshot = snapshot, .why = why };
 
-	if (!check_header(&check) || !check_table(&check) || !check_sum(&check, check.chunks[FACTS]) || !check_facts(&check))
+	if (!check_header(&check) || !check_table(&check) || !check_sum(&check, check.chunks[CHUNK_FACTS])
+	    || !check_facts(&check))
 		return false;
 	set_pointers(&check);
 	return check_contents(&check);

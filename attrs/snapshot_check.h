@@ -16,6 +16,7 @@ struct attr_snapshot {
 	struct hashmap owners;       /* (is_group, id): offset of the name in the file */
 
 	/* The chunks, in place. NULL: not in the file. */
+	const void *chunks[CHUNK_IDS];
 	const struct snapshot_dir *dirs;
 	const struct entry *entries;
 	const struct snapshot_side *sides;

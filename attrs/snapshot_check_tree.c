@@ -14,9 +14,11 @@ static bool bad(const struct snapshot_part *part, const char *text)
 	return false;
 }
 
-static bool bad_entry(const struct snapshot_part *part, const char *chunk, uint32_t dir, uint32_t i, const char *problem)
+static bool bad_entry(const struct snapshot_part *part, enum snapshot_chunk_id id, uint32_t dir, uint32_t i,
+		      const char *problem)
 {
-	strbuf_addf(part->why, "chunk %s: entry %" PRIu32 " of directory %" PRIu32 " %s", chunk, i, dir, problem);
+	strbuf_addf(part->why, "chunk %s: entry %" PRIu32 " of directory %" PRIu32 " %s", snapshot_chunk_kinds[id].tag, i, dir,
+		    problem);
 	return false;
 }
 
@@ -103,17 +105,17 @@ static bool check_entry(struct snapshot_part *part, uint32_t dir, const struct e
 
 	part->has_sides |= !plain || entry->side;
 	if (problem)
-		return bad_entry(part, SNAPSHOT_TAG_ENTRIES, dir, i, problem);
+		return bad_entry(part, CHUNK_ENTRIES, dir, i, problem);
 	if (snapshot->dirs[dir].names + entry->name != part->next_name)
-		return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, "has a name that is not where it should be");
+		return bad_entry(part, CHUNK_NAMES, dir, i, "has a name that is not where it should be");
 	problem = name_problem(snapshot, part->next_name, entry->name_length);
 	if (problem)
-		return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, problem);
+		return bad_entry(part, CHUNK_NAMES, dir, i, problem);
 	part->next_name += entry->name_length + 1u;
 	if (entry_is_dir(entry) != (i >= snapshot->dirs[dir].leading))
 		return bad_dir(part, dir, "has its first directory not where it says");
 	if (i > 0 && !is_after(view, entry - 1, entry))
-		return bad_entry(part, SNAPSHOT_TAG_ENTRIES, dir, i, "is not in order");
+		return bad_entry(part, CHUNK_ENTRIES, dir, i, "is not in order");
 	if (entry_is_regular(entry))
 		part->content_bytes += entry->size;
 	return true;
@@ -152,9 +154,9 @@ static bool check_bytes(const struct snapshot_part *part, uint32_t dir, const st
 		const struct entry *entry = &view->items[i];
 
 		if (memchr(entry_name(view, entry), '\0', entry->name_length))
-			return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, "has a name that does not end where it should");
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has a name that does not end where it should");
 		if (memchr(entry_name(view, entry), '/', entry->name_length))
-			return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, "has a slash in its name");
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has a slash in its name");
 	}
 	return true;
 }
@@ -167,7 +169,7 @@ static bool check_unique(const struct snapshot_part *part, uint32_t dir, const s
 	others.count = part->snapshot->dirs[dir].leading;
 	for (uint32_t i = others.count; others.count && i < view->count; i++)
 		if (entries_find(&others, entry_name(view, &view->items[i]), false) >= 0)
-			return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, "has the name of another entry");
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has the name of another entry");
 	return true;
 }
 
@@ -204,7 +206,7 @@ static bool check_target(struct snapshot_part *part, uint32_t dir, uint32_t i, c
 	else if (memchr(target, '\0', (size_t)side->b + 1) != target + side->b)
 		problem = "has a target that does not end where it should";
 	if (problem)
-		return bad_entry(part, SNAPSHOT_TAG_NAMES, dir, i, problem);
+		return bad_entry(part, CHUNK_NAMES, dir, i, problem);
 	part->next_name += side->b + 1u;
 	return true;
 }
@@ -216,13 +218,13 @@ static bool check_side(struct snapshot_part *part, uint32_t dir, const struct en
 	uint64_t number = part->next_side - snapshot->dirs[dir].first_side + 1;
 
 	if (!needs_side(entry))
-		return !entry->side || bad_entry(part, SNAPSHOT_TAG_ENTRIES, dir, i, "has a side record without need");
+		return !entry->side || bad_entry(part, CHUNK_ENTRIES, dir, i, "has a side record without need");
 	if (entry->side != number || part->next_side >= snapshot->side_count)
-		return bad_entry(part, SNAPSHOT_TAG_SIDES, dir, i, "has a record that is not where it should be");
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has a record that is not where it should be");
 	if (!(entry->flags & ENTRY_HARD_LINKED) && side->ino)
-		return bad_entry(part, SNAPSHOT_TAG_SIDES, dir, i, "has an inode without hard links");
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has an inode without hard links");
 	if (!entry_is_symlink(entry) && !entry_is_device(entry) && (side->a || side->b))
-		return bad_entry(part, SNAPSHOT_TAG_SIDES, dir, i, "has numbers without need");
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has numbers without need");
 	part->next_side++;
 	return !entry_is_symlink(entry) || check_target(part, dir, i, side);
 }
@@ -250,7 +252,7 @@ static bool check_children(struct snapshot_part *part, uint32_t dir, const struc
 		const struct entry *entry = &view->items[i];
 
 		if (entry->dir != child || child >= end)
-			return bad_entry(part, SNAPSHOT_TAG_ENTRIES, dir, i, "does not lead to the next directory");
+			return bad_entry(part, CHUNK_ENTRIES, dir, i, "does not lead to the next directory");
 		if (dirs[child].parent != dir || dirs[child].parent_entry != i)
 			return bad_dir(part, child, "does not lead back to its entry");
 		if (dirs[child].subtree_end <= child || dirs[child].subtree_end > end)

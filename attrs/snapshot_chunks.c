@@ -11,60 +11,10 @@
 #include "attrs/snapshot_sum.h"
 #include "lib/threads.h"
 
-enum { DIGEST_LENGTH = 16, THREADS = 2 };
+enum { THREADS = 2 };
 #define SHARED_SIZE (1 << 20) /* a snapshot so large is worth a second thread */
 
-_Static_assert(sizeof(struct image_digest) == 2 * DIGEST_LENGTH, "digests have one length");
-
-/* --- what lies ready --- */
-
-static uint64_t facts_length(const struct snapshot_layout *layout)
-{
-	return layout->facts.length;
-}
-
-static void put_facts(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_put(out, layout->facts.data, layout->facts.length);
-}
-
-static uint64_t dirs_length(const struct snapshot_layout *layout)
-{
-	return layout->dir_count * sizeof *layout->dirs;
-}
-
-static void put_dirs(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_put(out, layout->dirs, dirs_length(layout));
-}
-
-static uint64_t devices_length(const struct snapshot_layout *layout)
-{
-	return layout->devices.count * sizeof *layout->devices.items;
-}
-
-static void put_devices(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_put(out, layout->devices.items, devices_length(layout));
-}
-
-static void put_owners(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_put(out, layout->owners.data, layout->owners.length);
-}
-
-/* --- what the directories hold one after the other --- */
-
-typedef void put_dir(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out);
-
-static void each_dir(const struct snapshot_layout *layout, put_dir *view, put_dir *built, struct snapshot_output *out)
-{
-	for (uint32_t i = 0; i < layout->dir_count; i++)
-		if (layout->order[i]->entries.snapshot)
-			view(layout, i, out);
-		else
-			built(layout, i, out);
-}
+_Static_assert(sizeof(struct image_digest) == 2 * SNAPSHOT_DIGEST, "digests have one length");
 
 static const struct entries *entries_of(const struct snapshot_layout *layout, uint32_t number)
 {
@@ -72,11 +22,6 @@ static const struct entries *entries_of(const struct snapshot_layout *layout, ui
 }
 
 /* --- entries --- */
-
-static uint64_t entries_length(const struct snapshot_layout *layout)
-{
-	return layout->entry_count * sizeof(struct entry);
-}
 
 static void put_built_entries(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
@@ -118,22 +63,17 @@ static void put_view_entries(const struct snapshot_layout *layout, uint32_t numb
 	}
 }
 
-static void put_entries(const struct snapshot_layout *layout, struct snapshot_output *out)
+/* Entry 0, ".", belongs to no directory. */
+static void put_root_entry(const struct snapshot_layout *layout, struct snapshot_output *out)
 {
 	struct entry *root = output_room(out, sizeof *root);
 
 	*root = layout->image->root.items[0];
 	root->flags = root->root = 0;
 	root->name = root->side = root->dir = 0;
-	each_dir(layout, put_view_entries, put_built_entries, out);
 }
 
 /* --- side records --- */
-
-static uint64_t sides_length(const struct snapshot_layout *layout)
-{
-	return layout->side_count * sizeof(struct snapshot_side);
-}
 
 /* target: where a symlink's will stand, counted from the directory's names. */
 static void fill_side(const struct entry *entry, const struct entry_side *known, uint32_t target, struct snapshot_side *side)
@@ -179,17 +119,7 @@ static void put_view_sides(const struct snapshot_layout *layout, uint32_t number
 	output_lend(out, old.first, old.count * sizeof *old.first);
 }
 
-static void put_sides(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	each_dir(layout, put_view_sides, put_built_sides, out);
-}
-
 /* --- names --- */
-
-static uint64_t names_length(const struct snapshot_layout *layout)
-{
-	return layout->name_bytes;
-}
 
 static void put_built_names(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
@@ -213,77 +143,21 @@ static void put_view_names(const struct snapshot_layout *layout, uint32_t number
 	output_lend(out, view->pool, view->pool_used);
 }
 
-static void put_names(const struct snapshot_layout *layout, struct snapshot_output *out)
+static void put_root_name(const struct snapshot_layout *layout, struct snapshot_output *out)
 {
+	(void)layout;
 	output_put(out, ".", sizeof ".");
-	each_dir(layout, put_view_names, put_built_names, out);
 }
 
-/* --- records of which each entry has one --- */
+/* --- records of which each entry has one: a zeroed one is filled if the entry has a side record --- */
 
-/* `fill` fills the zeroed record of an entry that has a side record. */
-static void put_built_records(const struct snapshot_layout *layout, uint32_t number, size_t size, struct snapshot_output *out,
-			      void (*fill)(const struct image *, const struct entry *, const struct entry_side *, void *record))
-{
-	const struct entries *list = entries_of(layout, number);
-
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry_side *side = entry_side_of(list, &list->items[i]);
-		void *record = memset(output_room(out, size), 0, size);
-
-		if (side)
-			fill(layout->image, &list->items[i], side, record);
-	}
-}
-
-/* Those of a view from the same chunk of its snapshot, which may have none. */
-static void put_view_records(const struct entries *view, const void *chunk, size_t size, struct snapshot_output *out)
-{
-	uint64_t first = view->snapshot->dirs[view->snapshot_dir].first_entry;
-
-	if (chunk)
-		output_lend(out, (const unsigned char *)chunk + first * size, view->count * size);
-	else
-		output_zeros(out, view->count * size);
-}
-
-/* --- atimes --- */
-
-static uint64_t atimes_length(const struct snapshot_layout *layout)
-{
-	return layout->image->has_atimes ? layout->entry_count * sizeof(int64_t) : 0;
-}
+typedef void fill_record(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record);
 
 static void fill_atime(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
 {
 	(void)image;
 	if (!entry_is_dir(entry))
 		memcpy(record, &side->atime, sizeof side->atime);
-}
-
-static void put_built_atimes(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	put_built_records(layout, number, sizeof(int64_t), out, fill_atime);
-}
-
-static void put_view_atimes(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	const struct entries *view = entries_of(layout, number);
-
-	put_view_records(view, view->snapshot->atimes, sizeof(int64_t), out);
-}
-
-static void put_atimes(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_zeros(out, sizeof(int64_t));
-	each_dir(layout, put_view_atimes, put_built_atimes, out);
-}
-
-/* --- origins --- */
-
-static uint64_t origins_length(const struct snapshot_layout *layout)
-{
-	return layout->image->digests ? layout->entry_count * sizeof(struct snapshot_origin) : 0;
 }
 
 static void fill_origin(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
@@ -297,120 +171,142 @@ static void fill_origin(const struct image *image, const struct entry *entry, co
 		memcpy(record, &origin, sizeof origin);
 }
 
-static void put_built_origins(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	put_built_records(layout, number, sizeof(struct snapshot_origin), out, fill_origin);
-}
-
-/* They say which digests there are, so those of a larger set are not passed on as they are. */
-static void put_view_origins(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	const struct entries *view = entries_of(layout, number);
-	const struct attr_snapshot *old = view->snapshot;
-	unsigned kept = layout->image->digests;
-
-	if (!old->origins || !(old->facts.digests & ~kept)) {
-		put_view_records(view, old->origins, sizeof *old->origins, out);
-		return;
-	}
-	for (uint32_t i = 0; i < view->count; i++) {
-		struct snapshot_origin *origin = output_room(out, sizeof *origin);
-
-		*origin = old->origins[old->dirs[view->snapshot_dir].first_entry + i];
-		origin->digests &= kept;
-	}
-}
-
-static void put_origins(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_zeros(out, sizeof(struct snapshot_origin));
-	each_dir(layout, put_view_origins, put_built_origins, out);
-}
-
-/* --- digests --- */
-
-static uint64_t xxh128_length(const struct snapshot_layout *layout)
-{
-	return layout->image->digests & ATTR_DIGEST_XXH128 ? layout->entry_count * DIGEST_LENGTH : 0;
-}
-
 static void fill_xxh128(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
 {
 	if (entry_is_regular(entry) && side->digest)
-		memcpy(record, image->digest_list.items[side->digest - 1].xxh128, DIGEST_LENGTH);
-}
-
-static void put_built_xxh128(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	put_built_records(layout, number, DIGEST_LENGTH, out, fill_xxh128);
-}
-
-static void put_view_xxh128(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	const struct entries *view = entries_of(layout, number);
-
-	put_view_records(view, view->snapshot->xxh128, DIGEST_LENGTH, out);
-}
-
-static void put_xxh128(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	output_zeros(out, DIGEST_LENGTH);
-	each_dir(layout, put_view_xxh128, put_built_xxh128, out);
-}
-
-static uint64_t md5_length(const struct snapshot_layout *layout)
-{
-	return layout->image->digests & ATTR_DIGEST_MD5 ? layout->entry_count * DIGEST_LENGTH : 0;
+		memcpy(record, image->digest_list.items[side->digest - 1].xxh128, SNAPSHOT_DIGEST);
 }
 
 static void fill_md5(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
 {
 	if (entry_is_regular(entry) && side->digest)
-		memcpy(record, image->digest_list.items[side->digest - 1].md5, DIGEST_LENGTH);
+		memcpy(record, image->digest_list.items[side->digest - 1].md5, SNAPSHOT_DIGEST);
 }
 
-static void put_built_md5(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+static void put_built_records(const struct snapshot_layout *layout, uint32_t number, size_t size, fill_record *fill,
+			      struct snapshot_output *out)
 {
-	put_built_records(layout, number, DIGEST_LENGTH, out, fill_md5);
+	const struct entries *list = entries_of(layout, number);
+
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct entry_side *side = entry_side_of(list, &list->items[i]);
+		void *record = memset(output_room(out, size), 0, size);
+
+		if (side)
+			fill(layout->image, &list->items[i], side, record);
+	}
 }
 
-static void put_view_md5(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+/* Those of a view, from the same chunk of its snapshot, which may have none. */
+static void put_view_records(const struct snapshot_layout *layout, uint32_t number, size_t size, const void *chunk,
+			     struct snapshot_output *out)
 {
 	const struct entries *view = entries_of(layout, number);
+	uint64_t first = view->snapshot->dirs[view->snapshot_dir].first_entry;
 
-	put_view_records(view, view->snapshot->md5, DIGEST_LENGTH, out);
+	if (chunk)
+		output_lend(out, (const unsigned char *)chunk + first * size, view->count * size);
+	else
+		output_zeros(out, view->count * size);
 }
 
-static void put_md5(const struct snapshot_layout *layout, struct snapshot_output *out)
+/* Origins say which digests there are, so those of a larger set are not passed on as they are. */
+static void put_fewer_origins(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
-	output_zeros(out, DIGEST_LENGTH);
-	each_dir(layout, put_view_md5, put_built_md5, out);
+	const struct entries *view = entries_of(layout, number);
+	const struct attr_snapshot *old = view->snapshot;
+
+	for (uint32_t i = 0; i < view->count; i++) {
+		struct snapshot_origin *origin = output_room(out, sizeof *origin);
+
+		*origin = old->origins[old->dirs[view->snapshot_dir].first_entry + i];
+		origin->digests &= layout->image->digests;
+	}
 }
 
 /* --- all of them --- */
 
-/* In the order of the file, before the owners. Those that a reader can do without are left out when they are empty. */
-static const struct chunk_kind {
-	const char *tag;
-	uint32_t flags;
-	uint64_t (*length)(const struct snapshot_layout *layout);
-	void (*put)(const struct snapshot_layout *layout, struct snapshot_output *out);
-} kinds[SNAPSHOT_CHUNK_KINDS - 1] = {
-	{ SNAPSHOT_TAG_FACTS, SNAPSHOT_REQUIRED, facts_length, put_facts },
-	{ SNAPSHOT_TAG_DIRS, SNAPSHOT_REQUIRED, dirs_length, put_dirs },
-	{ SNAPSHOT_TAG_ENTRIES, SNAPSHOT_REQUIRED, entries_length, put_entries },
-	{ SNAPSHOT_TAG_SIDES, SNAPSHOT_REQUIRED, sides_length, put_sides },
-	{ SNAPSHOT_TAG_NAMES, SNAPSHOT_REQUIRED, names_length, put_names },
-	{ SNAPSHOT_TAG_DEVICES, SNAPSHOT_REQUIRED, devices_length, put_devices },
-	{ SNAPSHOT_TAG_ATIMES, 0, atimes_length, put_atimes },
-	{ SNAPSHOT_TAG_ORIGINS, 0, origins_length, put_origins },
-	{ SNAPSHOT_TAG_XXH128, 0, xxh128_length, put_xxh128 },
-	{ SNAPSHOT_TAG_MD5, 0, md5_length, put_md5 },
+typedef void put_dir(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out);
+
+/* What the directories hold one after the other, by the kind of their entries; or the records of entries. */
+static const struct chunk_writer {
+	void (*root)(const struct snapshot_layout *layout, struct snapshot_output *out); /* before them; NULL: nothing */
+	put_dir *view, *built;
+	fill_record *fill;
+} writers[CHUNK_IDS] = {
+	[CHUNK_ENTRIES] = { .root = put_root_entry, .view = put_view_entries, .built = put_built_entries },
+	[CHUNK_SIDES] = { .view = put_view_sides, .built = put_built_sides },
+	[CHUNK_NAMES] = { .root = put_root_name, .view = put_view_names, .built = put_built_names },
+	[CHUNK_ATIMES] = { .fill = fill_atime },
+	[CHUNK_ORIGINS] = { .fill = fill_origin },
+	[CHUNK_XXH128] = { .fill = fill_xxh128 },
+	[CHUNK_MD5] = { .fill = fill_md5 },
 };
 
-static bool is_wanted(const struct chunk_kind *kind, const struct snapshot_layout *layout)
+/* What lies ready as a whole; NULL: the writers make it. */
+static const void *ready_content(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
 {
-	return kind->flags & SNAPSHOT_REQUIRED || kind->length(layout);
+	switch (id) {
+	case CHUNK_FACTS: return layout->facts.data;
+	case CHUNK_DIRS: return layout->dirs;
+	case CHUNK_DEVICES: return layout->devices.items;
+	case CHUNK_OWNERS: return layout->owners.data;
+	default: return NULL;
+	}
+}
+
+static uint64_t chunk_length(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
+{
+	unsigned digests = layout->image->digests;
+	const uint64_t counts[CHUNK_IDS] = {
+		[CHUNK_FACTS] = layout->facts.length,
+		[CHUNK_DIRS] = layout->dir_count,
+		[CHUNK_ENTRIES] = layout->entry_count,
+		[CHUNK_SIDES] = layout->side_count,
+		[CHUNK_NAMES] = layout->name_bytes,
+		[CHUNK_DEVICES] = layout->devices.count,
+		[CHUNK_ATIMES] = layout->image->has_atimes ? layout->entry_count : 0,
+		[CHUNK_ORIGINS] = digests ? layout->entry_count : 0,
+		[CHUNK_XXH128] = digests & ATTR_DIGEST_XXH128 ? layout->entry_count : 0,
+		[CHUNK_MD5] = digests & ATTR_DIGEST_MD5 ? layout->entry_count : 0,
+		[CHUNK_OWNERS] = layout->owners.length,
+	};
+
+	return counts[id] * snapshot_chunk_kinds[id].record;
+}
+
+static void put_records(const struct snapshot_layout *layout, enum snapshot_chunk_id id, uint32_t number,
+			struct snapshot_output *out)
+{
+	const struct attr_snapshot *old = layout->order[number]->entries.snapshot;
+	size_t size = snapshot_chunk_kinds[id].record;
+
+	if (!old)
+		put_built_records(layout, number, size, writers[id].fill, out);
+	else if (id == CHUNK_ORIGINS && old->origins && old->facts.digests & ~layout->image->digests)
+		put_fewer_origins(layout, number, out);
+	else
+		put_view_records(layout, number, size, old->chunks[id], out);
+}
+
+static void put_chunk(const struct snapshot_layout *layout, enum snapshot_chunk_id id, struct snapshot_output *out)
+{
+	const struct chunk_writer *writer = &writers[id];
+	const void *ready = ready_content(layout, id);
+
+	if (ready) {
+		output_put(out, ready, chunk_length(layout, id));
+		return;
+	}
+	if (writer->root)
+		writer->root(layout, out);
+	else if (writer->fill)
+		output_zeros(out, snapshot_chunk_kinds[id].record);
+	for (uint32_t i = 0; i < layout->dir_count; i++)
+		if (writer->fill)
+			put_records(layout, id, i, out);
+		else
+			(layout->order[i]->entries.snapshot ? writer->view : writer->built)(layout, i, out);
 }
 
 static uint64_t aligned(uint64_t offset)
@@ -418,37 +314,43 @@ static uint64_t aligned(uint64_t offset)
 	return (offset + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
 }
 
+/* Append a chunk to the table of contents; its place is behind what is planned. */
+static void plan_chunk(struct snapshot_front *front, const struct snapshot_layout *layout, enum snapshot_chunk_id id)
+{
+	struct snapshot_header *header = &front->header;
+	struct snapshot_chunk *chunk = &front->chunks[header->chunk_count];
+
+	front->ids[header->chunk_count++] = id;
+	memcpy(chunk->tag, snapshot_chunk_kinds[id].tag, sizeof chunk->tag);
+	chunk->flags = snapshot_chunk_is_required(id) ? SNAPSHOT_REQUIRED : 0;
+	chunk->offset = aligned(header->file_size);
+	chunk->length = chunk_length(layout, id);
+	header->file_size = chunk->offset + chunk->length;
+}
+
 void snapshot_front_plan(struct snapshot_front *front, const struct snapshot_layout *layout)
 {
 	struct snapshot_header *header = &front->header;
+	bool wanted[CHUNK_OWNERS];
+	uint32_t count = 1; /* the owners may be added */
 
 	memset(front, 0, sizeof *front);
 	memcpy(header->magic, SNAPSHOT_MAGIC, sizeof header->magic);
 	header->version = SNAPSHOT_VERSION;
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++)
-		header->chunk_count += is_wanted(&kinds[i], layout);
-	/* The owners may be added. */
-	header->file_size = snapshot_front_length(front) + sizeof *front->chunks;
-	struct snapshot_chunk *chunk = front->chunks;
-
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++) {
-		if (!is_wanted(&kinds[i], layout))
-			continue;
-		memcpy(chunk->tag, kinds[i].tag, strlen(kinds[i].tag));
-		chunk->flags = kinds[i].flags;
-		chunk->offset = aligned(header->file_size);
-		chunk->length = kinds[i].length(layout);
-		header->file_size = chunk->offset + chunk->length;
-		chunk++;
+	for (unsigned id = 0; id < CHUNK_OWNERS; id++) {
+		wanted[id] = snapshot_chunk_is_required(id) || chunk_length(layout, id);
+		count += wanted[id];
 	}
+	header->file_size = sizeof *header + count * sizeof *front->chunks;
+	for (unsigned id = 0; id < CHUNK_OWNERS; id++)
+		if (wanted[id])
+			plan_chunk(front, layout, id);
 }
 
 struct writing {
 	struct snapshot_layout *layout;
 	const struct snapshot_target *target;
 	struct snapshot_front *front;
-	/* What puts each of the front's chunks. */
-	void (*put[SNAPSHOT_CHUNK_KINDS])(const struct snapshot_layout *layout, struct snapshot_output *out);
 	int error;
 };
 
@@ -459,7 +361,7 @@ static void write_chunk(struct writing *writing, uint32_t number)
 	if (writing->error)
 		return;
 	out = output_new(writing->target, writing->front->chunks[number].offset);
-	writing->put[number](writing->layout, out);
+	put_chunk(writing->layout, writing->front->ids[number], out);
 	writing->error = output_end(out);
 	output_free(out);
 }
@@ -468,7 +370,7 @@ static void sum_chunk(const struct writing *writing, uint32_t number)
 {
 	struct snapshot_output *out = output_new(NULL, 0);
 
-	writing->put[number](writing->layout, out);
+	put_chunk(writing->layout, writing->front->ids[number], out);
 	output_end(out);
 	writing->front->chunks[number].sum = output_sum(out);
 	output_free(out);
@@ -491,35 +393,23 @@ static void write_or_sum(void *writing_void, int number)
 		sum_chunk(writing, (uint32_t)number - 1);
 }
 
-static void add_owners(struct writing *writing)
+static void finish_chunk(struct writing *writing, uint32_t number)
 {
-	struct snapshot_header *header = &writing->front->header;
-	struct snapshot_chunk *chunk = &writing->front->chunks[header->chunk_count];
-
-	if (!writing->layout->owners.length)
-		return;
-	memcpy(chunk->tag, SNAPSHOT_TAG_OWNERS, strlen(SNAPSHOT_TAG_OWNERS));
-	chunk->offset = aligned(header->file_size);
-	chunk->length = writing->layout->owners.length;
-	header->file_size = chunk->offset + chunk->length;
-	writing->put[header->chunk_count] = put_owners;
-	write_chunk(writing, header->chunk_count);
-	sum_chunk(writing, header->chunk_count);
-	header->chunk_count++;
+	write_chunk(writing, number);
+	sum_chunk(writing, number);
 }
 
 int snapshot_chunks_write(struct snapshot_front *front, struct snapshot_layout *layout, const struct snapshot_target *target)
 {
 	struct writing writing = { .layout = layout, .target = target, .front = front };
-	int count = 0, threads = front->header.file_size < SHARED_SIZE ? 1 : THREADS;
+	int threads = front->header.file_size < SHARED_SIZE ? 1 : THREADS;
 
-	for (int i = 0; i < SNAPSHOT_CHUNK_KINDS - 1; i++)
-		if (is_wanted(&kinds[i], layout))
-			writing.put[count++] = kinds[i].put;
-	threads_share(threads, count + 1, write_or_sum, &writing);
-	write_chunk(&writing, 0);
-	sum_chunk(&writing, 0);
-	add_owners(&writing);
+	threads_share(threads, (int)front->header.chunk_count + 1, write_or_sum, &writing);
+	finish_chunk(&writing, 0);
+	if (layout->owners.length) {
+		plan_chunk(front, layout, CHUNK_OWNERS);
+		finish_chunk(&writing, front->header.chunk_count - 1);
+	}
 	front->header.sum = XXH3_64bits(front, snapshot_front_length(front));
 	if (!writing.error)
 		return 0;

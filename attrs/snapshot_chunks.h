@@ -6,12 +6,11 @@
 #include "attrs/snapshot_layout.h"
 #include "attrs/snapshot_output.h"
 
-enum { SNAPSHOT_CHUNK_KINDS = 11 };
-
 /* What stands at the start of the file, once everything else is known. */
 struct snapshot_front {
 	struct snapshot_header header;
-	struct snapshot_chunk chunks[SNAPSHOT_CHUNK_KINDS]; /* as many as the header says */
+	struct snapshot_chunk chunks[CHUNK_IDS]; /* as many as the header says */
+	enum snapshot_chunk_id ids[CHUNK_IDS];   /* of these; no part of the file */
 };
 
 static inline size_t snapshot_front_length(const struct snapshot_front *front)

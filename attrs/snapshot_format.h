@@ -18,6 +18,7 @@
 #ifndef ATTRS_SNAPSHOT_FORMAT_H
 #define ATTRS_SNAPSHOT_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "attrs/entry.h"
@@ -46,18 +47,22 @@ struct snapshot_chunk {
 	uint32_t reserved;       /* 0 */
 };
 
-/* The chunks. Those without a star are required in the file; a starred one may be absent. */
-#define SNAPSHOT_TAG_FACTS "facts"        /* struct snapshot_facts and its texts, no padding */
-#define SNAPSHOT_TAG_DIRS "dirs"          /* struct snapshot_dir[] */
-#define SNAPSHOT_TAG_ENTRIES "entries"    /* struct entry[]: root and reserved flags 0, `dir` the directory's record */
-#define SNAPSHOT_TAG_SIDES "sides"        /* struct snapshot_side[] */
-#define SNAPSHOT_TAG_NAMES "names"        /* per directory: names in order, then symlink targets in order, each with a NUL */
-#define SNAPSHOT_TAG_DEVICES "devices"    /* uint64_t[]: st_dev values that directories refer to */
-#define SNAPSHOT_TAG_OWNERS "owners"      /* * names of users and groups: struct snapshot_owner, name, NUL, padding to 4 */
-#define SNAPSHOT_TAG_ATIMES "atimes"      /* * int64_t[]: one for each entry, 0 for directories */
-#define SNAPSHOT_TAG_ORIGINS "origins"    /* * struct snapshot_origin[]: one for each entry, with digests */
-#define SNAPSHOT_TAG_XXH128 "xxh128"      /* * 16 bytes for each entry, as the wire carries the digest */
-#define SNAPSHOT_TAG_MD5 "md5"            /* * 16 bytes for each entry */
+/* The chunks, in the order of the file. */
+enum snapshot_chunk_id {
+	CHUNK_FACTS,   /* struct snapshot_facts and its texts, no padding */
+	CHUNK_DIRS,    /* struct snapshot_dir[] */
+	CHUNK_ENTRIES, /* struct entry[]: root and reserved flags 0, `dir` the directory's record */
+	CHUNK_SIDES,   /* struct snapshot_side[] */
+	CHUNK_NAMES,   /* per directory: names in order, then symlink targets in order, each with a NUL */
+	CHUNK_DEVICES, /* uint64_t[]: st_dev values that directories refer to */
+	/* From here on one may be absent. The next four have one record for each entry. */
+	CHUNK_ATIMES,  /* int64_t[]: 0 for directories */
+	CHUNK_ORIGINS, /* struct snapshot_origin[]: with digests */
+	CHUNK_XXH128,  /* 16 bytes each, as the wire carries the digest */
+	CHUNK_MD5,     /* 16 bytes each */
+	CHUNK_OWNERS,  /* names of users and groups: struct snapshot_owner, name, NUL, padding to 4 */
+	CHUNK_IDS
+};
 
 struct snapshot_facts {
 	uint64_t generation;     /* 1 for the first, one more than the file it replaced */
@@ -110,6 +115,30 @@ struct snapshot_origin {
 	uint32_t ctime_nsec;
 	uint32_t digests;        /* enum attr_digest: which digests below are valid; regular files only */
 };
+
+enum { SNAPSHOT_DIGEST = 16 }; /* bytes of a digest */
+
+static const struct snapshot_chunk_kind {
+	char tag[8];
+	uint32_t record; /* bytes of a record; 1: there are none */
+} snapshot_chunk_kinds[CHUNK_IDS] = {
+	[CHUNK_FACTS] = { "facts", 1 },
+	[CHUNK_DIRS] = { "dirs", sizeof(struct snapshot_dir) },
+	[CHUNK_ENTRIES] = { "entries", sizeof(struct entry) },
+	[CHUNK_SIDES] = { "sides", sizeof(struct snapshot_side) },
+	[CHUNK_NAMES] = { "names", 1 },
+	[CHUNK_DEVICES] = { "devices", sizeof(uint64_t) },
+	[CHUNK_ATIMES] = { "atimes", sizeof(int64_t) },
+	[CHUNK_ORIGINS] = { "origins", sizeof(struct snapshot_origin) },
+	[CHUNK_XXH128] = { "xxh128", SNAPSHOT_DIGEST },
+	[CHUNK_MD5] = { "md5", SNAPSHOT_DIGEST },
+	[CHUNK_OWNERS] = { "owners", 1 },
+};
+
+static inline bool snapshot_chunk_is_required(enum snapshot_chunk_id id)
+{
+	return id < CHUNK_ATIMES;
+}
 
 _Static_assert(sizeof(struct entry) == 48, "entries are part of the format");
 _Static_assert(sizeof(struct snapshot_header) == 32 && sizeof(struct snapshot_chunk) == 40, "the format has no padding");

@@ -56,6 +56,7 @@ static bool read_at(int fd, void *out, size_t size, uint64_t offset)
 /* Nothing but the facts is looked at, and no sum: with a damaged file the worst is a number that is not the next one. */
 static uint64_t read_generation(int fd)
 {
+	const char *tag = snapshot_chunk_kinds[CHUNK_FACTS].tag;
 	struct snapshot_header header;
 	struct snapshot_chunk chunks[SNAPSHOT_CHUNKS_MAX];
 	struct snapshot_facts facts;
@@ -65,7 +66,7 @@ static uint64_t read_generation(int fd)
 	    !read_at(fd, chunks, header.chunk_count * sizeof *chunks, sizeof header))
 		return 0;
 	for (uint32_t i = 0; i < header.chunk_count; i++)
-		if (!strncmp(chunks[i].tag, SNAPSHOT_TAG_FACTS, sizeof chunks[i].tag) && chunks[i].length >= sizeof facts)
+		if (!memcmp(chunks[i].tag, tag, sizeof chunks[i].tag) && chunks[i].length >= sizeof facts)
 			return read_at(fd, &facts, sizeof facts, chunks[i].offset) ? facts.generation : 0;
 	return 0;
 }

@@ -223,9 +223,9 @@ static inline void *sample_content(const struct sample *sample, const char *tag)
 /* Index of an entry in the file; 0, the root, for what is not there. */
 static inline uint64_t sample_entry(const struct sample *sample, const char *path)
 {
-	const struct snapshot_dir *dir = sample_content(sample, SNAPSHOT_TAG_DIRS);
-	const struct entry *entries = sample_content(sample, SNAPSHOT_TAG_ENTRIES);
-	const char *names = sample_content(sample, SNAPSHOT_TAG_NAMES);
+	const struct snapshot_dir *dir = sample_content(sample, "dirs");
+	const struct entry *entries = sample_content(sample, "entries");
+	const char *names = sample_content(sample, "names");
 	size_t length = strcspn(path, "/");
 
 	for (uint32_t i = 0; i < dir->count;) {
@@ -235,7 +235,7 @@ static inline uint64_t sample_entry(const struct sample *sample, const char *pat
 			continue;
 		if (!path[length])
 			return (uint64_t)(entry - entries);
-		dir = (const struct snapshot_dir *)sample_content(sample, SNAPSHOT_TAG_DIRS) + entry->dir;
+		dir = (const struct snapshot_dir *)sample_content(sample, "dirs") + entry->dir;
 		path += length + 1;
 		length = strcspn(path, "/");
 		i = 0;

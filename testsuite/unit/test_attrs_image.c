@@ -464,7 +464,7 @@ UNIT_TEST(owners_are_sorted)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
-	const struct snapshot_chunk *chunk = chunk_of(&written, SNAPSHOT_TAG_OWNERS);
+	const struct snapshot_chunk *chunk = chunk_of(&written, "owners");
 	uint64_t last = 0, count = 0;
 
 	assert_non_null(chunk);
@@ -491,13 +491,13 @@ UNIT_TEST(what_is_optional_is_only_there_if_it_is_needed)
 	struct written some = { 0 };
 
 	some.bytes = attr_snapshot_write_memory(image, 1, NULL, &some.length);
-	assert_non_null(chunk_of(&all, SNAPSHOT_TAG_XXH128));
-	assert_non_null(chunk_of(&all, SNAPSHOT_TAG_ATIMES));
-	assert_non_null(chunk_of(&some, SNAPSHOT_TAG_MD5));
-	assert_non_null(chunk_of(&some, SNAPSHOT_TAG_ORIGINS));
-	assert_null(chunk_of(&some, SNAPSHOT_TAG_XXH128));
-	assert_null(chunk_of(&some, SNAPSHOT_TAG_ATIMES));
-	assert_null(chunk_of(&some, SNAPSHOT_TAG_OWNERS));
+	assert_non_null(chunk_of(&all, "xxh128"));
+	assert_non_null(chunk_of(&all, "atimes"));
+	assert_non_null(chunk_of(&some, "md5"));
+	assert_non_null(chunk_of(&some, "origins"));
+	assert_null(chunk_of(&some, "xxh128"));
+	assert_null(chunk_of(&some, "atimes"));
+	assert_null(chunk_of(&some, "owners"));
 	drop(&all);
 	drop(&some);
 	image_free(image);

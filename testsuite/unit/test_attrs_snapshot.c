@@ -413,7 +413,7 @@ static const struct edit edits[] = {
 static const struct snapshot_dir *dir_of(const struct sample *sample, uint64_t index)
 {
 	static const struct snapshot_dir above;
-	const struct snapshot_dir *dir = sample_content(sample, SNAPSHOT_TAG_DIRS);
+	const struct snapshot_dir *dir = sample_content(sample, "dirs");
 
 	if (!index)
 		return &above;
@@ -425,22 +425,22 @@ static const struct snapshot_dir *dir_of(const struct sample *sample, uint64_t i
 static unsigned char *place_of_entry(const struct sample *sample, enum place place, const char *path)
 {
 	uint64_t index = sample_entry(sample, path);
-	struct entry *entry = (struct entry *)sample_content(sample, SNAPSHOT_TAG_ENTRIES) + index;
+	struct entry *entry = (struct entry *)sample_content(sample, "entries") + index;
 	const struct snapshot_dir *dir = dir_of(sample, index);
 
 	assert_int_equal(!*path, !index);
 	switch (place) {
 	case DIR:
-		return (unsigned char *)((struct snapshot_dir *)sample_content(sample, SNAPSHOT_TAG_DIRS) + entry->dir);
+		return (unsigned char *)((struct snapshot_dir *)sample_content(sample, "dirs") + entry->dir);
 	case NAME:
-		return (unsigned char *)sample_content(sample, SNAPSHOT_TAG_NAMES) + dir->names + entry->name;
+		return (unsigned char *)sample_content(sample, "names") + dir->names + entry->name;
 	case SIDE:
-		return (unsigned char *)((struct snapshot_side *)sample_content(sample, SNAPSHOT_TAG_SIDES) + dir->first_side +
+		return (unsigned char *)((struct snapshot_side *)sample_content(sample, "sides") + dir->first_side +
 					 entry->side - 1);
 	case ATIME:
-		return (unsigned char *)sample_content(sample, SNAPSHOT_TAG_ATIMES) + index * sizeof(int64_t);
+		return (unsigned char *)sample_content(sample, "atimes") + index * sizeof(int64_t);
 	case ORIGIN:
-		return (unsigned char *)((struct snapshot_origin *)sample_content(sample, SNAPSHOT_TAG_ORIGINS) + index);
+		return (unsigned char *)((struct snapshot_origin *)sample_content(sample, "origins") + index);
 	default:
 		return (unsigned char *)entry;
 	}
@@ -454,9 +454,9 @@ static unsigned char *place_of(const struct sample *sample, const struct edit *e
 	case CHUNK:
 		return (unsigned char *)sample_chunk(sample, edit->name);
 	case FACTS:
-		return sample_content(sample, SNAPSHOT_TAG_FACTS);
+		return sample_content(sample, "facts");
 	case OWNERS:
-		return sample_content(sample, SNAPSHOT_TAG_OWNERS);
+		return sample_content(sample, "owners");
 	default:
 		return place_of_entry(sample, edit->place, edit->name);
 	}
@@ -534,7 +534,7 @@ UNIT_TEST(chunks_that_are_cut_are_refused)
 UNIT_TEST(chunks_with_more_than_the_directories_use_are_refused)
 {
 	struct sample sample = sample_new(0, false);
-	struct snapshot_dir *last = (struct snapshot_dir *)sample_content(&sample, SNAPSHOT_TAG_DIRS) + 9;
+	struct snapshot_dir *last = (struct snapshot_dir *)sample_content(&sample, "dirs") + 9;
 
 	sample_chunk(&sample, "names")->length++;
 	sample_repair(&sample);
@@ -757,9 +757,9 @@ static void assert_change_refused(const struct sample *sample, void *place, uint
 UNIT_TEST(a_large_snapshot_is_looked_at_everywhere)
 {
 	struct sample sample = many();
-	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS), *second = &dirs[SECOND_HALF];
-	struct entry *late = (struct entry *)sample_content(&sample, SNAPSHOT_TAG_ENTRIES) + dirs[1500].first_entry;
-	char *names = sample_content(&sample, SNAPSHOT_TAG_NAMES);
+	struct snapshot_dir *dirs = sample_content(&sample, "dirs"), *second = &dirs[SECOND_HALF];
+	struct entry *late = (struct entry *)sample_content(&sample, "entries") + dirs[1500].first_entry;
+	char *names = sample_content(&sample, "names");
 	unsigned char *size = (unsigned char *)&late[3].size + lower_bytes(sizeof late[3].size, sizeof(uint32_t));
 	uint32_t wrong_name;
 
@@ -791,13 +791,13 @@ UNIT_TEST(a_large_snapshot_is_looked_at_everywhere)
 UNIT_TEST(the_first_of_several_problems_is_told)
 {
 	struct sample sample = many();
-	struct snapshot_dir *dirs = sample_content(&sample, SNAPSHOT_TAG_DIRS);
+	struct snapshot_dir *dirs = sample_content(&sample, "dirs");
 
 	dirs[1500].device = 9;
 	sample_repair(&sample);
 	assert_change_refused(&sample, &dirs[20].count, UINT32_MAX, "chunk dirs: directory 20 has more entries than there are");
 	assert_refused(&sample, "chunk dirs: directory 1500 is on a device that is not in chunk devices");
-	sample_chunk(&sample, SNAPSHOT_TAG_NAMES)->sum++;
+	sample_chunk(&sample, "names")->sum++;
 	sample_header(&sample)->sum = 0;
 	sample_header(&sample)->sum = XXH3_64bits(sample.bytes, sizeof(struct snapshot_header) +
 						  sample_header(&sample)->chunk_count * sizeof(struct snapshot_chunk));
