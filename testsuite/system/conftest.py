@@ -31,6 +31,14 @@ def workspace():
     shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.fixture(scope="module")
+def top(workspace, request):
+    """The same for the tests of one file, with the file's name."""
+    path = os.path.join(workspace, request.module.__name__.removeprefix("test_").replace("_", "-"))
+    os.mkdir(path)
+    return path
+
+
 @pytest.fixture
 def place(workspace):
     """The same for one test."""

@@ -65,12 +65,10 @@ def test_names_given_twice_come_first(doubles):
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
+def site(top):
     """printed.Site without a daemon."""
-    place = os.path.join(workspace, "debug")
-    os.mkdir(place)
-    with harness.Daemon(harness.STOCK, printed.Site.config(place), place) as daemon:
-        made = printed.Site(place, daemon)
+    with harness.Daemon(harness.STOCK, printed.Site.config(top), top) as daemon:
+        made = printed.Site(top, daemon)
         os.mkfifo(os.path.join(made.source, "sub/pipe"))
         printed.set_times(made.source)
         yield made

@@ -22,14 +22,6 @@ JOBS_AND_WAYS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def site(workspace):
-    place = os.path.join(workspace, "log-file")
-    os.makedirs(os.path.join(place, "daemon"))
-    with harness.Daemon(harness.STOCK, printed.Site.config(place), os.path.join(place, "daemon")) as daemon:
-        yield printed.Site(place, daemon)
-
-
 def logged(site, program, words, states):
     path = os.path.join(site.place, "log")
     if os.path.exists(path):

@@ -31,14 +31,6 @@ JOBS += [("-ac --out-format=%C:%n --exclude=sub/b", "other")]
 CORE = ("-av", "-ai", "-a --stats -h", "-a --list-only")
 
 
-@pytest.fixture(scope="module")
-def site(workspace):
-    place = os.path.join(workspace, "output")
-    os.makedirs(os.path.join(place, "daemon"))
-    with harness.Daemon(harness.STOCK, printed.Site.config(place), os.path.join(place, "daemon")) as daemon:
-        yield printed.Site(place, daemon)
-
-
 def test_push_hears_a_talkative_server_to_the_end(site):
     result = site.run(harness.HUAI, ["-a", "-vvvv"], site.operands("push"), "other")
     assert result.code == 0 and b"error" not in result.stderr and b"generate_files finished\n" in result.stdout, result.text

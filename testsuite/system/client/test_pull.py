@@ -44,9 +44,7 @@ def jobs():
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "pulls")
-    os.mkdir(top)
+def site(top):
     result = test_matrix.Site(top)
     os.mkdir(os.path.join(top, "stock"))
     with harness.Daemon(harness.STOCK, result.config(ours=False), os.path.join(top, "stock")) as result.stock:

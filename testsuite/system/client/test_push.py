@@ -283,9 +283,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "push")
-    os.mkdir(top)
+def site(top):
     result = Site(top)
     os.mkdir(os.path.join(top, "stock"))
     with harness.Daemon(harness.STOCK, result.config(), os.path.join(top, "stock")) as daemon:

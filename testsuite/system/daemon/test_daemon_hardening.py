@@ -22,13 +22,6 @@ STRANGER = 65534
 CORE_SIZE = 4096
 
 
-@pytest.fixture
-def tree(place):
-    os.makedirs(f"{place}/tree")
-    trees.write(f"{place}/tree/file", b"content")
-    return f"{place}/tree"
-
-
 def allow_core_files(daemon):
     """To the daemon, and so to what it starts."""
     resource.prlimit(daemon.process.pid, resource.RLIMIT_CORE, (CORE_SIZE, 2 * CORE_SIZE))

@@ -10,7 +10,6 @@ import time
 import pytest
 
 import harness
-import trees
 from test_daemon import GREETING, IDENTITY, PATIENCE, check_config, open_session, server_pids, wait_for
 from test_daemon_auth import closed_module, log_in
 from test_daemon_lifecycle import activate
@@ -18,13 +17,6 @@ from test_daemon_parameters import Proxied
 
 FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
 WRONG = "@ERROR: auth failed on module closed\n"
-
-
-@pytest.fixture
-def tree(place):
-    os.makedirs(f"{place}/tree")
-    trees.write(f"{place}/tree/file", b"content")
-    return f"{place}/tree"
 
 
 def from_host(daemon, host, module):

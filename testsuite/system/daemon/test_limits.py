@@ -16,13 +16,6 @@ from test_daemon import GREETING, IDENTITY, PATIENCE, check_config, open_session
 FULL = b"@ERROR: max connections (%d) reached -- try again later\n"
 
 
-@pytest.fixture
-def tree(place):
-    os.makedirs(f"{place}/tree")
-    trees.write(f"{place}/tree/file", b"content")
-    return f"{place}/tree"
-
-
 def limited(place, tree, *lines):
     return harness.Daemon(harness.HUAI, "\n".join(("use chroot = no", *lines, IDENTITY, f"[mod]\npath = {tree}\n")), place)
 

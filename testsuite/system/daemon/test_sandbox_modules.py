@@ -90,23 +90,21 @@ def build(place):
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    place = os.path.join(workspace, "sandbox-modules")
-    os.makedirs(place)
-    build(place)
+def site(top):
+    build(top)
     daemons = []
     for which, words in (("inside", []), ("free", ["--no-sandbox"])):
-        os.mkdir(f"{place}/{which}")
-        config = "".join(f"[{name}]\n{lines.format(place=place, which=which).replace('/inbox', f'/inbox-{which}-{name}')}"
+        os.mkdir(f"{top}/{which}")
+        config = "".join(f"[{name}]\n{lines.format(place=top, which=which).replace('/inbox', f'/inbox-{which}-{name}')}"
                          for name, (lines, _) in MODULES.items())
-        daemons.append(harness.Daemon(harness.HUAI, config, f"{place}/{which}", words))
+        daemons.append(harness.Daemon(harness.HUAI, config, f"{top}/{which}", words))
         for name in WRITES:
-            os.mkdir(f"{place}/inbox-{which}-{name}")
-            os.mkdir(f"{place}/inbox-{which}-{name}/temp")
+            os.mkdir(f"{top}/inbox-{which}-{name}")
+            os.mkdir(f"{top}/inbox-{which}-{name}/temp")
             for directory in ("", "/temp"):
-                os.chmod(f"{place}/inbox-{which}-{name}{directory}", 0o777)
+                os.chmod(f"{top}/inbox-{which}-{name}{directory}", 0o777)
     with daemons[0] as inside, daemons[1] as free:
-        yield place, {"inside": inside, "free": free}
+        yield top, {"inside": inside, "free": free}
 
 
 def own_lines(text, place, which):

@@ -129,9 +129,7 @@ def all_jobs():
 
 
 @pytest.fixture(scope="module")
-def sites(workspace):
-    top = os.path.join(workspace, "modules")
-    os.mkdir(top)
+def sites(top):
     build_source(top)
     modules = [(name, {**MODULES, **ROOT_MODULES}[name]) for name, _ in all_jobs()]
     with contextlib.ExitStack() as stack:

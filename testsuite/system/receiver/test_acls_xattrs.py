@@ -49,9 +49,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "attributes")
-    os.mkdir(top)
+def site(top):
     result = Site(top)
     with harness.Daemon(harness.STOCK, result.config, top) as result.daemon:
         yield result

@@ -11,7 +11,6 @@ import tempfile
 import pytest
 
 import harness
-import raw_client
 import trees
 
 OLD, NEW = 1_300_000_000, 1_700_000_000
@@ -143,13 +142,11 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    place = f"{workspace}/block-count"
-    os.mkdir(place)
-    site = Site(place)
+def site(top):
+    site = Site(top)
     with site.daemon:
         yield site
-    shutil.rmtree(place)
+    shutil.rmtree(top)
 
 
 def blocks(result):

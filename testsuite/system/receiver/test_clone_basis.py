@@ -23,9 +23,7 @@ CASES = {  # the new content, and the least and most of it that is shared with t
 
 
 @pytest.fixture(scope="module")
-def disk(workspace):
-    top = os.path.join(workspace, "clones")
-    os.mkdir(top)
+def disk(top):
     try:
         touches.private_mounts()
         disk = touches.SharingFileSystem(os.path.join(top, "image"), os.path.join(top, "disk"), 512)

@@ -62,9 +62,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "fake")
-    os.mkdir(top)
+def site(top):
     return Site(top)
 
 

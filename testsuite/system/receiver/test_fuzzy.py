@@ -41,9 +41,7 @@ def fill(target):
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "fuzzy")
-    os.mkdir(top)
+def site(top):
     with receiver.Site(top, make_source) as result:
         for name in ("old/new.text", "old/zz-1.dat", "old2/renamer", "old2/d/e/lib.so.2.0", "old2/pkg_1.1_amd64.deb.bak"):
             put(top, name)

@@ -34,9 +34,7 @@ def fill(target):
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "prune")
-    os.mkdir(top)
+def site(top):
     with receiver.Site(top, make_source) as result:
         yield result
 

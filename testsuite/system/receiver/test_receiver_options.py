@@ -40,9 +40,7 @@ def make(source):
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "receiver")
-    os.mkdir(top)
+def site(top):
     with receiver.Site(top, make) as result:
         yield result
 

@@ -225,9 +225,7 @@ JOBS = [
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "styles")
-    os.mkdir(top)
+def site(top):
     build_source(os.path.join(top, "source"))
     build_destination(os.path.join(top, "old"))
     harness.make_remote_shell(top)

@@ -32,10 +32,8 @@ def build(root):
 
 
 @pytest.fixture(scope="module")
-def disk(workspace):
+def disk(top):
     """The mirror on a file system of its own, and its attr tree beside it."""
-    top = os.path.join(workspace, "listing")
-    os.mkdir(top)
     try:
         touches.private_mounts()
         disk = touches.LoopFileSystem(os.path.join(top, "image"), os.path.join(top, "mirror"), 256, 2 * DIRECTORIES * FILES)

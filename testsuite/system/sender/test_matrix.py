@@ -319,9 +319,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "matrix")
-    os.mkdir(top)
+def site(top):
     result = Site(top)
     for name in ("stock", "ours"):
         os.mkdir(os.path.join(top, name))

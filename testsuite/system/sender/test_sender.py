@@ -327,9 +327,7 @@ def captured_sessions():
 
 
 @pytest.fixture(scope="module")
-def captured_daemon(workspace):
-    top = os.path.join(workspace, "captured")
-    os.mkdir(top)
+def captured_daemon(top):
     captured_module(f"{top}/mod")
     config = f"use chroot = no\ntimeout = 0\nuid = 0\ngid = 0\n[mod]\npath = {top}/mod\n"
     with harness.Daemon(harness.HUAI, config, top) as daemon:

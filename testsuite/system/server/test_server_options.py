@@ -132,9 +132,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "options")
-    os.mkdir(top)
+def site(top):
     return Site(top)
 
 

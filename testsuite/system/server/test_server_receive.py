@@ -23,9 +23,7 @@ import trees
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "server-receive")
-    os.mkdir(top)
+def site(top):
     result = test_push.Site(top)
     with contextlib.ExitStack() as stack:
         result.daemons = {}

@@ -84,9 +84,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(workspace):
-    top = os.path.join(workspace, "words")
-    os.mkdir(top)
+def site(top):
     return Site(top)
 
 

@@ -558,10 +558,8 @@ def test_nothing_is_looked_for_inside_the_chroot(place, mirror, snapshot, kind):
     assert [line for line in calls if '"/etc/' not in line or "ld.so" in line] == []
 
 @pytest.fixture(scope="module")
-def disk(workspace):
+def disk(top):
     """The mirror on a file system of its own, and its snapshot beside it."""
-    top = os.path.join(workspace, "snapshot-listing")
-    os.mkdir(top)
     try:
         touches.private_mounts()
         disk = touches.LoopFileSystem(os.path.join(top, "image"), os.path.join(top, "mirror"), 256,

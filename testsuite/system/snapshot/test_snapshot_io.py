@@ -61,10 +61,8 @@ def build(root):
 
 
 @pytest.fixture(scope="module")
-def disk(workspace):
+def disk(top):
     """The mirror on a file system of its own; an equal copy, the list of names and the snapshots beside it."""
-    top = os.path.join(workspace, "snapshot-io")
-    os.mkdir(top)
     try:
         touches.private_mounts()
         disk = touches.LoopFileSystem(os.path.join(top, "image"), os.path.join(top, "mirror"), 128, 8 * DIRECTORIES * FILES)
