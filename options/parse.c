@@ -9,38 +9,19 @@
 #include "lib/alloc.h"
 #include "options/remote.h"
 
-static bool fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, va_list args)
+bool parse_fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, ...)
 {
 	struct strbuf text = STRBUF_INIT;
+	va_list args;
 
-	strbuf_vaddf(&text, fmt, args);
-	if (parse->error) {
-		strbuf_free(&text); /* the first error is the one that is reported */
+	if (parse->error)
 		return false;
-	}
+	va_start(args, fmt);
+	strbuf_vaddf(&text, fmt, args);
+	va_end(args);
 	parse->error = strbuf_detach(&text);
 	parse->error_is_bare = bare;
 	parse->code = code;
-	return false;
-}
-
-bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	fail_with(parse, code, false, fmt, args);
-	va_end(args);
-	return false;
-}
-
-bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	fail_with(parse, code, true, fmt, args);
-	va_end(args);
 	return false;
 }
 
@@ -109,7 +90,7 @@ size_t option_table_count(const struct option_spec *table)
 
 bool option_is_same(const struct option_spec *a, const struct option_spec *b)
 {
-	return a == b || (a->set == b->set && a->field == b->field && a->value == b->value);
+	return a == b || (a->set == b->set && a->field == b->field && a->value == b->value && a->also == b->also);
 }
 
 const char *option_label(const struct option_spec *spec, char label[OPTION_LABEL_SIZE])

@@ -48,6 +48,7 @@ struct option_spec {
 	int value;
 	enum run_kind runs;
 	const char *value_name, *help; /* NULL help: a synonym or a negation */
+	size_t also;      /* offset of a flag that goes with the field; 0: none */
 };
 
 /* Is this the row behind the last one of a table? */
@@ -111,10 +112,11 @@ struct option_parse {
 	bool error_is_bare;
 };
 
-/* Note the error that ends the parse; always false. */
-bool parse_fail(struct option_parse *parse, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The same for a message that stock prints without "rsync: ". */
-bool parse_fail_bare(struct option_parse *parse, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Record the error that ends the parse, unless there is one already; always false. bare: stock prints it without "rsync: ". */
+bool parse_fail_with(struct option_parse *parse, int code, bool bare, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+#define parse_fail(parse, code, ...) parse_fail_with(parse, code, false, __VA_ARGS__)
+#define parse_fail_bare(parse, code, ...) parse_fail_with(parse, code, true, __VA_ARGS__)
 /* A copy of `text` that lives as long as the options. */
 char *parse_keep(struct option_parse *parse, const char *text);
 

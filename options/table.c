@@ -30,15 +30,23 @@ static void *field_of(const struct option_parse *parse)
 	return (char *)parse->options + parse->spec->field;
 }
 
+static void set_also(const struct option_parse *parse, bool value)
+{
+	if (parse->spec->also)
+		*(bool *)((char *)parse->options + parse->spec->also) = value;
+}
+
 static bool set_flag(struct option_parse *parse)
 {
 	*(bool *)field_of(parse) = parse->spec->value;
+	set_also(parse, parse->spec->value);
 	return true;
 }
 
 static bool set_number(struct option_parse *parse)
 {
 	*(int *)field_of(parse) = parse->spec->value;
+	set_also(parse, true);
 	return true;
 }
 
@@ -51,12 +59,20 @@ static bool count_up(struct option_parse *parse)
 static bool set_int(struct option_parse *parse)
 {
 	*(int *)field_of(parse) = parse->number;
+	set_also(parse, true);
 	return true;
 }
 
 static bool set_text(struct option_parse *parse)
 {
 	*(const char **)field_of(parse) = parse_keep(parse, parse->text);
+	return true;
+}
+
+/* Into the state of the parse: later words and the end of the line decide what becomes of it. */
+static bool set_parse_number(struct option_parse *parse)
+{
+	*(int *)((char *)parse + parse->spec->field) = parse->spec->value;
 	return true;
 }
 
@@ -82,28 +98,17 @@ static FILE *stream_of(const struct options *options)
 	return options->server ? stderr : stdout;
 }
 
-static bool set_info(struct option_parse *parse)
+/* Words of --info or --debug; the value is the text that their "help" prints. */
+static bool set_levels(struct option_parse *parse)
 {
-	if (!parse->refused && ui_levels_asks_for_help(parse->text))
-		parse_print(parse, PRINT_INFO_HELP, stream_of(parse->options), EXIT_OK);
-	else
-		vec_push(&parse->info_words, parse_keep(parse, parse->text));
-	return true;
-}
+	enum print help = (enum print)parse->spec->value;
 
-static bool set_debug(struct option_parse *parse)
-{
 	if (!parse->refused && ui_levels_asks_for_help(parse->text))
-		parse_print(parse, PRINT_DEBUG_HELP, stream_of(parse->options), EXIT_OK);
+		parse_print(parse, help, stream_of(parse->options), EXIT_OK);
+	else if (help == PRINT_INFO_HELP)
+		vec_push(&parse->info_words, parse_keep(parse, parse->text));
 	else
 		vec_push(&parse->debug_words, parse_keep(parse, parse->text));
-	return true;
-}
-
-static bool set_stderr_number(struct option_parse *parse)
-{
-	parse->options->stderr_mode = (enum stderr_mode)parse->spec->value;
-	parse->options->stderr_mode_given = true;
 	return true;
 }
 
@@ -119,12 +124,6 @@ static bool set_stderr_mode(struct option_parse *parse)
 			return true;
 		}
 	return parse_fail(parse, EXIT_SYNTAX, "--stderr mode \"%s\" is not one of errors, all, or client", text);
-}
-
-static bool set_partial_progress(struct option_parse *parse)
-{
-	parse->options->partial = parse->options->progress = true;
-	return true;
 }
 
 /* Takes effect before anything is printed. A server prints nothing. */
@@ -152,13 +151,9 @@ static bool ask_version(struct option_parse *parse)
 
 static bool ask_help(struct option_parse *parse)
 {
-	parse_print(parse, PRINT_HELP, stream_of(parse->options), EXIT_OK);
-	return true;
-}
+	enum print help = (enum print)parse->spec->value;
 
-static bool ask_daemon_help(struct option_parse *parse)
-{
-	parse_print(parse, PRINT_DAEMON_HELP, stdout, EXIT_OK);
+	parse_print(parse, help, help == PRINT_HELP ? stream_of(parse->options) : stdout, EXIT_OK);
 	return true;
 }
 
@@ -176,24 +171,6 @@ static bool set_archive(struct option_parse *parse)
 	return true;
 }
 
-static bool set_dirs(struct option_parse *parse)
-{
-	parse->dirs_given = parse->spec->value;
-	return true;
-}
-
-static bool set_relative(struct option_parse *parse)
-{
-	parse->relative_given = parse->spec->value;
-	return true;
-}
-
-static bool set_acls(struct option_parse *parse)
-{
-	parse->options->acls = parse->options->perms = true;
-	return true;
-}
-
 static bool set_atimes(struct option_parse *parse)
 {
 	if (++parse->options->atimes > 1)
@@ -205,19 +182,6 @@ static bool refuse_crtimes(struct option_parse *parse)
 {
 	return parse_fail(parse, EXIT_SYNTAX, "%s does not support --crtimes (-N)",
 			  parse->options->server ? "The server" : "This rsync");
-}
-
-static bool set_modify_window(struct option_parse *parse)
-{
-	parse->options->modify_window = parse->number;
-	parse->options->modify_window_given = true;
-	return true;
-}
-
-static bool set_devices_specials(struct option_parse *parse)
-{
-	parse->options->devices = parse->options->specials = parse->spec->value;
-	return true;
 }
 
 static bool set_chmod(struct option_parse *parse)
@@ -271,13 +235,6 @@ static bool set_files_from(struct option_parse *parse)
 	if (argument_is_remote(parse->text))
 		return set_remote_files_from(parse, options);
 	options->files_from_remote = options->server && strcmp(parse->text, "-") == 0;
-	return true;
-}
-
-/* The older option: its own flag only selects which of the two is sent and named in errors. */
-static bool set_remove_sent(struct option_parse *parse)
-{
-	parse->options->remove_source_files = parse->options->remove_sent_files = true;
 	return true;
 }
 
@@ -555,28 +512,38 @@ static bool add_dparam(struct option_parse *parse)
 /* --- the table --- */
 
 #define F(member) offsetof(struct options, member)
+#define P(member) offsetof(struct option_parse, member)
 
 /* Which note_only rows are spellings of one option. */
 enum { NO_CRTIMES, BLOCKING };
 
 /* The recurring shapes of a row: general setters, then setters of an option's own. */
-#define ON(name, letter, member, runs, help) { name, letter, NO_ARG, set_flag, F(member), true, runs, NULL, help }
-#define OFF(name, member, runs, help) { name, 0, NO_ARG, set_flag, F(member), false, runs, NULL, help }
-#define COUNT(name, letter, member, runs, help) { name, letter, NO_ARG, count_up, F(member), 0, runs, NULL, help }
+#define ON(name, letter, member, runs, help) { name, letter, NO_ARG, set_flag, F(member), true, runs, NULL, help, 0 }
+#define OFF(name, member, runs, help) { name, 0, NO_ARG, set_flag, F(member), false, runs, NULL, help, 0 }
+#define COUNT(name, letter, member, runs, help) { name, letter, NO_ARG, count_up, F(member), 0, runs, NULL, help, 0 }
 #define NUMBER(name, letter, member, value, runs, help) \
-	{ name, letter, NO_ARG, set_number, F(member), value, runs, NULL, help }
-#define INT(name, member, runs, value_name, help) { name, 0, INT_ARG, set_int, F(member), 0, runs, value_name, help }
+	{ name, letter, NO_ARG, set_number, F(member), value, runs, NULL, help, 0 }
+#define INT(name, member, runs, value_name, help) { name, 0, INT_ARG, set_int, F(member), 0, runs, value_name, help, 0 }
 #define TEXT(name, letter, member, runs, value_name, help) \
-	{ name, letter, TEXT_ARG, set_text, F(member), 0, runs, value_name, help }
-#define CALL(name, letter, setter, value, runs, help) { name, letter, NO_ARG, setter, 0, value, runs, NULL, help }
+	{ name, letter, TEXT_ARG, set_text, F(member), 0, runs, value_name, help, 0 }
+#define CALL(name, letter, setter, value, runs, help) { name, letter, NO_ARG, setter, 0, value, runs, NULL, help, 0 }
 #define INT_CALL(name, letter, setter, runs, value_name, help) \
-	{ name, letter, INT_ARG, setter, 0, 0, runs, value_name, help }
+	{ name, letter, INT_ARG, setter, 0, 0, runs, value_name, help, 0 }
 #define TEXT_CALL(name, letter, setter, value, runs, value_name, help) \
-	{ name, letter, TEXT_ARG, setter, 0, value, runs, value_name, help }
+	{ name, letter, TEXT_ARG, setter, 0, value, runs, value_name, help, 0 }
 #define TEXT_FIELD(name, setter, member, runs, value_name, help) \
-	{ name, 0, TEXT_ARG, setter, F(member), 0, runs, value_name, help }
-#define DAEMON(name, arg) { name, 0, arg, NULL, 0, 0, OF_DAEMON, NULL, NULL }
-#define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NULL, NULL }
+	{ name, 0, TEXT_ARG, setter, F(member), 0, runs, value_name, help, 0 }
+/* With a second flag, which gets the same value, or tells that the first has been given. */
+#define PAIR(name, letter, member, other, value, runs, help) \
+	{ name, letter, NO_ARG, set_flag, F(member), value, runs, NULL, help, F(other) }
+#define GIVEN(name, member, value, given, runs, help) \
+	{ name, 0, NO_ARG, set_number, F(member), value, runs, NULL, help, F(given) }
+#define INT_GIVEN(name, letter, member, given, runs, value_name, help) \
+	{ name, letter, INT_ARG, set_int, F(member), 0, runs, value_name, help, F(given) }
+#define PARSE(name, letter, member, value, runs, help) \
+	{ name, letter, NO_ARG, set_parse_number, P(member), value, runs, NULL, help, 0 }
+#define DAEMON(name, arg) { name, 0, arg, NULL, 0, 0, OF_DAEMON, NULL, NULL, 0 }
+#define END { NULL, 0, NO_ARG, NULL, 0, 0, HIDDEN, NULL, NULL, 0 }
 
 /* Several rows: a flag or a level with its negations, --no-NAME and (_LETTER) --no-X. */
 #define SWITCH(name, letter, member, runs, help) ON(name, letter, member, runs, help), OFF("no-" name, member, runs, NULL)
@@ -589,18 +556,19 @@ enum { NO_CRTIMES, BLOCKING };
 static const struct option_spec options[] = {
 	/* output and control */
 	LEVEL_LETTER("verbose", 'v', "no-v", verbose, WORKS, "say more; repeat for more still"),
-	TEXT_CALL("info", 0, set_info, 0, WORKS, "FLAGS", "choose what is told, word by word (--info=help)"),
-	TEXT_CALL("debug", 0, set_debug, 0, WORKS, "FLAGS", "choose what is traced, word by word (--debug=help)"),
+	TEXT_CALL("info", 0, set_levels, PRINT_INFO_HELP, WORKS, "FLAGS", "choose what is told, word by word (--info=help)"),
+	TEXT_CALL("debug", 0, set_levels, PRINT_DEBUG_HELP, WORKS, "FLAGS",
+		"choose what is traced, word by word (--debug=help)"),
 	TEXT_CALL("stderr", 0, set_stderr_mode, 0, WORKS, "e|a|c", "what goes to standard error: errors, all, client's way"),
-	CALL("msgs2stderr", 0, set_stderr_number, STDERR_ALL, WORKS, "same as --stderr=all"),
-	CALL("no-msgs2stderr", 0, set_stderr_number, STDERR_CLIENT, WORKS, NULL),
+	GIVEN("msgs2stderr", stderr_mode, STDERR_ALL, stderr_mode_given, WORKS, "same as --stderr=all"),
+	GIVEN("no-msgs2stderr", stderr_mode, STDERR_CLIENT, stderr_mode_given, WORKS, NULL),
 	COUNT("quiet", 'q', quiet, WORKS, "tell errors only"),
 	ON("motd", 0, motd, WORKS, NULL),
 	OFF("no-motd", motd, WORKS, "do not print what a daemon says on connecting"),
 	ON("stats", 0, stats, WORKS, "close with statistics"),
 	LEVEL_LETTER("human-readable", 'h', "no-h", human_readable, WORKS, "numbers with units (-h alone: this help)"),
 	SWITCH("progress", 0, progress, WORKS, "show how far each file is"),
-	CALL(NULL, 'P', set_partial_progress, 0, WORKS, "--partial and --progress"),
+	PAIR(NULL, 'P', partial, progress, true, WORKS, "--partial and --progress"),
 	LEVEL_LETTER("itemize-changes", 'i', "no-i", itemize, WORKS, "one line for each change, with what changed"),
 	TEXT("out-format", 0, out_format, WORKS, "FORMAT", "one line in this format for each change"),
 	TEXT("log-format", 0, out_format, WORKS, NULL, NULL),
@@ -611,7 +579,7 @@ static const struct option_spec options[] = {
 	ON("dry-run", 'n', dry_run, WORKS, "change nothing, show what would be done"),
 	TEXT_CALL("outbuf", 0, set_outbuf, 0, WORKS, "N|L|B", "buffer the output: not, by lines, by blocks"),
 	CALL("version", 'V', ask_version, 0, WORKS, "show version and features (-VV: as JSON)"),
-	CALL("help", 0, ask_help, 0, WORKS, "show this"),
+	CALL("help", 0, ask_help, PRINT_HELP, WORKS, "show this"),
 
 	/* what is transferred, and what of it is kept */
 	CALL("archive", 'a', set_archive, 0, WORKS, "-rlptgoD"),
@@ -622,21 +590,21 @@ static const struct option_spec options[] = {
 	ON("i-r", 0, allow_inc_recurse, WORKS, NULL),
 	OFF("no-inc-recursive", allow_inc_recurse, WORKS, NULL),
 	OFF("no-i-r", allow_inc_recurse, WORKS, NULL),
-	CALL("dirs", 'd', set_dirs, 1, WORKS, "take directories themselves, do not descend"),
-	CALL("no-dirs", 0, set_dirs, 0, WORKS, NULL),
-	CALL("no-d", 0, set_dirs, 0, WORKS, NULL),
-	CALL("old-dirs", 0, set_dirs, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
-	CALL("old-d", 0, set_dirs, 2, WORKS, NULL),
-	CALL("relative", 'R', set_relative, 1, WORKS, "keep the whole path of each source argument"),
-	CALL("no-relative", 0, set_relative, 0, WORKS, NULL),
-	CALL("no-R", 0, set_relative, 0, WORKS, NULL),
+	PARSE("dirs", 'd', dirs_given, 1, WORKS, "take directories themselves, do not descend"),
+	PARSE("no-dirs", 0, dirs_given, 0, WORKS, NULL),
+	PARSE("no-d", 0, dirs_given, 0, WORKS, NULL),
+	PARSE("old-dirs", 0, dirs_given, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
+	PARSE("old-d", 0, dirs_given, 2, WORKS, NULL),
+	PARSE("relative", 'R', relative_given, 1, WORKS, "keep the whole path of each source argument"),
+	PARSE("no-relative", 0, relative_given, 0, WORKS, NULL),
+	PARSE("no-R", 0, relative_given, 0, WORKS, NULL),
 	ON("implied-dirs", 0, implied_dirs, WORKS, "with -R, give the path's directories their attributes (default)"),
 	ON("i-d", 0, implied_dirs, WORKS, NULL),
 	OFF("no-implied-dirs", implied_dirs, WORKS, NULL),
 	OFF("no-i-d", implied_dirs, WORKS, NULL),
 	SWITCH_LETTER("perms", 'p', "no-p", perms, WORKS, "keep permissions"),
 	ON("executability", 'E', executability, WORKS, "keep whether files are executable"),
-	CALL("acls", 'A', set_acls, 0, WORKS, "keep ACLs"),
+	PAIR("acls", 'A', acls, perms, true, WORKS, "keep ACLs"),
 	OFF("no-acls", acls, WORKS, NULL),
 	OFF("no-A", acls, WORKS, NULL),
 	LEVEL_LETTER("xattrs", 'X', "no-X", xattrs, WORKS, "keep extended attributes"),
@@ -651,11 +619,12 @@ static const struct option_spec options[] = {
 	CALL("no-N", 0, note_only, NO_CRTIMES, WORKS, NULL),
 	SWITCH_LETTER("omit-dir-times", 'O', "no-O", omit_dir_times, WORKS, "leave times of directories alone"),
 	SWITCH_LETTER("omit-link-times", 'J', "no-J", omit_link_times, WORKS, "leave times of symlinks alone"),
-	INT_CALL("modify-window", '@', set_modify_window, WORKS, "SECONDS", "times so close are equal (-1: nanoseconds count)"),
+	INT_GIVEN("modify-window", '@', modify_window, modify_window_given, WORKS, "SECONDS",
+		"times so close are equal (-1: nanoseconds count)"),
 	SWITCH_LETTER("owner", 'o', "no-o", owner, WORKS, "keep owners (needs root)"),
 	SWITCH_LETTER("group", 'g', "no-g", group, WORKS, "keep groups"),
-	CALL(NULL, 'D', set_devices_specials, 1, WORKS, "--devices and --specials"),
-	CALL("no-D", 0, set_devices_specials, 0, WORKS, NULL),
+	PAIR(NULL, 'D', devices, specials, true, WORKS, "--devices and --specials"),
+	PAIR("no-D", 0, devices, specials, false, WORKS, NULL),
 	SWITCH("devices", 0, devices, WORKS, "keep device files (needs root)"),
 	SWITCH("specials", 0, specials, WORKS, "keep FIFOs and sockets"),
 	SWITCH("drop-D", 0, drop_devices, WORKS, "make no devices, FIFOs or sockets here"),
@@ -695,7 +664,8 @@ static const struct option_spec options[] = {
 	ON("ignore-non-existing", 0, existing, WORKS, NULL),
 	ON("ignore-existing", 0, ignore_existing, WORKS, "update nothing that is there"),
 	ON("remove-source-files", 0, remove_source_files, REMOTE, "remove sources that have arrived"),
-	CALL("remove-sent-files", 0, set_remove_sent, 0, REMOTE, NULL),
+	/* The older option: its own flag only selects which of the two is sent and named in errors. */
+	PAIR("remove-sent-files", 0, remove_source_files, remove_sent_files, true, REMOTE, NULL),
 	TEXT_FIELD("max-size", set_size, max_size, WORKS, "SIZE", "leave out larger files"),
 	TEXT_FIELD("min-size", set_size, min_size, WORKS, "SIZE", "leave out smaller files"),
 	TEXT_CALL("filter", 'f', add_filter_rule, FILTER_NEW_STYLE, WORKS, "RULE", "add a filter rule"),
@@ -857,7 +827,7 @@ static const struct option_spec daemon_options[] = {
 	NUMBER("ipv4", '4', ip_family, 4, WORKS, "listen with IPv4 only"),
 	NUMBER("ipv6", '6', ip_family, 6, WORKS, "listen with IPv6 only"),
 	ON("server", 0, server, HIDDEN, NULL),
-	CALL("help", 'h', ask_daemon_help, 0, WORKS, "show this"),
+	CALL("help", 'h', ask_help, PRINT_DAEMON_HELP, WORKS, "show this"),
 	END
 };
 
