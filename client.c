@@ -13,6 +13,7 @@
 #include "client/shell.h"
 #include "client/socket.h"
 #include "client/words.h"
+#include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
@@ -250,8 +251,7 @@ static int close_and_wait(struct connection *connection, int code)
 	 * process, because other threads may be using it. */
 	if (!shell_has_finished(code))
 		return connection->shell_pid ? shell_end(connection, code) : code;
-	if (connection->in_fd >= 0)
-		close(connection->in_fd);
+	fs_close(connection->in_fd);
 	if (connection->out_fd >= 0 && connection->out_fd != connection->in_fd)
 		close(connection->out_fd);
 	connection->in_fd = connection->out_fd = -1;

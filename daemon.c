@@ -17,7 +17,6 @@
 
 #include "daemon/check.h"
 #include "daemon/children.h"
-#include "daemon/config.h"
 #include "daemon/hosts.h"
 #include "daemon/listen.h"
 #include "daemon/metrics.h"
@@ -25,6 +24,7 @@
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"
 #include "daemon/status.h"
+#include "daemon/talk.h"
 #include "fs/lock.h"
 #include "fs/operator.h"
 #include "fs/socket.h"
@@ -71,7 +71,8 @@ struct listener {
 static struct config *load_globals(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = daemon_config_load(options, CONFIG_LISTENER, &problems);
+	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count,
+					    CONFIG_LISTENER, &problems);
 
 	config_problems_free(&problems);
 	return config;
@@ -99,7 +100,7 @@ static void reload(struct listener *listener)
 	struct config *config = check_load(listener->options, listener->snapshots, &problems);
 	int worst = config_problems_worst(&problems);
 
-	daemon_report_problems(&problems, CONFIG_REMARK);
+	config_problems_report(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
 	config_free(config);
 	if (worst >= (int)CONFIG_ERROR)
@@ -271,12 +272,8 @@ static void raise_descriptor_limit(void)
 /* The listener takes its signals as input: nothing happens between two lines of code. */
 static void catch_signals(struct listener *listener)
 {
-	sigset_t caught;
+	sigset_t caught = session_ending_signals();
 
-	sigemptyset(&caught);
-	sigaddset(&caught, SIGTERM);
-	sigaddset(&caught, SIGINT);
-	sigaddset(&caught, SIGHUP);
 	sigaddset(&caught, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &caught, &listener->outside_mask);
 	listener->signal_fd = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -475,8 +472,8 @@ static int run_standalone(struct options *options)
 	listener.snapshots = snapshots_new(options);
 	config_free(check_load(options, listener.snapshots, &problems));
 	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
-		daemon_report_problems(&problems, CONFIG_REMARK);
-		log_error("Failed to parse config file: %s", daemon_config_path(options));
+		config_problems_report(&problems, CONFIG_REMARK);
+		log_error("Failed to parse config file: %s", options->config_file);
 		return EXIT_SYNTAX;
 	}
 	prepare_log(&listener);
@@ -504,7 +501,7 @@ static int run_standalone(struct options *options)
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(&listener.log));
 	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
-	daemon_report_problems(&problems, CONFIG_REMARK);
+	config_problems_report(&problems, CONFIG_REMARK);
 	config_problems_free(&problems);
 	if (options->sandbox)
 		sandbox_report();

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "fs/dir.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/root.h"
 #include "lib/alloc.h"
+#include "lib/log.h"
 #include "loadparm/grammar.h"
 #include "loadparm/place.h"
 #include "loadparm/table.h"
@@ -244,8 +246,7 @@ static bool follow_directive(struct loader *loader, const char *word, const char
 	fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
 		problem(loader, CONFIG_FATAL, "cannot open \"%s\": %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 		return false;
 	}
 	if (S_ISDIR(st.mode))
@@ -460,6 +461,21 @@ int config_problems_worst(const struct config_problems *problems)
 		if ((int)problems->list.items[i].severity > worst)
 			worst = (int)problems->list.items[i].severity;
 	return worst;
+}
+
+void config_problems_report(const struct config_problems *problems, enum config_severity least)
+{
+	for (size_t i = 0; i < problems->list.count; i++) {
+		const struct config_problem *problem = &problems->list.items[i];
+		enum log_kind kind = problem->severity <= CONFIG_NOTE ? L_WARNING : L_ERROR;
+
+		if (problem->severity < least)
+			continue;
+		if (problem->line)
+			log_msg(kind, "%s:%d: %s", problem->file, problem->line, problem->text);
+		else
+			log_msg(kind, "%s: %s", problem->file, problem->text);
+	}
 }
 
 void config_problems_free(struct config_problems *problems)

@@ -270,10 +270,12 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 	return kind != LOCAL || check_local_run(parse, options);
 }
 
-static bool finish_daemon(struct option_parse *parse, const struct options *options)
+static bool finish_daemon(struct option_parse *parse, struct options *options)
 {
 	bool refresh_only = options->no_wait || options->attr_refresh || options->attr_digests;
 
+	if (!options->config_file)
+		options->config_file = options->server && geteuid() != 0 ? "rsyncd.conf" : "/etc/rsyncd.conf";
 	if (refresh_only && !options->refresh_attrs)
 		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --attr-refresh and --attr-digests of a daemon go "
 				  "with --refresh-attrs only");

@@ -157,7 +157,7 @@ struct options {
 	/* daemon mode */
 	bool detach;                /* default true */
 	bool sandbox;               /* of a daemon's sessions; default true */
-	const char *config_file;    /* NULL: default */
+	const char *config_file;
 	bool config_check;
 	bool status;                /* print the status of the running daemon */
 	bool refresh_attrs;         /* bring the attr trees and snapshots of modules (the operands; none: all) up to date */

@@ -261,8 +261,7 @@ static void send_names(struct server *server)
 	if (last)
 		wire_write_byte(wire, 0);
 	wire_write_byte(wire, 0);
-	if (server->names_fd >= 0)
-		close(server->names_fd);
+	fs_close(server->names_fd);
 }
 
 static void refuse(struct server *server)

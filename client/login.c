@@ -131,8 +131,7 @@ static void password_from_terminal(char password[PASSWORD_MAX + 1])
 		tcsetattr(fd, TCSAFLUSH, &shown);
 		dprintf(fd, "\n");
 	}
-	if (terminal >= 0)
-		close(terminal);
+	fs_close(terminal);
 }
 
 static void find_password(const struct options *options, char password[PASSWORD_MAX + 1])

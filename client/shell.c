@@ -21,6 +21,7 @@
 #include "lib/exit.h"
 #include "lib/idn.h"
 #include "lib/log.h"
+#include "lib/process.h"
 
 enum {
 	PEER_GONE_MS = 3000,     /* a shell that has closed its end is about to exit: so long it may take */
@@ -203,11 +204,6 @@ void shell_start(struct connection *connection, const struct options *options, c
 
 /* --- its end --- */
 
-static int code_of_status(int status)
-{
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_STREAMIO;
-}
-
 /* After a failure the shell gets a while; one that goes on is left alone. -1: it does. */
 static int wait_a_while(pid_t child, int *status, int milliseconds)
 {
@@ -218,16 +214,6 @@ static int wait_a_while(pid_t child, int *status, int milliseconds)
 		nanosleep(&pause, NULL);
 		milliseconds -= POLL_MS;
 	}
-	return got == child ? 0 : -1;
-}
-
-static int wait_for_end(pid_t child, int *status)
-{
-	pid_t got;
-
-	do {
-		got = waitpid(child, status, 0);
-	} while (got < 0 && errno == EINTR);
 	return got == child ? 0 : -1;
 }
 
@@ -243,11 +229,11 @@ int shell_end(struct connection *connection, int code)
 
 	connection->shell_pid = 0;
 	if (shell_has_finished(code))
-		waited = wait_for_end(child, &status);
+		waited = status = process_wait(child);
 	else
 		waited = wait_a_while(child, &status, code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS);
 	if (waited < 0)
 		return code;
-	theirs = connection->ignores_shell ? EXIT_OK : code_of_status(status);
+	theirs = connection->ignores_shell ? EXIT_OK : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_STREAMIO;
 	return theirs > code ? theirs : code;
 }

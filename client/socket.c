@@ -16,6 +16,7 @@
 
 #include <nettle/base64.h>
 
+#include "fs/file.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
@@ -307,8 +308,7 @@ static int loopback_socket(struct sockaddr_in *own)
 	if (fd >= 0 && bind(fd, (struct sockaddr *)own, sizeof *own) == 0 &&
 	    getsockname(fd, (struct sockaddr *)own, &length) == 0)
 		return fd;
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return -1;
 }
 
@@ -326,8 +326,7 @@ static int accept_own(int listening, const struct sockaddr_in *own)
 			return -1;
 		if (fd >= 0 && peer.sin_port == own->sin_port && peer.sin_addr.s_addr == own->sin_addr.s_addr)
 			return fd;
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 	}
 }
 
@@ -335,19 +334,16 @@ static int accept_own(int listening, const struct sockaddr_in *own)
 static int loopback_pair(int ends[2])
 {
 	struct sockaddr_in listens, connects;
-	int listening = loopback_socket(&listens), error;
+	int listening = loopback_socket(&listens);
 
 	ends[0] = loopback_socket(&connects);
 	ends[1] = -1;
 	if (listening >= 0 && ends[0] >= 0 && listen(listening, 8) == 0 &&
 	    connect(ends[0], (struct sockaddr *)&listens, sizeof listens) == 0)
 		ends[1] = accept_own(listening, &connects);
-	error = errno;
-	if (listening >= 0)
-		close(listening);
-	if (ends[1] < 0 && ends[0] >= 0)
-		close(ends[0]);
-	errno = error;
+	fs_close(listening);
+	if (ends[1] < 0)
+		fs_close(ends[0]);
 	return ends[1] < 0 ? -1 : 0;
 }
 

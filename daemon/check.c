@@ -13,12 +13,10 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "daemon/auth.h"
-#include "daemon/config.h"
 #include "daemon/identity.h"
 #include "daemon/listen.h"
 #include "daemon/roots.h"
@@ -32,6 +30,7 @@
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "lib/process.h"
 #include "loadparm/hosts.h"
 #include "options/refuse.h"
 
@@ -106,8 +105,7 @@ static bool may_read(const char *path)
 {
 	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return fd >= 0;
 }
 
@@ -141,7 +139,7 @@ static noreturn void work_and_report(void (*work)(const void *), const void *con
 /* Appends the lines that the work logs. It runs in a process of its own, which it may end. */
 static void try(void (*work)(const void *context), const void *context, struct strbuf *output)
 {
-	int ends[2], status = -1;
+	int ends[2], status;
 	pid_t pid;
 
 	if (pipe(ends) < 0)
@@ -155,8 +153,7 @@ static void try(void (*work)(const void *context), const void *context, struct s
 	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
 		strbuf_add_string(output, "too much is wrong with it to be told here\n");
 	close(ends[0]);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	status = process_wait(pid);
 	if (status && !output->length)
 		strbuf_addf(output, "the attempt ended with status %d\n", status);
 }
@@ -400,8 +397,7 @@ static void check_command(struct subject *subject, const char *value, const char
 		fd = fs_operator_open(command, O_PATH | FS_ANY_LINKS, 0);
 		if (fd < 0 || !fs_may(fd, X_OK))
 			complain(subject, value, severity, "%s %s: %s", what, command, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 	}
 	free(command);
 }
@@ -561,10 +557,8 @@ bool check_tree_is_on_disk(const char *tree, const char *real)
 	if (tree_fd < 0 && errno == ENOENT)
 		tree_fd = fs_operator_target(tree, leaf);
 	same = tree_fd >= 0 && real_fd >= 0 && is_on_one_disk(tree_fd, real_fd);
-	if (tree_fd >= 0)
-		close(tree_fd);
-	if (real_fd >= 0)
-		close(real_fd);
+	fs_close(tree_fd);
+	fs_close(real_fd);
 	return same;
 }
 
@@ -644,8 +638,7 @@ static void check_temp_dir(struct subject *subject)
 		fd = fs_open_follow(&subject->session.source.attr_root, inside, O_PATH | O_DIRECTORY, 0);
 		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
 			complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 	}
 	free(inside);
 	free(path);
@@ -696,7 +689,7 @@ static void find_identity(struct subject *subject)
 
 static void report(struct check *check)
 {
-	daemon_report_problems(&check->problems, CONFIG_REMARK);
+	config_problems_report(&check->problems, CONFIG_REMARK);
 	fflush(stdout);
 	fflush(stderr);
 }
@@ -729,12 +722,9 @@ static noreturn void examine(struct check *check, const struct module *module)
 /* Returns the worst of a process that ends with end(). */
 static int await(pid_t pid)
 {
-	int status = 0;
+	int status = pid > 0 ? process_wait(pid) : -1;
 
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			pid = -1;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) <= (int)CONFIG_FATAL + 1)
+	if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) <= (int)CONFIG_FATAL + 1)
 		return WEXITSTATUS(status) - 1;
 	log_error("the check is not complete");
 	return CONFIG_FATAL;
@@ -801,10 +791,11 @@ static void check_module_names(const struct config *config, const char *path, st
 
 struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
 {
-	struct config *config = daemon_config_load(options, CONFIG_CHECK, problems);
+	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_CHECK,
+					    problems);
 
 	if (config)
-		check_module_names(config, daemon_config_path(options), problems);
+		check_module_names(config, options->config_file, problems);
 	snapshots_refresh(snapshots);
 	if (config)
 		snapshots_report(snapshots, config, problems);
@@ -836,7 +827,7 @@ static int run_check(struct check *check)
 
 int daemon_check_main(const struct options *options)
 {
-	struct check check = { .options = options, .file = daemon_config_path(options), .problems = CONFIG_PROBLEMS_INIT };
+	struct check check = { .options = options, .file = options->config_file, .problems = CONFIG_PROBLEMS_INIT };
 	struct snapshots *snapshots = snapshots_new(options);
 	struct config *config = check_load(options, snapshots, &check.problems);
 	int worst;

@@ -24,6 +24,7 @@
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "lib/process.h"
 
 #define REQUEST_SIZE_MAX (64u << 20)
 #define KILLED_STATUS 256 /* what others show for a command that died of a signal */
@@ -61,23 +62,13 @@ void commands_expand(struct daemon_session *session)
 	};
 }
 
-/* The limit that the session has set itself is no concern of the operator's commands. */
-static void restore_core_files(const struct daemon_session *session)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_CORE, &limit) < 0)
-		return;
-	limit.rlim_cur = session->core_size;
-	setrlimit(RLIMIT_CORE, &limit);
-}
-
 static noreturn void command_run(const struct daemon_session *session, const char *command)
 {
 	const char *shell = getenv("RSYNC_SHELL");
 	sigset_t none;
 
-	restore_core_files(session);
+	/* The limit that the session has set itself is no concern of the operator's commands. */
+	session_set_limit(RLIMIT_CORE, session->core_size);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -172,16 +163,6 @@ static noreturn void refuse_start(struct daemon_session *session, const char *wh
 	session_refuse(session, "%s", what);
 }
 
-static int wait_for(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	return status;
-}
-
 /* --- early exec --- */
 
 static noreturn void be_early(const struct daemon_session *session, const int input[2])
@@ -210,7 +191,7 @@ void hook_run_early(struct daemon_session *session)
 	if (bytes->length && fs_write_all(input[1], bytes->data, bytes->length) < 0 && errno != EPIPE)
 		log_errno(L_ERROR, errno, "cannot hand on the early input");
 	close(input[1]);
-	if (wait_for(child) != 0) {
+	if (process_wait(child) != 0) {
 		log_error("rsync: [%s] early exec failed", log_role());
 		session_refuse(session, "early exec failed");
 	}
@@ -272,7 +253,7 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 	close(commands->request_fd);
 	read_output(commands->output_fd, &output);
 	close(commands->output_fd);
-	status = wait_for(commands->pre_xfer_pid);
+	status = process_wait(commands->pre_xfer_pid);
 	if (status != 0) {
 		session->refusal = xasprintf("pre-xfer exec returned failure (%d)%s",
 					     WIFEXITED(status) ? status : KILLED_STATUS, output.length ? ":" : "");
@@ -329,22 +310,18 @@ static noreturn void attend(struct daemon_session *session, pid_t child, const s
 		command_run(session, session->commands.post_xfer);
 	}
 	if (hook > 0)
-		wait_for(hook);
+		process_wait(hook);
 	exit_set_quiet(true);
 	exit_with(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CRASHED);
 }
 
 void hook_fork_post_xfer(struct daemon_session *session)
 {
-	sigset_t signals, before;
+	sigset_t signals = session_ending_signals(), before;
 	pid_t child;
 
 	if (!session->commands.post_xfer)
 		return;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	child = fork();

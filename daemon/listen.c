@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fs/file.h"
 #include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
@@ -54,8 +55,7 @@ static int bind_one(const struct addrinfo *address, const struct listen_request 
 	error = errno;
 	describe(address, text, sizeof text);
 	strbuf_addf(why, "%s() failed for %s: %s\n", what, text, strerror(error));
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return -1;
 }
 

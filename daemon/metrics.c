@@ -273,22 +273,20 @@ void metrics_format(struct metrics *metrics, struct strbuf *out)
 static int replace_file(const struct metrics *metrics, const struct strbuf *text)
 {
 	char leaf[FS_TEMP_NAME_SIZE];
-	int dir_fd = fs_operator_parent(metrics->path, leaf), result = -1, error;
+	int dir_fd = fs_operator_parent(metrics->path, leaf), result = -1;
 	struct fs_temp temp;
 
 	if (dir_fd >= 0 && fs_temp_create(&temp, dir_fd, leaf) == 0) {
 		if (fs_write_all(temp.fd, text->data, text->length) == 0 && fchmod(temp.fd, 0644) == 0) {
 			result = fs_temp_commit(&temp, leaf);
 		} else {
-			error = errno;
+			const int error = errno;
+
 			fs_temp_discard(&temp);
 			errno = error;
 		}
 	}
-	error = errno;
-	if (dir_fd >= 0)
-		close(dir_fd);
-	errno = error;
+	fs_close(dir_fd);
 	return result;
 }
 

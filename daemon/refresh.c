@@ -12,20 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "attrs/entry.h"
 #include "attrs/snapshot.h"
 #include "contents/contents.h"
 #include "daemon/check.h"
-#include "daemon/config.h"
 #include "fs/file.h"
 #include "fs/turn.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "lib/process.h"
 #include "loadparm.h"
 #include "loadparm/place.h"
 #include "options.h"
@@ -183,20 +182,10 @@ static void say(const struct refresh *refresh, const struct module *module, cons
 	fflush(stdout);
 }
 
-static int await(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return EXIT_IPC;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL;
-}
-
 /* Run it in a process of its own. The exit code, and what it said. */
 static int run_apart(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
 {
-	int ends[2];
+	int ends[2], status;
 	pid_t pid;
 
 	*outcome = (struct outcome){ 0, 0 };
@@ -212,7 +201,8 @@ static int run_apart(const struct refresh *refresh, const struct module *module,
 	if (pid > 0 && read(ends[0], outcome, sizeof *outcome) < (ssize_t)sizeof *outcome)
 		*outcome = (struct outcome){ 0, 0 };
 	close(ends[0]);
-	return pid < 0 ? EXIT_IPC : await(pid);
+	status = pid < 0 ? -1 : process_wait(pid);
+	return status == -1 ? EXIT_IPC : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL;
 }
 
 static int refresh_once(const struct refresh *refresh, const struct module *module)
@@ -324,7 +314,7 @@ static void check_names(struct refresh *refresh)
 
 		if (module && has_attrs(module) && !module->disabled)
 			continue;
-		log_error("%s: %s \"%s\"%s", daemon_config_path(refresh->options), module ? "module" : "there is no module",
+		log_error("%s: %s \"%s\"%s", refresh->options->config_file, module ? "module" : "there is no module",
 			  names->items[i], !module ? "" : module->disabled ? " has a value that cannot be used"
 			  : " has neither \"attr snapshot\" nor \"real file prefix\"");
 		note_code(refresh, EXIT_SYNTAX);
@@ -337,7 +327,7 @@ static void check_choice(struct refresh *refresh)
 	for (size_t i = 0; i < refresh->config->modules.count; i++)
 		if (has_attrs(&refresh->config->modules.items[i]))
 			return;
-	log_error("%s: no module has an \"attr snapshot\" or a \"real file prefix\"", daemon_config_path(refresh->options));
+	log_error("%s: no module has an \"attr snapshot\" or a \"real file prefix\"", refresh->options->config_file);
 	note_code(refresh, EXIT_SYNTAX);
 }
 
@@ -350,10 +340,12 @@ static void check_paths(const struct options *options)
 
 static void load(struct refresh *refresh)
 {
+	const struct options *options = refresh->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 
-	refresh->config = daemon_config_load(refresh->options, CONFIG_SESSION, &problems);
-	daemon_report_problems(&problems, CONFIG_ERROR);
+	refresh->config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
+				      &problems);
+	config_problems_report(&problems, CONFIG_ERROR);
 	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
 		note_code(refresh, EXIT_SYNTAX);
 	config_problems_free(&problems);

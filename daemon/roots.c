@@ -19,6 +19,7 @@
 #include "daemon/snapshots.h"
 #include "daemon/talk.h"
 #include "filter/add.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
@@ -36,10 +37,8 @@ static bool may_chroot(void)
 		if (here >= 0 && fchdir(here) < 0)
 			log_errno(L_ERROR, errno, "cannot return to the working directory");
 	}
-	if (here >= 0)
-		close(here);
-	if (root >= 0)
-		close(root);
+	fs_close(here);
+	fs_close(root);
 	return ok;
 }
 
@@ -276,6 +275,5 @@ void roots_confine(struct daemon_session *session)
 		log_errno(L_ERROR, errno, "cannot enter the sandbox (%s); --no-sandbox serves without", failed);
 		session_refuse(session, "daemon security issue -- contact admin");
 	}
-	if (root >= 0)
-		close(root);
+	fs_close(root);
 }

@@ -13,7 +13,6 @@
 
 #include "daemon/arguments.h"
 #include "daemon/auth.h"
-#include "daemon/config.h"
 #include "daemon/identity.h"
 #include "daemon/roots.h"
 #include "daemon/serve.h"
@@ -45,28 +44,12 @@ static void limit_handshake(struct daemon_session *session)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-		session->core_size = limit.rlim_cur;
-		limit.rlim_cur = 0;
-		setrlimit(RLIMIT_CORE, &limit);
-	}
+	session->core_size = session_set_limit(RLIMIT_CORE, 0);
 	session->processor_seconds = RLIM_INFINITY;
-	if (getrlimit(RLIMIT_CPU, &limit) < 0)
-		return;
-	session->processor_seconds = limit.rlim_cur;
-	if (limit.rlim_cur > HANDSHAKE_SECONDS)
-		limit.rlim_cur = HANDSHAKE_SECONDS;
-	setrlimit(RLIMIT_CPU, &limit);
-}
-
-static void lift_processor_limit(struct daemon_session *session)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_CPU, &limit) < 0)
-		return;
-	limit.rlim_cur = session->processor_seconds;
-	setrlimit(RLIMIT_CPU, &limit);
+	if (getrlimit(RLIMIT_CPU, &limit) == 0)
+		session->processor_seconds = limit.rlim_cur;
+	if (session->processor_seconds > HANDSHAKE_SECONDS)
+		session_set_limit(RLIMIT_CPU, HANDSHAKE_SECONDS);
 }
 
 /* --- stages 1 to 6: configuration and peer --- */
@@ -87,13 +70,14 @@ static void load_configuration(struct daemon_session *session)
 	const struct options *options = session->daemon_options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 
-	session->config = daemon_config_load(options, CONFIG_SESSION, &problems);
+	session->config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
+				      &problems);
 	if (session->config && !options->log_file)
 		switch_log(session, &session->config->defaults);
-	daemon_report_problems(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
+	config_problems_report(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
 	config_problems_free(&problems);
 	if (!session->config)
-		die(EXIT_SYNTAX, "the configuration in %s cannot be used", daemon_config_path(options));
+		die(EXIT_SYNTAX, "the configuration in %s cannot be used", options->config_file);
 }
 
 static void identify_peer(struct daemon_session *session, int fd)
@@ -348,7 +332,7 @@ void daemon_session_run(const struct session_start *start)
 	session_check_access(session);
 	check_protocol(session);
 	authenticate(session);
-	lift_processor_limit(session);
+	session_set_limit(RLIMIT_CPU, session->processor_seconds);
 	session_claim_slot(session);
 	identity_resolve(session);
 	place_resolve(session);

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
 #include "daemon/talk.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
@@ -415,19 +415,19 @@ static bool is_regular(const char *path)
 	struct fs_stat st;
 	bool regular = fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode);
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return regular;
 }
 
 static void refresh_modules(struct snapshots *snapshots)
 {
+	const struct options *options = snapshots->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	struct config *config;
 
-	if (!is_regular(daemon_config_path(snapshots->options)))
+	if (!is_regular(options->config_file))
 		return;
-	config = daemon_config_load(snapshots->options, CONFIG_SESSION, &problems);
+	config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
 	if (config) {
 		watch(snapshots, config);
 		take_modules(snapshots, config);
@@ -564,8 +564,7 @@ static void report_module(const struct snapshot_finding *finding, const struct c
 	root_fd = whole ? fs_operator_open(whole, O_PATH | O_DIRECTORY, 0) : -1;
 	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
 		report(config, module, strbuf_text(&why), true, problems);
-	if (root_fd >= 0)
-		close(root_fd);
+	fs_close(root_fd);
 	strbuf_free(&why);
 	free(daemon_root);
 	free(whole);

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
 #include "fs/file.h"
 #include "fs/socket.h"
 #include "lib/exit.h"
@@ -121,8 +120,7 @@ static void answer_one(int connection, struct children *children)
 	fd = memfd_create("status", MFD_CLOEXEC);
 	if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0 || hand_over(connection, fd) < 0)
 		log_errno(L_LOG, errno, "cannot tell the status");
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	strbuf_free(&text);
 }
 
@@ -168,7 +166,7 @@ static int take_over(int socket_fd)
 static int ask(const char *path, struct strbuf *answer)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	int connection = fs_socket_connect(path, 0), fd, result = -1, error;
+	int connection = fs_socket_connect(path, 0), fd, result = -1;
 
 	if (connection < 0)
 		return -1;
@@ -176,11 +174,8 @@ static int ask(const char *path, struct strbuf *answer)
 	fd = take_over(connection);
 	if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0)
 		result = fs_read_all(fd, ANSWER_MAX, answer);
-	error = errno;
-	if (fd >= 0)
-		close(fd);
-	close(connection);
-	errno = error;
+	fs_close(fd);
+	fs_close(connection);
 	return result;
 }
 
@@ -215,15 +210,16 @@ static int report(const char *config_path, const char *path)
 int daemon_status_main(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = daemon_config_load(options, CONFIG_LISTENER, &problems);
+	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count,
+					    CONFIG_LISTENER, &problems);
 	int code = EXIT_SYNTAX;
 
 	exit_set_quiet(true);
-	daemon_report_problems(&problems, CONFIG_ERROR);
+	config_problems_report(&problems, CONFIG_ERROR);
 	if (config) {
 		char *path = config_text(config->globals.control_socket);
 
-		code = report(daemon_config_path(options), path);
+		code = report(options->config_file, path);
 		free(path);
 	}
 	config_free(config);

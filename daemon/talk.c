@@ -77,9 +77,22 @@ void session_clear_deadline(struct daemon_session *session)
 	wire_set_deadline(session->wire, 0, NULL, NULL);
 }
 
+rlim_t session_set_limit(int resource, rlim_t limit)
+{
+	struct rlimit now;
+	rlim_t before;
+
+	if (getrlimit(resource, &now) < 0)
+		return limit;
+	before = now.rlim_cur;
+	now.rlim_cur = limit;
+	setrlimit(resource, &now);
+	return before;
+}
+
 /* --- signals: taken where the session waits, so that the session ends in an orderly way --- */
 
-static sigset_t ending_signals(void)
+sigset_t session_ending_signals(void)
 {
 	sigset_t set;
 
@@ -103,7 +116,7 @@ static void make_way(struct daemon_session *session)
 static void check_signals(void *context)
 {
 	const struct timespec now = { 0, 0 };
-	sigset_t set = ending_signals();
+	sigset_t set = session_ending_signals();
 
 	if (sigtimedwait(&set, NULL, &now) > 0)
 		exit_with(EXIT_SIGNAL);
@@ -112,7 +125,7 @@ static void check_signals(void *context)
 
 void session_take_signals(struct daemon_session *session)
 {
-	sigset_t set = ending_signals();
+	sigset_t set = session_ending_signals();
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -123,7 +136,7 @@ void session_take_signals(struct daemon_session *session)
 void session_pause(struct daemon_session *session, int64_t nanoseconds)
 {
 	const struct timespec pause = { nanoseconds / CLOCK_SECOND, nanoseconds % CLOCK_SECOND };
-	sigset_t set = ending_signals();
+	sigset_t set = session_ending_signals();
 
 	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
 		exit_with(EXIT_SIGNAL);

@@ -6,9 +6,11 @@
 #ifndef DAEMON_TALK_H
 #define DAEMON_TALK_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
+#include <sys/resource.h>
 
 #include "daemon/session.h"
 
@@ -28,7 +30,12 @@ noreturn void session_refuse_crowd(struct daemon_session *session, const struct 
 void session_set_deadline(struct daemon_session *session, int timeout);
 void session_clear_deadline(struct daemon_session *session);
 
+/* Sets the soft limit; returns what it was. */
+rlim_t session_set_limit(int resource, rlim_t limit);
+
 /* From now on the signals that end a process are taken only where the session waits. */
+/* Those that end it. */
+sigset_t session_ending_signals(void);
 void session_take_signals(struct daemon_session *session);
 /* Keep the client waiting, even if it has gone; a signal that ends the process ends the pause. */
 void session_pause(struct daemon_session *session, int64_t nanoseconds);

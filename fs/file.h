@@ -6,13 +6,25 @@
 #ifndef FS_FILE_H
 #define FS_FILE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "fs/root.h"
 #include "lib/strbuf.h"
+
+/* Close a descriptor, if it is one (not -1); errno stays. */
+static inline void fs_close(int fd)
+{
+	const int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+}
 
 /* All bytes or -1 with errno; short writes and EINTR are taken care of. */
 int fs_write_all(int fd, const void *data, size_t length);

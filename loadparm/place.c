@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"
 
@@ -67,11 +68,9 @@ void place_free(struct module_place *place)
 static int enter(int top, const char *path)
 {
 	const int flags = O_PATH | O_DIRECTORY;
-	int fd = top < 0 ? fs_operator_open(path, flags, 0) : fs_operator_open_in(top, path, flags), error = errno;
+	int fd = top < 0 ? fs_operator_open(path, flags, 0) : fs_operator_open_in(top, path, flags);
 
-	if (top >= 0)
-		close(top);
-	errno = error;
+	fs_close(top);
 	return fd;
 }
 
@@ -138,8 +137,7 @@ static bool is_there(const char *path)
 {
 	int fd = fs_operator_open(path, O_PATH, 0);
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return fd >= 0;
 }
 
