@@ -253,6 +253,9 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 		options->only_write_batch = false;
 		options->write_batch = NULL;
 	}
+	/* A stock rsync that replays a batch of incremental recursion expects the content of hard links at other names. */
+	if (options->write_batch && options->hard_links)
+		options->allow_inc_recurse = false;
 	/* The destination itself is as good as none. */
 	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
 		options->backup_dir = NULL;

@@ -166,7 +166,7 @@ def test_extended_attributes_are_replayed(place, writer, same):
         assert attributes(f"{top}/dst") == attributes(f"{top}/src"), NAMES[reader]
 
 
-HEADERS = ["-rlptgoD", "-rdlogDtcHz --inplace", "-rltH --append-verify", "-d", "", "--append --specials", "-lo --devices -z"]
+HEADERS = ["-rlptgoD", "-rdlogDtcHz --inplace --no-i-r", "-rltH --no-i-r --append-verify", "-d", "", "--append --specials", "-lo --devices -z"]
 
 
 @pytest.mark.parametrize("protocol", [27, 28, 29, 30, 31, 32])
