@@ -168,8 +168,8 @@ static void set_up(struct run *run)
 			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->tells_steps));
 	/* A peer sends further directories only as the ones before are done. */
 	receiver->loads_all &= !(run->peer && receiver->session.inc_recurse);
-	receiver->keeps_entries =
-		(receiver->deletes && options->delete_when == DELETE_AFTER) || (receiver->loads_all && options->hard_links);
+	receiver->keeps_entries = (receiver->deletes && options->delete_when == DELETE_AFTER)
+				  || ((receiver->loads_all || (run->peer && run->peer->is_batch)) && options->hard_links);
 	receiver->late_dirs = receiver->keeps_entries || (receiver->deletes && options->delete_when == DELETE_DELAY)
 			      || options->delay_updates;
 }

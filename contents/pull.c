@@ -23,6 +23,7 @@
 #include "dest/task.h"
 #include "flist/received.h"
 #include "lib/exit.h"
+#include "receiver/link.h"
 #include "receiver/pool.h"
 #include "receiver/stop.h"
 
@@ -172,7 +173,7 @@ static void pull_decided_task(struct contents *contents, const struct task *task
 	const struct entries *entries = task->entries;
 
 	for (uint32_t i = task->first; pull->replay && i < task->last; i++)
-		if (!entry_is_dir(&entries->items[i]))
+		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(task->receiver, entries, &entries->items[i]))
 			replay_decided(pull, flist_ndx_of(pull->receiver->list, task->node, &entries->items[i]));
 }
 
@@ -181,12 +182,46 @@ static int pull_stands_still(struct contents *contents)
 	struct pull *pull = pull_of(contents);
 
 	pthread_mutex_lock(&pull->lock);
-	int times = pull->awaits_decision ? ++pull->stood_still : 0;
+	int times = pull->awaited >= 0 ? ++pull->stood_still : 0;
 
 	if (times >= STILL_GIVES_UP)
 		pthread_cond_broadcast(&pull->changed);
 	pthread_mutex_unlock(&pull->lock);
 	return times;
+}
+
+static int32_t pull_awaited(struct contents *contents)
+{
+	struct pull *pull = pull_of(contents);
+
+	pthread_mutex_lock(&pull->lock);
+	int32_t ndx = pull->awaited;
+
+	pthread_mutex_unlock(&pull->lock);
+	return ndx;
+}
+
+static void pull_unwanted(struct contents *contents, int32_t ndx)
+{
+	replay_decided(pull_of(contents), ndx);
+}
+
+static bool pull_await_end(struct contents *contents, int ms)
+{
+	struct pull *pull = pull_of(contents);
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&pull->lock);
+	if (!pull->last_done && pull->awaited < 0)
+		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
+	bool ended = pull->last_done;
+
+	pthread_mutex_unlock(&pull->lock);
+	return ended;
 }
 
 static void pull_decided_directory(struct contents *contents, const struct task *task)
@@ -535,6 +570,7 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
 		.is_same = pull_is_same, .decided = pull_decided, .decided_directory = pull_decided_directory,
 		.decided_task = pull_decided_task, .stands_still = pull_stands_still,
+		.awaited = pull_awaited, .unwanted = pull_unwanted, .await_end = pull_await_end,
 		.in_place = pull_note_success, .arrived = pull_note_arrival, .notify_item = serve_item,
 		.notify_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
 		.flush = pull_flush_requests, .tick = pull_tick, .all_requested = pull_phase_zero, .finish = pull_finish,
@@ -547,6 +583,7 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 	pull->session = &receiver->session;
 	pull->charset = peer->charset;
 	pull->lists = 1;
+	pull->awaited = -1;
 	init_recursive(&pull->out_lock);
 	pull->replay = peer->is_batch ? replay_new() : NULL;
 	pthread_mutex_init(&pull->lock, NULL);

@@ -60,7 +60,7 @@ struct pull {
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* the sender is to be told that it may remove them */
 	struct replay *replay;          /* NULL: there is a peer (contents/replay.c) */
-	bool awaits_decision;           /* the reading thread of a replay does */
+	int32_t awaited;                /* the reading thread of a replay waits for a decision on this index; -1: for none */
 	int stood_still;                /* looks of the main thread since that time, or since something has been decided */
 	bool reading;                   /* the reading thread has taken the connection over */
 	int32_t lists;                  /* lists that have arrived, the first included */

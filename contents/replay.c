@@ -13,6 +13,7 @@
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"
+#include "receiver/link.h"
 
 struct replay {
 	VEC(uint8_t) decided;  /* by index; under the pull's lock */
@@ -76,7 +77,7 @@ void replay_node_done(struct pull *pull, int32_t node)
 
 	pthread_mutex_lock(&pull->lock);
 	for (uint32_t i = 0; entries && i < entries->count; i++)
-		if (!entry_is_dir(&entries->items[i]))
+		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(pull->receiver, entries, &entries->items[i]))
 			set_decided(pull, flist_ndx_of(pull->receiver->list, node, &entries->items[i]));
 	set_decided(pull, flist_ndx_of(pull->receiver->list, node, NULL));
 	pthread_cond_broadcast(&pull->changed);
@@ -151,11 +152,12 @@ static bool is_decided(const struct replay *replay, int32_t ndx)
 }
 
 /* Under the lock. */
-static void wait_for_decision(struct pull *pull)
+static void wait_for_decision(struct pull *pull, int32_t ndx)
 {
-	pull->awaits_decision = true;
+	pull->awaited = ndx;
+	pthread_cond_broadcast(&pull->changed);
 	pthread_cond_wait(&pull->changed, &pull->lock);
-	pull->awaits_decision = false;
+	pull->awaited = -1;
 }
 
 /*
@@ -195,7 +197,7 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 		if (!missing && pull->stood_still >= STILL_GIVES_UP)
 			missing = give_up(pull, ndx);
 		else if (!missing)
-			wait_for_decision(pull);
+			wait_for_decision(pull, ndx);
 		if (!missing)
 			continue;
 		pthread_mutex_unlock(&pull->lock);

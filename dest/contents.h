@@ -42,6 +42,11 @@ struct contents_calls {
 	void (*decided)(struct contents *contents, const struct file_job *job);
 	void (*decided_directory)(struct contents *contents, const struct task *task);
 	void (*decided_task)(struct contents *contents, const struct task *task); /* all of its files */
+	/* A replay: the index whose content the batch has next and nothing is decided on, -1: none; it is not wanted; wait some
+	 * time for such an index or the end of the batch, true: that has been read (main thread). */
+	int32_t (*awaited)(struct contents *contents);
+	void (*unwanted)(struct contents *contents, int32_t ndx);
+	bool (*await_end)(struct contents *contents, int ms);
 	/* It is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
 	void (*in_place)(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 	void (*arrived)(struct contents *contents, int32_t ndx);

@@ -29,9 +29,14 @@ struct report;
 struct seen;
 struct task;
 
-struct link_member { int32_t node; uint32_t index; bool left_out, skipped; };
+struct link_member {
+	int32_t node;
+	uint32_t index;
+	bool left_out, skipped;
+	bool waits; /* in a replay: for the batch to say who leads, and to be linked at the end */
+};
 struct link_group {
-	VEC(struct link_member) members;  /* in list order; only when the whole list is loaded first */
+	VEC(struct link_member) members;  /* in list order; only when the whole list is loaded first, or the batch leads */
 	int64_t leader;                   /* index into members, -1: not decided; pipelined: 0 */
 	bool done, failed;                /* leader's outcome */
 	bool was_current;                 /* leader was up to date */
@@ -100,6 +105,7 @@ struct receiver {
 	struct hashmap link_map;            /* dev, ino -> group + 1 */
 	VEC(struct link_group *) groups;
 	VEC(struct link_group *) late_groups;
+	VEC(struct task *) leading;         /* members that lead because the batch has their content now */
 
 	const char *snapshot_file;          /* --attr-snapshot of the destination; NULL: none */
 	struct seen *seen;                  /* for that; NULL: nobody wants to know */

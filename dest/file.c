@@ -607,9 +607,9 @@ enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 	decide_job(&job);
 	if (job.decision.action == ACTION_LEAVE_OUT)
 		return CANDIDATE_LEFT_OUT;
-	if (job.decision.alternate)
-		return CANDIDATE_LEADS;
-	if (!job.old.exists || job.decision.make_room)
+	if (!job.decision.alternate && (!job.old.exists || job.decision.make_room))
 		return CANDIDATE_NOT;
-	return job.decision.action == ACTION_ATTRS || job.decision.action == ACTION_COPY ? CANDIDATE_LEADS : CANDIDATE_NOT;
+	if (job.decision.action == ACTION_COPY)
+		return CANDIDATE_REQUESTS;
+	return job.decision.alternate || job.decision.action == ACTION_ATTRS ? CANDIDATE_LEADS : CANDIDATE_NOT;
 }

@@ -18,8 +18,9 @@ void job_lost(struct file_job *job);      /* the same, but it could not be put h
 void job_refused(struct file_job *job);   /* it has not, and will not */
 void job_take_content(struct file_job *job); /* from a file that lies here, or that of an attr tree: now */
 void job_change(struct file_job *job);    /* all but contents that come from a peer; notes the item */
-/* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate, or left out whoever leads. */
-enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
+/* How a hard link member would fare: no candidate to lead (or to be skipped), a candidate with the right content, or whose
+ * content has to be requested, or left out whoever leads. */
+enum candidate { CANDIDATE_NOT, CANDIDATE_LEADS, CANDIDATE_REQUESTS, CANDIDATE_LEFT_OUT, CANDIDATE_SKIPPED };
 enum candidate dest_leader_candidate(struct task *task, uint32_t index);
 /* What a file's attributes are compared with, as its item says: `*name` in the directory that is returned; NULL: nothing. By
  * the worker of its task. */

@@ -93,6 +93,16 @@ void receiver_links_order(struct receiver *receiver)
 	}
 }
 
+bool receiver_batch_leads(const struct receiver *receiver)
+{
+	return receiver->options->hard_links && receiver->contents->is_replay && !receiver->loads_all;
+}
+
+bool receiver_link_is_open(struct receiver *receiver, const struct entries *entries, const struct entry *entry)
+{
+	return receiver_batch_leads(receiver) && link_is_member(entry) && !link_group_of(receiver, entries, entry)->done;
+}
+
 /* May the destination or an alternate one have it already? */
 static enum candidate candidate_at(struct task *task, uint32_t index)
 {
@@ -132,11 +142,14 @@ static bool decide_member(struct receiver *receiver, struct task *task, struct l
 		return true;
 	}
 	/* What has no content is made at the first name, whatever there is at the others. */
-	if (candidate == CANDIDATE_LEADS || is_last || !entry_is_regular(&task->entries->items[index])) {
+	bool leads = candidate == CANDIDATE_LEADS || !entry_is_regular(&task->entries->items[index]);
+
+	/* Of a batch, the writer has chosen whose content is in it. */
+	if (!receiver_batch_leads(receiver))
+		leads |= candidate == CANDIDATE_REQUESTS || is_last;
+	if (leads)
 		group->leader = (int64_t)place;
-		return true;
-	}
-	return false;
+	return leads;
 }
 
 /* A peer sends further members later: the last one of this task leads, as if there were no more. */
@@ -162,8 +175,13 @@ void receiver_links_mark(struct receiver *receiver, struct task *task)
 		if (!task->marks)
 			task->marks = xcalloc(task->last - task->first, 1);
 		group = link_group_of(receiver, task->entries, entry);
-		if (!decide_member(receiver, task, group, i))
-			task->marks[i - task->first] = group->leader < 0 ? MARK_EARLY_LINK : MARK_LINK;
+		size_t place = group->visited;
+
+		if (decide_member(receiver, task, group, i))
+			continue;
+		task->marks[i - task->first] = group->leader < 0 ? MARK_EARLY_LINK : MARK_LINK;
+		if (receiver_batch_leads(receiver))
+			group->members.items[place].waits = true;
 	}
 	dest_alternates_leave(task);
 }
@@ -363,5 +381,6 @@ void receiver_links_free(struct receiver *receiver)
 	}
 	vec_free(&receiver->groups);
 	vec_free(&receiver->late_groups);
+	vec_free(&receiver->leading);
 	hashmap_free(&receiver->link_map);
 }

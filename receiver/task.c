@@ -19,6 +19,7 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "flist/paths.h"
+#include "lib/block_count.h"
 #include "receiver/delete.h"
 #include "receiver/link.h"
 #include "receiver/pool.h"
@@ -50,8 +51,29 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 	return task;
 }
 
+static void add_kinds(struct kind_counts *to, const struct kind_counts *from)
+{
+	to->total += from->total;
+	to->dirs += from->dirs;
+	to->links += from->links;
+	to->devices += from->devices;
+	to->specials += from->specials;
+}
+
+static void add_counts(struct run_stats *to, const struct run_stats *from)
+{
+	add_kinds(&to->created, &from->created);
+	to->transferred_files += from->transferred_files;
+	to->transferred_size += from->transferred_size;
+	to->literal += from->literal;
+	to->matched += from->matched;
+	to->blocks = block_count_sum(to->blocks, from->blocks);
+}
+
 void task_free(struct task *task)
 {
+	add_counts(&task->receiver->stats, &task->counts);
+	add_counts(&task->receiver->stats, &task->received);
 	for (size_t i = 0; i < task->sources.count; i++)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
@@ -240,11 +262,101 @@ void receiver_decide_rest(struct receiver *receiver, struct task *task)
 	contents->calls->decided_task(contents, task);
 }
 
+/* --- tasks of single members of hard-link groups, out of their turn --- */
+
+/* In the late phase directories are looked up again. */
+static struct task *new_late_task(struct receiver *receiver, const struct link_member *member)
+{
+	struct dest_dir *dir = xcalloc(1, sizeof *dir);
+	struct strbuf path = STRBUF_INIT;
+	struct task *task;
+
+	flist_dir_path(receiver->list, member->node, &path);
+	dir->references = 1;
+	dir->node = member->node;
+	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+	atomic_store(&dir->new_gid, -1);
+	dir->fd = receiver->top.fd < 0 ? -1 : dest_open_dir(receiver, dir->path, false);
+	dir->absent = dir->fd < 0;
+	if (dir->absent && receiver->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dry_run)
+		dest_complain_path(receiver, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
+	strbuf_free(&path);
+	task = task_new(receiver, member->node, dir, member->index, member->index + 1);
+	/* Whether it leads is of interest whoever watches. */
+	task->marks = xcalloc(1, sizeof *task->marks);
+	dest_dir_release(dir);
+	task_open_sources(receiver, task);
+	return task;
+}
+
+/* NULL: the group has no such member. */
+static struct link_member *find_member(struct link_group *group, int32_t node, uint32_t index)
+{
+	for (size_t i = 0; i < group->members.count; i++)
+		if (group->members.items[i].node == node && group->members.items[i].index == index)
+			return &group->members.items[i];
+	return NULL;
+}
+
+/* The batch has the content of this member next. */
+static bool lead_awaited(struct receiver *receiver)
+{
+	struct contents *contents = receiver->contents;
+	int32_t ndx = contents->calls->awaited(contents);
+	struct link_group *group;
+	struct link_member *member;
+	struct flist_pos pos;
+
+	if (!receiver_batch_leads(receiver) || ndx < 0 || !flist_locate(receiver->list, ndx, &pos) || pos.gap >= 0
+	    || !link_is_member(pos.entry))
+		return false;
+	group = link_group_of(receiver, pos.entries, pos.entry);
+	member = find_member(group, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
+	if (!member || !member->waits)
+		return false;
+	if (group->leader >= 0) {
+		contents->calls->unwanted(contents, ndx);
+		return true;
+	}
+	struct task *task = new_late_task(receiver, member);
+
+	group->leader = member - group->members.items;
+	member->waits = false;
+	vec_push(&receiver->leading, task);
+	if (task->dir->fd >= 0 || receiver->dry_run)
+		dest_process_entry(task, member->index, TURN_LEADS);
+	else
+		contents->calls->unwanted(contents, ndx);
+	return true;
+}
+
+bool receiver_await_leaders(struct receiver *receiver)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < receiver->leading.count; i++) {
+		struct task *task = receiver->leading.items[i];
+
+		if (pool_state(receiver->pool, task) == TASK_DONE)
+			receiver_handle_events(receiver, task);
+		if (pool_state(receiver->pool, task) == TASK_DONE)
+			task_free(task);
+		else
+			receiver->leading.items[kept++] = task;
+	}
+	receiver->leading.count = kept;
+	return kept;
+}
+
+/* --- waiting for a peer or a batch --- */
+
 bool receiver_must_decide(struct receiver *receiver)
 {
 	struct contents *contents = receiver->contents;
 
-	return contents->is_replay && pool_is_idle(receiver->pool) && contents->calls->stands_still(contents) == STILL_DECIDES;
+	if (!contents->is_replay || !pool_is_idle(receiver->pool) || contents->calls->stands_still(contents) != STILL_DECIDES)
+		return false;
+	return !lead_awaited(receiver);
 }
 
 int receiver_poll_ms(const struct receiver *receiver)
@@ -272,38 +384,23 @@ void task_await(struct receiver *receiver, struct task *task)
 static void lead_instead(struct receiver *receiver, struct task *task, uint32_t index)
 {
 	dest_process_entry(task, index, TURN_LEADS);
-	task_await(receiver, task);
-	receiver_handle_events(receiver, task);
+	do {
+		task_await(receiver, task);
+		receiver_handle_events(receiver, task);
+	} while (pool_state(receiver->pool, task) != TASK_DONE);
 }
 
-/* In the late phase directories are looked up again. */
 static void with_late_task(struct receiver *receiver, const struct link_member *member, struct link_group *group)
 {
-	struct flist_dir *listed = flist_dir(receiver->list, member->node);
-	struct dest_dir *dir = xcalloc(1, sizeof *dir);
-	struct strbuf path = STRBUF_INIT;
-	struct task *task;
+	struct task *task = new_late_task(receiver, member);
 
-	flist_dir_path(receiver->list, member->node, &path);
-	dir->references = 1;
-	dir->node = member->node;
-	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	atomic_store(&dir->new_gid, -1);
-	dir->fd = receiver->top.fd < 0 ? -1 : dest_open_dir(receiver, dir->path, false);
-	dir->absent = dir->fd < 0;
-	if (dir->absent && receiver->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dry_run)
-		dest_complain_path(receiver, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
-	strbuf_free(&path);
-	task = task_new(receiver, member->node, dir, member->index, member->index + 1);
-	task_open_sources(receiver, task);
-	if (!(listed->entries->items[member->index].flags & ENTRY_DUPLICATE) && (dir->fd >= 0 || receiver->dry_run)) {
+	if (!(task->entries->items[member->index].flags & ENTRY_DUPLICATE) && (task->dir->fd >= 0 || receiver->dry_run)) {
 		if (group->done)
 			link_in_task(receiver, task, member->index, group, member - group->members.items < group->leader);
 		else
 			lead_instead(receiver, task, member->index);
 	}
 	task_free(task);
-	dest_dir_release(dir);
 }
 
 /* Such a member is linked when its leader turns out to be current, or later. */
@@ -316,7 +413,7 @@ void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t 
 {
 	struct link_group *group = link_group_of(receiver, task->entries, &task->entries->items[index]);
 
-	if (receiver->loads_all && is_before_leader(group, task, index))
+	if (receiver_batch_leads(receiver) || (receiver->loads_all && is_before_leader(group, task, index)))
 		return;
 	if (group->done && (group->was_current || !receiver->loads_all)) {
 		link_in_task(receiver, task, index, group, false);
@@ -361,6 +458,8 @@ void receiver_links_leader_done(struct receiver *receiver, struct task *task, ui
 		return;
 	if (!failed)
 		leader_succeeded(receiver, task, group, entry);
+	else if (receiver_batch_leads(receiver))
+		group->leader = -1;
 	/* A group that is waiting for the end already is not put there twice. */
 	if (!receiver->loads_all || group->members.count < 2 || group->failed)
 		return;
@@ -442,8 +541,22 @@ static void add_silent_groups(struct receiver *receiver)
 	}
 }
 
+/* What the batch has come to an end without fails, one member after the other. */
+static void link_waiting(struct receiver *receiver)
+{
+	for (size_t i = 0; i < receiver->groups.count; i++) {
+		struct link_group *group = receiver->groups.items[i];
+
+		for (size_t m = group->members.count; m-- > 0;)
+			if (group->members.items[m].waits && (int64_t)m != group->leader)
+				with_late_task(receiver, &group->members.items[m], group);
+	}
+}
+
 void receiver_links_finish(struct receiver *receiver)
 {
+	if (receiver_batch_leads(receiver))
+		link_waiting(receiver);
 	if (!receiver->loads_all || !receiver->options->hard_links)
 		return;
 	add_silent_groups(receiver);

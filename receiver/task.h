@@ -6,7 +6,7 @@
 #include "dest/task.h"
 
 struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *dir, uint32_t first, uint32_t last);
-void task_free(struct task *task);
+void task_free(struct task *task); /* what was done in it goes into the run's statistics */
 /* Hold the source directories that its contents will be read from. */
 void task_open_sources(struct receiver *receiver, struct task *task);
 void task_run(struct task *task); /* a worker's whole work on a task, or the rest of it */
@@ -15,7 +15,8 @@ void log_text(const struct event *event);
 /* Make room for the crowded task's next entry and decide on it while no worker goes on: what is said of it comes in the task's
  * turn. */
 void receiver_give_room(struct receiver *receiver);
-/* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. */
+/* The reading thread of a replay may wait for a decision that nobody is about to make. True: decide what can be decided. A
+ * member of a hard-link group whose content the batch has next leads. */
 bool receiver_must_decide(struct receiver *receiver);
 /*
  * What the main thread decides itself would wait until the task is done, and the task for files that the batch has later: do it
@@ -30,6 +31,8 @@ void task_await(struct receiver *receiver, struct task *task);
 void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t index);
 /* The leader at `index` has been processed: flags as reported, or failed. */
 void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed);
+/* Finish the members that lead because the batch had their content; true: there are still such. */
+bool receiver_await_leaders(struct receiver *receiver);
 /* Print and count the events of a task that the main thread processed itself. */
 void receiver_handle_events(struct receiver *receiver, struct task *task);
 /* Link what had to wait for everything else. */

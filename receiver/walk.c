@@ -21,7 +21,6 @@
 #include "dest/task.h"
 #include "flist/received.h"
 #include "fs/chmod.h"
-#include "lib/block_count.h"
 #include "lib/exit.h"
 #include "receiver/debug.h"
 #include "receiver/delete.h"
@@ -93,6 +92,7 @@ static void look_up(struct receiver *receiver, struct queue *queue)
 	if (receiver->all_prepared && all_asked(receiver, queue))
 		contents->calls->all_requested(contents);
 	contents->calls->tick(contents);
+	receiver_await_leaders(receiver);
 }
 
 /* --- preparing --- */
@@ -240,7 +240,7 @@ static void note_loaded(struct receiver *receiver, int32_t node)
 	receiver->loaded_entries += entries->count;
 	if (receiver->loads_all || receiver->keeps_entries)
 		vec_push(&receiver->order, node);
-	if (receiver->loads_all)
+	if (receiver->loads_all || receiver_batch_leads(receiver))
 		receiver_links_add(receiver, node);
 	/* The first one has been spoken of, unless all are loaded before anything is done. */
 	if (node || receiver->loads_all)
@@ -248,25 +248,6 @@ static void note_loaded(struct receiver *receiver, int32_t node)
 }
 
 /* --- finishing --- */
-
-static void add_kinds(struct kind_counts *to, const struct kind_counts *from)
-{
-	to->total += from->total;
-	to->dirs += from->dirs;
-	to->links += from->links;
-	to->devices += from->devices;
-	to->specials += from->specials;
-}
-
-static void add_counts(struct run_stats *to, const struct run_stats *from)
-{
-	add_kinds(&to->created, &from->created);
-	to->transferred_files += from->transferred_files;
-	to->transferred_size += from->transferred_size;
-	to->literal += from->literal;
-	to->matched += from->matched;
-	to->blocks = block_count_sum(to->blocks, from->blocks);
-}
 
 static void close_directory(struct receiver *receiver, struct dest_dir *dir)
 {
@@ -351,8 +332,6 @@ static void finish_front(struct receiver *receiver, struct queue *queue)
 		link_late(receiver, task);
 	} while (pool_state(receiver->pool, task) != TASK_DONE);
 	dest_seen_take(receiver, task);
-	add_counts(&receiver->stats, &task->counts);
-	add_counts(&receiver->stats, &task->received);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
 	if (task->is_last)
@@ -422,6 +401,20 @@ static void await_list(struct receiver *receiver, struct queue *queue)
 		else
 			stand_by(receiver, queue);
 	}
+	/* Before the next list the batch may have the content of a group of hard links that waits for it. */
+	while (receiver_batch_leads(receiver) && !flist_await_next(receiver->list, receiver_poll_ms(receiver)))
+		stand_by(receiver, queue);
+}
+
+/* The rest of a batch may have contents of groups of hard links that wait for them. */
+static void await_end(struct receiver *receiver, struct queue *queue)
+{
+	struct contents *contents = receiver->contents;
+
+	if (!receiver_batch_leads(receiver))
+		return;
+	while (!contents->calls->await_end(contents, receiver_poll_ms(receiver)) || receiver_await_leaders(receiver))
+		stand_by(receiver, queue);
 }
 
 /* What has been prepared: finish what is done already, and some of the rest if there is no room. */
@@ -477,6 +470,7 @@ static void walk(struct receiver *receiver)
 	receiver->all_prepared = true;
 	while (queue.count)
 		finish_front(receiver, &queue);
+	await_end(receiver, &queue);
 	free(queue.items);
 	close_all_directories(receiver);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Batches that stock rsync has written are replayed, and stock rsync replays ours: in local runs, pulls and pushes."""
 import os
+import random
 import re
 import shutil
 import struct
@@ -449,6 +450,110 @@ def test_files_that_are_decided_late_do_not_stop_the_batch(place, line):
                     assert copy.read() == original.read(), name
             if "-aH" in words:
                 assert os.path.samefile(f"{top}/b", f"{top}/c") and os.path.samefile(f"{top}/d/b", f"{top}/d/c")
+
+
+LINK_OPTIONS = """
+-aH
+-aH --no-i-r
+-aHi --delete
+-aH --delete-after
+-aH --delete-delay
+-aHv --delay-updates
+-aH --inplace
+-aHc
+-aHX
+-aH --protocol=28
+-aH --protocol=28 --delete
+-aH --protocol=29 --delete-after
+-aH --protocol=30
+-aH --protocol=31 --delete-during
+""".strip().split("\n")
+LINK_STATES = ["empty", "equal", "first", "last", "old first", "old last", "split"]
+
+
+class Groups:
+    """Groups of hard links whose names are in several directories, beside files with one name."""
+
+    def __init__(self, rng):
+        directories = ["", *rng.sample(["a", "b", "b/x", "c", "c/y", "d"], rng.randint(2, 6))]
+        names = [os.path.join(directory, name) for directory in directories for name in "123"]
+        rng.shuffle(names)
+        self.groups = []
+        while names:
+            count = min(len(names), rng.choice([1, 1, 2, 3, 5]))
+            self.groups.append(sorted(names[:count]))
+            del names[:count]
+        self.sizes = [rng.choice([1, 10, 2000, 50_000]) for _ in self.groups]
+
+    def content(self, number):
+        return trees.noise(self.sizes[number], number)
+
+    def make(self, top, state, rng):
+        """In this state, or with "random" each group in any."""
+        os.makedirs(top, exist_ok=True)
+        for number, group in enumerate(self.groups):
+            this = rng.choice(LINK_STATES) if state == "random" else state
+            content, time = self.content(number), 1_500_000_000
+            if this.startswith("old"):
+                content, time = b"old" + content[:-1000], 1_400_000_000
+            names = {"empty": [], "first": group[:1], "last": group[-1:]}.get(this.split()[-1], group)
+            for name in names:
+                os.makedirs(os.path.dirname(f"{top}/{name}"), exist_ok=True)
+                if this == "split" or name == names[0]:
+                    local_jobs.write(f"{top}/{name}", content, time)
+                else:
+                    os.link(f"{top}/{names[0]}", f"{top}/{name}")
+
+    def has_all(self, top):
+        for number, group in enumerate(self.groups):
+            for name in group:
+                with open(f"{top}/{name}", "rb") as file:
+                    if file.read() != self.content(number) or not os.path.samefile(f"{top}/{name}", f"{top}/{group[0]}"):
+                        return False
+        return True
+
+
+def replay_links(place, rng, writer, words, written_onto, read_onto):
+    """The codes of stock and ours. A replay that says it has succeeded has, and ours succeeds if stock's does."""
+    groups = Groups(rng)
+    groups.make(f"{place}/src", "equal", rng)
+    groups.make(f"{place}/dst", written_onto, rng)
+    old = rng.getstate()
+    words = words.split()
+    result = harness.run(writer, *for_both(writer, words), f"--write-batch={place}/B", "src/", "dst/", cwd=place, timeout=20)
+    assert result.code == 0 and groups.has_all(f"{place}/dst"), result.text
+    codes = []
+    for reader in (STOCK, OURS):
+        rng.setstate(old)
+        groups.make(f"{place}/again", read_onto, rng)
+        # Stock's generator waits for ever for a group whose content the batch has at another name.
+        limit = ["timeout", "-s", "KILL", "3"] if reader == STOCK else []
+        result = harness.run(*limit, reader, *words, f"--read-batch={place}/B", "again/", cwd=place, timeout=20)
+        codes.append(result.code)
+        assert result.code != 0 or groups.has_all(f"{place}/again"), (NAMES[reader], result.text)
+        shutil.rmtree(f"{place}/again")
+    assert codes[1] in (0, 23) or b"got a block match with no basis file" in result.stderr, (codes, result.text)
+    assert codes[0] != 0 or codes[1] == 0, (codes, result.text)
+    return codes
+
+
+@pytest.mark.parametrize("written_onto", ["empty", "old first", "old last"])
+@pytest.mark.parametrize("writer", [STOCK, OURS], ids=NAMES.get)
+@pytest.mark.parametrize("words", LINK_OPTIONS)
+def test_hard_links_across_directories_are_replayed(place, words, writer, written_onto):
+    """Whichever of its names has the content of a group in the batch."""
+    for number, read_onto in enumerate((written_onto, "equal", "first")):
+        os.mkdir(f"{place}/{number}")
+        codes = replay_links(f"{place}/{number}", random.Random(number), writer, words, written_onto, read_onto)
+        assert codes[1] == 0 or read_onto != written_onto, codes
+        if read_onto == written_onto or read_onto == "equal":
+            assert codes == [0, 0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_replays_end_whatever_stands_there(place, seed):
+    rng = random.Random(seed)
+    replay_links(place, rng, rng.choice([STOCK, OURS]), rng.choice(LINK_OPTIONS), rng.choice(["empty", "random"]), "random")
 
 
 def test_changed_basis_is_not_spoiled(place):
