@@ -16,7 +16,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-enum { MERGE_DEPTH_MAX = 32, ACTIVE_MERGES_MAX = 1024 };
+enum { MERGE_DEPTH_MAX = 32 };
 
 static const char cvs_names[] =
 	"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state .nse_depinfo *~ #* .#* ,* _$* *$ *.old *.bak *.BAK *.orig "
@@ -56,7 +56,6 @@ static void add_open_file(const struct target *outer, int fd, uint16_t flags)
 	struct reader *reader = reader_new(target.list, fd, &target.syntax, flags, target.in_directory);
 	struct parsed parsed;
 
-	target.syntax = *reader_syntax(reader);
 	while (reader_next(reader, &parsed))
 		add_parsed(&target, &parsed);
 	reader_free(reader);
@@ -176,35 +175,6 @@ static void settle_sides(const struct filter_list *list, struct parsed *parsed)
 
 /* --- single merges, 4.11.3 --- */
 
-/* A merge rule inside a per-directory file. */
-static int open_inner_merge(const struct target *target, const char *name)
-{
-	struct filter_list *list = target->list;
-	const char *base = strbuf_text(&list->base);
-	size_t base_length = list->base.length;
-	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
-	bool below_base;
-
-	if (name[0] != '/')
-		add_clean_path(&full, strchr(name, '/') ? target->out->dir : base);
-	add_clean_path(&full, name);
-	const char *text = strbuf_text(&full);
-
-	below_base = !base_length || (!strncmp(text, base, base_length) && text[base_length] == '/');
-	below_base = below_base && !list->setup.daemon_rules;
-	if (below_base)
-		strbuf_add_string(&path, text + base_length + (base_length > 0));
-	else
-		strbuf_addf(&path, "/%s", text);
-	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), text);
-	int error = errno;
-
-	strbuf_free(&full);
-	strbuf_free(&path);
-	errno = error;
-	return fd;
-}
-
 /* What die() and log_error() show of a rule. */
 struct shown {
 	char text[PATTERN_MAX + 1];
@@ -244,7 +214,7 @@ static void merge_file(const struct target *target, const struct parsed *parsed)
 	if (target->depth >= MERGE_DEPTH_MAX)
 		die(EXIT_FILEIO, "merge-file include depth limit (%d) exceeded at %s", MERGE_DEPTH_MAX,
 		    show_rule(target, name).text);
-	int fd = target->in_directory ? open_inner_merge(target, name)
+	int fd = target->in_directory ? open_inner_merge(target->list, target->out, name)
 				      : open_rule_file(target->list, FILTER_AT_OPERATOR, name, NULL);
 	if (fd < 0 && fd != FILTER_HIDDEN)
 		refuse_unopened(target, parsed, name, errno);
@@ -260,41 +230,17 @@ static void merge_file(const struct target *target, const struct parsed *parsed)
 
 /* --- per-directory merges --- */
 
-static const char *merge_base_name(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
-}
-
-static bool is_active(const struct filter_list *list, const char *base_name)
-{
-	for (size_t i = 0; i < list->merges.count; i++)
-		if (!strcmp(list->merges.items[i]->base_name, base_name))
-			return true;
-	return false;
-}
-
 static void add_dir_merge(const struct target *target, const struct parsed *parsed)
 {
-	struct filter_list *list = target->list;
 	const struct origin *origin = target->syntax.origin;
 	char *name = xstrndup(parsed->pattern, parsed->length);
-	const char *base_name = merge_base_name(name);
+	char *label = origin ? name_label(origin, name) : NULL;
+	struct merge *merge = list_add_merge(target->list, target->out, name, label, parsed->flags);
 
-	list->has_had_merges = true;
-	if (!is_active(list, base_name)) {
-		if (list->merges.count == ACTIVE_MERGES_MAX)
-			die(EXIT_MALLOC, "too many per-directory merge files (limit %d)", ACTIVE_MERGES_MAX);
-		struct merge *merge = xcalloc(1, sizeof *merge);
-		merge->base_name = xstrdup(base_name);
-		merge->directory = base_name > name ? xstrndup(name, (size_t)(base_name - name)) : NULL;
-		merge->label = origin ? name_label(origin, name) : NULL;
-		merge->flags = parsed->flags;
-		merge->owner = target->out;
-		vec_push(&list->merges, merge);
+	if (merge)
 		append_rule(target, parsed, merge);
-	}
+	else
+		free(label);
 	free(name);
 }
 

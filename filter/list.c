@@ -7,10 +7,14 @@
 
 #include "lib/exit.h"
 
+enum { ACTIVE_MERGES_MAX = 1024 };
+
 /* Of a rule, beside itself and its text: a vector that doubles, and an allocation. */
 #define RULE_OVERHEAD (sizeof(struct rule) + 32)
 
 /* --- segments and merges, which own each other --- */
+
+static void segment_free(struct filter_list *list, struct segment *segment);
 
 static void merge_free(struct filter_list *list, struct merge *merge)
 {
@@ -53,7 +57,7 @@ void segment_clear(struct filter_list *list, struct segment *segment)
 	segment->bytes = 0;
 }
 
-void segment_free(struct filter_list *list, struct segment *segment)
+static void segment_free(struct filter_list *list, struct segment *segment)
 {
 	if (!segment)
 		return;
@@ -76,6 +80,37 @@ void segment_count_rule(struct filter_list *list, struct segment *segment, size_
 	budget_take(segment->budget, bytes + RULE_OVERHEAD, "filter rules");
 	if (list->from_peer && (list->live_rules > PEER_RULES_MAX || list->live_bytes > PEER_BYTES_MAX))
 		die(EXIT_MALLOC, "too many filter rules (limits: %d rules, %u bytes)", PEER_RULES_MAX, PEER_BYTES_MAX);
+}
+
+/* --- merges in force --- */
+
+static bool is_active(const struct filter_list *list, const char *base_name)
+{
+	for (size_t i = 0; i < list->merges.count; i++)
+		if (!strcmp(list->merges.items[i]->base_name, base_name))
+			return true;
+	return false;
+}
+
+struct merge *list_add_merge(struct filter_list *list, const struct segment *owner, const char *name, char *label,
+			     uint16_t flags)
+{
+	const char *base_name = merge_base_name(name);
+
+	list->has_had_merges = true;
+	if (is_active(list, base_name))
+		return NULL;
+	if (list->merges.count == ACTIVE_MERGES_MAX)
+		die(EXIT_MALLOC, "too many per-directory merge files (limit %d)", ACTIVE_MERGES_MAX);
+	struct merge *merge = xcalloc(1, sizeof *merge);
+
+	merge->base_name = xstrdup(base_name);
+	merge->directory = base_name > name ? xstrndup(name, (size_t)(base_name - name)) : NULL;
+	merge->label = label;
+	merge->flags = flags;
+	merge->owner = owner;
+	vec_push(&list->merges, merge);
+	return merge;
 }
 
 /* --- levels --- */

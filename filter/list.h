@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "filter/filter.h"
 #include "filter/rule.h"
@@ -37,7 +38,7 @@ struct merge {
 	char *base_name;
 	char *label;              /* if the rule came from a file: what to call files of that name */
 	uint16_t flags;
-	struct segment *owner;    /* the segment with its rule */
+	const struct segment *owner; /* the segment with its rule */
 	struct segment *current;  /* rules in force, NULL if none */
 	VEC(struct segment *) scanned; /* owned: what was read outside of `created` below */
 };
@@ -72,7 +73,17 @@ struct filter_list {
 void segment_count_rule(struct filter_list *list, struct segment *segment, size_t length);
 /* Empty a segment; what it inherits is left alone. */
 void segment_clear(struct filter_list *list, struct segment *segment);
-void segment_free(struct filter_list *list, struct segment *segment);
+/* A merge of files called `name` that is in force from now on; NULL if one of that base name is already. label: as in the
+ * merge, which owns it. */
+struct merge *list_add_merge(struct filter_list *list, const struct segment *owner, const char *name, char *label,
+			     uint16_t flags);
+/* The part of a merge file's name behind the last slash. */
+static inline const char *merge_base_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
 /* Leave the deepest directory, or all. */
 void list_leave(struct filter_list *list);
 void list_leave_all(struct filter_list *list);

@@ -45,15 +45,42 @@ int open_rule_file(struct filter_list *list, enum filter_place place, const char
 	return list->setup.open_file(list->setup.context, place, path);
 }
 
-struct reader *reader_new(struct filter_list *list, int fd, const struct rule_syntax *syntax, uint16_t flags,
+int open_inner_merge(struct filter_list *list, const struct segment *outer, const char *name)
+{
+	const char *base = strbuf_text(&list->base);
+	size_t base_length = list->base.length;
+	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
+	bool below_base;
+
+	if (name[0] != '/')
+		add_clean_path(&full, strchr(name, '/') ? outer->dir : base);
+	add_clean_path(&full, name);
+	const char *text = strbuf_text(&full);
+
+	below_base = !base_length || (!strncmp(text, base, base_length) && text[base_length] == '/');
+	below_base = below_base && !list->setup.daemon_rules;
+	if (below_base)
+		strbuf_add_string(&path, text + base_length + (base_length > 0));
+	else
+		strbuf_addf(&path, "/%s", text);
+	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), text);
+	int error = errno;
+
+	strbuf_free(&full);
+	strbuf_free(&path);
+	errno = error;
+	return fd;
+}
+
+struct reader *reader_new(struct filter_list *list, int fd, struct rule_syntax *syntax, uint16_t flags,
 			  bool in_directory)
 {
 	struct reader *reader = xcalloc(1, sizeof *reader);
 
 	reader->list = list;
-	reader->syntax = *syntax;
 	reader->origin = *syntax->origin;
-	reader->syntax.origin = &reader->origin;
+	syntax->origin = &reader->origin;
+	reader->syntax = *syntax;
 	reader->fd = fd;
 	reader->words = flags & RULE_WORDS;
 	reader->line = reader->words ? 0 : 1;
@@ -66,11 +93,6 @@ void reader_free(struct reader *reader)
 {
 	close(reader->fd);
 	free(reader);
-}
-
-const struct rule_syntax *reader_syntax(const struct reader *reader)
-{
-	return &reader->syntax;
 }
 
 /* False at the end of the file. */
