@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "flist/wire_private.h"
+#include "flist/xmit.h"
 #include "lib/alloc.h"
 #include "wire/wire.h"
 

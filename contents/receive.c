@@ -22,6 +22,7 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "dest/write.h"
+#include "flist/receive_attributes.h"
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/block_count.h"

@@ -17,8 +17,12 @@
 #include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "flist/acl.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
+#include "flist/receive_attributes.h"
+#include "flist/xattr_list.h"
+#include "flist/xattr_names.h"
 #include "fs/fake.h"
 #include "wire/request.h"
 

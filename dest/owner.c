@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --usermap, --groupmap and --chown of a local run. Ids from a peer have been mapped when they come (flist/receive_names.c). */
+/* --usermap, --groupmap and --chown of a local run. Ids from a peer have been mapped when they come (flist/ids.c). */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -2,10 +2,15 @@
 /* One entry of the list from the wire (doc/protocol/02-file-list.md section 2): its fields, checked. */
 #include "flist/decode.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "flist/ids.h"
+#include "flist/receive_attributes.h"
+#include "flist/receive_check.h"
+#include "flist/xmit.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 

@@ -1,95 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * What the files that receive a list share: flist/receive.c (lists), flist/receive_entry.c (the fields of
- * an entry), flist/receive_attributes.c (ACLs and extended attributes), flist/receive_split.c (one list of paths into
- * directories), flist/receive_names.c (ids), flist/receive_check.c (names).
- */
+/* Reading an entry of the list from the wire (doc/protocol/02-file-list.md section 2), and the state of who reads the list. */
 #ifndef FLIST_DECODE_H
 #define FLIST_DECODE_H
 
-#include <limits.h>
-#include <pthread.h>
-
 #include "delta/digest.h"
-#include "flist/acl.h"
+#include "flist/ids.h"
 #include "flist/receive.h"
-#include "flist/received.h"
 #include "flist/tree.h"
-#include "flist/wire_private.h"
-#include "flist/xattr_list.h"
+#include "flist/xattr_names.h"
 #include "lib/hashmap.h"
-#include "lib/reserved.h"
-#include "options/owners.h"
 
-struct incoming;
-
-/* What many entries share, numbered as it comes; items do not move. */
-struct received_table {
-	struct reserved area;
-	size_t size;               /* of an item */
-	uint32_t count;
-};
-
-struct received_xattrs {
-	struct xattr_list list;
-	uint32_t *places;          /* by number - 1: place in the list + 1, 0 where it was dropped */
-	int32_t sent_count;        /* of them */
-};
-
-/* Written by the reading thread, before the entries that have it are handed out. */
-struct received_attributes {
-	struct received_table access, defaults; /* struct fs_acl, as they travel */
-	struct received_table pairs;            /* one of each: what entries have */
-	struct hashmap pair_numbers;
-	struct received_table xattrs;           /* struct received_xattrs */
-	uint32_t local_access, local_defaults;  /* how many have ids of this machine */
-};
-
-/* --- names (flist/receive_check.c) --- */
-
-/* What the source arguments allow, as sets of paths without leading slashes. */
 struct asked_names;
-struct asked_names *asked_names_new(const struct options *options, const struct args *asked);
-void asked_names_free(struct asked_names *asked);
-/* ASKED_PARENT: as a directory on the way to what was asked for. */
-enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
-enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir);
-
-/* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
- * has the name `name` (doc/protocol/07-daemon.md section 5.16). */
-void flist_clean_target(const char *target, const char *name, struct strbuf *clean);
-/* The form in which a name is kept (doc/protocol/02-file-list.md section 11.1), in->name, and in->is_child; ends the process if
- * it must not come. */
-void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in);
-
-/* --- ids (flist/receive_names.c) --- */
-
-struct id_map {
-	bool (*find)(struct fs_ids *ids, const char *name, uint32_t *id);
-	struct id_rules *rules; /* --usermap, --groupmap; NULL: none. They come first */
-	struct fs_ids *ids;     /* NULL: names themselves say nothing */
-	const char *root_name;  /* of id 0, which the peer does not name */
-	uint32_t own;           /* for the id that no file can have */
-	uint32_t last, last_local; /* most entries have the id of the one before */
-	bool has_last;
-	bool heard;             /* the peer sends ids: without that the entries' 0 is nobody's */
-	const char *told_as;    /* --debug=own2: "uid" or "gid"; NULL: nobody wants to know */
-	size_t mentions;
-	struct hashmap local;   /* (id, with its name or without): what differs, and what rules have said */
-};
-
-void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids);
-void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids);
-void id_map_free(struct id_map *map);
-/* Before the first id: take up the rules of the options. */
-void id_maps_set_rules(struct flist_receiver *receiver);
-/* Read the name that follows the mention of an id. */
-void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
-/* A list of names at the end (doc/protocol/02-file-list.md section 4.3). */
-void id_map_read_list(struct id_map *map, const struct session *session);
-uint32_t id_map_local(struct id_map *map, uint32_t id);
-
-/* --- one entry (flist/receive_entry.c) --- */
 
 /* The fields of an entry, of the wire's ids and in the local charset. */
 struct incoming {
@@ -165,15 +86,5 @@ struct flist_receiver {
 
 /* Read the next entry into receiver->incoming; false at the end of the list, with the I/O error mask there. */
 bool flist_decode_entry(struct flist_receiver *receiver, int *mask);
-
-/* --- ACLs and extended attributes (flist/receive_attributes.c) --- */
-
-struct received_attributes *received_attributes_new(const struct options *options);
-void received_attributes_free(struct received_attributes *attributes);
-/* Those of an entry with this mode; the number of what it has, 0 if that is nothing. */
-uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode);
-uint32_t received_xattrs_read(struct flist_receiver *receiver);
-/* Give the ACLs that have come since the last call ids of this machine. */
-void received_acls_localize(struct flist_receiver *receiver);
 
 #endif

@@ -3,6 +3,8 @@
  * One entry of the list on the wire (doc/protocol/02-file-list.md section 2): which of its fields differ from the entry before,
  * and those fields, put together in the connection's own buffer. A list of a million entries spends its time here.
  */
+#include "flist/encode.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +12,10 @@
 #include <unistd.h>
 
 #include "delta/digest.h"
+#include "flist/ids.h"
 #include "flist/paths.h"
-#include "flist/send_private.h"
+#include "flist/xattr.h"
+#include "flist/xmit.h"
 #include "fs/chmod.h"
 #include "lib/charset.h"
 #include "wire/encode.h"

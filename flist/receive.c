@@ -11,9 +11,13 @@
 #include <string.h>
 
 #include "flist/decode.h"
+#include "flist/ids.h"
 #include "flist/paths.h"
+#include "flist/receive_attributes.h"
+#include "flist/receive_check.h"
 #include "flist/received.h"
 #include "flist/tree.h"
+#include "flist/xmit.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -531,7 +535,7 @@ void flist_receive_first(struct flist_receiver *receiver)
 {
 	struct flist_received *received = receiver->list->received;
 
-	id_maps_set_rules(receiver);
+	id_maps_set_rules(&receiver->users, &receiver->groups, receiver->options, receiver->session, receiver->setup.ids);
 	wire_only_listen(receiver->session->wire, true);
 	if (receiver->session->inc_recurse)
 		receive_node(receiver, 0);

@@ -4,12 +4,11 @@
 #define FLIST_RECEIVE_H
 
 #include "flist.h"
-#include "flist/acl.h"
-#include "flist/xattr_list.h"
-#include "fs/ids.h"
 
 struct args;
 struct flist_receiver;
+struct fs_ids;
+struct xattr_policy;
 
 /* What the reading of a list needs beyond the options. All borrowed until flist_receiver_free; for the reading thread alone. */
 struct flist_receive_setup {
@@ -44,14 +43,5 @@ void flist_receive_first(struct flist_receiver *receiver);
 /* Reading thread: the sub-list announced by ndx NDX_FLIST_OFFSET - N, or the end of lists (NDX_FLIST_EOF); any other ndx is
  * EXIT_PROTOCOL. */
 void flist_receive_next(struct flist_receiver *receiver, int32_t ndx);
-
-/* -A, not for symlinks: an entry's ACLs, reduced as they travel (flist/acl.h); defaults: of a directory. They stay with the
- * list. */
-void flist_received_acls(const struct flist *list, int32_t node, const struct entry *entry, const struct fs_acl **access,
-			 const struct fs_acl **defaults);
-/* -X: the attributes that an entry is to have; likewise. */
-const struct xattr_list *flist_received_xattrs(const struct flist *list, int32_t node, const struct entry *entry);
-/* Reading thread: the values that a peer sends for items of that list which have none yet; entry NULL: it must not send any. */
-void flist_receive_xattr_answer(struct flist_receiver *receiver, int32_t node, const struct entry *entry);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * ACLs and extended attributes of received entries (doc/protocol/05-xattrs-acls.md sections 5.2, 5.3, 5.6, 5.8). Each different
- * one comes once and is numbered; entries that have the same name its number. What has come stays for the whole connection:
- * entries have indexes.
- */
+/* ACLs and extended attributes of received entries. */
+#include "flist/receive_attributes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "flist/acl.h"
 #include "flist/decode.h"
+#include "flist/ids.h"
+#include "flist/received.h"
+#include "flist/xattr_list.h"
+#include "flist/xattr_names.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which names may come from a peer (doc/protocol/02-file-list.md sections 11.1 and 11.3). */
+#include "flist/receive_check.h"
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
 
 #include "flist/paths.h"
 #include "flist/decode.h"
+#include "flist/receive_attributes.h"
 #include "flist/tree.h"
 
 /* Address space for nodes and their names: more of them than a list has room for anyway. */

@@ -3,15 +3,20 @@
  * The file list on the wire: sub-lists, end markers, look-ahead (doc/protocol/02-file-list.md section 6); flist/encode.c writes
  * the entries.
  */
+#include "flist/send.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "delta/digest.h"
 #include "flist/debug.h"
+#include "flist/encode.h"
+#include "flist/ids.h"
 #include "flist/paths.h"
-#include "flist/send_private.h"
 #include "flist/tree.h"
+#include "flist/xattr.h"
+#include "flist/xmit.h"
 #include "lib/exit.h"
 
 /*
@@ -156,7 +161,7 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 	sender->setup = *setup;
 	sender->started_ns = now_ns();
 	sender->state.node = -1;
-	id_names_init(&sender->names, session, options, setup);
+	id_names_init(&sender->names, session, options, setup->ids, setup->no_names);
 	if (options->checksum)
 		sender->digest = file_digest_new();
 	if (options->acls || options->xattrs)

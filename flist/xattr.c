@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * ACLs and extended attributes of list entries, and later requests for long values (doc/protocol/05-xattrs-acls.md
- * sections 5.2, 5.3, 5.6).
- */
+/* ACLs and extended attributes of list entries as they are sent. */
+#include "flist/xattr.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,8 @@
 #include "delta/digest.h"
 #include "flist/acl.h"
 #include "flist/paths.h"
-#include "flist/send_private.h"
+#include "flist/ids.h"
+#include "flist/tree.h"
 #include "flist/xattr_names.h"
 #include "fs/fake.h"
 #include "fs/ids.h"

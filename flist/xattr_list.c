@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "delta/digest.h"
+#include "flist/xattr_names.h"
 #include "lib/alloc.h"
 
 /* --- lists --- */

@@ -18,6 +18,7 @@
 #include "flist/receive.h"
 #include "flist/received.h"
 #include "flist/send.h"
+#include "fs/ids.h"
 #include "lib/charset.h"
 #include "lib/strbuf.h"
 #include "options.h"

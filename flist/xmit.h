@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the sending and the receiving of a list share: the words of the wire. */
-#ifndef FLIST_WIRE_PRIVATE_H
-#define FLIST_WIRE_PRIVATE_H
+/* The flag bits of an entry on the wire. */
+#ifndef FLIST_XMIT_H
+#define FLIST_XMIT_H
 
 /* Flag bits of an entry, doc/protocol/02-file-list.md section 2.2. */
 enum xmit_flag {

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* User and group ids of a list and their names (doc/protocol/02-file-list.md section 4): as they are sent and as they come. */
+#include "flist/ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fs/ids.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "options/owners.h"
+#include "wire/wire.h"
+
+enum { NAME_LENGTH_MAX = 255, MENTIONS_MAX = 1 << 20, LOOKUP_STEPS = 1000 };
+/* Of what has been found out for an id: with a name that has come for it, without. */
+enum { NAMED, NAMELESS };
+
+/* --- names of ids that are sent --- */
+
+void id_names_init(struct id_names *names, struct session *session, const struct options *options, struct fs_ids *ids,
+		   bool no_names)
+{
+	memset(names, 0, sizeof *names);
+	names->session = session;
+	names->ids = ids;
+	names->no_names = no_names;
+	names->inline_names = session->inc_recurse && !options->numeric_ids;
+	names->trailing_names = !session->inc_recurse && !options->numeric_ids;
+}
+
+void id_names_free(struct id_names *names)
+{
+	hashmap_free(&names->users);
+	hashmap_free(&names->groups);
+	vec_free(&names->user_order);
+	vec_free(&names->group_order);
+}
+
+/* Is this the first mention of the id? */
+static bool is_new(struct hashmap *known, uint32_t id)
+{
+	bool inserted;
+
+	hashmap_put(known, id, 0, 1, &inserted);
+	return inserted;
+}
+
+const char *id_names_mention_user(struct id_names *names, uint32_t uid)
+{
+	if ((!names->inline_names && !names->trailing_names) || !is_new(&names->users, uid))
+		return NULL;
+	vec_push(&names->user_order, uid);
+	return names->inline_names && !names->no_names ? fs_user_name(names->ids, uid) : NULL;
+}
+
+const char *id_names_mention_group(struct id_names *names, uint32_t gid)
+{
+	if ((!names->inline_names && !names->trailing_names) || !is_new(&names->groups, gid))
+		return NULL;
+	vec_push(&names->group_order, gid);
+	return names->inline_names && !names->no_names ? fs_group_name(names->ids, gid) : NULL;
+}
+
+void id_names_write_name(struct session *session, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	if (length > 255)
+		length = 255;
+	wire_write_byte(session->wire, (uint8_t)length);
+	wire_write(session->wire, name ? name : "", length);
+}
+
+static void write_list(struct id_names *names, const uint32_t *ids, size_t count,
+		       const char *(*name_of)(struct fs_ids *, uint32_t))
+{
+	struct session *session = names->session;
+
+	for (size_t i = 0; i < count && !names->no_names; i++) {
+		const char *name = ids[i] ? name_of(names->ids, ids[i]) : NULL;
+		if (!name)
+			continue;
+		wire_write_vint30(session->wire, (int32_t)ids[i]);
+		id_names_write_name(session, name);
+	}
+	wire_write_vint30(session->wire, 0);
+	if (session->id0_names)
+		id_names_write_name(session, name_of(names->ids, 0));
+}
+
+void id_names_write_lists(struct id_names *names, bool users, bool groups)
+{
+	if (!names->trailing_names)
+		return;
+	if (users)
+		write_list(names, names->user_order.items, names->user_order.count, fs_user_name);
+	if (groups)
+		write_list(names, names->group_order.items, names->group_order.count, fs_group_name);
+}
+
+/* --- ids of the peer and ids of this machine --- */
+
+static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own)
+{
+	memset(map, 0, sizeof *map);
+	map->ids = maps ? ids : NULL;
+	map->root_name = "";
+	map->own = own;
+}
+
+void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids)
+{
+	init(map, (options_act_as_root(options) || options->acls) && !options->numeric_ids, ids, geteuid());
+	map->find = fs_user_id;
+}
+
+void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids)
+{
+	init(map, !options->numeric_ids, ids, getegid());
+	map->find = fs_group_id;
+}
+
+void id_map_free(struct id_map *map)
+{
+	hashmap_free(&map->local);
+	id_rules_free(map->rules);
+}
+
+/* Only newer peers name id 0. */
+void id_maps_set_rules(struct id_map *users, struct id_map *groups, const struct options *options,
+		       const struct session *session, struct fs_ids *ids)
+{
+	const char *role = log_role();
+
+	log_set_role("Receiver");
+	if (options->levels.debug[DEBUG_OWN] > 1) {
+		users->told_as = "uid";
+		groups->told_as = "gid";
+	}
+	users->rules = id_rules_new(false, options->usermap, ids);
+	groups->rules = id_rules_new(true, options->groupmap, ids);
+	if (!options_act_as_root(options)) {
+		id_rules_free(users->rules);
+		users->rules = NULL;
+	}
+	log_set_role(role);
+	if (session->id0_names || options->numeric_ids)
+		return;
+	users->root_name = groups->root_name = "root";
+}
+
+void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
+{
+	char name[NAME_LENGTH_MAX + 1];
+	size_t length = wire_read_byte(wire);
+	uint32_t local;
+	bool inserted;
+
+	wire_read(wire, name, length);
+	name[length] = '\0';
+	if (memchr(name, '\0', length))
+		die(EXIT_PROTOCOL, "NUL byte inside the name of id %u received", id);
+	if (++map->mentions > MENTIONS_MAX)
+		die(EXIT_MALLOC, "rsync: too many user and group names");
+	budget_take(wire_budget(wire), BUDGET_OF_TEXT(length) + 4 * sizeof(struct hashmap_slot), "names of users and groups");
+	budget_work(wire_budget(wire), map->ids ? LOOKUP_STEPS : 1);
+	if (!id_rules_apply(map->rules, id, name, &local) &&
+	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
+		local = id;
+	if (map->told_as)
+		log_info("%s %u(%s) maps to %u", map->told_as, id, name, local);
+	if (local == id && !map->rules)
+		return;
+	hashmap_put(&map->local, id, NAMED, local, &inserted);
+	map->has_last = false;
+}
+
+void id_map_read_list(struct id_map *map, const struct session *session)
+{
+	uint32_t id;
+
+	while ((id = (uint32_t)wire_read_vint30(session->wire)) != 0)
+		id_map_read_name(map, session->wire, id);
+	if (session->id0_names)
+		id_map_read_name(map, session->wire, 0);
+}
+
+uint32_t id_map_local(struct id_map *map, uint32_t id)
+{
+	if (map->has_last && map->last == id)
+		return map->last_local;
+	const uint64_t *found = hashmap_get(&map->local, id, NAMED);
+	uint32_t local;
+	bool inserted;
+
+	if (!found && map->rules)
+		found = hashmap_get(&map->local, id, NAMELESS);
+	if (found)
+		local = (uint32_t)*found;
+	else if (!id_rules_apply(map->rules, id, id ? "" : map->root_name, &local))
+		/* To chown(2), the last id means "leave alone". */
+		local = id == UINT32_MAX ? map->own : id;
+	/* Rules are gone through once for each id. */
+	if (!found && map->rules)
+		hashmap_put(&map->local, id, NAMELESS, local, &inserted);
+	map->has_last = true;
+	map->last = id;
+	map->last_local = local;
+	return local;
+}
