@@ -34,8 +34,9 @@
 
 enum {
 	NOBODY = 65534,
-	CRASHED = 77,              /* exit code of a child that a sanitizer has ended */
-	IDLE_MS = 4,               /* nothing has come for so long: is the child still busy? */
+	CRASHED = 77,   /* exit code of a child that a sanitizer or a signal has ended */
+	TOO_LARGE = 71, /* that libFuzzer has ended, for an allocation above -malloc_limit_mb */
+	IDLE_MS = 4,    /* nothing has come for so long: is the child still busy? */
 	FILE_SIZE_MAX = 16 << 20,
 	REPORT_FD = 250,
 };
@@ -58,6 +59,7 @@ static struct {
 	size_t edges, regions;
 	uint8_t *shared_edges;     /* of all processes */
 	uint64_t *shared_regions;
+	int *finding; /* of the child and of those that it has started: CRASHED, TOO_LARGE, or 0 */
 	int null_fd;
 	int peer_fd;               /* in a child: of a client, until it has connected */
 	uint64_t random;
@@ -150,6 +152,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	state.regions = (size_t)(regions_end - regions_begin);
 	state.shared_edges = share(state.edges);
 	state.shared_regions = share(state.regions * sizeof *state.shared_regions);
+	state.finding = share(sizeof *state.finding);
 	state.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* What is left of a child's own children comes here to be ended. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -272,7 +275,16 @@ static void child_ends(int code, void *context)
 
 static noreturn void child_crashes(void)
 {
+	*state.finding = CRASHED;
 	_exit(CRASHED);
+}
+
+/* How libFuzzer ends a process, without any callback. */
+noreturn void _Exit(int code)
+{
+	if (state.is_child && (code == CRASHED || code == TOO_LARGE))
+		*state.finding = code;
+	_exit(code);
 }
 
 static void set_limit(int resource, rlim_t value)
@@ -489,7 +501,9 @@ static void finish_child(struct child *child, int64_t deadline)
 		}
 		usleep((useconds_t)pause);
 	}
-	if (got < 0 || WIFSIGNALED(status) || WEXITSTATUS(status) == CRASHED)
+	if (*state.finding == TOO_LARGE)
+		report("has asked for too much memory at once", status);
+	if (got < 0 || WIFSIGNALED(status) || *state.finding == CRASHED)
 		report("has crashed", status);
 	take_over();
 }

@@ -5,7 +5,8 @@
  *
  * A child writes nowhere but in its directory (Landlock, and nobody's rights if the fuzzer is root), executes no other program,
  * and ends with its input, together with all that it has started. Random bytes are the same in each child. A child that
- * crashes, or that is not over in SESSION_SECONDS although its peer has closed the connection, is a finding.
+ * crashes, asks for more memory at once than libFuzzer allows (-malloc_limit_mb, which is -rss_limit_mb: 1 GiB in
+ * testsuite/fuzz/run), or is not over in SESSION_SECONDS although its peer has closed the connection, is a finding.
  *
  * The stream of a session begins with its pauses: their number (a byte), and for each of them two little-endian numbers of 16
  * bits, how many bytes of the stream come before it (since the pause before), and how many bytes the child must have sent
