@@ -12,14 +12,13 @@ import re
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TABLE = os.path.join(HERE, "../doc/promises-conf.md")
-sys.path.insert(0, os.path.join(HERE, "system"))
 sys.dont_write_bytecode = True
 
+import promises_page  # noqa: E402
 import promises_conf_rest  # noqa: E402
 import promises_conf_rows  # noqa: E402
 
+TABLE = "promises-conf.md"
 HEAD = """# What rsyncd.conf(5) promises, and what shows it
 
 For each section of rsyncd.conf(5) 3.5.0: how many sentences it has, how many rows of `testsuite/system/promises_conf_rows.py` it
@@ -66,9 +65,8 @@ def count_sentences():
 
 
 def stored_sentences():
-    with open(TABLE) as file:
-        found = re.finditer(r"^\| (?!section|all )([^|]*?) \| (\d+) \|", file.read(), re.MULTILINE)
-        return {match[1]: int(match[2]) for match in found}
+    found = promises_page.stored(TABLE, r"^\| (?!section|all )([^|]*?) \| (\d+) \|")
+    return {match[1]: int(match[2]) for match in found}
 
 
 def numbers(text):
@@ -100,7 +98,7 @@ def account(section, count):
         if why in promises_conf_rest.NO_PROMISE:
             silent |= numbers(words)
         elif re.fullmatch(r"test_\w+\.py", why):
-            assert glob.glob(os.path.join(HERE, "system/**", why), recursive=True), why
+            assert glob.glob(os.path.join(promises_page.HERE, "system/**", why), recursive=True), why
             others |= numbers(words)
         else:
             missing.update(dict.fromkeys(numbers(words), why))
@@ -126,19 +124,5 @@ def table(sentences):
     return re.sub(r"\|  (?=\|)", "| ", text) + f"\nWhat is not shown:\n\n{notes}"
 
 
-def main():
-    check = "--check" in sys.argv[1:]
-    text = table(stored_sentences() if check else count_sentences())
-    if not check:
-        with open(TABLE, "w") as file:
-            file.write(text)
-        return 0
-    with open(TABLE) as file:
-        if file.read() == text:
-            return 0
-    print("doc/promises-conf.md is not current: make promises")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(promises_page.main(TABLE, table, count_sentences, stored_sentences))

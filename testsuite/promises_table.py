@@ -11,13 +11,12 @@ import re
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TABLE = os.path.join(HERE, "../doc/promises.md")
-sys.path.insert(0, os.path.join(HERE, "system"))
 sys.dont_write_bytecode = True
 
+import promises_page  # noqa: E402
 import promises_rows  # noqa: E402
 
+TABLE = "promises.md"
 HEAD = """# What rsync(1) promises, and what shows it
 
 For each option of rsync(1) 3.5.0: how many sentences the manual has on it, how many of their consequences are rows of
@@ -50,8 +49,8 @@ def count_sentences():
 
 
 def stored_sentences():
-    with open(TABLE) as file:
-        return {match[1].replace("\\|", "|"): int(match[2]) for match in re.finditer(r"^\| `(-.*?)` \| (\d+) \|", file.read(), re.MULTILINE)}
+    found = promises_page.stored(TABLE, r"^\| `(-.*?)` \| (\d+) \|")
+    return {match[1].replace("\\|", "|"): int(match[2]) for match in found}
 
 
 def names_of(text):
@@ -62,7 +61,7 @@ def names_of(text):
 def other_lines(names):
     long_names = [name for name in names if name.startswith("--")] or names
     pattern = re.compile("|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in long_names))
-    paths = [path for path in glob.glob(os.path.join(HERE, "system/**/*.py"), recursive=True) if "promises" not in os.path.basename(path)]
+    paths = [path for path in glob.glob(os.path.join(promises_page.HERE, "system/**/*.py"), recursive=True) if "promises" not in os.path.basename(path)]
     count = 0
     for path in paths:
         with open(path) as file:
@@ -82,21 +81,6 @@ def table(sentences):
     return text + f"| all {len(lines)} | {totals[0]} | {totals[1]} | {totals[2]} |\n"
 
 
-def main():
-    check = "--check" in sys.argv[1:]
-    text = table(stored_sentences() if check else count_sentences())
-    if not check:
-        with open(TABLE, "w") as file:
-            file.write(text)
-        return 0
-    # How often other tests name an option changes every day.
-    last_column = re.compile(r"\| \d+ \|$", re.MULTILINE)
-    with open(TABLE) as file:
-        if last_column.sub("", file.read()) == last_column.sub("", text):
-            return 0
-    print("doc/promises.md is not current: make promises")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    # How often other tests name an option changes every day.
+    sys.exit(promises_page.main(TABLE, table, count_sentences, stored_sentences, passing=r"\| \d+ \|$"))

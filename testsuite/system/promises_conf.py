@@ -7,6 +7,7 @@ Each row is run with a stock daemon and with ours, with equal trees and stock cl
 for both, and everything else (exit codes, output, the daemon's log, all files) has to be the same. Both daemons read their file
 anew for every connection, so one of each kind serves nearly all rows.
 """
+import contextlib
 import dataclasses
 import os
 import re
@@ -140,16 +141,23 @@ def ask(module="m", source="127.0.0.1", greeting=GREETING, header=b"", more=b"")
     return act
 
 
+@contextlib.contextmanager
+def admitted(scene, module):
+    """A connection that has been admitted to a module, as long as the block lasts."""
+    with socket.create_connection(("127.0.0.1", scene.port), timeout=30) as client:
+        client.sendall(f"{GREETING}\n{module}\n".encode())
+        answer = b""
+        while b"@RSYNCD: OK" not in answer:
+            piece = client.recv(4096)
+            assert piece, answer
+            answer += piece
+        yield
+
+
 def during(first, *acts):
     """The acts while `first`, a connection that has been admitted to a module, stays open."""
     def act(scene):
-        with socket.create_connection(("127.0.0.1", scene.port), timeout=30) as client:
-            client.sendall(f"{GREETING}\n{first}\n".encode())
-            answer = b""
-            while b"@RSYNCD: OK" not in answer:
-                piece = client.recv(4096)
-                assert piece, answer
-                answer += piece
+        with admitted(scene, first):
             results = [act(scene) if callable(act) else scene.call(act) for act in acts]
         return harness.Result(["during a session:", *results[-1].words], results[-1].code,
                               b"".join(result.stdout for result in results), b"".join(result.stderr for result in results))

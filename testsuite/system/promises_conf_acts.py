@@ -13,7 +13,7 @@ import time
 
 import harness
 from promises import TIME, put, settle
-from promises_conf import GREETING, make_site
+from promises_conf import GREETING, admitted, make_site
 
 
 # --- sites for more than one row ---
@@ -63,13 +63,7 @@ def read_long_ago(name):
 def session(what):
     """What a function of a server's process id returns, while it waits for the arguments of its client."""
     def act(scene):
-        with socket.create_connection(("127.0.0.1", scene.port), timeout=30) as client:
-            client.sendall(f"{GREETING}\nm\n".encode())
-            answer = b""
-            while b"@RSYNCD: OK" not in answer:
-                piece = client.recv(4096)
-                assert piece, answer
-                answer += piece
+        with admitted(scene, "m"):
             pid = scene.daemon.process.pid
             with open(f"/proc/{pid}/task/{pid}/children") as file:
                 found = what(int(file.read().split()[-1]))

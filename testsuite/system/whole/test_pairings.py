@@ -429,6 +429,15 @@ def served_site(kind, top):
         yield result
 
 
+@contextlib.contextmanager
+def running_ahead(request, test, report, threads=0):
+    """{number: its report, to be waited for} of the selected tests of that name, which run ahead in a few threads."""
+    selected = [item.callspec.params["number"] for item in request.session.items if item.originalname == test]
+    executor = concurrent.futures.ThreadPoolExecutor(threads or (os.cpu_count() or 1) + 1)
+    yield {number: executor.submit(report, number) for number in selected}
+    executor.shutdown(cancel_futures=True)
+
+
 @pytest.fixture(scope="module")
 def site(workspace):
     with served_site(Site, os.path.join(workspace, "pairings")) as result:

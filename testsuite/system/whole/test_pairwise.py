@@ -10,7 +10,6 @@ Of all 311 sets in 933 cells none differs, but for what is named here, by rule: 
 accounts for; FAULTS, where stock itself fails, so that only ours with ours is asked to end well; LATE, where it sets the time of a
 directory too early; and what four runs of stock do differently among themselves.
 """
-import concurrent.futures
 import contextlib
 import itertools
 import os
@@ -286,10 +285,9 @@ def site(workspace):
 
 @pytest.fixture(scope="module")
 def reports(request, site):
-    selected = [item.callspec.params["number"] for item in request.session.items if item.originalname == "test_a_set_of_options_agrees"]
-    executor = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("HUAI_PAIRWISE_THREADS", (os.cpu_count() or 1) + 1)))
-    yield {number: executor.submit(compare, site, number, SETS[number]) for number in selected}
-    executor.shutdown(cancel_futures=True)
+    with pairings.running_ahead(request, "test_a_set_of_options_agrees", lambda number: compare(site, number, SETS[number]),
+                                int(os.environ.get("HUAI_PAIRWISE_THREADS", 0))) as futures:
+        yield futures
 
 
 @pytest.mark.parametrize("number", numbers(len(SETS)))

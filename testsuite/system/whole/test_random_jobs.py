@@ -4,7 +4,6 @@
 A number is a job, always the same one. Failures name it; HUAI_RANDOM_JOBS=2000-2499 runs others than those of every day.
 What the manual lists as different from stock is not drawn, nor what two runs of stock do differently.
 """
-import concurrent.futures
 import os
 import random
 import re
@@ -109,10 +108,8 @@ def site(workspace):
 
 @pytest.fixture(scope="module")
 def reports(request, site):
-    selected = [item.callspec.params["number"] for item in request.session.items if item.originalname == "test_a_random_job_agrees"]
-    executor = concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 1) + 1)
-    yield {number: executor.submit(compare, site, number) for number in selected}
-    executor.shutdown(cancel_futures=True)
+    with pairings.running_ahead(request, "test_a_random_job_agrees", lambda number: compare(site, number)) as futures:
+        yield futures
 
 
 @pytest.mark.parametrize("number", numbers())
