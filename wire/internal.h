@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
+#include "lib/clock.h"
 #include "lib/strbuf.h"
 #include "wire/wire.h"
 
@@ -25,10 +26,20 @@ enum {
 	IN_SIZE = 64 * 1024,     /* input buffer at first */
 	IN_LONG = 1024 * 1024,   /* once long data has come */
 	IN_MAX = 1024 * 1024,    /* and when it has to take what arrives while output blocks */
+	READ_ROOM = 16 * 1024,   /* less room than this behind `end`: move the bytes to the front first */
+	DIRECT_MIN = 16 * 1024,  /* data of this length is sent from where it is */
 };
 
 #define NO_FRAME SIZE_MAX
-#define NANOSECONDS INT64_C(1000000000)
+
+enum length_rule { REFUSED, TEXT, NAME, INT32, INT64, EMPTY, EXIT_CODE };
+
+struct message_rule {
+	enum message_code code;
+	enum length_rule receive;
+	int send_from;              /* first protocol whose peers know the code; 0: never sent */
+	enum message_code instead;  /* below that; MSG_DATA: dropped */
+};
 
 struct wire {
 	int in_fd, out_fd; /* -1: memory */
@@ -93,6 +104,23 @@ struct wire {
 	int64_t bw_last;
 	uint64_t bw_debt;        /* bytes sent ahead of the limit */
 };
+
+/* Is this the thread that reads a split connection? What it does not end itself, the one that writes does. */
+static inline bool wire_is_reader(const struct wire *wire)
+{
+	return wire->split && pthread_equal(pthread_self(), wire->reader);
+}
+
+static inline int64_t wire_keep_alive_interval(const struct wire *wire)
+{
+	return ((int64_t)wire->timeout + 1) / 2 * CLOCK_SECOND;
+}
+
+static inline void wire_run_wait_hook(struct wire *wire)
+{
+	if (wire->wait_hook)
+		wire->wait_hook(wire->wait_hook_context);
+}
 
 static inline uint8_t *wire_room(struct wire *wire, size_t length)
 {

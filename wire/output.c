@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What goes out: data and messages into frames, frames into the buffer, the buffer to the descriptor. */
+#include "wire/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "wire/input.h"
+#include "wire/internal.h"
+#include "wire/wait.h"
+
+enum {
+	FRAME_MAX = OUT_SIZE - FRAME_HEADER,   /* payload of a DATA frame that we send */
+	/* frames of one such write: one may hold little more than the buffer */
+	DIRECT_FRAMES = WIRE_PIECES_LENGTH / FRAME_MAX + 2,
+	DIRECT_IOV = 1 + WIRE_PIECES + 2 * DIRECT_FRAMES,   /* the buffer; pieces, some cut by a frame's end; headers */
+	LAST_WORDS_SECONDS = 2,
+	CLAIM_SECONDS = 1,      /* for the lock of a split connection */
+	BW_WRITE_MIN = 512,
+	BW_PAUSE_MS = 100,      /* shorter pauses are saved up */
+};
+
+/* --- bytes --- */
+
+/* A server that ends says why before it closes, and there is no other way to know than to read on to the end. */
+static void hear_last_words(struct wire *wire)
+{
+	int64_t end = clock_nanoseconds() + LAST_WORDS_SECONDS * CLOCK_SECOND;
+	enum wire_received result = WIRE_RECEIVED;
+
+	while (wire->mux_in && result != WIRE_CLOSED && clock_nanoseconds() < end) {
+		while (wire_take_frames(wire))
+			wire->pos = wire->limit;
+		result = wire_receive(wire, IN_MAX);
+		if (result == WIRE_WOULD_BLOCK)
+			wire_wait_input(wire, end);
+	}
+}
+
+static void write_failed(struct wire *wire, int error)
+{
+	wire->failed = true;
+	wire->out_used = 0;
+	wire->frame = NO_FRAME;
+	/* A remote shell that has not come to anything: what it has said, or that it has closed, will be read next. Of any
+	 * other error the peer knows nothing: it waits for what was not sent. */
+	if (!wire->is_server && !wire->received && (error == EPIPE || error == ECONNRESET))
+		return;
+	if (!wire->is_server && !wire->split)
+		hear_last_words(wire);
+	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
+}
+
+static size_t bw_write_max(const struct wire *wire)
+{
+	size_t most = (size_t)wire->bwlimit * 128;
+
+	return most < BW_WRITE_MIN ? BW_WRITE_MIN : most;
+}
+
+/* After `length` bytes: pause when what was sent ahead is worth it. */
+static void bw_pause(struct wire *wire, size_t length)
+{
+	uint64_t rate = (uint64_t)wire->bwlimit * 1024, earned, milliseconds;
+	int64_t now = clock_nanoseconds();
+	struct timespec pause;
+
+	wire->bw_debt += length;
+	earned = (uint64_t)(now - wire->bw_last) / 1000 * rate / 1000000;
+	wire->bw_debt = earned < wire->bw_debt ? wire->bw_debt - earned : 0;
+	wire->bw_last = now;
+	milliseconds = wire->bw_debt * 1000 / rate;
+	if (milliseconds < BW_PAUSE_MS)
+		return;
+	pause.tv_sec = (time_t)(milliseconds / 1000);
+	pause.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+	nanosleep(&pause, NULL);
+}
+
+static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
+{
+	size_t length = 0;
+
+	if (wire->failed || wire->out_fd < 0) {
+		for (int i = 0; i < count; i++) {
+			length += iov[i].iov_len;
+			if (!wire->failed)
+				strbuf_add(&wire->collected, iov[i].iov_base, iov[i].iov_len);
+		}
+		return (ssize_t)length;
+	}
+	if (!wire->bwlimit)
+		return writev(wire->out_fd, iov, count);
+	length = iov->iov_len < bw_write_max(wire) ? iov->iov_len : bw_write_max(wire);
+	return write(wire->out_fd, iov->iov_base, length);
+}
+
+/* Until output is possible, take in what the peer sends, so that it can come to read: the buffer is bounded. */
+static void wait_for_output(struct wire *wire, int64_t wait_start)
+{
+	bool drain = !wire->split && !wire->in_closed && wire->end - wire->pos < IN_MAX - READ_ROOM;
+
+	wire_wait_for(wire, drain ? wire->in_fd : -1, wire->out_fd, wait_start);
+	if (drain)
+		wire_receive(wire, IN_MAX);
+}
+
+static void count_sent(struct wire *wire, uint64_t length)
+{
+	wire->sent += length;
+	if (wire->meter)
+		atomic_store_explicit(&wire->meter->sent, wire->sent, memory_order_relaxed);
+}
+
+static void account(struct wire *wire, size_t length)
+{
+	count_sent(wire, length);
+	wire->last_io = wire->last_output = clock_nanoseconds();
+	if (!wire->sends_keep_alive)
+		wire->last_traffic = wire->last_io;
+	if (wire->bwlimit && wire->out_fd >= 0 && !wire->failed)
+		bw_pause(wire, length);
+	wire_check_limits(wire, wire->last_io);
+}
+
+static void advance(struct iovec **iov, int *count, size_t length)
+{
+	while (*count && length >= (*iov)->iov_len) {
+		length -= (*iov)->iov_len;
+		(*iov)++;
+		(*count)--;
+	}
+	if (*count) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + length;
+		(*iov)->iov_len -= length;
+	}
+}
+
+static void send_all(struct wire *wire, struct iovec *iov, int count)
+{
+	int64_t wait_start = clock_nanoseconds();
+	ssize_t written;
+
+	advance(&iov, &count, 0);
+	while (count) {
+		written = write_some(wire, iov, count);
+		if (written >= 0) {
+			account(wire, (size_t)written);
+			advance(&iov, &count, (size_t)written);
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			wait_for_output(wire, wait_start);
+		} else if (errno != EINTR) {
+			write_failed(wire, errno);
+		}
+	}
+}
+
+static void send_some(struct wire *wire)
+{
+	struct iovec iov[1] = { { wire->out, wire->out_used } };
+	ssize_t written = write_some(wire, iov, 1);
+
+	if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+		write_failed(wire, errno);
+	if (written <= 0)
+		return;
+	wire->out_used -= (size_t)written;
+	memmove(wire->out, wire->out + written, wire->out_used);
+	count_sent(wire, (uint64_t)written);
+	wire->last_io = wire->last_output = clock_nanoseconds();
+	if (!wire->sends_keep_alive)
+		wire->last_traffic = wire->last_io;
+	/* Not the moment to pause: the next writer makes up for it. */
+	wire->bw_debt += (uint64_t)written;
+}
+
+/* --- the tee: data without frames and messages, for somebody who writes it down --- */
+
+static size_t tee_header(struct wire *wire, const uint8_t *bytes, size_t length)
+{
+	size_t step = FRAME_HEADER - wire->tee_header_length;
+	uint32_t header;
+
+	if (step > length)
+		step = length;
+	memcpy(wire->tee_header + wire->tee_header_length, bytes, step);
+	wire->tee_header_length += step;
+	if (wire->tee_header_length < FRAME_HEADER)
+		return step;
+	header = get_le32(wire->tee_header);
+	wire->tee_left = header & 0xffffff;
+	wire->tee_has_data = (int)(header >> 24) - TAG_BASE == MSG_DATA;
+	if (!wire->tee_left)
+		wire->tee_header_length = 0;
+	return step;
+}
+
+static size_t tee_payload(struct wire *wire, const uint8_t *bytes, size_t length)
+{
+	size_t step = length < wire->tee_left ? length : wire->tee_left;
+
+	if (wire->tee_has_data)
+		wire->tee_out(wire->tee_out_context, bytes, step);
+	wire->tee_left -= step;
+	if (!wire->tee_left)
+		wire->tee_header_length = 0;
+	return step;
+}
+
+static void tee_frames(struct wire *wire, const uint8_t *bytes, size_t length)
+{
+	size_t step;
+
+	for (; length; bytes += step, length -= step)
+		step = wire->tee_header_length < FRAME_HEADER ? tee_header(wire, bytes, length)
+			: tee_payload(wire, bytes, length);
+}
+
+static void tee_output(struct wire *wire, const struct iovec *iov, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (wire->mux_out)
+			tee_frames(wire, iov[i].iov_base, iov[i].iov_len);
+		else if (iov[i].iov_len)
+			wire->tee_out(wire->tee_out_context, iov[i].iov_base, iov[i].iov_len);
+}
+
+/* --- frames --- */
+
+static void close_frame(struct wire *wire)
+{
+	size_t length;
+
+	if (wire->frame == NO_FRAME)
+		return;
+	length = wire->out_used - wire->frame - FRAME_HEADER;
+	put_le32(wire->out + wire->frame, (uint32_t)length | (uint32_t)TAG_BASE << 24);
+	if (!length) {
+		wire->out_used = wire->frame;
+		wire->overhead -= FRAME_HEADER;
+	}
+	wire->frame = NO_FRAME;
+}
+
+/* Send the output buffer and then the pieces behind it. */
+static void send_buffer(struct wire *wire, struct iovec *iov, int count)
+{
+	iov[0].iov_base = wire->out;
+	iov[0].iov_len = wire->out_used;
+	wire->out_used = 0;
+	wire->frame = NO_FRAME;
+	if (wire->tee_out)
+		tee_output(wire, iov, count);
+	send_all(wire, iov, count);
+}
+
+static void put_frame(struct wire *wire, enum message_code code, const void *payload, size_t length)
+{
+	struct iovec iov[1];
+
+	close_frame(wire);
+	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
+		send_buffer(wire, iov, 1);
+	put_le32(wire->out + wire->out_used, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
+	if (length)
+		memcpy(wire->out + wire->out_used + FRAME_HEADER, payload, length);
+	wire->out_used += FRAME_HEADER + length;
+	wire->overhead += FRAME_HEADER + length;
+}
+
+static void put_empty_frame(struct wire *wire)
+{
+	put_frame(wire, MSG_DATA, NULL, 0);
+}
+
+/* Messages of other threads join the stream at a frame boundary. */
+static void take_queue(struct wire *wire)
+{
+	struct strbuf queue;
+	const uint8_t *frame;
+	size_t length;
+
+	if (!atomic_load_explicit(&wire->queued, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&wire->queue_lock);
+	queue = wire->queue;
+	wire->queue = (struct strbuf)STRBUF_INIT;
+	atomic_store(&wire->queued, false);
+	pthread_mutex_unlock(&wire->queue_lock);
+	for (size_t at = 0; at < queue.length; at += FRAME_HEADER + length) {
+		frame = (const uint8_t *)queue.data + at;
+		length = get_le32(frame) & 0xffffff;
+		put_frame(wire, (enum message_code)(frame[3] - TAG_BASE), frame + FRAME_HEADER, length);
+	}
+	strbuf_free(&queue);
+}
+
+static size_t queue_length(struct wire *wire)
+{
+	size_t length;
+
+	pthread_mutex_lock(&wire->queue_lock);
+	length = wire->queue.length;
+	pthread_mutex_unlock(&wire->queue_lock);
+	return length;
+}
+
+bool wire_is_output_pending(struct wire *wire)
+{
+	take_queue(wire);
+	return wire->out_used > 0;
+}
+
+static void flush_buffer(struct wire *wire)
+{
+	struct iovec iov[1];
+
+	take_queue(wire);
+	close_frame(wire);
+	if (wire->out_used)
+		send_buffer(wire, iov, 1);
+}
+
+/* --- a connection that one thread reads and others write --- */
+
+void wire_set_output_lock(struct wire *wire, pthread_mutex_t *lock)
+{
+	wire->output_lock = lock;
+}
+
+void wire_split(struct wire *wire)
+{
+	wire->reader = pthread_self();
+	wire->split = true;
+}
+
+bool wire_claim_output(struct wire *wire)
+{
+	struct timespec end;
+
+	if (!wire->output_lock)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += CLAIM_SECONDS;
+	return pthread_mutex_timedlock(wire->output_lock, &end) == 0;
+}
+
+void wire_flush(struct wire *wire)
+{
+	if (!wire_is_reader(wire)) {
+		flush_buffer(wire);
+	} else if (wire_claim_output(wire)) {
+		flush_buffer(wire);
+		pthread_mutex_unlock(wire->output_lock);
+	}
+}
+
+static bool is_keep_alive_due(const struct wire *wire)
+{
+	return wire->timeout && wire->mux_out && !wire->only_listens
+	       && clock_nanoseconds() - wire->last_output >= wire_keep_alive_interval(wire);
+}
+
+/* What waits is complete frames once the open one is closed, so that a part of them can go and the rest follow. */
+static void send_at_once(struct wire *wire)
+{
+	bool due = is_keep_alive_due(wire);
+
+	if (wire->out_used + queue_length(wire) <= OUT_SIZE && wire_is_output_pending(wire))
+		due = false;
+	if (due && !wire->out_used) {
+		wire->sends_keep_alive = true;
+		put_empty_frame(wire);
+	}
+	close_frame(wire);
+	if (wire->out_used)
+		send_some(wire);
+	wire->sends_keep_alive = false;
+}
+
+static void offer_output(struct wire *wire)
+{
+	if (!wire->output_lock || pthread_mutex_trylock(wire->output_lock) != 0)
+		return;
+	send_at_once(wire);
+	pthread_mutex_unlock(wire->output_lock);
+}
+
+void wire_keep_alive(struct wire *wire)
+{
+	if (wire_is_reader(wire)) {
+		offer_output(wire);
+		return;
+	}
+	if (!is_keep_alive_due(wire))
+		return;
+	wire->sends_keep_alive = !wire_is_output_pending(wire);
+	if (wire->sends_keep_alive)
+		put_empty_frame(wire);
+	wire_flush(wire);
+	wire->sends_keep_alive = false;
+}
+
+/* --- data --- */
+
+uint8_t *wire_room_slow(struct wire *wire, size_t length)
+{
+	uint8_t *room;
+
+	/* A message comes before the data that are written after it; where one thread does both, it is in its place already. */
+	if (wire->split)
+		take_queue(wire);
+	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
+		wire_flush(wire);
+	if (wire->mux_out && wire->frame == NO_FRAME) {
+		wire->frame = wire->out_used;
+		wire->out_used += FRAME_HEADER;
+		wire->overhead += FRAME_HEADER;
+	}
+	room = wire->out + wire->out_used;
+	wire->out_used += length;
+	return room;
+}
+
+uint8_t *wire_reserve(struct wire *wire, size_t length)
+{
+	uint8_t *room = wire_room(wire, length);
+
+	wire->out_used -= length;
+	return room;
+}
+
+void wire_commit(struct wire *wire, const uint8_t *end)
+{
+	wire->out_used = (size_t)(end - wire->out);
+}
+
+static size_t length_of(const struct iovec *pieces, int count)
+{
+	size_t length = 0;
+
+	for (int i = 0; i < count; i++)
+		length += pieces[i].iov_len;
+	return length;
+}
+
+/*
+ * Long data is not copied: the first frame holds what is buffered in the open frame and goes on in the pieces; further
+ * frames have their headers in an array of their own.
+ */
+static void send_framed(struct wire *wire, struct iovec *pieces, int count)
+{
+	uint8_t headers[DIRECT_FRAMES][FRAME_HEADER], *header;
+	struct iovec iov[DIRECT_IOV];
+	size_t left = length_of(pieces, count), buffered, room, take;
+	int used = 1;
+
+	if (!left)
+		return;
+	wire_room(wire, 0);
+	header = wire->out + wire->frame;
+	buffered = wire->out_used - wire->frame - FRAME_HEADER;
+	for (int frame = 0; left; frame++) {
+		room = FRAME_MAX - buffered < left ? FRAME_MAX - buffered : left;
+		put_le32(header, (uint32_t)(buffered + room) | (uint32_t)TAG_BASE << 24);
+		for (left -= room; room; room -= take) {
+			take = pieces->iov_len < room ? pieces->iov_len : room;
+			iov[used++] = (struct iovec){ pieces->iov_base, take };
+			pieces->iov_base = (uint8_t *)pieces->iov_base + take;
+			pieces->iov_len -= take;
+			pieces += !pieces->iov_len;
+		}
+		if (!left)
+			break;
+		buffered = 0;
+		header = headers[frame];
+		iov[used++] = (struct iovec){ header, FRAME_HEADER };
+		wire->overhead += FRAME_HEADER;
+	}
+	send_buffer(wire, iov, used);
+}
+
+void wire_write_pieces(struct wire *wire, struct iovec *pieces, int count)
+{
+	struct iovec iov[1 + WIRE_PIECES];
+
+	if (wire->mux_out) {
+		send_framed(wire, pieces, count);
+		return;
+	}
+	memcpy(iov + 1, pieces, (size_t)count * sizeof *pieces);
+	send_buffer(wire, iov, count + 1);
+}
+
+void wire_write(struct wire *wire, const void *bytes, size_t length)
+{
+	/* struct iovec has no const; the bytes are not changed. */
+	uint8_t *from = (uint8_t *)(uintptr_t)bytes;
+	struct iovec piece;
+	size_t step;
+
+	for (; length; from += step, length -= step) {
+		step = length < WIRE_PIECES_LENGTH ? length : WIRE_PIECES_LENGTH;
+		if (step < DIRECT_MIN) {
+			memcpy(wire_room(wire, step), from, step);
+			continue;
+		}
+		piece = (struct iovec){ from, step };
+		wire_write_pieces(wire, &piece, 1);
+	}
+}
+
+void wire_set_mux_out(struct wire *wire, bool on)
+{
+	wire_flush(wire);
+	wire->mux_out = on;
+}
+
+bool wire_mux_out(const struct wire *wire)
+{
+	return wire->mux_out;
+}
+
+/* --- messages --- */
+
+/* Without memory the process ends within the lock, and its last message comes here again: the lock is recursive, and nothing is
+ * added before there is room for all of the frame. */
+static void queue_frame(struct wire *wire, enum message_code code, const void *payload, size_t length)
+{
+	uint8_t header[FRAME_HEADER];
+
+	put_le32(header, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
+	pthread_mutex_lock(&wire->queue_lock);
+	strbuf_reserve(&wire->queue, sizeof header + length);
+	strbuf_add(&wire->queue, header, sizeof header);
+	strbuf_add(&wire->queue, payload, length);
+	atomic_store_explicit(&wire->queued, true, memory_order_release);
+	pthread_mutex_unlock(&wire->queue_lock);
+}
+
+/* The longest text that every release speaking the protocol takes. */
+static size_t message_text_max(int protocol)
+{
+	return protocol < 29 ? 1023 : protocol < 30 ? 4096 : TEXT_MAX;
+}
+
+void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length)
+{
+	const struct message_rule *rule = message_rule((int)code);
+	size_t step, most = message_text_max(wire->protocol);
+	const uint8_t *from = payload;
+
+	if (rule && rule->send_from > wire->protocol) {
+		code = rule->instead;
+		rule = message_rule((int)code);
+	}
+	if (!rule || !rule->send_from || !wire->mux_out || (rule->receive == NAME && length > most))
+		return;
+	/* Text that is too long for one message goes in several. */
+	do {
+		step = length < most ? length : most;
+		if (!wire->split && pthread_equal(pthread_self(), wire->owner)) {
+			take_queue(wire);
+			put_frame(wire, code, from, step);
+		} else {
+			queue_frame(wire, code, from, step);
+		}
+		if (step)
+			from += step;
+		length -= step;
+	} while (length);
+}
+
+void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value)
+{
+	uint8_t payload[4];
+
+	put_le32(payload, (uint32_t)value);
+	wire_send_message(wire, code, payload, sizeof payload);
+}
+
+void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value)
+{
+	uint8_t payload[8];
+
+	put_le32(payload, (uint32_t)value);
+	put_le32(payload + 4, (uint32_t)((uint64_t)value >> 32));
+	wire_send_message(wire, code, payload, sizeof payload);
+}
+
+/* --- settings --- */
+
+void wire_set_bwlimit(struct wire *wire, uint32_t kib_per_second)
+{
+	wire->bwlimit = kib_per_second;
+	wire->bw_last = clock_nanoseconds();
+	wire->bw_debt = 0;
+}
+
+void wire_set_tee_out(struct wire *wire, wire_tee *take, void *context)
+{
+	wire_flush(wire);
+	wire->tee_out = take;
+	wire->tee_out_context = context;
+}

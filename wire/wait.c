@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How long a connection waits, for which of its ends, and what ends the wait: time-outs, deadlines, signals. */
+#include "wire/wait.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/clock.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+#include "wire/internal.h"
+
+enum {
+	WAIT_MAX_MS = 60 * 1000,
+	HOOK_MS = 1000,
+	SMALL_PIECE = 4096,     /* of words and requests */
+	/* Time-outs that a peer may only take keep-alives for: a client may be busy with its disk, a user wants to know. */
+	SILENCE_FACTOR = 10,
+	SERVER_SILENCE_FACTOR = 3,
+};
+
+/* --- what ends a wait --- */
+
+/* What the clock or a signal ends whatever the peer does; looked at after every system call on the connection. */
+void wire_check_limits(struct wire *wire, int64_t now)
+{
+	int64_t deadline = wire->deadline;
+
+	if (deadline && now >= deadline && !wire_is_reader(wire)) {
+		wire->deadline = 0;
+		wire->expired(wire->expired_context);
+	}
+	if (wire->stop_at && time(NULL) >= wire->stop_at) {
+		wire->stop_at = 0;
+		die(EXIT_TIMEOUT, "stopping at requested limit");
+	}
+	wire_run_wait_hook(wire);
+}
+
+/* The idle time counts from the last byte or from the start of the wait: our own long computations are not the peer's. */
+static int64_t idle_start(const struct wire *wire, int64_t wait_start)
+{
+	int64_t last = wire->last_io;
+
+	return last > wait_start ? last : wait_start;
+}
+
+static void time_out(struct wire *wire, int64_t seconds)
+{
+	/* The peer does not read either: whatever is still to be said goes nowhere. */
+	wire->timeout = 0;
+	wire->failed = true;
+	die(EXIT_TIMEOUT, "[%s] io timeout after %" PRId64 " seconds -- exiting", log_role(), seconds);
+}
+
+static void check_idle(struct wire *wire, int64_t wait_start, int64_t now)
+{
+	int timeout = wire->timeout;
+
+	if (timeout && now - idle_start(wire, wait_start) >= timeout * CLOCK_SECOND)
+		time_out(wire, timeout);
+}
+
+/*
+ * Our own keep-alives count as traffic, so that a peer may be busy with its disk for longer than the time-out, as with every
+ * other server. But one that only ever takes them would hold its slot for good (doc/protocol/08-security.md section 3.1).
+ */
+void wire_check_silence(struct wire *wire, int64_t wait_start)
+{
+	int64_t most = (int64_t)wire->timeout * (wire->is_server ? SILENCE_FACTOR : SERVER_SILENCE_FACTOR);
+	int64_t last = wire->last_traffic;
+
+	if (most && (clock_nanoseconds() - (last > wait_start ? last : wait_start)) / CLOCK_SECOND >= most)
+		time_out(wire, most);
+}
+
+/* --- waiting --- */
+
+static void lower(int64_t *least, int64_t value)
+{
+	if (value < *least)
+		*least = value;
+}
+
+/* Milliseconds until something is due; rounded up, so that a wait that has run its time finds it expired. */
+static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_t now)
+{
+	int timeout = wire->timeout;
+	int64_t least = WAIT_MAX_MS * INT64_C(1000000);
+	int64_t ms;
+
+	if (wire->wait_hook || wire->stop_at || wire->split)
+		lower(&least, HOOK_MS * INT64_C(1000000));
+	int64_t deadline = wire->deadline;
+
+	if (deadline)
+		lower(&least, deadline - now);
+	if (timeout) {
+		lower(&least, idle_start(wire, wait_start) + timeout * CLOCK_SECOND - now);
+		if (wire->mux_out && !wire->only_listens && !wire->failed
+		    && now - wire->last_output < wire_keep_alive_interval(wire))
+			lower(&least, wire->last_output + wire_keep_alive_interval(wire) - now);
+	}
+	ms = (least + 999999) / 1000000;
+	return ms < 1 ? 1 : (int)ms;
+}
+
+/*
+ * Other rsyncs write their words in several pieces and let the kernel keep the second back until the first is acknowledged,
+ * which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we wait for more. Long transfers do
+ * without: they are acknowledged as they come.
+ */
+static void acknowledge(const struct wire *wire)
+{
+	int one = 1;
+
+	setsockopt(wire->in_fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+}
+
+/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
+static void count_wait(struct wire *wire, bool for_output, int64_t since)
+{
+	if (wire->meter && (for_output || !wire->split || wire->owed))
+		atomic_fetch_add_explicit(&wire->meter->waited, (uint64_t)(clock_nanoseconds() - since), memory_order_relaxed);
+}
+
+/* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
+void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
+{
+	struct pollfd fds[2] = { { .fd = in_fd, .events = POLLIN }, { .fd = out_fd, .events = POLLOUT } };
+	int64_t now = clock_nanoseconds();
+
+	wire_check_limits(wire, now);
+	check_idle(wire, wait_start, now);
+	if (wire->is_tcp && in_fd >= 0 && out_fd < 0 && wire->last_piece <= SMALL_PIECE)
+		acknowledge(wire);
+	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
+		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
+	count_wait(wire, out_fd >= 0, now);
+	wire_run_wait_hook(wire);
+}
+
+void wire_wait_input(const struct wire *wire, int64_t end)
+{
+	struct pollfd fd = { .fd = wire->in_fd, .events = POLLIN };
+	int64_t ms = (end - clock_nanoseconds()) / 1000000;
+
+	if (ms > 0)
+		poll(&fd, 1, ms < HOOK_MS ? (int)ms : HOOK_MS);
+}
+
+/* --- settings --- */
+
+void wire_set_timeout(struct wire *wire, int seconds)
+{
+	wire->timeout = seconds > 0 ? seconds : 0;
+}
+
+void wire_only_listen(struct wire *wire, bool only_listens)
+{
+	wire->only_listens = only_listens;
+}
+
+int wire_timeout(const struct wire *wire)
+{
+	return wire->timeout;
+}
+
+void wire_set_deadline(struct wire *wire, int64_t monotonic_ns, void (*expired)(void *context), void *context)
+{
+	wire->expired = expired;
+	wire->expired_context = context;
+	wire->deadline = monotonic_ns;
+}
+
+void wire_set_stop_at(struct wire *wire, time_t when)
+{
+	wire->stop_at = when;
+}
+
+void wire_set_wait_hook(struct wire *wire, void (*hook)(void *context), void *context)
+{
+	wire->wait_hook = hook;
+	wire->wait_hook_context = context;
+}
+
+void wire_set_owed(struct wire *wire, bool owed)
+{
+	atomic_store(&wire->owed, owed);
+}
+
+void wire_set_meter(struct wire *wire, struct wire_meter *meter)
+{
+	wire->meter = meter;
+	atomic_store(&wire->owed, true);
+}
