@@ -63,13 +63,13 @@ static bool is_incremental(const struct options *options)
 /* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
 static uint64_t count_first_entries(struct receiver *receiver)
 {
-	const struct entries *first = flist_dir(receiver->list, 0)->entries;
+	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 	uint64_t count = first->count;
 
 	if (count == 1 && first->items[0].dir) {
-		receiver->preloaded = flist_load_next(receiver->list);
+		receiver->preloaded = flist_load_next(receiver->dest.list);
 		if (receiver->preloaded >= 0)
-			count += flist_dir(receiver->list, receiver->preloaded)->entries->count;
+			count += flist_dir(receiver->dest.list, receiver->preloaded)->entries->count;
 	}
 	return count;
 }
@@ -81,13 +81,13 @@ static void read_groups(struct receiver *receiver)
 	int count = getgroups(0, NULL);
 	gid_t *groups;
 
-	if (receiver->rules.am_root || count < 0)
+	if (receiver->dest.rules.am_root || count < 0)
 		return;
 	groups = xcalloc((size_t)count + 1, sizeof *groups);
 	count = count ? getgroups(count, groups) : 0;
-	groups[count > 0 ? count : 0] = receiver->gid;
-	receiver->rules.groups = groups;
-	receiver->rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
+	groups[count > 0 ? count : 0] = receiver->dest.gid;
+	receiver->dest.rules.groups = groups;
+	receiver->dest.rules.group_count = (size_t)(count > 0 ? count : 0) + 1;
 }
 
 /* --copy-as: the files of the command line are read as the user who typed it, all others as somebody else. */
@@ -106,12 +106,12 @@ static void become_copier(struct run *run)
 /* Whether anything but a file's own looks matters: what lies beside it, its content, who is told of it. */
 static bool passes_settled(const struct receiver *receiver)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = receiver->dest.options;
 	bool looks_closer = options->checksum || options->ignore_times || options->atimes || options->acls || options->xattrs
-			    || receiver->attrs_only || receiver->is_fake;
+			    || receiver->dest.attrs_only || receiver->dest.is_fake;
 	bool looks_beside = options->alt_dest_dirs.count || options_partial_dir(options) || receiver->snapshot_file;
 
-	return !looks_closer && !looks_beside && !receiver->wants_items && !receiver->tells_items
+	return !looks_closer && !looks_beside && !receiver->dest.wants_items && !receiver->dest.tells_items
 	       && !options->remove_source_files && !options->levels.info[INFO_SKIP];
 }
 
@@ -121,51 +121,53 @@ static void set_up(struct run *run)
 	const struct options *options = run->options;
 	enum super_level level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
 
-	receiver->options = options;
-	pthread_mutex_init(&receiver->xattr_lock, NULL);
+	receiver->dest.options = options;
+	pthread_mutex_init(&receiver->dest.xattr_lock, NULL);
+	receiver->dest.session = &receiver->session;
 	session_set_protocol(&receiver->session, PROTOCOL_MAX);
 	receiver->session.is_sender = true;
 	receiver->session.inc_recurse = is_incremental(options);
 	if (run->peer) {
 		receiver->session = *run->peer->session;
 		receiver->service = run->peer->service;
+		receiver->dest.module = receiver->service ? receiver->service->module : NULL;
 	}
 	/* doc/protocol/03-transfer.md section 10.1 */
 	if (options->delete_when == DELETE_DEFAULT && !receiver->session.caps.deletes_during)
 		run->options->delete_when = DELETE_BEFORE;
-	receiver->tells_items = receiver->service || (run->peer && run->peer->batch);
-	receiver->shows_receiver = run->peer && !run->peer->is_ourselves;
-	receiver->uid = geteuid();
-	receiver->gid = getegid();
-	receiver->attrs_only = options->only_send_attrs;
-	receiver->is_fake = level == LEVEL_FAKE;
-	receiver->snapshot_root = run->from ? run->from->root : NULL;
-	receiver->has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
-	receiver->dry_run = options->dry_run || options->only_write_batch;
+	receiver->dest.tells_items = receiver->service || (run->peer && run->peer->batch);
+	receiver->dest.shows_receiver = run->peer && !run->peer->is_ourselves;
+	receiver->dest.uid = geteuid();
+	receiver->dest.gid = getegid();
+	receiver->dest.attrs_only = options->only_send_attrs;
+	receiver->dest.is_fake = level == LEVEL_FAKE;
+	receiver->dest.snapshot_root = run->from ? run->from->root : NULL;
+	receiver->dest.has_sources = !run->from && (!run->peer || run->peer->is_ourselves) && !options->files_from;
+	receiver->dest.dry_run = options->dry_run || options->only_write_batch;
 	receiver->snapshot_file = run->from ? NULL : options->attr_snapshot;
 	clock_gettime(CLOCK_REALTIME, &receiver->began);
-	receiver->rules = (struct decide_rules){
+	receiver->dest.rules = (struct decide_rules){
 		.options = options,
 		.am_root = level != LEVEL_NORMAL,
 		.umask = umask(0),
-		.check_content = receiver->attrs_only,
+		.check_content = receiver->dest.attrs_only,
 	};
-	pthread_mutex_init(&receiver->hidden_lock, NULL);
-	pthread_rwlock_init(&receiver->gate, NULL);
-	receiver->top.fd = -1;
+	pthread_mutex_init(&receiver->dest.hidden_lock, NULL);
+	pthread_rwlock_init(&receiver->dest.gate, NULL);
+	receiver->dest.top.fd = -1;
 	receiver->preloaded = -1;
 	read_groups(receiver);
-	receiver->tells_steps = receiver_debug_wants_items(receiver);
-	receiver->wants_items = receiver->tells_steps || report_wants_names(receiver);
-	receiver->names_directories = report_names_directories(receiver);
-	receiver->passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
+	receiver->dest.tells_steps = receiver_debug_wants_items(receiver);
+	receiver->dest.wants_items = receiver->dest.tells_steps || report_wants_names(receiver);
+	receiver->dest.names_directories = report_names_directories(receiver);
+	receiver->dest.passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
 	receiver->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	receiver->loads_all =
 		(receiver->deletes && options->delete_when == DELETE_BEFORE) || options->prune_empty_dirs
-		|| (options->hard_links && (receiver->wants_items || !receiver->attrs_only || options->delay_updates))
+		|| (options->hard_links && (receiver->dest.wants_items || !receiver->dest.attrs_only || options->delay_updates))
 		|| (!receiver->session.inc_recurse
 		    && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]
-			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->tells_steps));
+			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->dest.tells_steps));
 	/* A peer sends further directories only as the ones before are done. */
 	receiver->loads_all &= !(run->peer && receiver->session.inc_recurse);
 	receiver->keeps_entries = (receiver->deletes && options->delete_when == DELETE_AFTER)
@@ -190,15 +192,15 @@ static void make_list(struct run *run)
 {
 	struct receiver *receiver = &run->receiver;
 
-	receiver->contents = run->new_contents(receiver, NULL);
+	receiver->dest.contents = run->new_contents(receiver, NULL);
 	run_read_rules(run);
 	run_make_xattr_policies(run);
-	receiver->list = flist_new(run->options, &receiver->session, snapshot_source(run), receiver->sender_rules, NULL);
-	flist_scan_options(receiver->list)->munge_symlinks = run->options->munge_links;
+	receiver->dest.list = flist_new(run->options, &receiver->session, snapshot_source(run), receiver->sender_rules, NULL);
+	flist_scan_options(receiver->dest.list)->munge_symlinks = run->options->munge_links;
 	run_say_header(run);
-	receiver->owner_maps = dest_owner_maps_new(run->options, &receiver->rules);
+	receiver->owner_maps = dest_owner_maps_new(run->options, &receiver->dest.rules);
 	run_add_arguments(run);
-	flist_finish_arguments(receiver->list);
+	flist_finish_arguments(receiver->dest.list);
 	run_close_header(run);
 }
 
@@ -212,9 +214,9 @@ static void receive_list(struct run *run)
 	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
 	run_read_rules(run);
 	run_make_xattr_policies(run);
-	receiver->list = flist_new_received(run->options, session);
-	receiver->contents = run->new_contents(receiver, peer);
-	receiver->asks_in_turn = !receiver->attrs_only && receiver->tells_items;
+	receiver->dest.list = flist_new_received(run->options, session);
+	receiver->dest.contents = run->new_contents(receiver, peer);
+	receiver->dest.asks_in_turn = !receiver->dest.attrs_only && receiver->dest.tells_items;
 	batch_write_script(peer->batch, receiver->receiver_rules);
 	if (!receiver->service) {
 		filter_send(receiver->receiver_rules, session, true);
@@ -229,30 +231,30 @@ static void receive_list(struct run *run)
 		.asked = receiver->service || (run->options->files_from && run->options->files_from_remote) ? NULL
 			 : run->options->files_from                                                         ? &run->names
 													    : peer->asked,
-		.xattr_policy = &receiver->keeps_xattrs,
+		.xattr_policy = &receiver->dest.keeps_xattrs,
 		.trust_sender = peer->trusted,
 		.munge_symlinks = peer->munge_symlinks,
 		.repeats_values = peer->is_batch,
 		.clean_symlinks = peer->clean_symlinks,
 	};
 
-	run->list_receiver = flist_receiver_new(receiver->list, session, run->options, &setup);
+	run->list_receiver = flist_receiver_new(receiver->dest.list, session, run->options, &setup);
 	run_say_header(run);
 	flist_receive_first(run->list_receiver);
 	run_close_header(run);
 	/* After an empty list the session ends before there are two halves of a receiver. */
-	if (!receiver->service && !flist_dir(receiver->list, 0)->entries->count)
+	if (!receiver->service && !flist_dir(receiver->dest.list, 0)->entries->count)
 		return;
-	if (receiver->shows_receiver)
+	if (receiver->dest.shows_receiver)
 		log_set_role("generator");
-	receiver->contents->calls->start(receiver->contents, run->list_receiver);
+	receiver->dest.contents->calls->start(receiver->dest.contents, run->list_receiver);
 }
 
 static void end_contents(struct run *run)
 {
-	struct contents *contents = run->receiver.contents;
+	struct contents *contents = run->receiver.dest.contents;
 
-	if (run->receiver.service || flist_dir(run->receiver.list, 0)->count)
+	if (run->receiver.service || flist_dir(run->receiver.dest.list, 0)->count)
 		contents->calls->finish(contents, &run->peer_stats);
 }
 
@@ -270,32 +272,32 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = count_first_entries(receiver);
 	}
 
-	if (!entries && receiver->shows_receiver && !receiver->service)
+	if (!entries && receiver->dest.shows_receiver && !receiver->service)
 		return;
 	receiver_debug_destination(receiver, entries, destination);
-	dest_choose_destination(receiver, destination, entries);
+	dest_choose_destination(&receiver->dest, destination, entries);
 	if (!entries) {
 		if (receiver->service)
-			receiver->contents->calls->node_done(receiver->contents, 0);
+			receiver->dest.contents->calls->node_done(receiver->dest.contents, 0);
 		end_contents(run);
 		return;
 	}
-	if (receiver->single_name)
+	if (receiver->dest.single_name)
 		receiver->deletes = false;
-	dest_guard(receiver);
-	dest_refuse_hidden_dirs(receiver);
-	dest_backups_begin(receiver);
-	receiver->alternates = dest_alternates_open(receiver);
-	dest_places_begin(receiver);
+	dest_guard(&receiver->dest);
+	dest_refuse_hidden_dirs(&receiver->dest);
+	dest_backups_begin(&receiver->dest);
+	receiver->dest.alternates = dest_alternates_open(&receiver->dest);
+	dest_places_begin(&receiver->dest);
 	receiver_snapshot_begin(receiver);
-	filter_set_base(receiver->receiver_rules, receiver->top_path);
-	if (receiver->options->prune_empty_dirs)
+	filter_set_base(receiver->receiver_rules, receiver->dest.top_path);
+	if (receiver->dest.options->prune_empty_dirs)
 		receiver_prune(receiver);
 	receiver_debug_start(receiver);
 	/* Requests have the order of the list. */
-	bool in_order = receiver->contents->is_remote && !receiver->attrs_only;
+	bool in_order = receiver->dest.contents->is_remote && !receiver->dest.attrs_only;
 
-	receiver->pool = pool_new(task_run, in_order ? 1 : pool_threads(receiver->options, receiver->attrs_only));
+	receiver->pool = pool_new(task_run, in_order ? 1 : pool_threads(receiver->dest.options, receiver->dest.attrs_only));
 	receiver_run(receiver);
 	receiver_debug_end(receiver);
 	end_contents(run);
@@ -306,12 +308,12 @@ static void copy_tree(struct run *run, const char *destination)
 static void list_tree(struct run *run)
 {
 	struct receiver *receiver = &run->receiver;
-	bool has_any = flist_dir(receiver->list, 0)->count;
+	bool has_any = flist_dir(receiver->dest.list, 0)->count;
 
 	/* After an empty list a sender has left. */
 	if (has_any || !run->peer || receiver->service) {
-		dest_stay_here(receiver);
-		receiver->alternates = dest_alternates_open(receiver);
+		dest_stay_here(&receiver->dest);
+		receiver->dest.alternates = dest_alternates_open(&receiver->dest);
 		if (has_any && !run->from)
 			receiver_debug_method(receiver);
 		receiver_list_run(receiver);
@@ -321,7 +323,7 @@ static void list_tree(struct run *run)
 
 static int exit_code(const struct run *run)
 {
-	int io_error = run->receiver.session.io_error | atomic_load(&run->receiver.contents->io_error);
+	int io_error = run->receiver.session.io_error | atomic_load(&run->receiver.dest.contents->io_error);
 
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
@@ -338,8 +340,9 @@ static int write_snapshot(struct run *run, const char *destination)
 		return receiver_snapshot_write(receiver, destination);
 	if (!run->image)
 		return EXIT_FILESELECT;
-	run->image->io_error |= receiver->session.io_error | atomic_load(&receiver->contents->io_error);
-	return snapshot_make_of_list(receiver->options, receiver->options->operands.items[0], run->image, &receiver->began);
+	run->image->io_error |= receiver->session.io_error | atomic_load(&receiver->dest.contents->io_error);
+	return snapshot_make_of_list(receiver->dest.options, receiver->dest.options->operands.items[0], run->image,
+				     &receiver->began);
 }
 
 static void clean_up(struct run *run)
@@ -350,29 +353,29 @@ static void clean_up(struct run *run)
 	receiver->report = NULL;
 	receiver_links_free(receiver);
 	dest_owner_maps_free(receiver->owner_maps);
-	dest_backups_free(receiver);
-	dest_places_free(receiver);
+	dest_backups_free(&receiver->dest);
+	dest_places_free(&receiver->dest);
 	if (run->list_receiver)
 		flist_receiver_free(run->list_receiver);
-	receiver->contents->calls->free(receiver->contents);
+	receiver->dest.contents->calls->free(receiver->dest.contents);
 	vec_free(&receiver->order);
 	vec_free(&receiver->open_stack);
 	vec_free(&receiver->done_stack);
-	flist_free(receiver->list);
+	flist_free(receiver->dest.list);
 	filter_free(receiver->sender_rules);
 	filter_free(receiver->receiver_rules);
-	filter_free(receiver->sends_xattrs.rules);
-	filter_free(receiver->keeps_xattrs.rules);
-	pthread_mutex_destroy(&receiver->xattr_lock);
-	if (receiver->top.fd >= 0)
-		fs_root_close(&receiver->top);
-	dest_alternates_free(receiver->alternates);
-	dest_seen_free(receiver->seen);
-	pthread_mutex_destroy(&receiver->hidden_lock);
-	pthread_rwlock_destroy(&receiver->gate);
-	free(receiver->top_path);
-	free(receiver->single_name);
-	free((void *)receiver->rules.groups);
+	filter_free(receiver->dest.sends_xattrs.rules);
+	filter_free(receiver->dest.keeps_xattrs.rules);
+	pthread_mutex_destroy(&receiver->dest.xattr_lock);
+	if (receiver->dest.top.fd >= 0)
+		fs_root_close(&receiver->dest.top);
+	dest_alternates_free(receiver->dest.alternates);
+	dest_seen_free(receiver->dest.seen);
+	pthread_mutex_destroy(&receiver->dest.hidden_lock);
+	pthread_rwlock_destroy(&receiver->dest.gate);
+	free(receiver->dest.top_path);
+	free(receiver->dest.single_name);
+	free((void *)receiver->dest.rules.groups);
 	if (run->stdin_copy >= 0)
 		close(run->stdin_copy);
 	fflush(stdout);
@@ -410,7 +413,7 @@ int run_local(struct options *options, const struct receiver_snapshot *from, con
 	if (destination) {
 		copy_tree(run, destination);
 	} else if (receiver->snapshot_file) {
-		if (flist_dir(receiver->list, 0)->count)
+		if (flist_dir(receiver->dest.list, 0)->count)
 			run->image = receiver_snapshot_of_list(receiver);
 		end_contents(run);
 	} else {

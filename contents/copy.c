@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dest/dest.h"
 #include "dest/file.h"
 #include "dest/job.h"
 #include "dest/task.h"
 #include "dest/write.h"
+#include "receiver/run.h"
 
 struct copies {
 	struct contents contents;
@@ -85,7 +85,7 @@ static bool is_same(struct contents *contents, struct file_job *job)
 
 static int32_t next_list(struct contents *contents)
 {
-	return flist_load_next(local_of(contents)->list);
+	return flist_load_next(local_of(contents)->dest.list);
 }
 
 /* --- what only somebody else wants to know --- */

@@ -43,7 +43,7 @@ static void choose_head(struct pull *pull, struct transfer *transfer, const stru
 {
 	memset(&transfer->head, 0, sizeof transfer->head);
 	if (basis->fd >= 0)
-		sum_head_choose(&transfer->head, basis->size, pull->receiver->options->block_size,
+		sum_head_choose(&transfer->head, basis->size, pull->receiver->dest.options->block_size,
 				pull->session->caps.block_length_max, digest_length(pull->session->xfer_sum),
 				transfer->job.is_redo);
 }
@@ -114,7 +114,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 
 static void pull_request(struct contents *contents, struct file_job *job)
 {
-	struct receiver *receiver = job->receiver;
+	struct dest *dest = job->dest;
 	struct pull *pull = pull_of(contents);
 	struct transfer *transfer;
 	const char *name;
@@ -131,18 +131,18 @@ static void pull_request(struct contents *contents, struct file_job *job)
 	int dir_fd = job_compared_object(job, &name);
 
 	wanted_find_lacking(&job->wanted, dir_fd, name, &lacking);
-	transfer->ndx = flist_ndx_of(receiver->list, job->task->node, job->entry);
+	transfer->ndx = flist_ndx_of(dest->list, job->task->node, job->entry);
 	transfer->job = *job;
 	job->fuzzy = NULL;
 	transfer->job.is_told = true;
 	/* The caller's options may be those of this one call. */
-	transfer->job.rules.options = receiver->options;
-	if (receiver->wants_items)
+	transfer->job.rules.options = dest->options;
+	if (dest->wants_items)
 		transfer->job.event_place = task_reserve_event(job->task);
 	choose_head(pull, transfer, &basis);
 	if (basis.fd >= 0)
 		dest_debug_sums(job, transfer->ndx, &transfer->head, basis.size);
-	pool_hold(receiver->pool, job->task);
+	pool_hold(pull->receiver->pool, job->task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, &basis, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -153,9 +153,9 @@ static void pull_request(struct contents *contents, struct file_job *job)
 /* Only incremental lists have a number for the directory of the first one besides that of ".". */
 static int32_t directory_ndx(const struct task *task)
 {
-	bool is_dot = !task->node && !task->receiver->session.inc_recurse;
+	bool is_dot = !task->node && !task->dest->session->inc_recurse;
 
-	return flist_ndx_of(task->receiver->list, task->node,
+	return flist_ndx_of(task->dest->list, task->node,
 			    is_dot ? &task->entries->items[entries_find(task->entries, ".", true)] : NULL);
 }
 
@@ -164,7 +164,7 @@ static void pull_decided(struct contents *contents, const struct file_job *job)
 	struct pull *pull = pull_of(contents);
 
 	if (pull->replay)
-		replay_decided(pull, flist_ndx_of(pull->receiver->list, job->task->node, job->entry));
+		replay_decided(pull, flist_ndx_of(pull->receiver->dest.list, job->task->node, job->entry));
 }
 
 static void pull_decided_task(struct contents *contents, const struct task *task)
@@ -173,8 +173,8 @@ static void pull_decided_task(struct contents *contents, const struct task *task
 	const struct entries *entries = task->entries;
 
 	for (uint32_t i = task->first; pull->replay && i < task->last; i++)
-		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(task->receiver, entries, &entries->items[i]))
-			replay_decided(pull, flist_ndx_of(pull->receiver->list, task->node, &entries->items[i]));
+		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(pull->receiver, entries, &entries->items[i]))
+			replay_decided(pull, flist_ndx_of(pull->receiver->dest.list, task->node, &entries->items[i]));
 }
 
 static int pull_stands_still(struct contents *contents)
@@ -244,7 +244,7 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 	transfer->is_directory = true;
 	transfer->job = (struct file_job){
 		.task = task,
-		.receiver = task->receiver,
+		.dest = task->dest,
 		.dir = task->dir,
 		.entry = &task->dir->entry,
 		.name = ".",
@@ -252,7 +252,7 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 		.is_told = true,
 		.decision = { .action = ACTION_ATTRS, .item_flags = task->dir_flags },
 	};
-	pool_hold(task->receiver->pool, task);
+	pool_hold(pull->receiver->pool, task);
 	pthread_mutex_lock(&pull->out_lock);
 	write_request(pull, transfer, NULL, &lacking);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -266,11 +266,11 @@ static void prepare_redo(struct file_job *job)
 	uint32_t flags = job->decision.item_flags;
 
 	job->is_redo = true;
-	dest.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
+	dest.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
 	flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
 	/* A file that was written in place has been given them. */
 	if (flags && dest.exists)
-		flags &= wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
+		flags &= wanted_compare(job->dest, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
 					job->name);
 	job->decision.item_flags = flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
 }
@@ -304,7 +304,7 @@ static void ask_again(struct pull *pull)
 static bool pull_is_same(struct contents *contents, struct file_job *job)
 {
 	struct pull *pull = pull_of(contents);
-	const uint8_t *listed = flist_received_digest(job->receiver->list, job->task->node, job->entry);
+	const uint8_t *listed = flist_received_digest(job->dest->list, job->task->node, job->entry);
 	uint8_t digest[DIGEST_MAX_LENGTH];
 	int fd = listed ? fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0) : -1;
 	struct file_digest *running;
@@ -372,11 +372,11 @@ static void pull_node_done(struct contents *contents, int32_t node)
 
 	if (pull->replay)
 		replay_node_done(pull, node);
-	if (!pull->session->inc_recurse || !flist_has_own_list(pull->receiver->list, node))
+	if (!pull->session->inc_recurse || !flist_has_own_list(pull->receiver->dest.list, node))
 		return;
 	pthread_mutex_lock(&pull->out_lock);
 	say_done(pull);
-	pull->done_entries += flist_dir(pull->receiver->list, node)->count;
+	pull->done_entries += flist_dir(pull->receiver->dest.list, node)->count;
 	if (++pull->dones >= DONES_TOGETHER || pull->done_entries >= ENTRIES_TOGETHER)
 		flush(pull);
 	pthread_mutex_unlock(&pull->out_lock);
@@ -392,7 +392,7 @@ static void flush_locked(struct pull *pull)
 static int32_t pull_next_list(struct contents *contents)
 {
 	struct pull *pull = pull_of(contents);
-	struct flist *list = pull->receiver->list;
+	struct flist *list = pull->receiver->dest.list;
 
 	if (!flist_await_next(list, LIST_MS))
 		flush_locked(pull);
@@ -462,7 +462,7 @@ static void keep_cut_off(void *pull_void, int code)
 
 	(void)code;
 	pthread_mutex_lock(&pull->keep_lock);
-	if (pull->cut_off && dest_keeps_partial(pull->receiver->options))
+	if (pull->cut_off && dest_keeps_partial(pull->receiver->dest.options))
 		job_keep_interrupted(pull->cut_off, pull->cut_off->temp);
 }
 
@@ -504,7 +504,7 @@ static void end_deletions(struct pull *pull)
 	const struct receiver *receiver = pull->receiver;
 	const struct kind_counts *counts = &receiver->stats.deleted;
 
-	if (receiver->service && (receiver->deletes || receiver->options->force)) {
+	if (receiver->service && (receiver->deletes || receiver->dest.options->force)) {
 		pull->session->deleted = (struct delete_stats){
 			.files = (int32_t)(counts->total - counts->dirs - counts->links - counts->devices - counts->specials),
 			.dirs = (int32_t)counts->dirs, .symlinks = (int32_t)counts->links,

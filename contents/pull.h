@@ -13,11 +13,11 @@
 #define CONTENTS_PULL_H
 
 #include "delta/patch.h"
-#include "dest/module.h"
-#include "dest/dest.h"
 #include "dest/job.h"
+#include "dest/module.h"
 #include "flist/receive.h"
 #include "receiver.h"
+#include "receiver/run.h"
 #include "wire/request.h"
 
 /* Contents that a peer sends; or a batch, whose replies come unasked. */

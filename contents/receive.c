@@ -71,7 +71,7 @@ static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 
 static void incoming_set_temp(struct incoming *incoming, struct file_job *job, struct fs_temp *temp)
 {
-	struct pull *pull = pull_of(job->receiver->contents);
+	struct pull *pull = pull_of(job->dest->contents);
 
 	(void)incoming;
 	/* Whoever ends the process keeps the lock, and nothing more is done here. */
@@ -87,7 +87,7 @@ static void incoming_set_temp(struct incoming *incoming, struct file_job *job, s
  */
 static bool clone_basis(const struct incoming *incoming, const struct file_job *job, int to, bool in_place)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 
 	return to >= 0 && incoming->basis_fd >= 0 && !in_place && !options->preallocate && !options->sparse
 	       && !dest_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
@@ -101,13 +101,13 @@ static bool clone_basis(const struct incoming *incoming, const struct file_job *
  */
 static uint64_t most_of(const struct file_job *job)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	const uint64_t size = job->entry->size;
 	uint64_t most = 0;
 
 	if (!entry_is_regular(job->entry) || options->copy_devices || options->write_devices)
 		return 0;
-	if (dest_module(job->receiver) && size < UINT64_MAX / 2 - GROWTH_MAX)
+	if (job->dest->module && size < UINT64_MAX / 2 - GROWTH_MAX)
 		most = 2 * size + GROWTH_MAX;
 	if (options->max_size > 0 && (!most || (uint64_t)options->max_size < most))
 		most = (uint64_t)options->max_size;
@@ -127,8 +127,8 @@ static void say_too_long(const struct file_job *job, uint64_t most)
 
 static bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
-	struct pull *pull = pull_of(job->receiver->contents);
-	const struct options *options = job->receiver->options;
+	struct pull *pull = pull_of(job->dest->contents);
+	const struct options *options = job->dest->options;
 	const bool is_clone = clone_basis(incoming, job, to, in_place);
 	struct patch_outcome outcome;
 
@@ -187,10 +187,10 @@ static bool incoming_pass(struct incoming *incoming, struct file_job *job)
 static void say_unverified(struct transfer *transfer, bool is_kept)
 {
 	struct file_job *job = &transfer->job;
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	bool is_last = transfer->job.is_redo;
 	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
-	const char *again = job->receiver->contents->is_replay ? " (may try again)" : " (will try again)";
+	const char *again = job->dest->contents->is_replay ? " (may try again)" : " (will try again)";
 	struct strbuf path = STRBUF_INIT;
 
 	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
@@ -205,10 +205,10 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 /* A peer that names what cannot have been chosen means harm (doc/protocol/03-transfer.md section 2.4). */
 static void check_basis(const struct transfer *transfer, const struct item_attrs *item)
 {
-	const struct receiver *receiver = transfer->job.receiver;
-	int count = receiver->alternates ? receiver->alternates->count : 0;
+	const struct dest *dest = transfer->job.dest;
+	int count = dest->alternates ? dest->alternates->count : 0;
 
-	if (item->basis >= BASIS_FUZZY && !receiver->options->fuzzy)
+	if (item->basis >= BASIS_FUZZY && !dest->options->fuzzy)
 		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", transfer->job.name);
 	if (item->basis > BASIS_FUZZY + count || (item->basis < BASIS_FILE && item->basis >= count))
 		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
@@ -218,9 +218,9 @@ static void check_basis(const struct transfer *transfer, const struct item_attrs
 static void find_basis(struct transfer *transfer, const struct item_attrs *item, struct basis *basis)
 {
 	/* A batch goes by what its writer had. */
-	if (transfer->job.receiver->contents->is_replay)
+	if (transfer->job.dest->contents->is_replay)
 		transfer->basis = item->basis;
-	if (!transfer->job.receiver->session.caps.item_flags || item->basis == transfer->basis)
+	if (!transfer->job.dest->session->caps.item_flags || item->basis == transfer->basis)
 		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
 }
 
@@ -231,7 +231,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	struct basis basis = { .fd = -1, .type = BASIS_FILE };
 
 	check_basis(transfer, item);
-	if (job->receiver->shows_receiver)
+	if (job->dest->shows_receiver)
 		pull->item_start = wire_stream_read(pull->session->wire);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
 	if (incoming.head.count)
@@ -247,7 +247,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
-	bool good = pull->receiver->dry_run ? incoming_pass(&incoming, job) : job_receive(job);
+	bool good = pull->receiver->dest.dry_run ? incoming_pass(&incoming, job) : job_receive(job);
 
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
@@ -268,7 +268,7 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	}
 	if (!good && !incoming.wrong_digest)
 		job_lost(job);
-	if (good && !job->receiver->options->delay_updates && !job->receiver->dry_run)
+	if (good && !job->dest->options->delay_updates && !job->dest->dry_run)
 		pull_note_success(&pull->contents, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
 }
@@ -280,7 +280,7 @@ static void receive_values(struct pull *pull, const struct transfer *transfer)
 	int32_t node = !job ? 0 : job->task->node;
 
 	if (transfer && transfer->is_directory && node)
-		node = flist_dir(pull->receiver->list, node)->parent;
+		node = flist_dir(pull->receiver->dest.list, node)->parent;
 	flist_receive_xattr_answer(pull->list_receiver, node, job ? job->entry : NULL);
 }
 
@@ -300,7 +300,7 @@ static void set_attributes(struct pull *pull, struct transfer *transfer)
 /* Entries may share them: they are kept whoever wants them. */
 static void receive_replayed_values(struct pull *pull, int32_t ndx)
 {
-	struct flist *list = pull->receiver->list;
+	struct flist *list = pull->receiver->dest.list;
 	struct flist_pos pos;
 	int32_t node;
 
@@ -324,7 +324,7 @@ static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_a
 	bool copies;
 
 	/* No list that is still to come could make up for it: they are read by this thread. */
-	if (!flist_locate(pull->receiver->list, ndx, &pos))
+	if (!flist_locate(pull->receiver->dest.list, ndx, &pos))
 		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
 	if (has_data && (pos.gap >= 0 || !entry_is_regular(pos.entry)))
 		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %d [receiver]", ndx);
@@ -353,7 +353,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	request_read_attrs(session, item);
 	bool has_values = pull_has_xattr_part(pull, item->flags);
 	/* A dry run asks for nothing; as a server it tells of files as if it did. */
-	bool has_data = item->flags & ITEM_TRANSFER && !pull->receiver->options->dry_run;
+	bool has_data = item->flags & ITEM_TRANSFER && !pull->receiver->dest.options->dry_run;
 	struct transfer *transfer = NULL;
 
 	if (pull->replay) {
@@ -369,7 +369,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	if (has_values)
 		receive_values(pull, transfer);
 	/* With --only-write-batch, a client does not give its server what is for the batch. */
-	if (has_data && pull->receiver->service && pull->receiver->options->only_write_batch)
+	if (has_data && pull->receiver->service && pull->receiver->dest.options->only_write_batch)
 		pull_settle(pull, transfer, true);
 	else if (has_data)
 		receive_file(pull, transfer, item);
@@ -430,7 +430,7 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 		say(pull, kind_of(code), (const char *)payload, length);
 		break;
 	case MSG_IO_TIMEOUT:
-		if (pull->receiver->options->levels.info[INFO_MISC] > 1)
+		if (pull->receiver->dest.options->levels.info[INFO_MISC] > 1)
 			log_info("Setting --timeout=%d to match server", wire_message_int(payload));
 		break;
 	case MSG_IO_ERROR:

@@ -73,13 +73,13 @@ void replay_decided(struct pull *pull, int32_t ndx)
 
 void replay_node_done(struct pull *pull, int32_t node)
 {
-	const struct entries *entries = flist_dir(pull->receiver->list, node)->entries;
+	const struct entries *entries = flist_dir(pull->receiver->dest.list, node)->entries;
 
 	pthread_mutex_lock(&pull->lock);
 	for (uint32_t i = 0; entries && i < entries->count; i++)
 		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(pull->receiver, entries, &entries->items[i]))
-			set_decided(pull, flist_ndx_of(pull->receiver->list, node, &entries->items[i]));
-	set_decided(pull, flist_ndx_of(pull->receiver->list, node, NULL));
+			set_decided(pull, flist_ndx_of(pull->receiver->dest.list, node, &entries->items[i]));
+	set_decided(pull, flist_ndx_of(pull->receiver->dest.list, node, NULL));
 	pthread_cond_broadcast(&pull->changed);
 	pthread_mutex_unlock(&pull->lock);
 }
@@ -214,11 +214,11 @@ static void say_skipped(struct pull *pull, int32_t ndx)
 	struct strbuf path = STRBUF_INIT;
 	struct flist_pos pos;
 
-	if (pull->receiver->dry_run)
+	if (pull->receiver->dest.dry_run)
 		return;
-	if (!flist_locate(pull->receiver->list, ndx, &pos) || !pos.entry)
+	if (!flist_locate(pull->receiver->dest.list, ndx, &pos) || !pos.entry)
 		return;
-	flist_pos_path(pull->receiver->list, &pos, &path);
+	flist_pos_path(pull->receiver->dest.list, &pos, &path);
 	log_info("(Skipping batched update for \"%s\")", strbuf_text(&path));
 	strbuf_free(&path);
 }

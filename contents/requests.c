@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-#include "dest/dest.h"
 #include "dest/file.h"
 #include "dest/job.h"
 #include "dest/task.h"
 #include "flist/received.h"
 #include "lib/exit.h"
 #include "receiver/pool.h"
+#include "receiver/run.h"
 
 #define TRANSFER_MEMORY (sizeof(struct transfer) + 2 * sizeof(struct hashmap_slot))
 
@@ -106,14 +106,14 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 	bool is_shortened = !pull->session->avoid_xattr_optim && (flags & link) == link;
 
 	/* What is a batch's has been asked for by somebody who did not pretend. */
-	bool has_parts = pull->receiver->options->xattrs && (pull->replay || !pull->receiver->options->dry_run);
+	bool has_parts = pull->receiver->dest.options->xattrs && (pull->replay || !pull->receiver->dest.options->dry_run);
 
 	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
 }
 
 int pull_append_mode(const struct pull *pull)
 {
-	int mode = pull->receiver->options->append;
+	int mode = pull->receiver->dest.options->append;
 
 	/* Older ones know but the one. */
 	return mode && !pull->session->caps.plain_append ? 2 : mode;
@@ -166,7 +166,7 @@ bool requests_has_open(struct pull *pull, bool first_phase)
 /* Nothing arrives in a run that changes nothing here, a batch that is only written included. */
 static bool confirms_arrivals(const struct receiver *receiver)
 {
-	return receiver->options->remove_source_files && !receiver->dry_run;
+	return receiver->dest.options->remove_source_files && !receiver->dest.dry_run;
 }
 
 /* The reading thread must not wait for those that write: it only leaves a note. */
@@ -174,9 +174,9 @@ void pull_note_success(struct contents *contents, int32_t node, const struct ent
 {
 	struct pull *pull = pull_of(contents);
 
-	if (!confirms_arrivals(pull->receiver) || (pull->receiver->options->remove_sent_files && !is_new))
+	if (!confirms_arrivals(pull->receiver) || (pull->receiver->dest.options->remove_sent_files && !is_new))
 		return;
-	pull_note_arrival(contents, flist_ndx_of(pull->receiver->list, node, entry));
+	pull_note_arrival(contents, flist_ndx_of(pull->receiver->dest.list, node, entry));
 }
 
 void pull_note_arrival(struct contents *contents, int32_t ndx)

@@ -41,11 +41,11 @@ void serve_item(struct contents *contents, int32_t node, const struct entry *ent
 	struct receiver *receiver = pull->receiver;
 	struct session *session = &receiver->session;
 
-	if (!report_is_told(receiver->options, flags, link) || (!session->caps.item_flags && !(flags & ITEM_TRANSFER)))
+	if (!report_is_told(receiver->dest.options, flags, link) || (!session->caps.item_flags && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;
-	int32_t ndx = flist_ndx_of(receiver->list, node, entry);
+	int32_t ndx = flist_ndx_of(receiver->dest.list, node, entry);
 
 	item->flags = flags & 0xffff;
 	item->basis = BASIS_FILE;

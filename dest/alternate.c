@@ -21,14 +21,14 @@
 /* --- the roots --- */
 
 /* As messages show it. In a dry run there may be no destination that ".." could start from. */
-static char *shown_path(const struct receiver *receiver, const char *given)
+static char *shown_path(const struct dest *dest, const char *given)
 {
 	struct strbuf path = STRBUF_INIT;
 
 	if (*given != '/')
-		strbuf_addf(&path, "%s/", strcmp(receiver->top_path, "/") ? receiver->top_path : "");
+		strbuf_addf(&path, "%s/", strcmp(dest->top_path, "/") ? dest->top_path : "");
 	strbuf_add_string(&path, given);
-	if (receiver->top.fd < 0) {
+	if (dest->top.fd < 0) {
 		char *clean = xmalloc(path.length + 2);
 
 		fs_clean_path(clean, strbuf_text(&path));
@@ -39,19 +39,18 @@ static char *shown_path(const struct receiver *receiver, const char *given)
 	return strbuf_detach(&path);
 }
 
-static int open_root(const struct receiver *receiver, const char *given, const char *shown)
+static int open_root(const struct dest *dest, const char *given, const char *shown)
 {
 	const int flags = O_PATH | O_DIRECTORY;
 
-	if (receiver->top.fd < 0 && !dest_module(receiver))
-		return options_confine(receiver->options,
-				       fs_operator_open(shown, flags | options_link_flag(receiver->options), 0));
-	return dest_open_named(receiver, given, flags);
+	if (dest->top.fd < 0 && !dest->module)
+		return options_confine(dest->options, fs_operator_open(shown, flags | options_link_flag(dest->options), 0));
+	return dest_open_named(dest, given, flags);
 }
 
-struct alternates *dest_alternates_open(struct receiver *receiver)
+struct alternates *dest_alternates_open(struct dest *dest)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = dest->options;
 	const char *kind = options->alt_dest_kind;
 	struct alternates *alternates;
 
@@ -62,9 +61,9 @@ struct alternates *dest_alternates_open(struct receiver *receiver)
 			   : !strcmp(kind, "copy-dest") ? ALTERNATE_COPY : ALTERNATE_COMPARE;
 	for (size_t i = 0; i < options->alt_dest_dirs.count && i < ALTERNATES_MAX; i++) {
 		struct fs_root *root = &alternates->roots[alternates->count++];
-		char *shown = shown_path(receiver, options->alt_dest_dirs.items[i]);
+		char *shown = shown_path(dest, options->alt_dest_dirs.items[i]);
 
-		root->fd = open_root(receiver, options->alt_dest_dirs.items[i], shown);
+		root->fd = open_root(dest, options->alt_dest_dirs.items[i], shown);
 		if (root->fd >= 0)
 			fs_root_adopt(root, root->fd);
 		else
@@ -84,30 +83,30 @@ void dest_alternates_free(struct alternates *alternates)
 
 /* --- the directory of a task --- */
 
-static int open_alternate(struct receiver *receiver, int number, const char *path)
+static int open_alternate(struct dest *dest, int number, const char *path)
 {
-	const struct fs_root *root = &receiver->alternates->roots[number];
+	const struct fs_root *root = &dest->alternates->roots[number];
 
-	if (root->fd < 0 || dest_is_hidden_in(receiver, receiver->options->alt_dest_dirs.items[number], path, true))
+	if (root->fd < 0 || dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[number], path, true))
 		return -1;
 	return fs_opendir(root, *path ? path : ".");
 }
 
 int dest_alternate_dir(struct task *task, int number)
 {
-	const struct alternates *alternates = task->receiver->alternates;
+	const struct alternates *alternates = task->dest->alternates;
 
 	if (!task->alternates) {
 		task->alternates = xcalloc((size_t)alternates->count, sizeof *task->alternates);
 		for (int i = 0; i < alternates->count; i++)
-			task->alternates[i] = open_alternate(task->receiver, i, task->dir->path);
+			task->alternates[i] = open_alternate(task->dest, i, task->dir->path);
 	}
 	return task->alternates[number];
 }
 
 void dest_alternates_leave(struct task *task)
 {
-	for (int i = 0; task->alternates && i < task->receiver->alternates->count; i++)
+	for (int i = 0; task->alternates && i < task->dest->alternates->count; i++)
 		if (task->alternates[i] >= 0)
 			close(task->alternates[i]);
 	free(task->alternates);
@@ -124,9 +123,9 @@ static void consider(enum alternate_level level, int number, const struct decide
 }
 
 /* Does a module hide this path of the transfer there? */
-static bool is_hidden_at(struct receiver *receiver, int number, const char *path, bool is_dir)
+static bool is_hidden_at(struct dest *dest, int number, const char *path, bool is_dir)
 {
-	return dest_is_hidden_in(receiver, receiver->options->alt_dest_dirs.items[number], path, is_dir);
+	return dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[number], path, is_dir);
 }
 
 static bool is_hidden_file(const struct file_job *job, int number)
@@ -136,7 +135,7 @@ static bool is_hidden_file(const struct file_job *job, int number)
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->name);
-	hidden = is_hidden_at(job->receiver, number, strbuf_text(&path), false);
+	hidden = is_hidden_at(job->dest, number, strbuf_text(&path), false);
 	strbuf_free(&path);
 	return hidden;
 }
@@ -147,28 +146,28 @@ void job_find_alternate(struct file_job *job, const struct decide_probe *probe, 
 	struct decide_dest object = { .exists = true };
 
 	found->level = ALTERNATE_NONE;
-	for (int i = 0; i < job->receiver->alternates->count && found->level < ALTERNATE_SAME; i++) {
+	for (int i = 0; i < job->dest->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		int fd = dest_alternate_dir(job->task, i);
 
-		if (fd < 0 || dest_lstat_at(job->receiver, fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
+		if (fd < 0 || dest_lstat_at(job->dest, fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
 			continue;
 		job->looked_at = (struct looked_at){ fd, &object.st };
 		consider(decide_alternate_level(&job->rules, list, job->entry, &object, probe), i, &object, found);
 	}
 }
 
-void dest_find_alternate_dir(struct receiver *receiver, const struct entries *list, const struct entry *entry, const char *path,
+void dest_find_alternate_dir(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
 			     struct decide_alternate *found)
 {
 	struct decide_dest object = { .exists = true };
 
 	found->level = ALTERNATE_NONE;
-	for (int i = 0; i < receiver->alternates->count && found->level < ALTERNATE_SAME; i++) {
-		const struct fs_root *root = &receiver->alternates->roots[i];
+	for (int i = 0; i < dest->alternates->count && found->level < ALTERNATE_SAME; i++) {
+		const struct fs_root *root = &dest->alternates->roots[i];
 
-		if (root->fd >= 0 && !is_hidden_at(receiver, i, path, true)
-		    && dest_lstat(receiver, root, *path ? path : ".", &object.st) == 0)
-			consider(decide_alternate_level(&receiver->rules, list, entry, &object, NULL), i, &object, found);
+		if (root->fd >= 0 && !is_hidden_at(dest, i, path, true)
+		    && dest_lstat(dest, root, *path ? path : ".", &object.st) == 0)
+			consider(decide_alternate_level(&dest->rules, list, entry, &object, NULL), i, &object, found);
 	}
 }
 
@@ -183,24 +182,23 @@ static bool is_leaders(const struct fs_root *root, const char *leader, const str
 	return leader_st && leader_st->dev == st->dev && leader_st->ino == st->ino;
 }
 
-void dest_find_alternate_link(struct receiver *receiver, const struct entries *list, const struct entry *entry,
-			      const char *path, const char *leader, const struct fs_stat *leader_st,
-			      struct decide_alternate *found)
+void dest_find_alternate_link(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
+			      const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found)
 {
-	const struct alternates *alternates = receiver->alternates;
+	const struct alternates *alternates = dest->alternates;
 	struct decide_dest object = { .exists = true };
 
 	found->level = ALTERNATE_NONE;
 	for (int i = 0; i < alternates->count && found->level == ALTERNATE_NONE; i++) {
 		const struct fs_root *root = &alternates->roots[i];
 
-		if (root->fd < 0 || is_hidden_at(receiver, i, path, false) || dest_lstat(receiver, root, path, &object.st) < 0
+		if (root->fd < 0 || is_hidden_at(dest, i, path, false) || dest_lstat(dest, root, path, &object.st) < 0
 		    || (object.st.mode & S_IFMT) != (entry->mode & S_IFMT))
 			continue;
 		if (alternates->kind != ALTERNATE_LINK)
 			consider(ALTERNATE_EXISTS, i, &object, found);
 		else if (is_leaders(root, leader, leader_st, &object.st)
-			 && !decide_item_flags(&receiver->rules, list, entry, &object, 0))
+			 && !decide_item_flags(&dest->rules, list, entry, &object, 0))
 			consider(ALTERNATE_SAME, i, &object, found);
 	}
 }
@@ -229,7 +227,7 @@ int job_open_alternate(const struct file_job *job, int number, uint64_t *size)
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->name);
-	fd = fs_open(&job->receiver->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
+	fd = fs_open(&job->dest->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
 	strbuf_free(&path);
 	return fs_only_regular(fd, size);
 }

@@ -11,7 +11,7 @@
 #include "fs/root.h"
 
 struct file_job;
-struct receiver;
+struct dest;
 struct task;
 
 #define ALTERNATES_MAX 20
@@ -23,7 +23,7 @@ struct alternates {
 };
 
 /* After the destination has been chosen. NULL: none were named. Those that are not there are complained of. */
-struct alternates *dest_alternates_open(struct receiver *receiver);
+struct alternates *dest_alternates_open(struct dest *dest);
 void dest_alternates_free(struct alternates *alternates);
 
 /* --- by the thread that holds the task --- */
@@ -44,12 +44,11 @@ int job_open_alternate(const struct file_job *job, int number, uint64_t *size);
 /* --- main thread --- */
 
 /* What the alternates have for a directory. */
-void dest_find_alternate_dir(struct receiver *receiver, const struct entries *list, const struct entry *entry, const char *path,
+void dest_find_alternate_dir(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
 			     struct decide_alternate *found);
 /* What the alternates have for a member of a hard link group whose leader has the path `leader` and, if it is there already,
  * these attributes. --link-dest: only another name of the leader's file counts. */
-void dest_find_alternate_link(struct receiver *receiver, const struct entries *list, const struct entry *entry,
-			      const char *path, const char *leader, const struct fs_stat *leader_st,
-			      struct decide_alternate *found);
+void dest_find_alternate_link(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
+			      const char *leader, const struct fs_stat *leader_st, struct decide_alternate *found);
 
 #endif

@@ -37,13 +37,13 @@ static gid_t group_of_new(struct file_job *job, int fd)
 static void times_of(const struct file_job *job, struct timespec times[2])
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
-	bool keeps_atime = job->receiver->options->atimes && side && !entry_is_symlink(job->entry);
+	bool keeps_atime = job->dest->options->atimes && side && !entry_is_symlink(job->entry);
 
 	times[0] = (struct timespec){ keeps_atime ? (time_t)side->atime : 0, keeps_atime ? 0 : UTIME_OMIT };
-	if (!keeps_atime && side && job->receiver->attrs_only && entry_is_regular(job->entry))
+	if (!keeps_atime && side && job->dest->attrs_only && entry_is_regular(job->entry))
 		times[0] = attr_hint_time(side->real_size);
 	times[1] = (struct timespec){ (time_t)job->entry->mtime, (long)job->entry->mtime_nsec };
-	if (!decide_keeps_time(job->receiver->options, job->entry))
+	if (!decide_keeps_time(job->dest->options, job->entry))
 		times[1].tv_nsec = UTIME_OMIT;
 }
 
@@ -121,9 +121,9 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 	struct fs_held held = { .fd = -1 };
 	bool good = true, has_acl, mode_is_off;
 
-	if (job->receiver->is_fake)
+	if (job->dest->is_fake)
 		return dress_fake_descriptor(job, fd);
-	if (gives && job->receiver->tells_steps)
+	if (gives && job->dest->tells_steps)
 		dest_debug_owner(job->task, name_now(job), made_uid, uid, made_gid, gid);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, name_now(job), uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
@@ -151,7 +151,7 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 
 bool job_dress_file(struct file_job *job, int fd, mode_t made_mode)
 {
-	return dress_descriptor(job, fd, job->receiver->uid, group_of_new(job, fd), made_mode);
+	return dress_descriptor(job, fd, job->dest->uid, group_of_new(job, fd), made_mode);
 }
 
 /* --- other objects, by their names --- */
@@ -164,7 +164,7 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 
 	if (!choose_owner(job, old_uid, old_gid, &uid, &gid))
 		return 0;
-	if (job->receiver->tells_steps)
+	if (job->dest->tells_steps)
 		dest_debug_owner(job->task, name, old_uid, uid, old_gid, gid);
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
@@ -244,7 +244,7 @@ static bool times_need_setting(const struct file_job *job)
 
 	if (job->decision.item_flags & (ITEM_REPORT_TIME | ITEM_REPORT_ATIME))
 		return true;
-	return job->receiver->options->checksum && decide_keeps_time(job->receiver->options, entry)
+	return job->dest->options->checksum && decide_keeps_time(job->dest->options, entry)
 	       && (entry->mtime != job->old.st.mtime || entry->mtime_nsec != job->old.st.mtime_nsec);
 }
 
@@ -292,7 +292,7 @@ static void look_again(struct file_job *job)
 
 bool job_touch(struct file_job *job)
 {
-	if (job->receiver->is_fake)
+	if (job->dest->is_fake)
 		return touch_fake(job, times_need_setting(job));
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old), old;
 	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
@@ -316,7 +316,7 @@ bool job_touch(struct file_job *job)
 
 void dress_in_place(struct file_job *job, bool with_times)
 {
-	if (job->receiver->is_fake) {
+	if (job->dest->is_fake) {
 		touch_fake(job, with_times);
 		return;
 	}

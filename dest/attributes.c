@@ -49,10 +49,10 @@ static int held_acl(bool is_fake, const struct fs_held *held, bool is_default, m
 	return 0;
 }
 
-static bool read_acls(const struct receiver *receiver, const struct fs_held *source, const struct entry *entry,
+static bool read_acls(const struct dest *dest, const struct fs_held *source, const struct entry *entry,
 		      struct source_attributes *own)
 {
-	bool is_fake = receiver->sends_xattrs.level == LEVEL_FAKE;
+	bool is_fake = dest->sends_xattrs.level == LEVEL_FAKE;
 
 	if (held_acl(is_fake, source, false, entry->mode, &own->access) < 0)
 		return false;
@@ -63,26 +63,26 @@ static bool read_acls(const struct receiver *receiver, const struct fs_held *sou
 	return true;
 }
 
-static bool read_xattrs(const struct receiver *receiver, const struct fs_held *source, struct source_attributes *own)
+static bool read_xattrs(const struct dest *dest, const struct fs_held *source, struct source_attributes *own)
 {
 	struct fs_xattr_list have;
 
 	if (fs_held_xattrs(source, &have) < 0)
 		return false;
-	xattr_list_from_source(&own->xattrs, &have, &receiver->sends_xattrs, &receiver->keeps_xattrs);
+	xattr_list_from_source(&own->xattrs, &have, &dest->sends_xattrs, &dest->keeps_xattrs);
 	return true;
 }
 
 /* The extended attributes are always the link's own. */
-static int hold_for_acls(const struct receiver *receiver, const struct fs_root *root, const char *path,
-			 const struct entry *entry, struct fs_held *held)
+static int hold_for_acls(const struct dest *dest, const struct fs_root *root, const char *path, const struct entry *entry,
+			 struct fs_held *held)
 {
-	return flist_acl_follows(receiver->list, entry) ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
+	return flist_acl_follows(dest->list, entry) ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
 }
 
 /* What can have no attributes has none. False with errno. */
-static bool read_source(const struct receiver *receiver, const struct fs_root *root, const char *path,
-			const struct entry *entry, struct wanted *wanted)
+static bool read_source(const struct dest *dest, const struct fs_root *root, const char *path, const struct entry *entry,
+			struct wanted *wanted)
 {
 	struct source_attributes *own = xcalloc(1, sizeof *own);
 	struct fs_held held;
@@ -91,18 +91,18 @@ static bool read_source(const struct receiver *receiver, const struct fs_root *r
 	wanted_free(wanted);
 	own->access = own->defaults = (struct fs_acl)ACL_NOTHING;
 	wanted->own = own;
-	if (receiver->options->acls && !entry_is_symlink(entry)) {
-		if (hold_for_acls(receiver, root, path, entry, &held) == 0)
-			good = read_acls(receiver, &held, entry, own);
+	if (dest->options->acls && !entry_is_symlink(entry)) {
+		if (hold_for_acls(dest, root, path, entry, &held) == 0)
+			good = read_acls(dest, &held, entry, own);
 		else
 			good = errno == ENOTSUP;
 		fs_release(&held);
 		wanted->access = good ? &own->access : NULL;
 		wanted->defaults = good ? &own->defaults : NULL;
 	}
-	if (good && receiver->options->xattrs) {
+	if (good && dest->options->xattrs) {
 		if (fs_hold(&held, root, path) == 0)
-			good = read_xattrs(receiver, &held, own);
+			good = read_xattrs(dest, &held, own);
 		else
 			good = errno == ENOTSUP;
 		fs_release(&held);
@@ -111,17 +111,17 @@ static bool read_source(const struct receiver *receiver, const struct fs_root *r
 	return good;
 }
 
-static void take_from_list(const struct receiver *receiver, int32_t node, const struct entry *entry, struct wanted *wanted)
+static void take_from_list(const struct dest *dest, int32_t node, const struct entry *entry, struct wanted *wanted)
 {
-	if (receiver->options->acls && !entry_is_symlink(entry))
-		flist_received_acls(receiver->list, node, entry, &wanted->access, &wanted->defaults);
-	if (receiver->options->xattrs)
-		wanted->xattrs = flist_received_xattrs(receiver->list, node, entry);
+	if (dest->options->acls && !entry_is_symlink(entry))
+		flist_received_acls(dest->list, node, entry, &wanted->access, &wanted->defaults);
+	if (dest->options->xattrs)
+		wanted->xattrs = flist_received_xattrs(dest->list, node, entry);
 }
 
-static bool keeps_attributes(const struct receiver *receiver)
+static bool keeps_attributes(const struct dest *dest)
 {
-	return receiver->options->acls || receiver->options->xattrs;
+	return dest->options->acls || dest->options->xattrs;
 }
 
 bool job_want_attributes(struct file_job *job)
@@ -129,10 +129,10 @@ bool job_want_attributes(struct file_job *job)
 	const struct task *task = job->task;
 	const char *name = entry_name(task->entries, job->entry);
 
-	if (!keeps_attributes(job->receiver) || job->wanted.is_known)
+	if (!keeps_attributes(job->dest) || job->wanted.is_known)
 		return true;
-	if (job->receiver->contents->is_remote) {
-		take_from_list(job->receiver, task->node, job->entry, &job->wanted);
+	if (job->dest->contents->is_remote) {
+		take_from_list(job->dest, task->node, job->entry, &job->wanted);
 		return job->wanted.is_known = true;
 	}
 	errno = ENOENT;
@@ -143,28 +143,28 @@ bool job_want_attributes(struct file_job *job)
 			errno = source->error;
 		else if (source->base == job->entry->root)
 			job->wanted.is_known =
-				read_source(job->receiver, &source->root, name + strspn(name, "/"), job->entry, &job->wanted);
+				read_source(job->dest, &source->root, name + strspn(name, "/"), job->entry, &job->wanted);
 	}
 	return job->wanted.is_known;
 }
 
-void dest_want_attributes(struct receiver *receiver, int32_t node, const struct entry *entry, struct wanted *wanted)
+void dest_want_attributes(struct dest *dest, int32_t node, const struct entry *entry, struct wanted *wanted)
 {
 	struct strbuf path = STRBUF_INIT;
 
 	*wanted = (struct wanted){ .own = NULL };
-	if (!keeps_attributes(receiver))
+	if (!keeps_attributes(dest))
 		return;
-	if (receiver->contents->is_remote) {
-		take_from_list(receiver, node, entry, wanted);
+	if (dest->contents->is_remote) {
+		take_from_list(dest, node, entry, wanted);
 		return;
 	}
-	struct attr_source *source = flist_entry_source(receiver->list, node, entry, &path);
+	struct attr_source *source = flist_entry_source(dest->list, node, entry, &path);
 
-	if (!read_source(receiver, attr_source_real_root(source), strbuf_text(&path), entry, wanted)) {
+	if (!read_source(dest, attr_source_real_root(source), strbuf_text(&path), entry, wanted)) {
 		int error = errno;
 
-		flist_quote(receiver->list, node, entry, &path);
+		flist_quote(dest->list, node, entry, &path);
 		log_errno(L_ERROR_XFER, error, "failed to read attributes of %s", strbuf_text(&path));
 	}
 	strbuf_free(&path);
@@ -186,17 +186,17 @@ void wanted_free(struct wanted *wanted)
 /* --- is it so? --- */
 
 /* What cannot be read counts as nothing: where there are no ACLs, a mode is all there is. */
-static bool same_acls(const struct receiver *receiver, const struct fs_held *held, const struct wanted *wanted, mode_t mode)
+static bool same_acls(const struct dest *dest, const struct fs_held *held, const struct wanted *wanted, mode_t mode)
 {
 	struct fs_acl have;
-	bool same = held_acl(receiver->is_fake, held, false, mode, &have) < 0 ? !acl_is_extended(wanted->access)
-									      : acl_same_access(wanted->access, mode, &have);
+	bool same = held_acl(dest->is_fake, held, false, mode, &have) < 0 ? !acl_is_extended(wanted->access)
+									  : acl_same_access(wanted->access, mode, &have);
 
 	fs_acl_free(&have);
 	if (!same || !S_ISDIR(held->st.mode))
 		return same;
-	same = held_acl(receiver->is_fake, held, true, mode, &have) < 0 ? fs_acl_is_empty(wanted->defaults)
-									: acl_same_default(wanted->defaults, &have);
+	same = held_acl(dest->is_fake, held, true, mode, &have) < 0 ? fs_acl_is_empty(wanted->defaults)
+								    : acl_same_default(wanted->defaults, &have);
 	fs_acl_free(&have);
 	return same;
 }
@@ -218,7 +218,7 @@ static bool lacks_values(const struct xattr_list *list, const struct fs_xattr_li
 	return lacks;
 }
 
-uint32_t wanted_compare(const struct receiver *receiver, struct wanted *wanted, mode_t mode, int dir_fd, const char *name)
+uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t mode, int dir_fd, const char *name)
 {
 	static const struct fs_xattr_list nothing = { NULL, 0 };
 	struct fs_xattr_list have = nothing;
@@ -229,12 +229,12 @@ uint32_t wanted_compare(const struct receiver *receiver, struct wanted *wanted, 
 		return 0;
 	if (name && fs_hold_at(&held, dir_fd, name) < 0)
 		name = NULL;
-	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(receiver, &held, wanted, mode))
+	if (wanted->access && name && !S_ISLNK(held.st.mode) && !same_acls(dest, &held, wanted, mode))
 		flags |= ITEM_REPORT_ACL;
 	if (wanted->xattrs) {
 		if (name && fs_held_xattrs(&held, &have) < 0)
 			have = nothing;
-		if (!xattr_list_same(wanted->xattrs, &have, &receiver->keeps_xattrs)) {
+		if (!xattr_list_same(wanted->xattrs, &have, &dest->keeps_xattrs)) {
 			flags |= ITEM_REPORT_XATTR;
 			wanted->lacks_values = lacks_values(wanted->xattrs, &have);
 		}
@@ -268,7 +268,7 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 static void add_path(struct strbuf *out, const struct dressed *dressed, bool absolute)
 {
 	if (absolute)
-		strbuf_addf(out, "%s%s%s", dest_module(dressed->task->receiver) ? "/" : "", dressed->task->receiver->top_path,
+		strbuf_addf(out, "%s%s%s", dressed->task->dest->module ? "/" : "", dressed->task->dest->top_path,
 			    *dressed->task->dir->path ? "/" : "");
 	strbuf_add_string(out, dressed->task->dir->path);
 	if (strcmp(dressed->name, ".") != 0)
@@ -292,7 +292,7 @@ static void say_xattr(void *dressed_void, int error, const char *call, const cha
 	const struct dressed *dressed = dressed_void;
 	struct strbuf text = STRBUF_INIT;
 	const char *letter = dressed->is_link ? "l" : "f";
-	const struct dest_module *module = dest_module(dressed->task->receiver);
+	const struct dest_module *module = dressed->task->dest->module;
 
 	if (!*call) {
 		strbuf_addf(&text, "Missing abbreviated xattr value, %s, for ", name);
@@ -355,7 +355,7 @@ static int hold_predecessor(const struct dressed *dressed, struct fs_held *held)
 		return fs_hold_at(held, task->dir->fd, dressed->old_name);
 	strbuf_add_string(&path, task->dir->path);
 	strbuf_add_path(&path, dressed->old_name);
-	int result = fs_hold(held, &task->receiver->alternates->roots[dressed->alternate - 1], strbuf_text(&path));
+	int result = fs_hold(held, &task->dest->alternates->roots[dressed->alternate - 1], strbuf_text(&path));
 
 	strbuf_free(&path);
 	return result;
@@ -379,18 +379,18 @@ static void read_predecessor(const struct dressed *dressed, const struct xattr_l
 
 bool dress_xattrs(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held)
 {
-	const struct receiver *receiver = dressed->task->receiver;
+	const struct dest *dest = dressed->task->dest;
 	const struct xattr_complaint complaint = { say_xattr, (void *)dressed };
 	struct fs_xattr_list old;
 
 	if (!wanted->xattrs)
 		return false;
 	/* Attributes of users are content: a read-only object of our own is made writable for that moment. */
-	bool opens = !receiver->rules.am_root && !dressed->is_link && !(held->st.mode & S_IWUSR)
+	bool opens = !dest->rules.am_root && !dressed->is_link && !(held->st.mode & S_IWUSR)
 		     && fs_held_chmod(held, (held->st.mode & PERMISSION_BITS) | S_IWUSR) == 0;
 
 	read_predecessor(dressed, wanted->xattrs, &old);
-	bool changed = xattr_list_apply(wanted->xattrs, held, &old, &receiver->keeps_xattrs, &complaint);
+	bool changed = xattr_list_apply(wanted->xattrs, held, &old, &dest->keeps_xattrs, &complaint);
 
 	fs_xattr_list_free(&old);
 	if (opens)
@@ -424,7 +424,7 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 
 	if (!wanted->access || S_ISLNK(held->st.mode))
 		return false;
-	if (dressed->task->receiver->is_fake) {
+	if (dressed->task->dest->is_fake) {
 		fake_acls(dressed, wanted, held);
 		return false;
 	}
@@ -478,19 +478,19 @@ static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool 
 	}
 }
 
-void dest_copy_attributes(const struct receiver *receiver, const struct fs_held *from, const struct fs_held *to)
+void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, const struct fs_held *to)
 {
 	struct fs_xattr_list list = { NULL, 0 };
 
-	if (receiver->options->xattrs && fs_held_xattrs(from, &list) == 0) {
+	if (dest->options->xattrs && fs_held_xattrs(from, &list) == 0) {
 		for (size_t i = 0; i < list.count; i++)
-			if (xattr_name_counts(&receiver->keeps_xattrs, list.items[i].name))
+			if (xattr_name_counts(&dest->keeps_xattrs, list.items[i].name))
 				fs_held_set(to, list.items[i].name, list.items[i].value, list.items[i].length);
 		fs_xattr_list_free(&list);
 	}
-	if (receiver->is_fake)
+	if (dest->is_fake)
 		copy_records(from, to);
-	if (!receiver->options->acls || receiver->is_fake || S_ISLNK(from->st.mode))
+	if (!dest->options->acls || dest->is_fake || S_ISLNK(from->st.mode))
 		return;
 	copy_acl(from, to, false);
 	if (S_ISDIR(from->st.mode))

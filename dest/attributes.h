@@ -14,7 +14,7 @@
 
 struct file_job;
 struct fs_held;
-struct receiver;
+struct dest;
 struct source_attributes;
 struct task;
 
@@ -48,10 +48,10 @@ bool dressed_hold(const struct dressed *dressed, int dir_fd, const char *name, s
 bool dressed_hold_open(const struct dressed *dressed, int fd, struct fs_held *held);
 /* Read the wishes for a file's entry (false: the source cannot be read, errno); for any entry (main thread). */
 bool job_want_attributes(struct file_job *job);
-void dest_want_attributes(struct receiver *receiver, int32_t node, const struct entry *entry, struct wanted *wanted);
+void dest_want_attributes(struct dest *dest, int32_t node, const struct entry *entry, struct wanted *wanted);
 void wanted_free(struct wanted *wanted);
 /* ITEM_REPORT_ACL and ITEM_REPORT_XATTR, if an object that is to have this mode differs; name NULL: nothing is there. */
-uint32_t wanted_compare(const struct receiver *receiver, struct wanted *wanted, mode_t mode, int dir_fd, const char *name);
+uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t mode, int dir_fd, const char *name);
 void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *name, struct lacking *lacking);
 /* Set what is not as it should be; true if anything was. ACLs change permission bits to those of the listed mode: *mode, which
  * is otherwise the one to be set, has to be set again then. */
@@ -60,6 +60,6 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 		mode_t *mode);
 
 /* Give a new object the attributes of another one, as far as any are kept and can be set. */
-void dest_copy_attributes(const struct receiver *receiver, const struct fs_held *from, const struct fs_held *to);
+void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, const struct fs_held *to);
 
 #endif

@@ -46,22 +46,20 @@ struct backup {
 /* --- the backup directory --- */
 
 /* A directory of the operator's path; of links in it, those of others are not followed. */
-static int first_directory(const struct receiver *receiver, const char *path)
+static int first_directory(const struct dest *dest, const char *path)
 {
-	if (dest_module(receiver))
-		return dest_open_named(receiver, "/", O_PATH | O_DIRECTORY);
-	return *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&receiver->top, ".");
+	if (dest->module)
+		return dest_open_named(dest, "/", O_PATH | O_DIRECTORY);
+	return *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&dest->top, ".");
 }
 
-static int step_into(const struct receiver *receiver, const struct backups *backups, const char *path, size_t length)
+static int step_into(const struct dest *dest, const struct backups *backups, const char *path, size_t length)
 {
 	const int flags = O_PATH | O_DIRECTORY;
-	const char *from =
-		dest_module(receiver) ? backups->directory : path; /* from the module's root on, or one step further */
+	const char *from = dest->module ? backups->directory : path; /* from the module's root on, or one step further */
 	char *component = xstrndup(from, (size_t)(path - from) + length);
-	int next = dest_module(receiver)
-			   ? dest_open_named(receiver, component, flags)
-			   : fs_operator_open_at(backups->fd, component, flags | options_link_flag(receiver->options));
+	int next = dest->module ? dest_open_named(dest, component, flags)
+				: fs_operator_open_at(backups->fd, component, flags | options_link_flag(dest->options));
 	int error = errno;
 
 	free(component);
@@ -76,14 +74,14 @@ static size_t component_length(const char **path)
 }
 
 /* As far as the path exists. What has to be made later is made without following anything. */
-static void find_directory(struct receiver *receiver, struct backups *backups)
+static void find_directory(struct dest *dest, struct backups *backups)
 {
 	const char *path = backups->directory;
 	int next;
 
-	backups->fd = first_directory(receiver, path);
+	backups->fd = first_directory(dest, path);
 	for (size_t length; backups->fd >= 0 && (length = component_length(&path)); path += length) {
-		next = step_into(receiver, backups, path, length);
+		next = step_into(dest, backups, path, length);
 		if (next < 0 && errno == ENOENT)
 			break;
 		if (next < 0 && errno != ENOTDIR) {
@@ -96,16 +94,16 @@ static void find_directory(struct receiver *receiver, struct backups *backups)
 		backups->fd = next;
 	}
 	backups->missing = path;
-	if (backups->fd >= 0 && (backups->fd = options_confine(receiver->options, backups->fd)) < 0) {
+	if (backups->fd >= 0 && (backups->fd = options_confine(dest->options, backups->fd)) < 0) {
 		log_errno(L_ERROR, errno, "cannot open the backup-dir %s", backups->directory);
 		exit_with(EXIT_FILEIO);
 	}
 }
 
 /* As an absolute path there. */
-static char *in_module(const struct receiver *receiver, const char *given)
+static char *in_module(const struct dest *dest, const char *given)
 {
-	char *clean = dest_named_in_module(receiver, given), *path;
+	char *clean = dest_named_in_module(dest, given), *path;
 	size_t length = strlen(clean);
 
 	while (length && clean[length - 1] == '/')
@@ -115,9 +113,9 @@ static char *in_module(const struct receiver *receiver, const char *given)
 	return path;
 }
 
-static void set_directory(struct receiver *receiver, struct backups *backups)
+static void set_directory(struct dest *dest, struct backups *backups)
 {
-	const char *given = receiver->options->backup_dir;
+	const char *given = dest->options->backup_dir;
 	size_t length;
 
 	if (!given)
@@ -125,36 +123,36 @@ static void set_directory(struct receiver *receiver, struct backups *backups)
 	length = strlen(given);
 	while (length > 1 && given[length - 1] == '/')
 		length--;
-	backups->directory = backups->text = dest_module(receiver) ? in_module(receiver, given) : xstrndup(given, length);
-	if (receiver->top.fd < 0)
+	backups->directory = backups->text = dest->module ? in_module(dest, given) : xstrndup(given, length);
+	if (dest->top.fd < 0)
 		return; /* a dry run whose destination is not there */
 	log_set_role("Receiver");
-	find_directory(receiver, backups);
-	if (receiver->options->levels.info[INFO_BACKUP])
+	find_directory(dest, backups);
+	if (dest->options->levels.info[INFO_BACKUP])
 		log_info("%sbackup_dir is %s", *backups->missing ? "(new) " : "", backups->directory);
 	log_set_role("sender");
 }
 
-void dest_backups_begin(struct receiver *receiver)
+void dest_backups_begin(struct dest *dest)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = dest->options;
 	const char *role = log_role();
 	struct backups *backups;
 
 	if (!options->backup)
 		return;
-	backups = receiver->backups = xcalloc(1, sizeof *backups);
+	backups = dest->backups = xcalloc(1, sizeof *backups);
 	backups->suffix = options->suffix ? options->suffix : options->backup_dir ? "" : "~";
 	backups->fd = -1;
 	backups->missing = "";
 	pthread_mutex_init(&backups->lock, NULL);
-	set_directory(receiver, backups);
+	set_directory(dest, backups);
 	log_set_role(role);
 }
 
-void dest_backups_free(struct receiver *receiver)
+void dest_backups_free(struct dest *dest)
 {
-	struct backups *backups = receiver->backups;
+	struct backups *backups = dest->backups;
 
 	if (!backups)
 		return;
@@ -163,7 +161,7 @@ void dest_backups_free(struct receiver *receiver)
 	pthread_mutex_destroy(&backups->lock);
 	free(backups->text);
 	free(backups);
-	receiver->backups = NULL;
+	dest->backups = NULL;
 }
 
 /* --- what is said --- */
@@ -199,7 +197,7 @@ static void keeping_failed(const struct backup *backup, int error)
 	strbuf_add_string(&path, of->dir_path);
 	strbuf_add_path(&path, of->name);
 	strbuf_add_string(&text, "keep_backup failed: ");
-	dest_show_path(of->receiver, strbuf_text(&path), &text);
+	dest_show_path(of->dest, strbuf_text(&path), &text);
 	strbuf_addf(&text, " -> \"%s\"", strbuf_text(&backup->shown));
 	strbuf_free(&path);
 	complain(of, error, &text);
@@ -215,7 +213,7 @@ static void mkdir_failed(const struct backup_of *of, const char *directory, cons
 
 static void say_kept(const struct backup *backup, const char *how)
 {
-	const struct ui_levels *levels = &backup->of->receiver->options->levels;
+	const struct ui_levels *levels = &backup->of->dest->options->levels;
 	struct strbuf path = STRBUF_INIT, text = STRBUF_INIT;
 
 	strbuf_add_string(&path, backup->of->dir_path);
@@ -245,7 +243,7 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 		char *name = xstrndup(path, length);
 		int next = -1;
 
-		if (fs_mkdir_at(backups->fd, name, dest_unlisted_mode(of->receiver, backups->fd)) == 0 || errno == EEXIST)
+		if (fs_mkdir_at(backups->fd, name, dest_unlisted_mode(of->dest, backups->fd)) == 0 || errno == EEXIST)
 			next = fs_open_at(backups->fd, name, O_PATH | O_DIRECTORY, 0);
 		good = next >= 0;
 		if (good) {
@@ -260,50 +258,48 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 	return good;
 }
 
-static void copy_attributes(const struct receiver *receiver, const struct fs_root *root, const char *from_path, int to_fd,
+static void copy_attributes(const struct dest *dest, const struct fs_root *root, const char *from_path, int to_fd,
 			    const char *to_name)
 {
 	struct fs_held from, to = { .fd = -1 };
 
-	if ((!receiver->options->acls && !receiver->options->xattrs && !receiver->is_fake)
-	    || fs_hold(&from, root, from_path) < 0)
+	if ((!dest->options->acls && !dest->options->xattrs && !dest->is_fake) || fs_hold(&from, root, from_path) < 0)
 		return;
 	if (fs_hold_at(&to, to_fd, to_name) == 0)
-		dest_copy_attributes(receiver, &from, &to);
+		dest_copy_attributes(dest, &from, &to);
 	fs_release(&from);
 	fs_release(&to);
 }
 
 /* A new directory among the backups is like the one that it stands for. */
-static void dress_directory(struct receiver *receiver, int fd, const char *name, const char *path, size_t length)
+static void dress_directory(struct dest *dest, int fd, const char *name, const char *path, size_t length)
 {
-	const struct decide_rules *rules = &receiver->rules;
+	const struct decide_rules *rules = &dest->rules;
 	char *original = xstrndup(path, length);
 	struct fs_stat st, made;
 
-	if (fs_lstat(&receiver->top, original, &st) < 0 || fs_lstat_at(fd, name, &made) < 0) {
+	if (fs_lstat(&dest->top, original, &st) < 0 || fs_lstat_at(fd, name, &made) < 0) {
 		if (errno != ENOENT)
-			dest_complain_path(receiver, "generator", errno, original, "stat ", " failed");
+			dest_complain_path(dest, "generator", errno, original, "stat ", " failed");
 	} else if (S_ISDIR(st.mode)) {
 		mode_t mode = st.mode & PERMISSION_BITS;
 
-		if (decide_keeps_owner(rules) && !receiver->is_fake && fs_chown_at(fd, name, st.uid, st.gid) < 0
-		    && errno != EPERM)
-			dest_complain_path(receiver, "generator", errno, original, "chown of the backup of ", " failed");
-		copy_attributes(receiver, &receiver->top, original, fd, name);
-		if (!receiver->options->perms)
+		if (decide_keeps_owner(rules) && !dest->is_fake && fs_chown_at(fd, name, st.uid, st.gid) < 0 && errno != EPERM)
+			dest_complain_path(dest, "generator", errno, original, "chown of the backup of ", " failed");
+		copy_attributes(dest, &dest->top, original, fd, name);
+		if (!dest->options->perms)
 			mode |= made.mode & S_ISGID;
 		if (fs_chmod_at(fd, name, mode) < 0)
-			dest_complain_path(receiver, "generator", errno, original, "chmod of the backup of ", " failed");
+			dest_complain_path(dest, "generator", errno, original, "chmod of the backup of ", " failed");
 	}
 	free(original);
 }
 
 /* What stands where a directory is wanted may be hidden as something else. */
-static bool is_hidden_parent(struct receiver *receiver, const char *path, size_t length)
+static bool is_hidden_parent(struct dest *dest, const char *path, size_t length)
 {
 	char *parent = xstrndup(path, length);
-	bool hidden = dest_is_hidden_in(receiver, receiver->backups->directory, parent, false);
+	bool hidden = dest_is_hidden_in(dest, dest->backups->directory, parent, false);
 
 	free(parent);
 	return hidden;
@@ -314,20 +310,20 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 	char *name = xstrndup(path + start, length);
 	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0), error;
 
-	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && !is_hidden_parent(of->receiver, path, start + length)
+	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && !is_hidden_parent(of->dest, path, start + length)
 	    && fs_unlink_at(fd, name) == 0)
 		errno = ENOENT;
 	if (next < 0 && errno == ENOENT) {
 		bool made = fs_mkdir_at(fd, name, 0700) == 0;
 
 		if (made)
-			dress_directory(of->receiver, fd, name, path, start + length);
+			dress_directory(of->dest, fd, name, path, start + length);
 		if (made || errno == EEXIST)
 			next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
 	}
 	error = errno;
 	if (next < 0)
-		mkdir_failed(of, of->receiver->backups->directory, path, start + length, error);
+		mkdir_failed(of, of->dest->backups->directory, path, start + length, error);
 	free(name);
 	errno = error;
 	return next;
@@ -348,7 +344,7 @@ static int duplicate(const struct backup_of *of, int dir_fd)
 
 static int open_parents(const struct backup_of *of, bool may_make)
 {
-	struct backups *backups = of->receiver->backups;
+	struct backups *backups = of->dest->backups;
 	const char *path = of->dir_path;
 	int fd = -1;
 
@@ -376,7 +372,7 @@ static int open_parents(const struct backup_of *of, bool may_make)
 
 static void name_backup(struct backup *backup)
 {
-	const struct backups *backups = backup->of->receiver->backups;
+	const struct backups *backups = backup->of->dest->backups;
 
 	strbuf_addf(&backup->name, "%s%s", backup->of->name, backups->suffix);
 	if (backups->directory)
@@ -389,14 +385,14 @@ static void name_backup(struct backup *backup)
 /* --- in the way of a backup --- */
 
 /* path: of it, as dest_is_hidden wants it. What a module hides stays, and so do the directories above. */
-static void remove_tree(struct receiver *receiver, int dir_fd, const char *name, struct strbuf *path, int depth)
+static void remove_tree(struct dest *dest, int dir_fd, const char *name, struct strbuf *path, int depth)
 {
 	size_t length = path->length;
 	struct fs_stat st;
 	int fd;
 
 	if (fs_lstat_at(dir_fd, name, &st) < 0 || depth > DEPTH_MAX
-	    || dest_is_hidden(receiver, strbuf_text(path), S_ISDIR(st.mode)))
+	    || dest_is_hidden(dest, strbuf_text(path), S_ISDIR(st.mode)))
 		return;
 	if (!S_ISDIR(st.mode)) {
 		fs_unlink_at(dir_fd, name);
@@ -410,7 +406,7 @@ static void remove_tree(struct receiver *receiver, int dir_fd, const char *name,
 		dest_read_names(fd, NULL, &names);
 		for (uint32_t i = 0; i < names.count; i++) {
 			strbuf_add_path(path, entry_name(&names, &names.items[i]));
-			remove_tree(receiver, fd, entry_name(&names, &names.items[i]), path, depth + 1);
+			remove_tree(dest, fd, entry_name(&names, &names.items[i]), path, depth + 1);
 			strbuf_truncate(path, length);
 		}
 		entries_free(&names);
@@ -440,18 +436,18 @@ static int rename_over(struct backup *backup)
 
 static void dress_copy(const struct backup *backup, const char *name)
 {
-	const struct receiver *receiver = backup->of->receiver;
+	const struct dest *dest = backup->of->dest;
 	const struct fs_stat *st = &backup->st;
 	const struct timespec times[2] = {
 		{ (time_t)st->atime, (long)st->atime_nsec }, { (time_t)st->mtime, (long)st->mtime_nsec },
 	};
 
-	if (decide_keeps_owner(&receiver->rules) && !receiver->is_fake)
+	if (decide_keeps_owner(&dest->rules) && !dest->is_fake)
 		fs_chown_at(backup->fd, name, st->uid, st->gid);
-	copy_attributes(receiver, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, name);
+	copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, name);
 	if (!S_ISLNK(st->mode))
 		fs_chmod_at(backup->fd, name, st->mode & PERMISSION_BITS);
-	if (receiver->options->times)
+	if (dest->options->times)
 		fs_utimens_at(backup->fd, name, times);
 }
 
@@ -463,7 +459,7 @@ static int commit_copy(struct backup *backup, struct fs_temp *temp)
 
 static int copy_file(struct backup *backup)
 {
-	const struct fs_copy_options how = { .sparse = backup->of->receiver->options->sparse };
+	const struct fs_copy_options how = { .sparse = backup->of->dest->options->sparse };
 	int from = fs_open_at(backup->of->dir_fd, backup->of->name, O_RDONLY, 0), error;
 	struct fs_temp temp;
 	bool write_error;
@@ -537,7 +533,7 @@ static bool is_unsafe_link(const struct backup *backup)
 	struct strbuf path = STRBUF_INIT;
 	bool is_unsafe;
 
-	if (!S_ISLNK(backup->st.mode) || !backup->of->receiver->options->safe_links
+	if (!S_ISLNK(backup->st.mode) || !backup->of->dest->options->safe_links
 	    || fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
 		return false;
 	strbuf_add_string(&path, backup->of->dir_path);
@@ -557,7 +553,7 @@ static bool make(struct backup *backup, enum backup_way way)
 		return false;
 	result = keep(backup, way, &how);
 	if (result < 0 && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST)) {
-		remove_tree(backup->of->receiver, backup->fd, strbuf_text(&backup->name), &backup->shown, 0);
+		remove_tree(backup->of->dest, backup->fd, strbuf_text(&backup->name), &backup->shown, 0);
 		result = keep(backup, way, &how);
 	}
 	error = errno;
@@ -577,7 +573,7 @@ bool dest_back_up(const struct backup_of *of, enum backup_way way)
 	struct backup backup = { .of = of, .name = STRBUF_INIT, .shown = STRBUF_INIT };
 	bool good = true;
 
-	if (!of->receiver->backups)
+	if (!of->dest->backups)
 		return true;
 	bool is_there = fs_lstat_at(of->dir_fd, of->name, &backup.st) == 0;
 	int error = is_there ? 0 : errno;
@@ -585,7 +581,7 @@ bool dest_back_up(const struct backup_of *of, enum backup_way way)
 	if (is_there ? S_ISDIR(backup.st.mode) : error == ENOENT)
 		return true;
 	name_backup(&backup);
-	if (is_there && dest_is_hidden(of->receiver, strbuf_text(&backup.shown), false))
+	if (is_there && dest_is_hidden(of->dest, strbuf_text(&backup.shown), false))
 		error = EACCES;
 	if (error) {
 		keeping_failed(&backup, error);
@@ -593,7 +589,7 @@ bool dest_back_up(const struct backup_of *of, enum backup_way way)
 		good = false;
 	} else if (is_unsafe_link(&backup)) { /* where it does not lie in the tree any more, it would lead elsewhere */
 		say_kept(&backup, NULL);
-	} else if (of->receiver->dry_run) {
+	} else if (of->dest->dry_run) {
 		say_kept(&backup, way == BACKUP_LINK ? "HLINK" : "RENAME");
 	} else {
 		good = make(&backup, way);
@@ -605,9 +601,9 @@ bool dest_back_up(const struct backup_of *of, enum backup_way way)
 	return good;
 }
 
-bool dest_is_backup_name(const struct receiver *receiver, const char *name)
+bool dest_is_backup_name(const struct dest *dest, const char *name)
 {
-	const struct backups *backups = receiver->backups;
+	const struct backups *backups = dest->backups;
 	size_t length = strlen(name), suffix;
 
 	if (!backups || backups->directory)
@@ -622,7 +618,7 @@ int dest_backup_open(const struct backup_of *of)
 	int dir = -1, fd = -1, error = ENOENT;
 
 	name_backup(&backup);
-	if (!dest_is_hidden(of->receiver, strbuf_text(&backup.shown), false)) {
+	if (!dest_is_hidden(of->dest, strbuf_text(&backup.shown), false)) {
 		dir = open_parents(of, false);
 		fd = dir < 0 ? -1 : fs_open_at(dir, strbuf_text(&backup.name), O_RDONLY, 0);
 		error = errno;

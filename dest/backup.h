@@ -9,19 +9,19 @@
 
 #include <stdbool.h>
 
-struct receiver;
+struct dest;
 struct task;
 
 /* After the destination has been chosen: look at the backup directory. Ends the process where it cannot be one. */
-void dest_backups_begin(struct receiver *receiver);
-void dest_backups_free(struct receiver *receiver);
+void dest_backups_begin(struct dest *dest);
+void dest_backups_free(struct dest *dest);
 
 /* LINK: the old name stays until it is replaced. RENAME: it may go at once. COPY: the old file itself will be written to. */
 enum backup_way { BACKUP_LINK, BACKUP_RENAME, BACKUP_COPY };
 
 /* An object of a directory of the destination. */
 struct backup_of {
-	struct receiver *receiver;
+	struct dest *dest;
 	struct task *task;    /* messages are events of it; NULL: the main thread says them */
 	const char *role;
 	int dir_fd;
@@ -32,7 +32,7 @@ struct backup_of {
 /* Without --backup, or where there is nothing, or a directory: nothing to do. false: there is no backup, said so; errno. */
 bool dest_back_up(const struct backup_of *of, enum backup_way way);
 /* Would the backup be the object's own directory's, and is it one itself by its name? Such a one is just deleted. */
-bool dest_is_backup_name(const struct receiver *receiver, const char *name);
+bool dest_is_backup_name(const struct dest *dest, const char *name);
 /* The backup of a regular file, open for reading; -1 with errno. */
 int dest_backup_open(const struct backup_of *of);
 

@@ -35,7 +35,7 @@ static void open_old_file(const struct file_job *job, struct basis *basis)
 /* An update in place spoils the file, not what was kept of it. */
 static void open_backup(const struct file_job *job, struct basis *basis)
 {
-	const struct backup_of of = { job->receiver, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	const struct backup_of of = { job->dest, job->task, "generator", job->dir->fd, job->dir->path, job->name };
 	struct fs_stat st;
 
 	basis->type = BASIS_BACKUP;
@@ -70,7 +70,7 @@ static bool open_partial(const struct file_job *job, struct basis *basis)
 {
 	struct fs_stat st;
 
-	basis->fd = dest_partial_open(job->receiver, job->dir, job->name, O_RDONLY);
+	basis->fd = dest_partial_open(job->dest, job->dir, job->name, O_RDONLY);
 	if (basis->fd < 0)
 		return false;
 	basis->type = BASIS_PARTIAL;
@@ -84,9 +84,9 @@ static bool open_partial(const struct file_job *job, struct basis *basis)
 
 void job_choose_basis(const struct file_job *job, struct basis *basis)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 
-	const struct dest_module *module = dest_module(job->receiver);
+	const struct dest_module *module = job->dest->module;
 	/* What is appended to is not described by sums, unless that has failed. */
 	bool goes_on = options->append && !job->is_redo;
 	bool wants_blocks = goes_on || (!(module && module->write_only) && (options->whole_file <= 0 || options->append));

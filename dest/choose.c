@@ -24,7 +24,7 @@
 
 /* The operand taken apart. */
 struct destination {
-	struct receiver *receiver;
+	struct dest *dest;
 	const char *given;
 	char *path;       /* without slashes at the end, "." for none */
 	bool slash;       /* it had some */
@@ -32,12 +32,12 @@ struct destination {
 };
 
 /* For a module's client the world begins at its root. */
-static char *absolute(const struct receiver *receiver, const char *path)
+static char *absolute(const struct dest *dest, const char *path)
 {
 	struct strbuf full = STRBUF_INIT;
 	char *cwd;
 
-	if (dest_module(receiver))
+	if (dest->module)
 		return xstrdup(strcmp(path, ".") ? path : "");
 	if (*path != '/' && (cwd = getcwd(NULL, 0))) {
 		strbuf_add_string(&full, cwd);
@@ -49,18 +49,18 @@ static char *absolute(const struct receiver *receiver, const char *path)
 }
 
 /* The operand, which in the root of the process is absolute. */
-static char *as_asked(const struct receiver *receiver, const char *path)
+static char *as_asked(const struct dest *dest, const char *path)
 {
-	const struct dest_module *module = dest_module(receiver);
+	const struct dest_module *module = dest->module;
 
 	return xasprintf("%s%s", module && module->root->trusting ? "/" : "", path);
 }
 
-static noreturn void cannot_use(struct receiver *receiver, int code, const char *what, const char *path, const char *after)
+static noreturn void cannot_use(struct dest *dest, int code, const char *what, const char *path, const char *after)
 {
-	const struct dest_module *module = dest_module(receiver);
+	const struct dest_module *module = dest->module;
 	char *place = module ? xasprintf(" (in %s)", module->name) : xstrdup("");
-	char *shown = module ? as_asked(receiver, path) : absolute(receiver, path);
+	char *shown = module ? as_asked(dest, path) : absolute(dest, path);
 	int error = errno;
 
 	log_set_role("Receiver");
@@ -91,9 +91,9 @@ static bool leads_to_munged(const struct fs_root *root, const char *path)
 
 /* ENOENT instead of ELOOP in errno: nothing is where munged links lead. Whether something is at the other end of another link
  * out of the module is nothing that its client learns. */
-static void judge_failure(const struct receiver *receiver, const char *path)
+static void judge_failure(const struct dest *dest, const char *path)
 {
-	const struct dest_module *module = dest_module(receiver);
+	const struct dest_module *module = dest->module;
 
 	if (module && errno == ELOOP)
 		errno = leads_to_munged(module->root, path) ? ENOENT : ELOOP;
@@ -104,35 +104,35 @@ static void judge_failure(const struct receiver *receiver, const char *path)
  * section 4.3). Or one below a module's root; whatever links mean to the one who names the destination, in it they lead nowhere
  * else.
  */
-static int open_place(const struct receiver *receiver, struct fs_root *root, const char *path)
+static int open_place(const struct dest *dest, struct fs_root *root, const char *path)
 {
-	const struct dest_module *module = dest_module(receiver);
+	const struct dest_module *module = dest->module;
 
 	if (module && fs_root_open_below(root, module->root, path) < 0)
 		return -1;
 	if (!module) {
-		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | FS_SILENT | options_link_flag(receiver->options), 0);
+		int fd = fs_operator_open(path, O_PATH | O_DIRECTORY | FS_SILENT | options_link_flag(dest->options), 0);
 
 		if (fd < 0)
 			return -1;
 		fs_root_adopt(root, fd);
 	}
-	root->trusting = !module && receiver->options->insecure_links;
+	root->trusting = !module && dest->options->insecure_links;
 	return 0;
 }
 
-static int stat_place(const struct receiver *receiver, const char *path, struct fs_stat *st)
+static int stat_place(const struct dest *dest, const char *path, struct fs_stat *st)
 {
-	const struct dest_module *module = dest_module(receiver);
+	const struct dest_module *module = dest->module;
 	int fd, result;
 
 	if (module) {
 		result = fs_stat_follow(module->root, path, st);
 		if (result < 0)
-			judge_failure(receiver, path);
+			judge_failure(dest, path);
 		return result;
 	}
-	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(receiver->options), 0);
+	fd = fs_operator_open(path, O_PATH | FS_SILENT | options_link_flag(dest->options), 0);
 	if (fd < 0)
 		return -1;
 	result = fs_stat_at_fd(fd, st);
@@ -141,9 +141,9 @@ static int stat_place(const struct receiver *receiver, const char *path, struct 
 }
 
 /* A link of somebody else that stands for no directory is only a name: what is copied replaces it. */
-static bool is_foreign_file(const struct receiver *receiver, const char *path, struct fs_stat *st)
+static bool is_foreign_file(const struct dest *dest, const char *path, struct fs_stat *st)
 {
-	int fd = dest_module(receiver) ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
+	int fd = dest->module ? -1 : fs_operator_open(path, O_PATH | FS_ANY_LINKS, 0);
 
 	if (fd < 0)
 		return false;
@@ -155,18 +155,18 @@ static bool is_foreign_file(const struct receiver *receiver, const char *path, s
 
 static void open_top(struct destination *destination, const char *path)
 {
-	struct receiver *receiver = destination->receiver;
+	struct dest *dest = destination->dest;
 
-	receiver->top_path = absolute(receiver, path);
-	if (open_place(receiver, &receiver->top, path) < 0)
-		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", path, " failed");
+	dest->top_path = absolute(dest, path);
+	if (open_place(dest, &dest->top, path) < 0)
+		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", path, " failed");
 }
 
-void dest_stay_here(struct receiver *receiver)
+void dest_stay_here(struct dest *dest)
 {
-	receiver->top_path = absolute(receiver, ".");
-	if (open_place(receiver, &receiver->top, ".") < 0)
-		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", ".", " failed");
+	dest->top_path = absolute(dest, ".");
+	if (open_place(dest, &dest->top, ".") < 0)
+		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", ".", " failed");
 }
 
 /* --- one entry under the operand's own name --- */
@@ -189,19 +189,19 @@ static char *parent_of(const char *path)
 
 static void use_single_name(struct destination *destination)
 {
-	struct receiver *receiver = destination->receiver;
+	struct dest *dest = destination->dest;
 	char *parent = parent_of(destination->path);
 
-	receiver->single_name = xstrdup(leaf_of(destination->path));
-	if (!strcmp(receiver->single_name, ".") || !strcmp(receiver->single_name, "..")) {
+	dest->single_name = xstrdup(leaf_of(destination->path));
+	if (!strcmp(dest->single_name, ".") || !strcmp(dest->single_name, "..")) {
 		errno = ENOENT;
-		cannot_use(receiver, EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		cannot_use(dest, EXIT_FILESELECT, "change_dir#3", parent, " failed");
 	}
-	receiver->top_path = absolute(receiver, parent);
-	if (open_place(receiver, &receiver->top, parent) < 0) {
-		if (!receiver->dry_run || !receiver->options->mkpath || errno != ENOENT)
-			cannot_use(receiver, EXIT_FILESELECT, "change_dir#3", parent, " failed");
-		receiver->top.fd = -1;
+	dest->top_path = absolute(dest, parent);
+	if (open_place(dest, &dest->top, parent) < 0) {
+		if (!dest->dry_run || !dest->options->mkpath || errno != ENOENT)
+			cannot_use(dest, EXIT_FILESELECT, "change_dir#3", parent, " failed");
+		dest->top.fd = -1;
 	}
 	free(parent);
 }
@@ -210,34 +210,34 @@ static void use_single_name(struct destination *destination)
 
 static void make_top(struct destination *destination, bool announced)
 {
-	struct receiver *receiver = destination->receiver;
+	struct dest *dest = destination->dest;
 	char *parent;
 	struct fs_root above;
 	bool made;
 
-	if (receiver->dry_run) {
-		receiver->top.fd = -1;
-		receiver->top_path = absolute(receiver, destination->path);
+	if (dest->dry_run) {
+		dest->top.fd = -1;
+		dest->top_path = absolute(dest, destination->path);
 	} else {
 		parent = parent_of(destination->path);
-		dest_guard_new(receiver, parent);
-		made = open_place(receiver, &above, parent) == 0;
+		dest_guard_new(dest, parent);
+		made = open_place(dest, &above, parent) == 0;
 		if (made) {
-			made = fs_mkdir_at(above.fd, leaf_of(destination->path), dest_unlisted_mode(receiver, above.fd)) == 0;
+			made = fs_mkdir_at(above.fd, leaf_of(destination->path), dest_unlisted_mode(dest, above.fd)) == 0;
 			int error = errno;
 			fs_root_close(&above);
 			errno = error;
 		} else {
-			judge_failure(receiver, parent);
+			judge_failure(dest, parent);
 		}
 		if (!made)
-			cannot_use(receiver, EXIT_FILEIO, "mkdir", destination->path, " failed");
+			cannot_use(dest, EXIT_FILEIO, "mkdir", destination->path, " failed");
 		free(parent);
 		open_top(destination, destination->path);
 	}
-	receiver->top_is_new = true;
-	if (announced && receiver->names_directories) {
-		char *shown = as_asked(receiver, destination->path);
+	dest->top_is_new = true;
+	if (announced && dest->names_directories) {
+		char *shown = as_asked(dest, destination->path);
 
 		log_info("created directory %s", shown);
 		free(shown);
@@ -250,8 +250,8 @@ static int count_missing(struct destination *destination, const char *path)
 	char *parent;
 	int count = 0;
 
-	if (stat_place(destination->receiver, path, &st) == 0) {
-		dest_guard_new(destination->receiver, path);
+	if (stat_place(destination->dest, path, &st) == 0) {
+		dest_guard_new(destination->dest, path);
 		return 0;
 	}
 	parent = parent_of(path);
@@ -261,14 +261,14 @@ static int count_missing(struct destination *destination, const char *path)
 }
 
 /* All of it that is missing, below what is there. */
-static int make_missing(const struct receiver *receiver, const char *path)
+static int make_missing(const struct dest *dest, const char *path)
 {
 	char *there = xstrdup(path);
 	struct fs_root root;
 	struct fs_stat st;
 	int result;
 
-	while (stat_place(receiver, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
+	while (stat_place(dest, there, &st) < 0 && errno == ENOENT && strcmp(there, ".") && strcmp(there, "/")) {
 		char *parent = parent_of(there);
 
 		free(there);
@@ -276,9 +276,9 @@ static int make_missing(const struct receiver *receiver, const char *path)
 	}
 	const char *rest = strcmp(there, ".") ? path + strlen(there) : path;
 
-	result = open_place(receiver, &root, there);
+	result = open_place(dest, &root, there);
 	if (result == 0) {
-		result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(receiver, root.fd));
+		result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(dest, root.fd));
 		int error = errno;
 
 		fs_root_close(&root);
@@ -290,15 +290,15 @@ static int make_missing(const struct receiver *receiver, const char *path)
 
 static void make_path(struct destination *destination)
 {
-	struct receiver *receiver = destination->receiver;
+	struct dest *dest = destination->dest;
 	bool whole = destination->slash || destination->entries > 1;
 	char *path = whole ? xstrdup(destination->path) : parent_of(destination->path);
 	int made = count_missing(destination, path);
 
-	if (made && !receiver->dry_run && make_missing(receiver, path) < 0)
-		cannot_use(receiver, EXIT_FILEIO, "mkdir", path, " failed");
-	if (made && receiver->names_directories) {
-		char *shown = as_asked(receiver, path);
+	if (made && !dest->dry_run && make_missing(dest, path) < 0)
+		cannot_use(dest, EXIT_FILEIO, "mkdir", path, " failed");
+	if (made && dest->names_directories) {
+		char *shown = as_asked(dest, path);
 
 		log_info("created %d director%s for %s", made, made == 1 ? "y" : "ies", shown);
 		free(shown);
@@ -310,7 +310,7 @@ static void make_path(struct destination *destination)
 
 static const struct entry *only_entry(struct destination *destination)
 {
-	const struct entries *first = flist_dir(destination->receiver->list, 0)->entries;
+	const struct entries *first = flist_dir(destination->dest->list, 0)->entries;
 
 	return destination->entries == 1 && first->count ? &first->items[0] : NULL;
 }
@@ -336,7 +336,7 @@ static void use_existing(struct destination *destination, const struct fs_stat *
 static void use_missing(struct destination *destination)
 {
 	const struct entry *only = only_entry(destination);
-	const struct entries *first = flist_dir(destination->receiver->list, 0)->entries;
+	const struct entries *first = flist_dir(destination->dest->list, 0)->entries;
 
 	if (destination->entries > 1 || destination->slash)
 		make_top(destination, true);
@@ -366,12 +366,12 @@ static bool makes_directory(struct destination *destination)
 /* What a module hides is no destination, neither as what exists there nor as what would be made. st: NULL if it is missing. */
 static void refuse_hidden(struct destination *destination, const struct fs_stat *st)
 {
-	struct receiver *receiver = destination->receiver;
+	struct dest *dest = destination->dest;
 	const char *given = destination->given;
 	bool is_dir = st && S_ISDIR(st->mode), makes_dir = is_dir || makes_directory(destination);
 	int error = errno;
 
-	if (!dest_is_hidden_in(receiver, "/", given, makes_dir) && !(st && dest_is_hidden_in(receiver, "/", given, is_dir))) {
+	if (!dest_is_hidden_in(dest, "/", given, makes_dir) && !(st && dest_is_hidden_in(dest, "/", given, is_dir))) {
 		errno = error;
 		return;
 	}
@@ -379,26 +379,26 @@ static void refuse_hidden(struct destination *destination, const struct fs_stat 
 	die(EXIT_FILESELECT, "ERROR: daemon has excluded destination \"%s\"", given);
 }
 
-void dest_choose_destination(struct receiver *receiver, const char *given, uint64_t entries)
+void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries)
 {
-	struct destination destination = { .receiver = receiver, .given = given, .entries = entries };
+	struct destination destination = { .dest = dest, .given = given, .entries = entries };
 	size_t length = strlen(given);
 	struct fs_stat st;
 	bool exists;
 
 	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
-	exists = stat_place(receiver, length ? given : ".", &st) == 0;
+	exists = stat_place(dest, length ? given : ".", &st) == 0;
 	refuse_hidden(&destination, exists ? &st : NULL);
-	if (!exists && errno == ENOENT && receiver->options->mkpath && (strchr(given, '/') || entries > 1)) {
+	if (!exists && errno == ENOENT && dest->options->mkpath && (strchr(given, '/') || entries > 1)) {
 		make_path(&destination);
-		exists = stat_place(receiver, given, &st) == 0;
+		exists = stat_place(dest, given, &st) == 0;
 	}
-	exists = exists || (errno == ELOOP && is_foreign_file(receiver, given, &st));
+	exists = exists || (errno == ELOOP && is_foreign_file(dest, given, &st));
 	if (!exists && errno == ELOOP)
-		cannot_use(receiver, EXIT_FILESELECT, "change_dir#1", given, " failed");
+		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", given, " failed");
 	if (!exists && errno != ENOENT)
-		cannot_use(receiver, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
+		cannot_use(dest, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
 	if (exists)
 		use_existing(&destination, &st);
 	else

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-struct receiver;
+struct dest;
 
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */
-void dest_choose_destination(struct receiver *receiver, const char *given, uint64_t entries);
+void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries);
 /* A run that writes nothing goes by the directory it was started in, or the module's root. */
-void dest_stay_here(struct receiver *receiver);
+void dest_stay_here(struct dest *dest);
 
 #endif

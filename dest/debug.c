@@ -9,9 +9,9 @@
 #include "flist/paths.h"
 #include "flist/received.h"
 
-static int level_of(const struct receiver *receiver, enum debug_word word)
+static int level_of(const struct dest *dest, enum debug_word word)
 {
-	return receiver->options->levels.debug[word];
+	return dest->options->levels.debug[word];
 }
 
 /* --- one entry --- */
@@ -19,7 +19,7 @@ static int level_of(const struct receiver *receiver, enum debug_word word)
 void dest_debug_entry(struct task *task, uint32_t index)
 {
 	const struct entry *entry = &task->entries->items[index];
-	struct receiver *receiver = task->receiver;
+	struct dest *dest = task->dest;
 	struct strbuf path = STRBUF_INIT;
 
 	/* What would take long is looked at again by a worker. */
@@ -27,27 +27,27 @@ void dest_debug_entry(struct task *task, uint32_t index)
 		return;
 	task->told = index + 1;
 	/* In one list a directory is met where its contents are. */
-	if (!level_of(receiver, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
-	    || (entry_is_dir(entry) && !receiver->session.inc_recurse && !entry_is_dot(task->entries, entry)))
+	if (!level_of(dest, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
+	    || (entry_is_dir(entry) && !dest->session->inc_recurse && !entry_is_dot(task->entries, entry)))
 		return;
 	strbuf_add_string(&path, task->dir->path);
 	strbuf_add_path(&path, task_name(task, entry));
-	task_text(task, L_INFO, "recv_generator(%s,%d)", strbuf_text(&path), flist_ndx_of(receiver->list, task->node, entry));
+	task_text(task, L_INFO, "recv_generator(%s,%d)", strbuf_text(&path), flist_ndx_of(dest->list, task->node, entry));
 	strbuf_free(&path);
 }
 
 void dest_debug_directory(struct task *task)
 {
-	struct receiver *receiver = task->receiver;
+	struct dest *dest = task->dest;
 	const char *path = task->dir->path;
 	int32_t dot = task->node ? -1 : entries_find(task->entries, ".", true);
 	/* Lists of old protocols are gone through in parts, to none of which the top belongs. */
-	bool is_apart = receiver->session.caps.sorts_by_path;
+	bool is_apart = dest->session->caps.sorts_by_path;
 	const struct entry *entry = dot >= 0 && is_apart ? &task->entries->items[dot] : NULL;
 
-	if (!level_of(receiver, DEBUG_GENR) || (!task->node && (dot < 0 || !(receiver->session.inc_recurse || is_apart))))
+	if (!level_of(dest, DEBUG_GENR) || (!task->node && (dot < 0 || !(dest->session->inc_recurse || is_apart))))
 		return;
-	task_text(task, L_INFO, "recv_generator(%s,%d)", *path ? path : ".", flist_ndx_of(receiver->list, task->node, entry));
+	task_text(task, L_INFO, "recv_generator(%s,%d)", *path ? path : ".", flist_ndx_of(dest->list, task->node, entry));
 }
 
 void dest_debug_node(struct file_job *job)
@@ -55,7 +55,7 @@ void dest_debug_node(struct file_job *job)
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	const char *path = job->dir->path;
 
-	if (!level_of(job->receiver, DEBUG_GENR) || entry_is_regular(job->entry) || entry_is_symlink(job->entry))
+	if (!level_of(job->dest, DEBUG_GENR) || entry_is_regular(job->entry) || entry_is_symlink(job->entry))
 		return;
 	task_text(job->task, L_INFO, "mknod(%s%s%s, 0%o, [%u,%u])", path, *path ? "/" : "", job->name,
 		  (unsigned)job->entry->mode, side ? side->rdev_major : 0, side ? side->rdev_minor : 0);
@@ -71,7 +71,7 @@ static void add_job_path(const struct file_job *job, struct strbuf *path)
 
 void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size)
 {
-	if (level_of(job->receiver, DEBUG_DELTASUM) < 2)
+	if (level_of(job->dest, DEBUG_DELTASUM) < 2)
 		return;
 	task_text(job->task, L_INFO, "generating and sending sums for %d", ndx);
 	task_text(job->task, L_INFO, "count=%d rem=%d blength=%d s2length=%d flength=%llu", head->count, head->remainder,
@@ -83,7 +83,7 @@ void dest_debug_basis(const struct file_job *job, int basis_fd)
 	struct strbuf path = STRBUF_INIT;
 	struct fs_stat st;
 
-	if (level_of(job->receiver, DEBUG_DELTASUM) < 2 || basis_fd < 0 || fs_stat_at_fd(basis_fd, &st) < 0)
+	if (level_of(job->dest, DEBUG_DELTASUM) < 2 || basis_fd < 0 || fs_stat_at_fd(basis_fd, &st) < 0)
 		return;
 	add_job_path(job, &path);
 	task_text(job->task, L_INFO, "recv mapped %s of size %llu", strbuf_text(&path), (unsigned long long)st.size);
@@ -92,7 +92,7 @@ void dest_debug_basis(const struct file_job *job, int basis_fd)
 
 void dest_debug_patched(const struct file_job *job)
 {
-	if (level_of(job->receiver, DEBUG_DELTASUM) > 1)
+	if (level_of(job->dest, DEBUG_DELTASUM) > 1)
 		task_text(job->task, L_INFO, "got file_sum");
 }
 
@@ -102,7 +102,7 @@ void dest_debug_owner(struct task *task, const char *name, uint32_t old_uid, uin
 {
 	struct strbuf path = STRBUF_INIT;
 
-	if (!level_of(task->receiver, DEBUG_OWN))
+	if (!level_of(task->dest, DEBUG_OWN))
 		return;
 	strbuf_add_string(&path, task->dir->path);
 	if (*name)
@@ -118,9 +118,8 @@ void dest_debug_umask(struct task *task)
 {
 	struct dest_dir *dir = task->dir;
 
-	if (!level_of(task->receiver, DEBUG_ACL) || task->receiver->options->perms || dir->fd < 0
-	    || !dest_dir_has_default_acl(dir))
+	if (!level_of(task->dest, DEBUG_ACL) || task->dest->options->perms || dir->fd < 0 || !dest_dir_has_default_acl(dir))
 		return;
-	task_text(task, L_INFO, "got ACL-based default perms %o for directory %s", 0777 & ~dest_dir_umask(task->receiver, dir),
+	task_text(task, L_INFO, "got ACL-based default perms %o for directory %s", 0777 & ~dest_dir_umask(task->dest, dir),
 		  *dir->path ? dir->path : ".");
 }

@@ -118,7 +118,7 @@ void task_complain(struct task *task, const char *role, int error, const char *n
 	if (*name)
 		strbuf_add_path(&below, name);
 	strbuf_add_string(&path, before);
-	dest_show_path(task->receiver, strbuf_text(&below), &path);
+	dest_show_path(task->dest, strbuf_text(&below), &path);
 	strbuf_add_string(&path, after);
 	strbuf_free(&below);
 	event.text = strbuf_detach(&path);
@@ -129,26 +129,9 @@ const char *task_name(const struct task *task, const struct entry *entry)
 {
 	const char *name = entry_name(task->entries, entry);
 
-	if (task->receiver->single_name && !task->node)
-		return task->receiver->single_name;
+	if (task->dest->single_name && !task->node)
+		return task->dest->single_name;
 	return *name == '/' ? name + 1 : name;
-}
-
-void dest_complain_path(struct receiver *receiver, const char *role, int error, const char *path, const char *before,
-			const char *after)
-{
-	const char *old_role = log_role();
-	struct strbuf shown = STRBUF_INIT;
-
-	dest_show_path(receiver, path, &shown);
-	if (!error) {
-		log_msg(L_ERROR_XFER, "%s%s%s", before, strbuf_text(&shown), after);
-	} else {
-		log_set_role(role);
-		log_errno(L_ERROR_XFER, error, "%s%s%s", before, strbuf_text(&shown), after);
-		log_set_role(old_role);
-	}
-	strbuf_free(&shown);
 }
 
 /* --- what becomes of a file --- */
@@ -176,7 +159,7 @@ void job_source_failed(struct file_job *job, int error, enum source_step step)
 void job_write_failed(struct file_job *job, int error)
 {
 	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
-	atomic_store(&job->receiver->stop, STOP_WRITE);
+	atomic_store(&job->dest->stop, STOP_WRITE);
 }
 
 /* --- the order of items --- */

@@ -22,9 +22,6 @@ void events_order(struct events *events);
 /* A message about a destination object: BEFORE "PATH" AFTER: reason. */
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
 const char *task_name(const struct task *task, const struct entry *entry);
-/* The same at once, of a path in the transfer (main thread). */
-void dest_complain_path(struct receiver *receiver, const char *role, int error, const char *path, const char *before,
-			const char *after);
 /* What has become of a file: in its place, if one is kept for that. */
 void job_event(struct file_job *job, const struct event *event);
 void job_source_failed(struct file_job *job, int error, enum source_step step);

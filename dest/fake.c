@@ -29,14 +29,14 @@ enum super_level dest_receiving_level(const struct options *options, bool is_loc
 	return options_super_level(&receiving);
 }
 
-int dest_lstat_at(const struct receiver *receiver, int dir_fd, const char *name, struct fs_stat *st)
+int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct fs_stat *st)
 {
-	return receiver->is_fake ? fs_fake_lstat_at(dir_fd, name, st) : fs_lstat_at(dir_fd, name, st);
+	return dest->is_fake ? fs_fake_lstat_at(dir_fd, name, st) : fs_lstat_at(dir_fd, name, st);
 }
 
-int dest_lstat(const struct receiver *receiver, const struct fs_root *root, const char *path, struct fs_stat *st)
+int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st)
 {
-	return receiver->is_fake ? fs_fake_lstat(root, path, st) : fs_lstat(root, path, st);
+	return dest->is_fake ? fs_fake_lstat(root, path, st) : fs_lstat(root, path, st);
 }
 
 /* Where nothing says otherwise, the owner stays who it was, or who has made the object. */
@@ -83,14 +83,13 @@ int job_fake_store(struct file_job *job, const struct dressed *dressed, const st
 	return store(dressed, held, &wanted);
 }
 
-void dir_fake_store(struct receiver *receiver, const struct dest_dir *dir, const struct dressed *dressed,
-		    const struct fs_held *held)
+void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct dressed *dressed, const struct fs_held *held)
 {
 	struct fs_stat wanted;
 
 	if (fs_fake_overlay(held, &wanted) < 0)
 		wanted = held->st;
-	keep_owner(&receiver->rules, &dir->entry, &wanted);
+	keep_owner(&dest->rules, &dir->entry, &wanted);
 	wanted.mode = S_IFDIR | dir->mode;
 	wanted.rdev_major = wanted.rdev_minor = 0;
 	store(dressed, held, &wanted);

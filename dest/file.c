@@ -58,11 +58,11 @@ static void take_for_file(struct file_job *job)
 static bool look_at_destination(struct file_job *job)
 {
 	/* In a dry run what was removed to make room is still there. */
-	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->receiver->dry_run))
+	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->dest->dry_run))
 		return true;
 	if (!job->old.exists)
-		job->old.exists = dest_lstat_at(job->receiver, job->dir->fd, job->name, &job->old.st) == 0;
-	if (job->old.exists && job->receiver->options->write_devices && entry_is_regular(job->entry))
+		job->old.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, &job->old.st) == 0;
+	if (job->old.exists && job->dest->options->write_devices && entry_is_regular(job->entry))
 		take_for_file(job);
 	job->looked_at = (struct looked_at){ job->dir->fd, &job->old.st };
 	if (job->old.exists || errno == ENOENT)
@@ -80,7 +80,7 @@ static bool same_attr(struct file_job *job)
 	bool same;
 	int fd;
 
-	if (!job->receiver->options->checksum && attr_hint_read(job->looked_at.st, &size))
+	if (!job->dest->options->checksum && attr_hint_read(job->looked_at.st, &size))
 		return side && side->real_size == size;
 	fd = fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
 	if (fd < 0)
@@ -93,9 +93,9 @@ static bool same_attr(struct file_job *job)
 static bool same_content(void *job_void)
 {
 	struct file_job *job = job_void;
-	struct contents *contents = job->receiver->contents;
+	struct contents *contents = job->dest->contents;
 
-	return job->receiver->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
+	return job->dest->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
 }
 
 static bool same_target(void *job_void)
@@ -105,10 +105,10 @@ static bool same_target(void *job_void)
 	struct fs_stat st;
 
 	/* With --fake-super a real symlink is to become a kept one, which can say whose it is. */
-	if (job->receiver->is_fake && fs_lstat_at(job->looked_at.dir_fd, job->name, &st) == 0 && S_ISLNK(st.mode))
+	if (job->dest->is_fake && fs_lstat_at(job->looked_at.dir_fd, job->name, &st) == 0 && S_ISLNK(st.mode))
 		return false;
-	ssize_t length = (job->receiver->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name,
-											 target, sizeof target);
+	ssize_t length = (job->dest->is_fake ? fs_fake_readlink_at : fs_readlink_at)(job->looked_at.dir_fd, job->name, target,
+										     sizeof target);
 
 	return length >= 0 && !strcmp(target, entry_target(job->task->entries, job->entry));
 }
@@ -130,7 +130,7 @@ static bool is_other_type(const struct entry *entry, mode_t mode)
 static const char *what_is_left(struct file_job *job)
 {
 	struct decide_probe probe = { same_content, same_target, job, NULL };
-	struct options relaxed = *job->receiver->options;
+	struct options relaxed = *job->dest->options;
 	struct decide_rules rules = job->rules;
 	struct decision decision;
 
@@ -148,7 +148,7 @@ static const char *what_is_left(struct file_job *job)
 
 static void say_skipped(struct file_job *job)
 {
-	const struct ui_levels *levels = &job->receiver->options->levels;
+	const struct ui_levels *levels = &job->dest->options->levels;
 	const char *path = job->dir->path, *name = entry_name(job->task->entries, job->entry), *slash = *path ? "/" : "";
 	static const char *const texts[] = {
 		[SKIP_NOT_CREATING] = "not creating new file \"%s%s%s\"", [SKIP_EXISTS] = "%s%s%s exists%s",
@@ -189,7 +189,7 @@ static void count_transfer(struct file_job *job)
 /* The mode that is told of an item: a receiver that has made a file tells the one that it gave it. */
 static mode_t told_mode(const struct file_job *job)
 {
-	if (!job->receiver->shows_receiver || job->receiver->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
+	if (!job->dest->shows_receiver || job->dest->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
 		return job->entry->mode;
 	return S_IFREG | decide_mode(&job->rules, job->entry, &job->old);
 }
@@ -197,7 +197,7 @@ static mode_t told_mode(const struct file_job *job)
 /* An attempt that will be made again is counted and reported like any other. */
 static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
 {
-	struct contents *contents = job->receiver->contents;
+	struct contents *contents = job->dest->contents;
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
 
@@ -205,11 +205,11 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		count_created(counts, job->entry);
 	if (flags & ITEM_TRANSFER)
 		count_transfer(job);
-	if (flags & ITEM_TRANSFER && !job->receiver->dry_run)
-		dest_tell_received(job->receiver);
-	if (job->receiver->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->receiver->options->dry_run))
+	if (flags & ITEM_TRANSFER && !job->dest->dry_run)
+		dest_tell_received(job->dest);
+	if (job->dest->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->dest->options->dry_run))
 		contents->calls->notify_item(contents, job->task->node, job->entry, flags, NULL);
-	if (!job->receiver->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
+	if (!job->dest->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {
 		.files = counts->transferred_files, .total = counts->transferred_size,
@@ -240,9 +240,9 @@ void job_lost(struct file_job *job)
 	if (job->decision.item_flags & ITEM_IS_NEW)
 		count_created(job->counts, job->entry);
 	/* A sending half has told of it before, and has sent it all. */
-	if (!job->receiver->contents->is_remote)
+	if (!job->dest->contents->is_remote)
 		job->copied = job->entry->size;
-	if (job->receiver->shows_receiver)
+	if (job->dest->shows_receiver)
 		count_transfer(job);
 	else
 		job_tried(job);
@@ -257,7 +257,7 @@ void job_show_live(struct file_job *job)
 {
 	struct task *task = job->task;
 
-	if (!job->receiver->options->levels.info[INFO_PROGRESS] || job->receiver->attrs_only)
+	if (!job->dest->options->levels.info[INFO_PROGRESS] || job->dest->attrs_only)
 		return;
 	atomic_store(&task->live_done, 0);
 	atomic_store(&task->live_size, job->entry->size);
@@ -277,7 +277,7 @@ static bool leave_out(struct file_job *job)
 
 static void note_in_place(struct file_job *job, bool is_new)
 {
-	struct contents *contents = job->receiver->contents;
+	struct contents *contents = job->dest->contents;
 
 	contents->calls->in_place(contents, job->task->node, job->entry, is_new);
 }
@@ -285,7 +285,7 @@ static void note_in_place(struct file_job *job, bool is_new)
 /* What an alternate destination has is put here, or nothing. */
 static void take(struct file_job *job)
 {
-	const struct backup_of of = { job->receiver, job->task, "generator", job->dir->fd, job->dir->path, job->name };
+	const struct backup_of of = { job->dest, job->task, "generator", job->dir->fd, job->dir->path, job->name };
 	bool is_regular = entry_is_regular(job->entry), done;
 
 	/* A regular file goes without a trace, as it does with stock. */
@@ -312,7 +312,7 @@ static void take(struct file_job *job)
 /* Contents are copied here, or the sums of an old one have to be sent. */
 static bool takes_long(const struct file_job *job)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	bool may_have_basis = (job->old.exists && S_ISREG(job->old.st.mode)) || options->fuzzy || options->has_partial_dir
 			      || options->alt_dest_dirs.count;
 
@@ -339,7 +339,7 @@ void job_change(struct file_job *job)
 	else
 		touched = job_touch(job);
 	if (job->decision.action == ACTION_ATTRS && entry_is_regular(job->entry))
-		dest_partial_drop(job->receiver, job->dir, job->name);
+		dest_partial_drop(job->dest, job->dir, job->name);
 	job->untouched = job->decision.action == ACTION_ATTRS && !touched && !job->set_xattrs;
 	if (done)
 		note_done(job, touched);
@@ -364,19 +364,19 @@ static bool is_file(const struct decide_dest *old)
 
 static void carry_out(struct file_job *job)
 {
-	struct contents *contents = job->receiver->contents;
+	struct contents *contents = job->dest->contents;
 	bool copies = job->decision.action == ACTION_COPY;
-	bool asks = (copies && !job->receiver->attrs_only) || job->wanted.lacks_values;
+	bool asks = (copies && !job->dest->attrs_only) || job->wanted.lacks_values;
 
 	if (job->decision.make_room && S_ISDIR(job->old.st.mode)) {
 		job->deferred = true;
 		/* Only a task on its first way through can stop here; another turn is the main thread's already. */
-		if (!job->receiver->asks_in_turn || job->turn != TURN_FIRST)
+		if (!job->dest->asks_in_turn || job->turn != TURN_FIRST)
 			task_event(job->task, (struct event){ .kind = EVENT_REDO, .index = job->index });
 		else if (job->task->is_brief)
 			job->task->is_left = true;
 		else
-			atomic_store(&job->receiver->crowded, job->task);
+			atomic_store(&job->dest->crowded, job->task);
 		return;
 	}
 	if (job->task->is_brief && takes_long(job)) {
@@ -385,10 +385,10 @@ static void carry_out(struct file_job *job)
 	}
 	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->old))
 		job_find_fuzzy(job);
-	if (job->receiver->tells_steps && job->decision.action == ACTION_MAKE)
+	if (job->dest->tells_steps && job->decision.action == ACTION_MAKE)
 		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
-	if (job->receiver->dry_run && !(asks && contents->is_remote && job->receiver->options->only_write_batch)) {
+	if (job->dest->dry_run && !(asks && contents->is_remote && job->dest->options->only_write_batch)) {
 		job_pretend_backup(job);
 		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
 		return;
@@ -409,7 +409,7 @@ static bool is_kept(enum action action)
 int job_compared_object(struct file_job *job, const char **name)
 {
 	/* What has been made anew in the place of another object has nothing yet, as stock's items say. */
-	bool is_made = job->decision.action == ACTION_MAKE && !job->decision.alternate && !job->receiver->dry_run;
+	bool is_made = job->decision.action == ACTION_MAKE && !job->decision.alternate && !job->dest->dry_run;
 
 	*name = is_made || job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
 	return job->decision.alternate ? dest_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
@@ -427,7 +427,7 @@ static bool compare_attributes(struct file_job *job)
 	}
 	dir_fd = job_compared_object(job, &name);
 	job->decision.item_flags |=
-		wanted_compare(job->receiver, &job->wanted, decide_mode(&job->rules, job->entry, &job->old), dir_fd, name);
+		wanted_compare(job->dest, &job->wanted, decide_mode(&job->rules, job->entry, &job->old), dir_fd, name);
 	return true;
 }
 
@@ -436,14 +436,14 @@ static bool same_attributes(void *job_void)
 {
 	struct file_job *job = job_void;
 
-	return !wanted_compare(job->receiver, &job->wanted, job->entry->mode, job->looked_at.dir_fd, job->name);
+	return !wanted_compare(job->dest, &job->wanted, job->entry->mode, job->looked_at.dir_fd, job->name);
 }
 
 /* What would be done, with everything that is there. */
 static void decide_job(struct file_job *job)
 {
 	const struct decide_probe probe = { same_content, same_target, job, same_attributes };
-	const struct alternates *alternates = job->receiver->alternates;
+	const struct alternates *alternates = job->dest->alternates;
 	const struct entries *list = job->task->entries;
 	struct decide_alternate found;
 
@@ -467,12 +467,12 @@ static bool is_cut_off(struct file_job *job)
 
 	if (!obstacle || obstacle == ENOENT || !entry_is_regular(job->entry))
 		return false;
-	if (job->receiver->alternates)
+	if (job->dest->alternates)
 		decide_job(job);
 	if (job->decision.action == ACTION_TAKE_COPY || job->decision.action == ACTION_TAKE_LINK) {
-		bool in_place = job->receiver->options->inplace;
+		bool in_place = job->dest->options->inplace;
 
-		if (job->receiver->dry_run)
+		if (job->dest->dry_run)
 			return false;
 		task_complain(job->task, "generator", obstacle, job->name, in_place ? "unlink " : "mkstemp ",
 			      in_place ? "" : " failed");
@@ -491,7 +491,7 @@ static bool writes(enum action action)
 
 static void perform(struct file_job *job)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 
 	if (entry_is_symlink(job->entry) && options->safe_links && options->links) {
 		struct strbuf path = STRBUF_INIT;
@@ -508,9 +508,9 @@ static void perform(struct file_job *job)
 			return;
 	}
 	decide_job(job);
-	if (writes(job->decision.action) && !job->receiver->dry_run) {
+	if (writes(job->decision.action) && !job->dest->dry_run) {
 		atomic_store(&job->dir->touched, true);
-		job->rules.umask = dest_dir_umask(job->receiver, job->dir);
+		job->rules.umask = dest_dir_umask(job->dest, job->dir);
 	}
 	if (is_kept(job->decision.action) && !compare_attributes(job))
 		return;
@@ -528,11 +528,11 @@ static void start_job(struct file_job *job, struct task *task, uint32_t index)
 {
 	*job = (struct file_job){
 		.task = task,
-		.receiver = task->receiver,
+		.dest = task->dest,
 		.dir = task->dir,
 		.entry = &task->entries->items[index],
 		.index = index,
-		.rules = task->receiver->rules,
+		.rules = task->dest->rules,
 		.counts = &task->counts,
 	};
 	job->name = task_name(task, job->entry);
@@ -543,10 +543,10 @@ static bool is_unchanged(const struct task *task, const struct entry *entry, str
 {
 	const struct dest_dir *dir = task->dir;
 
-	if (!task->receiver->passes_settled || task->marks || dir->fresh || dir->absent)
+	if (!task->dest->passes_settled || task->marks || dir->fresh || dir->absent)
 		return false;
 	old->exists = fs_lstat_at(dir->fd, task_name(task, entry), &old->st) == 0;
-	return old->exists && decide_is_settled(&task->receiver->rules, entry, &old->st);
+	return old->exists && decide_is_settled(&task->dest->rules, entry, &old->st);
 }
 
 void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
@@ -556,7 +556,7 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 	struct options relaxed;
 	struct file_job job;
 
-	if (task->receiver->tells_steps && turn == TURN_FIRST)
+	if (task->dest->tells_steps && turn == TURN_FIRST)
 		dest_debug_entry(task, index);
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;
@@ -578,7 +578,7 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 	if (!is_cut_off(&job) && look_at_destination(&job))
 		perform(&job);
 	if (!job.deferred)
-		task->receiver->contents->calls->decided(task->receiver->contents, &job);
+		task->dest->contents->calls->decided(task->dest->contents, &job);
 	dest_seen_file(&job);
 	free(job.fuzzy);
 	free(job.temp_name);
@@ -588,7 +588,7 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 /* Such a member of a group of hard links is looked at no further than any other file. */
 static bool is_skipped_member(const struct file_job *job)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 
 	return job->old.exists ? options->ignore_existing : options->existing;
 }
@@ -602,7 +602,7 @@ enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 		return CANDIDATE_NOT;
 	if (is_skipped_member(&job))
 		return CANDIDATE_SKIPPED;
-	if (!job.receiver->alternates && !job.old.exists)
+	if (!job.dest->alternates && !job.old.exists)
 		return CANDIDATE_NOT;
 	decide_job(&job);
 	if (job.decision.action == ACTION_LEAVE_OUT)

@@ -63,8 +63,8 @@ static void read_names(struct entries *names, int dir_fd)
 
 static struct fuzzy_dirs *dirs_of(struct task *task)
 {
-	const struct receiver *receiver = task->receiver;
-	int alternates = receiver->options->fuzzy > 1 && receiver->alternates ? receiver->alternates->count : 0;
+	const struct dest *dest = task->dest;
+	int alternates = dest->options->fuzzy > 1 && dest->alternates ? dest->alternates->count : 0;
 
 	if (task->fuzzy)
 		return task->fuzzy;
@@ -89,7 +89,7 @@ void dest_fuzzy_leave(struct task *task)
 static bool agrees(const struct file_job *job, const struct entry *listed, const struct entry *file)
 {
 	return listed->size == file->size
-	       && decide_same_time(job->receiver->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
+	       && decide_same_time(job->dest->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
 				   file->mtime_nsec);
 }
 
@@ -99,15 +99,15 @@ static bool is_hidden(const struct file_job *job, int place, const char *name)
 	struct strbuf path = STRBUF_INIT;
 	bool hidden;
 
-	if (!dest_module(job->receiver))
+	if (!job->dest->module)
 		return false;
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, name);
 	if (place)
-		hidden = dest_is_hidden_in(job->receiver, job->receiver->options->alt_dest_dirs.items[place - 1],
-					   strbuf_text(&path), false);
+		hidden = dest_is_hidden_in(job->dest, job->dest->options->alt_dest_dirs.items[place - 1], strbuf_text(&path),
+					   false);
 	else
-		hidden = dest_is_hidden(job->receiver, strbuf_text(&path), false);
+		hidden = dest_is_hidden(job->dest, strbuf_text(&path), false);
 	strbuf_free(&path);
 	return hidden;
 }
@@ -126,14 +126,14 @@ static bool may_be_used(const struct file_job *job, int place, const struct entr
 /* As messages call it. */
 static void show_name(const struct file_job *job, int place, const char *name, struct strbuf *shown)
 {
-	const struct receiver *receiver = job->receiver;
+	const struct dest *dest = job->dest;
 
 	strbuf_truncate(shown, 0);
 	if (place) {
-		const char *dir = receiver->options->alt_dest_dirs.items[place - 1];
+		const char *dir = dest->options->alt_dest_dirs.items[place - 1];
 
 		if (*dir != '/')
-			strbuf_addf(shown, "%s/", receiver->top_path);
+			strbuf_addf(shown, "%s/", dest->top_path);
 		strbuf_addf(shown, "%s/", dir);
 	}
 	if (*job->dir->path)
@@ -158,7 +158,7 @@ static void find_same(struct file_job *job, int place, const struct entries *nam
 			continue;
 		choose(job, place, entry_name(names, file));
 		show_name(job, place, job->fuzzy, &shown);
-		if (job->receiver->options->levels.debug[DEBUG_FUZZY] > 1)
+		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1)
 			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
 		strbuf_free(&shown);
 		return;
@@ -168,13 +168,12 @@ static void find_same(struct file_job *job, int place, const struct entries *nam
 /* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such searches. */
 static void count_work(const struct file_job *job, const char *name)
 {
-	budget_work(session_budget(&job->receiver->session),
-		    CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
+	budget_work(session_budget(job->dest->session), CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
 }
 
 static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
 {
-	const bool tells = job->receiver->options->levels.debug[DEBUG_FUZZY] > 1;
+	const bool tells = job->dest->options->levels.debug[DEBUG_FUZZY] > 1;
 	struct strbuf shown = STRBUF_INIT;
 
 	for (uint32_t i = 0; i < names->count; i++) {
@@ -212,12 +211,12 @@ static void tell_choice(const struct file_job *job)
 
 void job_find_fuzzy(struct file_job *job)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	uint32_t best = NAME_DISTANCE_LIMIT;
 	const struct fuzzy_dirs *dirs;
 
 	/* Without blocks to look for, it is for those who want to watch. */
-	bool wants_blocks = job->receiver->contents->is_remote && options->whole_file <= 0 && !options->append;
+	bool wants_blocks = job->dest->contents->is_remote && options->whole_file <= 0 && !options->append;
 
 	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
 		return;
@@ -238,9 +237,8 @@ int job_open_fuzzy(const struct file_job *job, uint64_t *size)
 
 	strbuf_add_string(&path, job->dir->path);
 	strbuf_add_path(&path, job->fuzzy);
-	fd = job->fuzzy_place
-		     ? fs_open(&job->receiver->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
-		     : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
+	fd = job->fuzzy_place ? fs_open(&job->dest->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
+			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
 	strbuf_free(&path);
 	return fs_only_regular(fd, size);
 }

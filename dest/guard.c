@@ -26,7 +26,7 @@
 #define DEPTH_MAX 256
 
 struct survey {
-	struct receiver *receiver;
+	struct dest *dest;
 	struct strbuf path;
 	int left;
 	int depth;
@@ -48,7 +48,7 @@ static void survey_name(struct survey *survey, int fd, const struct fs_dirent *n
 		die(EXIT_FILESELECT,
 		    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
 		    "long); --force overrides this",
-		    survey->receiver->top_path, strbuf_text(&survey->path));
+		    survey->dest->top_path, strbuf_text(&survey->path));
 	below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name->name, O_RDONLY | O_DIRECTORY, 0) : -1;
 	if (below >= 0) {
 		survey->depth++;
@@ -72,11 +72,11 @@ static void survey_directory(struct survey *survey, int fd)
 /* --- source and destination --- */
 
 /* Below the destination, what the argument is written to: "." for its contents. */
-static const char *target_of(const struct receiver *receiver, const char *argument)
+static const char *target_of(const struct dest *dest, const char *argument)
 {
 	const char *slash, *cut;
 
-	if (receiver->options->relative) {
+	if (dest->options->relative) {
 		cut = strstr(argument, "/./");
 		argument = cut ? cut + 3 : argument;
 		argument += strspn(argument, "/");
@@ -86,52 +86,52 @@ static const char *target_of(const struct receiver *receiver, const char *argume
 	argument = slash ? slash + 1 : argument;
 	if (!*argument || !strcmp(argument, ".") || !strcmp(argument, ".."))
 		return ".";
-	return receiver->single_name ? receiver->single_name : argument;
+	return dest->single_name ? dest->single_name : argument;
 }
 
-static noreturn void refuse(struct receiver *receiver, const char *what, const char *argument)
+static noreturn void refuse(struct dest *dest, const char *what, const char *argument)
 {
 	die(EXIT_FILESELECT, "rsync: refusing to write an attr tree: %s: source \"%s\", destination \"%s\"", what, argument,
-	    receiver->top_path ? receiver->top_path : "");
+	    dest->top_path ? dest->top_path : "");
 }
 
-static void check_directory(struct receiver *receiver, const char *argument, int source, int target)
+static void check_directory(struct dest *dest, const char *argument, int source, int target)
 {
-	int top = fs_opendir(&receiver->top, ".");
+	int top = fs_opendir(&dest->top, ".");
 
 	if (top >= 0 && fs_is_inside(top, source))
-		refuse(receiver, "it would lie inside its own source", argument);
+		refuse(dest, "it would lie inside its own source", argument);
 	if (target >= 0 && fs_is_inside(target, source))
-		refuse(receiver, "it would replace its own source", argument);
+		refuse(dest, "it would replace its own source", argument);
 	if (target >= 0 && fs_is_inside(source, target))
-		refuse(receiver, "the source lies inside it", argument);
+		refuse(dest, "the source lies inside it", argument);
 	if (top >= 0)
 		close(top);
 }
 
-static void check_file(struct receiver *receiver, const char *argument, const struct fs_stat *source, int target)
+static void check_file(struct dest *dest, const char *argument, const struct fs_stat *source, int target)
 {
 	struct fs_stat st;
 
 	if (target < 0 || fs_stat_at_fd(target, &st) < 0)
 		return;
 	if (st.dev == source->dev && st.ino == source->ino)
-		refuse(receiver, "it would replace its own source", argument);
-	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !receiver->options->force)
-		refuse(receiver, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
+		refuse(dest, "it would replace its own source", argument);
+	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !dest->options->force)
+		refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
 }
 
-static void check_argument(struct receiver *receiver, const struct fs_root *operator, const char *argument)
+static void check_argument(struct dest *dest, const struct fs_root *operator, const char * argument)
 {
 	int source = fs_open_follow(operator, argument, O_PATH, 0);
-	int target = fs_open_follow(&receiver->top, target_of(receiver, argument), O_PATH, 0);
+	int target = fs_open_follow(&dest->top, target_of(dest, argument), O_PATH, 0);
 	struct fs_stat st;
 
 	if (source >= 0 && fs_stat_at_fd(source, &st) == 0) {
 		if (S_ISDIR(st.mode))
-			check_directory(receiver, argument, source, target);
+			check_directory(dest, argument, source, target);
 		else
-			check_file(receiver, argument, &st, target);
+			check_file(dest, argument, &st, target);
 	}
 	if (source >= 0)
 		close(source);
@@ -140,14 +140,14 @@ static void check_argument(struct receiver *receiver, const struct fs_root *oper
 }
 
 /* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
-static size_t source_count(const struct receiver *receiver)
+static size_t source_count(const struct dest *dest)
 {
-	return receiver->has_sources ? receiver->options->operands.count - 1 : receiver->snapshot_root ? 1 : 0;
+	return dest->has_sources ? dest->options->operands.count - 1 : dest->snapshot_root ? 1 : 0;
 }
 
-static const char *source_argument(const struct receiver *receiver, size_t index)
+static const char *source_argument(const struct dest *dest, size_t index)
 {
-	return receiver->has_sources ? receiver->options->operands.items[index] : receiver->snapshot_root;
+	return dest->has_sources ? dest->options->operands.items[index] : dest->snapshot_root;
 }
 
 static bool open_operator(struct fs_root *operator)
@@ -158,20 +158,20 @@ static bool open_operator(struct fs_root *operator)
 	return true;
 }
 
-void dest_guard_new(struct receiver *receiver, const char *parent)
+void dest_guard_new(struct dest *dest, const char *parent)
 {
 	struct fs_root operator;
 	int above;
 
-	if (!receiver->attrs_only || !open_operator(&operator))
+	if (!dest->attrs_only || !open_operator(&operator))
 		return;
 	above = fs_open_follow(&operator, parent, O_RDONLY | O_DIRECTORY, 0);
-	for (size_t i = 0; above >= 0 && i < source_count(receiver); i++) {
-		const char *argument = source_argument(receiver, i);
+	for (size_t i = 0; above >= 0 && i < source_count(dest); i++) {
+		const char *argument = source_argument(dest, i);
 		int source = fs_open_follow(&operator, argument, O_RDONLY | O_DIRECTORY, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
-			refuse(receiver, "it would lie inside its own source", argument);
+			refuse(dest, "it would lie inside its own source", argument);
 		if (source >= 0)
 			close(source);
 	}
@@ -180,18 +180,18 @@ void dest_guard_new(struct receiver *receiver, const char *parent)
 	fs_root_close(&operator);
 }
 
-void dest_guard(struct receiver *receiver)
+void dest_guard(struct dest *dest)
 {
-	struct survey survey = { .receiver = receiver, .left = LOOKED_AT };
+	struct survey survey = { .dest = dest, .left = LOOKED_AT };
 	struct fs_root operator;
 	int fd;
 
-	if (!receiver->attrs_only || receiver->top.fd < 0 || !open_operator(&operator))
+	if (!dest->attrs_only || dest->top.fd < 0 || !open_operator(&operator))
 		return;
-	for (size_t i = 0; i < source_count(receiver); i++)
-		check_argument(receiver, &operator, source_argument(receiver, i));
+	for (size_t i = 0; i < source_count(dest); i++)
+		check_argument(dest, &operator, source_argument(dest, i));
 	fs_root_close(&operator);
-	fd = receiver->options->force || receiver->single_name ? -1 : fs_opendir(&receiver->top, ".");
+	fd = dest->options->force || dest->single_name ? -1 : fs_opendir(&dest->top, ".");
 	if (fd >= 0)
 		survey_directory(&survey, fd);
 	strbuf_free(&survey.path);

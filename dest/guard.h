@@ -3,11 +3,11 @@
 #ifndef DEST_GUARD_H
 #define DEST_GUARD_H
 
-struct receiver;
+struct dest;
 
 /* Before anything is written: would an attr tree replace its own source, or something that is no attr tree? */
-void dest_guard(struct receiver *receiver);
+void dest_guard(struct dest *dest);
 /* The same before a directory is made in `parent`. */
-void dest_guard_new(struct receiver *receiver, const char *parent);
+void dest_guard_new(struct dest *dest, const char *parent);
 
 #endif

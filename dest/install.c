@@ -28,24 +28,24 @@
 bool job_back_up(struct file_job *job, enum backup_way way)
 {
 	const struct backup_of of = {
-		job->receiver, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
+		job->dest, job->task, way == BACKUP_COPY || !entry_is_regular(job->entry) ? "generator" : "receiver",
 		job->dir->fd, job->dir->path, job->name,
 	};
 
-	if (!job->receiver->backups || !job->old.exists || job->backed_up)
+	if (!job->dest->backups || !job->old.exists || job->backed_up)
 		return true;
 	/* Whatever has no content is in the way of one that has. */
 	if (entry_is_regular(job->entry) && !S_ISREG(job->old.st.mode))
 		way = BACKUP_RENAME;
 	job->backed_up = dest_back_up(&of, way);
 	if (!job->backed_up && entry_is_regular(job->entry))
-		atomic_store(&job->receiver->stop, STOP_WRITE);
+		atomic_store(&job->dest->stop, STOP_WRITE);
 	return job->backed_up;
 }
 
 bool job_goes_in_place(const struct file_job *job)
 {
-	return job->receiver->options->inplace && (!job->old.exists || S_ISREG(job->old.st.mode));
+	return job->dest->options->inplace && (!job->old.exists || S_ISREG(job->old.st.mode));
 }
 
 bool job_back_up_early(struct file_job *job)
@@ -64,10 +64,10 @@ void job_pretend_backup(struct file_job *job)
 /* By the name that was tried; one in a --temp-dir lies below that, and without its letters if that is a relative one. */
 static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, bool is_beside)
 {
-	const char *place = job->receiver->options->temp_dir;
+	const char *place = job->dest->options->temp_dir;
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
 
-	if (is_beside || !*temp->name || dest_module(job->receiver) || errno == ECANCELED) {
+	if (is_beside || !*temp->name || job->dest->module || errno == ECANCELED) {
 		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
 			      " failed");
 		return;
@@ -75,14 +75,14 @@ static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, b
 	if (*place == '/')
 		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
 	else
-		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->receiver->top_path, place,
+		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->dest->top_path, place,
 				       (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name);
 	task_event(job->task, event);
 }
 
 bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 {
-	int fd = dest_temp_fd(job->receiver, job->dir);
+	int fd = dest_temp_fd(job->dest, job->dir);
 
 	if ((fd == job->dir->fd ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
 		return true;
@@ -106,7 +106,7 @@ static bool is_away(const struct file_job *job, const struct fs_temp *temp)
 /* Then the file gets a second temp file, beside its place. */
 static bool copy_home(struct file_job *job, const struct fs_temp *temp, struct fs_temp *home)
 {
-	const struct fs_copy_options how = { .sparse = job->receiver->options->sparse };
+	const struct fs_copy_options how = { .sparse = job->dest->options->sparse };
 	struct fs_stat st;
 	bool write_error;
 	uint64_t copied;
@@ -140,7 +140,7 @@ static bool move_home(struct file_job *job, struct fs_temp *temp)
 
 static bool park(struct file_job *job, struct fs_temp *temp)
 {
-	int place = dest_partial_dir(job->receiver, job->dir, job->name, true), error = errno;
+	int place = dest_partial_dir(job->dest, job->dir, job->name, true), error = errno;
 	bool good = false;
 
 	if (place < 0)
@@ -159,7 +159,7 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 /* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
 static bool can_wait(const struct file_job *job)
 {
-	return job->receiver->options->delay_updates && !dest_partial_is_hidden(job->receiver, job->dir, job->name);
+	return job->dest->options->delay_updates && !dest_partial_is_hidden(job->dest, job->dir, job->name);
 }
 
 bool job_install(struct file_job *job, struct fs_temp *temp)
@@ -172,14 +172,14 @@ bool job_install(struct file_job *job, struct fs_temp *temp)
 	}
 	if (waits)
 		return park(job, temp);
-	if (is_file && job->receiver->tells_steps && job->receiver->options->levels.debug[DEBUG_RECV] && !job->temp_name)
+	if (is_file && job->dest->tells_steps && job->dest->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
 	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 		return false;
 	}
 	if (is_file)
-		dest_partial_drop(job->receiver, job->dir, job->name);
+		dest_partial_drop(job->dest, job->dir, job->name);
 	return true;
 }
 
@@ -188,46 +188,46 @@ bool job_install_partial(struct file_job *job)
 	int place;
 	bool good;
 
-	if (job->receiver->options->delay_updates) {
+	if (job->dest->options->delay_updates) {
 		dest_delay(job);
 		return true;
 	}
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	place = dest_partial_dir(job->receiver, job->dir, job->name, false);
+	place = dest_partial_dir(job->dest, job->dir, job->name, false);
 	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
 	if (!good)
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 	if (place >= 0)
 		close(place);
 	if (good)
-		dest_partial_leave(job->receiver, job->dir->fd);
+		dest_partial_leave(job->dest, job->dir->fd);
 	return good;
 }
 
 /* --- a file without a name --- */
 
 /* Whoever makes an object under a temp name holds the gate; when the process is ending nobody gets it any more. */
-void dest_close_gate(struct receiver *receiver)
+void dest_close_gate(struct dest *dest)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
-	pthread_rwlock_timedwrlock(&receiver->gate, &until);
+	pthread_rwlock_timedwrlock(&dest->gate, &until);
 }
 
 int job_create_unnamed(struct file_job *job, mode_t mode)
 {
-	struct receiver *receiver = job->receiver;
+	struct dest *dest = job->dest;
 	int fd;
 
-	if (job->old.exists || job->entry->size > UNNAMED_MAX || atomic_load(&receiver->no_unnamed)
-	    || dest_has_places(receiver) || dest_keeps_partial(receiver->options))
+	if (job->old.exists || job->entry->size > UNNAMED_MAX || atomic_load(&dest->no_unnamed) || dest_has_places(dest)
+	    || dest_keeps_partial(dest->options))
 		return -1;
 	fd = fs_unnamed_create(job->dir->fd, mode);
 	if (fd < 0 && errno == EOPNOTSUPP)
-		atomic_store(&receiver->no_unnamed, true);
+		atomic_store(&dest->no_unnamed, true);
 	return fd;
 }
 
@@ -237,7 +237,7 @@ static bool publish_copy(struct file_job *job, int fd)
 	const struct fs_temp unnamed = { .fd = fd };
 	struct fs_temp home;
 
-	atomic_store(&job->receiver->no_unnamed, true);
+	atomic_store(&job->dest->no_unnamed, true);
 	if (!copy_home(job, &unnamed, &home))
 		return false;
 	job_dress_file(job, home.fd, 0600);
@@ -256,7 +256,7 @@ bool job_publish(struct file_job *job, int fd)
 		return publish_copy(job, fd);
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
-	pthread_rwlock_rdlock(&job->receiver->gate);
+	pthread_rwlock_rdlock(&job->dest->gate);
 	if (fs_temp_reserve(&temp, job->dir->fd, job->name) < 0) {
 		error = errno;
 	} else if (fs_unnamed_publish(fd, job->dir->fd, temp.name) < 0) {
@@ -265,7 +265,7 @@ bool job_publish(struct file_job *job, int fd)
 	} else {
 		error = fs_temp_commit(&temp, job->name) < 0 ? errno : 0;
 	}
-	pthread_rwlock_unlock(&job->receiver->gate);
+	pthread_rwlock_unlock(&job->dest->gate);
 	if (error)
 		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
 	return !error;
@@ -283,8 +283,8 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 {
 	const struct timespec times[2] = { { 0, UTIME_OMIT }, *mtime };
 	struct fs_temp home;
-	bool is_apart = options_partial_dir(job->receiver->options) != NULL, good;
-	int place = is_apart ? dest_partial_dir(job->receiver, job->dir, job->name, true) : job->dir->fd;
+	bool is_apart = options_partial_dir(job->dest->options) != NULL, good;
+	int place = is_apart ? dest_partial_dir(job->dest, job->dir, job->name, true) : job->dir->fd;
 
 	if (is_away(job, temp)) {
 		if (!copy_home(job, temp, &home))
@@ -308,12 +308,12 @@ void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp)
 
 	/* What is younger would not be looked at again with --update. */
 	if (fs_stat_at_fd(temp->fd, &st) == 0 && st.size)
-		keep(job, temp, options_partial_dir(job->receiver->options) ? &now : &oldest);
+		keep(job, temp, options_partial_dir(job->dest->options) ? &now : &oldest);
 }
 
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp)
 {
 	static const struct timespec now = { 0, UTIME_NOW };
 
-	return dest_keeps_partial(job->receiver->options) && keep(job, temp, &now);
+	return dest_keeps_partial(job->dest->options) && keep(job, temp, &now);
 }

@@ -11,7 +11,7 @@
 #include "options.h"
 
 struct file_job;
-struct receiver;
+struct dest;
 
 /* What a new content replaces is to be had again: without its backup the run ends. */
 bool job_back_up(struct file_job *job, enum backup_way way);
@@ -39,8 +39,6 @@ void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp);
 /* It came in full, but wrong. false: it has not been kept. The temp file is to be discarded then as well as else. */
 bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp);
 /* The process is ending (main thread): no object is made under a temp name from now on. */
-void dest_close_gate(struct receiver *receiver);
-
-
+void dest_close_gate(struct dest *dest);
 
 #endif

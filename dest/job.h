@@ -12,7 +12,7 @@
 struct dest_dir;
 struct fs_temp;
 struct incoming;
-struct receiver;
+struct dest;
 struct task;
 
 /* How an entry comes to be processed: in its turn, as a hard link group's leader of last resort, after room was made for it. */
@@ -26,7 +26,7 @@ struct looked_at {
 
 struct file_job {
 	struct task *task;
-	struct receiver *receiver;
+	struct dest *dest;
 	struct dest_dir *dir;
 	const struct entry *entry;
 	uint32_t index;

@@ -11,7 +11,7 @@
 #include "wire/wire.h"
 
 struct format_values;
-struct receiver;
+struct dest;
 struct strbuf;
 
 /* What belongs to the server of such a session: its client shows what is done here. */
@@ -40,22 +40,23 @@ struct dest_module {
 	void *context;
 };
 
-/* NULL: this is no service of a module. */
-const struct dest_module *dest_module(const struct receiver *receiver);
 /* A file has been received: the module may want to count it. */
-void dest_tell_received(const struct receiver *receiver);
+void dest_tell_received(const struct dest *dest);
 /* "PATH", a path in the transfer, as error lines show it. */
-void dest_show_path(const struct receiver *receiver, const char *path, struct strbuf *out);
+void dest_show_path(const struct dest *dest, const char *path, struct strbuf *out);
+/* An error line about it: BEFORE "PATH" AFTER: reason; main thread. */
+void dest_complain_path(struct dest *dest, const char *role, int error, const char *path, const char *before,
+			const char *after);
 /* What else the operator or a module's client has named, if relative by the destination: for fs_open_follow and the like. */
-int dest_open_named(const struct receiver *receiver, const char *path, int flags);
+int dest_open_named(const struct dest *dest, const char *path, int flags);
 /* The same as a path below the module's root; owned by the caller. */
-char *dest_named_in_module(const struct receiver *receiver, const char *path);
+char *dest_named_in_module(const struct dest *dest, const char *path);
 /* Does the module hide a path of the transfer? The same path in an alternate destination, named like this? */
-bool dest_is_hidden(struct receiver *receiver, const char *path, bool is_dir);
-bool dest_is_hidden_in(struct receiver *receiver, const char *place, const char *path, bool is_dir);
+bool dest_is_hidden(struct dest *dest, const char *path, bool is_dir);
+bool dest_is_hidden_in(struct dest *dest, const char *place, const char *path, bool is_dir);
 /* End the process if an option names a directory that it hides, from where it will be used: the destination is known. */
-void dest_refuse_hidden_dirs(struct receiver *receiver);
+void dest_refuse_hidden_dirs(struct dest *dest);
 /* Refuse what it hides of a node's files. */
-void dest_hide_entries(struct receiver *receiver, int32_t node);
+void dest_hide_entries(struct dest *dest, int32_t node);
 
 #endif

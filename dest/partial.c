@@ -43,11 +43,11 @@ struct places {
 
 /* --- the beginning and the end --- */
 
-static int open_temp_dir(struct receiver *receiver, const char *path)
+static int open_temp_dir(struct dest *dest, const char *path)
 {
-	int fd = receiver->top.fd < 0 ? -1 : dest_open_named(receiver, path, O_PATH | O_DIRECTORY);
+	int fd = dest->top.fd < 0 ? -1 : dest_open_named(dest, path, O_PATH | O_DIRECTORY);
 
-	if (fd >= 0 || receiver->top.fd < 0)
+	if (fd >= 0 || dest->top.fd < 0)
 		return fd;
 	log_set_role("Receiver");
 	if (errno == ENOTDIR)
@@ -58,9 +58,9 @@ static int open_temp_dir(struct receiver *receiver, const char *path)
 	exit_with(EXIT_FILEIO);
 }
 
-static int parent_in_module(const struct receiver *receiver, const char *path, char leaf[256])
+static int parent_in_module(const struct dest *dest, const char *path, char leaf[256])
 {
-	char *clean = dest_named_in_module(receiver, path), *slash;
+	char *clean = dest_named_in_module(dest, path), *slash;
 	size_t length = strlen(clean);
 	int fd = -1;
 
@@ -70,24 +70,23 @@ static int parent_in_module(const struct receiver *receiver, const char *path, c
 	if (snprintf(leaf, 256, "%s", slash ? slash + 1 : clean) < 256) {
 		if (slash)
 			*slash = '\0';
-		fd = fs_open_follow(dest_module(receiver)->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
+		fd = fs_open_follow(dest->module->root, slash ? clean : ".", O_PATH | O_DIRECTORY, 0);
 	}
 	free(clean);
 	return fd;
 }
 
 /* An absolute one is made if need be, but only itself. Without it nothing is kept. */
-static int open_shared_dir(const struct receiver *receiver, const char *path, bool make)
+static int open_shared_dir(const struct dest *dest, const char *path, bool make)
 {
 	char leaf[256];
-	int fd = dest_open_named(receiver, path, O_PATH | O_DIRECTORY), parent;
+	int fd = dest_open_named(dest, path, O_PATH | O_DIRECTORY), parent;
 
 	if (fd >= 0 || errno != ENOENT || !make)
 		return fd;
-	parent = dest_module(receiver)
-			 ? parent_in_module(receiver, path, leaf)
-			 : options_confine(receiver->options,
-					   fs_operator_parent_with(path, options_link_flag(receiver->options), leaf));
+	parent = dest->module ? parent_in_module(dest, path, leaf)
+			      : options_confine(dest->options,
+						fs_operator_parent_with(path, options_link_flag(dest->options), leaf));
 	if (parent < 0)
 		return -1;
 	if (fs_mkdir_at(parent, leaf, 0700) == 0)
@@ -96,12 +95,12 @@ static int open_shared_dir(const struct receiver *receiver, const char *path, bo
 	return fd;
 }
 
-void dest_places_begin(struct receiver *receiver)
+void dest_places_begin(struct dest *dest)
 {
-	const struct options *options = receiver->options;
-	struct places *places = receiver->places = xcalloc(1, sizeof *places);
+	const struct options *options = dest->options;
+	struct places *places = dest->places = xcalloc(1, sizeof *places);
 
-	places->temp_fd = options->temp_dir ? open_temp_dir(receiver, options->temp_dir) : -1;
+	places->temp_fd = options->temp_dir ? open_temp_dir(dest, options->temp_dir) : -1;
 	places->partial = options_partial_dir(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
@@ -116,9 +115,9 @@ static void free_delayed(struct places *places)
 	vec_free(&places->delayed);
 }
 
-void dest_places_free(struct receiver *receiver)
+void dest_places_free(struct dest *dest)
 {
-	struct places *places = receiver->places;
+	struct places *places = dest->places;
 
 	if (!places)
 		return;
@@ -129,28 +128,28 @@ void dest_places_free(struct receiver *receiver)
 		close(places->partial_fd);
 	pthread_mutex_destroy(&places->lock);
 	free(places);
-	receiver->places = NULL;
+	dest->places = NULL;
 }
 
-bool dest_has_places(const struct receiver *receiver)
+bool dest_has_places(const struct dest *dest)
 {
-	return receiver->places->temp_fd >= 0 || receiver->places->partial;
+	return dest->places->temp_fd >= 0 || dest->places->partial;
 }
 
-int dest_temp_fd(const struct receiver *receiver, const struct dest_dir *dir)
+int dest_temp_fd(const struct dest *dest, const struct dest_dir *dir)
 {
-	return receiver->places->temp_fd >= 0 ? receiver->places->temp_fd : dir->fd;
+	return dest->places->temp_fd >= 0 ? dest->places->temp_fd : dir->fd;
 }
 
 /* --- partial files --- */
 
-static int shared_dir(const struct receiver *receiver, struct places *places, bool make)
+static int shared_dir(const struct dest *dest, struct places *places, bool make)
 {
 	int fd;
 
 	pthread_mutex_lock(&places->lock);
 	if (places->partial_fd < 0)
-		places->partial_fd = open_shared_dir(receiver, places->partial, make);
+		places->partial_fd = open_shared_dir(dest, places->partial, make);
 	fd = places->partial_fd < 0 ? -1 : fcntl(places->partial_fd, F_DUPFD_CLOEXEC, 0);
 	pthread_mutex_unlock(&places->lock);
 	return fd;
@@ -202,56 +201,56 @@ static int walk(int dir_fd, const char *path, enum step step, char **leaf)
 }
 
 /* From the destination, or from the module's root. */
-static char *partial_path(const struct receiver *receiver, const struct dest_dir *dir)
+static char *partial_path(const struct dest *dest, const struct dest_dir *dir)
 {
-	const char *partial = receiver->places->partial;
+	const char *partial = dest->places->partial;
 
 	return *partial == '/' || !*dir->path ? xstrdup(partial) : xasprintf("%s/%s", dir->path, partial);
 }
 
-bool dest_partial_is_hidden(struct receiver *receiver, const struct dest_dir *dir, const char *name)
+bool dest_partial_is_hidden(struct dest *dest, const struct dest_dir *dir, const char *name)
 {
 	bool hidden;
 	char *path;
 
-	if (!receiver->places->partial || !dest_module(receiver))
+	if (!dest->places->partial || !dest->module)
 		return false;
-	path = partial_path(receiver, dir);
-	hidden = dest_is_hidden(receiver, path, true) || dest_is_hidden_in(receiver, path, name, false);
+	path = partial_path(dest, dir);
+	hidden = dest_is_hidden(dest, path, true) || dest_is_hidden_in(dest, path, name, false);
 	free(path);
 	return hidden;
 }
 
 /* What stands where a directory is wanted may be hidden as something else. */
-static enum step step_for(struct receiver *receiver, const struct dest_dir *dir, bool make)
+static enum step step_for(struct dest *dest, const struct dest_dir *dir, bool make)
 {
-	char *path = partial_path(receiver, dir);
-	bool hidden = make && dest_is_hidden(receiver, path, false);
+	char *path = partial_path(dest, dir);
+	bool hidden = make && dest_is_hidden(dest, path, false);
 
 	free(path);
 	return !make ? STEP_FIND : hidden ? STEP_MAKE : STEP_REPLACE;
 }
 
-int dest_partial_dir(struct receiver *receiver, struct dest_dir *dir, const char *name, bool make)
+int dest_partial_dir(struct dest *dest, struct dest_dir *dir, const char *name, bool make)
 {
-	struct places *places = receiver->places;
+	struct places *places = dest->places;
 	int fd;
 
 	if (!places->partial) {
 		errno = ENOENT;
 		return -1;
 	}
-	if (dest_partial_is_hidden(receiver, dir, name)) {
+	if (dest_partial_is_hidden(dest, dir, name)) {
 		errno = EACCES;
 		return -1;
 	}
 	if (*places->partial == '/')
-		return shared_dir(receiver, places, make);
+		return shared_dir(dest, places, make);
 	if (!make && atomic_load(&dir->has_no_partial)) {
 		errno = ENOENT;
 		return -1;
 	}
-	fd = walk(dir->fd, places->partial, step_for(receiver, dir, make), NULL);
+	fd = walk(dir->fd, places->partial, step_for(dest, dir, make), NULL);
 	/* Nobody but this run makes one, and that is noted. */
 	if (fd < 0 && !make && errno == ENOENT)
 		atomic_store(&dir->has_no_partial, true);
@@ -260,9 +259,9 @@ int dest_partial_dir(struct receiver *receiver, struct dest_dir *dir, const char
 	return fd;
 }
 
-int dest_partial_open(struct receiver *receiver, struct dest_dir *dir, const char *name, int flags)
+int dest_partial_open(struct dest *dest, struct dest_dir *dir, const char *name, int flags)
 {
-	int place = dest_partial_dir(receiver, dir, name, false), fd;
+	int place = dest_partial_dir(dest, dir, name, false), fd;
 	uint64_t size;
 
 	if (place < 0)
@@ -272,14 +271,14 @@ int dest_partial_open(struct receiver *receiver, struct dest_dir *dir, const cha
 	return fs_only_regular(fd, &size);
 }
 
-void dest_partial_leave(struct receiver *receiver, int dir_fd)
+void dest_partial_leave(struct dest *dest, int dir_fd)
 {
 	char *leaf = NULL;
 	int parent;
 
-	if (*receiver->places->partial == '/')
+	if (*dest->places->partial == '/')
 		return;
-	parent = walk(dir_fd, receiver->places->partial, STEP_FIND, &leaf);
+	parent = walk(dir_fd, dest->places->partial, STEP_FIND, &leaf);
 	if (parent >= 0) {
 		fs_rmdir_at(parent, leaf);
 		close(parent);
@@ -287,14 +286,14 @@ void dest_partial_leave(struct receiver *receiver, int dir_fd)
 	free(leaf);
 }
 
-void dest_partial_drop(struct receiver *receiver, struct dest_dir *dir, const char *name)
+void dest_partial_drop(struct dest *dest, struct dest_dir *dir, const char *name)
 {
-	int place = dest_partial_dir(receiver, dir, name, false);
+	int place = dest_partial_dir(dest, dir, name, false);
 
 	if (place < 0)
 		return;
 	if (fs_unlink_at(place, name) == 0)
-		dest_partial_leave(receiver, dir->fd);
+		dest_partial_leave(dest, dir->fd);
 	close(place);
 }
 
@@ -302,15 +301,15 @@ void dest_partial_drop(struct receiver *receiver, struct dest_dir *dir, const ch
 
 void dest_delay(const struct file_job *job)
 {
-	struct places *places = job->receiver->places;
+	struct places *places = job->dest->places;
 	struct delayed delayed = {
 		.position = job->task->first_position + job->index, .dir_path = xstrdup(job->dir->path),
 		.name = xstrdup(job->name), .replaces = job->old.exists, .backed_up = job->backed_up,
 		.is_in_the_way = job->old.exists && !S_ISREG(job->old.st.mode),
 	};
 
-	if (job->receiver->contents->is_remote)
-		delayed.ndx = flist_ndx_of(job->receiver->list, job->task->node, job->entry);
+	if (job->dest->contents->is_remote)
+		delayed.ndx = flist_ndx_of(job->dest->list, job->task->node, job->entry);
 
 	pthread_mutex_lock(&places->lock);
 	vec_push(&places->delayed, delayed);
@@ -324,16 +323,16 @@ static int compare(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-static void install(struct receiver *receiver, const struct delayed *delayed, int dir_fd, int place)
+static void install(struct dest *dest, const struct delayed *delayed, int dir_fd, int place)
 {
-	const struct backup_of of = { receiver, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
+	const struct backup_of of = { dest, NULL, "receiver", dir_fd, delayed->dir_path, delayed->name };
 	enum backup_way way = delayed->is_in_the_way ? BACKUP_RENAME : BACKUP_LINK;
 
 	if (delayed->replaces && !delayed->backed_up && !dest_back_up(&of, way))
 		exit_with(EXIT_FILEIO);
 	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
-		dest_partial_leave(receiver, dir_fd);
-		receiver->contents->calls->arrived(receiver->contents, delayed->ndx);
+		dest_partial_leave(dest, dir_fd);
+		dest->contents->calls->arrived(dest->contents, delayed->ndx);
 		return;
 	}
 	struct strbuf path = STRBUF_INIT;
@@ -341,38 +340,38 @@ static void install(struct receiver *receiver, const struct delayed *delayed, in
 	strbuf_add_string(&path, delayed->dir_path);
 	strbuf_add_path(&path, delayed->name);
 	int error = errno;
-	char *after = xasprintf(" (from %s/%s)", receiver->places->partial, delayed->name);
+	char *after = xasprintf(" (from %s/%s)", dest->places->partial, delayed->name);
 
-	dest_complain_path(receiver, "receiver", error, strbuf_text(&path), "rename failed for ", after);
+	dest_complain_path(dest, "receiver", error, strbuf_text(&path), "rename failed for ", after);
 	free(after);
 	strbuf_free(&path);
 }
 
-static void install_in_its_place(struct receiver *receiver, const struct delayed *delayed)
+static void install_in_its_place(struct dest *dest, const struct delayed *delayed)
 {
-	struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(receiver, delayed->dir_path, false) };
-	int place = dir.fd < 0 ? -1 : dest_partial_dir(receiver, &dir, delayed->name, false);
+	struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(dest, delayed->dir_path, false) };
+	int place = dir.fd < 0 ? -1 : dest_partial_dir(dest, &dir, delayed->name, false);
 
 	if (place >= 0)
-		install(receiver, delayed, dir.fd, place);
+		install(dest, delayed, dir.fd, place);
 	else
-		dest_complain_path(receiver, "receiver", errno, delayed->dir_path, "opendir ", " failed");
+		dest_complain_path(dest, "receiver", errno, delayed->dir_path, "opendir ", " failed");
 	if (place >= 0)
 		close(place);
 	if (dir.fd >= 0)
 		close(dir.fd);
 }
 
-void dest_delayed_install(struct receiver *receiver, void (*check)(struct receiver *receiver))
+void dest_delayed_install(struct dest *dest, void (*check)(void *context), void *context)
 {
-	struct places *places = receiver->places;
+	struct places *places = dest->places;
 
 	if (!places->delayed.count)
 		return;
 	qsort(places->delayed.items, places->delayed.count, sizeof *places->delayed.items, compare);
 	for (size_t i = 0; i < places->delayed.count; i++) {
-		check(receiver);
-		install_in_its_place(receiver, &places->delayed.items[i]);
+		check(context);
+		install_in_its_place(dest, &places->delayed.items[i]);
 	}
 	free_delayed(places);
 }

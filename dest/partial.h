@@ -11,35 +11,35 @@
 
 struct dest_dir;
 struct file_job;
-struct receiver;
+struct dest;
 
 /* After the destination has been chosen: look at those of the operator's directories that are not one for each directory of
  * the destination. Ends the process where they cannot be used. */
-void dest_places_begin(struct receiver *receiver);
-void dest_places_free(struct receiver *receiver);
+void dest_places_begin(struct dest *dest);
+void dest_places_free(struct dest *dest);
 
 /* Do new files go through other directories than their own? */
-bool dest_has_places(const struct receiver *receiver);
+bool dest_has_places(const struct dest *dest);
 /* Where temp files of this directory are made: its own descriptor, or that of --temp-dir. Not to be closed. */
-int dest_temp_fd(const struct receiver *receiver, const struct dest_dir *dir);
+int dest_temp_fd(const struct dest *dest, const struct dest_dir *dir);
 
 /* --- the directory of partial files that belongs to a directory; all of this does nothing without one --- */
 
 /* Does a module hide the place that a file of this directory has there? Then it has none: nothing is kept or found. */
-bool dest_partial_is_hidden(struct receiver *receiver, const struct dest_dir *dir, const char *name);
+bool dest_partial_is_hidden(struct dest *dest, const struct dest_dir *dir, const char *name);
 /* The directory for a file of this name. To be closed by the caller; -1 with errno, EACCES if its place is hidden. */
-int dest_partial_dir(struct receiver *receiver, struct dest_dir *dir, const char *name, bool make);
+int dest_partial_dir(struct dest *dest, struct dest_dir *dir, const char *name, bool make);
 /* What there is of a file, a regular one, opened with these flags; -1: nothing. */
-int dest_partial_open(struct receiver *receiver, struct dest_dir *dir, const char *name, int flags);
+int dest_partial_open(struct dest *dest, struct dest_dir *dir, const char *name, int flags);
 /* It is of no use any more. The directory goes with the last of them. */
-void dest_partial_drop(struct receiver *receiver, struct dest_dir *dir, const char *name);
+void dest_partial_drop(struct dest *dest, struct dest_dir *dir, const char *name);
 /* One has got another name. */
-void dest_partial_leave(struct receiver *receiver, int dir_fd);
+void dest_partial_leave(struct dest *dest, int dir_fd);
 
 /* --- --delay-updates --- */
 
 /* A complete file lies among the partial ones, until dest_delayed_install (main thread), which calls `check` before each. */
 void dest_delay(const struct file_job *job);
-void dest_delayed_install(struct receiver *receiver, void (*check)(struct receiver *receiver));
+void dest_delayed_install(struct dest *dest, void (*check)(void *context), void *context);
 
 #endif

@@ -15,19 +15,19 @@
 #include "fs/dir.h"
 #include "fs/file.h"
 
-static bool deletes_behind_links(const struct receiver *receiver)
+static bool deletes_behind_links(const struct dest *dest)
 {
-	return receiver->options->keep_dirlinks || (receiver->options->relative && !receiver->options->implied_dirs);
+	return dest->options->keep_dirlinks || (dest->options->relative && !dest->options->implied_dirs);
 }
 
-bool dest_enters_links(const struct receiver *receiver)
+bool dest_enters_links(const struct dest *dest)
 {
-	return deletes_behind_links(receiver) || receiver->options->ignore_existing;
+	return deletes_behind_links(dest) || dest->options->ignore_existing;
 }
 
-static int open_without_links(struct receiver *receiver, const char *path)
+static int open_without_links(struct dest *dest, const char *path)
 {
-	int fd = fs_opendir(&receiver->top, ".");
+	int fd = fs_opendir(&dest->top, ".");
 
 	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
 		length = strcspn(path, "/");
@@ -42,11 +42,11 @@ static int open_without_links(struct receiver *receiver, const char *path)
 	return fd;
 }
 
-int dest_open_dir(struct receiver *receiver, const char *path, bool to_delete)
+int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 {
-	bool follows = to_delete ? deletes_behind_links(receiver) : dest_enters_links(receiver);
+	bool follows = to_delete ? deletes_behind_links(dest) : dest_enters_links(dest);
 
-	return follows ? fs_opendir(&receiver->top, *path ? path : ".") : open_without_links(receiver, path);
+	return follows ? fs_opendir(&dest->top, *path ? path : ".") : open_without_links(dest, path);
 }
 
 /* --- names of a directory --- */
@@ -147,18 +147,18 @@ static void learn_default_acl(struct dest_dir *dir)
 	atomic_store(&dir->acl_state, state);
 }
 
-mode_t dest_unlisted_mode(const struct receiver *receiver, int parent_fd)
+mode_t dest_unlisted_mode(const struct dest *dest, int parent_fd)
 {
 	mode_t mask;
 
-	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : receiver->rules.umask);
+	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : dest->rules.umask);
 }
 
-mode_t dest_dir_umask(struct receiver *receiver, struct dest_dir *dir)
+mode_t dest_dir_umask(struct dest *dest, struct dest_dir *dir)
 {
 	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
 		learn_default_acl(dir);
-	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : receiver->rules.umask;
+	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : dest->rules.umask;
 }
 
 bool dest_dir_has_default_acl(struct dest_dir *dir)

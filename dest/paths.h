@@ -10,7 +10,7 @@
 
 #include "attrs/entry.h"
 
-struct receiver;
+struct dest;
 
 enum { ACL_UNKNOWN, ACL_NONE, ACL_DEFAULT };
 
@@ -45,19 +45,19 @@ struct dest_dir {
 };
 
 /* May a symlink be one of our directories? */
-bool dest_enters_links(const struct receiver *receiver);
+bool dest_enters_links(const struct dest *dest);
 /* Descriptor of a directory by its transfer path, to be closed by the caller. `to_delete`: not behind a symlink that only
  * --ignore-existing has left there, where nothing is surplus. */
-int dest_open_dir(struct receiver *receiver, const char *path, bool to_delete);
+int dest_open_dir(struct dest *dest, const char *path, bool to_delete);
 /* All names of a directory, or those that `listed` has not, sorted. -1 with errno. */
 int dest_read_names(int dir_fd, const struct entries *listed, struct entries *names);
 void dest_dir_hold(struct dest_dir *dir);
 void dest_dir_release(struct dest_dir *dir);
 /* The permissions of a directory that the run makes in that one although no entry asks for it, and of those in it: what the
  * default ACL of the one above grants, or else what the umask leaves. */
-mode_t dest_unlisted_mode(const struct receiver *receiver, int parent_fd);
+mode_t dest_unlisted_mode(const struct dest *dest, int parent_fd);
 /* The umask for new objects in the directory: the process's, or its default ACL's. */
-mode_t dest_dir_umask(struct receiver *receiver, struct dest_dir *dir);
+mode_t dest_dir_umask(struct dest *dest, struct dest_dir *dir);
 bool dest_dir_has_default_acl(struct dest_dir *dir);
 
 #endif

@@ -25,6 +25,7 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "fs/dir.h"
+#include "lib/hashmap.h"
 
 #define SETTLE_SECONDS 2
 
@@ -140,7 +141,7 @@ void dest_seen_start(struct task *task)
 {
 	const struct entries *listed = task->entries;
 
-	if (!task->receiver->seen)
+	if (!task->dest->seen)
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &listed->items[i];
@@ -151,9 +152,9 @@ void dest_seen_start(struct task *task)
 	}
 }
 
-void dest_seen_change(struct receiver *receiver, const struct fs_stat *st)
+void dest_seen_change(struct dest *dest, const struct fs_stat *st)
 {
-	struct seen *seen = receiver->seen;
+	struct seen *seen = dest->seen;
 	bool inserted;
 
 	if (!seen || st->nlink < 2 || S_ISDIR(st->mode))
@@ -169,17 +170,17 @@ void dest_seen_file(const struct file_job *job)
 	struct entries *list = &task->seen;
 	struct entry *entry;
 
-	if (!job->receiver->seen || !job->old.exists)
+	if (!job->dest->seen || !job->old.exists)
 		return;
 	if (!job->untouched) {
-		dest_seen_change(job->receiver, &job->old.st);
+		dest_seen_change(job->dest, &job->old.st);
 		return;
 	}
 	/* The main thread does not write here: a worker may still hold the task. */
 	if (job->turn != TURN_FIRST || job->index - task->first >= list->count)
 		return;
 	entry = &list->items[job->index - task->first];
-	fill(job->receiver->seen, list, entry, &job->old.st, job->entry->flags & ENTRY_HARD_LINKED);
+	fill(job->dest->seen, list, entry, &job->old.st, job->entry->flags & ENTRY_HARD_LINKED);
 	if (entry_is_symlink(entry)) {
 		const char *target = entry_target(task->entries, job->entry);
 
@@ -194,9 +195,9 @@ static struct seen_dir *dir_of(const struct seen *seen, int32_t node)
 	return (size_t)node < seen->dirs.count ? seen->dirs.items[node] : NULL;
 }
 
-void dest_seen_enter(struct receiver *receiver, int32_t node, const struct fs_stat *before)
+void dest_seen_enter(struct dest *dest, int32_t node, const struct fs_stat *before)
 {
-	struct seen *seen = receiver->seen;
+	struct seen *seen = dest->seen;
 	struct seen_dir *dir;
 
 	if (!seen)
@@ -211,9 +212,9 @@ void dest_seen_enter(struct receiver *receiver, int32_t node, const struct fs_st
 	seen->dirs.items[node] = dir;
 }
 
-void dest_seen_link(struct receiver *receiver, int32_t node, uint32_t index, const struct fs_stat *st)
+void dest_seen_link(struct dest *dest, int32_t node, uint32_t index, const struct fs_stat *st)
 {
-	struct seen *seen = receiver->seen;
+	struct seen *seen = dest->seen;
 	struct seen_link link = { node, index, *st };
 	struct seen_dir *dir = seen ? dir_of(seen, node) : NULL;
 
@@ -238,9 +239,9 @@ static void take_entries(struct seen_dir *dir, struct task *task)
 	}
 }
 
-void dest_seen_take(struct receiver *receiver, struct task *task)
+void dest_seen_take(struct dest *dest, struct task *task)
 {
-	struct seen *seen = receiver->seen;
+	struct seen *seen = dest->seen;
 	struct seen_dir *dir = seen ? dir_of(seen, task->node) : NULL;
 
 	if (!dir)
@@ -378,41 +379,41 @@ static bool is_as_before(const struct seen_dir *dir, const struct fs_stat *now)
 }
 
 /* A directory that this process cannot read any more is listed as one: by the scan, which says so. */
-static bool is_readable(const struct receiver *receiver, const struct fs_stat *st)
+static bool is_readable(const struct dest *dest, const struct fs_stat *st)
 {
-	return receiver->uid == 0 || (st->mode & 0500) == 0500;
+	return dest->uid == 0 || (st->mode & 0500) == 0500;
 }
 
-static void tell_parent(const struct receiver *receiver, const struct dest_dir *dir, const struct fs_stat *st)
+static void tell_parent(const struct dest *dest, const struct dest_dir *dir, const struct fs_stat *st)
 {
-	struct seen_dir *parent = dir->parent ? dir_of(receiver->seen, dir->parent->node) : NULL;
-	uint32_t index = flist_dir(receiver->list, dir->node)->parent_entry;
+	struct seen_dir *parent = dir->parent ? dir_of(dest->seen, dir->parent->node) : NULL;
+	uint32_t index = flist_dir(dest->list, dir->node)->parent_entry;
 	struct entry *entry;
 
-	if (!parent || parent->is_complete || receiver->seen->entered_by_links || index >= parent->entries.count)
+	if (!parent || parent->is_complete || dest->seen->entered_by_links || index >= parent->entries.count)
 		return;
 	entry = &parent->entries.items[index];
 	if (entry->flags & ENTRY_DUPLICATE)
 		return;
-	fill(receiver->seen, &parent->entries, entry, st, false);
+	fill(dest->seen, &parent->entries, entry, st, false);
 	entry->dir = (uint32_t)dir->node + 1;
 }
 
-void dest_seen_finish(struct receiver *receiver, const struct dest_dir *dir)
+void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 {
-	struct seen_dir *seen_dir = receiver->seen ? dir_of(receiver->seen, dir->node) : NULL;
+	struct seen_dir *seen_dir = dest->seen ? dir_of(dest->seen, dir->node) : NULL;
 	struct entries *list;
 	struct fs_stat st;
 
-	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0 || !is_readable(receiver, &st))
+	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0 || !is_readable(dest, &st))
 		return;
 	list = &seen_dir->entries;
 	keep_entries(list, ENTRY_DUPLICATE, false);
 	if ((!seen_dir->names_known || !is_as_before(seen_dir, &st)) && reread_names(list, dir->fd) < 0)
 		return;
-	if (look_at_unknown(receiver->seen, list, dir->fd) < 0)
+	if (look_at_unknown(dest->seen, list, dir->fd) < 0)
 		return;
-	tell_parent(receiver, dir, &st);
+	tell_parent(dest, dir, &st);
 	/* What a later look could not rely on is not offered to it. */
 	if (!is_settled(&st))
 		st.ctime = st.ctime_nsec = 0;

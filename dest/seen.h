@@ -12,7 +12,7 @@
 
 struct dest_dir;
 struct file_job;
-struct receiver;
+struct dest;
 struct seen;
 struct task;
 
@@ -30,13 +30,13 @@ void dest_seen_free(struct seen *seen); /* NULL is allowed */
  * attributes: another name of the same file may have been seen before. */
 void dest_seen_start(struct task *task);
 void dest_seen_file(const struct file_job *job);
-void dest_seen_change(struct receiver *receiver, const struct fs_stat *st);
+void dest_seen_change(struct dest *dest, const struct fs_stat *st);
 /* A directory is entered, as it was before this run touched it; NULL: it is new. */
-void dest_seen_enter(struct receiver *receiver, int32_t node, const struct fs_stat *before);
+void dest_seen_enter(struct dest *dest, int32_t node, const struct fs_stat *before);
 /* A member of a hard link group is in place. */
-void dest_seen_link(struct receiver *receiver, int32_t node, uint32_t index, const struct fs_stat *st);
-void dest_seen_take(struct receiver *receiver, struct task *task);            /* the task is done */
-void dest_seen_finish(struct receiver *receiver, const struct dest_dir *dir); /* it has got its last change; its fd is open */
+void dest_seen_link(struct dest *dest, int32_t node, uint32_t index, const struct fs_stat *st);
+void dest_seen_take(struct dest *dest, struct task *task);            /* the task is done */
+void dest_seen_finish(struct dest *dest, const struct dest_dir *dir); /* it has got its last change; its fd is open */
 /* After all: NULL if the directory has to be scanned. */
 struct seen_dir *dest_seen_dir(const struct seen *seen, int32_t node);
 /* Look again at names of inodes that have changed since. -1: the directory has to be scanned. */

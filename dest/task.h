@@ -16,7 +16,7 @@
 
 struct dest_dir;
 struct fuzzy_dirs;
-struct receiver;
+struct dest;
 
 enum event_kind {
 	EVENT_ITEM,            /* looked at or changed: flags, bytes */
@@ -24,7 +24,7 @@ enum event_kind {
 	EVENT_TEXT,            /* message */
 	EVENT_SOURCE_FAILED,   /* it could not be opened or read: error; bytes: what was done, enum source_step */
 	EVENT_LINK,            /* hard link to another member of its group: main thread */
-	EVENT_REDO,            /* a directory is in the way: main thread, unless receiver->asks_in_turn */
+	EVENT_REDO,            /* a directory is in the way: main thread, unless dest->asks_in_turn */
 	EVENT_DELETE_ARGUMENT, /* missing argument: main thread */
 	EVENT_FAILED,          /* the peer has not sent it; whatever there is to say has been said */
 	EVENT_AWAITED,         /* keeps the place of one of the two that the peer's reply will make */
@@ -69,7 +69,7 @@ enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_CROWDED, TASK_WAITS, TASK_DONE
 /* Some or all files of one directory. */
 struct task {
 	struct task *next;
-	struct receiver *receiver;
+	struct dest *dest;
 	int32_t node;
 	struct entries *entries;
 	uint32_t first, last;         /* [first, last) */

@@ -37,7 +37,7 @@ static bool fill_attr_file(struct file_job *job, int fd)
 
 	attr_file_encode(content, side ? side->real_size : job->entry->size);
 	written = write(fd, content, sizeof content);
-	if (written != ATTR_FILE_SIZE || (job->receiver->options->fsync && fsync(fd) < 0)) {
+	if (written != ATTR_FILE_SIZE || (job->dest->options->fsync && fsync(fd) < 0)) {
 		job_write_failed(job, written < 0 ? errno : ENOSPC);
 		return false;
 	}
@@ -64,11 +64,11 @@ static bool may_replace(struct file_job *job)
 {
 	if (!job->old.exists || !S_ISREG(job->old.st.mode) || job->old.st.size == ATTR_FILE_SIZE)
 		return true;
-	if (job->receiver->options->force)
+	if (job->dest->options->force)
 		return true;
 	task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
 		      ", which is not an attr file (it is not 8 bytes long); --force overrides this");
-	atomic_store(&job->receiver->stop, STOP_REFUSED);
+	atomic_store(&job->dest->stop, STOP_REFUSED);
 	return false;
 }
 
@@ -80,7 +80,7 @@ static bool copy_attr(struct file_job *job)
 
 	if (!may_replace(job))
 		return false;
-	bool unnamed = !atomic_load(&job->receiver->no_unnamed) && !dest_has_places(job->receiver);
+	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !dest_has_places(job->dest);
 
 	if (unnamed)
 		fd = fs_unnamed_create(job->dir->fd, mode);
@@ -91,7 +91,7 @@ static bool copy_attr(struct file_job *job)
 		return false;
 	}
 	if (unnamed)
-		atomic_store(&job->receiver->no_unnamed, true);
+		atomic_store(&job->dest->no_unnamed, true);
 	if (!job_create_temp(job, &temp))
 		return false;
 	if (!fill_attr_file(job, temp.fd)) {
@@ -107,7 +107,7 @@ static bool copy_attr(struct file_job *job)
 int job_open_source(struct file_job *job, uint64_t *size)
 {
 	const struct task *task = job->task;
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	bool follow = options->copy_links || options->copy_unsafe_links;
 	const char *name = entry_name(task->entries, job->entry);
 	int flags = O_RDONLY | (options->open_noatime ? O_NOATIME : 0), fd = -1;
@@ -133,8 +133,7 @@ static void show_progress(void *job_void, uint64_t done)
 	struct file_job *job = job_void;
 
 	atomic_store(&job->task->live_done, done);
-	if (!done || !job->temp || !dest_keeps_partial(job->receiver->options)
-	    || atomic_load(&job->receiver->stop) != STOP_SIGNAL)
+	if (!done || !job->temp || !dest_keeps_partial(job->dest->options) || atomic_load(&job->dest->stop) != STOP_SIGNAL)
 		return;
 	job_keep_interrupted(job, job->temp);
 	/* The process is about to end. */
@@ -144,7 +143,7 @@ static void show_progress(void *job_void, uint64_t done)
 
 static bool move_content(struct file_job *job, int from, int to, uint64_t size, bool in_place)
 {
-	const struct options *options = job->receiver->options;
+	const struct options *options = job->dest->options;
 	struct block_count touched = { .total = 0 };
 	struct fs_copy_options how = {
 		.sparse = options->sparse, .preallocate = options->preallocate, .in_place = in_place,
@@ -176,7 +175,7 @@ static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_
 	bool good = job->incoming ? job->incoming->fill(job->incoming, job, to, in_place)
 				  : move_content(job, from, to, size, in_place);
 
-	if (good && job->receiver->options->fsync && fsync(to) < 0) {
+	if (good && job->dest->options->fsync && fsync(to) < 0) {
 		job_write_failed(job, errno);
 		return false;
 	}
@@ -188,7 +187,7 @@ static void give_up(struct file_job *job, struct fs_temp *temp)
 {
 	if (job->incoming && job->incoming->wrong_digest)
 		job->incoming->is_kept = job_keep_unverified(job, temp);
-	else if (atomic_load(&job->receiver->stop) == STOP_WRITE && dest_keeps_partial(job->receiver->options))
+	else if (atomic_load(&job->dest->stop) == STOP_WRITE && dest_keeps_partial(job->dest->options))
 		job_keep_interrupted(job, temp);
 	fs_temp_discard(temp);
 }
@@ -242,7 +241,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 /* What had come of the file before is completed where it lies. */
 static bool complete_partial(struct file_job *job)
 {
-	int fd = dest_partial_open(job->receiver, job->dir, job->name, O_WRONLY);
+	int fd = dest_partial_open(job->dest, job->dir, job->name, O_WRONLY);
 	struct fs_stat st;
 	bool good;
 
@@ -341,7 +340,7 @@ bool job_copy(struct file_job *job)
 {
 	if (is_obstructed(job))
 		return false;
-	return job->receiver->attrs_only ? copy_attr(job) : copy_content(job);
+	return job->dest->attrs_only ? copy_attr(job) : copy_content(job);
 }
 
 /* --- symlinks, devices, specials --- */
@@ -400,7 +399,7 @@ bool job_make(struct file_job *job)
 		make_failed(job, job->dir->obstacle);
 		return false;
 	}
-	if (job->receiver->is_fake)
+	if (job->dest->is_fake)
 		return make_fake(job);
 	if (!job->old.exists) {
 		if (make_new_object(job, made_mode) < 0) {

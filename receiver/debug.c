@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "dest/contents.h"
-#include "dest/dest.h"
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/debug.h"
@@ -17,6 +16,7 @@
 #include "flist/received.h"
 #include "lib/log.h"
 #include "receiver/debug.h"
+#include "receiver/run.h"
 #include "wire/request.h"
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */
@@ -33,7 +33,7 @@ static void say_duplicate(struct receiver *receiver, int32_t node, const struct 
 {
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(receiver->list, node, entry, &path);
+	flist_entry_path(receiver->dest.list, node, entry, &path);
 	log_info("removing duplicate name %s from file list (%d)", strbuf_text(&path), ndx);
 	strbuf_free(&path);
 }
@@ -41,7 +41,7 @@ static void say_duplicate(struct receiver *receiver, int32_t node, const struct 
 /* A file gives way to the directory at `index`. */
 static void say_file_of_directory(struct receiver *receiver, int32_t node, uint32_t index)
 {
-	const struct flist_dir *dir = flist_dir(receiver->list, node);
+	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
 	int32_t file = entries_find(dir->entries, entry_name(dir->entries, &dir->entries->items[index]), false);
 
 	if (file >= 0)
@@ -51,8 +51,8 @@ static void say_file_of_directory(struct receiver *receiver, int32_t node, uint3
 /* In one list a directory's index stands beside those of its contents. */
 static void say_directory_duplicates(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *dir = flist_dir(receiver->list, node);
-	const struct entry *entry = &flist_dir(receiver->list, dir->parent)->entries->items[dir->parent_entry];
+	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
+	const struct entry *entry = &flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry];
 
 	say_file_of_directory(receiver, dir->parent, dir->parent_entry);
 	for (int32_t i = 1; i < dir->group; i++)
@@ -61,9 +61,10 @@ static void say_directory_duplicates(struct receiver *receiver, int32_t node)
 
 static void say_node_duplicates(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *dir = flist_dir(receiver->list, node);
+	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
 	bool in_turn = receiver->session.inc_recurse;
-	uint32_t count = in_turn || !dir->child_count ? dir->count : flist_dir(receiver->list, dir->first_child)->parent_entry;
+	uint32_t count =
+		in_turn || !dir->child_count ? dir->count : flist_dir(receiver->dest.list, dir->first_child)->parent_entry;
 
 	if (node && !in_turn)
 		say_directory_duplicates(receiver, node);
@@ -82,14 +83,14 @@ static void say_all_duplicates(struct receiver *receiver)
 {
 	struct flist_pos pos;
 
-	for (int32_t ndx = 0; flist_locate(receiver->list, ndx, &pos); ndx++)
+	for (int32_t ndx = 0; flist_locate(receiver->dest.list, ndx, &pos); ndx++)
 		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
 			say_duplicate(receiver, pos.dir, pos.entry, ndx);
 }
 
 static void say_duplicates(struct receiver *receiver, int32_t node)
 {
-	if (!receiver->options->levels.debug[DEBUG_DUP])
+	if (!receiver->dest.options->levels.debug[DEBUG_DUP])
 		return;
 	if (!receiver->session.caps.sorts_by_path)
 		say_node_duplicates(receiver, node);
@@ -100,22 +101,22 @@ static void say_duplicates(struct receiver *receiver, int32_t node)
 void receiver_debug_list(struct receiver *receiver, int32_t node)
 {
 	say_duplicates(receiver, node);
-	if (receiver->contents->is_remote)
-		flist_debug_received(receiver->list, node);
+	if (receiver->dest.contents->is_remote)
+		flist_debug_received(receiver->dest.list, node);
 	else
-		flist_debug_sent(receiver->list, node);
+		flist_debug_sent(receiver->dest.list, node);
 }
 
 /* --- beginning and end --- */
 
 static int level_of(const struct receiver *receiver, enum debug_word word)
 {
-	return receiver->options->levels.debug[word];
+	return receiver->dest.options->levels.debug[word];
 }
 
 static bool sends_too(const struct receiver *receiver)
 {
-	return !receiver->contents->is_remote && level_of(receiver, DEBUG_SEND);
+	return !receiver->dest.contents->is_remote && level_of(receiver, DEBUG_SEND);
 }
 
 bool receiver_debug_wants_items(const struct receiver *receiver)
@@ -126,8 +127,8 @@ bool receiver_debug_wants_items(const struct receiver *receiver)
 
 void receiver_debug_method(const struct receiver *receiver)
 {
-	if (receiver->options->levels.debug[DEBUG_FLIST])
-		log_info(receiver->contents->is_remote && receiver->options->whole_file <= 0
+	if (receiver->dest.options->levels.debug[DEBUG_FLIST])
+		log_info(receiver->dest.contents->is_remote && receiver->dest.options->whole_file <= 0
 				 ? "delta-transmission enabled"
 				 : "delta-transmission disabled for local transfer or --whole-file");
 }
@@ -135,7 +136,7 @@ void receiver_debug_method(const struct receiver *receiver)
 /* The entries of the first list, or of the only one. */
 static uint64_t first_entries(const struct receiver *receiver)
 {
-	return receiver->session.inc_recurse ? flist_dir(receiver->list, 0)->count : receiver->loaded_entries;
+	return receiver->session.inc_recurse ? flist_dir(receiver->dest.list, 0)->count : receiver->loaded_entries;
 }
 
 /* A directory that is alone is counted with its contents. */
@@ -147,7 +148,7 @@ void receiver_debug_destination(const struct receiver *receiver, uint64_t entrie
 		log_info("send_files starting");
 	if (!level_of(receiver, DEBUG_RECV))
 		return;
-	if (!receiver->shows_receiver)
+	if (!receiver->dest.shows_receiver)
 		log_info("server_recv(2) starting pid=%d", (int)getpid());
 	log_info("get_local_name count=%llu %s", (unsigned long long)(first > 1 ? first : entries), destination);
 }
@@ -186,17 +187,17 @@ void receiver_debug_end(const struct receiver *receiver)
 /* As the receiving half calls it. */
 static void add_path(const struct receiver *receiver, int32_t node, const struct entry *entry, struct strbuf *path)
 {
-	if (receiver->single_name && !node)
-		strbuf_add_string(path, receiver->single_name);
+	if (receiver->dest.single_name && !node)
+		strbuf_add_string(path, receiver->dest.single_name);
 	else
-		flist_entry_path(receiver->list, node, entry, path);
+		flist_entry_path(receiver->dest.list, node, entry, path);
 }
 
 static int32_t item_ndx(const struct receiver *receiver, int32_t node, const struct entry *entry)
 {
 	if (!entry_is_dir(entry) || !receiver->session.inc_recurse)
-		return flist_ndx_of(receiver->list, node, entry);
-	return flist_ndx_of(receiver->list, entry->dir ? (int32_t)entry->dir : 0, NULL);
+		return flist_ndx_of(receiver->dest.list, node, entry);
+	return flist_ndx_of(receiver->dest.list, entry->dir ? (int32_t)entry->dir : 0, NULL);
 }
 
 void receiver_debug_item(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event)
@@ -207,10 +208,10 @@ void receiver_debug_item(const struct receiver *receiver, int32_t node, const st
 	struct strbuf path = STRBUF_INIT;
 
 	if (sends_too(receiver)) {
-		flist_shown_name(receiver->list, node, entry, &path);
+		flist_shown_name(receiver->dest.list, node, entry, &path);
 		log_info("send_files(%d, %s)", item_ndx(receiver, node, entry), strbuf_text(&path));
 	}
-	if (receiver->contents->is_remote && is_asked && level_of(receiver, DEBUG_RECV)) {
+	if (receiver->dest.contents->is_remote && is_asked && level_of(receiver, DEBUG_RECV)) {
 		add_path(receiver, node, entry, &path);
 		log_info("recv_files(%s)", strbuf_text(&path));
 	}
@@ -220,16 +221,16 @@ void receiver_debug_item(const struct receiver *receiver, int32_t node, const st
 void receiver_debug_item_done(const struct receiver *receiver, int32_t node, const struct entry *entry,
 			      const struct event *event)
 {
-	bool copied = event->flags & ITEM_TRANSFER && !receiver->dry_run;
+	bool copied = event->flags & ITEM_TRANSFER && !receiver->dest.dry_run;
 	struct strbuf path = STRBUF_INIT;
 
 	if (sends_too(receiver) && copied) {
-		flist_shown_name(receiver->list, node, entry, &path);
+		flist_shown_name(receiver->dest.list, node, entry, &path);
 		log_info("sender finished %s", strbuf_text(&path));
 	}
 	strbuf_reset(&path);
 	add_path(receiver, node, entry, &path);
-	if (!receiver->contents->is_remote && level_of(receiver, DEBUG_RECV))
+	if (!receiver->dest.contents->is_remote && level_of(receiver, DEBUG_RECV))
 		log_info("recv_files(%s)", strbuf_text(&path));
 	if (event->text) {
 		const char *name = strrchr(strbuf_text(&path), '/');
@@ -248,18 +249,18 @@ void receiver_debug_link(struct receiver *receiver, const struct task *task, uin
 	if (!level_of(receiver, DEBUG_HLINK))
 		return;
 	add_path(receiver, task->node, entry, &path);
-	log_info("hlink for %d (%s): leader is %s", flist_ndx_of(receiver->list, task->node, entry), strbuf_text(&path),
+	log_info("hlink for %d (%s): leader is %s", flist_ndx_of(receiver->dest.list, task->node, entry), strbuf_text(&path),
 		 leader);
 	strbuf_free(&path);
 }
 
 void receiver_debug_touch(const struct receiver *receiver, const struct dest_dir *dir)
 {
-	const struct flist_dir *listed = flist_dir(receiver->list, dir->node);
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, dir->node);
 	int32_t number = receiver->session.inc_recurse ? listed->number : listed->own_ndx;
 
 	/* Of one list those only whose times are set. */
 	if (level_of(receiver, DEBUG_TIME) > 1
-	    && (receiver->session.inc_recurse || decide_keeps_time(receiver->options, &dir->entry)))
+	    && (receiver->session.inc_recurse || decide_keeps_time(receiver->dest.options, &dir->entry)))
 		log_info("touch_up_dirs: %s (%d)", *dir->path ? dir->path : ".", dir->node ? number : 0);
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "dest/backup.h"
-#include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/module.h"
 #include "dest/paths.h"
@@ -22,6 +21,7 @@
 #include "lib/exit.h"
 #include "receiver/delete.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 
 enum outcome { GONE, STAYS, LIMITED };
 
@@ -49,9 +49,9 @@ static int compare_names(const void *a, const void *b, void *names)
 }
 
 /* Deletions go backwards through the order of lists, which once made no difference between files and directories. */
-static void order_names(const struct receiver *receiver, struct entries *names)
+static void order_names(const struct session *session, struct entries *names)
 {
-	if (receiver->session.caps.sorts_by_path && names->count)
+	if (session->caps.sorts_by_path && names->count)
 		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
 }
 
@@ -60,7 +60,7 @@ static void say_directory(struct task *task)
 {
 	const char *path = task->dir->path;
 
-	if (task->receiver->options->levels.debug[DEBUG_DEL] > 1)
+	if (task->dest->options->levels.debug[DEBUG_DEL] > 1)
 		task_text(task, L_INFO, "delete_in_dir(%s)", *path ? path : ".");
 }
 
@@ -74,14 +74,14 @@ void receiver_find_surplus(struct task *task)
 		task_complain(task, "generator", errno, "", "opendir ", " failed");
 	else
 		task->knows_names = !task->surplus.count;
-	order_names(task->receiver, &task->surplus);
+	order_names(task->dest->session, &task->surplus);
 }
 
 /* --- one item --- */
 
 static bool limit_reached(struct receiver *receiver)
 {
-	int limit = receiver->options->max_delete;
+	int limit = receiver->dest.options->max_delete;
 
 	if (limit < 0 || receiver->delete_count < (uint64_t)limit)
 		return false;
@@ -121,12 +121,12 @@ static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
 {
 	struct receiver *receiver = deletion->receiver;
 
-	if (receiver->attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !receiver->options->force
-	    && !receiver->dry_run)
+	if (receiver->dest.attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !receiver->dest.options->force
+	    && !receiver->dest.dry_run)
 		die(EXIT_FILESELECT,
 		    "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
 		    "--force overrides this",
-		    receiver->top_path, strbuf_text(&deletion->path));
+		    receiver->dest.top_path, strbuf_text(&deletion->path));
 }
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
@@ -134,7 +134,7 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 static void say_deletion(const struct deletion *deletion, mode_t mode, bool nested)
 {
 	const char *path = strbuf_text(&deletion->path);
-	int level = deletion->receiver->options->levels.debug[DEBUG_DEL];
+	int level = deletion->receiver->dest.options->levels.debug[DEBUG_DEL];
 
 	if (level > 1 && (!nested || !S_ISDIR(mode)))
 		log_info("delete_item(%s) mode=%o flags=%d", path, mode, nested ? DEL_IS_BELOW : deletion->told);
@@ -145,14 +145,14 @@ static void say_deletion(const struct deletion *deletion, mode_t mode, bool nest
 /* One that is below another is spoken of when it is empty. */
 static void say_emptied(const struct deletion *deletion, mode_t mode, bool nested)
 {
-	if (nested && deletion->receiver->options->levels.debug[DEBUG_DEL] > 1)
+	if (nested && deletion->receiver->dest.options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_item(%s) mode=%o flags=%d", strbuf_text(&deletion->path), mode, DEL_IS_BELOW);
 }
 
 /* A --temp-dir may lie in the destination. */
 static bool is_protected(struct receiver *receiver, const struct strbuf *path, int dir_fd, const char *name, bool is_dir)
 {
-	return (!is_dir && fs_temp_is_own(dir_fd, name)) || dest_is_hidden(receiver, strbuf_text(path), is_dir);
+	return (!is_dir && fs_temp_is_own(dir_fd, name)) || dest_is_hidden(&receiver->dest, strbuf_text(path), is_dir);
 }
 
 /* A directory that cannot be read whole stops the deletions to come, as one of the source does. */
@@ -161,7 +161,7 @@ static void reading_failed(struct receiver *receiver, const char *dir_path, int 
 	struct strbuf shown = STRBUF_INIT;
 	const char *old_role = log_role();
 
-	dest_show_path(receiver, dir_path, &shown);
+	dest_show_path(&receiver->dest, dir_path, &shown);
 	log_set_role("generator");
 	log_errno(L_ERROR_XFER, error, "opendir %s failed", strbuf_text(&shown));
 	log_set_role(old_role);
@@ -186,7 +186,7 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 	entries_init(&names);
 	if (dest_read_names(fd, NULL, &names) < 0)
 		reading_failed(receiver, strbuf_text(&deletion->path), errno);
-	order_names(receiver, &names);
+	order_names(&receiver->session, &names);
 	filter_set_dir(receiver->receiver_rules, strbuf_text(&deletion->path));
 	for (uint32_t i = names.count; i-- > 0;) {
 		const struct entry *entry = &names.items[i];
@@ -217,7 +217,7 @@ static void try_in_vain(const struct deletion *deletion, mode_t mode)
 {
 	if (limit_reached(deletion->receiver))
 		return;
-	if (deletion->receiver->dry_run)
+	if (deletion->receiver->dest.dry_run)
 		note_deleted(deletion, mode);
 	else
 		say_not_empty(deletion);
@@ -235,11 +235,11 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 		return STAYS;
 	}
 	if (st->dev != deletion->dev) {
-		if (receiver->options->levels.info[INFO_MOUNT])
+		if (receiver->dest.options->levels.info[INFO_MOUNT])
 			log_info("cannot delete mount point: %s", strbuf_text(&deletion->path));
 		return STAYS;
 	}
-	if (!receiver->rules.am_root && (st->mode & 0700) != 0700 && !receiver->dry_run)
+	if (!receiver->dest.rules.am_root && (st->mode & 0700) != 0700 && !receiver->dest.dry_run)
 		fs_chmod_at(dir_fd, name, (st->mode & 07777) | 0700);
 	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0 && !is_absent(errno))
@@ -257,7 +257,7 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	say_emptied(deletion, st->mode, nested);
 	if (reported && limit_reached(receiver))
 		return LIMITED;
-	if (!receiver->dry_run && fs_rmdir_at(dir_fd, name) < 0) {
+	if (!receiver->dest.dry_run && fs_rmdir_at(dir_fd, name) < 0) {
 		if (errno == ENOTEMPTY || errno == EEXIST)
 			say_not_empty(deletion);
 		else
@@ -273,13 +273,13 @@ static enum outcome delete_object(struct deletion *deletion, int dir_fd, const c
 	struct receiver *receiver = deletion->receiver;
 	size_t parent = deletion->path.length - strlen(name);
 	char *dir_path = xstrndup(strbuf_text(&deletion->path), parent ? parent - 1 : 0);
-	const struct backup_of of = { receiver, NULL, "generator", dir_fd, dir_path, name };
+	const struct backup_of of = { &receiver->dest, NULL, "generator", dir_fd, dir_path, name };
 	enum outcome outcome = GONE;
 
-	if (!dest_is_backup_name(receiver, name) && !dest_back_up(&of, BACKUP_RENAME)) {
+	if (!dest_is_backup_name(&receiver->dest, name) && !dest_back_up(&of, BACKUP_RENAME)) {
 		delete_failed(deletion, errno, "make_backup");
 		outcome = STAYS;
-	} else if (!receiver->dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
+	} else if (!receiver->dest.dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
 		delete_failed(deletion, errno, "unlink");
 		outcome = STAYS;
 	}
@@ -309,7 +309,7 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		outcome = delete_object(deletion, dir_fd, name);
 	}
 	if (outcome == GONE)
-		dest_seen_change(receiver, &st);
+		dest_seen_change(&receiver->dest, &st);
 	if (outcome == GONE && reported)
 		note_deleted(deletion, st.mode);
 	return outcome;
@@ -333,7 +333,7 @@ bool receiver_may_delete(struct receiver *receiver, struct task *task)
 {
 	static const char text[] = "IO error encountered -- skipping file deletion";
 
-	if (receiver->options->ignore_errors || !(receiver->session.io_error & IOERR_GENERAL))
+	if (receiver->dest.options->ignore_errors || !(receiver->session.io_error & IOERR_GENERAL))
 		return true;
 	if (!receiver->deletes_stopped && task)
 		task_text(task, L_INFO, text);
@@ -353,7 +353,7 @@ static void delete_or_delay(struct receiver *receiver, struct dest_dir *dir, con
 		strbuf_free(&deletion.path);
 		return;
 	}
-	if (receiver->options->delete_when == DELETE_DELAY) {
+	if (receiver->dest.options->delete_when == DELETE_DELAY) {
 		struct delayed_delete delayed = { strbuf_detach(&deletion.path), is_dir };
 
 		vec_push(&receiver->delayed, delayed);
@@ -389,7 +389,7 @@ void receiver_delete_delayed(struct receiver *receiver)
 
 		if (slash)
 			*slash = '\0';
-		fd = dest_open_dir(receiver, slash ? path : "", true);
+		fd = dest_open_dir(&receiver->dest, slash ? path : "", true);
 		if (allowed && fd < 0 && !is_absent(errno))
 			reading_failed(receiver, slash ? path : "", errno);
 		if (fd >= 0 && allowed) {
@@ -407,7 +407,7 @@ void receiver_delete_delayed(struct receiver *receiver)
 /* false: an I/O error forbids it and all further ones. */
 static bool delete_pass_node(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *listed = flist_dir(receiver->list, node);
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
 	int32_t dot = node ? -1 : entries_find(listed->entries, ".", true);
 	uint16_t flags = node ? listed->flags : dot < 0 ? ENTRY_NO_CONTENT : listed->entries->items[dot].flags;
 	struct dest_dir dir = { .fd = -1 };
@@ -415,21 +415,21 @@ static bool delete_pass_node(struct receiver *receiver, int32_t node)
 	bool allowed = true;
 	struct entries names;
 
-	if (flags & ENTRY_NO_CONTENT || receiver->top.fd < 0)
+	if (flags & ENTRY_NO_CONTENT || receiver->dest.top.fd < 0)
 		return true;
-	flist_dir_path(receiver->list, node, &path);
+	flist_dir_path(receiver->dest.list, node, &path);
 	dir.path = path.data ? path.data + strspn(path.data, "/") : (char *)"";
-	if (flags & ENTRY_TOP_DIR && receiver->options->levels.debug[DEBUG_DEL])
+	if (flags & ENTRY_TOP_DIR && receiver->dest.options->levels.debug[DEBUG_DEL])
 		log_info("deleting in %s", *dir.path ? dir.path : ".");
-	dir.fd = dest_open_dir(receiver, dir.path, true);
+	dir.fd = dest_open_dir(&receiver->dest, dir.path, true);
 	if (dir.fd < 0 && !is_absent(errno))
 		reading_failed(receiver, dir.path, errno);
-	if (dir.fd >= 0 && receiver->options->levels.debug[DEBUG_DEL] > 1)
+	if (dir.fd >= 0 && receiver->dest.options->levels.debug[DEBUG_DEL] > 1)
 		log_info("delete_in_dir(%s)", *dir.path ? dir.path : ".");
 	if (dir.fd >= 0 && (allowed = receiver_may_delete(receiver, NULL))) {
 		entries_init(&names);
 		if (dest_read_names(dir.fd, listed->entries, &names) >= 0) {
-			order_names(receiver, &names);
+			order_names(&receiver->session, &names);
 			delete_names(receiver, &dir, &names);
 		} else {
 			reading_failed(receiver, dir.path, errno);
@@ -460,13 +460,13 @@ void receiver_delete_pass(struct receiver *receiver)
 	struct numbered_node *nodes = xcalloc(count, sizeof *nodes);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct flist_dir *listed = flist_dir(receiver->list, receiver->order.items[i]);
+		const struct flist_dir *listed = flist_dir(receiver->dest.list, receiver->order.items[i]);
 
 		nodes[i] = (struct numbered_node){ (int32_t)i, receiver->order.items[i] };
 		if (receiver->session.caps.sorts_by_path)
 			nodes[i].ndx = listed->parent < 0 ? -1
-							  : flist_ndx_of(receiver->list, listed->parent,
-									 &flist_dir(receiver->list, listed->parent)
+							  : flist_ndx_of(receiver->dest.list, listed->parent,
+									 &flist_dir(receiver->dest.list, listed->parent)
 										  ->entries->items[listed->parent_entry]);
 	}
 	qsort(nodes, count, sizeof *nodes, compare_numbers);
@@ -523,14 +523,14 @@ bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const c
 
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
-	deletion.told = told_of_kind(receiver->options, entry);
-	if (dest_is_hidden(receiver, strbuf_text(&deletion.path), true)) {
+	deletion.told = told_of_kind(receiver->dest.options, entry);
+	if (dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), true)) {
 		gone = false;
-	} else if (may_delete_contents(receiver->options)) {
+	} else if (may_delete_contents(receiver->dest.options)) {
 		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
 	} else {
 		say_deletion(&deletion, S_IFDIR | 0755, false);
-		gone = receiver->dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
+		gone = receiver->dest.dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
 		if (!gone)
 			say_not_empty(&deletion);
 	}
@@ -542,7 +542,7 @@ bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const c
 
 void receiver_say_file_goes(struct task *task, const struct fs_stat *st)
 {
-	const struct options *options = task->receiver->options;
+	const struct options *options = task->dest->options;
 
 	if (options->levels.debug[DEBUG_DEL] > 1)
 		task_text(task, L_INFO, "delete_item(%s) mode=%o flags=%d", task->dir->path, st->mode,
@@ -562,9 +562,9 @@ void receiver_delete_argument(struct receiver *receiver, struct task *task, uint
 	deletion.told = 0;
 	filter_set_dir(receiver->receiver_rules, task->dir->path);
 	if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
-	    || dest_is_hidden(receiver, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
+	    || dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), S_ISDIR(st.mode)))
 		;
-	else if (S_ISDIR(st.mode) && !may_delete_contents(receiver->options) && !is_empty(task->dir->fd, name))
+	else if (S_ISDIR(st.mode) && !may_delete_contents(receiver->dest.options) && !is_empty(task->dir->fd, name))
 		say_not_empty(&deletion);
 	else
 		delete_item(&deletion, task->dir->fd, name, true, false);

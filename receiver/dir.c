@@ -14,7 +14,6 @@
 #include "dest/attributes.h"
 #include "dest/backup.h"
 #include "dest/debug.h"
-#include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/fake.h"
 #include "dest/module.h"
@@ -27,6 +26,7 @@
 #include "receiver/debug.h"
 #include "receiver/delete.h"
 #include "receiver/dir.h"
+#include "receiver/run.h"
 #include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
@@ -38,7 +38,7 @@ static void refuse_source(struct receiver *receiver, int fd)
 {
 	struct strbuf path = STRBUF_INIT;
 	struct attr_source *source =
-		flist_entry_source(receiver->list, 0, &flist_dir(receiver->list, 0)->entries->items[0], &path);
+		flist_entry_source(receiver->dest.list, 0, &flist_dir(receiver->dest.list, 0)->entries->items[0], &path);
 
 	if (fs_is_inside(fd, source->attr_root.fd))
 		die(EXIT_FILESELECT, "rsync: a symlink in the attr tree leads into the source: refusing to write there");
@@ -49,15 +49,15 @@ static void refuse_source(struct receiver *receiver, int fd)
  * looked at where it is not. */
 static bool is_unwanted_parent(const struct receiver *receiver, const struct entry *entry)
 {
-	return entry->flags & ENTRY_HIDDEN || (!receiver->options->implied_dirs && entry_is_implied(entry));
+	return entry->flags & ENTRY_HIDDEN || (!receiver->dest.options->implied_dirs && entry_is_implied(entry));
 }
 
 /* Below the destination, as --keep-dirlinks goes: no link leads out of it, unless the operator says that any may. */
 static struct fs_root linked_root(const struct receiver *receiver)
 {
-	struct fs_root root = receiver->top;
+	struct fs_root root = receiver->dest.top;
 
-	root.trusting = receiver->options->insecure_links;
+	root.trusting = receiver->dest.options->insecure_links;
 	return root;
 }
 
@@ -73,7 +73,7 @@ static int find_obstacle(const struct receiver *receiver, struct dest_dir *dir, 
 
 		/* A link to nothing counts as nothing until something is to be made there. */
 		root.trusting = true;
-		return receiver->dry_run && fs_stat_follow(&root, dir->path, &behind) < 0 ? ENOENT : error;
+		return receiver->dest.dry_run && fs_stat_follow(&root, dir->path, &behind) < 0 ? ENOENT : error;
 	}
 	if (!S_ISDIR(behind.mode))
 		return ENOTDIR;
@@ -90,7 +90,7 @@ static enum kept_link look_behind_link(struct receiver *receiver, const struct d
 	struct fs_root root = linked_root(receiver);
 	struct fs_stat behind;
 
-	if (!receiver->options->keep_dirlinks || !S_ISLNK(st->mode))
+	if (!receiver->dest.options->keep_dirlinks || !S_ISLNK(st->mode))
 		return LINK_REPLACED;
 	if (fs_stat_follow(&root, dir->path, &behind) == 0) {
 		if (!S_ISDIR(behind.mode))
@@ -111,11 +111,11 @@ static int open_directory(struct receiver *receiver, struct dest_dir *parent, st
 	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
 			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd >= 0 && dest_enters_links(receiver) && receiver->attrs_only)
+	if (fd >= 0 && dest_enters_links(&receiver->dest) && receiver->dest.attrs_only)
 		refuse_source(receiver, fd);
 	if (fd >= 0 || errno != EACCES || dir->is_link)
 		return fd;
-	if (!receiver->dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
+	if (!receiver->dest.dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
 		return fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 	return fs_open_at(parent->fd, name, O_PATH | O_DIRECTORY, 0);
 }
@@ -131,18 +131,18 @@ static void skip_contents(struct task *task, int error, const char *before)
 /* The top is called ".". */
 static void complain(struct receiver *receiver, const struct dest_dir *dir, int error, const char *before, const char *after)
 {
-	dest_complain_path(receiver, "generator", error, *dir->path ? dir->path : ".", before, after);
+	dest_complain_path(&receiver->dest, "generator", error, *dir->path ? dir->path : ".", before, after);
 }
 
 /* What chown is to be told; false: nothing. */
 static bool choose_owner(struct receiver *receiver, struct dest_dir *dir, const struct fs_stat *st, uid_t *uid, gid_t *gid)
 {
-	unsigned impossible = decide_owner(&receiver->rules, &dir->entry, st->uid, st->gid, uid, gid);
+	unsigned impossible = decide_owner(&receiver->dest.rules, &dir->entry, st->uid, st->gid, uid, gid);
 
 	if (impossible & OWNER_UID_IMPOSSIBLE)
-		dest_complain_path(receiver, NULL, 0, dir->path, OWNER_UID_TEXT, "");
+		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_UID_TEXT, "");
 	if (impossible & OWNER_GID_IMPOSSIBLE)
-		dest_complain_path(receiver, NULL, 0, dir->path, OWNER_GID_TEXT, "");
+		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_GID_TEXT, "");
 	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
@@ -172,9 +172,9 @@ static bool dress_attributes(struct dest_dir *dir, struct task *task, struct wan
 /* A new directory is compared with that of an alternate destination, as its item is; else with nothing. */
 static uint32_t compare_new(const struct receiver *receiver, const struct dest_dir *dir, struct wanted *wanted)
 {
-	const struct fs_root *root = dir->alternate ? &receiver->alternates->roots[dir->alternate - 1] : NULL;
+	const struct fs_root *root = dir->alternate ? &receiver->dest.alternates->roots[dir->alternate - 1] : NULL;
 	int fd = root ? fs_opendir(root, *dir->path ? dir->path : ".") : -1;
-	uint32_t flags = wanted_compare(receiver, wanted, dir->entry.mode, fd, fd < 0 ? NULL : ".");
+	uint32_t flags = wanted_compare(&receiver->dest, wanted, dir->entry.mode, fd, fd < 0 ? NULL : ".");
 
 	if (fd >= 0)
 		close(fd);
@@ -189,7 +189,7 @@ static void dress_fake_directory(struct receiver *receiver, struct dest_dir *dir
 
 	if (!dressed_hold(&dressed, dir->fd, ".", &held))
 		return;
-	dir_fake_store(receiver, dir, &dressed, &held);
+	dir_fake_store(&receiver->dest, dir, &dressed, &held);
 	fs_release(&held);
 	dress_attributes(dir, task, wanted);
 }
@@ -198,18 +198,18 @@ static void dress_fake_directory(struct receiver *receiver, struct dest_dir *dir
 static void dress_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, const struct fs_stat *st,
 			    struct wanted *wanted)
 {
-	if (receiver->is_fake) {
+	if (receiver->dest.is_fake) {
 		dress_fake_directory(receiver, dir, task, wanted);
 		return;
 	}
-	const struct decide_rules *rules = &receiver->rules;
+	const struct decide_rules *rules = &receiver->dest.rules;
 	uid_t uid;
 	gid_t gid;
 
 	bool gives = choose_owner(receiver, dir, st, &uid, &gid);
 
 	dir->dressed |= gives;
-	if (gives && receiver->tells_steps)
+	if (gives && receiver->dest.tells_steps)
 		dest_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
 	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
 		complain(receiver, dir, errno, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
@@ -230,10 +230,10 @@ static void make_directory(struct receiver *receiver, struct dest_dir *parent, s
 			   struct task *task, struct wanted *wanted)
 {
 	static const struct decide_dest nothing;
-	struct decide_rules rules = receiver->rules;
+	struct decide_rules rules = receiver->dest.rules;
 	struct fs_stat st;
 
-	rules.umask = dest_dir_umask(receiver, parent);
+	rules.umask = dest_dir_umask(&receiver->dest, parent);
 	atomic_store(&parent->touched, true);
 	atomic_store(&dir->touched, true);
 	/* A default ACL is inherited. */
@@ -241,12 +241,12 @@ static void make_directory(struct receiver *receiver, struct dest_dir *parent, s
 	atomic_store(&dir->acl_state, atomic_load(&parent->acl_state));
 	dir->fresh = true;
 	atomic_store(&dir->has_no_partial, true);
-	dir->absent = receiver->dry_run;
-	dest_seen_enter(receiver, dir->node, NULL);
+	dir->absent = receiver->dest.dry_run;
+	dest_seen_enter(&receiver->dest, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, &nothing);
 	dir->dressed = (dir->mode & 0777 & ~rules.umask) != dir->mode;
 	dir->differs = compare_new(receiver, dir, wanted);
-	if (receiver->dry_run)
+	if (receiver->dest.dry_run)
 		return;
 	if (fs_mkdir_at(parent->fd, name, dir->mode & 0700) < 0) {
 		skip_contents(task, errno, "recv_generator: mkdir ");
@@ -259,7 +259,7 @@ static void make_directory(struct receiver *receiver, struct dest_dir *parent, s
 		skip_contents(task, errno, "recv_generator: opendir ");
 		return;
 	}
-	if (!receiver->options->perms)
+	if (!receiver->dest.options->perms)
 		dir->mode |= st.mode & S_ISGID;
 	dir->has_entry = true;
 	dress_directory(receiver, dir, task, &st, wanted);
@@ -269,15 +269,15 @@ static void note_time(struct receiver *receiver, struct dest_dir *dir, const str
 {
 	dir->old_mtime = dest->st.mtime;
 	dir->old_mtime_nsec = dest->st.mtime_nsec;
-	dir->time_agrees = !decide_keeps_time(receiver->options, &dir->entry)
-			   || decide_same_time(receiver->options->modify_window, dir->old_mtime, dir->old_mtime_nsec,
+	dir->time_agrees = !decide_keeps_time(receiver->dest.options, &dir->entry)
+			   || decide_same_time(receiver->dest.options->modify_window, dir->old_mtime, dir->old_mtime_nsec,
 					       dir->entry.mtime, dir->entry.mtime_nsec);
 }
 
 static void enter_directory(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			    const struct decide_dest *dest, struct task *task, struct wanted *wanted)
 {
-	dir->mode = decide_mode(&receiver->rules, &dir->entry, dest);
+	dir->mode = decide_mode(&receiver->dest.rules, &dir->entry, dest);
 	note_time(receiver, dir, dest);
 	dir->fd = open_directory(receiver, parent, dir, name, &dest->st);
 	if (dir->fd < 0) {
@@ -285,9 +285,9 @@ static void enter_directory(struct receiver *receiver, struct dest_dir *parent, 
 		return;
 	}
 	dir->has_entry = true;
-	dir->differs = wanted_compare(receiver, wanted, dir->entry.mode, dir->fd, ".");
-	dest_seen_enter(receiver, dir->node, &dest->st);
-	if (!receiver->dry_run && !is_unwanted_parent(receiver, &dir->entry))
+	dir->differs = wanted_compare(&receiver->dest, wanted, dir->entry.mode, dir->fd, ".");
+	dest_seen_enter(&receiver->dest, dir->node, &dest->st);
+	if (!receiver->dest.dry_run && !is_unwanted_parent(receiver, &dir->entry))
 		dress_directory(receiver, dir, task, &dest->st, wanted);
 }
 
@@ -295,18 +295,18 @@ static void say_skipped(struct task *task, const struct decision *decision)
 {
 	const char *path = *task->dir->path ? task->dir->path : ".";
 
-	if (task->receiver->options->levels.info[INFO_SKIP] == 0)
+	if (task->dest->options->levels.info[INFO_SKIP] == 0)
 		return;
 	if (decision->skip == SKIP_NOT_CREATING)
 		task_text(task, L_INFO, "not creating new directory \"%s\"", path);
 	else if (decision->skip == SKIP_EXISTS)
 		task_text(task, L_INFO, "%s exists%s", path,
-			  task->receiver->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
+			  task->dest->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
 }
 
-static bool is_bare(const struct receiver *receiver, const struct dest_dir *dir)
+static bool is_bare(const struct dest *dest, const struct dest_dir *dir)
 {
-	return !dir->dressed && !receiver->dry_run && !decide_keeps_time(receiver->options, &dir->entry);
+	return !dir->dressed && !dest->dry_run && !decide_keeps_time(dest->options, &dir->entry);
 }
 
 static void count_directory(struct task *task, uint32_t flags)
@@ -318,12 +318,12 @@ static void count_directory(struct task *task, uint32_t flags)
 		task->counts.created.total++;
 		task->counts.created.dirs++;
 	}
-	task->tells_dir = task->receiver->tells_items;
+	task->tells_dir = task->dest->tells_items;
 	task->dir_flags = flags;
 	dest_debug_umask(task);
-	if (!task->receiver->wants_items)
+	if (!task->dest->wants_items)
 		return;
-	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->receiver, task->dir) });
+	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->dest, task->dir) });
 }
 
 /* False: nothing is to be done with the directory, said so. */
@@ -334,7 +334,7 @@ static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest
 
 	if (parent->fresh || parent->absent)
 		return true;
-	dest->exists = dest_lstat_at(receiver, parent->fd, name, &dest->st) == 0;
+	dest->exists = dest_lstat_at(&receiver->dest, parent->fd, name, &dest->st) == 0;
 	if (!dest->exists)
 		return true;
 	if (is_unwanted_parent(receiver, &dir->entry)) {
@@ -346,7 +346,7 @@ static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest
 	dir->is_link = link == LINK_KEPT;
 	if (link != LINK_LEADS_OUT)
 		return true;
-	dest_complain_path(receiver, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
+	dest_complain_path(&receiver->dest, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
 	log_error("*** Skipping any contents from this failed directory ***");
 	dir->skipped = true;
 	return false;
@@ -355,11 +355,11 @@ static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest
 /* Something that is no directory stands where one belongs. */
 static bool clear_place(struct receiver *receiver, struct dest_dir *parent, const char *name)
 {
-	const struct backup_of of = { receiver, NULL, "generator", parent->fd, parent->path, name };
+	const struct backup_of of = { &receiver->dest, NULL, "generator", parent->fd, parent->path, name };
 
 	if (!dest_back_up(&of, BACKUP_RENAME))
 		return false;
-	return receiver->dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
+	return receiver->dest.dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
 }
 
 /* A directory that is not here may be in an alternate destination: then it counts as made again. */
@@ -369,10 +369,11 @@ static void compare_with_alternates(struct receiver *receiver, const struct entr
 	static const struct decide_dest nothing;
 	struct decide_alternate found;
 
-	if (!receiver->alternates || !(decision->item_flags & ITEM_IS_NEW))
+	if (!receiver->dest.alternates || !(decision->item_flags & ITEM_IS_NEW))
 		return;
-	dest_find_alternate_dir(receiver, list, &dir->entry, dir->path, &found);
-	decide_with_alternate(&receiver->rules, list, &dir->entry, &nothing, receiver->alternates->kind, &found, decision);
+	dest_find_alternate_dir(&receiver->dest, list, &dir->entry, dir->path, &found);
+	decide_with_alternate(&receiver->dest.rules, list, &dir->entry, &nothing, receiver->dest.alternates->kind, &found,
+			      decision);
 }
 
 /* --ignore-existing where something else stands, which stays as it is: a symlink to a directory inside the destination is gone
@@ -397,13 +398,13 @@ static void fail_below_obstacle(struct receiver *receiver, const struct dest_dir
 {
 	dir->obstacle = parent->obstacle == ENOENT ? ENOENT : ELOOP;
 	dir->absent = true;
-	if (dir->obstacle == ENOENT && receiver->options->existing && !is_unwanted_parent(receiver, &dir->entry)) {
+	if (dir->obstacle == ENOENT && receiver->dest.options->existing && !is_unwanted_parent(receiver, &dir->entry)) {
 		say_skipped(task, &(struct decision){ .skip = SKIP_NOT_CREATING });
 		dir->skipped = true;
 		return;
 	}
 	if (is_unwanted_parent(receiver, &dir->entry)) {
-		if (dir->obstacle != ENOENT || !receiver->options->existing)
+		if (dir->obstacle != ENOENT || !receiver->dest.options->existing)
 			task_complain(task, "generator", parent->obstacle, "", "recv_generator: mkdir ", " failed");
 		return;
 	}
@@ -427,27 +428,27 @@ static void prepare_child(struct receiver *receiver, struct dest_dir *parent, st
 	struct decision decision;
 	bool quiet = is_unwanted_parent(receiver, &dir->entry);
 
-	if (dest_is_hidden(receiver, dir->path, true)) {
+	if (dest_is_hidden(&receiver->dest, dir->path, true)) {
 		refuse_directory(dir);
 		return;
 	}
-	if (receiver->single_name && !parent->node)
-		name = receiver->single_name;
+	if (receiver->dest.single_name && !parent->node)
+		name = receiver->dest.single_name;
 	while (*name == '/')
 		name++;
 	/* A dry run takes everything in there for new. */
-	if (parent->obstacle && !receiver->dry_run) {
+	if (parent->obstacle && !receiver->dest.dry_run) {
 		fail_below_obstacle(receiver, parent, dir, task);
 		return;
 	}
 	if (!look(receiver, parent, dir, name, &dest))
 		return;
 	/* What stands there may be hidden as what it is. */
-	if (dest.exists && !S_ISDIR(dest.st.mode) && dest_is_hidden(receiver, dir->path, false)) {
+	if (dest.exists && !S_ISDIR(dest.st.mode) && dest_is_hidden(&receiver->dest, dir->path, false)) {
 		refuse_directory(dir);
 		return;
 	}
-	decide(&receiver->rules, entries, &dir->entry, &dest, NULL, &decision);
+	decide(&receiver->dest.rules, entries, &dir->entry, &dest, NULL, &decision);
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
 		dir->skipped = decision.skip != SKIP_EXISTS;
@@ -467,15 +468,15 @@ static void prepare_child(struct receiver *receiver, struct dest_dir *parent, st
 		return;
 	}
 	if (decision.make_room)
-		dest_seen_change(receiver, &dest.st);
+		dest_seen_change(&receiver->dest, &dest.st);
 	if (quiet)
 		dir->entry.mode = S_IFDIR | 0777;
 	else
-		dest_want_attributes(receiver, parent->node, &dir->entry, &wanted);
+		dest_want_attributes(&receiver->dest, parent->node, &dir->entry, &wanted);
 	if (decision.action == ACTION_MAKE) {
 		make_directory(receiver, parent, dir, name, task, &wanted);
-		if (quiet && dir->fd >= 0 && (receiver->options->perms || receiver->options->incoming_chmod))
-			fs_chmod_at(dir->fd, ".", 0777 & ~dest_dir_umask(receiver, dir));
+		if (quiet && dir->fd >= 0 && (receiver->dest.options->perms || receiver->dest.options->incoming_chmod))
+			fs_chmod_at(dir->fd, ".", 0777 & ~dest_dir_umask(&receiver->dest, dir));
 	} else {
 		enter_directory(receiver, parent, dir, name, &dest, task, &wanted);
 	}
@@ -488,50 +489,50 @@ static void prepare_child(struct receiver *receiver, struct dest_dir *parent, st
 
 static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct task *task)
 {
-	struct entries *entries = flist_dir(receiver->list, 0)->entries;
+	struct entries *entries = flist_dir(receiver->dest.list, 0)->entries;
 	int32_t dot = entries_find(entries, ".", true);
 	struct decide_dest dest = { .exists = false };
-	struct decide_rules rules = receiver->rules;
-	struct options relaxed = *receiver->options;
+	struct decide_rules rules = receiver->dest.rules;
+	struct options relaxed = *receiver->dest.options;
 	struct wanted wanted;
 	struct decision decision;
 
-	dir->fd = receiver->top.fd >= 0 ? fs_opendir(&receiver->top, ".") : -1;
+	dir->fd = receiver->dest.top.fd >= 0 ? fs_opendir(&receiver->dest.top, ".") : -1;
 	dir->absent = dir->fd < 0;
-	if (dir->absent && receiver->top.fd >= 0)
+	if (dir->absent && receiver->dest.top.fd >= 0)
 		complain(receiver, dir, errno, "opendir ", " failed");
-	dir->fresh = receiver->top_is_new;
-	atomic_store(&dir->touched, receiver->top_is_new);
-	if (dir->fd >= 0 && dest_lstat_at(receiver, dir->fd, ".", &dest.st) < 0)
+	dir->fresh = receiver->dest.top_is_new;
+	atomic_store(&dir->touched, receiver->dest.top_is_new);
+	if (dir->fd >= 0 && dest_lstat_at(&receiver->dest, dir->fd, ".", &dest.st) < 0)
 		complain(receiver, dir, errno, "stat ", " failed");
-	dest_seen_enter(receiver, 0, receiver->top_is_new ? NULL : &dest.st);
+	dest_seen_enter(&receiver->dest, 0, receiver->dest.top_is_new ? NULL : &dest.st);
 	if (dot < 0)
 		return;
 	dir->entry = entries->items[dot];
 	dir->may_delete = receiver->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
-	dest.exists = !receiver->top_is_new;
+	dest.exists = !receiver->dest.top_is_new;
 	if (is_unwanted_parent(receiver, &dir->entry))
 		return;
 	note_time(receiver, dir, &dest);
 	/* It has been made whatever --existing says; a dry run only tells of that. */
 	rules.options = &relaxed;
-	relaxed.existing &= !receiver->top_is_new || receiver->dry_run;
+	relaxed.existing &= !receiver->dest.top_is_new || receiver->dest.dry_run;
 	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);
-	rules.options = receiver->options;
+	rules.options = receiver->dest.options;
 	if (decision.action == ACTION_SKIP) {
 		say_skipped(task, &decision);
 		return;
 	}
 	compare_with_alternates(receiver, entries, dir, &decision);
-	dest_want_attributes(receiver, 0, &dir->entry, &wanted);
+	dest_want_attributes(&receiver->dest, 0, &dir->entry, &wanted);
 	if (dir->fd >= 0) {
-		rules.umask = dest_dir_umask(receiver, dir);
+		rules.umask = dest_dir_umask(&receiver->dest, dir);
 		dir->mode = decide_mode(&rules, &dir->entry, &dest);
 		dir->has_entry = true;
 		dir->alternate = decision.alternate;
-		dir->differs = dest.exists ? wanted_compare(receiver, &wanted, dir->entry.mode, dir->fd, ".")
+		dir->differs = dest.exists ? wanted_compare(&receiver->dest, &wanted, dir->entry.mode, dir->fd, ".")
 					   : compare_new(receiver, dir, &wanted);
-		if (!receiver->dry_run)
+		if (!receiver->dest.dry_run)
 			dress_directory(receiver, dir, task, &dest.st, &wanted);
 	}
 	wanted_free(&wanted);
@@ -551,7 +552,7 @@ static struct dest_dir *new_dir(struct receiver *receiver, int32_t node, struct 
 	if (parent)
 		dest_dir_hold(parent);
 	strbuf_reserve(&path, USUAL_PATH);
-	flist_dir_path(receiver->list, node, &path);
+	flist_dir_path(receiver->dest.list, node, &path);
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
 	return dir;
@@ -559,7 +560,7 @@ static struct dest_dir *new_dir(struct receiver *receiver, int32_t node, struct 
 
 struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
 {
-	const struct flist_dir *listed = flist_dir(receiver->list, node);
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
 	struct dest_dir *parent =
 		receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
 	struct dest_dir *dir;
@@ -571,12 +572,12 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 	}
 	dir = new_dir(receiver, node, parent);
 	task->dir = dir;
-	if (receiver->tells_steps)
+	if (receiver->dest.tells_steps)
 		dest_debug_directory(task);
 	if (!parent) {
 		prepare_top(receiver, dir, task);
 	} else {
-		struct entries *entries = flist_dir(receiver->list, listed->parent)->entries;
+		struct entries *entries = flist_dir(receiver->dest.list, listed->parent)->entries;
 
 		dir->entry = entries->items[listed->parent_entry];
 		dir->may_delete = receiver->deletes && !(dir->entry.flags & ENTRY_NO_CONTENT);
@@ -607,11 +608,11 @@ static bool time_is_off(struct receiver *receiver, const struct dest_dir *dir, c
 {
 	bool touched = dir->fresh || st->mtime != dir->old_mtime || st->mtime_nsec != dir->old_mtime_nsec;
 
-	if (!decide_keeps_time(receiver->options, &dir->entry))
+	if (!decide_keeps_time(receiver->dest.options, &dir->entry))
 		return false;
 	if (touched)
 		return st->mtime != dir->entry.mtime || st->mtime_nsec != dir->entry.mtime_nsec;
-	return !decide_same_time(receiver->options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
+	return !decide_same_time(receiver->dest.options->modify_window, st->mtime, st->mtime_nsec, dir->entry.mtime,
 				 dir->entry.mtime_nsec);
 }
 
@@ -637,16 +638,16 @@ static void finish_now(struct receiver *receiver, struct dest_dir *dir)
 {
 	if (dir->has_entry)
 		dress_finally(receiver, dir);
-	dest_seen_finish(receiver, dir);
+	dest_seen_finish(&receiver->dest, dir);
 }
 
 void receiver_dir_finish(struct receiver *receiver, struct dest_dir *dir)
 {
-	if (dir->absent || dir->skipped || receiver->dry_run || dir->fd < 0 || (!dir->has_entry && !receiver->seen))
+	if (dir->absent || dir->skipped || receiver->dest.dry_run || dir->fd < 0 || (!dir->has_entry && !receiver->dest.seen))
 		return;
 	if (dir->has_entry)
 		receiver_debug_touch(receiver, dir);
-	if (!receiver->late_dirs || receiver->single_name) {
+	if (!receiver->late_dirs || receiver->dest.single_name) {
 		finish_now(receiver, dir);
 		return;
 	}
@@ -662,7 +663,7 @@ void receiver_dir_finish_late(struct receiver *receiver)
 	for (size_t i = 0; i < receiver->late.count; i++) {
 		struct dest_dir *dir = receiver->late.items[i];
 
-		dir->fd = dest_open_dir(receiver, dir->path, false);
+		dir->fd = dest_open_dir(&receiver->dest, dir->path, false);
 		atomic_store(&dir->touched, true);
 		if (dir->fd >= 0)
 			finish_now(receiver, dir);

@@ -17,12 +17,11 @@
 #include "dest/attributes.h"
 #include "dest/backup.h"
 #include "dest/contents.h"
-#include "receiver/debug.h"
-#include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/fake.h"
 #include "dest/file.h"
 #include "dest/job.h"
+#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
@@ -30,9 +29,11 @@
 #include "flist/receive.h"
 #include "flist/received.h"
 #include "fs/temp.h"
+#include "receiver/debug.h"
 #include "receiver/delete.h"
 #include "receiver/link.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 #include "wire/request.h"
 
 bool link_is_member(const struct entry *entry)
@@ -58,9 +59,9 @@ struct link_group *link_group_of(struct receiver *receiver, const struct entries
 
 void receiver_links_add(struct receiver *receiver, int32_t node)
 {
-	struct entries *entries = flist_dir(receiver->list, node)->entries;
+	struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
 
-	for (uint32_t i = 0; receiver->options->hard_links && i < entries->count; i++) {
+	for (uint32_t i = 0; receiver->dest.options->hard_links && i < entries->count; i++) {
 		struct link_member member = { .node = node, .index = i };
 
 		if (link_is_member(&entries->items[i])) {
@@ -72,10 +73,10 @@ void receiver_links_add(struct receiver *receiver, int32_t node)
 	}
 }
 
-static int compare_members(const void *a_void, const void *b_void, void *local_void)
+static int compare_members(const void *a_void, const void *b_void, void *receiver)
 {
 	const struct link_member *a = a_void, *b = b_void;
-	struct flist *list = ((struct receiver *)local_void)->list;
+	struct flist *list = ((struct receiver *)receiver)->dest.list;
 	int32_t a_ndx = flist_ndx_of(list, a->node, &flist_dir(list, a->node)->entries->items[a->index]);
 	int32_t b_ndx = flist_ndx_of(list, b->node, &flist_dir(list, b->node)->entries->items[b->index]);
 
@@ -95,7 +96,7 @@ void receiver_links_order(struct receiver *receiver)
 
 bool receiver_batch_leads(const struct receiver *receiver)
 {
-	return receiver->options->hard_links && receiver->contents->is_replay && !receiver->loads_all;
+	return receiver->dest.options->hard_links && receiver->dest.contents->is_replay && !receiver->loads_all;
 }
 
 bool receiver_link_is_open(struct receiver *receiver, const struct entries *entries, const struct entry *entry)
@@ -106,11 +107,11 @@ bool receiver_link_is_open(struct receiver *receiver, const struct entries *entr
 /* May the destination or an alternate one have it already? */
 static enum candidate candidate_at(struct task *task, uint32_t index)
 {
-	bool has_something = task->receiver->alternates || (!task->dir->fresh && task->dir->fd >= 0);
+	bool has_something = task->dest->alternates || (!task->dir->fresh && task->dir->fd >= 0);
 
 	if (has_something)
 		return dest_leader_candidate(task, index);
-	return task->receiver->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
+	return task->dest->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
 }
 
 /* Does this member lead, or fend for itself? Members come in list order. */
@@ -122,9 +123,9 @@ static bool decide_member(struct receiver *receiver, struct task *task, struct l
 
 	if (receiver->loads_all && group->members.count == 1)
 		return true;
-	if (group->leader >= 0 && !receiver->options->existing && !receiver->options->ignore_existing)
+	if (group->leader >= 0 && !receiver->dest.options->existing && !receiver->dest.options->ignore_existing)
 		return false;
-	if (!receiver->loads_all && !receiver->contents->is_remote) {
+	if (!receiver->loads_all && !receiver->dest.contents->is_remote) {
 		group->leader = 0;
 		return place == 0;
 	}
@@ -162,9 +163,9 @@ static void find_last_here(struct receiver *receiver, struct task *task)
 
 void receiver_links_mark(struct receiver *receiver, struct task *task)
 {
-	if (!receiver->options->hard_links)
+	if (!receiver->dest.options->hard_links)
 		return;
-	if (receiver->contents->is_remote && !receiver->loads_all)
+	if (receiver->dest.contents->is_remote && !receiver->loads_all)
 		find_last_here(receiver, task);
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -212,7 +213,7 @@ static int open_leader_dir(struct receiver *receiver, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
-	int fd = dest_open_dir(receiver, parent, false);
+	int fd = dest_open_dir(&receiver->dest, parent, false);
 
 	free(parent);
 	return fd;
@@ -221,9 +222,9 @@ static int open_leader_dir(struct receiver *receiver, const char *path)
 static bool back_up(struct link_job *job)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct backup_of of = { job->receiver, NULL, "generator", job->dir_fd, NULL, job->name };
+	struct backup_of of = { &job->receiver->dest, NULL, "generator", job->dir_fd, NULL, job->name };
 
-	flist_dir_path(job->receiver->list, job->node, &path);
+	flist_dir_path(job->receiver->dest.list, job->node, &path);
 	of.dir_path = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
 	bool good = dest_back_up(&of, BACKUP_LINK);
 
@@ -245,11 +246,11 @@ static int link_object(struct link_job *job, int leader_fd, bool replaces)
 
 static void report_link(struct link_job *job, uint32_t flags, const char *target)
 {
-	struct contents *contents = job->receiver->contents;
+	struct contents *contents = job->receiver->dest.contents;
 	struct event event = { .kind = EVENT_ITEM, .index = job->index, .touched = false };
 
 	/* Another object's time has come where no times are kept. */
-	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->receiver->options, job->entry))
+	if (target && !(flags & (ITEM_IS_NEW | ITEM_MATCHED)) && !decide_keeps_time(job->receiver->dest.options, job->entry))
 		flags |= ITEM_REPORT_TIME;
 	event.flags = flags;
 	if (flags & ITEM_IS_NEW) {
@@ -260,7 +261,7 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->devices += entry_is_device(job->entry);
 		created->specials += entry_is_special(job->entry);
 	}
-	if (job->receiver->tells_items)
+	if (job->receiver->dest.tells_items)
 		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
 }
@@ -270,32 +271,33 @@ static void note_link(struct receiver *receiver, struct fs_stat *leader, const s
 {
 	if (leader) {
 		leader->nlink++;
-		dest_seen_change(receiver, leader);
+		dest_seen_change(&receiver->dest, leader);
 	}
 	if (replaced)
-		dest_seen_change(receiver, replaced);
+		dest_seen_change(&receiver->dest, replaced);
 }
 
 /* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
 static bool may_have_alternate(const struct receiver *receiver, const struct entry *entry)
 {
-	if (!receiver->alternates || receiver->alternates->kind == ALTERNATE_COMPARE)
+	if (!receiver->dest.alternates || receiver->dest.alternates->kind == ALTERNATE_COMPARE)
 		return false;
-	return receiver->alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
+	return receiver->dest.alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
 }
 
 static uint32_t compare_with_alternates(struct link_job *job, const struct fs_stat *leader)
 {
 	struct receiver *receiver = job->receiver;
-	const struct entries *entries = flist_dir(receiver->list, job->node)->entries;
+	const struct entries *entries = flist_dir(receiver->dest.list, job->node)->entries;
 	struct decide_alternate found = { .level = ALTERNATE_NONE };
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(receiver->list, job->node, job->entry, &path);
-	dest_find_alternate_link(receiver, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
+	flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
+	dest_find_alternate_link(&receiver->dest, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
 				 job->group->path, leader, &found);
 	strbuf_free(&path);
-	return decide_item_flags(&receiver->rules, entries, job->entry, &found.dest, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+	return decide_item_flags(&receiver->dest.rules, entries, job->entry, &found.dest,
+				 ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
 	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 }
 
@@ -305,8 +307,8 @@ static uint32_t compare_attributes(const struct link_job *job, bool is_compared)
 	struct wanted wanted;
 	uint32_t flags;
 
-	dest_want_attributes(job->receiver, job->node, job->entry, &wanted);
-	flags = wanted_compare(job->receiver, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
+	dest_want_attributes(&job->receiver->dest, job->node, job->entry, &wanted);
+	flags = wanted_compare(&job->receiver->dest, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
 	wanted_free(&wanted);
 	return flags;
 }
@@ -314,9 +316,9 @@ static uint32_t compare_attributes(const struct link_job *job, bool is_compared)
 static void make_link(struct link_job *job)
 {
 	struct receiver *receiver = job->receiver;
-	const struct entries *entries = flist_dir(receiver->list, job->node)->entries;
+	const struct entries *entries = flist_dir(receiver->dest.list, job->node)->entries;
 	struct decide_dest dest = { .exists = false }, old;
-	int leader_fd = receiver->top.fd < 0 ? -1 : open_leader_dir(receiver, job->group->path);
+	int leader_fd = receiver->dest.top.fd < 0 ? -1 : open_leader_dir(receiver, job->group->path);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
 	uint32_t flags;
@@ -324,32 +326,33 @@ static void make_link(struct link_job *job)
 
 	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
 
-	dest.exists = job->dir_fd >= 0 && dest_lstat_at(receiver, job->dir_fd, job->name, &dest.st) == 0;
+	dest.exists = job->dir_fd >= 0 && dest_lstat_at(&receiver->dest, job->dir_fd, job->name, &dest.st) == 0;
 	old = job->removed.exists ? job->removed : dest;
 	/* What is in the way of content that may be sent is removed before a leader is found. */
-	is_compared =
-		old.exists && (!job->had_to_wait || receiver->dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
+	is_compared = old.exists
+		      && (!job->had_to_wait || receiver->dest.dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
 	old.exists = is_compared;
 	if (job->removed.exists || dest.exists || !may_have_alternate(receiver, job->entry))
-		flags = decide_item_flags(&receiver->rules, entries, job->entry, &old, ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+		flags = decide_item_flags(&receiver->dest.rules, entries, job->entry, &old,
+					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
 			| compare_attributes(job, is_compared);
 	else
 		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
-		dest_seen_link(receiver, job->node, job->index, &dest.st);
+		dest_seen_link(&receiver->dest, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
-		receiver->contents->calls->in_place(receiver->contents, job->node, job->entry, false);
-	} else if (receiver->dry_run || link_object(job, leader_fd, dest.exists) == 0) {
+		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
+	} else if (receiver->dest.dry_run || link_object(job, leader_fd, dest.exists) == 0) {
 		note_link(receiver, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
 		report_link(job, flags, job->group->path);
-		receiver->contents->calls->in_place(receiver->contents, job->node, job->entry, false);
+		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
 	} else {
 		int error = errno;
 		struct strbuf after = STRBUF_INIT;
 
-		flist_entry_path(receiver->list, job->node, job->entry, &path);
+		flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
 		strbuf_addf(&after, " => %s failed", job->group->path);
-		dest_complain_path(receiver, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
+		dest_complain_path(&receiver->dest, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
 		strbuf_free(&after);
 	}
 	if (leader_fd >= 0)

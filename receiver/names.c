@@ -41,7 +41,7 @@ static void for_each_name(struct run *run, const struct strbuf *names, void (*ta
 static void add_name(struct run *run, const char *name)
 {
 	if (*name != '#' && *name != ';')
-		flist_add_argument(run->receiver.list, name, true);
+		flist_add_argument(run->receiver.dest.list, name, true);
 }
 
 /* A name travels with its NUL (doc/protocol/01-session.md section 9.7), and may then be in the list that comes back. What is a
@@ -102,7 +102,7 @@ static void read_files_from(struct run *run)
 		exit_with(EXIT_FILESELECT);
 	}
 	fs_root_close(&root);
-	flist_set_files_from(run->receiver.list, base);
+	flist_set_files_from(run->receiver.dest.list, base);
 	run_load_names(run);
 	for_each_name(run, &run->names_text, add_name);
 	strbuf_free(&run->names_text);
@@ -132,7 +132,7 @@ void run_add_arguments(struct run *run)
 	size_t operands = run->options->operands.count, sources = operands > 1 ? operands - 1 : operands;
 
 	if (run->from) {
-		flist_add_argument(run->receiver.list, run->from->path, false);
+		flist_add_argument(run->receiver.dest.list, run->from->path, false);
 		return;
 	}
 	if (run->options->files_from) {
@@ -140,5 +140,5 @@ void run_add_arguments(struct run *run)
 		return;
 	}
 	for (size_t i = 0; i < sources; i++)
-		flist_add_argument(run->receiver.list, run->options->operands.items[i], false);
+		flist_add_argument(run->receiver.dest.list, run->options->operands.items[i], false);
 }

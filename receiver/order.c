@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "dest/contents.h"
-#include "dest/dest.h"
 #include "receiver/order.h"
+#include "receiver/run.h"
 
 #define SLICE 1024 /* files of one task */
 
@@ -20,8 +20,8 @@ struct plan {
 
 bool receiver_goes_by_path(const struct receiver *receiver)
 {
-	return receiver->contents->is_remote && receiver->session.caps.sorts_by_path && !receiver->options->iconv
-	       && !receiver->seen && !receiver->attrs_only;
+	return receiver->dest.contents->is_remote && receiver->session.caps.sorts_by_path && !receiver->dest.options->iconv
+	       && !receiver->dest.seen && !receiver->dest.attrs_only;
 }
 
 static void begin_node(struct plan *plan, int32_t node)
@@ -31,7 +31,7 @@ static void begin_node(struct plan *plan, int32_t node)
 	if (plan->last[node])
 		return;
 	if (node)
-		begin_node(plan, flist_dir(plan->receiver->list, node)->parent);
+		begin_node(plan, flist_dir(plan->receiver->dest.list, node)->parent);
 	vec_push(&plan->slices->list, slice);
 	plan->last[node] = plan->slices->list.count;
 }
@@ -56,17 +56,17 @@ static void add_entry(struct plan *plan, int32_t ndx, int32_t node, uint32_t ind
 
 void receiver_order_by_path(struct receiver *receiver, struct receiver_slices *slices)
 {
-	uint32_t nodes = flist_dir_count(receiver->list);
+	uint32_t nodes = flist_dir_count(receiver->dest.list);
 	struct plan plan = { receiver, slices, xcalloc(nodes, sizeof *plan.last) };
 	struct flist_pos pos;
 
 	begin_node(&plan, 0);
-	for (int32_t ndx = 0; flist_locate(receiver->list, ndx, &pos); ndx++) {
+	for (int32_t ndx = 0; flist_locate(receiver->dest.list, ndx, &pos); ndx++) {
 		int32_t node = (int32_t)pos.entry->dir;
 
 		if (!entry_is_dir(pos.entry))
 			add_entry(&plan, ndx, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
-		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(receiver->list, node)->entries->count)
+		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(receiver->dest.list, node)->entries->count)
 			begin_node(&plan, node);
 	}
 	for (uint32_t node = 0; node < nodes; node++)

@@ -59,7 +59,7 @@ void run_log_broken_end(void *run_void, int code)
 {
 	const struct run *run = run_void;
 
-	if (code && !run->receiver.shows_receiver)
+	if (code && !run->receiver.dest.shows_receiver)
 		log_run_end(true, 0, 0, 0, code);
 }
 
@@ -68,16 +68,16 @@ void run_say_header(struct run *run)
 	const struct options *options = run->options;
 	int level = options->levels.info[INFO_FLIST];
 
-	log_list_begin(!run->receiver.shows_receiver);
+	log_list_begin(!run->receiver.dest.shows_receiver);
 	if (!level || options->quiet || run->receiver.service || (!options->recursive && !options->dirs))
 		return;
 	if (run->receiver.session.inc_recurse)
-		log_msg(L_CLIENT, "%s incremental file list", run->receiver.shows_receiver ? "receiving" : "sending");
-	else if (level > 1 && !run->receiver.shows_receiver)
+		log_msg(L_CLIENT, "%s incremental file list", run->receiver.dest.shows_receiver ? "receiving" : "sending");
+	else if (level > 1 && !run->receiver.dest.shows_receiver)
 		log_msg(L_CLIENT, "building file list ... ");
 	else
 		run->header_is_open = fprintf(stream_of(options, L_CLIENT), "%s file list ... ",
-					      run->receiver.shows_receiver ? "receiving" : "building")
+					      run->receiver.dest.shows_receiver ? "receiving" : "building")
 				      >= 0;
 	/* A server may write to our standard error. */
 	fflush(stdout);
@@ -108,7 +108,7 @@ void run_say_list_count(struct run *run)
 	if (run->header_is_open && entries >= 100)
 		fputc('\n', out);
 	run->header_is_open = false;
-	for (uint64_t i = run->receiver.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
+	for (uint64_t i = run->receiver.dest.shows_receiver ? 100 : 0; !options->quiet && i <= entries; i += 100)
 		fprintf(out, " %llu files...\r", (unsigned long long)i);
 	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
@@ -125,7 +125,7 @@ void run_fill_statistics(struct run *run)
 {
 	struct receiver *receiver = &run->receiver;
 	struct run_stats *stats = &receiver->stats;
-	const struct flist_totals *totals = flist_totals(receiver->list);
+	const struct flist_totals *totals = flist_totals(receiver->dest.list);
 
 	stats->files = (struct kind_counts){
 		.total = (uint64_t)totals->files + totals->dirs + totals->symlinks + totals->devices + totals->specials,
@@ -136,13 +136,13 @@ void run_fill_statistics(struct run *run)
 	stats->caps = receiver->session.caps;
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
-		stats->list_size = receiver->contents->list_bytes;
+		stats->list_size = receiver->dest.contents->list_bytes;
 		/* The other end of a local run is no other end in people's eyes: its times are always told. */
-		if (receiver->shows_receiver || receiver->session.caps.list_times)
+		if (receiver->dest.shows_receiver || receiver->session.caps.list_times)
 			stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;
-		stats->sent = (uint64_t)(receiver->shows_receiver ? run->peer_stats.read : run->peer_stats.written);
-		stats->received = (uint64_t)(receiver->shows_receiver ? run->peer_stats.written : run->peer_stats.read);
+		stats->sent = (uint64_t)(receiver->dest.shows_receiver ? run->peer_stats.read : run->peer_stats.written);
+		stats->received = (uint64_t)(receiver->dest.shows_receiver ? run->peer_stats.written : run->peer_stats.read);
 	}
 	stats->elapsed_seconds = ms_since(&run->started) / 1000;
 }
@@ -153,7 +153,7 @@ static void log_service_end(const struct run *run, int code)
 	const struct wire *wire = run->receiver.session.wire;
 
 	if (run->options->log_file)
-		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->receiver.list)->size,
+		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->receiver.dest.list)->size,
 			    code);
 }
 
@@ -173,5 +173,5 @@ void run_say_end(struct run *run, int code)
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))
-		log_run_end(!run->receiver.shows_receiver, stats->sent, stats->received, stats->total_size, code);
+		log_run_end(!run->receiver.dest.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }

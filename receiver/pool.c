@@ -42,7 +42,7 @@ int pool_threads(const struct options *options, bool attrs_only)
 /* Is the main thread to make room for a task of this one's run? */
 static bool is_crowded(const struct task *task)
 {
-	return atomic_load(&task->receiver->crowded);
+	return atomic_load(&task->dest->crowded);
 }
 
 static struct task *next_task(struct pool *pool)
@@ -66,7 +66,7 @@ static struct task *next_task(struct pool *pool)
 
 static enum task_state state_after_run(const struct task *task)
 {
-	if (atomic_load(&task->receiver->crowded) == task)
+	if (atomic_load(&task->dest->crowded) == task)
 		return TASK_CROWDED;
 	return task->surplus.count && task->find_surplus ? TASK_WAITS : TASK_DONE;
 }
@@ -155,7 +155,7 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	if (idle)
 		task->state = TASK_RUNNING;
 	pthread_mutex_unlock(&pool->lock);
-	if (!idle || task->receiver->options->checksum)
+	if (!idle || task->dest->options->checksum)
 		return false;
 	task->is_brief = true;
 	pool->run(task);

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dest/dest.h"
 #include "dest/paths.h"
 #include "flist/paths.h"
 #include "receiver/prune.h"
+#include "receiver/run.h"
 
 static bool is_protected(struct receiver *receiver, int32_t node, const struct entry *entry)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(receiver->list, node, entry, &path);
+	flist_entry_path(receiver->dest.list, node, entry, &path);
 	bool excluded = filter_excludes(receiver->receiver_rules, strbuf_text(&path), true);
 
 	strbuf_free(&path);
@@ -32,14 +32,14 @@ static bool counts(struct receiver *receiver, int32_t node, const struct entry *
 		return true;
 	if (entry->dir && stays[entry->dir])
 		return true;
-	return strcmp(entry_name(flist_dir(receiver->list, node)->entries, entry), ".") != 0
+	return strcmp(entry_name(flist_dir(receiver->dest.list, node)->entries, entry), ".") != 0
 	       && is_protected(receiver, node, entry);
 }
 
 /* Entries of equal names stand together, the one that counts in front. */
 static void prune_entries(struct receiver *receiver, int32_t node, bool *stays)
 {
-	struct entries *entries = flist_dir(receiver->list, node)->entries;
+	struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
 	const char *pruned = NULL;
 
 	for (uint32_t i = 0; i < entries->count; i++) {
@@ -58,17 +58,17 @@ static void prune_entries(struct receiver *receiver, int32_t node, bool *stays)
 
 static bool is_pruned(struct receiver *receiver, int32_t node, const bool *gone)
 {
-	const struct flist_dir *dir = flist_dir(receiver->list, node);
+	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
 
 	if (!node)
 		return false;
 	return gone[dir->parent]
-	       || flist_dir(receiver->list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
+	       || flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
 }
 
 void receiver_prune(struct receiver *receiver)
 {
-	uint32_t nodes = flist_dir_count(receiver->list);
+	uint32_t nodes = flist_dir_count(receiver->dest.list);
 	bool *stays = xcalloc(nodes, sizeof *stays), *gone = xcalloc(nodes, sizeof *gone);
 	size_t kept = 0;
 

@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 #include "dest/contents.h"
-#include "receiver/debug.h"
-#include "dest/dest.h"
 #include "dest/module.h"
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"
+#include "receiver/debug.h"
 #include "receiver/item_lines.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 #include "ui/progress.h"
 #include "wire/request.h"
 
@@ -62,17 +62,17 @@ static int64_t now_ms(void)
 /* An old client of a service does not know what is done without a transfer, and so is told line by line. */
 static const char *choose_service_format(const struct receiver *receiver)
 {
-	return !receiver->session.caps.item_flags && receiver->options->levels.info[INFO_NAME] ? "%n%L" : NULL;
+	return !receiver->session.caps.item_flags && receiver->dest.options->levels.info[INFO_NAME] ? "%n%L" : NULL;
 }
 
 static bool is_logged(const struct receiver *receiver)
 {
-	return dest_module(receiver) && dest_module(receiver)->log_item && !receiver->dry_run;
+	return receiver->dest.module && receiver->dest.module->log_item && !receiver->dest.dry_run;
 }
 
 bool report_wants_names(const struct receiver *receiver)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = receiver->dest.options;
 	struct item_lines lines;
 
 	item_lines_init(&lines, options);
@@ -87,15 +87,15 @@ bool report_names_directories(const struct receiver *receiver)
 {
 	struct item_lines lines;
 
-	item_lines_init(&lines, receiver->options);
+	item_lines_init(&lines, receiver->dest.options);
 	/* A server that is told to be quiet would not say it, and a log repeats what is said. */
-	return (receiver->shows_receiver || !receiver->options->quiet)
-	       && (receiver->options->levels.info[INFO_NAME] || lines.shown_has_item);
+	return (receiver->dest.shows_receiver || !receiver->dest.options->quiet)
+	       && (receiver->dest.options->levels.info[INFO_NAME] || lines.shown_has_item);
 }
 
 struct report *report_new(struct receiver *receiver)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = receiver->dest.options;
 	struct report *report = xcalloc(1, sizeof *report);
 	int mode = options->levels.info[INFO_PROGRESS];
 
@@ -139,15 +139,15 @@ void report_free(struct report *report)
 static void set_totals(const struct report *report, struct progress *progress)
 {
 	const struct receiver *receiver = report->receiver;
-	const struct flist_totals *totals = flist_totals(receiver->list);
+	const struct flist_totals *totals = flist_totals(receiver->dest.list);
 
-	progress_totals(progress, totals->size, receiver->loaded_entries, flist_is_complete(receiver->list));
+	progress_totals(progress, totals->size, receiver->loaded_entries, flist_is_complete(receiver->dest.list));
 }
 
 /* The first that is shown of a file: a receiver has not got anything yet. */
 static uint64_t first_update(const struct report *report, uint64_t size)
 {
-	if (report->receiver->shows_receiver)
+	if (report->receiver->dest.shows_receiver)
 		return 0;
 	return size < FIRST_UPDATE ? size : FIRST_UPDATE;
 }
@@ -194,7 +194,7 @@ static void hold(struct report *report, const struct held *held)
 
 void report_section_end(struct report *report, uint64_t position)
 {
-	if (!report->progress || report->receiver->options->levels.info[INFO_PROGRESS] < 2)
+	if (!report->progress || report->receiver->dest.options->levels.info[INFO_PROGRESS] < 2)
 		return;
 	report_drain(report);
 	set_totals(report, report->progress);
@@ -207,8 +207,8 @@ void report_section_end(struct report *report, uint64_t position)
 static const uint8_t *shown_digest(const struct receiver *receiver, int32_t node, const struct entry *entry,
 				   const struct event *event, int *length, uint8_t room[DIGEST_MAX_LENGTH])
 {
-	bool is_listed = receiver->contents->is_remote && receiver->options->checksum;
-	const uint8_t *listed = is_listed ? flist_received_digest(receiver->list, node, entry) : NULL;
+	bool is_listed = receiver->dest.contents->is_remote && receiver->dest.options->checksum;
+	const uint8_t *listed = is_listed ? flist_received_digest(receiver->dest.list, node, entry) : NULL;
 
 	*length = event->digest_length ? event->digest_length : digest_length(receiver->session.xfer_sum);
 	if (event->digest_length)
@@ -219,7 +219,7 @@ static const uint8_t *shown_digest(const struct receiver *receiver, int32_t node
 		return room;
 	}
 	memset(room, 0, DIGEST_MAX_LENGTH);
-	return event->flags & ITEM_TRANSFER && receiver->dry_run ? room : NULL;
+	return event->flags & ITEM_TRANSFER && receiver->dest.dry_run ? room : NULL;
 }
 
 static void fill_values(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
@@ -227,39 +227,41 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 			struct format_values *values)
 {
 	struct receiver *receiver = report->receiver;
-	const struct entries *entries = node < 0 ? NULL : flist_dir(receiver->list, node)->entries;
+	const struct entries *entries = node < 0 ? NULL : flist_dir(receiver->dest.list, node)->entries;
 	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
 	const uint8_t *digest;
 	int digest_bytes;
 	bool untold = !receiver->session.caps.item_flags && event->flags & ITEM_TRANSFER;
 
-	flist_entry_path(receiver->list, node, entry, path);
-	flist_shown_name(receiver->list, node, entry, shown);
+	flist_entry_path(receiver->dest.list, node, entry, path);
+	flist_shown_name(receiver->dest.list, node, entry, shown);
 	digest = shown_digest(receiver, node, entry, event, &digest_bytes, room);
 	*values = (struct format_values){
 		.look = {
 			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
 			.unknown = untold,
 			/* A receiver that old does not say whether it could set the times of symlinks. */
-			.times_kept = receiver->options->times
+			.times_kept = receiver->dest.options->times
 				      && (receiver->session.caps.item_flags || !entry_is_symlink(entry)),
 		},
-		.name = strbuf_text(path) + (receiver->shows_receiver ? strspn(strbuf_text(path), "/") : 0),
+		.name = strbuf_text(path) + (receiver->dest.shows_receiver ? strspn(strbuf_text(path), "/") : 0),
 		.shown = strbuf_text(shown),
-		.link = link ? link : entry_is_symlink(entry) && receiver->options->links ? entry_target(entries, entry) : NULL,
+		.link = link                                                              ? link
+			: entry_is_symlink(entry) && receiver->dest.options->links ? entry_target(entries, entry)
+										   : NULL,
 		.link_is_hard = link != NULL,
 		.length = entry->size,
 		.transferred = event->bytes,
-		.checksum_bytes = receiver->shows_receiver ? 0 : event->sums,
+		.checksum_bytes = receiver->dest.shows_receiver ? 0 : event->sums,
 		.mtime = entry->mtime,
-		.uid = receiver->options->owner ? entry->uid : 0,
+		.uid = receiver->dest.options->owner ? entry->uid : 0,
 		.gid = entry->gid,
-		.group_not_kept = !receiver->options->group
-				  || (receiver->contents->is_remote && !decide_keeps_group(&receiver->rules, entry)),
+		.group_not_kept = !receiver->dest.options->group
+				  || (receiver->dest.contents->is_remote && !decide_keeps_group(&receiver->dest.rules, entry)),
 		.pid = (int)getpid(),
 		.digest = digest,
 		.digest_length = digest_bytes,
-		.operation = receiver->shows_receiver ? "recv" : "send",
+		.operation = receiver->dest.shows_receiver ? "recv" : "send",
 	};
 }
 
@@ -282,7 +284,7 @@ static char *format_line(struct report *report, const char *format, int32_t node
 static void name_unchanged(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 			   const char *link)
 {
-	const struct options *options = report->receiver->options;
+	const struct options *options = report->receiver->dest.options;
 	struct strbuf path = STRBUF_INIT;
 
 	bool is_itemized = report->receiver->service ? options->itemize : report->lines.shown_has_item;
@@ -294,8 +296,8 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 	if (!is_matched
 	    && (link || entry_is_dir(entry) || event->flags & ITEM_TRANSFER || (event->flags & ITEM_LOCAL_CHANGE && !is_link)))
 		return;
-	flist_entry_path(report->receiver->list, node, entry, &path);
-	log_msg(report->receiver->shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path),
+	flist_entry_path(report->receiver->dest.list, node, entry, &path);
+	log_msg(report->receiver->dest.shows_receiver ? L_CLIENT : L_INFO, "%s%s%s", strbuf_text(&path),
 		entry_is_dir(entry) ? "/" : "", event->touched && !entry_is_dir(entry) ? "" : " is uptodate");
 	strbuf_free(&path);
 }
@@ -308,8 +310,9 @@ static bool is_named_in_log(const struct report *report, const struct item_lines
 	const struct receiver *receiver = report->receiver;
 	bool is_changed = (entry_is_dir(entry) || event->flags & ITEM_LOCAL_CHANGE) && decide_is_significant(event->flags);
 
-	return is_changed && receiver->shows_receiver && !receiver->service && receiver->options->levels.info[INFO_NAME]
-	       && lines == &report->lines && lines->logged && !lines->logged_has_item;
+	return is_changed && receiver->dest.shows_receiver && !receiver->service
+	       && receiver->dest.options->levels.info[INFO_NAME] && lines == &report->lines && lines->logged
+	       && !lines->logged_has_item;
 }
 
 static void name_in_log(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
@@ -324,7 +327,7 @@ static void name_in_log(struct report *report, int32_t node, const struct entry 
 /* From the module's root on; "." of the transfer stays visible. */
 static char *logged_path(const struct receiver *receiver, const char *path)
 {
-	char *inside = dest_named_in_module(receiver, path), *whole;
+	char *inside = dest_named_in_module(&receiver->dest, path), *whole;
 
 	for (size_t length = strlen(inside); length && inside[length - 1] == '/';)
 		inside[--length] = '\0';
@@ -339,7 +342,7 @@ static char *logged_path(const struct receiver *receiver, const char *path)
 static void log_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 		     const char *link)
 {
-	const struct dest_module *module = dest_module(report->receiver);
+	const struct dest_module *module = report->receiver->dest.module;
 	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
 	uint8_t room[DIGEST_MAX_LENGTH];
 	struct format_values values;
@@ -356,8 +359,8 @@ static void log_item(struct report *report, int32_t node, const struct entry *en
 
 static void log_deletion(const struct report *report, const char *path, bool is_dir)
 {
-	const struct dest_module *module = dest_module(report->receiver);
-	char *shown = dest_named_in_module(report->receiver, path);
+	const struct dest_module *module = report->receiver->dest.module;
+	char *shown = dest_named_in_module(&report->receiver->dest, path);
 	struct format_values values = {
 		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
 		.name = path,
@@ -365,7 +368,7 @@ static void log_deletion(const struct report *report, const char *path, bool is_
 		.is_deletion = true,
 		.pid = (int)getpid(),
 		.operation = "del.",
-		.group_not_kept = !report->receiver->options->group,
+		.group_not_kept = !report->receiver->dest.options->group,
 	};
 
 	if (module->logs_items || module->logs_operations)
@@ -383,8 +386,8 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 	struct strbuf path = STRBUF_INIT;
 
 	report_drain(report);
-	flist_entry_path(report->receiver->list, node, entry, &path);
-	item_lines_name_asked(&report->lines, report->receiver->options, strbuf_text(&path));
+	flist_entry_path(report->receiver->dest.list, node, entry, &path);
+	item_lines_name_asked(&report->lines, report->receiver->dest.options, strbuf_text(&path));
 	strbuf_free(&path);
 	set_totals(report, report->on_request);
 	progress_catch_up(report->on_request, before->transferred_files + event->files - 1,
@@ -396,7 +399,7 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 /* What is left of a format where is_unheard. */
 static const char *choose_local_format(const struct receiver *receiver)
 {
-	return receiver->contents->is_replay && (receiver->options->itemize || receiver->options->out_format)
+	return receiver->dest.contents->is_replay && (receiver->dest.options->itemize || receiver->dest.options->out_format)
 		       ? NULL
 		       : choose_service_format(receiver);
 }
@@ -404,16 +407,16 @@ static const char *choose_local_format(const struct receiver *receiver)
 /* Both ends are here, and an old one that sends does not hear of what is done without it. */
 static bool is_unheard(const struct receiver *receiver, const struct event *event)
 {
-	bool has_both = receiver->contents->is_remote && !receiver->service
-			&& (receiver->contents->is_replay || !receiver->shows_receiver);
+	bool has_both = receiver->dest.contents->is_remote && !receiver->service
+			&& (receiver->dest.contents->is_replay || !receiver->dest.shows_receiver);
 
 	return has_both && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
 }
 
 static bool is_of_old_pull(const struct receiver *receiver, const struct event *event)
 {
-	bool is_pull = receiver->contents->is_remote && !receiver->contents->is_replay && !receiver->service
-		       && receiver->shows_receiver;
+	bool is_pull = receiver->dest.contents->is_remote && !receiver->dest.contents->is_replay && !receiver->service
+		       && receiver->dest.shows_receiver;
 
 	return is_pull && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
 }
@@ -427,7 +430,7 @@ static void choose_old_lines(const struct receiver *receiver, struct item_lines 
 		lines->logged = lines->logged_has_item ? lines->logged : NULL;
 		return;
 	}
-	lines->shown = receiver->options->quiet ? NULL : names;
+	lines->shown = receiver->dest.options->quiet ? NULL : names;
 	lines->logged = lines->logged ? names : NULL;
 	lines->logged_has_item = false;
 }
@@ -438,8 +441,8 @@ static bool is_unnamed(const struct receiver *receiver, const struct item_lines 
 {
 	bool is_bare = entry_is_dir(entry) && event->flags & ITEM_IS_NEW && event->is_bare;
 
-	return is_bare && receiver->contents->is_remote && !receiver->session.caps.item_flags && !lines->shown_has_item
-	       && lines->shown != receiver->options->out_format;
+	return is_bare && receiver->dest.contents->is_remote && !receiver->session.caps.item_flags && !lines->shown_has_item
+	       && lines->shown != receiver->dest.options->out_format;
 }
 
 bool report_is_told(const struct options *options, uint32_t flags, const char *link)
@@ -462,7 +465,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool tells = report->receiver->tells_steps && report_is_told(report->receiver->options, event->flags, link);
+	bool tells = report->receiver->dest.tells_steps && report_is_told(report->receiver->dest.options, event->flags, link);
 
 	if (is_unheard(report->receiver, event)) {
 		names.shown = choose_local_format(report->receiver);
@@ -535,7 +538,7 @@ void report_live(struct report *report, struct task *task)
 
 void report_deletion(struct report *report, const char *path, bool is_dir)
 {
-	struct contents *contents = report->receiver->contents;
+	struct contents *contents = report->receiver->dest.contents;
 	struct item_lines lines = report->deletions;
 
 	if (report->is_logged)

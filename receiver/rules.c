@@ -42,20 +42,20 @@ static int open_sender_rules(void *run_void, enum filter_place place, const char
 		return open_stdin_copy(run);
 	if (place == FILTER_AT_OPERATOR)
 		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
-	return flist_open_rule_file(&run->receiver.list, place, path);
+	return flist_open_rule_file(&run->receiver.dest.list, place, path);
 }
 
 static bool is_hidden_rule_file(struct run *run, enum filter_place place, const char *path)
 {
-	return place == FILTER_AT_ROOT ? dest_is_hidden_in(&run->receiver, "/", path + strspn(path, "/"), false)
-				       : dest_is_hidden(&run->receiver, path, false);
+	return place == FILTER_AT_ROOT ? dest_is_hidden_in(&run->receiver.dest, "/", path + strspn(path, "/"), false)
+				       : dest_is_hidden(&run->receiver.dest, path, false);
 }
 
 static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
 {
 	struct run *run = run_void;
 
-	const struct dest_module *module = dest_module(&run->receiver);
+	const struct dest_module *module = run->receiver.dest.module;
 
 	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
 		errno = ENOENT;
@@ -65,11 +65,11 @@ static int open_receiver_rules(void *run_void, enum filter_place place, const ch
 		return fs_open_follow(module->root, path + strspn(path, "/"), O_RDONLY, 0);
 	if (place != FILTER_AT_BASE && !module)
 		return open_sender_rules(run, FILTER_AT_OPERATOR, path);
-	if (run->receiver.top.fd < 0 || place != FILTER_AT_BASE) {
+	if (run->receiver.dest.top.fd < 0 || place != FILTER_AT_BASE) {
 		errno = ENOENT;
 		return -1;
 	}
-	return fs_open_follow(&run->receiver.top, path, O_RDONLY, 0);
+	return fs_open_follow(&run->receiver.dest.top, path, O_RDONLY, 0);
 }
 
 static void explain_sender(void *run_void, const char *text)
@@ -138,13 +138,13 @@ void run_make_xattr_policies(struct run *run)
 {
 	const struct options *options = run->options;
 	struct receiver *receiver = &run->receiver;
-	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &receiver->xattr_lock };
+	struct xattr_policy policy = { .verbatim = options->xattrs > 1, .lock = &receiver->dest.xattr_lock };
 
-	receiver->sends_xattrs = receiver->keeps_xattrs = policy;
-	receiver->sends_xattrs.level = options_super_level(options);
-	receiver->keeps_xattrs.level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
-	receiver->sends_xattrs.rules = filter_xattr_list(receiver->sender_rules);
-	receiver->keeps_xattrs.rules = filter_xattr_list(receiver->receiver_rules);
+	receiver->dest.sends_xattrs = receiver->dest.keeps_xattrs = policy;
+	receiver->dest.sends_xattrs.level = options_super_level(options);
+	receiver->dest.keeps_xattrs.level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
+	receiver->dest.sends_xattrs.rules = filter_xattr_list(receiver->sender_rules);
+	receiver->dest.keeps_xattrs.rules = filter_xattr_list(receiver->receiver_rules);
 }
 
 void run_read_rules(struct run *run)

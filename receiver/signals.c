@@ -31,7 +31,7 @@ static void *await_signal(void *run_void)
 
 	fill_signals(&set);
 	sigwait(&set, &number);
-	atomic_store(&run->receiver.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
+	atomic_store(&run->receiver.dest.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
 	/* The main thread ends the process within moments, unless it waits for something that does not come. */
 	for (int i = 0; i < PATIENCE_MS && !atomic_load(&run->is_over); i += MOMENT_MS)
 		nanosleep(&(struct timespec){ 0, MOMENT_MS * 1000000 }, NULL);

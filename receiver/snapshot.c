@@ -11,13 +11,13 @@
 
 #include "attrs/image_scan.h"
 #include "dest/contents.h"
-#include "dest/dest.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "receiver/run.h"
 #include "receiver/snapshot.h"
 #include "receiver/stop.h"
 #include "snapshot/make.h"
@@ -27,9 +27,9 @@
 /* A single file has no snapshot; a directory that gets another name has. */
 static bool is_directory(struct receiver *receiver)
 {
-	const struct entries *first = flist_dir(receiver->list, 0)->entries;
+	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 
-	return !receiver->single_name || (first->count && entry_is_dir(&first->items[0]));
+	return !receiver->dest.single_name || (first->count && entry_is_dir(&first->items[0]));
 }
 
 static void check_place(struct receiver *receiver)
@@ -41,15 +41,15 @@ static void check_place(struct receiver *receiver)
 		log_errno(L_ERROR, errno, "cannot write the snapshot %s", receiver->snapshot_file);
 		exit_with(EXIT_FILEIO);
 	}
-	if (!receiver->single_name && receiver->top.fd >= 0 && fs_is_inside(fd, receiver->top.fd))
+	if (!receiver->dest.single_name && receiver->dest.top.fd >= 0 && fs_is_inside(fd, receiver->dest.top.fd))
 		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", receiver->snapshot_file,
-		    receiver->top_path);
+		    receiver->dest.top_path);
 	close(fd);
 }
 
 void receiver_snapshot_begin(struct receiver *receiver)
 {
-	const struct options *options = receiver->options;
+	const struct options *options = receiver->dest.options;
 
 	if (!receiver->snapshot_file)
 		return;
@@ -58,9 +58,9 @@ void receiver_snapshot_begin(struct receiver *receiver)
 	check_place(receiver);
 	/* Under another name everything is scanned: that is one directory without contents. What is kept beside the files, too,
 	 * may lie anywhere. */
-	if (!receiver->dry_run && !receiver->single_name && !receiver->backups && !options->temp_dir
+	if (!receiver->dest.dry_run && !receiver->dest.single_name && !receiver->dest.backups && !options->temp_dir
 	    && !options_partial_dir(options))
-		receiver->seen = dest_seen_new(receiver->options);
+		receiver->dest.seen = dest_seen_new(receiver->dest.options);
 }
 
 /* --- of a list --- */
@@ -76,8 +76,8 @@ static void add_entry(const struct receiver *receiver, struct entries *to, const
 	entry->name = name;
 	entry->side = 0;
 	entry->flags = old->flags & ENTRY_HARD_LINKED;
-	if (receiver->options->chmod && !entry_is_symlink(entry))
-		entry->mode = (uint16_t)chmod_apply(receiver->options->chmod, entry->mode);
+	if (receiver->dest.options->chmod && !entry_is_symlink(entry))
+		entry->mode = (uint16_t)chmod_apply(receiver->dest.options->chmod, entry->mode);
 	if (side)
 		*entries_side(to, entry) = *side;
 	if (entry_is_symlink(entry))
@@ -90,8 +90,8 @@ static void set_root(const struct receiver *receiver, struct image *image, const
 		.mode = dot->mode, .uid = dot->uid, .gid = dot->gid, .mtime = dot->mtime, .mtime_nsec = dot->mtime_nsec,
 	};
 
-	if (receiver->options->chmod)
-		st.mode = chmod_apply(receiver->options->chmod, st.mode);
+	if (receiver->dest.options->chmod)
+		st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
 	image_set_root(image, &st);
 	image->root.items->size = dot->size;
 }
@@ -119,7 +119,7 @@ static void number_children(struct list_walk *walk, uint32_t number)
 
 static void take_node(struct list_walk *walk, int32_t node)
 {
-	const struct entries *listed = flist_dir(walk->receiver->list, node)->entries;
+	const struct entries *listed = flist_dir(walk->receiver->dest.list, node)->entries;
 	uint32_t number = node ? walk->numbers.items[node] : 0;
 	struct entries *list = &walk->image->dirs.items[number]->entries;
 
@@ -140,9 +140,9 @@ static void take_node(struct list_walk *walk, int32_t node)
 
 struct image *receiver_snapshot_of_list(struct receiver *receiver)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 	struct list_walk walk = { .receiver = receiver };
-	const struct entries *first = flist_dir(receiver->list, 0)->entries;
+	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 
 	check_place(receiver);
 	if (entries_find(first, ".", true) < 0) {
@@ -152,10 +152,10 @@ struct image *receiver_snapshot_of_list(struct receiver *receiver)
 	walk.image = image_new();
 	for (int32_t node = 0; node >= 0; node = contents->calls->next_list(contents)) {
 		receiver_stop_check(receiver);
-		receiver->loaded_entries += flist_dir(receiver->list, node)->entries->count;
+		receiver->loaded_entries += flist_dir(receiver->dest.list, node)->entries->count;
 		take_node(&walk, node);
 		contents->calls->node_done(contents, node);
-		flist_drop_entries(receiver->list, node);
+		flist_drop_entries(receiver->dest.list, node);
 	}
 	vec_free(&walk.numbers);
 	return walk.image;
@@ -166,9 +166,11 @@ struct image *receiver_snapshot_of_list(struct receiver *receiver)
 static bool give(void *local_void, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st)
 {
 	struct receiver *receiver = local_void;
-	struct seen_dir *dir = dest_seen_dir(receiver->seen, (int32_t)tag - 1);
+	struct seen_dir *dir = dest_seen_dir(receiver->dest.seen, (int32_t)tag - 1);
 
-	if (!dir || (!receiver->late_dirs && dest_seen_settle_links(receiver->seen, &dir->entries, &receiver->top, path) < 0))
+	if (!dir
+	    || (!receiver->late_dirs
+		&& dest_seen_settle_links(receiver->dest.seen, &dir->entries, &receiver->dest.top, path) < 0))
 		return false;
 	*list = dir->entries;
 	*st = dir->st;
@@ -193,7 +195,7 @@ int receiver_snapshot_write(struct receiver *receiver, const char *given)
 {
 	struct image_known known = { give, receiver, 1 };
 
-	if (!receiver->snapshot_file || receiver->dry_run || !is_there(given))
+	if (!receiver->snapshot_file || receiver->dest.dry_run || !is_there(given))
 		return EXIT_OK;
-	return snapshot_make_after_run(receiver->options, given, receiver->seen ? &known : NULL, &receiver->began);
+	return snapshot_make_after_run(receiver->dest.options, given, receiver->dest.seen ? &known : NULL, &receiver->began);
 }

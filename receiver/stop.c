@@ -4,10 +4,10 @@
 
 #include <time.h>
 
-#include "dest/dest.h"
 #include "dest/install.h"
 #include "lib/exit.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 #include "ui/progress.h"
 
 void receiver_stop_check(struct receiver *receiver)
@@ -17,7 +17,7 @@ void receiver_stop_check(struct receiver *receiver)
 		[STOP_REFUSED] = EXIT_FILESELECT,
 	};
 	const struct timespec moment = { 0, 400000000 };
-	int stop = atomic_load(&receiver->stop);
+	int stop = atomic_load(&receiver->dest.stop);
 
 	if (stop == STOP_NONE)
 		return;
@@ -25,8 +25,8 @@ void receiver_stop_check(struct receiver *receiver)
 	if (report_progress(receiver->report))
 		progress_break_line(report_progress(receiver->report));
 	/* The workers look at the flag now and then; they may have a file to keep. */
-	if (stop == STOP_SIGNAL && dest_keeps_partial(receiver->options))
+	if (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options))
 		nanosleep(&moment, NULL);
-	dest_close_gate(receiver);
+	dest_close_gate(&receiver->dest);
 	exit_with(codes[stop]);
 }

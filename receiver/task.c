@@ -10,11 +10,11 @@
 
 #include "dest/alternate.h"
 #include "dest/contents.h"
-#include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/file.h"
 #include "dest/fuzzy.h"
 #include "dest/job.h"
+#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
@@ -24,6 +24,7 @@
 #include "receiver/link.h"
 #include "receiver/pool.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 #include "receiver/stop.h"
 #include "wire/request.h"
 
@@ -36,9 +37,9 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 {
 	struct task *task = xcalloc(1, sizeof *task);
 
-	task->receiver = receiver;
+	task->dest = &receiver->dest;
 	task->node = node;
-	task->entries = flist_dir(receiver->list, node)->entries;
+	task->entries = flist_dir(receiver->dest.list, node)->entries;
 	task->first = task->at = first;
 	task->last = last;
 	task->dir = dir;
@@ -70,10 +71,10 @@ static void add_counts(struct run_stats *to, const struct run_stats *from)
 	to->blocks = block_count_sum(to->blocks, from->blocks);
 }
 
-void task_free(struct task *task)
+void task_free(struct receiver *receiver, struct task *task)
 {
-	add_counts(&task->receiver->stats, &task->counts);
-	add_counts(&task->receiver->stats, &task->received);
+	add_counts(&receiver->stats, &task->counts);
+	add_counts(&receiver->stats, &task->received);
 	for (size_t i = 0; i < task->sources.count; i++)
 		if (task->sources.items[i].root.fd >= 0)
 			close(task->sources.items[i].root.fd);
@@ -104,10 +105,10 @@ void task_open_sources(struct receiver *receiver, struct task *task)
 {
 	struct strbuf path = STRBUF_INIT;
 
-	bool for_all = receiver->options->acls || receiver->options->xattrs;
+	bool for_all = receiver->dest.options->acls || receiver->dest.options->xattrs;
 
-	if (receiver->contents->is_remote
-	    || (!for_all && (receiver->attrs_only || (receiver->dry_run && !receiver->options->checksum))))
+	if (receiver->dest.contents->is_remote
+	    || (!for_all && (receiver->dest.attrs_only || (receiver->dest.dry_run && !receiver->dest.options->checksum))))
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
@@ -118,7 +119,7 @@ void task_open_sources(struct receiver *receiver, struct task *task)
 		if ((!for_all && !entry_is_regular(entry)) || has_source(task, entry->root))
 			continue;
 		name_length -= entry_name(task->entries, entry)[0] == '/';
-		from = flist_entry_source(receiver->list, task->node, entry, &path);
+		from = flist_entry_source(receiver->dest.list, task->node, entry, &path);
 		strbuf_truncate(&path, path.length > name_length ? path.length - name_length - 1 : 0);
 		if (fs_root_open_below(&source.root, &from->attr_root, strbuf_text(&path)) < 0) {
 			source.error = errno;
@@ -141,10 +142,10 @@ static const struct entry *dot_entry(const struct task *task)
 
 void task_run(struct task *task)
 {
-	struct receiver *receiver = task->receiver;
-	struct contents *contents = receiver->contents;
+	struct dest *dest = task->dest;
+	struct contents *contents = dest->contents;
 
-	if (task->find_surplus && !atomic_load(&receiver->stop)) {
+	if (task->find_surplus && !atomic_load(&dest->stop)) {
 		if (!task->names_read)
 			receiver_find_surplus(task);
 		if (task->surplus.count)
@@ -160,9 +161,9 @@ void task_run(struct task *task)
 	if (!task->started)
 		dest_seen_start(task);
 	task->started = true;
-	for (; task->at < task->last && !atomic_load(&receiver->stop); task->at++) {
+	for (; task->at < task->last && !atomic_load(&dest->stop); task->at++) {
 		dest_process_entry(task, task->at, TURN_FIRST);
-		if (task->is_left || atomic_load(&receiver->crowded) == task)
+		if (task->is_left || atomic_load(&dest->crowded) == task)
 			return;
 	}
 	dest_alternates_leave(task);
@@ -193,7 +194,7 @@ static void log_source_failure(struct receiver *receiver, struct task *task, con
 	};
 	struct strbuf quoted = STRBUF_INIT;
 
-	flist_quote(receiver->list, task->node, &task->entries->items[event->index], &quoted);
+	flist_quote(receiver->dest.list, task->node, &task->entries->items[event->index], &quoted);
 	if (event->error == ENOENT) {
 		log_warning("file has vanished: %s", strbuf_text(&quoted));
 		receiver->session.io_error |= IOERR_VANISHED;
@@ -206,13 +207,14 @@ static void log_source_failure(struct receiver *receiver, struct task *task, con
 
 static void report_directory(struct receiver *receiver, struct task *task, const struct event *event)
 {
-	const struct flist_dir *listed = flist_dir(receiver->list, task->node);
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, task->node);
 	const struct entries *entries = task->entries;
 	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
 
 	if (task->node)
 		report_item(receiver->report, listed->parent,
-			    &flist_dir(receiver->list, listed->parent)->entries->items[listed->parent_entry], event, NULL, 0);
+			    &flist_dir(receiver->dest.list, listed->parent)->entries->items[listed->parent_entry], event, NULL,
+			    0);
 	else if (index >= 0)
 		report_item(receiver->report, 0, &entries->items[index], event, NULL, 0);
 }
@@ -233,7 +235,7 @@ static void redo_entry(struct receiver *receiver, struct task *task, uint32_t in
 
 void receiver_give_room(struct receiver *receiver)
 {
-	struct task *task = atomic_load(&receiver->crowded);
+	struct task *task = atomic_load(&receiver->dest.crowded);
 
 	if (!task || pool_state(receiver->pool, task) != TASK_CROWDED)
 		return;
@@ -244,13 +246,13 @@ void receiver_give_room(struct receiver *receiver)
 	else
 		task_event(task, (struct event){ .kind = EVENT_FAILED, .index = task->at });
 	task->at++;
-	atomic_store(&receiver->crowded, NULL);
+	atomic_store(&receiver->dest.crowded, NULL);
 	pool_submit(receiver->pool, task, true);
 }
 
 void receiver_decide_rest(struct receiver *receiver, struct task *task)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 	struct events events = { VEC_INIT };
 
 	if (!pool_has_run(receiver->pool, task))
@@ -271,15 +273,15 @@ static struct task *new_late_task(struct receiver *receiver, const struct link_m
 	struct strbuf path = STRBUF_INIT;
 	struct task *task;
 
-	flist_dir_path(receiver->list, member->node, &path);
+	flist_dir_path(receiver->dest.list, member->node, &path);
 	dir->references = 1;
 	dir->node = member->node;
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	atomic_store(&dir->new_gid, -1);
-	dir->fd = receiver->top.fd < 0 ? -1 : dest_open_dir(receiver, dir->path, false);
+	dir->fd = receiver->dest.top.fd < 0 ? -1 : dest_open_dir(&receiver->dest, dir->path, false);
 	dir->absent = dir->fd < 0;
-	if (dir->absent && receiver->top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dry_run)
-		dest_complain_path(receiver, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
+	if (dir->absent && receiver->dest.top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dest.dry_run)
+		dest_complain_path(&receiver->dest, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
 	strbuf_free(&path);
 	task = task_new(receiver, member->node, dir, member->index, member->index + 1);
 	/* Whether it leads is of interest whoever watches. */
@@ -301,13 +303,13 @@ static struct link_member *find_member(struct link_group *group, int32_t node, u
 /* The batch has the content of this member next. */
 static bool lead_awaited(struct receiver *receiver)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 	int32_t ndx = contents->calls->awaited(contents);
 	struct link_group *group;
 	struct link_member *member;
 	struct flist_pos pos;
 
-	if (!receiver_batch_leads(receiver) || ndx < 0 || !flist_locate(receiver->list, ndx, &pos) || pos.gap >= 0
+	if (!receiver_batch_leads(receiver) || ndx < 0 || !flist_locate(receiver->dest.list, ndx, &pos) || pos.gap >= 0
 	    || !link_is_member(pos.entry))
 		return false;
 	group = link_group_of(receiver, pos.entries, pos.entry);
@@ -323,7 +325,7 @@ static bool lead_awaited(struct receiver *receiver)
 	group->leader = member - group->members.items;
 	member->waits = false;
 	vec_push(&receiver->leading, task);
-	if (task->dir->fd >= 0 || receiver->dry_run)
+	if (task->dir->fd >= 0 || receiver->dest.dry_run)
 		dest_process_entry(task, member->index, TURN_LEADS);
 	else
 		contents->calls->unwanted(contents, ndx);
@@ -340,7 +342,7 @@ bool receiver_await_leaders(struct receiver *receiver)
 		if (pool_state(receiver->pool, task) == TASK_DONE)
 			receiver_handle_events(receiver, task);
 		if (pool_state(receiver->pool, task) == TASK_DONE)
-			task_free(task);
+			task_free(receiver, task);
 		else
 			receiver->leading.items[kept++] = task;
 	}
@@ -352,7 +354,7 @@ bool receiver_await_leaders(struct receiver *receiver)
 
 bool receiver_must_decide(struct receiver *receiver)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 
 	if (!contents->is_replay || !pool_is_idle(receiver->pool) || contents->calls->stands_still(contents) != STILL_DECIDES)
 		return false;
@@ -361,12 +363,12 @@ bool receiver_must_decide(struct receiver *receiver)
 
 int receiver_poll_ms(const struct receiver *receiver)
 {
-	return receiver->contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
+	return receiver->dest.contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
 }
 
 void task_await(struct receiver *receiver, struct task *task)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 
 	contents->calls->flush(contents);
 	while (contents->is_remote && pool_wait(receiver->pool, task, receiver_poll_ms(receiver)) == TASK_RUNNING) {
@@ -394,13 +396,13 @@ static void with_late_task(struct receiver *receiver, const struct link_member *
 {
 	struct task *task = new_late_task(receiver, member);
 
-	if (!(task->entries->items[member->index].flags & ENTRY_DUPLICATE) && (task->dir->fd >= 0 || receiver->dry_run)) {
+	if (!(task->entries->items[member->index].flags & ENTRY_DUPLICATE) && (task->dir->fd >= 0 || receiver->dest.dry_run)) {
 		if (group->done)
 			link_in_task(receiver, task, member->index, group, member - group->members.items < group->leader);
 		else
 			lead_instead(receiver, task, member->index);
 	}
-	task_free(task);
+	task_free(receiver, task);
 }
 
 /* Such a member is linked when its leader turns out to be current, or later. */
@@ -427,11 +429,11 @@ static void leader_succeeded(struct receiver *receiver, struct task *task, struc
 {
 	struct strbuf path = STRBUF_INIT;
 
-	flist_entry_path(receiver->list, task->node, entry, &path);
+	flist_entry_path(receiver->dest.list, task->node, entry, &path);
 	group->done = true;
 	free(group->path);
-	if (receiver->single_name && !task->node)
-		group->path = xstrdup(receiver->single_name);
+	if (receiver->dest.single_name && !task->node)
+		group->path = xstrdup(receiver->dest.single_name);
 	else
 		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
@@ -450,7 +452,7 @@ void receiver_links_leader_done(struct receiver *receiver, struct task *task, ui
 	const struct entry *entry = &task->entries->items[index];
 	struct link_group *group;
 
-	if (!receiver->options->hard_links || !link_is_member(entry))
+	if (!receiver->dest.options->hard_links || !link_is_member(entry))
 		return;
 	group = link_group_of(receiver, task->entries, entry);
 	/* What was left out is nothing to link to. */
@@ -498,7 +500,7 @@ static void handle_event(struct receiver *receiver, struct task *task, const str
 	case EVENT_NOTHING:
 		break;
 	case EVENT_LINK:
-		if (receiver->contents->is_remote)
+		if (receiver->dest.contents->is_remote)
 			vec_push(&task->links, event->index);
 		else
 			receiver_link_event(receiver, task, event->index);
@@ -517,7 +519,7 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 	struct events events;
 
 	task_take_events(task, &events);
-	if (receiver->contents->is_remote && events.list.count > 1)
+	if (receiver->dest.contents->is_remote && events.list.count > 1)
 		events_order(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
 		handle_event(receiver, task, &events.list.items[i]);
@@ -557,14 +559,14 @@ void receiver_links_finish(struct receiver *receiver)
 {
 	if (receiver_batch_leads(receiver))
 		link_waiting(receiver);
-	if (!receiver->loads_all || !receiver->options->hard_links)
+	if (!receiver->loads_all || !receiver->dest.options->hard_links)
 		return;
 	add_silent_groups(receiver);
 	for (size_t i = 0; i < receiver->late_groups.count; i++) {
 		struct link_group *group = receiver->late_groups.items[i];
 
 		/* Content that only goes into a batch leads nobody yet: whoever replays it links. */
-		if (group->done && receiver->options->only_write_batch && !receiver->options->dry_run)
+		if (group->done && receiver->dest.options->only_write_batch && !receiver->dest.options->dry_run)
 			continue;
 		for (size_t m = group->members.count; m-- > 0;) {
 			const struct link_member *member = &group->members.items[m];

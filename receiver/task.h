@@ -5,8 +5,10 @@
 
 #include "dest/task.h"
 
+struct receiver;
+
 struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *dir, uint32_t first, uint32_t last);
-void task_free(struct task *task); /* what was done in it goes into the run's statistics */
+void task_free(struct receiver *receiver, struct task *task); /* what was done in it goes into the run's statistics */
 /* Hold the source directories that its contents will be read from. */
 void task_open_sources(struct receiver *receiver, struct task *task);
 void task_run(struct task *task); /* a worker's whole work on a task, or the rest of it */

@@ -10,7 +10,6 @@
 #include "dest/alternate.h"
 #include "dest/contents.h"
 #include "dest/debug.h"
-#include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/fuzzy.h"
 #include "dest/install.h"
@@ -29,6 +28,7 @@
 #include "receiver/order.h"
 #include "receiver/pool.h"
 #include "receiver/report.h"
+#include "receiver/run.h"
 #include "receiver/stop.h"
 #include "receiver/task.h"
 #include "receiver/walk.h"
@@ -78,8 +78,8 @@ static bool all_asked(struct receiver *receiver, const struct queue *queue)
 
 static void look_up(struct receiver *receiver, struct queue *queue)
 {
-	struct contents *contents = receiver->contents;
-	int stop = atomic_load(&receiver->stop);
+	struct contents *contents = receiver->dest.contents;
+	int stop = atomic_load(&receiver->dest.stop);
 
 	if (stop == STOP_SIGNAL || stop == STOP_SIGNAL1)
 		receiver_stop_check(receiver);
@@ -99,9 +99,9 @@ static void look_up(struct receiver *receiver, struct queue *queue)
 
 static void apply_chmod(struct receiver *receiver, struct entries *entries)
 {
-	for (uint32_t i = 0; receiver->options->chmod && i < entries->count; i++)
+	for (uint32_t i = 0; receiver->dest.options->chmod && i < entries->count; i++)
 		if (entries->items[i].mode && !entry_is_symlink(&entries->items[i]))
-			entries->items[i].mode = (uint16_t)chmod_apply(receiver->options->chmod, entries->items[i].mode);
+			entries->items[i].mode = (uint16_t)chmod_apply(receiver->dest.options->chmod, entries->items[i].mode);
 }
 
 static void submit(struct receiver *receiver, struct queue *queue, struct task *task)
@@ -114,14 +114,14 @@ static void submit(struct receiver *receiver, struct queue *queue, struct task *
 		task->find_surplus = false;
 	}
 	/* Requests have the order of the list, so there is one worker. */
-	if (receiver->contents->is_remote && !receiver->attrs_only && pool_run_here(receiver->pool, task))
+	if (receiver->dest.contents->is_remote && !receiver->dest.attrs_only && pool_run_here(receiver->pool, task))
 		return;
 	pool_submit(receiver->pool, task, false);
 }
 
 static void set_up_deletion(struct receiver *receiver, struct task *task)
 {
-	enum delete_when when = receiver->options->delete_when;
+	enum delete_when when = receiver->dest.options->delete_when;
 
 	if (!task->dir->may_delete || task->dir->skipped || when == DELETE_BEFORE || when == DELETE_AFTER)
 		return;
@@ -131,7 +131,7 @@ static void set_up_deletion(struct receiver *receiver, struct task *task)
 		return;
 	task->find_surplus = !task->dir->other_kind;
 	/* What a symlink leads to is not surplus here; and -x asks first which file system it is. */
-	if (task->find_surplus || S_ISLNK(task->dir->other_kind) || receiver->options->one_file_system)
+	if (task->find_surplus || S_ISLNK(task->dir->other_kind) || receiver->dest.options->one_file_system)
 		return;
 	task_complain(task, "generator", ENOTDIR, "", "opendir ", " failed");
 	receiver->session.io_error |= IOERR_GENERAL;
@@ -143,13 +143,14 @@ static void set_up_deletion(struct receiver *receiver, struct task *task)
  */
 static bool deletes_in_turn(const struct receiver *receiver)
 {
-	return receiver->tells_items || receiver->contents->is_replay || dest_enters_links(receiver) || receiver->backups;
+	return receiver->dest.tells_items || receiver->dest.contents->is_replay || dest_enters_links(&receiver->dest)
+	       || receiver->dest.backups;
 }
 
 static void delete_found(struct receiver *receiver, struct task *task)
 {
 	/* The directory is named before what is deleted in it. */
-	if (receiver->tells_steps)
+	if (receiver->dest.tells_steps)
 		receiver_handle_events(receiver, task);
 	/* A directory before this one may have failed since it was entered. */
 	if (receiver_may_delete(receiver, NULL))
@@ -179,7 +180,7 @@ static void enter_node(struct receiver *receiver, struct task *task, bool has_mo
 	receiver->prepared_entries += task->entries->count;
 	task->is_first = true;
 	if (!dir->skipped)
-		dest_hide_entries(receiver, task->node);
+		dest_hide_entries(&receiver->dest, task->node);
 	set_up_deletion(receiver, task);
 	if (task->find_surplus && deletes_in_turn(receiver)) {
 		delete_now(receiver, task);
@@ -199,7 +200,7 @@ static void submit_in_turn(struct receiver *receiver, struct queue *queue, struc
 
 static void prepare_node(struct receiver *receiver, struct queue *queue, int32_t node)
 {
-	struct flist_dir *listed = flist_dir(receiver->list, node);
+	struct flist_dir *listed = flist_dir(receiver->dest.list, node);
 	uint32_t count = listed->entries->count, slice = count < 2 * SLICE ? count : SLICE, first = 0;
 	struct task *task = task_new(receiver, node, NULL, 0, slice);
 	/* The place in the list of an entry: sub-lists one after the other, or the depth-first order of one list. */
@@ -234,7 +235,7 @@ static void prepare_slice(struct receiver *receiver, struct queue *queue, const 
 
 static void note_loaded(struct receiver *receiver, int32_t node)
 {
-	struct entries *entries = flist_dir(receiver->list, node)->entries;
+	struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
 
 	apply_chmod(receiver, entries);
 	receiver->loaded_entries += entries->count;
@@ -255,8 +256,8 @@ static void close_directory(struct receiver *receiver, struct dest_dir *dir)
 
 	receiver_dir_finish(receiver, dir);
 	/* The reading thread of a replay looks at entries whose fate has been decided. */
-	if (!receiver->keeps_entries && !receiver->contents->is_replay)
-		flist_drop_entries(receiver->list, node);
+	if (!receiver->keeps_entries && !receiver->dest.contents->is_replay)
+		flist_drop_entries(receiver->dest.list, node);
 	dest_dir_release(dir);
 }
 
@@ -296,11 +297,11 @@ static enum task_state await(struct receiver *receiver, struct queue *queue, str
 {
 	enum task_state state;
 
-	receiver->contents->calls->flush(receiver->contents);
+	receiver->dest.contents->calls->flush(receiver->dest.contents);
 	while ((state = pool_wait(receiver->pool, task, receiver_poll_ms(receiver))) != TASK_WAITS && state != TASK_DONE) {
 		look_up(receiver, queue);
 		help_replay_with(receiver, queue);
-		if (!receiver->wants_items && !progress_is_asked())
+		if (!receiver->dest.wants_items && !progress_is_asked())
 			continue;
 		receiver_handle_events(receiver, task);
 		report_live(receiver->report, task);
@@ -331,15 +332,15 @@ static void finish_front(struct receiver *receiver, struct queue *queue)
 		receiver_handle_events(receiver, task);
 		link_late(receiver, task);
 	} while (pool_state(receiver->pool, task) != TASK_DONE);
-	dest_seen_take(receiver, task);
+	dest_seen_take(&receiver->dest, task);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
 	if (task->is_last)
-		receiver->contents->calls->node_done(receiver->contents, task->node);
+		receiver->dest.contents->calls->node_done(receiver->dest.contents, task->node);
 	files_done(receiver, task->dir);
 	if (task->is_last)
 		report_section_end(receiver->report, task->first_position + task->last - (task->last > 0));
-	task_free(task);
+	task_free(receiver, task);
 }
 
 /* --- the walk --- */
@@ -349,7 +350,7 @@ void receiver_load_everything(struct receiver *receiver)
 	int32_t node;
 
 	note_loaded(receiver, 0);
-	while ((node = flist_load_next(receiver->list)) >= 0) {
+	while ((node = flist_load_next(receiver->dest.list)) >= 0) {
 		note_loaded(receiver, node);
 		receiver_stop_check(receiver);
 	}
@@ -367,7 +368,7 @@ static int32_t next_node(struct receiver *receiver, size_t *place)
 	else if (receiver->preloaded >= 0)
 		node = receiver->preloaded;
 	else
-		node = receiver->contents->calls->next_list(receiver->contents);
+		node = receiver->dest.contents->calls->next_list(receiver->dest.contents);
 	if (node == receiver->preloaded)
 		receiver->preloaded = -1;
 	if (node >= 0)
@@ -380,7 +381,7 @@ static bool has_finished_front(struct receiver *receiver, const struct queue *qu
 {
 	enum task_state state;
 
-	if (!receiver->contents->is_replay)
+	if (!receiver->dest.contents->is_replay)
 		return true;
 	state = pool_wait(receiver->pool, queue->items[queue->head], receiver_poll_ms(receiver));
 	return state == TASK_DONE;
@@ -395,21 +396,21 @@ static void stand_by(struct receiver *receiver, struct queue *queue)
 /* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
 static void await_list(struct receiver *receiver, struct queue *queue)
 {
-	while (receiver->contents->is_remote && !flist_next_is_known(receiver->list) && queue->count) {
+	while (receiver->dest.contents->is_remote && !flist_next_is_known(receiver->dest.list) && queue->count) {
 		if (has_finished_front(receiver, queue))
 			finish_front(receiver, queue);
 		else
 			stand_by(receiver, queue);
 	}
 	/* Before the next list the batch may have the content of a group of hard links that waits for it. */
-	while (receiver_batch_leads(receiver) && !flist_await_next(receiver->list, receiver_poll_ms(receiver)))
+	while (receiver_batch_leads(receiver) && !flist_await_next(receiver->dest.list, receiver_poll_ms(receiver)))
 		stand_by(receiver, queue);
 }
 
 /* The rest of a batch may have contents of groups of hard links that wait for them. */
 static void await_end(struct receiver *receiver, struct queue *queue)
 {
-	struct contents *contents = receiver->contents;
+	struct contents *contents = receiver->dest.contents;
 
 	if (!receiver_batch_leads(receiver))
 		return;
@@ -458,8 +459,8 @@ static void walk_by_directory(struct receiver *receiver, struct queue *queue)
 
 static void walk(struct receiver *receiver)
 {
-	bool is_old = receiver->contents->is_replay
-		      || (receiver->contents->is_remote && !receiver->session.caps.no_send_message);
+	bool is_old = receiver->dest.contents->is_replay
+		      || (receiver->dest.contents->is_remote && !receiver->session.caps.no_send_message);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
@@ -475,19 +476,24 @@ static void walk(struct receiver *receiver)
 	close_all_directories(receiver);
 }
 
+static void check_stop(void *receiver)
+{
+	receiver_stop_check(receiver);
+}
+
 void receiver_run(struct receiver *receiver)
 {
-	enum delete_when when = receiver->deletes ? receiver->options->delete_when : DELETE_NEVER;
+	enum delete_when when = receiver->deletes ? receiver->dest.options->delete_when : DELETE_NEVER;
 
 	if (when == DELETE_BEFORE)
 		receiver_delete_pass(receiver);
 	receiver_debug_method(receiver);
 	walk(receiver);
 	report_drain(receiver->report);
-	dest_delayed_install(receiver, receiver_stop_check);
+	dest_delayed_install(&receiver->dest, check_stop, receiver);
 	receiver_links_finish(receiver);
 	/* Where no member of a group could lead, single files have been made. */
-	dest_delayed_install(receiver, receiver_stop_check);
+	dest_delayed_install(&receiver->dest, check_stop, receiver);
 	report_drain(receiver->report);
 	if (when == DELETE_DELAY)
 		receiver_delete_delayed(receiver);
