@@ -250,7 +250,7 @@ static void load(struct flist *list, int32_t node)
 	dir->entries = xcalloc(1, sizeof *dir->entries);
 	entries_init(dir->entries);
 	if (!merged && !(dir->flags & ENTRY_NO_CONTENT) && flist_view_directory(list, node)) {
-		flist_enter_view(list, node);
+		flist_enter_node(list, node, NULL);
 		return;
 	}
 	if (merged)
@@ -303,7 +303,7 @@ void flist_drop_entries(struct flist *list, int32_t node)
 
 const struct flist_totals *flist_totals(const struct flist *list)
 {
-	return list->received ? flist_received_totals(list) : &list->totals;
+	return list->received ? &list->received->shown : &list->totals;
 }
 
 bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)

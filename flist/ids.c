@@ -101,7 +101,7 @@ void id_names_write_lists(struct id_names *names, bool users, bool groups)
 
 /* --- ids of the peer and ids of this machine --- */
 
-static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own)
+static void init_map(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own)
 {
 	memset(map, 0, sizeof *map);
 	map->ids = maps ? ids : NULL;
@@ -109,16 +109,14 @@ static void init(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own
 	map->own = own;
 }
 
-void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids)
+void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, struct fs_ids *ids)
 {
-	init(map, (options_act_as_root(options) || options->acls) && !options->numeric_ids, ids, geteuid());
-	map->find = fs_user_id;
-}
+	bool may_chown = options_act_as_root(options) || options->acls;
 
-void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids)
-{
-	init(map, !options->numeric_ids, ids, getegid());
-	map->find = fs_group_id;
+	init_map(users, may_chown && !options->numeric_ids, ids, geteuid());
+	users->find = fs_user_id;
+	init_map(groups, !options->numeric_ids, ids, getegid());
+	groups->find = fs_group_id;
 }
 
 void id_map_free(struct id_map *map)

@@ -54,8 +54,7 @@ struct id_map {
 	struct hashmap local;   /* (id, with its name or without): what differs, and what rules have said */
 };
 
-void id_map_init_users(struct id_map *map, const struct options *options, struct fs_ids *ids);
-void id_map_init_groups(struct id_map *map, const struct options *options, struct fs_ids *ids);
+void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, struct fs_ids *ids);
 void id_map_free(struct id_map *map);
 /* Before the first id: take up the rules of the options. */
 void id_maps_set_rules(struct id_map *users, struct id_map *groups, const struct options *options,

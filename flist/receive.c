@@ -607,8 +607,7 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 		receiver->asked = asked_names_new(options, setup->asked);
 	if (doubtful && setup->rules && !filter_is_empty(setup->rules) && !filter_has_merges(setup->rules))
 		receiver->rules = setup->rules;
-	id_map_init_users(&receiver->users, options, setup->ids);
-	id_map_init_groups(&receiver->groups, options, setup->ids);
+	id_maps_init(&receiver->users, &receiver->groups, options, setup->ids);
 	return receiver;
 }
 

@@ -167,11 +167,6 @@ bool flist_received_is_complete(const struct flist *list)
 	return complete;
 }
 
-const struct flist_totals *flist_received_totals(const struct flist *list)
-{
-	return &list->received->shown;
-}
-
 bool flist_has_own_list(struct flist *list, int32_t node)
 {
 	return list->session->inc_recurse && list->dirs.items[node].loaded;

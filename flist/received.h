@@ -70,7 +70,6 @@ const uint8_t *flist_received_digest(const struct flist *list, int32_t node, con
 void flist_received_new(struct flist *list);
 int32_t flist_received_next(struct flist *list);
 bool flist_received_is_complete(const struct flist *list);
-const struct flist_totals *flist_received_totals(const struct flist *list);
 bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
 /* The entries of a node that is given up, to be freed; NULL if there are none. */
 struct entries *flist_received_take(struct flist *list, int32_t node);

@@ -192,22 +192,12 @@ void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deep
 		count_entry(&list->totals, &entries->items[i]);
 	list->dirs.items[node].count = entries->count;
 	list->dirs.items[node].loaded = true;
-	make_children(list, node);
+	if (entries->snapshot)
+		make_children_of_view(list, node);
+	else
+		make_children(list, node);
 	if (deeper)
 		distribute_parts(list, node, deeper);
-	number_entries(list, node);
-}
-
-/* Entries that are in order as they came. */
-void flist_enter_view(struct flist *list, int32_t node)
-{
-	const struct entries *entries = list->dirs.items[node].entries;
-
-	for (uint32_t i = 0; i < entries->count; i++)
-		count_entry(&list->totals, &entries->items[i]);
-	list->dirs.items[node].count = entries->count;
-	list->dirs.items[node].loaded = true;
-	make_children_of_view(list, node);
 	number_entries(list, node);
 }
 

@@ -73,8 +73,6 @@ void flist_parts_free(struct flist *list, struct flist_parts *parts);
 void flist_count_entries(struct flist *list, int32_t node);
 /* Number the sorted entries of a filled node and make its child nodes, with the parts in `deeper`. */
 void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper);
-/* The same of a view of a snapshot's directory. */
-void flist_enter_view(struct flist *list, int32_t node);
 /* The node behind list->walk in the order of the walk, -1 at the end. */
 int32_t flist_next_node(const struct flist *list);
 
