@@ -2,8 +2,6 @@
 /* The file list: the walk over its directories, whether they are read here or come from a peer. */
 #include "flist.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +12,6 @@
 #include "flist/scan.h"
 #include "flist/tree.h"
 #include "fs/anchors.h"
-#include "fs/operator.h"
 
 /* --- a new list --- */
 
@@ -142,34 +139,6 @@ void flist_free(struct flist *list)
 	strbuf_free(&list->names);
 	free(list->cwd);
 	free(list);
-}
-
-/* --- rules --- */
-
-int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path)
-{
-	struct flist *list = *(struct flist **)flist_address;
-	struct strbuf below = STRBUF_INIT;
-	int fd;
-
-	if (!list->module_source && place != FILTER_AT_BASE)
-		return options_confine(list->options, fs_operator_open(path, O_RDONLY | O_NONBLOCK
-								       | options_link_flag(list->options), 0));
-	if (place == FILTER_AT_OPERATOR) {
-		errno = EACCES;
-		return -1;
-	}
-	while (*path == '/')
-		path++;
-	const struct attr_source *source = list->module_source;
-
-	if (place == FILTER_AT_BASE)
-		source = flist_base_source(list, list->scan_base, path, &below);
-	else
-		strbuf_add_string(&below, path);
-	fd = fs_open_follow(attr_source_real_root(source), strbuf_text(&below), O_RDONLY, 0);
-	strbuf_free(&below);
-	return fd;
 }
 
 /* --- protocol 27 and 28: the whole list by full path (doc/protocol/02-file-list.md section 5.2) --- */

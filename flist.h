@@ -93,10 +93,6 @@ struct flist_totals {
 };
 const struct flist_totals *flist_totals(const struct flist *list);
 
-/* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *,
- * which may be set after the rules have been made (doc/protocol/04-filters.md section 4.11.4). */
-int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path);
-
 /* --iconv: entries whose name or target cannot be sent are left out (doc/protocol/02-file-list.md section 9). Before the first
  * argument. */
 void flist_set_charset(struct flist *list, struct charset *charset);

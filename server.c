@@ -12,6 +12,7 @@
 
 #include "contents/contents.h"
 #include "filter/exchange.h"
+#include "flist/scan.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/root.h"

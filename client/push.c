@@ -13,6 +13,7 @@
 #include "client/output.h"
 #include "delta/match.h"
 #include "filter/exchange.h"
+#include "flist/scan.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
 #include "fs/root.h"

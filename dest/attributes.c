@@ -22,7 +22,6 @@
 #include "flist/receive.h"
 #include "flist/receive_attributes.h"
 #include "flist/xattr_list.h"
-#include "flist/xattr_names.h"
 #include "fs/fake.h"
 #include "wire/request.h"
 

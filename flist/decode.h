@@ -7,7 +7,7 @@
 #include "flist/ids.h"
 #include "flist/receive.h"
 #include "flist/tree.h"
-#include "flist/xattr_names.h"
+#include "flist/xattr_list.h"
 #include "lib/hashmap.h"
 
 struct asked_names;

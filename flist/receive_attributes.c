@@ -10,7 +10,6 @@
 #include "flist/ids.h"
 #include "flist/received.h"
 #include "flist/xattr_list.h"
-#include "flist/xattr_names.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

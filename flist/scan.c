@@ -3,11 +3,13 @@
 #include "flist/scan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
 #include "flist/paths.h"
 #include "flist/tree.h"
+#include "fs/operator.h"
 #include "lib/charset.h"
 #include "lib/log.h"
 
@@ -46,6 +48,32 @@ static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
 static bool has_rules(const struct flist *list)
 {
 	return list->hidden || (list->user && !filter_is_empty(list->user));
+}
+
+int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path)
+{
+	struct flist *list = *(struct flist **)flist_address;
+	struct strbuf below = STRBUF_INIT;
+	int fd;
+
+	if (!list->module_source && place != FILTER_AT_BASE)
+		return options_confine(list->options, fs_operator_open(path, O_RDONLY | O_NONBLOCK
+								       | options_link_flag(list->options), 0));
+	if (place == FILTER_AT_OPERATOR) {
+		errno = EACCES;
+		return -1;
+	}
+	while (*path == '/')
+		path++;
+	const struct attr_source *source = list->module_source;
+
+	if (place == FILTER_AT_BASE)
+		source = flist_base_source(list, list->scan_base, path, &below);
+	else
+		strbuf_add_string(&below, path);
+	fd = fs_open_follow(attr_source_real_root(source), strbuf_text(&below), O_RDONLY, 0);
+	strbuf_free(&below);
+	return fd;
 }
 
 /* --- entries --- */

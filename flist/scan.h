@@ -16,4 +16,8 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 /* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
 void flist_set_rule_base(struct flist *list, uint16_t base);
 
+/* A filter_setup.open_file for rules that a peer names or that stand in the tree: context is the address of a struct flist *,
+ * which may be set after the rules have been made (doc/protocol/04-filters.md section 4.11.4). */
+int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path);
+
 #endif

@@ -11,7 +11,7 @@
 #include "flist/paths.h"
 #include "flist/ids.h"
 #include "flist/tree.h"
-#include "flist/xattr_names.h"
+#include "flist/xattr_list.h"
 #include "fs/fake.h"
 #include "fs/ids.h"
 #include "lib/checked.h"

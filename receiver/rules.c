@@ -10,6 +10,7 @@
 #include "dest/fake.h"
 #include "dest/module.h"
 #include "filter/exchange.h"
+#include "flist/scan.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/log.h"
