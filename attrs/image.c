@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attrs/snapshot_room.h"
+#include "attrs/snapshot_output.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 

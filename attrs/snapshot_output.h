@@ -37,4 +37,14 @@ int output_end(struct snapshot_output *output);
 /* After the end of one without a target: the XXH3 of all. */
 uint64_t output_sum(const struct snapshot_output *output);
 
+/* --- the file of a snapshot that will be written soon: a thread gets it room --- */
+
+struct snapshot_room;
+
+/* An unnamed file beside `path`, and about so many bytes for it. NULL: that cannot be had. */
+struct snapshot_room *snapshot_room_new(const char *path, uint64_t bytes);
+/* Wait for the thread, and take the open file over, of whatever length; -1: it has been taken before. NULL is allowed. */
+int snapshot_room_take(struct snapshot_room *room);
+void snapshot_room_free(struct snapshot_room *room); /* NULL is allowed */
+
 #endif

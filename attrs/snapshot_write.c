@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "attrs/snapshot_chunks.h"
-#include "attrs/snapshot_room.h"
+#include "attrs/snapshot_output.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
