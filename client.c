@@ -158,27 +158,19 @@ static void connect_shell(struct connection *connection, const struct options *o
 	free_line(&line);
 }
 
-static void make_request(struct server_line *line, const struct connection *connection, const struct options *options,
-			 const struct remote *remote, const struct args *paths, bool we_send)
-{
-	char *module = xstrndup(remote->path, strcspn(remote->path, "/"));
-	struct args *words;
-
-	make_line(line, options, connection->protocol, we_send);
-	words = start_paths(line, options);
-	for (size_t i = 0; i < paths->count; i++)
-		args_take(words, daemon_path(options, paths->items[i], module));
-	free(module);
-}
-
-/* What is asked is told before the daemon has its say, and sent when it has let us in. */
+/* The request is made, and logged, before the login, and sent after it. */
 static void make_session(struct connection *connection, const struct options *options, const struct remote *remote,
 			 const struct args *paths, bool we_send)
 {
-	char *digests = daemon_greet(connection, options);
+	char *digests = daemon_greet(connection, options), *module = xstrndup(remote->path, strcspn(remote->path, "/"));
 	struct server_line line;
+	struct args *words;
 
-	make_request(&line, connection, options, remote, paths, we_send);
+	make_line(&line, options, connection->protocol, we_send);
+	words = start_paths(&line, options);
+	for (size_t i = 0; i < paths->count; i++)
+		args_take(words, daemon_path(options, paths->items[i], module));
+	free(module);
 	tell_words(options, "sending daemon args", &line.seen);
 	daemon_log_in(connection, options, remote, digests);
 	wire_set_deadline(connection->wire, 0, NULL, NULL);

@@ -71,8 +71,8 @@ struct listener {
 static struct config *load_globals(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count,
-					    CONFIG_LISTENER, &problems);
+	struct config *config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_LISTENER, &problems);
 
 	config_problems_free(&problems);
 	return config;
@@ -83,14 +83,6 @@ static void set_limits(struct listener *listener, const struct config *config)
 	listener->limits.connections = config->globals.max_connections_per_host;
 	listener->limits.per_minute = config->globals.max_connection_rate;
 	listener->limits.minimum_rate = config->globals.minimum_rate;
-}
-
-static bool load_listener_configuration(struct listener *listener)
-{
-	listener->config = load_globals(listener->options);
-	if (listener->config)
-		set_limits(listener, listener->config);
-	return listener->config != NULL;
 }
 
 /* Every connection reads the configuration anew. What is left is to say what is wrong with it, and how many may come. */
@@ -249,14 +241,6 @@ static int open_control_socket(struct listener *listener)
 	}
 	free(path);
 	return code;
-}
-
-static void prepare_metrics(struct listener *listener)
-{
-	char *path = config_text(listener->config->globals.metrics_file);
-
-	listener->metrics = metrics_new(path, listener->children, listener->snapshots);
-	free(path);
 }
 
 static void raise_descriptor_limit(void)
@@ -467,15 +451,19 @@ static int run_standalone(struct options *options)
 	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .control = FS_SOCKET_INIT,
 				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	char *metrics_path;
 	int code;
 
 	listener.snapshots = snapshots_new(options);
 	config_free(check_load(options, listener.snapshots, &problems));
-	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR || !load_listener_configuration(&listener)) {
+	if (config_problems_worst(&problems) < (int)CONFIG_ERROR)
+		listener.config = load_globals(options);
+	if (!listener.config) {
 		config_problems_report(&problems, CONFIG_REMARK);
 		log_error("Failed to parse config file: %s", options->config_file);
 		return EXIT_SYNTAX;
 	}
+	set_limits(&listener, listener.config);
 	prepare_log(&listener);
 	if (!get_sockets(&listener))
 		return EXIT_SOCKETIO;
@@ -494,7 +482,9 @@ static int run_standalone(struct options *options)
 	children_set_minimum_rate(listener.children, listener.limits.minimum_rate);
 	listener.rates = rates_new();
 	listener.guesses = guesses_new();
-	prepare_metrics(&listener);
+	metrics_path = config_text(listener.config->globals.metrics_file);
+	listener.metrics = metrics_new(metrics_path, listener.children, listener.snapshots);
+	free(metrics_path);
 	catch_signals(&listener);
 	if (options->detach)
 		use_dev_null();

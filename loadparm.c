@@ -167,13 +167,6 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool ends_with(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), tail = strlen(suffix);
-
-	return length > tail && !strcmp(name + length - tail, suffix);
-}
-
 typedef VEC(char *) name_list;
 
 /* The files of a directory that `suffix` selects, sorted. Dot files are what editors and package tools leave behind. */
@@ -181,11 +174,13 @@ static bool list_directory(int fd, const char *suffix, name_list *names)
 {
 	struct fs_dir dir;
 	struct fs_dirent entry;
+	size_t tail = strlen(suffix);
 	int got;
 
 	fs_dir_start(&dir, fd);
 	while ((got = fs_dir_next(&dir, &entry)) > 0)
-		if (entry.name[0] != '.' && entry.type != DT_DIR && ends_with(entry.name, suffix))
+		if (entry.name[0] != '.' && entry.type != DT_DIR && entry.name_length > tail
+		    && !strcmp(entry.name + entry.name_length - tail, suffix))
 			vec_push(names, xstrndup(entry.name, entry.name_length));
 	fs_dir_finish(&dir);
 	if (names->count)

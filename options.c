@@ -240,12 +240,6 @@ static bool may_merge_attribute_rules(const struct options *options)
 	return false;
 }
 
-static bool is_by_protocol(const struct options *options)
-{
-	return format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
-	       || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot);
-}
-
 /* A local run that needs more than the local engine has goes by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
@@ -254,7 +248,10 @@ static bool check_local_run(struct option_parse *parse, struct options *options)
 	if (parse->not_local && parse->not_pull)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
 				  option_label(parse->not_local, label), option_label(parse->not_pull, other));
-	options->by_protocol = !parse->not_pull && (parse->not_local || is_by_protocol(options));
+	options->by_protocol =
+		!parse->not_pull
+		&& (parse->not_local || format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
+		    || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot));
 	return true;
 }
 

@@ -234,35 +234,20 @@ static void send_early_input(struct wire *wire, const struct options *options)
 	strbuf_free(&bytes);
 }
 
-static void send_module(struct wire *wire, const char *path)
-{
-	wire_write(wire, path, strcspn(path, "/"));
-	wire_write_byte(wire, '\n');
-	wire_flush(wire);
-}
-
 /* --- what it answers --- */
-
-static bool take_challenge(const char *line, const char **challenge)
-{
-	static const char wanted[] = "@RSYNCD: AUTHREQD ";
-
-	*challenge = line + sizeof wanted - 1;
-	return strncmp(line, wanted, sizeof wanted - 1) == 0;
-}
 
 /* Lines up to the one that lets us in. Those that are not the protocol's are for people: the message of the day, a list of
  * modules. */
 static void await_admission(struct connection *connection, const struct options *options, const struct remote *remote,
 			    const char *digests)
 {
-	const char *challenge;
+	static const char challenge[] = "@RSYNCD: AUTHREQD ";
 	char line[LINE_SIZE];
 
 	for (;;) {
 		read_line(connection->wire, line, "didn't get server startup line");
-		if (take_challenge(line, &challenge))
-			answer(connection->wire, options, remote, digests, connection->protocol, challenge);
+		if (strncmp(line, challenge, sizeof challenge - 1) == 0)
+			answer(connection->wire, options, remote, digests, connection->protocol, line + sizeof challenge - 1);
 		else if (strcmp(line, "@RSYNCD: OK") == 0)
 			return;
 		else if (strcmp(line, "@RSYNCD: EXIT") == 0)
@@ -279,7 +264,9 @@ void daemon_log_in(struct connection *connection, const struct options *options,
 {
 	if (options->early_input)
 		send_early_input(connection->wire, options);
-	send_module(connection->wire, remote->path);
+	wire_write(connection->wire, remote->path, strcspn(remote->path, "/"));
+	wire_write_byte(connection->wire, '\n');
+	wire_flush(connection->wire);
 	await_admission(connection, options, remote, digests);
 	connection->ignores_shell = false;
 }

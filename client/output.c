@@ -146,33 +146,21 @@ static void count_list(const struct client_output *output, uint64_t entries)
 	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
 
-static void say_done(struct client_output *output)
-{
-	fputs("done\n", stream_of(output->options, L_CLIENT));
-	log_msg(L_LOG, "done");
-}
-
 void client_output_header_done(struct client_output *output, uint64_t entries)
 {
 	const struct options *options = output->options;
 	bool has_dirs = options->recursive || options->dirs;
 
-	if (output->header_is_open || output->header_was_broken)
-		say_done(output);
+	if (output->header_is_open || output->header_was_broken) {
+		fputs("done\n", stream_of(options, L_CLIENT));
+		log_msg(L_LOG, "done");
+	}
 	output->header_is_open = output->header_was_broken = false;
 	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !output->session->inc_recurse && has_dirs)
 		count_list(output, entries);
 }
 
 /* --- items --- */
-
-/* The mode as it is sent. */
-static uint32_t shown_mode(const struct client_output *output, const struct entry *entry)
-{
-	bool changes = output->sends && output->options->chmod && !entry_is_symlink(entry);
-
-	return changes ? chmod_apply(output->options->chmod, entry->mode) : entry->mode;
-}
 
 static void tell_item(struct client_output *output, enum log_kind kind, const char *format,
 		      const struct transfer_record *record)
@@ -182,7 +170,10 @@ static void tell_item(struct client_output *output, enum log_kind kind, const ch
 	char *line;
 
 	item_record_values(&values, output->options, record);
-	values.look.mode = shown_mode(output, record->entry);
+	values.look.mode = record->entry->mode;
+	/* As it is sent. */
+	if (output->sends && output->options->chmod && !entry_is_symlink(record->entry))
+		values.look.mode = chmod_apply(output->options->chmod, record->entry->mode);
 	/* Of an older receiver it is not known whether it can set the times of symlinks. */
 	if (!output->session->caps.symlink_times && entry_is_symlink(record->entry))
 		values.look.times_kept = false;

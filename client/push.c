@@ -173,18 +173,13 @@ static struct filter_list *make_rules(struct push *push)
 	return rules;
 }
 
-static bool deletes(const struct options *options)
-{
-	return options->delete_when != DELETE_NEVER;
-}
-
 /* doc/protocol/04-filters.md section 4.6.1 */
 static bool server_wants_rules(const struct push *push)
 {
 	const struct options *options = push->options;
 
 	return options->prune_empty_dirs
-	       || (deletes(options) && (!options->delete_excluded || push->session.caps.modern_filters));
+	       || (options->delete_when != DELETE_NEVER && (!options->delete_excluded || push->session.caps.modern_filters));
 }
 
 /* --- the list --- */

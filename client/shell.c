@@ -88,20 +88,15 @@ static bool names_login(const struct args *words)
 	return false;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void add_login(const struct options *options, const struct remote *remote, struct args *words)
 {
 	if (remote->user && !(remote->kind == REMOTE_DAEMON_OVER_SHELL && names_login(words))) {
 		args_append(words, "-l");
 		args_append(words, remote->user);
 	}
-	if (options->ip_family && strcmp(base_name(words->items[0]), "ssh") == 0)
+	const char *slash = strrchr(words->items[0], '/');
+
+	if (options->ip_family && strcmp(slash ? slash + 1 : words->items[0], "ssh") == 0)
 		args_append(words, options->ip_family == 4 ? "-4" : "-6");
 }
 

@@ -47,18 +47,13 @@ static bool offers_inc_recurse(const struct options *options, bool we_send)
 	       (we_send || !options_need_whole_list(options));
 }
 
-static void add_letter(struct strbuf *cluster, char letter, int times)
-{
-	while (times-- > 0)
-		strbuf_add_char(cluster, letter);
-}
-
 struct letter { char letter; int times; };
 
 static void add_letters(struct strbuf *cluster, const struct letter *letters, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		add_letter(cluster, letters[i].letter, letters[i].times);
+		for (int times = letters[i].times; times > 0; times--)
+			strbuf_add_char(cluster, letters[i].letter);
 }
 
 /* What only a receiving server, or only a sending one, has to know. */
@@ -167,13 +162,6 @@ static void add_compress_choice(const struct options *o, struct args *words)
 		add_text(words, "--compress-choice", o->compress_choice);
 }
 
-/* The default is "~", but nothing where backups have a directory of their own. */
-static void add_suffix(const struct options *o, struct args *words)
-{
-	if (o->suffix && strcmp(o->suffix, o->backup_dir ? "" : "~") != 0)
-		add_text(words, "--suffix", o->suffix);
-}
-
 static void add_general(const struct options *o, bool we_send, struct args *words)
 {
 	add_flag(words, o->list_only_given, "--list-only");
@@ -189,7 +177,9 @@ static void add_general(const struct options *o, bool we_send, struct args *word
 	add_number(words, o->timeout, "--timeout=", o->timeout);
 	add_number(words, o->bwlimit, "--bwlimit=", o->bwlimit);
 	add_path(words, "--backup-dir", o->backup_dir);
-	add_suffix(o, words);
+	/* The default is "~", but nothing where backups have a directory of their own. */
+	if (o->suffix && strcmp(o->suffix, o->backup_dir ? "" : "~") != 0)
+		add_text(words, "--suffix", o->suffix);
 	add_text(words, "--checksum-choice", o->checksum_choice);
 	add_compress_choice(o, words);
 }
@@ -321,22 +311,16 @@ static void add_last(const struct options *o, bool we_send, const struct session
 	add_flag(words, we_send && o->mkpath, "--mkpath");
 }
 
-/* LOCAL,REMOTE: the server is told its own half. */
-static void add_iconv(const struct options *o, struct args *words)
-{
-	const char *comma = o->iconv ? strchr(o->iconv, ',') : NULL;
-
-	add_text(words, "--iconv", comma ? comma + 1 : o->iconv);
-}
-
 void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words)
 {
 	const struct session_caps caps = session_caps_of(protocol);
+	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;
 
 	args_append(words, "--server");
 	add_flag(words, !we_send, "--sender");
 	add_cluster(options, we_send, &caps, words);
-	add_iconv(options, words);
+	/* LOCAL,REMOTE: a server gets its own half. */
+	add_text(words, "--iconv", comma ? comma + 1 : options->iconv);
 	add_general(options, we_send, words);
 	if (we_send)
 		add_deletion(options, words);
@@ -360,14 +344,10 @@ size_t server_words_visible(const struct args *words)
 	return count;
 }
 
-/* Does the login shell of the other side take the byte for something else than itself? */
-static bool is_special(char c, bool is_path)
-{
-	return strchr("!#$&;|<>(){}\"'` \t\n\r\\", c) != NULL || (!is_path && strchr("*?[]", c));
-}
-
 char *server_word_escape(const char *word, bool is_path)
 {
+	/* The bytes that the login shell of the other side takes for something else than themselves. */
+	const char *special = is_path ? "!#$&;|<>(){}\"'` \t\n\r\\" : "!#$&;|<>(){}\"'` \t\n\r\\*?[]";
 	struct strbuf escaped = STRBUF_INIT;
 
 	for (; *word; word++) {
@@ -379,7 +359,7 @@ char *server_word_escape(const char *word, bool is_path)
 			strbuf_add_string(&escaped, "'\n'");
 			continue;
 		}
-		if (is_special(*word, is_path) && !kept)
+		if (strchr(special, *word) && !kept)
 			strbuf_add_char(&escaped, '\\');
 		strbuf_add_char(&escaped, *word);
 	}

@@ -128,14 +128,6 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		_exit(EXIT_IPC);
 }
 
-static noreturn void work_and_report(void (*work)(const void *), const void *context, int fd)
-{
-	log_set_sink((struct log_sink){ emit, &fd });
-	exit_set_quiet(true);
-	work(context);
-	_exit(EXIT_OK);
-}
-
 /* Appends the lines that the work logs. It runs in a process of its own, which it may end. */
 static void try(void (*work)(const void *context), const void *context, struct strbuf *output)
 {
@@ -147,8 +139,12 @@ static void try(void (*work)(const void *context), const void *context, struct s
 	pid = fork();
 	if (pid < 0)
 		die(EXIT_IPC, "cannot try: %s", strerror(errno));
-	if (pid == 0)
-		work_and_report(work, context, ends[1]);
+	if (pid == 0) {
+		log_set_sink((struct log_sink){ emit, &ends[1] });
+		exit_set_quiet(true);
+		work(context);
+		_exit(EXIT_OK);
+	}
 	close(ends[1]);
 	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
 		strbuf_add_string(output, "too much is wrong with it to be told here\n");
@@ -694,13 +690,7 @@ static void report(struct check *check)
 	fflush(stderr);
 }
 
-/* Ends a process of the check; its exit code is the worst severity that it has found, plus one. */
-static noreturn void end(struct check *check)
-{
-	report(check);
-	_exit(config_problems_worst(&check->problems) + 1);
-}
-
+/* A process of its own, whose exit code is the worst severity that it has found, plus one. */
 static noreturn void examine(struct check *check, const struct module *module)
 {
 	struct subject subject = { .check = check, .module = module, .session.module = module };
@@ -716,10 +706,11 @@ static noreturn void examine(struct check *check, const struct module *module)
 	describe_module(&subject);
 	if (opened && enter(&subject))
 		check_access(&subject);
-	end(check);
+	report(check);
+	_exit(config_problems_worst(&check->problems) + 1);
 }
 
-/* Returns the worst of a process that ends with end(). */
+/* Returns the worst of a process of the check. */
 static int await(pid_t pid)
 {
 	int status = pid > 0 ? process_wait(pid) : -1;
@@ -730,19 +721,11 @@ static int await(pid_t pid)
 	return CONFIG_FATAL;
 }
 
-static int check_module(struct check *check, const struct module *module)
-{
-	pid_t pid = fork();
-
-	if (pid == 0)
-		examine(check, module);
-	return await(pid);
-}
-
 static noreturn void examine_all(struct check *check)
 {
 	const struct config *config = check->config;
 	int worst = -1, found;
+	pid_t pid;
 
 	if (!identity_assume_daemon(&config->globals))
 		_exit(CONFIG_UNSERVED + 1);
@@ -759,19 +742,16 @@ static noreturn void examine_all(struct check *check)
 				log_info("[%s] is not served", module->name);
 			continue;
 		}
-		found = check_module(check, module);
+		pid = fork();
+		if (pid == 0)
+			examine(check, module);
+		found = await(pid);
 		worst = found > worst ? found : worst;
 	}
 	_exit(worst + 1);
 }
 
 /* --- the whole --- */
-
-/* A line of the client names the module, and one with a "#" is a command. */
-static bool can_be_named(const char *name)
-{
-	return *name != '#' && strlen(name) < SESSION_LINE_SIZE;
-}
 
 static void check_module_names(const struct config *config, const char *path, struct config_problems *problems)
 {
@@ -781,7 +761,8 @@ static void check_module_names(const struct config *config, const char *path, st
 		const char *file = place ? place->file : path;
 		const int line = place ? place->line : 0;
 
-		if (!can_be_named(module->name))
+		/* A line of the client names the module, and one with a "#" is a command. */
+		if (*module->name == '#' || strlen(module->name) >= SESSION_LINE_SIZE)
 			config_problem_add(problems, file, line, CONFIG_UNSERVED, "no client can name module \"%s\"",
 					   module->name);
 		else if (!*module->path)
@@ -791,8 +772,8 @@ static void check_module_names(const struct config *config, const char *path, st
 
 struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
 {
-	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_CHECK,
-					    problems);
+	struct config *config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
 
 	if (config)
 		check_module_names(config, options->config_file, problems);

@@ -187,11 +187,6 @@ int children_sample_wait(const struct children *children, int64_t now)
 	return -1;
 }
 
-static bool make_room(struct children *children, int64_t now)
-{
-	return dismiss_stranger(children, now) || end_slowest(children, now);
-}
-
 /* How many processes there are, and how many of them are still in the handshake with this client; a slot for another one. */
 struct census {
 	int processes, handshakes, free_slot;
@@ -223,7 +218,8 @@ int children_admit(struct children *children, const struct sockaddr *peer, int64
 	if (peer && census.handshakes >= HANDSHAKES_MAX)
 		return -1;
 	*limit = CHILDREN_MAX;
-	if (census.free_slot < 0 || (census.processes >= CHILDREN_MAX && !make_room(children, now)))
+	if (census.free_slot < 0
+	    || (census.processes >= CHILDREN_MAX && !dismiss_stranger(children, now) && !end_slowest(children, now)))
 		return -1;
 	children->items[census.free_slot] = (struct child){
 		.origin = origin, .began = now, .marks = { { .at = now }, { .at = now } },

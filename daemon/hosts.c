@@ -113,15 +113,10 @@ void rates_forget(struct rates *rates)
 	memset(rates->hosts, 0, sizeof rates->hosts);
 }
 
-static struct host *set_of(struct rates *rates, const struct origin *origin)
-{
-	return rates->hosts[origin_hash(origin, rates->seed) % SET_COUNT];
-}
-
 /* The client's place; a new one takes that of whoever owes least. */
 static struct host *find(struct rates *rates, const struct origin *origin)
 {
-	struct host *set = set_of(rates, origin), *found = set;
+	struct host *set = rates->hosts[origin_hash(origin, rates->seed) % SET_COUNT], *found = set;
 
 	for (int i = 0; i < SET_SIZE; i++) {
 		if (origin_is_same(&set[i].origin, origin))

@@ -343,8 +343,8 @@ static void load(struct refresh *refresh)
 	const struct options *options = refresh->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 
-	refresh->config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
-				      &problems);
+	refresh->config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
 	config_problems_report(&problems, CONFIG_ERROR);
 	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
 		note_code(refresh, EXIT_SYNTAX);

@@ -133,18 +133,6 @@ static struct session_log *session_log_new(struct daemon_session *session)
 
 /* --- forced settings and clamps --- */
 
-static void clamp_verbosity(struct options *options, int max_verbosity)
-{
-	ui_levels_clamp(&options->levels, max_verbosity);
-	if (options->verbose > max_verbosity)
-		options->verbose = max_verbosity;
-}
-
-static bool force_numeric_ids(const struct daemon_session *session)
-{
-	return !session->options.numeric_ids && session_hides_names(session);
-}
-
 static void apply_module_settings(struct daemon_session *session)
 {
 	const struct module *module = session->module;
@@ -164,7 +152,9 @@ static void apply_module_settings(struct daemon_session *session)
 	if (options->iconv)
 		options->iconv = module->charset;
 	options->insecure_links = module->insecure_links;
-	clamp_verbosity(options, module->max_verbosity);
+	ui_levels_clamp(&options->levels, module->max_verbosity);
+	if (options->verbose > module->max_verbosity)
+		options->verbose = module->max_verbosity;
 	/* A client may not choose how a module keeps its attributes (doc/protocol/05-xattrs-acls.md section 5.4.1). */
 	if (module->fake_super) {
 		options->super = SUPER_FAKE;
@@ -234,22 +224,17 @@ static void apply_receiving_settings(struct daemon_session *session)
 	}
 }
 
-/* A list of names in the module is sent to the client that pushes them. */
-static bool reads_names(const struct options *options)
-{
-	return options->files_from && strcmp(options->files_from, "-") != 0;
-}
-
 /* May data flow in this direction (doc/protocol/07-daemon.md section 5.21)? */
 static void check_direction(struct daemon_session *session)
 {
-	const char *why = NULL;
+	const char *why = NULL, *names = session->options.files_from;
 
 	if (!session->options.sender && session->read_only)
 		why = "ERROR: module is read only";
 	else if (!session->options.sender && place_is_read_only(session))
 		why = "ERROR: module is listed from an attr tree or snapshot and is read only";
-	else if (session->module->write_only && (session->options.sender || reads_names(&session->options)))
+	else if (session->module->write_only && (session->options.sender || (names && strcmp(names, "-") != 0)))
+		/* A list of names in the module would be sent to the client that pushes them. */
 		why = "ERROR: module is write only";
 	if (!why || session->refusal)
 		return;
@@ -307,7 +292,8 @@ void daemon_serve(struct daemon_session *session)
 	*module = (struct module_session){
 		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
 		.dont_compress = dont_compress(session),
-		.read_only = place_is_read_only(session), .numeric_ids = force_numeric_ids(session),
+		.read_only = place_is_read_only(session),
+		.numeric_ids = !session->options.numeric_ids && session_hides_names(session),
 		.munge_symlinks = place_munges_symlinks(session), .write_only = session->module->write_only,
 		.has_own_temp_dir = session->has_own_temp_dir,
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,

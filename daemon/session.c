@@ -70,8 +70,8 @@ static void load_configuration(struct daemon_session *session)
 	const struct options *options = session->daemon_options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 
-	session->config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
-				      &problems);
+	session->config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
 	if (session->config && !options->log_file)
 		switch_log(session, &session->config->defaults);
 	config_problems_report(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
@@ -108,13 +108,6 @@ static void become_daemon(struct daemon_session *session)
 	}
 	if (!identity_assume_daemon(&session->config->globals))
 		session_end(EXIT_STARTCLIENT);
-}
-
-static void log_connection(const struct daemon_session *session)
-{
-	const struct peer *peer = &session->peer;
-
-	log_msg(L_LOG, "connect from %s (%s)", peer->name, peer->address);
 }
 
 /* --- stages 7 and 8: greeting, command or module --- */
@@ -188,12 +181,6 @@ static void read_early_input(struct daemon_session *session, const char *count)
 	strbuf_add(&session->early_input, bytes, (size_t)length);
 }
 
-static noreturn void refuse_unknown(struct daemon_session *session, const char *name)
-{
-	log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", name, session->peer.name, session->peer.address);
-	session_refuse(session, "Unknown module '%s'", name);
-}
-
 static void choose_module(struct daemon_session *session, const struct session_limit *over, char *line)
 {
 	const char early[] = "#early_input=";
@@ -210,8 +197,10 @@ static void choose_module(struct daemon_session *session, const struct session_l
 	if (*line == '#')
 		session_refuse(session, "Unknown command '%s'", line);
 	session->module = config_find_module(session->config, line);
-	if (!session->module)
-		refuse_unknown(session, line);
+	if (!session->module) {
+		log_msg(L_LOG, "unknown module '%s' tried from %s (%s)", line, session->peer.name, session->peer.address);
+		session_refuse(session, "Unknown module '%s'", line);
+	}
 	board_set_text(session->board, BOARD_MODULE, session->module->name);
 	reach(session, BOARD_CHOSEN);
 }
@@ -239,25 +228,6 @@ static void authenticate(struct daemon_session *session)
 	reach(session, BOARD_ADMITTED);
 	session_clear_deadline(session);
 	setenv("RSYNC_USER_NAME", session->user, 1);
-}
-
-/* --- stages 12 to 19: from the daemon's rights to the module's --- */
-
-static void check_charset(struct daemon_session *session)
-{
-	/* Held open for the session: the conversion's tables could not be loaded from inside the module. */
-	if (*session->module->charset && !charset_new(session->module->charset))
-		die(EXIT_UNSUPPORTED, "module %s: charset \"%s\" is not known to this system", session->module->name,
-		    session->module->charset);
-}
-
-static void start_commands(struct daemon_session *session)
-{
-	commands_expand(session);
-	hook_fork_post_xfer(session);
-	hook_run_early(session);
-	hook_start_pre_xfer(session);
-	converter_start(session);
 }
 
 /* --- stages 20 to 23: the request --- */
@@ -324,11 +294,14 @@ void daemon_session_run(const struct session_start *start)
 	identify_peer(session, start->in_fd);
 	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
 	become_daemon(session);
-	log_connection(session);
+	log_msg(L_LOG, "connect from %s (%s)", session->peer.name, session->peer.address);
 	exchange_greetings(session, line);
 	choose_module(session, &start->over, line);
 	session_clear_deadline(session);
-	check_charset(session);
+	/* Held open for the session: the conversion's tables could not be loaded from inside the module. */
+	if (*session->module->charset && !charset_new(session->module->charset))
+		die(EXIT_UNSUPPORTED, "module %s: charset \"%s\" is not known to this system", session->module->name,
+		    session->module->charset);
 	session_check_access(session);
 	check_protocol(session);
 	authenticate(session);
@@ -339,7 +312,11 @@ void daemon_session_run(const struct session_start *start)
 	rules_load(session);
 	switch_log(session, session->module);
 	log_file_open(session->log);
-	start_commands(session);
+	commands_expand(session);
+	hook_fork_post_xfer(session);
+	hook_run_early(session);
+	hook_start_pre_xfer(session);
+	converter_start(session);
 	roots_open(session);
 	roots_enter(session);
 	identity_assume(session);

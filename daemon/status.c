@@ -210,8 +210,8 @@ static int report(const char *config_path, const char *path)
 int daemon_status_main(const struct options *options)
 {
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config = config_load(options->config_file, options->dparams.items, options->dparams.count,
-					    CONFIG_LISTENER, &problems);
+	struct config *config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_LISTENER, &problems);
 	int code = EXIT_SYNTAX;
 
 	exit_set_quiet(true);

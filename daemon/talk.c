@@ -103,24 +103,20 @@ sigset_t session_ending_signals(void)
 	return set;
 }
 
-/*
- * With hundreds of long transfers at a time, whoever comes with a small request need not wait for a turn after all of them. The
- * priority is one among the daemon's processes, where each service has its own share of the processors.
- */
-static void make_way(struct daemon_session *session)
+static void check_signals(void *session_void)
 {
-	if (board_traffic(session->board) >= MUCH_TRAFFIC && !atomic_exchange(&session->makes_way, true))
-		setpriority(PRIO_PROCESS, 0, session->low_priority);
-}
-
-static void check_signals(void *context)
-{
+	struct daemon_session *session = session_void;
 	const struct timespec now = { 0, 0 };
 	sigset_t set = session_ending_signals();
 
 	if (sigtimedwait(&set, NULL, &now) > 0)
 		exit_with(EXIT_SIGNAL);
-	make_way(context);
+	/*
+	 * With hundreds of long transfers at a time, a client with a small request need not wait for a turn after all of them.
+	 * The priority is one among the daemon's processes, where each service has its own share of the processors.
+	 */
+	if (board_traffic(session->board) >= MUCH_TRAFFIC && !atomic_exchange(&session->makes_way, true))
+		setpriority(PRIO_PROCESS, 0, session->low_priority);
 }
 
 void session_take_signals(struct daemon_session *session)

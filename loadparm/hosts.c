@@ -102,14 +102,6 @@ static bool is_mapped(const uint8_t bytes[16])
 	return !memcmp(bytes, prefix, sizeof prefix);
 }
 
-static struct address map_address(const struct address *v4)
-{
-	struct address mapped = { .family = AF_INET6, .length = 16, .bytes = { [10] = 0xff, [11] = 0xff } };
-
-	memcpy(mapped.bytes + 12, v4->bytes, 4);
-	return mapped;
-}
-
 static bool is_inside(const struct address *address, const struct network *network)
 {
 	for (size_t i = 0; i < address->length; i++)
@@ -129,13 +121,13 @@ static bool is_nobody(const struct address *address)
 static enum verdict match_network(const char *token, const struct host_peer *peer)
 {
 	struct network network;
-	struct address address, mapped;
+	struct address address, mapped = { .family = AF_INET6, .length = 16, .bytes = { [10] = 0xff, [11] = 0xff } };
 
 	if (!parse_network(token, &network) || !parse_address(peer->address, &address))
 		return BLIND;
 	if (address.family == AF_INET && network.address.family == AF_INET6 && is_mapped(network.address.bytes)) {
 		/* It means this client, but no client is written so: as a refusal it counts, as a right it does not. */
-		mapped = map_address(&address);
+		memcpy(mapped.bytes + 12, address.bytes, 4);
 		return is_inside(&mapped, &network) ? BLIND : MISS;
 	}
 	if (address.family == network.address.family && is_inside(&address, &network) &&

@@ -31,14 +31,9 @@ static bool is_exact_only(const struct option_spec *spec)
 	return false;
 }
 
-static bool is_letter(const struct option_spec *spec, const char *token)
-{
-	return spec->letter && token[0] == spec->letter && !token[1];
-}
-
 static bool matches_exactly(const struct option_spec *spec, const char *token)
 {
-	return is_letter(spec, token) || (spec->name && strcmp(spec->name, token) == 0);
+	return (spec->letter && token[0] == spec->letter && !token[1]) || (spec->name && strcmp(spec->name, token) == 0);
 }
 
 static bool matches_pattern(const struct option_spec *spec, const char *pattern)

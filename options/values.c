@@ -152,17 +152,11 @@ static bool parse_field(const char **text, int low, int high, int *value)
 	return n >= low && n <= high;
 }
 
-/* February is allowed its 29th in every year: mktime turns the wrong ones into March 1st. */
-static bool day_fits_month(int month, int day)
-{
-	static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-
-	return day <= days[month - 1];
-}
-
 /* [[Y-]M-]D: the parts are known by their number only when the last has been read. */
 static bool parse_date(const char **text, struct stop_fields *fields)
 {
+	/* February is allowed its 29th in every year: mktime turns the wrong ones into March 1st. */
+	static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	int parts[3], count = 0;
 
 	for (;;) {
@@ -179,7 +173,7 @@ static bool parse_date(const char **text, struct stop_fields *fields)
 	fields->year = count > 2 ? parts[0] : -1;
 	if (fields->day < 1 || fields->day > 31)
 		return false;
-	return fields->month == -1 || (fields->month >= 1 && fields->month <= 12 && day_fits_month(fields->month, fields->day));
+	return fields->month == -1 || (fields->month >= 1 && fields->month <= 12 && fields->day <= days[fields->month - 1]);
 }
 
 /* H:M or :M, up to the end of the text. */
