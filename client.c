@@ -23,7 +23,7 @@
 
 /* --- paths --- */
 
-/* What stands for a leading "~" at the other end must not get a name that the list of files does not have. */
+/* The path that a leading "~" stands for at the other end must not get a name that the list of files does not have. */
 static bool keeps_tilde(const struct options *options, const char *path, bool we_send)
 {
 	if (we_send || *path != '~' || options->trust_sender)

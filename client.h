@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The client of a remote session: where the other side is, how it is reached, what it is told (doc/protocol/01-session.md,
+ * The client of a remote session: where the other side is, how it is reached, its command line (doc/protocol/01-session.md,
  * doc/protocol/06-command-line.md section 6).
  *
  *     if (remote_operands(options, &remote, &paths, &we_send)) {

@@ -211,7 +211,7 @@ static void notify_starter(struct listener *listener, int code)
 	if (listener->starter_fd < 0)
 		return;
 	if (write(listener->starter_fd, &byte, 1) < 0)
-		log_errno(L_LOG, errno, "cannot tell the starting process");
+		log_errno(L_LOG, errno, "cannot report to the starting process");
 	close(listener->starter_fd);
 	listener->starter_fd = -1;
 }
@@ -333,7 +333,7 @@ static void turn_away(int fd, int limit)
 	int length = snprintf(text, sizeof text, "@ERROR: max connections (%d) reached -- try again later\n", limit);
 	ssize_t sent = send(fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and the client could not be told" : "");
+	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and no answer could be sent" : "");
 }
 
 /* Returns the operator's limit that the client in this slot exceeds, if any; a process of its own then refuses it. */

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-/* --daemon: standalone, inetd or socket-activated as descriptor 0 tells; also --config-check. Returns the exit code. */
+/* --daemon: standalone, inetd or socket-activated depending on descriptor 0; also --config-check. Returns the exit code. */
 int daemon_main(struct options *options);
 
 /* "--server --daemon .": one session on stdin and stdout, for a remote shell. Returns the exit code. */

@@ -18,7 +18,7 @@
 #include "lib/vec.h"
 #include "loadparm/values.h"
 
-/* What happens to clients of a module while its attr snapshot cannot be used: the tree is listed, or they are refused. */
+/* While the attr snapshot of a module cannot be used, clients are listed the tree itself, or they are refused. */
 enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
 
 /* One module with all defaults filled in; strings are owned by the configuration, "" where the default is empty. */

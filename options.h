@@ -236,7 +236,7 @@ void options_protect_leftovers(const struct options *options, struct filter_list
 /* The directory of partial and delayed files; NULL: none. */
 const char *options_partial_dir(const struct options *options);
 
-/* What the last line of the statistics says of a run that has changed nothing: " (DRY RUN)", " (BATCH ONLY)" or "". */
+/* Returns what the last line of the statistics adds for a run that has changed nothing: " (DRY RUN)", " (BATCH ONLY)" or "". */
 const char *options_kind_of_end(const struct options *options);
 
 /* The part of the options that the protocol set-up needs. */

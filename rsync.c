@@ -67,7 +67,7 @@ static void tell_local_command(const struct options *options)
 	args_free(&words);
 }
 
-/* What is done with existing attr snapshots; the operands have been counted. */
+/* Runs an operation on existing attr snapshots; the operands have been counted. */
 static int run_snapshot_command(struct options *options)
 {
 	static int (*const mains[])(struct options *) = {

@@ -133,7 +133,7 @@ static void say_goodbye(void *context, int code)
 	if (server->module)
 		limit_goodbye(server, code);
 	if (peer_is_gone(code)) {
-		/* What stands in the stream already may still arrive; a reply is not expected. */
+		/* Data in the stream may still arrive; a reply is not expected. */
 		server->stream_broken = code != EXIT_STREAMIO && code != EXIT_TIMEOUT;
 		exit_report();
 		server->stream_broken = true;
@@ -302,7 +302,7 @@ static void set_up(struct server *server)
 	session->is_server = true;
 	session->is_sender = server->options->sender;
 	options_setup_request(server->options, &request);
-	/* A session that will be refused must get so far that it can be told. */
+	/* A session that will be refused must get so far that the client can read why. */
 	request.always_checksum &= !server->startup_error;
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
@@ -331,7 +331,7 @@ static void check_receiving(struct server *server)
 	server->startup_code = EXIT_UNSUPPORTED;
 }
 
-/* What cannot be done for this client, after the set-up so that it can be told. */
+/* Refuses what cannot be done for this client, after the set-up so that the refusal reaches it. */
 static void check_role(const struct server *server)
 {
 	const struct options *options = server->options;
@@ -349,7 +349,7 @@ static bool is_device(int fd)
 	return fs_stat_at_fd(fd, &st) == 0 && (S_ISCHR(st.mode) || S_ISBLK(st.mode));
 }
 
-/* Before the session starts: a daemon's client is told of a failure when it can be, a remote shell's at once. */
+/* Before the session starts: a daemon's client hears of a failure after the set-up, a remote shell's at once. */
 static void open_names_file(struct server *server)
 {
 	const char *path = server->options->files_from;
@@ -381,7 +381,7 @@ static struct flist *make_list(struct server *server)
 	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, server->rules,
 				       module ? module->hidden : NULL);
 
-	/* What a daemon's links are like is the operator's business. */
+	/* The operator decides how the links of a module are treated. */
 	flist_scan_options(list)->munge_symlinks = module ? module->munge_symlinks : server->options->munge_links;
 	if (module) {
 		flist_scan_options(list)->ignore_nonreadable = module->ignore_nonreadable;
@@ -433,7 +433,7 @@ static void log_item(void *context, const struct transfer_record *record, enum i
 		module->log_transfer(module->log_context, record);
 }
 
-/* The same for a log of the server's own. */
+/* The line of an item in a log of the server's own. */
 static void log_own_item(void *context, const struct transfer_record *record, enum item_stage stage)
 {
 	const struct server *server = context;
@@ -597,7 +597,7 @@ noreturn void server_run(struct server *server)
 	set_up(server);
 	if (server->startup_error)
 		refuse(server);
-	/* The client is told what is wrong with them. */
+	/* Errors in them are reported to the client. */
 	if (server->module)
 		read_rules(server);
 	if (server->options->sender)
@@ -630,7 +630,7 @@ static void parse_secluded(struct options *options, struct wire *wire)
 	args_free(&words);
 }
 
-/* What goes to standard output is the protocol. */
+/* Standard output carries the protocol. */
 static void emit_as_error(void *sink_void, enum log_kind kind, const char *text, size_t length)
 {
 	const struct log_sink *sink = sink_void;

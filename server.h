@@ -22,7 +22,7 @@
 
 struct format_values;
 
-/* What a daemon module adds to a session. */
+/* The settings that a daemon module adds to a session. */
 struct module_session {
 	const char *name;
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
@@ -39,7 +39,7 @@ struct module_session {
 	void (*log_transfer)(void *context, const struct transfer_record *record);
 	bool log_items;
 	void (*transfer)(void *context, enum item_stage stage); /* a file begins or has been sent; NULL: nobody wants to know */
-	/* The same for what is received: struct dest_module. */
+	/* Log lines of received items: struct dest_module. */
 	void (*log_received)(void *context, struct format_values *values);
 	void (*log_deletion)(void *context, const char *path, bool is_dir);
 	bool log_operations;
@@ -65,7 +65,7 @@ struct server {
 	struct item_lines lines;         /* of a remote shell's server: for its own log */
 	int names_fd;                    /* the --files-from file of this side, if there is one */
 	struct log_sink below;           /* the sink before the session */
-	bool stream_broken;              /* the peer cannot be told anything any more */
+	bool stream_broken;              /* no message reaches the peer any more */
 	int end_code;                    /* once the session is ending in an error */
 	bool finished;                   /* the goodbye has been said: nothing more goes to the client */
 };
@@ -77,7 +77,8 @@ noreturn void server_main(struct options *options);
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
 
-/* What the errors seen so far make of a run that otherwise succeeded (doc/protocol/01-session.md section 10.9). */
+/* Returns the exit code that the errors so far give a run that otherwise succeeded (doc/protocol/01-session.md
+ * section 10.9). */
 int session_exit_code(const struct session *session);
 
 #endif

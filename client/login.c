@@ -236,7 +236,7 @@ static void send_early_input(struct wire *wire, const struct options *options)
 
 /* --- what it answers --- */
 
-/* Lines up to the one that lets us in. Those that are not the protocol's are for people: the message of the day, a list of
+/* Lines up to the one that lets us in. Those that are not the protocol's are for the user: the message of the day, a list of
  * modules. */
 static void await_admission(struct connection *connection, const struct options *options, const struct remote *remote,
 			    const char *digests)

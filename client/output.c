@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a client of a remote session prints. */
+/* The output of a client of a remote session. */
 #include "client/output.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static bool is_printed(const struct options *options, enum log_kind kind)
 	return kind != L_LOG && !((kind == L_INFO || kind == L_CLIENT) && options->quiet);
 }
 
-/* What is not printable is shown as \#ooo; but carriage returns at the ends are a progress line's
+/* Bytes that are not printable are shown as \#ooo; but carriage returns at the ends are a progress line's
  * (doc/protocol/06-command-line.md sections 8.1, 8.13). */
 void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length)
 {
@@ -136,7 +136,7 @@ void client_output_header(struct client_output *output)
 	fflush(stdout);
 }
 
-/* FLIST2: the counter that people would see running, and its end. */
+/* FLIST2: the counter that a user would see running, and its end. */
 static void count_list(const struct client_output *output, uint64_t entries)
 {
 	FILE *out = stream_of(output->options, L_CLIENT);
@@ -252,14 +252,14 @@ bool client_output_message(struct client_output *output, enum message_code code,
 void client_output_end(struct client_output *output, const struct run_stats *stats, int code)
 {
 	const struct options *options = output->options;
-	struct run_stats told = *stats;
+	struct run_stats shown = *stats;
 	int level = options->levels.info[INFO_STATS];
 
 	if (output->progress)
 		progress_end(output->progress);
-	told.caps = output->session->caps;
+	shown.caps = output->session->caps;
 	if (level)
-		stats_print(&told, options->human_readable, level > 1, true, options_kind_of_end(options));
+		stats_print(&shown, options->human_readable, level > 1, true, options_kind_of_end(options));
 	if (!log_end_is_told(options, code))
 		log_run_end(output->sends, stats->sent, stats->received, stats->total_size, code);
 }

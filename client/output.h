@@ -19,7 +19,7 @@
 #include "sender.h"
 #include "ui/stats.h"
 
-/* One message to the people, on the stream that its kind belongs to; names in it may hold anything and are escaped. */
+/* One message to the user, on the stream that its kind belongs to; names in it may hold anything and are escaped. */
 void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length);
 
 struct client_output;
@@ -31,7 +31,7 @@ void client_output_free(struct client_output *output);
 void client_output_header(struct client_output *output);
 void client_output_header_done(struct client_output *output, uint64_t entries);
 
-/* What progress lines count: called whenever more of the list is known. `complete`: all of it is. */
+/* The totals of progress lines: called whenever more of the list is known. `complete`: all of it is. */
 void client_output_totals(struct client_output *output, const struct flist_totals *totals, bool complete);
 /* An item: its line, when it is time for it, and its progress. */
 void client_output_item(struct client_output *output, const struct transfer_record *record, enum item_stage stage);

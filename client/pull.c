@@ -31,7 +31,7 @@
 #include "server.h"
 #include "wire/setup.h"
 
-/* What a daemon calls "module/path" is "path" to the list. */
+/* The list has "path" for a daemon's "module/path". */
 static void asked_paths(const struct remote *remote, const struct args *paths, struct args *asked)
 {
 	for (size_t i = 0; i < paths->count; i++) {
@@ -59,7 +59,7 @@ static void set_up(struct session *session, const struct connection *connection,
 	setup_start_mux(session, options->remove_source_files);
 }
 
-/* What is special about a session with a server that sends. */
+/* How one session with a server that sends differs from others. */
 struct pull_terms {
 	const struct args *asked; /* paths of the source arguments, as the list has them; NULL: whatever comes */
 	bool is_ourselves;        /* the other end of a local run */
@@ -202,7 +202,7 @@ static noreturn void serve(const struct args *words, const char *destination, in
 	int code = EXIT_OK;
 
 	log_set_role("sender");
-	/* What this end tells the other goes from there to the log. */
+	/* Messages of this end go through the other one to the log. */
 	log_copy_errors_only();
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
 		failed("cannot set up the other end of a local run");
@@ -238,7 +238,7 @@ static void start(struct connection *connection, const struct options *options, 
 	*connection = (struct connection){ .in_fd = from[0], .out_fd = to[1], .shell_pid = child };
 }
 
-/* The first half of --iconv is that of the side that sends, which people take for this process. */
+/* The first half of --iconv is that of the side that sends, which users take for this process. */
 static char *swap_charsets(struct options *options)
 {
 	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;

@@ -113,7 +113,7 @@ static bool peer_is_gone(int code)
 	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
 }
 
-/* Exit hook: tell the server that we end, and let it end in order. */
+/* Exit hook: report to the server that this side ends, and let it end in order. */
 static void say_end(void *push_void, int code)
 {
 	struct push *push = push_void;

@@ -122,7 +122,7 @@ static noreturn void run(const struct args *words, int in, int out, int report, 
 	_exit(EXIT_IPC);
 }
 
-/* What kept the command from being run; nothing comes when it runs. */
+/* Reads the error that kept the command from being run; nothing comes when it runs. */
 static void await_start(int report, const char *command)
 {
 	ssize_t got;

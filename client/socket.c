@@ -122,7 +122,7 @@ static int dial_one(const struct options *options, const char *host, const struc
 	return -1;
 }
 
-/* All addresses in the order of the resolver; only if none answers, what was wrong with each is told. */
+/* All addresses in the order of the resolver; only if none answers, the error of each is reported. */
 static int dial(const struct options *options, const char *host, const char *port, int64_t end)
 {
 	struct addrinfo *found = look_up(host, port, options->ip_family);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The words that tell a server what to do, in the order in which every client gives them (doc/protocol/01-session.md
+ * The command line of a server, in the order in which every client gives them (doc/protocol/01-session.md
  * section 6).
  */
 #include "client/words.h"
@@ -56,7 +56,7 @@ static void add_letters(struct strbuf *cluster, const struct letter *letters, si
 			strbuf_add_char(cluster, letters[i].letter);
 }
 
-/* What only a receiving server, or only a sending one, has to know. */
+/* Options that concern only a receiving server, or only a sending one. */
 static void add_role_letters(struct strbuf *cluster, const struct options *o, bool we_send)
 {
 	const struct letter push[] = {
@@ -284,16 +284,16 @@ static void add_update_style(const struct options *o, bool we_send, struct args 
 /* A list of ours goes to a sending server over the connection; one of the server's is named to it. */
 static void add_files_from(const struct options *o, bool we_send, struct args *words)
 {
-	bool told = o->files_from && (o->files_from_remote || !we_send);
+	bool given = o->files_from && (o->files_from_remote || !we_send);
 
-	if (told && o->files_from_remote) {
+	if (given && o->files_from_remote) {
 		add_path(words, "--files-from", o->files_from_path);
 		add_flag(words, o->from0, "--from0");
-	} else if (told) {
+	} else if (given) {
 		args_append(words, "--files-from=-");
 		args_append(words, "--from0");
 	}
-	add_flag(words, told && !o->relative, "--no-relative");
+	add_flag(words, given && !o->relative, "--no-relative");
 }
 
 static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a server is told: the words of its command line, and --debug=cmd about them. */
+/* The words of a server's command line, and --debug=cmd about them. */
 #ifndef CLIENT_WORDS_H
 #define CLIENT_WORDS_H
 
@@ -11,7 +11,7 @@
 #include "wire/args.h"
 
 /*
- * The option words that tell a server what to do (doc/protocol/01-session.md section 6), without program name and paths, not
+ * The option words of a server (doc/protocol/01-session.md section 6), without program name and paths, not
  * quoted yet. `protocol`: the highest that is still possible, or the one agreed upon.
  */
 void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words);

@@ -282,7 +282,7 @@ static bool is_answer(const char *digest, const char *challenge, const char *pas
 
 	auth_response(digest, password ? password : "", challenge, expected);
 	memcpy(given, response, strnlen(response, sizeof given));
-	/* What stands behind the end of the expected one is as secret as the password. */
+	/* The bytes behind the end of the expected one are as secret as the password. */
 	memset(expected + strlen(expected), 0, sizeof expected - strlen(expected));
 	same = memeql_sec(expected, given, sizeof expected);
 	explicit_bzero(expected, sizeof expected);

@@ -147,7 +147,7 @@ static void try(void (*work)(const void *context), const void *context, struct s
 	}
 	close(ends[1]);
 	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
-		strbuf_add_string(output, "too much is wrong with it to be told here\n");
+		strbuf_add_string(output, "it has more problems than can be reported here\n");
 	close(ends[0]);
 	status = process_wait(pid);
 	if (status && !output->length)
@@ -359,7 +359,7 @@ static void check_listener(struct check *check)
 	check_writable(&daemon, config->globals.control_socket, "control socket", CONFIG_UNSERVED);
 	check_writable(&daemon, log, "log file", CONFIG_NOTE);
 	check_writable(&daemon, config->globals.metrics_file, "metrics file", CONFIG_NOTE);
-	/* What the command line has takes the place of what the configuration says. */
+	/* Options of the command line replace these parameters. */
 	if (!check->options->sockopts)
 		check_socket_options(&daemon);
 	if (!check->options->address)

@@ -249,7 +249,7 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 	if (!commands->pre_xfer)
 		return;
 	if (command_send_request(commands->request_fd, session) < 0)
-		log_errno(L_ERROR, errno, "cannot tell pre-xfer exec the request");
+		log_errno(L_ERROR, errno, "cannot send the request to pre-xfer exec");
 	close(commands->request_fd);
 	read_output(commands->output_fd, &output);
 	close(commands->output_fd);

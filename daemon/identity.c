@@ -243,7 +243,7 @@ void identity_assume(struct daemon_session *session)
 			  (unsigned)(strcmp(failed, "setuid") ? identity->gids.items[0] : identity->uid));
 		session_refuse(session, "%s failed", failed);
 	}
-	/* What a client could talk this process into must not gain rights or leave memory behind. */
+	/* A client that misuses this process must gain no rights by it, and no core file of it is left. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	setrlimit(RLIMIT_CORE, &no_core);
 }

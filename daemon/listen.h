@@ -19,7 +19,7 @@ struct listen_request {
 
 /* Bind and listen. Nothing could be bound, or listening failed: logged, false. */
 bool listen_open(const struct listen_request *request, listen_sockets *sockets);
-/* The same without listening: nobody can connect. */
+/* Bind only: without listening, no client can connect. */
 bool listen_bind(const struct listen_request *request, listen_sockets *sockets);
 /* Take over the sockets of LISTEN_FDS, if they are meant for this process. Returns how many there were. */
 int listen_from_systemd(listen_sockets *sockets);

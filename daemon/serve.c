@@ -100,7 +100,7 @@ static void log_end(void *context, uint64_t written, uint64_t read, uint64_t tot
 	board_set_state(log->session->board, BOARD_ENDING);
 	board_set_count(log->session->board, BOARD_STALE, source->stale);
 	board_set_count(log->session->board, BOARD_MISSING, source->missing);
-	/* What is listed is no longer what the real tree holds: its owner should hear of it. */
+	/* The list no longer matches the real tree: its owner should hear of it. */
 	if (source->stale || source->missing)
 		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr %s needs a refresh",
 			log->session->module->name, source->stale, source->missing,

@@ -534,7 +534,7 @@ static void report(const struct config *config, const struct module *module, con
 		   struct config_problems *problems)
 {
 	const struct config_place *place = config_place_of(config, module->attr_snapshot);
-	/* What the next refresh replaces is no fault of the file, unless nobody is served until then. */
+	/* A problem that the next refresh removes is no fault of the file, unless clients are refused until then. */
 	bool harmless = may_heal && module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_WALK;
 
 	config_problem_add(problems, place->file, place->line, harmless ? CONFIG_REMARK : CONFIG_UNSERVED,

@@ -119,7 +119,7 @@ static void answer_one(int connection, struct children *children)
 	status_format(children, time(NULL), &text);
 	fd = memfd_create("status", MFD_CLOEXEC);
 	if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0 || hand_over(connection, fd) < 0)
-		log_errno(L_LOG, errno, "cannot tell the status");
+		log_errno(L_LOG, errno, "cannot send the status");
 	fs_close(fd);
 	strbuf_free(&text);
 }

@@ -35,9 +35,9 @@ void place_free(struct module_place *place);
  * process has not entered, "" for none. -1 with errno.
  */
 int place_open_prefix(const struct module_place *place, const char *daemon_root, const char *prefix, struct fs_root *root);
-/* The same as a path of this process's root, malloc'ed: where it is there, with no link on the way. */
+/* The prefix as a path of this process's root, malloc'ed: where it is there, with no link on the way. */
 char *place_find_prefix(const struct module_place *place, const char *daemon_root, const char *prefix);
-/* The same without a look at the disk, for messages; malloc'ed. */
+/* That path without a look at the disk, for messages; malloc'ed. */
 char *place_prefix_path(const struct module_place *place, const char *daemon_root, const char *prefix);
 /* A path of a session's root (a module's path, a file that it names) as one of this process's root; malloc'ed. */
 char *place_below(const char *daemon_root, const char *path);
@@ -49,7 +49,7 @@ char *place_below(const char *daemon_root, const char *path);
 void place_explain_prefix(const struct module_place *place, const char *daemon_root, const char *prefix, int error,
 			  struct strbuf *why);
 
-/* The same for a missing attr snapshot, which is a file of the daemon: never seen from a root that a session changes to. */
+/* Explain a missing attr snapshot, which is a file of the daemon: never seen from a root that a session changes to. */
 void place_mention_snapshot(const struct module_place *place, const char *daemon_root, const char *snapshot,
 			    struct strbuf *why);
 

@@ -64,7 +64,7 @@ void options_add_help(struct strbuf *out)
 			       "Usage: rsync-huai [OPTION]... SRC... DEST      copy\n"
 			       "       rsync-huai [OPTION]... SRC              list\n"
 			       "       rsync-huai -a --attr-snapshot=FILE [OPTION]... SRC/   keep the attributes in a file\n"
-			       "       rsync-huai --daemon [OPTION]...         serve (--daemon --help tells more)\n"
+			       "       rsync-huai --daemon [OPTION]...         serve (see --daemon --help)\n"
 			       "A stock rsync reaches it with --rsync-path=rsync-huai or through rsync://.\n\n"
 			       "Options\n");
 	add_options(out, option_table(MODE_CLIENT));

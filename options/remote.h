@@ -27,7 +27,7 @@ void remote_free(struct remote *remote);
 bool argument_is_remote(const char *argument);
 
 /*
- * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server is to be told behind
+ * Which of the operands are remote. False: none. Else *remote is the other side, `paths` what its server gets behind
  * the "." word, still without any quoting: all sources of a pull, the destination of a push. The local operands are then the
  * last (a pull; none if there is one operand only) or all but the last (a push). Operands that do not go together end the
  * process.

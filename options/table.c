@@ -533,7 +533,7 @@ enum { NO_CRTIMES, BLOCKING };
 	{ name, letter, TEXT_ARG, setter, 0, value, runs, value_name, help, 0 }
 #define TEXT_FIELD(name, setter, member, runs, value_name, help) \
 	{ name, 0, TEXT_ARG, setter, F(member), 0, runs, value_name, help, 0 }
-/* With a second flag, which gets the same value, or tells that the first has been given. */
+/* With a second flag, which gets the same value, or records that the first has been given. */
 #define PAIR(name, letter, member, other, value, runs, help) \
 	{ name, letter, NO_ARG, set_flag, F(member), value, runs, NULL, help, F(other) }
 #define GIVEN(name, member, value, given, runs, help) \
@@ -556,13 +556,14 @@ enum { NO_CRTIMES, BLOCKING };
 static const struct option_spec options[] = {
 	/* output and control */
 	LEVEL_LETTER("verbose", 'v', "no-v", verbose, WORKS, "say more; repeat for more still"),
-	TEXT_CALL("info", 0, set_levels, PRINT_INFO_HELP, WORKS, "FLAGS", "choose what is told, word by word (--info=help)"),
+	TEXT_CALL("info", 0, set_levels, PRINT_INFO_HELP, WORKS, "FLAGS",
+		"choose what is reported, item by item (--info=help)"),
 	TEXT_CALL("debug", 0, set_levels, PRINT_DEBUG_HELP, WORKS, "FLAGS",
-		"choose what is traced, word by word (--debug=help)"),
+		"choose what is traced, item by item (--debug=help)"),
 	TEXT_CALL("stderr", 0, set_stderr_mode, 0, WORKS, "e|a|c", "what goes to standard error: errors, all, client's way"),
 	GIVEN("msgs2stderr", stderr_mode, STDERR_ALL, stderr_mode_given, WORKS, "same as --stderr=all"),
 	GIVEN("no-msgs2stderr", stderr_mode, STDERR_CLIENT, stderr_mode_given, WORKS, NULL),
-	COUNT("quiet", 'q', quiet, WORKS, "tell errors only"),
+	COUNT("quiet", 'q', quiet, WORKS, "report errors only"),
 	ON("motd", 0, motd, WORKS, NULL),
 	OFF("no-motd", motd, WORKS, "do not print what a daemon says on connecting"),
 	ON("stats", 0, stats, WORKS, "close with statistics"),

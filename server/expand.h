@@ -10,7 +10,7 @@
 #include "filter/filter.h"
 #include "wire/args.h"
 
-/* What the operands of one client cost together. */
+/* The cost of all operands of one client. */
 struct expansion_cost {
 	struct budget *budget;  /* NULL: nobody's */
 	uint64_t names;         /* that have been held against patterns so far */
@@ -23,7 +23,7 @@ struct expansion_cost {
  */
 void operand_expand(struct attr_source *source, struct filter_list *hidden, const char *pattern, struct expansion_cost *cost,
 		    struct args *out);
-/* The same of all operands, with the rights and from the working directory of this process; of each the `most` first. */
+/* Expand all operands, with the rights and from the working directory of this process; of each the `most` first. */
 void operands_expand_own(struct args *operands, size_t most, struct budget *budget);
 
 #endif
