@@ -247,6 +247,7 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules)
 
 #define F(member) offsetof(struct options, member)
 #define ANY (-1)
+#define BATCH_RECURSE 0x0001
 #define BATCH_ICONV 0x0200
 
 /* The bits of a batch's first field, the lowest first; old protocols have fewer (batch_bits of their capabilities). */
@@ -312,8 +313,11 @@ static void set_option(struct options *options, const struct batch_option *optio
 
 void batch_match(struct options *options, uint32_t flags, uint32_t known)
 {
-	const uint32_t different = (flags ^ flags_of(options)) & known;
+	uint32_t different = (flags ^ flags_of(options)) & known;
 
+	/* An explicit -r becomes the implied one of -a; 3.5.0 reports that as a change, too. */
+	if (options->recursive > 1)
+		different |= BATCH_RECURSE;
 	for (size_t i = 0; i < BATCH_OPTIONS; i++)
 		if (batch_options[i].name && different >> i & 1)
 			set_option(options, &batch_options[i], flags >> i & 1);
