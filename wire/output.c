@@ -217,8 +217,10 @@ static void tee_frames(struct wire *wire, const uint8_t *bytes, size_t length)
 	size_t step;
 
 	for (; length; bytes += step, length -= step)
-		step = wire->tee_header_length < FRAME_HEADER ? tee_header(wire, bytes, length)
-			: tee_payload(wire, bytes, length);
+		if (wire->tee_header_length < FRAME_HEADER)
+			step = tee_header(wire, bytes, length);
+		else
+			step = tee_payload(wire, bytes, length);
 }
 
 static void tee_output(struct wire *wire, const struct iovec *iov, int count)
