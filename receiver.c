@@ -26,6 +26,7 @@
 #include "filter/exchange.h"
 #include "flist/args.h"
 #include "fs/temp.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "options/owners.h"
 #include "receiver/debug.h"
@@ -394,7 +395,7 @@ int run_local(struct options *options, const struct receiver_snapshot *from, con
 	run->peer = peer;
 	run->new_contents = new_contents;
 	run->stdin_copy = -1;
-	clock_gettime(CLOCK_MONOTONIC, &run->started);
+	run->started = clock_nanoseconds();
 	if (!peer || !peer->service) {
 		old = log_set_sink((struct log_sink){ run_emit, run });
 		exit_push_hook(run_log_broken_end, run);

@@ -22,6 +22,7 @@
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/received.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "receiver/link.h"
 #include "receiver/pool.h"
@@ -408,18 +409,10 @@ static void pull_flush_requests(struct contents *contents)
 		flush_locked(pull);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void pull_tick(struct contents *contents)
 {
 	struct pull *pull = pull_of(contents);
-	int64_t now = now_ns();
+	int64_t now = clock_nanoseconds();
 
 	if (now - pull->last_tick < TICK_NS)
 		return;

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "delta/digest.h"
 #include "flist/debug.h"
@@ -17,6 +16,7 @@
 #include "flist/tree.h"
 #include "flist/xattr.h"
 #include "flist/xmit.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 
 /*
@@ -25,14 +25,6 @@
  * with few wake-ups.
  */
 enum { AHEAD_MIN = 1000, AHEAD_MIN_SNAPSHOT = 10000, AHEAD_FULL_SNAPSHOT = 40000 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 /* Entries from..to of a node, the first of which has index ndx. */
 static void send_range(struct flist_sender *sender, int32_t node, uint32_t from, uint32_t to, int32_t ndx,
@@ -159,7 +151,7 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 	sender->session = session;
 	sender->options = options;
 	sender->setup = *setup;
-	sender->started_ns = now_ns();
+	sender->started_ns = clock_nanoseconds();
 	sender->state.node = -1;
 	id_names_init(&sender->names, session, options, setup->ids, setup->no_names);
 	if (options->checksum)
@@ -170,7 +162,7 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 		send_first_list(sender);
 	else
 		send_whole_list(sender);
-	sender->build_ms = (now_ns() - sender->started_ns) / 1000000;
+	sender->build_ms = (clock_nanoseconds() - sender->started_ns) / 1000000;
 	wire_flush(session->wire);
 	return sender;
 }

@@ -4,10 +4,9 @@
 
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-
-#define NANOSECONDS INT64_C(1000000000)
 
 /* --- memory --- */
 
@@ -56,7 +55,7 @@ static int64_t processor_time(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * NANOSECONDS + now.tv_nsec;
+	return now.tv_sec * CLOCK_SECOND + now.tv_nsec;
 }
 
 /* What the processor has done since the last look is this work, unless the steps are too few for that. */
@@ -73,7 +72,7 @@ void budget_look(struct budget *budget)
 
 	if (budget->look)
 		budget->look(budget->context);
-	if (budget->work_seconds && work >= budget->work_seconds * NANOSECONDS)
+	if (budget->work_seconds && work >= budget->work_seconds * CLOCK_SECOND)
 		die(EXIT_TIMEOUT, "[%s] matching names has taken %d seconds of the processor (see %s)", log_role(),
 		    budget->work_seconds, budget->work_setting);
 }

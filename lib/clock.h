@@ -17,4 +17,9 @@ static inline int64_t clock_nanoseconds(void)
 	return now.tv_sec * CLOCK_SECOND + now.tv_nsec;
 }
 
+static inline int64_t clock_milliseconds(void)
+{
+	return clock_nanoseconds() / CLOCK_MILLISECOND;
+}
+
 #endif

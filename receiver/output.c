@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "dest/contents.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "receiver/item_lines.h"
@@ -113,14 +113,6 @@ void run_say_list_count(struct run *run)
 	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
 }
 
-static int64_t ms_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)(now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
-}
-
 void run_fill_statistics(struct run *run)
 {
 	struct receiver *receiver = &run->receiver;
@@ -144,7 +136,7 @@ void run_fill_statistics(struct run *run)
 		stats->sent = (uint64_t)(receiver->dest.shows_receiver ? run->peer_stats.read : run->peer_stats.written);
 		stats->received = (uint64_t)(receiver->dest.shows_receiver ? run->peer_stats.written : run->peer_stats.read);
 	}
-	stats->elapsed_seconds = ms_since(&run->started) / 1000;
+	stats->elapsed_seconds = (clock_nanoseconds() - run->started) / CLOCK_SECOND;
 }
 
 /* A daemon has an end of its own. */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dest/contents.h"
@@ -18,6 +17,7 @@
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"
+#include "lib/clock.h"
 #include "receiver/debug.h"
 #include "receiver/item_lines.h"
 #include "receiver/report.h"
@@ -50,14 +50,6 @@ struct report {
 	struct task *live_task;
 	uint32_t live_index;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* An old client of a service does not know what is done without a transfer, and so is told line by line. */
 static const char *choose_service_format(const struct receiver *receiver)
@@ -179,16 +171,16 @@ void report_drain(struct report *report)
 
 void report_drain_if_old(struct report *report)
 {
-	if (report->held.count && now_ms() - report->oldest_ms >= HELD_MS)
+	if (report->held.count && clock_milliseconds() - report->oldest_ms >= HELD_MS)
 		report_drain(report);
 }
 
 static void hold(struct report *report, const struct held *held)
 {
 	if (!report->held.count)
-		report->oldest_ms = now_ms();
+		report->oldest_ms = clock_milliseconds();
 	vec_push(&report->held, *held);
-	if (report->held.count >= HELD_MAX || now_ms() - report->oldest_ms >= HELD_MS)
+	if (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS)
 		report_drain(report);
 }
 

@@ -94,7 +94,7 @@ struct run {
 	pthread_t signal_thread;
 	bool has_signal_thread;
 	atomic_bool is_over;     /* signals are of no interest any more */
-	struct timespec started;
+	int64_t started;         /* by lib/clock.h */
 };
 
 /* --- receiver/output.c --- */

@@ -21,6 +21,7 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
@@ -486,7 +487,7 @@ static struct maker *maker_new(const struct options *options, bool after_run)
 	maker->options = options;
 	maker->after_run = after_run;
 	maker->source.attr_root.fd = maker->source.content_root.fd = -1;
-	clock_gettime(CLOCK_MONOTONIC, &maker->began);
+	maker->began = clock_nanoseconds();
 	make_watch_start(maker);
 	return maker;
 }

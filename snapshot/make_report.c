@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "attrs/image.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/strbuf.h"
 #include "options.h"
@@ -145,14 +146,6 @@ static void say_kinds(const struct maker *maker, const struct kinds *kinds)
 	strbuf_free(&line);
 }
 
-static double seconds_since(const struct timespec *then)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
-}
-
 static void say_statistics(const struct maker *maker)
 {
 	uint64_t dirs = maker->image->dirs.count;
@@ -171,7 +164,7 @@ static void say_statistics(const struct maker *maker)
 	log_info("Threads: %d", maker->scan.threads);
 	if (!maker->options->dry_run)
 		log_info("Snapshot size: %s bytes", format(maker, a, maker->size));
-	log_info("Time: %.3f seconds", seconds_since(&maker->began));
+	log_info("Time: %.3f seconds", (double)(clock_nanoseconds() - maker->began) / 1e9);
 }
 
 void make_report(struct maker *maker)

@@ -23,7 +23,7 @@ struct maker {
 	struct image *image;
 	struct attr_snapshot *old;      /* what stands at the file's name; NULL: nothing that can be read */
 	uint64_t reread, reused_digests, computed_digests, generation, size;
-	struct timespec began;          /* monotonic */
+	int64_t began;                  /* by lib/clock.h */
 
 	/* Shared with the threads. */
 	_Atomic uint64_t done;

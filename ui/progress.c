@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/alloc.h"
+#include "lib/clock.h"
 #include "ui/number.h"
 #include "ui/progress.h"
 
@@ -60,14 +61,6 @@ bool progress_is_asked(void)
 	return atomic_load(&is_asked);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 struct progress *progress_new(int mode, int number_level, bool pretends)
 {
 	struct progress *progress = xcalloc(1, sizeof *progress);
@@ -75,7 +68,7 @@ struct progress *progress_new(int mode, int number_level, bool pretends)
 	progress->mode = mode;
 	progress->pretends = pretends;
 	progress->number_level = number_level;
-	progress->start.ms = now_ms();
+	progress->start.ms = clock_milliseconds();
 	progress->samples[0] = progress->start;
 	return progress;
 }
@@ -163,7 +156,7 @@ void progress_file_start(struct progress *progress, uint64_t size)
 	progress->file_size = size;
 	if (progress->mode != 1)
 		return;
-	progress->start = (struct sample){ now_ms(), 0 };
+	progress->start = (struct sample){ clock_milliseconds(), 0 };
 	progress->samples[0] = progress->start;
 	progress->newest = progress->oldest = 0;
 	progress->shown = false;
@@ -180,7 +173,7 @@ static void add_sample(struct progress *progress, const struct sample *now)
 void progress_update(struct progress *progress, uint64_t done)
 {
 	bool whole_run = progress->mode >= 2;
-	struct sample now = { now_ms(), done + (whole_run ? progress->finished_bytes : 0) };
+	struct sample now = { clock_milliseconds(), done + (whole_run ? progress->finished_bytes : 0) };
 	uint64_t total = whole_run ? progress->total_size : progress->file_size;
 	double rate, left;
 
@@ -203,7 +196,7 @@ void progress_update(struct progress *progress, uint64_t done)
 
 void progress_file_end(struct progress *progress, uint64_t size, uint64_t index)
 {
-	struct sample now = { now_ms(), size };
+	struct sample now = { clock_milliseconds(), size };
 	uint64_t total = size;
 	char tail[96];
 
@@ -232,7 +225,7 @@ void progress_catch_up(struct progress *progress, uint64_t files, uint64_t bytes
 
 void progress_section_end(struct progress *progress, uint64_t index)
 {
-	struct sample now = { now_ms(), progress->finished_bytes };
+	struct sample now = { clock_milliseconds(), progress->finished_bytes };
 	char tail[96];
 
 	if (progress->mode < 2)
