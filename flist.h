@@ -13,7 +13,7 @@
  * so an index is found by a binary search over nodes. Protocol 27 and 28 sort the whole list by full path instead; the list
  * then keeps one permutation array.
  *
- * The same list serves the sender (flist/send.c writes it to the wire) and the local engine (which walks it).
+ * The same list serves the sender (flist/send.c writes it to the wire) and the receiver (which walks it).
  */
 #ifndef FLIST_H
 #define FLIST_H
@@ -35,7 +35,7 @@ struct flist;
 /* One directory whose entries are part of the list. Children of a node are consecutive nodes, in wire order. */
 struct flist_dir {
 	struct entries *entries; /* NULL before loading and after dropping */
-	struct flist_parts *parts; /* private to flist.c: where the entries come from */
+	struct flist_parts *parts; /* private to the room: where the entries come from */
 	int32_t parent;          /* node index, -1 for node 0 */
 	uint32_t parent_entry;   /* which entry of the parent's entries it is */
 	int32_t first_child;
@@ -48,7 +48,7 @@ struct flist_dir {
 	uint32_t snapshot_dir;   /* number in the module's snapshot, SNAPSHOT_DIR_UNKNOWN if not known */
 	uint16_t name_length;
 	uint16_t flags;          /* ENTRY_* of the directory's entry */
-	uint16_t base;           /* private to flist.c */
+	uint16_t base;           /* private to the room */
 	uint32_t xattrs;         /* -X, sender: as in the side record of its entry */
 	uint16_t group;          /* how many equal entries of the parent it stands for: 1, more with duplicates, 0 if hidden */
 	bool loaded;

@@ -62,7 +62,7 @@ struct flist {
 	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
 	bool implied_dot_sent;
 	bool can_view;               /* a snapshot's directories need not be copied */
-	struct flist_received *received; /* flist/receive.c; NULL: scanned here */
+	struct flist_received *received; /* flist/received.c; NULL: scanned here */
 };
 
 /* Does the walk go into directories below the arguments' own? */
