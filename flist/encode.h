@@ -45,7 +45,7 @@ struct flist_sender {
 	size_t oldest;                   /* index into load_order of the oldest list held */
 	bool eof_sent;
 	int reported_io_error;
-	int64_t started_ns, build_ms;
+	int64_t build_ms;
 };
 
 /* One entry with index ndx, of a list that begins with list_first_ndx. */

@@ -269,13 +269,17 @@ void flist_shown_name(const struct flist *list, int32_t node, const struct entry
 	strbuf_free(&transfer);
 }
 
+static uint16_t base_of(const struct flist *list, const struct flist_pos *pos)
+{
+	return pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
+}
+
 void flist_pos_operand_name(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
 {
 	struct strbuf transfer = STRBUF_INIT;
-	uint16_t base = pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
 
 	flist_pos_path(list, pos, &transfer);
-	named_below(list, base, strbuf_text(&transfer), out);
+	named_below(list, base_of(list, pos), strbuf_text(&transfer), out);
 	strip_slashes(out, !list->module_source);
 	strbuf_free(&transfer);
 }
@@ -304,11 +308,6 @@ void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struc
 		flist_dir_path(list, pos->gap, out);
 	else
 		flist_entry_path(list, pos->dir, pos->entry, out);
-}
-
-static uint16_t base_of(const struct flist *list, const struct flist_pos *pos)
-{
-	return pos->gap > 0 ? list->dirs.items[pos->gap].base : entry_root(pos->entries, pos->entry);
 }
 
 struct attr_source *flist_pos_source(struct flist *list, const struct flist_pos *pos, struct strbuf *path)

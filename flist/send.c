@@ -146,12 +146,12 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 				      const struct flist_send_setup *setup)
 {
 	struct flist_sender *sender = xcalloc(1, sizeof *sender);
+	int64_t started = clock_nanoseconds();
 
 	sender->list = list;
 	sender->session = session;
 	sender->options = options;
 	sender->setup = *setup;
-	sender->started_ns = clock_nanoseconds();
 	sender->state.node = -1;
 	id_names_init(&sender->names, session, options, setup->ids, setup->no_names);
 	if (options->checksum)
@@ -162,7 +162,7 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 		send_first_list(sender);
 	else
 		send_whole_list(sender);
-	sender->build_ms = (clock_nanoseconds() - sender->started_ns) / 1000000;
+	sender->build_ms = (clock_nanoseconds() - started) / CLOCK_MILLISECOND;
 	wire_flush(session->wire);
 	return sender;
 }

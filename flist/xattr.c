@@ -18,9 +18,6 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-#define SHORT_VALUE 32      /* longer values are sent as their MD5 */
-#define MD5_LENGTH 16
-
 /* Literals already sent, numbered from 0; equal ones are sent as their number + 1. */
 struct literals {
 	struct hashmap by_hash; /* hash of the bytes -> number */
@@ -102,11 +99,6 @@ static size_t literals_number(struct literals *literals, const struct strbuf *ke
 	strbuf_add(&copy, strbuf_text(key), key->length);
 	vec_push(&literals->items, copy);
 	return literals->items.count - 1;
-}
-
-static struct attr_source *real_place(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct strbuf *path)
-{
-	return flist_entry_source(sender->list, node, entry, path);
 }
 
 static void complain(struct xattr_sender *sender, int32_t node, const struct entry *entry, const char *call, int error)
@@ -210,7 +202,7 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 static void read_acl(struct xattr_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = real_place(sender, node, entry, &path);
+	struct attr_source *source = flist_entry_source(sender->list, node, entry, &path);
 
 	*acl = no_acl;
 	const struct fs_root *root = attr_source_real_root(source);
@@ -254,7 +246,7 @@ static int compare_wire_names(const void *a, const void *b, void *sender)
 static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct fs_xattr_list *list)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = real_place(sender, node, entry, &path);
+	struct attr_source *source = flist_entry_source(sender->list, node, entry, &path);
 	size_t kept = 0;
 
 	memset(list, 0, sizeof *list);
@@ -277,22 +269,17 @@ static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct 
 	strbuf_free(&path);
 }
 
-static void put_varint(struct strbuf *out, uint32_t value)
-{
-	strbuf_add(out, &value, sizeof value);
-}
-
 /* A value as it stands in the list: itself, or its MD5. Returns the number of bytes in `shown`. */
 static size_t shown_value(struct xattr_sender *sender, const struct fs_xattr *item, const void **shown, uint8_t *digest)
 {
 	*shown = item->value;
-	if (item->length <= SHORT_VALUE)
+	if (item->length <= XATTR_SHORT)
 		return item->length;
 	file_digest_start_plain(sender->digest, SUM_MD5);
 	file_digest_update(sender->digest, item->value, item->length);
 	file_digest_finish(sender->digest, digest);
 	*shown = digest;
-	return MD5_LENGTH;
+	return XATTR_DIGEST_LENGTH;
 }
 
 static void xattr_key(struct xattr_sender *sender, const struct fs_xattr_list *list, struct strbuf *key)
@@ -301,7 +288,9 @@ static void xattr_key(struct xattr_sender *sender, const struct fs_xattr_list *l
 	const void *shown;
 
 	for (size_t i = 0; i < list->count; i++) {
-		put_varint(key, (uint32_t)list->items[i].length);
+		uint32_t value_length = (uint32_t)list->items[i].length;
+
+		strbuf_add(key, &value_length, sizeof value_length);
 		strbuf_add(key, wire_name(sender, &list->items[i]), strlen(wire_name(sender, &list->items[i])) + 1);
 		size_t length = shown_value(sender, &list->items[i], &shown, digest);
 		strbuf_add(key, shown, length);
@@ -314,7 +303,7 @@ static void remember_list(struct xattr_sender *sender, const struct fs_xattr_lis
 
 	for (size_t i = 0; i < list->count; i++) {
 		sent.items[i].name = xstrdup(list->items[i].name);
-		sent.items[i].requestable = list->items[i].length > SHORT_VALUE;
+		sent.items[i].requestable = list->items[i].length > XATTR_SHORT;
 	}
 	vec_push(&sender->lists, sent);
 }
