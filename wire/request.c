@@ -90,7 +90,7 @@ static void require(bool good, const char *what, int32_t value)
 		die(EXIT_PROTOCOL, "Invalid %s %d [%s]", what, value, log_role());
 }
 
-void sum_head_read(struct session *session, struct sum_head *head, int digest_length)
+void sum_head_read(struct session *session, struct sum_head *head, int longest)
 {
 	head->count = wire_read_int(session->wire);
 	require(head->count >= 0, "checksum count", head->count);
@@ -100,7 +100,7 @@ void sum_head_read(struct session *session, struct sum_head *head, int digest_le
 	if (head->count && !head->block_length)
 		die(EXIT_PROTOCOL, "Invalid zero block length [%s]", log_role());
 	head->strong_length = wire_read_int(session->wire);
-	require(head->strong_length >= (head->count ? 1 : 0) && head->strong_length <= digest_length, "checksum length",
+	require(head->strong_length >= (head->count ? 1 : 0) && head->strong_length <= longest, "checksum length",
 		head->strong_length);
 	head->remainder = wire_read_int(session->wire);
 	require(head->remainder >= 0 && head->remainder <= head->block_length, "remainder length", head->remainder);

@@ -61,8 +61,8 @@ void request_read_attrs(struct session *session, struct item_attrs *item);
 void request_write_attrs(struct session *session, int32_t ndx, const struct item_attrs *item);
 
 /* Checksum header: each bound of doc/protocol/03-transfer.md section 3.2 with stock's message and EXIT_PROTOCOL; strong_length
- * 0 with count > 0 is refused too. digest_length: of the session's transfer sum. */
-void sum_head_read(struct session *session, struct sum_head *head, int digest_length);
+ * 0 with count > 0 is refused too. longest: that of the session's transfer sum. */
+void sum_head_read(struct session *session, struct sum_head *head, int longest);
 void sum_head_write(struct session *session, const struct sum_head *head);
 /* The count sums behind a header, allocated under the ceiling of peer_alloc. */
 void block_sums_read(struct session *session, struct block_sums *sums);
