@@ -7,6 +7,8 @@
 #include <linux/magic.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -14,6 +16,7 @@
 
 #include "fs/dir.h"
 #include "fs/error.h"
+#include "fs/proc.h"
 #include "fs/temp.h"
 
 int fs_write_all(int fd, const void *data, size_t length)
@@ -226,4 +229,26 @@ void fs_await_writer(int fd)
 		return;
 	while (poll(&poll_fd, 1, -1) < 0 && errno == EINTR)
 		;
+}
+
+/* Setting the umask to learn it would leave other threads without one for a moment; proc tells it. */
+mode_t fs_umask(void)
+{
+	FILE *status = fs_has_proc() ? fopen("/proc/thread-self/status", "re") : NULL;
+	char line[256];
+	mode_t mask = 0;
+	bool found = false;
+
+	while (status && !found && fgets(line, sizeof line, status)) {
+		found = !strncmp(line, "Umask:", 6);
+		if (found)
+			mask = (mode_t)strtoul(line + 6, NULL, 8);
+	}
+	if (status)
+		fclose(status);
+	if (!found) {
+		mask = umask(077);
+		umask(mask);
+	}
+	return mask & 0777;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Confined paths: one openat2 where the kernel has it, else the walk of fs/walk.c. */
+/*
+ * Confined paths: one openat2 where the kernel has it, else the walk of fs/walk.c; objects that are changed by their names; and
+ * paths as text: clean-up of a peer's path, and whether a symlink target may lead out of the transfer.
+ */
 #include "fs/root.h"
 
 #include <errno.h>
@@ -14,7 +17,9 @@
 
 #include "fs/anchors.h"
 #include "fs/error.h"
+#include "fs/file.h"
 #include "fs/owner.h"
+#include "fs/proc.h"
 #include "fs/walk.h"
 
 #define RACE_RETRIES 16
@@ -331,4 +336,164 @@ int fs_chown_at(int dir_fd, const char *name, uid_t uid, gid_t gid)
 int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2])
 {
 	return utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+/* --- permission bits, without ever following a symlink --- */
+
+/* Linux 6.6; headers are often older than the kernel. New system calls have one number on all architectures but alpha. */
+#if !defined(SYS_fchmodat2) && !defined(__alpha__)
+#define SYS_fchmodat2 452
+#endif
+
+static int chmod_nofollow(int dir_fd, const char *name, mode_t mode)
+{
+#ifdef SYS_fchmodat2
+	return (int)syscall(SYS_fchmodat2, dir_fd, name, mode, AT_SYMLINK_NOFOLLOW);
+#else
+	(void)dir_fd, (void)name, (void)mode;
+	return fs_fail(ENOSYS);
+#endif
+}
+
+/*
+ * Older kernels: a held descriptor says what the object is. It can be changed through proc; without proc only an object that
+ * may be opened without side effects, and then the opened one must be the same object.
+ */
+static int chmod_held(int held, int dir_fd, const char *name, mode_t mode)
+{
+	struct fs_stat st, opened;
+	char path[FS_PROC_PATH_SIZE];
+
+	if (fs_stat_at_fd(held, &st) < 0)
+		return -1;
+	if (S_ISLNK(st.mode))
+		return fs_fail(ELOOP);
+	if (fs_proc_path(held, path))
+		return chmod(path, mode);
+	if (!S_ISREG(st.mode) && !S_ISDIR(st.mode))
+		return fs_fail(EOPNOTSUPP);
+	int fd = fs_open_at(dir_fd, name, O_RDONLY, 0);
+
+	if (fd < 0)
+		return -1;
+	int result = fs_stat_at_fd(fd, &opened) < 0 ? -1
+		     : opened.ino != st.ino || opened.dev != st.dev ? fs_fail(ELOOP) : fchmod(fd, mode);
+	int error = errno;
+
+	close(fd);
+	errno = error;
+	return result;
+}
+
+int fs_chmod_at(int dir_fd, const char *name, mode_t mode)
+{
+	if (chmod_nofollow(dir_fd, name, mode & 07777) == 0)
+		return 0;
+	if (errno == EOPNOTSUPP)
+		return fs_fail(ELOOP);
+	if (errno != ENOSYS && errno != EPERM)
+		return -1;
+	/* EPERM is also what container sandboxes answer to system calls that they do not know. */
+	int held = fs_open_at(dir_fd, name, O_PATH, 0);
+
+	if (held < 0)
+		return -1;
+	int result = chmod_held(held, dir_fd, name, mode & 07777);
+	int error = errno;
+
+	close(held);
+	errno = error;
+	return result;
+}
+
+/* --- paths as text --- */
+
+/* The component at `text`: its length; *text is moved past leading slashes. 0 at the end. */
+static size_t next_component(const char **text)
+{
+	*text += strspn(*text, "/");
+	return strcspn(*text, "/");
+}
+
+static bool is_component(const char *text, size_t length, const char *name)
+{
+	return length == strlen(name) && !memcmp(text, name, length);
+}
+
+/* Cut the last component of out[0..end]. */
+static size_t without_last(const char *out, size_t end)
+{
+	while (end > 0 && out[end - 1] != '/')
+		end--;
+	return end > 0 ? end - 1 : 0;
+}
+
+void fs_clean_path(char *out, const char *path)
+{
+	size_t end = 0, length;
+	bool slash = *path && path[strlen(path) - 1] == '/';
+
+	while ((length = next_component(&path)) > 0) {
+		bool is_dot = is_component(path, length, "."), is_parent = is_component(path, length, "..");
+
+		if (is_parent) {
+			end = without_last(out, end);
+		} else if (!is_dot) {
+			if (end > 0)
+				out[end++] = '/';
+			memmove(out + end, path, length);
+			end += length;
+		}
+		path += length;
+		if (!*path && ((is_dot && end > 0) || is_parent))
+			slash = true;
+	}
+	if (end == 0)
+		out[end++] = '.';
+	if (slash)
+		out[end++] = '/';
+	out[end] = '\0';
+}
+
+/* Directories between the transfer root and the link. */
+static int depth_of(const char *link_path)
+{
+	int depth = 0;
+	size_t length;
+
+	while ((length = next_component(&link_path)) > 0) {
+		if (is_component(link_path, length, ".."))
+			depth = 0;
+		else if (!is_component(link_path, length, "."))
+			depth++;
+		link_path += length;
+	}
+	return depth > 0 ? depth - 1 : 0;
+}
+
+static bool ends_in_parent(const char *target)
+{
+	size_t length = strlen(target);
+
+	return length >= 3 && !strcmp(target + length - 3, "/..");
+}
+
+/*
+ * Only leading ".."s can be judged: what any later one climbs out of may be a symlink itself. So "a/../b" is unsafe although
+ * its text stays inside, and so is "../..", which ends in one.
+ */
+bool fs_symlink_is_unsafe(const char *target, const char *link_path)
+{
+	int depth = depth_of(link_path);
+
+	if (!*target || *target == '/' || ends_in_parent(target))
+		return true;
+	while (!strncmp(target, "../", 3)) {
+		depth--;
+		target += 3;
+		target += strspn(target, "/");
+	}
+	if (!strcmp(target, ".."))
+		depth--;
+	return depth < 0 || strstr(target, "/../");
 }
