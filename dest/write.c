@@ -136,6 +136,7 @@ static void show_progress(void *job_void, uint64_t done)
 	if (!done || !job->temp || !dest_keeps_partial(job->dest->options) || atomic_load(&job->dest->stop) != STOP_SIGNAL)
 		return;
 	job_keep_interrupted(job, job->temp);
+	atomic_fetch_sub(&job->dest->keepable, 1);
 	/* The process is about to end. */
 	for (;;)
 		pause();
@@ -195,10 +196,12 @@ static void give_up(struct file_job *job, struct fs_temp *temp)
 /* From now on, or from now on no more, there is something to keep should the process end. */
 static void set_temp(struct file_job *job, struct fs_temp *temp)
 {
-	if (job->incoming)
+	if (job->incoming) {
 		job->incoming->set_temp(job->incoming, job, temp);
-	else
-		job->temp = temp;
+		return;
+	}
+	job->temp = temp;
+	atomic_fetch_add(&job->dest->keepable, temp ? 1 : -1);
 }
 
 /* Nothing of a small file is worth keeping, so it needs no name before it is complete; and a name costs. */

@@ -10,6 +10,7 @@
 #include "lib/exit.h"
 
 #define PATIENCE_MS 2000
+#define PATIENCE_KEEPING_MS 10000 /* parts of files are still to be kept */
 #define MOMENT_MS 20
 
 /* Those that end a run. */
@@ -33,8 +34,11 @@ static void *await_signal(void *run_void)
 	sigwait(&set, &number);
 	atomic_store(&run->receiver.dest.stop, number == SIGUSR1 ? STOP_SIGNAL1 : STOP_SIGNAL);
 	/* The main thread ends the process within moments, unless it waits for something that does not come. */
-	for (int i = 0; i < PATIENCE_MS && !atomic_load(&run->is_over); i += MOMENT_MS)
+	for (int waited = 0; !atomic_load(&run->is_over); waited += MOMENT_MS) {
+		if (waited >= (atomic_load(&run->receiver.dest.keepable) > 0 ? PATIENCE_KEEPING_MS : PATIENCE_MS))
+			break;
 		nanosleep(&(struct timespec){ 0, MOMENT_MS * 1000000 }, NULL);
+	}
 	if (atomic_load(&run->is_over))
 		return NULL;
 	fs_temp_remove_all();

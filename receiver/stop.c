@@ -16,7 +16,7 @@ void receiver_stop_check(struct receiver *receiver)
 		[STOP_SIGNAL] = EXIT_SIGNAL, [STOP_SIGNAL1] = EXIT_SIGNAL1, [STOP_WRITE] = EXIT_FILEIO,
 		[STOP_REFUSED] = EXIT_FILESELECT,
 	};
-	const struct timespec moment = { 0, 400000000 };
+	const struct timespec moment = { 0, 10000000 };
 	int stop = atomic_load(&receiver->dest.stop);
 
 	if (stop == STOP_NONE)
@@ -24,8 +24,8 @@ void receiver_stop_check(struct receiver *receiver)
 	report_drain(receiver->report);
 	if (report_progress(receiver->report))
 		progress_break_line(report_progress(receiver->report));
-	/* The workers look at the flag now and then; they may have a file to keep. */
-	if (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options))
+	/* The workers look at the flag now and then; they may have a file to keep. The thread of signals sees to it that this ends. */
+	while (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options) && atomic_load(&receiver->dest.keepable) > 0)
 		nanosleep(&moment, NULL);
 	dest_close_gate(&receiver->dest);
 	exit_with(codes[stop]);
