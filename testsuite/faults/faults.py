@@ -457,8 +457,8 @@ class Trial:
         if tree.get(path) == repeated.get(path) or job.has("--ignore-existing"):
             return True
         if wanted and path in tree and not job.has("-aAX") and tree[path][:2] == wanted[:2]:
-            names = {key for key in tree[path][2] | wanted[2] if tree[path][2].get(key) != wanted[2].get(key)}
-            if names <= {"xattr system.posix_acl_access"}:  # an older one stays where it is
+            changed = {key for key in tree[path][2] | wanted[2] if tree[path][2].get(key) != wanted[2].get(key)}
+            if changed <= {"xattr system.posix_acl_access"}:  # an older one stays where it is
                 return True
         # A source that is gone is not there to give its attributes again, and its directory has another time.
         if "--remove-source-files" in (*job.options, *job.steps.split()) and path in tree and path in self.judge.expected:

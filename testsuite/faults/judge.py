@@ -68,7 +68,9 @@ class Judge:
             yield from self.entry(path, after, call)
 
     def is_fallback(self, path, after):
-        """What of an alternate destination cannot be looked at is transferred."""
+        """What of an alternate destination cannot be looked at is transferred. A log file that cannot be opened is ignored, with a word."""
+        if path.startswith("log/") and path not in after and "open" in self.failed:
+            return True
         if self.job.has("--link-dest") and path.startswith("dst/.kept/"):
             return True
         if path == "dst/.~tmp~" and "unlinkat" in self.failed:
