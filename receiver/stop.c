@@ -24,7 +24,7 @@ void receiver_stop_check(struct receiver *receiver)
 	report_drain(receiver->report);
 	if (report_progress(receiver->report))
 		progress_break_line(report_progress(receiver->report));
-	/* The workers look at the flag now and then; they may have a file to keep. The thread of signals makes sure this ends. */
+	/* The workers look at the flag now and then; they may have a file to keep. The signal thread makes sure this ends. */
 	while (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options) && atomic_load(&receiver->dest.keepable) > 0)
 		nanosleep(&moment, NULL);
 	dest_close_gate(&receiver->dest);
