@@ -10,7 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "contents/receive.h"
+#include "contents/replay.h"
 #include "contents/requests.h"
+#include "contents/serve.h"
 #include "delta/block_sums.h"
 #include "dest/attributes.h"
 #include "dest/basis.h"

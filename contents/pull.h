@@ -89,32 +89,4 @@ static inline struct pull *pull_of(struct contents *contents)
 	return (struct pull *)contents;
 }
 
-/* The request for ndx, when the batch has come to that: wait until it is known whether it is wanted. NULL: it is not. */
-struct transfer *replay_take(struct pull *pull, int32_t ndx);
-/* The batch has not what is wanted. */
-void replay_missing(struct pull *pull, struct transfer *transfer);
-/* Read over a reply that nobody wants. */
-void replay_skip(struct pull *pull, int32_t ndx);
-/* A request, from the main thread or a worker; and one that has failed its verification. */
-void replay_request(struct pull *pull, struct transfer *transfer);
-void replay_came_wrong(struct pull *pull, struct transfer *transfer);
-void replay_decided(struct pull *pull, int32_t ndx);
-void replay_node_done(struct pull *pull, int32_t node);
-/* Nothing will be decided from now on: what the batch still has, nobody waits for. */
-void replay_all_decided(struct pull *pull);
-/* What comes now has been sent before, and had come out wrong. */
-void replay_second_phase(struct pull *pull);
-/* The batch has been read: there is nothing more to come. */
-void replay_end(struct pull *pull);
-struct replay *replay_new(void);
-void replay_free(struct replay *replay);
-
-void *pull_read(void *pull_void);
-/* The handler of wire_set_message_handler; context: the struct pull. */
-void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length);
-
-/* What the client of a service is told of items and deletions, the latter from protocol 29 on: notify_item, notify_deletion. */
-void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link);
-void serve_deletion(struct contents *contents, const char *path, bool is_dir);
-
 #endif

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "contents/pull.h"
+#include "contents/receive.h"
+#include "contents/replay.h"
 #include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/alternate.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "contents/pull.h"
+#include "contents/replay.h"
 #include "contents/requests.h"
 #include "dest/events.h"
 #include "dest/paths.h"

@@ -9,6 +9,7 @@
 
 #include "contents/pull.h"
 #include "contents/requests.h"
+#include "contents/serve.h"
 #include "flist/received.h"
 #include "lib/charset.h"
 #include "receiver/report.h"
