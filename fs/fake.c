@@ -130,7 +130,7 @@ int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted)
 {
 	mode_t mode = fs_fake_mode(wanted->mode);
 	struct fs_stat kept, real = held->st;
-	bool has_record = fs_fake_overlay(held, &kept) < 0 || !same_record(&kept, &real);
+	bool has_record = fs_fake_overlay(held, &kept) == 0 && !same_record(&kept, &real);
 	char text[STAT_MAX];
 	int changed = 0, length;
 

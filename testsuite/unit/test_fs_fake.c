@@ -118,6 +118,22 @@ UNIT_TEST(only_what_is_not_so_is_kept)
 	assert_int_equal(lgetxattr("kept", STAT, record, sizeof record), -1);
 }
 
+/* Not even where the part of it that can be read is what is wanted. */
+UNIT_TEST(a_broken_record_is_replaced)
+{
+	struct fs_stat st, wanted;
+
+	tree_file("broken", "b");
+	assert_int_equal(chmod("broken", 0), 0);
+	assert_int_equal(fs_lstat(&root, "broken", &wanted), 0);
+	if (!keep("broken", "100000 0,0 x:0"))
+		skip();
+	store("broken", &wanted, 1);
+	assert_int_equal(fs_fake_lstat(&root, "broken", &st), 0);
+	assert_int_equal(st.mode, S_IFREG);
+	store("broken", &wanted, 0);
+}
+
 UNIT_TEST(acls)
 {
 	static const uint8_t f1[] = {
