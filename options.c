@@ -175,6 +175,16 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	return true;
 }
 
+/* Without memory for them popt drops the words that are no options, and goes on. A server's begin with ".". */
+static bool has_lost_words(const struct option_parse *parse, const struct options *options, int argc, char **argv)
+{
+	bool is_marked = false, is_whole = !parse->done && !parse->wants_daemon;
+
+	for (int i = 1; i < argc; i++)
+		is_marked |= !strcmp(argv[i], ".");
+	return parse->mode == MODE_SERVER && is_whole && is_marked && !parse->saw_end && !options->operands.count;
+}
+
 /* A server's options end at its first other word, and nobody's aliases apply to it (doc/protocol/06-command-line.md
  * section 1.3). */
 static bool read_line(struct option_parse *parse, struct options *options, int argc, char **argv)
@@ -189,6 +199,8 @@ static bool read_line(struct option_parse *parse, struct options *options, int a
 	if (parse->mode == MODE_CLIENT)
 		poptReadDefaultConfig(context, 0);
 	good = take_words(parse, options, context);
+	if (good && has_lost_words(parse, options, argc, argv))
+		die(EXIT_MALLOC, "out of memory for the command line");
 	poptFreeContext(context);
 	free(table);
 	return good;

@@ -456,6 +456,8 @@ class Trial:
         job, repeated, wanted = self.job, self.repeated, self.judge.expected.get(path)
         if tree.get(path) == repeated.get(path) or job.has("--ignore-existing"):
             return True
+        if names[-1] in self.judge.kept and fault.call == "unlinkat":  # nothing is put there in the second run, nor taken away
+            return True
         if wanted and path in tree and not job.has("-aAX") and tree[path][:2] == wanted[:2]:
             changed = {key for key in tree[path][2] | wanted[2] if tree[path][2].get(key) != wanted[2].get(key)}
             if changed <= {"xattr system.posix_acl_access"}:  # an older one stays where it is

@@ -73,7 +73,7 @@ class Judge:
             return True
         if self.job.has("--link-dest") and path.startswith("dst/.kept/"):
             return True
-        if path.startswith("dst/") and path.endswith("/.~tmp~") and "unlinkat" in self.failed:
+        if path.startswith("dst/") and os.path.basename(path) in self.kept and "unlinkat" in self.failed:
             return True
         source = self.before.get(path.replace("dst/", "src/", 1))
         return self.job.has("--compare-dest") and path.startswith("dst/") and source and path in after and source[:2] == after[path][:2]

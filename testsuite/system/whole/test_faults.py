@@ -71,6 +71,12 @@ def test_every_place_that_makes_a_call(site, name, call, error):
     assert check(site, name, lambda all_of_them: [f for f in all_of_them if (f.call, f.error, f.sticky) == (call, error, False)][:MOST])
 
 
+def test_no_operand_is_lost_without_memory(site):
+    """Each call counts here, not each place: popt makes several in one of ours, and goes on without the operands."""
+    name = "daemon-pull stock/ours -ab --backup-dir=.kept --delete --exclude=.kept"
+    assert check(site, name, lambda _: [faults.Fault("calloc", nth, "ENOMEM") for nth in range(10, 20)]) == 10
+
+
 @pytest.mark.parametrize("name", SAMPLED)
 def test_a_sample_of_faults(site, name):
     assert check(site, name, lambda all_of_them: faults.random.Random(name).sample(all_of_them, SAMPLE))
