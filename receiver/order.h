@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The order of protocol 27 and 28 (main thread). */
+/* The order in which a whole list is worked off (main thread). */
 #ifndef RECEIVER_ORDER_H
 #define RECEIVER_ORDER_H
 
@@ -25,5 +25,8 @@ struct receiver_slices {
 /* Are contents asked for in the order of the list, though that is not the order of the walk? */
 bool receiver_goes_by_path(const struct receiver *receiver);
 void receiver_order_by_path(struct receiver *receiver, struct receiver_slices *slices);
+
+/* --prune-empty-dirs, when everything has been loaded: directories without files leave the list and `order`. */
+void receiver_prune(struct receiver *receiver);
 
 #endif

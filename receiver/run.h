@@ -97,40 +97,4 @@ struct run {
 	int64_t started;         /* by lib/clock.h */
 };
 
-/* --- receiver/output.c --- */
-
-/* The sink of messages, and the exit hook that ends the log of a run that breaks off; both take a struct run. */
-void run_emit(void *run, enum log_kind kind, const char *text, size_t length);
-void run_log_broken_end(void *run, int code);
-/* "building file list ... ", and its "done". */
-void run_say_header(struct run *run);
-void run_close_header(struct run *run);
-/* FLIST2: the counter that people would see running, and its end. */
-void run_say_list_count(struct run *run);
-void run_fill_statistics(struct run *run);
-/* The statistics that were asked for, and the last line of the log. */
-void run_say_end(struct run *run, int code);
-
-/* --- receiver/signals.c --- */
-
-/* From here on a signal stops the run: receiver.stop. */
-void run_handle_signals(struct run *run);
-void run_stop_signals(struct run *run);
-
-/* --- receiver/rules.c --- */
-
-/* The filter rules of both sides; at most once. */
-void run_read_rules(struct run *run);
-/* Which extended attributes are read and kept, by those rules. */
-void run_make_xattr_policies(struct run *run);
-
-/* --- receiver/names.c --- */
-
-/* Read the list of --files-from, at most once; ends the program if it cannot be. */
-void run_load_names(struct run *run);
-/* The sources of a list that is made here. */
-void run_add_arguments(struct run *run);
-/* A list of names that lies here and is wanted by the peer. */
-void run_send_files_from(struct run *run);
-
 #endif
