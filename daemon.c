@@ -28,7 +28,6 @@
 #include "fs/lock.h"
 #include "fs/operator.h"
 #include "fs/socket.h"
-#include "fs/socket_options.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"

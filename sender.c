@@ -23,6 +23,8 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "sender/debug.h"
+#include "sender/names.h"
+#include "sender/state.h"
 #include "wire/request.h"
 
 /* --- one request --- */

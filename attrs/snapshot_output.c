@@ -12,7 +12,7 @@
 #include "attrs/snapshot_sum.h"
 #include "fs/file.h"
 #include "fs/operator.h"
-#include "fs/unnamed.h"
+#include "fs/temp.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/threads.h"

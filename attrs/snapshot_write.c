@@ -17,7 +17,6 @@
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
-#include "fs/unnamed.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 

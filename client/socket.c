@@ -17,7 +17,7 @@
 #include <nettle/base64.h>
 
 #include "fs/file.h"
-#include "fs/socket_options.h"
+#include "fs/socket.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"

@@ -25,7 +25,7 @@
 #include "delta/auth_digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
-#include "fs/socket_options.h"
+#include "fs/socket.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fs/file.h"
-#include "fs/socket_options.h"
+#include "fs/socket.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"

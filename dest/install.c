@@ -19,7 +19,6 @@
 #include "dest/task.h"
 #include "fs/copy.h"
 #include "fs/temp.h"
-#include "fs/unnamed.h"
 
 #define UNNAMED_MAX (1u << 20)
 

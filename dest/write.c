@@ -20,7 +20,6 @@
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "fs/temp.h"
-#include "fs/unnamed.h"
 #include "lib/block_count.h"
 #include "lib/exit.h"
 #include "wire/request.h"

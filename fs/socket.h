@@ -28,4 +28,12 @@ void fs_socket_close(struct fs_socket *socket);  /* in a child: the name stays *
 /* A connection to the socket at `path`, or -1 with errno. flags: SOCK_NONBLOCK or 0. */
 int fs_socket_connect(const char *path, int flags);
 
+/* --- options that an operator or a user may name: --sockopts, "socket options" (doc/protocol/07-daemon.md section 4.5) --- */
+
+/*
+ * Set TCP_NODELAY, as what goes out is gathered here and not in the kernel, then what the "NAME=VALUE, ..." string says; what
+ * of that cannot be applied is logged.
+ */
+void socket_options_apply(int fd, const char *options);
+
 #endif

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "fs/error.h"
+#include "fs/proc.h"
 #include "fs/root.h"
-#include "fs/unnamed.h"
 #include "lib/exit.h"
 
 #define SLOTS 1024          /* temp files at one time: a few for each thread */
@@ -408,4 +408,28 @@ void fs_temp_install(void)
 	atomic_store(&registry.ending, false);
 	if (!atomic_exchange(&registry.installed, true))
 		exit_push_hook(remove_on_exit, NULL);
+}
+
+/* --- files that are complete before they have a name: O_TMPFILE and linkat --- */
+
+int fs_unnamed_create(int dir_fd, mode_t mode)
+{
+	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+
+	/* What kernels and file systems without the feature make of the flags. */
+	if (fd < 0 && (errno == EISDIR || errno == EINVAL || errno == ENOENT))
+		errno = EOPNOTSUPP;
+	return fd;
+}
+
+int fs_unnamed_publish(int fd, int dir_fd, const char *name)
+{
+	char self[FS_PROC_PATH_SIZE];
+
+	if (linkat(fd, "", dir_fd, name, AT_EMPTY_PATH) == 0)
+		return 0;
+	/* Without CAP_DAC_READ_SEARCH older kernels want the way through proc. */
+	if ((errno != ENOENT && errno != EPERM) || !fs_proc_path(fd, self))
+		return -1;
+	return linkat(AT_FDCWD, self, dir_fd, name, AT_SYMLINK_FOLLOW);
 }

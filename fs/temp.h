@@ -34,7 +34,7 @@ int fs_temp_create_elsewhere(struct fs_temp *temp, int dir_fd, const char *name)
 int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target);
 int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor);
 int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name);
-/* Give a file that is complete and has no name yet (fs/unnamed.h) a temp name; on success `fd` belongs to *temp. */
+/* Give a file that is complete and has no name yet a temp name; on success `fd` belongs to *temp. */
 int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd);
 /* Reserve just a unique name, for an object that the caller makes under it; fd is -1. */
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name);
@@ -59,5 +59,13 @@ bool fs_temp_is_own(int dir_fd, const char *name);
  */
 void fs_temp_remove_all(void);
 void fs_temp_install(void);
+
+/* --- files that are complete before they have a name: nothing is left behind by a crash --- */
+
+/* An empty file without a name on the file system of the held directory, open for reading and writing. -1 with errno:
+ * EOPNOTSUPP where the file system cannot. */
+int fs_unnamed_create(int dir_fd, mode_t mode);
+/* Give it a name that is not taken (EEXIST). */
+int fs_unnamed_publish(int fd, int dir_fd, const char *name);
 
 #endif

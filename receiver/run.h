@@ -45,7 +45,7 @@ struct delayed_delete {
 
 struct receiver {
 	struct dest dest;                       /* what the objects of the destination have in common */
-	const struct receiver_service *service; /* the peer is our client (contents/serve.c); NULL: it is not */
+	const struct receiver_service *service; /* the peer is our client (contents/pull.c); NULL: it is not */
 	struct session session;
 	struct owner_maps *owner_maps; /* NULL: none */
 	struct filter_list *sender_rules, *receiver_rules;

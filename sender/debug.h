@@ -3,7 +3,7 @@
 #ifndef SENDER_DEBUG_H
 #define SENDER_DEBUG_H
 
-#include "sender/private.h"
+#include "sender/state.h"
 
 void sender_debug_start(const struct sender *sender);
 /* A phase begins; 0: the last is over. */

@@ -13,7 +13,6 @@
 #include "fs/operator.h"
 #include "fs/root.h"
 #include "fs/temp.h"
-#include "fs/unnamed.h"
 #include "fs/xattr.h"
 #include "fs_tree.h"
 

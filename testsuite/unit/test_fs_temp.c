@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 
 #include "fs/file.h"
-#include "fs/unnamed.h"
 #include "fs_tree.h"
 #include "lib/exit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The sender's state, shared by sender.c, sender/names.c and sender/remove.c. */
-#ifndef SENDER_PRIVATE_H
-#define SENDER_PRIVATE_H
+/* The state of the sending role. */
+#ifndef SENDER_STATE_H
+#define SENDER_STATE_H
 
 #include "delta/match.h"
 #include "lib/vec.h"
@@ -29,10 +29,5 @@ struct sender {
 	bool xattr_shortcut;           /* ... but not for hard links (5.3.4) */
 	uint8_t attr_bytes[ATTR_FILE_SIZE];
 };
-
-/* All source arguments and --files-from names into the list (sender/names.c). */
-void sender_read_names(struct sender *sender);
-/* The peer has the file: --remove-source-files (sender/remove.c). */
-void sender_remove_source(struct sender *sender, int32_t ndx);
 
 #endif
