@@ -14,7 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "delta/auth_digest.h"
+#include "delta/digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -22,7 +22,7 @@
 #include "daemon/hosts.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
-#include "delta/auth_digest.h"
+#include "delta/digest.h"
 #include "filter/wildmatch.h"
 #include "fs/file.h"
 #include "fs/lock.h"

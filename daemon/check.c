@@ -22,7 +22,7 @@
 #include "daemon/roots.h"
 #include "daemon/serve.h"
 #include "daemon/session.h"
-#include "delta/auth_digest.h"
+#include "delta/digest.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/socket.h"

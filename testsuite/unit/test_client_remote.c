@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host specifications, which operands go together, and the answers to a daemon's challenge. */
 #include "client/login.h"
-#include "options/remote.h"
 #include "expect_die.h"
+#include "options/remote.h"
 #include "options_support.h"
 
 #include "client.h"
-#include "delta/auth_digest.h"
+#include "delta/digest.h"
 
 enum { SHELL = REMOTE_SHELL, DAEMON = REMOTE_DAEMON, LOCAL = -1 };
 
