@@ -33,10 +33,11 @@ def workspace():
 
 @pytest.fixture(scope="module")
 def top(workspace, request):
-    """The same for the tests of one file, with the file's name."""
+    """The same for the tests of one file, with the file's name; anew if tests of another file come in between."""
     path = os.path.join(workspace, request.module.__name__.removeprefix("test_").replace("_", "-"))
     os.mkdir(path)
-    return path
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

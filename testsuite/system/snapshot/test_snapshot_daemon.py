@@ -108,7 +108,7 @@ def big_mirror(workspace):
 @pytest.fixture(scope="module")
 def big_daemon(workspace, big_mirror):
     """Modules live-no, snap-no, live-yes, snap-yes: by chroot."""
-    top = os.path.join(workspace, "snapshot-daemon")
+    top = os.path.join(workspace, "snapshot-modules")
     os.mkdir(top)
     file = make_snapshot(big_mirror, os.path.join(top, "file"))
     config = "".join(module(f"live-{chroot}", big_mirror, chroot=chroot) +
