@@ -173,9 +173,10 @@ def test_batch_that_is_only_written_changes_nothing(place, options):
 
 
 @pytest.mark.parametrize("way", ends.WAYS)
-@pytest.mark.parametrize("options, protocol", [("-rtHi --stats", 29), ("-aHi --no-i-r", 32), ("-aHi", 31), ("-nrtHi --stats", 28), ("-rHi --no-i-r --stats -n", 31)])
+@pytest.mark.parametrize("options, protocol", [("-rtHi --no-i-r --stats", 29), ("-aHi --no-i-r", 32), ("-aHi --no-i-r", 31), ("-nrtHi --stats", 28),
+                                               ("-rHi --no-i-r --stats -n", 31)])
 def test_items_of_links_in_a_batch_that_is_only_written(place, options, protocol, way):
-    """Without incremental recursion those to a file whose content goes into the batch are left to the run that reads it."""
+    """Those to a file whose content goes into the batch are left to the run that reads it, as ours writes it without incremental recursion."""
     ends.assert_agree(place, make_kinds, f"{options} --only-write-batch=B", way, protocol, at_both=True)
 
 
