@@ -134,7 +134,7 @@ static void send_secluded(struct connection *connection, const struct options *o
 {
 	struct charset *charset = client_charset(options);
 
-	tell_words(options, "protected args", words);
+	log_words(options, "protected args", words);
 	if (charset)
 		args_to_wire(words, charset);
 	charset_free(charset);
@@ -171,7 +171,7 @@ static void make_session(struct connection *connection, const struct options *op
 	for (size_t i = 0; i < paths->count; i++)
 		args_take(words, daemon_path(options, paths->items[i], module));
 	free(module);
-	tell_words(options, "sending daemon args", &line.seen);
+	log_words(options, "sending daemon args", &line.seen);
 	daemon_log_in(connection, options, remote, digests);
 	wire_set_deadline(connection->wire, 0, NULL, NULL);
 	args_write(connection->wire, &line.seen, session_caps_of(connection->protocol).nul_args);
@@ -218,7 +218,7 @@ static void connect_daemon(struct connection *connection, const struct options *
 	make_session(connection, options, remote, paths, we_send);
 }
 
-void client_tell_choices(const struct options *options, const struct session *session)
+void client_log_choices(const struct options *options, const struct session *session)
 {
 	bool negotiates = session->varint_flags;
 

@@ -44,7 +44,7 @@ void client_connect(struct connection *connection, struct options *options, cons
 struct charset *client_charset(const struct options *options);
 
 /* --debug=nstr: which algorithms the two ends have come to. */
-void client_tell_choices(const struct options *options, const struct session *session);
+void client_log_choices(const struct options *options, const struct session *session);
 
 /* A connection that somebody else has made: as client_connect leaves it. */
 void client_adopt(struct connection *connection, const struct options *options);

@@ -114,7 +114,7 @@ static bool passes_settled(const struct receiver *receiver)
 			    || receiver->dest.attrs_only || receiver->dest.is_fake;
 	bool looks_beside = options->alt_dest_dirs.count || options_partial_dir(options) || receiver->snapshot_file;
 
-	return !looks_closer && !looks_beside && !receiver->dest.wants_items && !receiver->dest.tells_items
+	return !looks_closer && !looks_beside && !receiver->dest.wants_items && !receiver->dest.notifies_items
 	       && !options->remove_source_files && !options->levels.info[INFO_SKIP];
 }
 
@@ -138,7 +138,7 @@ static void set_up(struct run *run)
 	/* doc/protocol/03-transfer.md section 10.1 */
 	if (options->delete_when == DELETE_DEFAULT && !receiver->session.caps.deletes_during)
 		run->options->delete_when = DELETE_BEFORE;
-	receiver->dest.tells_items = receiver->service || (run->peer && run->peer->batch);
+	receiver->dest.notifies_items = receiver->service || (run->peer && run->peer->batch);
 	receiver->dest.shows_receiver = run->peer && !run->peer->is_ourselves;
 	receiver->dest.uid = geteuid();
 	receiver->dest.gid = getegid();
@@ -160,8 +160,8 @@ static void set_up(struct run *run)
 	receiver->dest.top.fd = -1;
 	receiver->preloaded = -1;
 	read_groups(receiver);
-	receiver->dest.tells_steps = receiver_debug_wants_items(receiver);
-	receiver->dest.wants_items = receiver->dest.tells_steps || report_wants_names(receiver);
+	receiver->dest.logs_steps = receiver_debug_wants_items(receiver);
+	receiver->dest.wants_items = receiver->dest.logs_steps || report_wants_names(receiver);
 	receiver->dest.names_directories = report_names_directories(receiver);
 	receiver->dest.passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
 	receiver->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
@@ -170,7 +170,7 @@ static void set_up(struct run *run)
 		|| (options->hard_links && (receiver->dest.wants_items || !receiver->dest.attrs_only || options->delay_updates))
 		|| (!receiver->session.inc_recurse
 		    && (options->levels.info[INFO_FLIST] > 1 || options->levels.debug[DEBUG_DUP]
-			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->dest.tells_steps));
+			|| options->levels.debug[DEBUG_FLIST] > 1 || receiver->dest.logs_steps));
 	/* A peer sends further directories only as the ones before are done. */
 	receiver->loads_all &= !(run->peer && receiver->session.inc_recurse);
 	receiver->keeps_entries = (receiver->deletes && options->delete_when == DELETE_AFTER)
@@ -219,7 +219,7 @@ static void receive_list(struct run *run)
 	run_make_xattr_policies(run);
 	receiver->dest.list = flist_new_received(run->options, session);
 	receiver->dest.contents = run->new_contents(receiver, peer);
-	receiver->dest.asks_in_turn = !receiver->dest.attrs_only && receiver->dest.tells_items;
+	receiver->dest.asks_in_turn = !receiver->dest.attrs_only && receiver->dest.notifies_items;
 	batch_write_script(peer->batch, receiver->receiver_rules);
 	if (!receiver->service) {
 		filter_send(receiver->receiver_rules, session, true);

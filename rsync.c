@@ -56,14 +56,14 @@ static int run_remote(struct options *options, const struct remote *remote, cons
 	return we_send ? client_push(options, remote, paths) : client_pull(options, remote, paths);
 }
 
-static void tell_local_command(const struct options *options)
+static void log_local_command(const struct options *options)
 {
 	const char *destination = options->operands.count > 1 ? options->operands.items[options->operands.count - 1] : ".";
 	struct args words = { NULL, 0 };
 
 	args_append(&words, ".");
 	args_append(&words, destination);
-	client_tell_command(options, NULL, NULL, destination, &words);
+	client_log_command(options, NULL, NULL, destination, &words);
 	args_free(&words);
 }
 
@@ -95,7 +95,7 @@ static int run_client(struct options *options)
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
 	remote_check_no_daemon(options);
-	tell_local_command(options);
+	log_local_command(options);
 	/* A listing is one in any way, but for a batch. */
 	if (options->by_protocol && (!options->list_only || options->write_batch))
 		return client_local(options);

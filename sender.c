@@ -198,8 +198,8 @@ static const struct entry *item_entry(const struct sender *sender, const struct 
 	return &sender->directories.items[node];
 }
 
-static void tell_item(struct sender *sender, const struct request *request, struct transfer_record *record,
-		      enum item_stage stage)
+static void log_transfer_item(struct sender *sender, const struct request *request, struct transfer_record *record,
+			      enum item_stage stage)
 {
 	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 
@@ -221,13 +221,13 @@ static void tell_item(struct sender *sender, const struct request *request, stru
 	strbuf_free(&shown);
 }
 
-static void tell_transfer(const struct sender *sender, enum item_stage stage)
+static void note_transfer(const struct sender *sender, enum item_stage stage)
 {
 	if (sender->host->transfer)
 		sender->host->transfer(sender->host->context, stage);
 }
 
-static void tell_list_done(struct sender *sender)
+static void log_list_done(struct sender *sender)
 {
 	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
 
@@ -308,8 +308,8 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	const struct match_stats counts = *sender->match;
 
 	sender_debug_content(sender, &request->pos, size, match.sums);
-	tell_transfer(sender, ITEM_BEGINS);
-	tell_item(sender, request, &record, ITEM_BEGINS);
+	note_transfer(sender, ITEM_BEGINS);
+	log_transfer_item(sender, request, &record, ITEM_BEGINS);
 
 	write_item(sender, request);
 	if (content != session)
@@ -326,12 +326,12 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	record.written = wire_stream_written(session->wire) - before;
 	record.sums = sums_length(request);
 	if (session->caps.plain_digests) { /* before, it is salted and says nothing of the content */
-		digest_for_people(session->xfer_sum, digest, length, shown);
+		digest_for_display(session->xfer_sum, digest, length, shown);
 		record.digest = shown;
 		record.digest_length = length;
 	}
-	tell_transfer(sender, ITEM_ENDS);
-	tell_item(sender, request, &record, ITEM_ENDS);
+	note_transfer(sender, ITEM_ENDS);
+	log_transfer_item(sender, request, &record, ITEM_ENDS);
 	sender_debug_sent(sender, &request->pos, &counts, match.sums);
 }
 
@@ -354,7 +354,7 @@ static void transfer(struct sender *sender, struct request *request)
 		struct transfer_record record = { .size = request->pos.entry->size };
 
 		write_item(sender, request);
-		tell_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
+		log_transfer_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
 		return;
 	}
 	request->redo = was_sent(sender, request->ndx);
@@ -389,7 +389,7 @@ static void serve(struct sender *sender, int32_t ndx)
 	struct transfer_record record = { 0 };
 
 	write_item(sender, &request);
-	tell_item(sender, &request, &record, ITEM_WITHOUT_CONTENT);
+	log_transfer_item(sender, &request, &record, ITEM_WITHOUT_CONTENT);
 }
 
 /* --- phases --- */
@@ -427,7 +427,7 @@ static bool end_of_list_or_phase(struct sender *sender)
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
 		keep_directories(sender);
-		tell_list_done(sender);
+		log_list_done(sender);
 		flist_send_drop_oldest(sender->list_sender);
 		if (flist_send_held(sender->list_sender) > 0) {
 			sender->current_ndx = -1;

@@ -457,7 +457,7 @@ static void (*item_logger(const struct server *server))(void *context, const str
 	return server->lines.logged ? log_own_item : NULL;
 }
 
-static void tell_transfer(void *context, enum item_stage stage)
+static void note_transfer(void *context, enum item_stage stage)
 {
 	const struct server *server = context;
 
@@ -468,15 +468,18 @@ static void send_list(struct server *server, struct flist *list)
 {
 	const struct module_session *module = server->module;
 	struct sender_host host = {
-		.session = &server->session, .options = server->options, .ids = server->ids,
-		.sources = &server->options->operands, .names_fd = server->names_fd,
+		.session = &server->session,
+		.options = server->options,
+		.ids = server->ids,
+		.sources = &server->options->operands,
+		.names_fd = server->names_fd,
 		.no_names = module && module->numeric_ids,
 		.chmod = server->options->chmod,
 		.charset = module ? module->charset : server->options->iconv,
 		.dont_compress = module ? module->dont_compress : NULL,
 		.message = take_message,
 		.item = item_logger(server),
-		.transfer = module && module->transfer ? tell_transfer : NULL,
+		.transfer = module && module->transfer ? note_transfer : NULL,
 		.context = server,
 	};
 

@@ -162,8 +162,8 @@ void client_output_header_done(struct client_output *output, uint64_t entries)
 
 /* --- items --- */
 
-static void tell_item(struct client_output *output, enum log_kind kind, const char *format,
-		      const struct transfer_record *record)
+static void log_transfer_item(struct client_output *output, enum log_kind kind, const char *format,
+			      const struct transfer_record *record)
 {
 	static const uint8_t no_digest[DIGEST_MAX_LENGTH];
 	struct format_values values;
@@ -204,9 +204,9 @@ void client_output_item(struct client_output *output, const struct transfer_reco
 	if (output->progress && (stage == ITEM_ENDS || (stage == ITEM_WITHOUT_CONTENT && record->flags & ITEM_TRANSFER)))
 		progress_file_end(output->progress, record->size, record->position);
 	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && item_is_shown(lines, record->flags, is_dir, is_hard_link))
-		tell_item(output, L_CLIENT, lines->shown, record);
+		log_transfer_item(output, L_CLIENT, lines->shown, record);
 	if (stage != ITEM_BEGINS && item_is_logged(lines, record->flags, is_dir, is_hard_link))
-		tell_item(output, L_LOG, lines->logged, record);
+		log_transfer_item(output, L_LOG, lines->logged, record);
 	if (output->progress && stage == ITEM_BEGINS)
 		progress_file_start(output->progress, record->size);
 	output->progress_shown = false;
@@ -260,6 +260,6 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 	shown.caps = output->session->caps;
 	if (level)
 		stats_print(&shown, options->human_readable, level > 1, true, options_kind_of_end(options));
-	if (!log_end_is_told(options, code))
+	if (!log_end_is_wanted(options, code))
 		log_run_end(output->sends, stats->sent, stats->received, stats->total_size, code);
 }

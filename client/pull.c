@@ -55,7 +55,7 @@ static void set_up(struct session *session, const struct connection *connection,
 	if (!connection->is_daemon)
 		setup_exchange_versions(session, &request);
 	setup_client(session, &request);
-	client_tell_choices(options, session);
+	client_log_choices(options, session);
 	setup_start_mux(session, options->remove_source_files);
 }
 

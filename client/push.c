@@ -289,7 +289,7 @@ static void set_up(struct push *push)
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
 	setup_client(session, &request);
-	client_tell_choices(push->options, session);
+	client_log_choices(push->options, session);
 	wire_set_message_handler(session->wire, handle_message, push);
 	setup_start_mux(session, push->options->remove_source_files);
 	wire_set_wait_hook(session->wire, look_for_signal, push);

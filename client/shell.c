@@ -191,8 +191,8 @@ void shell_start(struct connection *connection, const struct options *options, c
 	args_append(&words, options->rsync_path ? options->rsync_path : "rsync");
 	for (size_t i = 0; i < server_words->count; i++)
 		args_append(&words, server_words->items[i]);
-	client_tell_command(options, options->rsh ? options->rsh : getenv("RSYNC_RSH"), remote, remote->path, &words);
-	tell_words(options, "opening connection using", &words);
+	client_log_command(options, options->rsh ? options->rsh : getenv("RSYNC_RSH"), remote, remote->path, &words);
+	log_words(options, "opening connection using", &words);
 	start(connection, &words, remote->kind == REMOTE_DAEMON_OVER_SHELL ? port : NULL);
 	args_free(&words);
 }

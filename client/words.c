@@ -34,7 +34,7 @@ static bool deletes(const struct options *options)
 }
 
 /* Directories that are only implied matter where the server makes a listing, or has to find what to delete. */
-static bool tells_dirs(const struct options *options, bool we_send)
+static bool asks_for_dirs(const struct options *options, bool we_send)
 {
 	if (options->recursive || !options->dirs)
 		return false;
@@ -78,7 +78,7 @@ static void add_cluster(const struct options *o, bool we_send, const struct sess
 	const struct letter before[] = {
 		{ 's', o->secluded_args }, { 'v', at_most(o->verbose, VERBOSE_MAX) },
 		{ 'q', o->quiet && o->stderr_mode != STDERR_CLIENT }, { 'b', o->backup }, { 'u', o->update },
-		{ 'n', o->dry_run && !o->only_write_batch }, { 'l', o->links }, { 'd', tells_dirs(o, we_send) },
+		{ 'n', o->dry_run && !o->only_write_batch }, { 'l', o->links }, { 'd', asks_for_dirs(o, we_send) },
 	};
 	const struct letter after[] = {
 		{ 'W', o->whole_file == 1 }, { 'H', at_most(o->hard_links, 2) }, { 'o', o->owner }, { 'g', o->group },
@@ -384,7 +384,7 @@ void server_words_escape(const struct options *options, struct args *words)
 
 /* --- what is started, for the user --- */
 
-void tell_words(const struct options *options, const char *label, const struct args *words)
+void log_words(const struct options *options, const char *label, const struct args *words)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+,-./=@_";
 	struct strbuf line = STRBUF_INIT;
@@ -400,8 +400,8 @@ void tell_words(const struct options *options, const char *label, const struct a
 	strbuf_free(&line);
 }
 
-void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
-			 const struct args *words)
+void client_log_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
+			const struct args *words)
 {
 	struct strbuf line = STRBUF_INIT;
 

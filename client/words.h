@@ -24,9 +24,9 @@ void server_words_escape(const struct options *options, struct args *words);
 char *server_word_escape(const char *word, bool is_path);
 
 /* "LABEL: WORD WORD ...  (N args)", for -vv. */
-void tell_words(const struct options *options, const char *label, const struct args *words);
+void log_words(const struct options *options, const char *label, const struct args *words);
 /* --debug=cmd2: what the other side is started with. shell: as the user gave it, or NULL; remote NULL: it is this process. */
-void client_tell_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
-			 const struct args *words);
+void client_log_command(const struct options *options, const char *shell, const struct remote *remote, const char *path,
+			const struct args *words);
 
 #endif

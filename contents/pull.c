@@ -140,7 +140,7 @@ static void pull_request(struct contents *contents, struct file_job *job)
 	transfer->ndx = flist_ndx_of(dest->list, job->task->node, job->entry);
 	transfer->job = *job;
 	job->fuzzy = NULL;
-	transfer->job.is_told = true;
+	transfer->job.is_known_to_peer = true;
 	/* The caller's options may be those of this one call. */
 	transfer->job.rules.options = dest->options;
 	if (dest->wants_items)
@@ -255,7 +255,7 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 		.entry = &task->dir->entry,
 		.name = ".",
 		.wanted = task->dir_wanted,
-		.is_told = true,
+		.is_known_to_peer = true,
 		.decision = { .action = ACTION_ATTRS, .item_flags = task->dir_flags },
 	};
 	pool_hold(pull->receiver->pool, task);
@@ -592,7 +592,7 @@ static void serve_item(struct contents *contents, int32_t node, const struct ent
 	struct receiver *receiver = pull->receiver;
 	struct session *session = &receiver->session;
 
-	if (!report_is_told(receiver->dest.options, flags, link) || (!session->caps.item_flags && !(flags & ITEM_TRANSFER)))
+	if (!report_is_wanted(receiver->dest.options, flags, link) || (!session->caps.item_flags && !(flags & ITEM_TRANSFER)))
 		return;
 	struct item_attrs *item = xcalloc(1, sizeof *item);
 	struct strbuf name = STRBUF_INIT;

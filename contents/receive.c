@@ -166,7 +166,7 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	incoming->read = true;
 	/* Older digests are seeded, and not for people's eyes. */
 	job->digest_length = pull->session->caps.plain_digests ? outcome.digest_length : 0;
-	digest_for_people(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
+	digest_for_display(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
 	job->copied = outcome.literal;
 	job->matched = outcome.matched;
 	job->counts->blocks = block_count_sum(job->counts->blocks, outcome.blocks);

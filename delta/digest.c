@@ -35,7 +35,7 @@ struct file_digest {
 	XXH3_state_t *xxh3;
 };
 
-void digest_for_people(enum sum_algorithm algorithm, const uint8_t *digest, int length, uint8_t *shown)
+void digest_for_display(enum sum_algorithm algorithm, const uint8_t *digest, int length, uint8_t *shown)
 {
 	for (int i = 0; i < length; i++)
 		shown[i] = digest[algorithm >= SUM_XXH64 ? length - 1 - i : i];

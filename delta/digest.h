@@ -15,7 +15,7 @@
 #define DIGEST_MAX_LENGTH 20
 
 /* A digest as it is shown: those of the xxh family travel with their low bytes first. */
-void digest_for_people(enum sum_algorithm algorithm, const uint8_t *digest, int length, uint8_t *shown);
+void digest_for_display(enum sum_algorithm algorithm, const uint8_t *digest, int length, uint8_t *shown);
 
 int digest_length(enum sum_algorithm algorithm); /* bytes on the wire: 16, 20, 8, 1 for none */
 

@@ -223,7 +223,7 @@ static bool find_block(struct matcher *matcher, struct window *window, uint32_t 
 
 /* --- output --- */
 
-static void tell_progress(const struct matcher *matcher)
+static void report_progress_of(const struct matcher *matcher)
 {
 	if (matcher->request->progress)
 		matcher->request->progress(matcher->request->context, matcher->pending);
@@ -242,7 +242,7 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 		token_literal(matcher->tokens, data, step);
 		matcher->stats->literal_bytes += step;
 		matcher->pending += step;
-		tell_progress(matcher);
+		report_progress_of(matcher);
 	}
 }
 
@@ -258,7 +258,7 @@ static void write_match(struct matcher *matcher, const struct window *window, ui
 	matcher->stats->matches++;
 	matcher->expected = (int32_t)block + 1;
 	matcher->pending = window->offset + window->length;
-	tell_progress(matcher);
+	report_progress_of(matcher);
 }
 
 /* A match at the window: the literal before it, then the block. The window's data is found again behind the literal. */

@@ -66,11 +66,11 @@ static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gi
 }
 
 /* `name`: as messages call it. */
-static struct dressed dressed_as(const struct file_job *job, const char *name)
+static struct attr_subject subject_of(const struct file_job *job, const char *name)
 {
 	bool same_kind = job->old.exists && (job->old.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
 
-	return (struct dressed){
+	return (struct attr_subject){
 		.task = job->task, .name = name, .old_name = same_kind || job->decision.alternate ? job->name : NULL,
 		.alternate = job->decision.alternate, .role = role_of(job), .is_link = entry_is_symlink(job->entry),
 	};
@@ -89,41 +89,41 @@ static const char *name_now(const struct file_job *job)
 
 /* --- new files, by their descriptors --- */
 
-bool dress_fake_descriptor(struct file_job *job, int fd)
+bool apply_fake_to_descriptor(struct file_job *job, int fd)
 {
-	const struct dressed dressed = dressed_as(job, name_now(job));
+	const struct attr_subject subject = subject_of(job, name_now(job));
 	struct timespec times[2];
 	struct fs_held held;
 	mode_t mode = 0;
 	bool good;
 
-	if (!dressed_hold_open(&dressed, fd, &held))
+	if (!subject_hold_open(&subject, fd, &held))
 		return false;
-	good = job_fake_store(job, &dressed, &held) >= 0;
-	dress_xattrs(&dressed, &job->wanted, &held);
+	good = job_fake_store(job, &subject, &held) >= 0;
+	apply_xattrs(&subject, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
 		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 		good = false;
 	}
-	dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	return good;
 }
 
-bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode)
+bool apply_to_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode)
 {
 	uid_t uid;
 	gid_t gid;
 	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
 	struct timespec times[2];
-	const struct dressed dressed = dressed_as(job, name_now(job));
+	const struct attr_subject subject = subject_of(job, name_now(job));
 	struct fs_held held = { .fd = -1 };
 	bool good = true, has_acl, mode_is_off;
 
 	if (job->dest->is_fake)
-		return dress_fake_descriptor(job, fd);
-	if (gives && job->dest->tells_steps)
+		return apply_fake_to_descriptor(job, fd);
+	if (gives && job->dest->logs_steps)
 		dest_debug_owner(job->task, name_now(job), made_uid, uid, made_gid, gid);
 	if (gives && fchown(fd, uid, gid) < 0) {
 		task_complain(job->task, role_of(job), errno, name_now(job), uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
@@ -133,14 +133,14 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 			fchmod(fd, mode);
 		return false;
 	}
-	if (wants_attributes(job) && dressed_hold_open(&dressed, fd, &held))
-		dress_xattrs(&dressed, &job->wanted, &held);
+	if (wants_attributes(job) && subject_hold_open(&subject, fd, &held))
+		apply_xattrs(&subject, &job->wanted, &held);
 	times_of(job, times);
 	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
 		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 		good = false;
 	}
-	has_acl = held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	has_acl = held.fd >= 0 && apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	mode_is_off = has_acl || mode != made_mode || dest_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
 	if (mode_is_off && fchmod(fd, mode) < 0) {
 		task_complain(job->task, "receiver", errno, name_now(job), "failed to set permissions on ", "");
@@ -149,9 +149,9 @@ bool dress_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_g
 	return good;
 }
 
-bool job_dress_file(struct file_job *job, int fd, mode_t made_mode)
+bool job_apply_to_file(struct file_job *job, int fd, mode_t made_mode)
 {
-	return dress_descriptor(job, fd, job->dest->uid, group_of_new(job, fd), made_mode);
+	return apply_to_descriptor(job, fd, job->dest->uid, group_of_new(job, fd), made_mode);
 }
 
 /* --- other objects, by their names --- */
@@ -164,7 +164,7 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 
 	if (!choose_owner(job, old_uid, old_gid, &uid, &gid))
 		return 0;
-	if (job->dest->tells_steps)
+	if (job->dest->logs_steps)
 		dest_debug_owner(job->task, name, old_uid, uid, old_gid, gid);
 	if (fs_chown_at(job->dir->fd, name, uid, gid) == 0)
 		return 1;
@@ -194,10 +194,10 @@ static int set_mode(struct file_job *job, const char *name, mode_t mode)
 }
 
 /* Symlinks, devices and specials: by name, in the order that keeps set-id bits. */
-void job_dress(struct file_job *job, const char *name, mode_t made_mode)
+void job_apply(struct file_job *job, const char *name, mode_t made_mode)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
-	const struct dressed dressed = dressed_as(job, job->name);
+	const struct attr_subject subject = subject_of(job, job->name);
 	struct fs_held held = { .fd = -1 };
 	struct fs_stat st;
 
@@ -210,10 +210,10 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 
 	if (given < 0)
 		return;
-	if (wants_attributes(job) && dressed_hold(&dressed, job->dir->fd, name, &held))
-		dress_xattrs(&dressed, &job->wanted, &held);
+	if (wants_attributes(job) && subject_hold(&subject, job->dir->fd, name, &held))
+		apply_xattrs(&subject, &job->wanted, &held);
 	set_times(job, name);
-	off |= held.fd >= 0 && dress_acls(&dressed, &job->wanted, &held, mode, &mode);
+	off |= held.fd >= 0 && apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	fs_release(&held);
 	if (!entry_is_symlink(job->entry) && off)
 		set_mode(job, name, mode);
@@ -223,16 +223,16 @@ void job_dress(struct file_job *job, const char *name, mode_t made_mode)
 static bool touch_attributes(struct file_job *job, mode_t *mode)
 {
 	const uint32_t flags = job->decision.item_flags;
-	const struct dressed dressed = dressed_as(job, job->name);
+	const struct attr_subject subject = subject_of(job, job->name);
 	struct fs_held held;
 	bool has_acl = false;
 
-	if (!(flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR)) || !dressed_hold(&dressed, job->dir->fd, job->name, &held))
+	if (!(flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR)) || !subject_hold(&subject, job->dir->fd, job->name, &held))
 		return false;
 	if (flags & ITEM_REPORT_XATTR)
-		job->set_xattrs = dress_xattrs(&dressed, &job->wanted, &held);
+		job->set_xattrs = apply_xattrs(&subject, &job->wanted, &held);
 	if (flags & ITEM_REPORT_ACL)
-		has_acl = dress_acls(&dressed, &job->wanted, &held, *mode, mode);
+		has_acl = apply_acls(&subject, &job->wanted, &held, *mode, mode);
 	fs_release(&held);
 	return has_acl;
 }
@@ -251,12 +251,12 @@ static bool times_need_setting(const struct file_job *job)
 /* Its ACLs were set when it was entered. */
 void job_touch_directory(struct file_job *job)
 {
-	const struct dressed dressed = dressed_as(job, job->name);
+	const struct attr_subject subject = subject_of(job, job->name);
 	struct fs_held held;
 
-	if (!dressed_hold(&dressed, job->dir->fd, job->name, &held))
+	if (!subject_hold(&subject, job->dir->fd, job->name, &held))
 		return;
-	dress_xattrs(&dressed, &job->wanted, &held);
+	apply_xattrs(&subject, &job->wanted, &held);
 	fs_release(&held);
 	atomic_store(&job->dir->acl_state, ACL_UNKNOWN);
 }
@@ -266,14 +266,14 @@ void job_touch_directory(struct file_job *job)
 /* What is there already, with --fake-super; true if anything was set. */
 static bool touch_fake(struct file_job *job, bool with_times)
 {
-	const struct dressed dressed = dressed_as(job, job->name);
+	const struct attr_subject subject = subject_of(job, job->name);
 	struct fs_held held;
 	mode_t mode = 0;
 	bool changed;
 
-	if (!dressed_hold(&dressed, job->dir->fd, job->name, &held))
+	if (!subject_hold(&subject, job->dir->fd, job->name, &held))
 		return false;
-	changed = job_fake_store(job, &dressed, &held) > 0;
+	changed = job_fake_store(job, &subject, &held) > 0;
 	fs_release(&held);
 	touch_attributes(job, &mode);
 	return (with_times && set_times(job, job->name)) || changed;
@@ -314,7 +314,7 @@ bool job_touch(struct file_job *job)
 	return changes > 0 || has_acl;
 }
 
-void dress_in_place(struct file_job *job, bool with_times)
+void apply_in_place(struct file_job *job, bool with_times)
 {
 	if (job->dest->is_fake) {
 		touch_fake(job, with_times);

@@ -264,61 +264,61 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 /* --- making it so --- */
 
 /* Messages name directories as such, everything else by the name that it has at the moment. */
-static void add_path(struct strbuf *out, const struct dressed *dressed, bool absolute)
+static void add_path(struct strbuf *out, const struct attr_subject *subject, bool absolute)
 {
 	if (absolute)
-		strbuf_addf(out, "%s%s%s", dressed->task->dest->module ? "/" : "", dressed->task->dest->top_path,
-			    *dressed->task->dir->path ? "/" : "");
-	strbuf_add_string(out, dressed->task->dir->path);
-	if (strcmp(dressed->name, ".") != 0)
-		strbuf_addf(out, "%s%s", absolute || *dressed->task->dir->path ? "/" : "", dressed->name);
-	else if (!*dressed->task->dir->path)
+		strbuf_addf(out, "%s%s%s", subject->task->dest->module ? "/" : "", subject->task->dest->top_path,
+			    *subject->task->dir->path ? "/" : "");
+	strbuf_add_string(out, subject->task->dir->path);
+	if (strcmp(subject->name, ".") != 0)
+		strbuf_addf(out, "%s%s", absolute || *subject->task->dir->path ? "/" : "", subject->name);
+	else if (!*subject->task->dir->path)
 		strbuf_add_string(out, absolute ? "/." : ".");
 }
 
-static void say(const struct dressed *dressed, const char *role, int error, struct strbuf *text)
+static void say(const struct attr_subject *subject, const char *role, int error, struct strbuf *text)
 {
 	struct event event = {
 		.kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = error ? role : NULL, .error = error,
 		.text = strbuf_detach(text),
 	};
 
-	task_event(dressed->task, event);
+	task_event(subject->task, event);
 }
 
-static void say_xattr(void *dressed_void, int error, const char *call, const char *name)
+static void say_xattr(void *subject_void, int error, const char *call, const char *name)
 {
-	const struct dressed *dressed = dressed_void;
+	const struct attr_subject *subject = subject_void;
 	struct strbuf text = STRBUF_INIT;
-	const char *letter = dressed->is_link ? "l" : "f";
-	const struct dest_module *module = dressed->task->dest->module;
+	const char *letter = subject->is_link ? "l" : "f";
+	const struct dest_module *module = subject->task->dest->module;
 
 	if (!*call) {
 		strbuf_addf(&text, "Missing abbreviated xattr value, %s, for ", name);
-		add_path(&text, dressed, false);
+		add_path(&text, subject, false);
 	} else {
 		strbuf_addf(&text, "%s: %s%s(\"", name ? "rsync_xal_set" : "rsync_xal_get", letter, call);
-		add_path(&text, dressed, true);
+		add_path(&text, subject, true);
 		strbuf_add_char(&text, '"');
 		if (module)
 			strbuf_addf(&text, " (in %s)", module->name);
 		strbuf_addf(&text, "%s%s%s) failed", name ? ",\"" : "", name ? name : "", name ? "\"" : "");
 	}
-	say(dressed, "receiver", error, &text);
+	say(subject, "receiver", error, &text);
 }
 
-static void say_acl(const struct dressed *dressed, bool is_default)
+static void say_acl(const struct attr_subject *subject, bool is_default)
 {
 	struct strbuf text = STRBUF_INIT;
 	int error = errno;
 
 	strbuf_add_string(&text, "set_acl: xacl_set(");
-	add_path(&text, dressed, false);
+	add_path(&text, subject, false);
 	strbuf_addf(&text, ", ACL_TYPE_%s)", is_default ? "DEFAULT" : "ACCESS");
-	say(dressed, dressed->role, error, &text);
+	say(subject, subject->role, error, &text);
 }
 
-static bool hold_failed(const struct dressed *dressed, int error)
+static bool hold_failed(const struct attr_subject *subject, int error)
 {
 	struct strbuf text = STRBUF_INIT;
 
@@ -326,42 +326,42 @@ static bool hold_failed(const struct dressed *dressed, int error)
 	if (error == ENOTSUP || error == ENOENT)
 		return false;
 	strbuf_add_string(&text, "failed to open \"");
-	add_path(&text, dressed, true);
+	add_path(&text, subject, true);
 	strbuf_add_string(&text, "\" for its ACLs and extended attributes");
-	say(dressed, "receiver", error, &text);
+	say(subject, "receiver", error, &text);
 	return false;
 }
 
-bool dressed_hold(const struct dressed *dressed, int dir_fd, const char *name, struct fs_held *held)
+bool subject_hold(const struct attr_subject *subject, int dir_fd, const char *name, struct fs_held *held)
 {
-	return fs_hold_at(held, dir_fd, name) == 0 || hold_failed(dressed, errno);
+	return fs_hold_at(held, dir_fd, name) == 0 || hold_failed(subject, errno);
 }
 
-bool dressed_hold_open(const struct dressed *dressed, int fd, struct fs_held *held)
+bool subject_hold_open(const struct attr_subject *subject, int fd, struct fs_held *held)
 {
 	if (fs_hold_open(held, fd) == 0)
 		return true;
 	held->fd = -1;
-	return hold_failed(dressed, errno);
+	return hold_failed(subject, errno);
 }
 
-static int hold_predecessor(const struct dressed *dressed, struct fs_held *held)
+static int hold_predecessor(const struct attr_subject *subject, struct fs_held *held)
 {
-	const struct task *task = dressed->task;
+	const struct task *task = subject->task;
 	struct strbuf path = STRBUF_INIT;
 
-	if (!dressed->alternate)
-		return fs_hold_at(held, task->dir->fd, dressed->old_name);
+	if (!subject->alternate)
+		return fs_hold_at(held, task->dir->fd, subject->old_name);
 	strbuf_add_string(&path, task->dir->path);
-	strbuf_add_path(&path, dressed->old_name);
-	int result = fs_hold(held, &task->dest->alternates->roots[dressed->alternate - 1], strbuf_text(&path));
+	strbuf_add_path(&path, subject->old_name);
+	int result = fs_hold(held, &task->dest->alternates->roots[subject->alternate - 1], strbuf_text(&path));
 
 	strbuf_free(&path);
 	return result;
 }
 
 /* What the object that is replaced has, if something of it is needed. */
-static void read_predecessor(const struct dressed *dressed, const struct xattr_list *list, struct fs_xattr_list *old)
+static void read_predecessor(const struct attr_subject *subject, const struct xattr_list *list, struct fs_xattr_list *old)
 {
 	struct fs_held held;
 	bool needed = false;
@@ -369,26 +369,26 @@ static void read_predecessor(const struct dressed *dressed, const struct xattr_l
 	*old = (struct fs_xattr_list){ NULL, 0 };
 	for (size_t i = 0; !needed && i < list->count; i++)
 		needed = !atomic_load(&list->items[i].value);
-	if (!needed || !dressed->old_name || hold_predecessor(dressed, &held) < 0)
+	if (!needed || !subject->old_name || hold_predecessor(subject, &held) < 0)
 		return;
 	if (fs_held_xattrs(&held, old) < 0)
 		*old = (struct fs_xattr_list){ NULL, 0 };
 	fs_release(&held);
 }
 
-bool dress_xattrs(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held)
+bool apply_xattrs(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held)
 {
-	const struct dest *dest = dressed->task->dest;
-	const struct xattr_complaint complaint = { say_xattr, (void *)dressed };
+	const struct dest *dest = subject->task->dest;
+	const struct xattr_complaint complaint = { say_xattr, (void *)subject };
 	struct fs_xattr_list old;
 
 	if (!wanted->xattrs)
 		return false;
 	/* Attributes of users are content: a read-only object of our own is made writable for that moment. */
-	bool opens = !dest->rules.am_root && !dressed->is_link && !(held->st.mode & S_IWUSR)
+	bool opens = !dest->rules.am_root && !subject->is_link && !(held->st.mode & S_IWUSR)
 		     && fs_held_chmod(held, (held->st.mode & PERMISSION_BITS) | S_IWUSR) == 0;
 
-	read_predecessor(dressed, wanted->xattrs, &old);
+	read_predecessor(subject, wanted->xattrs, &old);
 	bool changed = xattr_list_apply(wanted->xattrs, held, &old, &dest->keeps_xattrs, &complaint);
 
 	fs_xattr_list_free(&old);
@@ -407,15 +407,15 @@ static void narrow(const struct fs_held *held, mode_t mode)
 }
 
 /* They are kept as they came, and change no mode. */
-static void fake_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held)
+static void fake_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held)
 {
 	if (fs_fake_set_acl(held, false, wanted->access) < 0)
-		say_acl(dressed, false);
+		say_acl(subject, false);
 	if (S_ISDIR(held->st.mode) && fs_fake_set_acl(held, true, wanted->defaults) < 0)
-		say_acl(dressed, true);
+		say_acl(subject, true);
 }
 
-bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
+bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
 		mode_t *mode)
 {
 	struct fs_acl have, whole;
@@ -423,8 +423,8 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 
 	if (!wanted->access || S_ISLNK(held->st.mode))
 		return false;
-	if (dressed->task->dest->is_fake) {
-		fake_acls(dressed, wanted, held);
+	if (subject->task->dest->is_fake) {
+		fake_acls(subject, wanted, held);
 		return false;
 	}
 	if (fs_held_acl(held, false, &have) < 0 || !acl_same_access(wanted->access, listed, &have)) {
@@ -433,7 +433,7 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 		changed = fs_held_set_acl(held, false, &whole) == 0;
 		failed = !changed;
 		if (failed)
-			say_acl(dressed, false);
+			say_acl(subject, false);
 		else
 			*mode = (*mode & ~(mode_t)0777) | (listed & 0777);
 	}
@@ -443,7 +443,7 @@ bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, cons
 	if (fs_held_acl(held, true, &have) < 0 || !acl_same_default(wanted->defaults, &have)) {
 		whole = acl_of_directory(wanted->defaults);
 		if (fs_held_set_acl(held, true, &whole) < 0)
-			say_acl(dressed, true);
+			say_acl(subject, true);
 	}
 	fs_acl_free(&have);
 	return changed;

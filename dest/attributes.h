@@ -33,7 +33,7 @@ struct lacking {
 };
 
 /* An object whose attributes are set, in the directory of its task. */
-struct dressed {
+struct attr_subject {
 	struct task *task;
 	const char *name;      /* in messages; ".": the directory itself */
 	const char *old_name;  /* of what it is to replace, or of itself; NULL: it is new */
@@ -43,9 +43,9 @@ struct dressed {
 };
 
 /* Hold an object to apply attributes to it; false with a message if it cannot be opened (fs_held.fd is then -1). */
-bool dressed_hold(const struct dressed *dressed, int dir_fd, const char *name, struct fs_held *held);
+bool subject_hold(const struct attr_subject *subject, int dir_fd, const char *name, struct fs_held *held);
 /* The same of a descriptor that stays the caller's. */
-bool dressed_hold_open(const struct dressed *dressed, int fd, struct fs_held *held);
+bool subject_hold_open(const struct attr_subject *subject, int fd, struct fs_held *held);
 /* Read the wishes for a file's entry (false: the source cannot be read, errno); for any entry (main thread). */
 bool job_want_attributes(struct file_job *job);
 void dest_want_attributes(struct dest *dest, int32_t node, const struct entry *entry, struct wanted *wanted);
@@ -55,8 +55,8 @@ uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t m
 void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *name, struct lacking *lacking);
 /* Set what is not as it should be; true if anything was. ACLs change permission bits to those of the listed mode: *mode, which
  * is otherwise the one to be set, has to be set again then. */
-bool dress_xattrs(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held);
-bool dress_acls(const struct dressed *dressed, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
+bool apply_xattrs(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held);
+bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
 		mode_t *mode);
 
 /* Give a new object the attributes of another one, as far as any are kept and can be set. */

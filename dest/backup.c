@@ -272,7 +272,7 @@ static void copy_attributes(const struct dest *dest, const struct fs_root *root,
 }
 
 /* A new directory among the backups is like the one that it stands for. */
-static void dress_directory(struct dest *dest, int fd, const char *name, const char *path, size_t length)
+static void apply_to_directory(struct dest *dest, int fd, const char *name, const char *path, size_t length)
 {
 	const struct decide_rules *rules = &dest->rules;
 	char *original = xstrndup(path, length);
@@ -317,7 +317,7 @@ static int enter_directory(const struct backup_of *of, int fd, const char *path,
 		bool made = fs_mkdir_at(fd, name, 0700) == 0;
 
 		if (made)
-			dress_directory(of->dest, fd, name, path, start + length);
+			apply_to_directory(of->dest, fd, name, path, start + length);
 		if (made || errno == EEXIST)
 			next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
 	}
@@ -434,7 +434,7 @@ static int rename_over(struct backup *backup)
 	return fs_rename_at(backup->of->dir_fd, backup->of->name, backup->fd, strbuf_text(&backup->name));
 }
 
-static void dress_copy(const struct backup *backup, const char *name)
+static void apply_to_copy(const struct backup *backup, const char *name)
 {
 	const struct dest *dest = backup->of->dest;
 	const struct fs_stat *st = &backup->st;
@@ -453,7 +453,7 @@ static void dress_copy(const struct backup *backup, const char *name)
 
 static int commit_copy(struct backup *backup, struct fs_temp *temp)
 {
-	dress_copy(backup, temp->name);
+	apply_to_copy(backup, temp->name);
 	return fs_temp_commit(temp, strbuf_text(&backup->name));
 }
 

@@ -57,17 +57,17 @@ static bool needs_no_record(const struct fs_stat *st, const struct fs_stat *want
 	       && st->gid == wanted->gid && st->rdev_major == wanted->rdev_major && st->rdev_minor == wanted->rdev_minor;
 }
 
-static int store(const struct dressed *dressed, const struct fs_held *held, const struct fs_stat *wanted)
+static int store(const struct attr_subject *subject, const struct fs_held *held, const struct fs_stat *wanted)
 {
-	struct task *task = dressed->task;
+	struct task *task = subject->task;
 	int result = needs_no_record(&held->st, wanted) ? 0 : fs_fake_store(held, wanted);
 
 	if (result < 0)
-		task_complain(task, dressed->role, errno, dressed->name, "failed to write xattr user.rsync.%stat for ", "");
+		task_complain(task, subject->role, errno, subject->name, "failed to write xattr user.rsync.%stat for ", "");
 	return result;
 }
 
-int job_fake_store(struct file_job *job, const struct dressed *dressed, const struct fs_held *held)
+int job_fake_store(struct file_job *job, const struct attr_subject *subject, const struct fs_held *held)
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	bool same_kind = job->old.exists && (job->old.st.mode & S_IFMT) == (job->entry->mode & S_IFMT);
@@ -80,10 +80,11 @@ int job_fake_store(struct file_job *job, const struct dressed *dressed, const st
 		wanted.rdev_major = side->rdev_major;
 		wanted.rdev_minor = side->rdev_minor;
 	}
-	return store(dressed, held, &wanted);
+	return store(subject, held, &wanted);
 }
 
-void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct dressed *dressed, const struct fs_held *held)
+void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
+		    const struct fs_held *held)
 {
 	struct fs_stat wanted;
 
@@ -92,7 +93,7 @@ void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct 
 	keep_owner(&dest->rules, &dir->entry, &wanted);
 	wanted.mode = S_IFDIR | dir->mode;
 	wanted.rdev_major = wanted.rdev_minor = 0;
-	store(dressed, held, &wanted);
+	store(subject, held, &wanted);
 }
 
 int job_fake_make(struct file_job *job, struct fs_temp *temp)

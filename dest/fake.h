@@ -18,8 +18,9 @@ enum super_level dest_receiving_level(const struct options *options, bool is_loc
 int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct fs_stat *st);
 int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st);
 /* Keep owner and mode of a file or directory. 1: something was changed, 0: it was so already, -1: failed, said so. */
-int job_fake_store(struct file_job *job, const struct dressed *dressed, const struct fs_held *held);
-void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct dressed *dressed, const struct fs_held *held);
+int job_fake_store(struct file_job *job, const struct attr_subject *subject, const struct fs_held *held);
+void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
+		    const struct fs_held *held);
 /* A file that stands for a symlink, device or special. */
 int job_fake_make(struct file_job *job, struct fs_temp *temp);
 

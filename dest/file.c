@@ -187,7 +187,7 @@ static void count_transfer(struct file_job *job)
 }
 
 /* The mode that is told of an item: a receiver that has made a file tells the one that it gave it. */
-static mode_t told_mode(const struct file_job *job)
+static mode_t listed_mode(const struct file_job *job)
 {
 	if (!job->dest->shows_receiver || job->dest->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
 		return job->entry->mode;
@@ -206,8 +206,8 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 	if (flags & ITEM_TRANSFER)
 		count_transfer(job);
 	if (flags & ITEM_TRANSFER && !job->dest->dry_run)
-		dest_tell_received(job->dest);
-	if (job->dest->tells_items && !job->is_told && (!(flags & ITEM_TRANSFER) || job->dest->options->dry_run))
+		dest_note_received(job->dest);
+	if (job->dest->notifies_items && !job->is_known_to_peer && (!(flags & ITEM_TRANSFER) || job->dest->options->dry_run))
 		contents->calls->notify_item(contents, job->task->node, job->entry, flags, NULL);
 	if (!job->dest->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
@@ -215,7 +215,8 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 		.files = counts->transferred_files, .total = counts->transferred_size,
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
 		.bytes = contents->is_remote ? job->moved : job->copied, .sums = job->sums,
-		.mode = told_mode(job), .is_attempt = is_attempt, .elapsed_ms = elapsed_ms, .digest_length = job->digest_length,
+		.mode = listed_mode(job), .is_attempt = is_attempt, .elapsed_ms = elapsed_ms,
+		.digest_length = job->digest_length,
 		.text = job->temp_name,
 	};
 
@@ -385,7 +386,7 @@ static void carry_out(struct file_job *job)
 	}
 	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->old))
 		job_find_fuzzy(job);
-	if (job->dest->tells_steps && job->decision.action == ACTION_MAKE)
+	if (job->dest->logs_steps && job->decision.action == ACTION_MAKE)
 		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
 	if (job->dest->dry_run && !(asks && contents->is_remote && job->dest->options->only_write_batch)) {
@@ -556,7 +557,7 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 	struct options relaxed;
 	struct file_job job;
 
-	if (task->dest->tells_steps && turn == TURN_FIRST)
+	if (task->dest->logs_steps && turn == TURN_FIRST)
 		dest_debug_entry(task, index);
 	if (entry_is_dir(entry) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
 		return;

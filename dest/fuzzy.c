@@ -301,7 +301,7 @@ static void find_like(struct file_job *job, int place, const struct entries *nam
 	strbuf_free(&shown);
 }
 
-static void tell_choice(const struct file_job *job)
+static void log_choice(const struct file_job *job)
 {
 	struct strbuf shown = STRBUF_INIT, path = STRBUF_INIT;
 
@@ -331,7 +331,7 @@ void job_find_fuzzy(struct file_job *job)
 		for (int i = 0; i < dirs->count; i++)
 			find_like(job, i, &dirs->names[i], &best);
 	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY])
-		tell_choice(job);
+		log_choice(job);
 }
 
 int job_open_fuzzy(const struct file_job *job, uint64_t *size)

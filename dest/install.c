@@ -133,7 +133,7 @@ static bool move_home(struct file_job *job, struct fs_temp *temp)
 		return false;
 	fs_temp_discard(temp);
 	*temp = home;
-	job_dress_file(job, temp->fd, 0600);
+	job_apply_to_file(job, temp->fd, 0600);
 	return true;
 }
 
@@ -171,7 +171,7 @@ bool job_install(struct file_job *job, struct fs_temp *temp)
 	}
 	if (waits)
 		return park(job, temp);
-	if (is_file && job->dest->tells_steps && job->dest->options->levels.debug[DEBUG_RECV] && !job->temp_name)
+	if (is_file && job->dest->logs_steps && job->dest->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
 	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
@@ -239,7 +239,7 @@ static bool publish_copy(struct file_job *job, int fd)
 	atomic_store(&job->dest->no_unnamed, true);
 	if (!copy_home(job, &unnamed, &home))
 		return false;
-	job_dress_file(job, home.fd, 0600);
+	job_apply_to_file(job, home.fd, 0600);
 	return job_install(job, &home);
 }
 
@@ -290,7 +290,7 @@ static bool keep(struct file_job *job, const struct fs_temp *temp, const struct 
 			return false;
 		temp = &home;
 	}
-	job_dress_file(job, temp->fd, 0600);
+	job_apply_to_file(job, temp->fd, 0600);
 	futimens(temp->fd, times);
 	good = place >= 0 && (is_apart || job_back_up(job, BACKUP_LINK)) && fs_temp_keep(temp, place, job->name) == 0;
 	if (is_apart && place >= 0)

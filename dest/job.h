@@ -38,7 +38,7 @@ struct file_job {
 	char *fuzzy;               /* a file that it resembles, or NULL; owned by the one who ends the job */
 	int fuzzy_place;           /* where that is: 0 the destination directory, 1 + n that of an alternate destination */
 	struct wanted wanted;
-	bool is_told;              /* the peer knows the item from a request */
+	bool is_known_to_peer;     /* the peer knows the item from a request */
 	const char *made_name;     /* of a temp file that gets its attributes, for messages; NULL: its own */
 	bool set_xattrs;           /* of an existing object, which nobody is told of but by its item */
 	uint64_t copied, matched;

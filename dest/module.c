@@ -16,7 +16,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
-void dest_tell_received(const struct dest *dest)
+void dest_note_received(const struct dest *dest)
 {
 	const struct dest_module *module = dest->module;
 

@@ -41,7 +41,7 @@ struct dest_module {
 };
 
 /* A file has been received: the module may want to count it. */
-void dest_tell_received(const struct dest *dest);
+void dest_note_received(const struct dest *dest);
 /* "PATH", a path in the transfer, as error lines show it. */
 void dest_show_path(const struct dest *dest, const char *path, struct strbuf *out);
 /* An error line about it: BEFORE "PATH" AFTER: reason; main thread. */

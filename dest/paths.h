@@ -21,7 +21,7 @@ struct dest_dir {
 	int32_t node;
 	char *path;              /* in the transfer, "" for the top */
 	bool fresh;              /* made by this run: nothing in it but what we put there */
-	bool dressed;            /* fresh: got an owner or a mode that mkdir(2) does not give */
+	bool subject;            /* fresh: got an owner or a mode that mkdir(2) does not give */
 	bool absent;             /* dry run: it would have been made; or there is an obstacle */
 	bool skipped;            /* its contents are left alone */
 	mode_t other_kind;       /* S_IFMT of what --ignore-existing leaves here; S_IFLNK: or above; 0: nothing */

@@ -384,7 +384,7 @@ static bool is_readable(const struct dest *dest, const struct fs_stat *st)
 	return dest->uid == 0 || (st->mode & 0500) == 0500;
 }
 
-static void tell_parent(const struct dest *dest, const struct dest_dir *dir, const struct fs_stat *st)
+static void note_parent(const struct dest *dest, const struct dest_dir *dir, const struct fs_stat *st)
 {
 	struct seen_dir *parent = dir->parent ? dir_of(dest->seen, dir->parent->node) : NULL;
 	uint32_t index = flist_dir(dest->list, dir->node)->parent_entry;
@@ -413,7 +413,7 @@ void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 		return;
 	if (look_at_unknown(dest->seen, list, dir->fd) < 0)
 		return;
-	tell_parent(dest, dir, &st);
+	note_parent(dest, dir, &st);
 	/* What a later look could not rely on is not offered to it. */
 	if (!is_settled(&st))
 		st.ctime = st.ctime_nsec = 0;

@@ -95,7 +95,7 @@ struct task {
 	uint64_t events_taken;        /* likewise: how many were in front of those */
 	uint32_t dir_flags;           /* the directory's item, which a service's worker tells before those of the files */
 	struct wanted dir_wanted;     /* attributes of the directory whose values a worker has to ask for: lacks_values */
-	bool tells_dir;
+	bool notifies_dir;
 	uint64_t first_position;      /* of the directory's first entry in the whole list */
 	_Atomic uint64_t live_done;   /* progress of the file being copied now */
 	_Atomic uint64_t live_size;

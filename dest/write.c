@@ -51,7 +51,7 @@ static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
 	bool good = fill_attr_file(job, fd);
 
 	if (good) {
-		job_dress_file(job, fd, made_mode);
+		job_apply_to_file(job, fd, made_mode);
 		good = job_publish(job, fd);
 	}
 	close(fd);
@@ -97,7 +97,7 @@ static bool copy_attr(struct file_job *job)
 		fs_temp_discard(&temp);
 		return false;
 	}
-	job_dress_file(job, temp.fd, 0600);
+	job_apply_to_file(job, temp.fd, 0600);
 	return job_install(job, &temp);
 }
 
@@ -209,7 +209,7 @@ static bool copy_unnamed(struct file_job *job, int from, uint64_t size, int fd, 
 	bool good = fill(job, from, fd, size, false);
 
 	if (good) {
-		job_dress_file(job, fd, made_mode);
+		job_apply_to_file(job, fd, made_mode);
 		good = job_publish(job, fd);
 	}
 	close(fd);
@@ -235,7 +235,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 		return false;
 	}
 	job->made_name = temp.name;
-	job_dress_file(job, temp.fd, 0600);
+	job_apply_to_file(job, temp.fd, 0600);
 	job->made_name = NULL;
 	return job_install(job, &temp);
 }
@@ -253,7 +253,7 @@ static bool complete_partial(struct file_job *job)
 	}
 	good = fill(job, -1, fd, 0, true);
 	if (good)
-		dress_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
+		apply_to_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
 	close(fd);
 	if (!good && job->incoming->wrong_digest)
 		job->incoming->is_kept = true;
@@ -294,12 +294,12 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 	good = fill(job, from, fd, size, true);
 	is_wrong = !good && job->incoming && job->incoming->wrong_digest;
 	if ((good || is_wrong) && is_new)
-		job_dress_file(job, fd, 0600);
+		job_apply_to_file(job, fd, 0600);
 	if (is_wrong && is_new)
 		futimens(fd, NULL);
 	close(fd);
 	if ((good || is_wrong) && !is_new)
-		dress_in_place(job, good);
+		apply_in_place(job, good);
 	return good;
 }
 
@@ -388,7 +388,7 @@ static bool make_fake(struct file_job *job)
 		make_failed(job, errno);
 		return false;
 	}
-	dress_fake_descriptor(job, temp.fd);
+	apply_fake_to_descriptor(job, temp.fd);
 	return job_install(job, &temp);
 }
 
@@ -408,13 +408,13 @@ bool job_make(struct file_job *job)
 			make_failed(job, errno);
 			return false;
 		}
-		job_dress(job, job->name, made_mode);
+		job_apply(job, job->name, made_mode);
 		return true;
 	}
 	if (make_temp_object(job, &temp, made_mode) < 0) {
 		make_failed(job, errno);
 		return false;
 	}
-	job_dress(job, temp.name, made_mode);
+	job_apply(job, temp.name, made_mode);
 	return job_install(job, &temp);
 }

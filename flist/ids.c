@@ -133,8 +133,8 @@ void id_maps_set_rules(struct id_map *users, struct id_map *groups, const struct
 
 	log_set_role("Receiver");
 	if (options->levels.debug[DEBUG_OWN] > 1) {
-		users->told_as = "uid";
-		groups->told_as = "gid";
+		users->debug_name = "uid";
+		groups->debug_name = "gid";
 	}
 	users->rules = id_rules_new(false, options->usermap, ids);
 	groups->rules = id_rules_new(true, options->groupmap, ids);
@@ -166,8 +166,8 @@ void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)
 	if (!id_rules_apply(map->rules, id, name, &local) &&
 	    (!map->ids || !id || !length || !map->find(map->ids, name, &local)))
 		local = id;
-	if (map->told_as)
-		log_info("%s %u(%s) maps to %u", map->told_as, id, name, local);
+	if (map->debug_name)
+		log_info("%s %u(%s) maps to %u", map->debug_name, id, name, local);
 	if (local == id && !map->rules)
 		return;
 	hashmap_put(&map->local, id, NAMED, local, &inserted);

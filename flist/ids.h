@@ -49,7 +49,7 @@ struct id_map {
 	uint32_t last, last_local; /* most entries have the id of the one before */
 	bool has_last;
 	bool heard;             /* the peer sends ids: without that the entries' 0 is nobody's */
-	const char *told_as;    /* --debug=own2: "uid" or "gid"; NULL: nobody wants to know */
+	const char *debug_name; /* --debug=own2: "uid" or "gid"; NULL: nobody wants to know */
 	size_t mentions;
 	struct hashmap local;   /* (id, with its name or without): what differs, and what rules have said */
 };

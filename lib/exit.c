@@ -111,7 +111,7 @@ void exit_set_debug(int level, const char *suffix)
 	state.debug_suffix = suffix;
 }
 
-static void tell_step(const char *step)
+static void log_step(const char *step)
 {
 	const char *slash = strrchr(state.file, '/');
 
@@ -119,12 +119,12 @@ static void tell_step(const char *step)
 		 state.line, step);
 }
 
-static void tell_last_step(void)
+static void log_last_step(void)
 {
 	char step[64];
 
 	snprintf(step, sizeof step, "about to call exit(%d)%s", state.code, state.debug_suffix);
-	tell_step(step);
+	log_step(step);
 }
 
 void exit_report(void)
@@ -158,7 +158,7 @@ void exit_with_at(int code, const char *file, int line)
 	state.file = file;
 	state.line = line;
 	if (state.debug_level > 1)
-		tell_step("entered");
+		log_step("entered");
 	/* A hook leaves the stack before it runs: if it dies itself, only the ones below it are still to run. */
 	while (state.count > 0) {
 		state.count--;
@@ -166,7 +166,7 @@ void exit_with_at(int code, const char *file, int line)
 	}
 	exit_report();
 	if (state.debug_level)
-		tell_last_step();
+		log_last_step();
 	exit(code);
 }
 

@@ -482,7 +482,7 @@ static bool may_delete_contents(const struct options *options)
 	return options->delete_when != DELETE_NEVER || options->force;
 }
 
-static int told_of_kind(const struct options *options, const struct entry *entry)
+static int reported_for(const struct options *options, const struct entry *entry)
 {
 	int contents = may_delete_contents(options) ? DEL_WITH_CONTENTS : 0;
 
@@ -523,7 +523,7 @@ bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const c
 
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
-	deletion.told = told_of_kind(receiver->dest.options, entry);
+	deletion.told = reported_for(receiver->dest.options, entry);
 	if (dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), true)) {
 		gone = false;
 	} else if (may_delete_contents(receiver->dest.options)) {
@@ -546,7 +546,7 @@ void receiver_say_file_goes(struct task *task, const struct fs_stat *st)
 
 	if (options->levels.debug[DEBUG_DEL] > 1)
 		task_text(task, L_INFO, "delete_item(%s) mode=%o flags=%d", task->dir->path, st->mode,
-			  told_of_kind(options, &task->dir->entry));
+			  reported_for(options, &task->dir->entry));
 }
 
 void receiver_delete_argument(struct receiver *receiver, struct task *task, uint32_t index)

@@ -147,21 +147,25 @@ static bool choose_owner(struct receiver *receiver, struct dest_dir *dir, const 
 }
 
 /* ACLs and extended attributes: what has not come yet is asked for. True: the mode has to be set again. */
-static bool dress_attributes(struct dest_dir *dir, struct task *task, struct wanted *wanted)
+static bool apply_attributes(struct dest_dir *dir, struct task *task, struct wanted *wanted)
 {
-	const struct dressed dressed = {
-		.task = task, .name = ".", .old_name = ".", .alternate = dir->alternate, .role = "generator",
+	const struct attr_subject subject = {
+		.task = task,
+		.name = ".",
+		.old_name = ".",
+		.alternate = dir->alternate,
+		.role = "generator",
 	};
 	struct fs_held held;
 	bool has_acl;
 
-	if (!(dir->fresh ? wanted->access || wanted->xattrs : dir->differs) || !dressed_hold(&dressed, dir->fd, ".", &held))
+	if (!(dir->fresh ? wanted->access || wanted->xattrs : dir->differs) || !subject_hold(&subject, dir->fd, ".", &held))
 		return false;
 	if (wanted->lacks_values)
 		task->dir_wanted = *wanted;
 	else if (dir->fresh || dir->differs & ITEM_REPORT_XATTR)
-		dress_xattrs(&dressed, wanted, &held);
-	has_acl = dress_acls(&dressed, wanted, &held, dir->entry.mode, &dir->mode);
+		apply_xattrs(&subject, wanted, &held);
+	has_acl = apply_acls(&subject, wanted, &held, dir->entry.mode, &dir->mode);
 	fs_release(&held);
 	/* What is made here from now on may inherit another ACL, which rules can make an attribute like others. */
 	if (wanted->defaults || wanted->xattrs)
@@ -182,24 +186,24 @@ static uint32_t compare_new(const struct receiver *receiver, const struct dest_d
 }
 
 /* Nothing of what is kept locks us out. */
-static void dress_fake_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, struct wanted *wanted)
+static void apply_fake_to_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, struct wanted *wanted)
 {
-	const struct dressed dressed = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
+	const struct attr_subject subject = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
 	struct fs_held held;
 
-	if (!dressed_hold(&dressed, dir->fd, ".", &held))
+	if (!subject_hold(&subject, dir->fd, ".", &held))
 		return;
-	dir_fake_store(&receiver->dest, dir, &dressed, &held);
+	dir_fake_store(&receiver->dest, dir, &subject, &held);
 	fs_release(&held);
-	dress_attributes(dir, task, wanted);
+	apply_attributes(dir, task, wanted);
 }
 
 /* Owner and mode of now; times and what would lock us out wait until the end. */
-static void dress_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, const struct fs_stat *st,
-			    struct wanted *wanted)
+static void apply_to_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, const struct fs_stat *st,
+			       struct wanted *wanted)
 {
 	if (receiver->dest.is_fake) {
-		dress_fake_directory(receiver, dir, task, wanted);
+		apply_fake_to_directory(receiver, dir, task, wanted);
 		return;
 	}
 	const struct decide_rules *rules = &receiver->dest.rules;
@@ -208,14 +212,14 @@ static void dress_directory(struct receiver *receiver, struct dest_dir *dir, str
 
 	bool gives = choose_owner(receiver, dir, st, &uid, &gid);
 
-	dir->dressed |= gives;
-	if (gives && receiver->dest.tells_steps)
+	dir->subject |= gives;
+	if (gives && receiver->dest.logs_steps)
 		dest_debug_owner(task, *dir->path ? "" : ".", st->uid, uid, st->gid, gid);
 	if (gives && fs_chown_at(dir->fd, ".", uid, gid) < 0) {
 		complain(receiver, dir, errno, uid == (uid_t)-1 ? "chgrp " : "chown ", " failed");
 		return;
 	}
-	bool has_acl = dress_attributes(dir, task, wanted);
+	bool has_acl = apply_attributes(dir, task, wanted);
 
 	if (!rules->am_root && (dir->mode & 0700) != 0700) {
 		dir->mode_pending = true;
@@ -244,7 +248,7 @@ static void make_directory(struct receiver *receiver, struct dest_dir *parent, s
 	dir->absent = receiver->dest.dry_run;
 	dest_seen_enter(&receiver->dest, dir->node, NULL);
 	dir->mode = decide_mode(&rules, &dir->entry, &nothing);
-	dir->dressed = (dir->mode & 0777 & ~rules.umask) != dir->mode;
+	dir->subject = (dir->mode & 0777 & ~rules.umask) != dir->mode;
 	dir->differs = compare_new(receiver, dir, wanted);
 	if (receiver->dest.dry_run)
 		return;
@@ -262,7 +266,7 @@ static void make_directory(struct receiver *receiver, struct dest_dir *parent, s
 	if (!receiver->dest.options->perms)
 		dir->mode |= st.mode & S_ISGID;
 	dir->has_entry = true;
-	dress_directory(receiver, dir, task, &st, wanted);
+	apply_to_directory(receiver, dir, task, &st, wanted);
 }
 
 static void note_time(struct receiver *receiver, struct dest_dir *dir, const struct decide_dest *dest)
@@ -288,7 +292,7 @@ static void enter_directory(struct receiver *receiver, struct dest_dir *parent, 
 	dir->differs = wanted_compare(&receiver->dest, wanted, dir->entry.mode, dir->fd, ".");
 	dest_seen_enter(&receiver->dest, dir->node, &dest->st);
 	if (!receiver->dest.dry_run && !is_unwanted_parent(receiver, &dir->entry))
-		dress_directory(receiver, dir, task, &dest->st, wanted);
+		apply_to_directory(receiver, dir, task, &dest->st, wanted);
 }
 
 static void say_skipped(struct task *task, const struct decision *decision)
@@ -306,7 +310,7 @@ static void say_skipped(struct task *task, const struct decision *decision)
 
 static bool is_bare(const struct dest *dest, const struct dest_dir *dir)
 {
-	return !dir->dressed && !dest->dry_run && !decide_keeps_time(dest->options, &dir->entry);
+	return !dir->subject && !dest->dry_run && !decide_keeps_time(dest->options, &dir->entry);
 }
 
 static void count_directory(struct task *task, uint32_t flags)
@@ -318,7 +322,7 @@ static void count_directory(struct task *task, uint32_t flags)
 		task->counts.created.total++;
 		task->counts.created.dirs++;
 	}
-	task->tells_dir = task->dest->tells_items;
+	task->notifies_dir = task->dest->notifies_items;
 	task->dir_flags = flags;
 	dest_debug_umask(task);
 	if (!task->dest->wants_items)
@@ -533,7 +537,7 @@ static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct 
 		dir->differs = dest.exists ? wanted_compare(&receiver->dest, &wanted, dir->entry.mode, dir->fd, ".")
 					   : compare_new(receiver, dir, &wanted);
 		if (!receiver->dest.dry_run)
-			dress_directory(receiver, dir, task, &dest.st, &wanted);
+			apply_to_directory(receiver, dir, task, &dest.st, &wanted);
 	}
 	wanted_free(&wanted);
 	count_directory(task, decision.item_flags | dir->differs);
@@ -572,7 +576,7 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 	}
 	dir = new_dir(receiver, node, parent);
 	task->dir = dir;
-	if (receiver->dest.tells_steps)
+	if (receiver->dest.logs_steps)
 		dest_debug_directory(task);
 	if (!parent) {
 		prepare_top(receiver, dir, task);
@@ -616,7 +620,7 @@ static bool time_is_off(struct receiver *receiver, const struct dest_dir *dir, c
 				 dir->entry.mtime_nsec);
 }
 
-static void dress_finally(struct receiver *receiver, struct dest_dir *dir)
+static void apply_finally(struct receiver *receiver, struct dest_dir *dir)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { (time_t)dir->entry.mtime, (long)dir->entry.mtime_nsec } };
 	struct fs_stat st;
@@ -637,7 +641,7 @@ static void dress_finally(struct receiver *receiver, struct dest_dir *dir)
 static void finish_now(struct receiver *receiver, struct dest_dir *dir)
 {
 	if (dir->has_entry)
-		dress_finally(receiver, dir);
+		apply_finally(receiver, dir);
 	dest_seen_finish(&receiver->dest, dir);
 }
 

@@ -82,7 +82,7 @@ char *item_line(const char *format, const struct format_values *values)
 	return strbuf_detach(&line);
 }
 
-static void tell_deletion(enum log_kind kind, const char *format, const struct format_values *values)
+static void log_deleted(enum log_kind kind, const char *format, const struct format_values *values)
 {
 	char *line = item_line(format, values);
 
@@ -101,12 +101,12 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 	if (lines->is_only_logged)
 		;
 	else if (lines->shown && (lines->shown_has_item || lines->shown_has_operation))
-		tell_deletion(L_CLIENT, lines->shown, &values);
+		log_deleted(L_CLIENT, lines->shown, &values);
 	else if (options->levels.info[INFO_DEL] || lines->shown)
-		tell_deletion(L_CLIENT, "deleting %n", &values);
+		log_deleted(L_CLIENT, "deleting %n", &values);
 	if (!options->log_file || options->dry_run)
 		return;
-	tell_deletion(L_LOG, lines->logged_has_item || lines->logged_has_operation ? lines->logged : "deleting %n", &values);
+	log_deleted(L_LOG, lines->logged_has_item || lines->logged_has_operation ? lines->logged : "deleting %n", &values);
 }
 
 void item_record_values(struct format_values *values, const struct options *options, const struct transfer_record *record)
@@ -131,7 +131,7 @@ void log_list_begin(bool sends)
 	log_msg(L_LOG, "%s file list", sends ? "building" : "receiving");
 }
 
-bool log_end_is_told(const struct options *options, int code)
+bool log_end_is_wanted(const struct options *options, int code)
 {
 	return !code && options->levels.info[INFO_STATS];
 }

@@ -44,7 +44,7 @@ void item_record_values(struct format_values *values, const struct options *opti
 void log_list_begin(bool sends);
 void log_run_end(bool sends, uint64_t sent, uint64_t received, uint64_t total_size, int code);
 /* Does the trailer of a verbose run, which ends well, say the same as the end of its log? */
-bool log_end_is_told(const struct options *options, int code);
+bool log_end_is_wanted(const struct options *options, int code);
 
 /* SIGVTALRM has asked how far the run is: the name of the file that has just come to its end, unless items have names. */
 void item_lines_name_asked(const struct item_lines *lines, const struct options *options, const char *name);

@@ -261,7 +261,7 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->devices += entry_is_device(job->entry);
 		created->specials += entry_is_special(job->entry);
 	}
-	if (job->receiver->dest.tells_items)
+	if (job->receiver->dest.notifies_items)
 		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
 }

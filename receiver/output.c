@@ -171,7 +171,7 @@ void run_say_end(struct run *run, int code)
 	run_fill_statistics(run);
 	if (level)
 		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
-	if (!log_end_is_told(options, code))
+	if (!log_end_is_wanted(options, code))
 		log_run_end(!run->receiver.dest.shows_receiver, stats->sent, stats->received, stats->total_size, code);
 }
 

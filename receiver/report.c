@@ -207,7 +207,7 @@ static const uint8_t *shown_digest(const struct receiver *receiver, int32_t node
 		return event->digest;
 	if (listed) {
 		*length = digest_length(receiver->session.file_sum);
-		digest_for_people(receiver->session.file_sum, listed, *length, room);
+		digest_for_display(receiver->session.file_sum, listed, *length, room);
 		return room;
 	}
 	memset(room, 0, DIGEST_MAX_LENGTH);
@@ -223,15 +223,15 @@ static void fill_values(struct report *report, int32_t node, const struct entry 
 	/* An old sender does not repeat what was asked of it, and that is what its receiver has to show. */
 	const uint8_t *digest;
 	int digest_bytes;
-	bool untold = !receiver->session.caps.item_flags && event->flags & ITEM_TRANSFER;
+	bool is_unreported = !receiver->session.caps.item_flags && event->flags & ITEM_TRANSFER;
 
 	flist_entry_path(receiver->dest.list, node, entry, path);
 	flist_shown_name(receiver->dest.list, node, entry, shown);
 	digest = shown_digest(receiver, node, entry, event, &digest_bytes, room);
 	*values = (struct format_values){
 		.look = {
-			.flags = untold ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
-			.unknown = untold,
+			.flags = is_unreported ? ITEM_TRANSFER : event->flags, .mode = event->mode ? event->mode : entry->mode,
+			.unknown = is_unreported,
 			/* A receiver that old does not say whether it could set the times of symlinks. */
 			.times_kept = receiver->dest.options->times
 				      && (receiver->session.caps.item_flags || !entry_is_symlink(entry)),
@@ -437,7 +437,7 @@ static bool is_unnamed(const struct receiver *receiver, const struct item_lines 
 	       && lines->shown != receiver->dest.options->out_format;
 }
 
-bool report_is_told(const struct options *options, uint32_t flags, const char *link)
+bool report_is_wanted(const struct options *options, uint32_t flags, const char *link)
 {
 	const uint32_t insignificant = ITEM_BASIS_TYPE_FOLLOWS | ITEM_XNAME_FOLLOWS | ITEM_LOCAL_CHANGE;
 
@@ -457,7 +457,7 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool tells = report->receiver->dest.tells_steps && report_is_told(report->receiver->dest.options, event->flags, link);
+	bool tells = report->receiver->dest.logs_steps && report_is_wanted(report->receiver->dest.options, event->flags, link);
 
 	if (is_unheard(report->receiver, event)) {
 		names.shown = choose_local_format(report->receiver);

@@ -16,7 +16,7 @@ struct report;
 struct task;
 
 /* Does anybody want to hear of an item that is not transferred? */
-bool report_is_told(const struct options *options, uint32_t flags, const char *link);
+bool report_is_wanted(const struct options *options, uint32_t flags, const char *link);
 struct report *report_new(struct receiver *receiver);
 void report_free(struct report *report);
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,

@@ -154,9 +154,9 @@ void task_run(struct task *task)
 	}
 	if (task->dir_wanted.lacks_values)
 		contents->calls->request_directory(contents, task);
-	else if (task->tells_dir)
+	else if (task->notifies_dir)
 		contents->calls->notify_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
-	task->tells_dir = task->dir_wanted.lacks_values = false;
+	task->notifies_dir = task->dir_wanted.lacks_values = false;
 	contents->calls->decided_directory(contents, task);
 	if (!task->started)
 		dest_seen_start(task);

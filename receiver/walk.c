@@ -143,14 +143,14 @@ static void set_up_deletion(struct receiver *receiver, struct task *task)
  */
 static bool deletes_in_turn(const struct receiver *receiver)
 {
-	return receiver->dest.tells_items || receiver->dest.contents->is_replay || dest_enters_links(&receiver->dest)
+	return receiver->dest.notifies_items || receiver->dest.contents->is_replay || dest_enters_links(&receiver->dest)
 	       || receiver->dest.backups;
 }
 
 static void delete_found(struct receiver *receiver, struct task *task)
 {
 	/* The directory is named before what is deleted in it. */
-	if (receiver->dest.tells_steps)
+	if (receiver->dest.logs_steps)
 		receiver_handle_events(receiver, task);
 	/* A directory before this one may have failed since it was entered. */
 	if (receiver_may_delete(receiver, NULL))

@@ -319,7 +319,7 @@ static void set_group(const struct link_groups *groups, const struct entry_side 
 }
 
 /* An entry of the newer tree; old NULL: it is new. */
-static void tell_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
+static void report_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
 	bool same_kind = is_same_kind(pair);
@@ -343,7 +343,7 @@ static void tell_entry(const struct walk *walk, const struct pair *pair, struct 
 
 /* --- what is gone --- */
 
-static void tell_gone(struct walk *walk, const struct entries *list, const struct entry *entry)
+static void report_gone(struct walk *walk, const struct entries *list, const struct entry *entry)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
 	struct snapshot_change change = {
@@ -355,7 +355,7 @@ static void tell_gone(struct walk *walk, const struct entries *list, const struc
 }
 
 /* Everything in a directory of the older tree and in those below it: directories after what they hold. */
-static void tell_contents_gone(struct walk *walk, uint32_t top)
+static void report_contents_gone(struct walk *walk, uint32_t top)
 {
 	const struct attr_snapshot *old = walk->comparison->old;
 	struct snapshot_dir_facts facts;
@@ -370,7 +370,7 @@ static void tell_contents_gone(struct walk *walk, uint32_t top)
 		for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
 			strbuf_truncate(&walk->path, length);
 			strbuf_add_path(&walk->path, entry_name(&view, &view.items[i]));
-			tell_gone(walk, &view, &view.items[i]);
+			report_gone(walk, &view, &view.items[i]);
 		}
 	}
 	strbuf_free(&walk->path);
@@ -415,10 +415,10 @@ static void step_old(struct walk *walk, struct level *level)
 		return;
 	set_name(walk, level, level->old, entry);
 	if (entry->dir)
-		tell_contents_gone(walk, entry->dir);
+		report_contents_gone(walk, entry->dir);
 	/* Whatever makes the new object makes room for it; a list of what to delete would come too late for that. */
 	if (entries_find(level->new, name, !entry_is_dir(entry)) < 0)
-		tell_gone(walk, level->old, entry);
+		report_gone(walk, level->old, entry);
 }
 
 static void step_new(struct walk *walk, struct level *level, const struct entry *old)
@@ -431,7 +431,7 @@ static void step_new(struct walk *walk, struct level *level, const struct entry 
 		learn_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
 	} else {
 		set_name(walk, level, level->new, new);
-		tell_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+		report_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
 	}
 	if (entry_is_dir(new))
 		enter_level(walk, old != NULL, old ? old->dir : 0,
@@ -468,7 +468,7 @@ static void compare_roots(struct walk *walk)
 	struct pair pair = { walk, &old, new, &old.items[0], &new->items[0] };
 
 	strbuf_add_string(&walk->path, ".");
-	tell_entry(walk, &pair, (struct tree_place){ 0, 0 });
+	report_entry(walk, &pair, (struct tree_place){ 0, 0 });
 	strbuf_reset(&walk->path);
 }
 

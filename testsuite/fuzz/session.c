@@ -194,7 +194,7 @@ void shell_start(struct connection *connection, const struct options *options, c
 		 const struct args *words)
 {
 	(void)remote;
-	tell_words(options, "opening connection using", words);
+	log_words(options, "opening connection using", words);
 	connection->in_fd = state.peer_fd;
 	connection->out_fd = dup(state.peer_fd);
 }
