@@ -32,12 +32,10 @@ static bool fill_attr_file(struct file_job *job, int fd)
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	uint8_t content[ATTR_FILE_SIZE];
-	ssize_t written;
 
 	attr_file_encode(content, side ? side->real_size : job->entry->size);
-	written = write(fd, content, sizeof content);
-	if (written != ATTR_FILE_SIZE || (job->dest->options->fsync && fsync(fd) < 0)) {
-		job_write_failed(job, written < 0 ? errno : ENOSPC);
+	if (fs_write_all(fd, content, sizeof content) < 0 || (job->dest->options->fsync && fsync(fd) < 0)) {
+		job_write_failed(job, errno);
 		return false;
 	}
 	job->copied = ATTR_FILE_SIZE;
