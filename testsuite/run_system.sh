@@ -27,7 +27,7 @@ run() { # LOG PYTEST-WORD...
 run "$place/first" "${beside_others[@]}" "$@"
 code=$?
 sed -nE 's/^([0-9]+)\.[0-9]+s (call|setup|teardown) +/slow, \1 s: /p' "$place/first"
-[ "$code" -eq 1 ] && ! grep -qaE 'Sanitizer|runtime error:' "$place/first" || exit "$code"
+[ "$code" -eq 1 ] && ! grep -qaE '(ERROR|WARNING|SUMMARY): [A-Za-z]+Sanitizer|runtime error:' "$place/first" || exit "$code"
 failures=$(grep -acE '^(FAILED|ERROR) ' "$place/first")
 [ "$failures" -ge 1 ] && [ "$failures" -le 5 ] || exit 1
 run "$place/second" --last-failed "$@" || exit 1
