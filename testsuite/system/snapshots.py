@@ -87,6 +87,6 @@ class Snapshot:
             at += (8 + length + 1 + 3) // 4 * 4
         return result
 
-    def same_list(self, other):
+    def same_list(self, other, tags=("atimes",)):
         """Byte for byte the same entries?"""
-        return all(self.chunks.get(tag) == other.chunks.get(tag) for tag in ("entries", "sides", "names", "owners", "atimes"))
+        return all(self.chunks.get(tag) == other.chunks.get(tag) for tag in ("entries", "sides", "names", "owners", *tags))

@@ -47,9 +47,9 @@ class Place:
         scan = harness.run(*program, "-aH", "--only-send-attrs", *options, f"--attr-snapshot={self.other}", dest + "/", **keywords)
         assert scan.code in (0, 23), scan.text
         left, right = snapshots.Snapshot(self.other), snapshots.Snapshot(self.file)
-        lines = trees.differences(left.entries, right.entries)
+        lines = trees.differences(without_link_times(left.entries), without_link_times(right.entries))
         assert lines == [], "\n".join([text, *lines])
-        assert right.same_list(left) and right.errors == left.errors
+        assert right.same_list(left, ()) and right.errors == left.errors
         assert {k: v for k, v in right.chunks.items() if k in ("devices", "xxh128", "md5")} \
             == {k: v for k, v in left.chunks.items() if k in ("devices", "xxh128", "md5")}
         same_origins(left.chunks.get("origins", b""), right.chunks.get("origins", b""))
@@ -58,6 +58,12 @@ class Place:
             assert left.facts[fact] == right.facts[fact], fact
         if trees.IS_ROOT and len(program) == 1:
             assert right.entries.keys() == set(trees.walk(dest))
+
+
+def without_link_times(entries):
+    """The access time of a symlink is set by looking where it leads, as both runs do."""
+    return {name: {key: value for key, value in entry.items() if key != "atime" or not stat.S_ISLNK(entry["mode"])}
+            for name, entry in entries.items()}
 
 
 def same_origins(left, right):
