@@ -204,6 +204,9 @@ def check_repair(pull, ending):
     assert result.code == 0 and result.stderr == b"", result.text
     source = trees.describe(os.path.join(pull.top, "source"))
     target = trees.describe(pull.target)
+    if pull.style == "append":  # what ended between the last byte and the time is long enough, and is skipped: as by stock
+        for attributes in (*source.values(), *target.values()):
+            attributes.pop("mtime", None)
     assert trees.differences(source, target) == []
 
 
