@@ -247,11 +247,16 @@ static const struct chunk_writer {
 static const void *ready_content(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
 {
 	switch (id) {
-	case CHUNK_FACTS: return layout->facts.data;
-	case CHUNK_DIRS: return layout->dirs;
-	case CHUNK_DEVICES: return layout->devices.items;
-	case CHUNK_OWNERS: return layout->owners.data;
-	default: return NULL;
+	case CHUNK_FACTS:
+		return layout->facts.data;
+	case CHUNK_DIRS:
+		return layout->dirs;
+	case CHUNK_DEVICES:
+		return layout->devices.items;
+	case CHUNK_OWNERS:
+		return layout->owners.data;
+	default:
+		return NULL;
 	}
 }
 

@@ -72,8 +72,7 @@ int open_inner_merge(struct filter_list *list, const struct segment *outer, cons
 	return fd;
 }
 
-struct reader *reader_new(struct filter_list *list, int fd, struct rule_syntax *syntax, uint16_t flags,
-			  bool in_directory)
+struct reader *reader_new(struct filter_list *list, int fd, struct rule_syntax *syntax, uint16_t flags, bool in_directory)
 {
 	struct reader *reader = xcalloc(1, sizeof *reader);
 

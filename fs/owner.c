@@ -34,8 +34,9 @@ static bool is_anonymous(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC
-					 || fs.f_type == ANON_INODE_FS_MAGIC || fs.f_type == NSFS_MAGIC);
+	return fstatfs(fd, &fs) == 0
+	       && (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC || fs.f_type == ANON_INODE_FS_MAGIC
+		   || fs.f_type == NSFS_MAGIC);
 }
 
 /*

@@ -50,7 +50,7 @@ void link_groups_free(struct link_groups *groups)
 /* First, of every entry of the newer tree that has several links, in order (now: its side record): the leader of a group is the
  * first that existed in the older tree, else the last of all. then: what it was linked to, or NULL. */
 static void link_groups_learn(struct link_groups *groups, const struct entry_side *now, struct tree_place place, bool existed,
-		       const struct entry_side *then)
+			      const struct entry_side *then)
 {
 	bool is_new;
 	uint64_t group = *hashmap_put(&groups->now, now->dev, now->ino, groups->pairs.count, &is_new);

@@ -435,8 +435,8 @@ static unsigned char *place_of_entry(const struct sample *sample, enum place pla
 	case NAME:
 		return (unsigned char *)sample_content(sample, "names") + dir->names + entry->name;
 	case SIDE:
-		return (unsigned char *)((struct snapshot_side *)sample_content(sample, "sides") + dir->first_side +
-					 entry->side - 1);
+		return (unsigned char *)((struct snapshot_side *)sample_content(sample, "sides") + dir->first_side + entry->side
+					 - 1);
 	case ATIME:
 		return (unsigned char *)sample_content(sample, "atimes") + index * sizeof(int64_t);
 	case ORIGIN:

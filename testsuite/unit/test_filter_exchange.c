@@ -28,8 +28,7 @@ struct exchange {
 
 static void check(const struct exchange *exchange)
 {
-	struct filter_list *list =
-		build(exchange->rules, exchange->delete_excluded, exchange->is_sender, false);
+	struct filter_list *list = build(exchange->rules, exchange->delete_excluded, exchange->is_sender, false);
 	struct session session = { .wire = wire_new_memory("", 0), .is_sender = exchange->is_sender };
 	struct ending ending;
 
