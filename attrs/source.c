@@ -144,7 +144,7 @@ static const char *read_attr_size(int fd, const struct fs_stat *st, uint64_t *si
 {
 	uint8_t content[ATTR_FILE_SIZE + 1];
 
-	if (st->size != ATTR_FILE_SIZE || read(fd, content, sizeof content) != ATTR_FILE_SIZE)
+	if (st->size != ATTR_FILE_SIZE || fs_read_full(fd, content, sizeof content) != ATTR_FILE_SIZE)
 		return "is not 8 bytes long";
 	*size = attr_file_decode(content);
 	return *size > INT64_MAX ? "holds a size over 2^63-1" : NULL;

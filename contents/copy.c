@@ -12,6 +12,7 @@
 #include "dest/job.h"
 #include "dest/task.h"
 #include "dest/write.h"
+#include "fs/file.h"
 #include "receiver/run.h"
 
 struct copies {
@@ -32,24 +33,6 @@ static void request(struct contents *contents, struct file_job *job)
 
 /* --- --checksum --- */
 
-static ssize_t read_full(int fd, char *buffer, size_t size)
-{
-	size_t have = 0;
-
-	while (have < size) {
-		ssize_t got = read(fd, buffer + have, size - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -1;
-		if (!got)
-			break;
-		have += (size_t)got;
-	}
-	return (ssize_t)have;
-}
-
 /* --checksum between two local files: no digest says it better than the bytes. */
 static bool same_bytes(int a, int b)
 {
@@ -60,8 +43,8 @@ static bool same_bytes(int a, int b)
 	if (!buffers)
 		return false;
 	do {
-		a_length = read_full(a, buffers, CHUNK);
-		b_length = read_full(b, buffers + CHUNK, CHUNK);
+		a_length = fs_read_full(a, buffers, CHUNK);
+		b_length = fs_read_full(b, buffers + CHUNK, CHUNK);
 	} while (a_length > 0 && a_length == b_length && !memcmp(buffers, buffers + CHUNK, (size_t)a_length));
 	free(buffers);
 	return a_length == 0 && b_length == 0;

@@ -85,7 +85,7 @@ static bool same_attr(struct file_job *job)
 	fd = fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
 	if (fd < 0)
 		return false;
-	same = read(fd, old, sizeof old) == ATTR_FILE_SIZE && side && attr_file_decode(old) == side->real_size;
+	same = fs_read_full(fd, old, sizeof old) == ATTR_FILE_SIZE && side && attr_file_decode(old) == side->real_size;
 	close(fd);
 	return same;
 }

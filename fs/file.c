@@ -19,6 +19,24 @@
 #include "fs/proc.h"
 #include "fs/temp.h"
 
+ssize_t fs_read_full(int fd, void *buffer, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size) {
+		ssize_t got = read(fd, (char *)buffer + have, size - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (!got)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
 int fs_write_all(int fd, const void *data, size_t length)
 {
 	const char *next = data;

@@ -26,6 +26,8 @@ static inline void fs_close(int fd)
 	errno = error;
 }
 
+/* As many bytes as there are, at most `size`; -1 with errno. Short reads and EINTR are taken care of. */
+ssize_t fs_read_full(int fd, void *buffer, size_t size);
 /* All bytes or -1 with errno; short writes and EINTR are taken care of. */
 int fs_write_all(int fd, const void *data, size_t length);
 /* The same at a place of its own: several threads may write to one descriptor. */
