@@ -77,7 +77,7 @@ static int open_directory(const struct fs_root *root, const char *path, int flag
 	int fd = root->owned ? fs_owner_open(root->fd, path, flags, 0) : openat(root->fd, path, flags | O_CLOEXEC);
 
 	if (fd >= 0 && fstat(fd, st) < 0) {
-		fs_close_quietly(fd);
+		fs_close(fd);
 		fd = -1;
 	}
 	return fd;

@@ -12,12 +12,13 @@ static inline int fs_fail(int error)
 	return -1;
 }
 
-/* Close on a path that has failed already: its errno stays. */
-static inline void fs_close_quietly(int fd)
+/* Close a descriptor, if it is one (not -1); errno stays. */
+static inline void fs_close(int fd)
 {
-	int error = errno;
+	const int error = errno;
 
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	errno = error;
 }
 

@@ -160,7 +160,7 @@ static ssize_t read_target(int fd, char *target, size_t size)
 	ssize_t length = fd < 0 ? -1 : read(fd, target, size);
 
 	if (fd >= 0)
-		fs_close_quietly(fd);
+		fs_close(fd);
 	if (length < 0)
 		return -1;
 	if ((size_t)length == size)

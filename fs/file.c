@@ -102,7 +102,7 @@ int fs_read_file(const struct fs_root *root, const char *path, size_t limit, str
 
 	if (result == 0)
 		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fs_fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
-	fs_close_quietly(fd);
+	fs_close(fd);
 	return result;
 }
 
@@ -197,7 +197,7 @@ static int make_prefix(const struct fs_root *root, const char *path, size_t leng
 	int result = fs_mkdir_at(parent.fd, slash ? slash + 1 : prefix, mode);
 
 	if (slash) {
-		fs_close_quietly(parent.fd);
+		fs_close(parent.fd);
 		*slash = '/';
 	}
 	if (result < 0 && errno == EEXIST)

@@ -6,25 +6,14 @@
 #ifndef FS_FILE_H
 #define FS_FILE_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <unistd.h>
 
+#include "fs/error.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
-
-/* Close a descriptor, if it is one (not -1); errno stays. */
-static inline void fs_close(int fd)
-{
-	const int error = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = error;
-}
 
 /* As many bytes as there are, at most `size`; -1 with errno. Short reads and EINTR are taken care of. */
 ssize_t fs_read_full(int fd, void *buffer, size_t size);

@@ -60,7 +60,7 @@ static int open_kernel_link(struct fs_walk_end *end, int flags, mode_t mode)
 		fd = fs_fail(ELOOP);
 	else
 		fd = open(name, (flags & ~(OWN_FLAGS | O_NOFOLLOW)) | O_CLOEXEC, mode);
-	fs_close_quietly(held);
+	fs_close(held);
 	/* Who holds the other end of a descriptor of ours is waited for, as with "-". */
 	if (fd >= 0 && has_no_path && flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

@@ -227,7 +227,7 @@ static int stat_below(const struct fs_root *root, const char *path, bool follow,
 		return -1;
 	int result = fs_stat_at_fd(fd, st);
 
-	fs_close_quietly(fd);
+	fs_close(fd);
 	return result;
 }
 
@@ -264,7 +264,7 @@ ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, 
 		return -1;
 	ssize_t length = read_target(fd, "", target, size);
 
-	fs_close_quietly(fd);
+	fs_close(fd);
 	return length;
 }
 

@@ -174,7 +174,7 @@ static int enter(struct walk *walk, const char *name)
 		return step_into(walk, fd);
 	int result = S_ISLNK(st.st_mode) ? follow_link(walk, fd, &st, name, false) : fs_fail(ENOTDIR);
 
-	fs_close_quietly(fd);
+	fs_close(fd);
 	return result;
 }
 
@@ -188,7 +188,7 @@ static int arrive(struct walk *walk, const char *name, bool follow)
 
 		if (fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
 			int result = follow_link(walk, fd, &st, name, true);
-			fs_close_quietly(fd);
+			fs_close(fd);
 			return result;
 		}
 		if (fd >= 0)
@@ -268,9 +268,9 @@ static int walk_once(struct walk *walk, int start_fd, const char *path)
 	int result = walk_text(walk, path, true);
 
 	for (int i = 0; walk->hold && i < walk->depth; i++)
-		fs_close_quietly(walk->held[i]);
+		fs_close(walk->held[i]);
 	if (result < 0)
-		fs_close_quietly(walk->top);
+		fs_close(walk->top);
 	else
 		walk->end->dir_fd = walk->top;
 	return result;
@@ -311,6 +311,6 @@ int fs_walk_open(struct fs_walk_end *end, int flags, mode_t mode)
 	if (end->directory)
 		flags |= O_DIRECTORY;
 	fd = openat(end->dir_fd, end->leaf, flags | O_CLOEXEC | (end->kernel_link ? 0 : O_NOFOLLOW), mode);
-	fs_close_quietly(end->dir_fd);
+	fs_close(end->dir_fd);
 	return fd;
 }

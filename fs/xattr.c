@@ -86,7 +86,7 @@ int fs_hold_open(struct fs_held *held, int fd)
 void fs_release(struct fs_held *held)
 {
 	if (held->fd >= 0 && !held->is_borrowed)
-		fs_close_quietly(held->fd);
+		fs_close(held->fd);
 	held->fd = -1;
 }
 
