@@ -215,12 +215,8 @@ static void pull_unwanted(struct contents *contents, int32_t ndx)
 static bool pull_await_end(struct contents *contents, int ms)
 {
 	struct pull *pull = pull_of(contents);
-	struct timespec until;
+	const struct timespec until = clock_after(CLOCK_REALTIME, ms);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&pull->lock);
 	if (!pull->last_done && pull->awaited < 0)
 		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
@@ -483,10 +479,8 @@ static void await(struct pull *pull, const bool *fact)
 {
 	pthread_mutex_lock(&pull->lock);
 	while (!*fact) {
-		struct timespec until;
+		const struct timespec until = clock_after(CLOCK_REALTIME, 1000);
 
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
 		pthread_cond_timedwait(&pull->changed, &pull->lock, &until);
 		pthread_mutex_unlock(&pull->lock);
 		pull_tick(&pull->contents);

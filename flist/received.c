@@ -11,6 +11,7 @@
 #include "flist/decode.h"
 #include "flist/receive_attributes.h"
 #include "flist/tree.h"
+#include "lib/clock.h"
 
 /* Address space for nodes and their names: more of them than a list has room for anyway. */
 #define DIRS_LIMIT (sizeof(struct flist_dir) << 26)
@@ -140,13 +141,9 @@ bool flist_next_is_known(struct flist *list)
 bool flist_await_next(struct flist *list, int ms)
 {
 	struct flist_received *received = list->received;
-	struct timespec until;
+	const struct timespec until = clock_after(CLOCK_REALTIME, ms);
 	int result = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&received->lock);
 	while (!has_next(list) && !received->over && result != ETIMEDOUT)
 		result = pthread_cond_timedwait(&received->arrived, &received->lock, &until);

@@ -22,4 +22,16 @@ static inline int64_t clock_milliseconds(void)
 	return clock_nanoseconds() / CLOCK_MILLISECOND;
 }
 
+/* The time of a clock in so many milliseconds, for calls that wait until then. */
+static inline struct timespec clock_after(clockid_t clock, int milliseconds)
+{
+	struct timespec until;
+
+	clock_gettime(clock, &until);
+	until.tv_nsec += (milliseconds % 1000) * CLOCK_MILLISECOND;
+	until.tv_sec += milliseconds / 1000 + until.tv_nsec / CLOCK_SECOND;
+	until.tv_nsec %= CLOCK_SECOND;
+	return until;
+}
+
 #endif

@@ -11,6 +11,7 @@
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/task.h"
+#include "lib/clock.h"
 #include "lib/exit.h"
 
 #define THREADS_MAX 16
@@ -213,23 +214,9 @@ void pool_release(struct pool *pool, struct task *task)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static struct timespec in_ms(int ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	return until;
-}
-
 enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 {
-	struct timespec until = in_ms(ms);
+	struct timespec until = clock_after(CLOCK_MONOTONIC, ms);
 	int result = 0;
 
 	pthread_mutex_lock(&pool->lock);
