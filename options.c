@@ -252,7 +252,7 @@ static bool may_merge_attribute_rules(const struct options *options)
 	return false;
 }
 
-/* A local run that needs more than the local engine has goes by the protocol, as a pull from its own other end. */
+/* A local run with options that mean something between two ends only goes by the protocol, as a pull from its own other end. */
 static bool check_local_run(struct option_parse *parse, struct options *options)
 {
 	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local engine: from the operands to the exit code. What surrounds the run is in receiver/run.h. */
+/* The run of a receiving side: from the operands to the exit code. What surrounds the run is in receiver/run.h. */
 #include "receiver.h"
 
 #include <pthread.h>
@@ -384,8 +384,8 @@ static void clean_up(struct run *run)
 	fflush(stdout);
 }
 
-int run_local(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
-	      contents_maker *new_contents, const char *destination, struct run_stats *stats)
+int run_receiver(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
+		 contents_maker *new_contents, const char *destination, struct run_stats *stats)
 {
 	struct run *run = xcalloc(1, sizeof *run);
 	struct receiver *receiver = &run->receiver;

@@ -49,7 +49,7 @@ typedef struct contents *contents_maker(struct receiver *receiver, const struct 
 
 /* A whole run: of what a snapshot says, of what a peer sends, or of the operands (both NULL). destination NULL: list them.
  * stats: filled in, unless NULL. Returns the exit code. */
-int run_local(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
-	      contents_maker *new_contents, const char *destination, struct run_stats *stats);
+int run_receiver(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
+		 contents_maker *new_contents, const char *destination, struct run_stats *stats);
 
 #endif

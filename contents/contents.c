@@ -23,17 +23,18 @@ int receiver_main(struct options *options)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_local(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], NULL);
+	return run_receiver(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], NULL);
 }
 
 int receiver_count_main(struct options *options, struct run_stats *stats)
 {
-	return run_local(options, NULL, NULL, contents_of_files, options->operands.items[options->operands.count - 1], stats);
+	return run_receiver(options, NULL, NULL, contents_of_files, options->operands.items[options->operands.count - 1],
+			    stats);
 }
 
 int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination)
 {
-	return run_local(options, NULL, peer, contents_of_peer, destination, peer->service ? peer->service->stats : NULL);
+	return run_receiver(options, NULL, peer, contents_of_peer, destination, peer->service ? peer->service->stats : NULL);
 }
 
 /* --- of what a snapshot says --- */
@@ -76,7 +77,7 @@ int receiver_list_snapshot(struct options *options)
 	options->levels.info[INFO_FLIST] = options->levels.info[INFO_STATS] = 0;
 	options->list_only = true;
 	options->dirs = !options->recursive;
-	code = run_local(options, &from, NULL, contents_of_files, NULL, NULL);
+	code = run_receiver(options, &from, NULL, contents_of_files, NULL, NULL);
 	free(path);
 	free(shown);
 	attr_snapshot_close(snapshot);
@@ -102,7 +103,7 @@ int receiver_snapshot_to_tree(struct options *options)
 
 	want_everything(options);
 	options->only_send_attrs = true;
-	code = run_local(options, &from, NULL, contents_of_files, options->operands.items[0], NULL);
+	code = run_receiver(options, &from, NULL, contents_of_files, options->operands.items[0], NULL);
 	if (attr_snapshot_facts(snapshot)->io_error && code == EXIT_OK) {
 		log_error("rsync: \"%s\" was made with errors: it may lack something", options->attr_snapshot);
 		code = EXIT_PARTIAL;

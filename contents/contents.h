@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The local engine: makes a destination tree equal to the sources with worker threads and no protocol. */
+/* The runs that make a destination tree equal to its sources, or list them. */
 #ifndef CONTENTS_CONTENTS_H
 #define CONTENTS_CONTENTS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What must happen to one file: pure functions over (list entry, destination's attributes, options), design rule 2. Used by
- * the local engine and the generator; the same answer feeds itemized output and statistics (doc/protocol/03-transfer.md
+ * local runs and those with a peer; the same answer feeds itemized output and statistics (doc/protocol/03-transfer.md
  * sections 8 and 9).
  */
 #ifndef DEST_DECIDE_H

@@ -51,7 +51,7 @@ struct dest {
 	char *single_name;           /* the one entry is written under this name; NULL: its own */
 	pthread_mutex_t hidden_lock; /* the module's rules are for one thread at a time */
 	atomic_bool no_unnamed;      /* the file system has no O_TMPFILE */
-	atomic_int keepable;                /* copies under way, of which a part is kept when the run is interrupted */
+	atomic_int keepable;         /* copies under way, of which a part is kept when the run is interrupted */
 	pthread_rwlock_t gate;       /* held for reading while an object may exist under a temp name */
 
 	/* --- its objects --- */

@@ -121,9 +121,9 @@ static void check_file(struct dest *dest, const char *argument, const struct fs_
 		refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
 }
 
-static void check_argument(struct dest *dest, const struct fs_root *operator, const char * argument)
+static void check_argument(struct dest *dest, const struct fs_root *start, const char *argument)
 {
-	int source = fs_open_follow(operator, argument, O_PATH, 0);
+	int source = fs_open_follow(start, argument, O_PATH, 0);
 	int target = fs_open_follow(&dest->top, target_of(dest, argument), O_PATH, 0);
 	struct fs_stat st;
 
@@ -150,25 +150,25 @@ static const char *source_argument(const struct dest *dest, size_t index)
 	return dest->has_sources ? dest->options->operands.items[index] : dest->snapshot_root;
 }
 
-static bool open_operator(struct fs_root *operator)
+static bool open_start(struct fs_root *start)
 {
-	if (fs_root_open(operator, ".") < 0)
+	if (fs_root_open(start, ".") < 0)
 		return false;
-	operator->trusting = true;
+	start->trusting = true;
 	return true;
 }
 
 void dest_guard_new(struct dest *dest, const char *parent)
 {
-	struct fs_root operator;
+	struct fs_root start;
 	int above;
 
-	if (!dest->attrs_only || !open_operator(&operator))
+	if (!dest->attrs_only || !open_start(&start))
 		return;
-	above = fs_open_follow(&operator, parent, O_RDONLY | O_DIRECTORY, 0);
+	above = fs_open_follow(&start, parent, O_RDONLY | O_DIRECTORY, 0);
 	for (size_t i = 0; above >= 0 && i < source_count(dest); i++) {
 		const char *argument = source_argument(dest, i);
-		int source = fs_open_follow(&operator, argument, O_RDONLY | O_DIRECTORY, 0);
+		int source = fs_open_follow(&start, argument, O_RDONLY | O_DIRECTORY, 0);
 
 		if (source >= 0 && fs_is_inside(above, source))
 			refuse(dest, "it would lie inside its own source", argument);
@@ -177,20 +177,20 @@ void dest_guard_new(struct dest *dest, const char *parent)
 	}
 	if (above >= 0)
 		close(above);
-	fs_root_close(&operator);
+	fs_root_close(&start);
 }
 
 void dest_guard(struct dest *dest)
 {
 	struct survey survey = { .dest = dest, .left = LOOKED_AT };
-	struct fs_root operator;
+	struct fs_root start;
 	int fd;
 
-	if (!dest->attrs_only || dest->top.fd < 0 || !open_operator(&operator))
+	if (!dest->attrs_only || dest->top.fd < 0 || !open_start(&start))
 		return;
 	for (size_t i = 0; i < source_count(dest); i++)
-		check_argument(dest, &operator, source_argument(dest, i));
-	fs_root_close(&operator);
+		check_argument(dest, &start, source_argument(dest, i));
+	fs_root_close(&start);
 	fd = dest->options->force || dest->single_name ? -1 : fs_opendir(&dest->top, ".");
 	if (fd >= 0)
 		survey_directory(&survey, fd);

@@ -74,7 +74,7 @@ struct receiver {
 	struct timespec began;     /* this run, by the calendar */
 };
 
-/* Owned by run_local. */
+/* Owned by run_receiver. */
 struct run {
 	struct receiver receiver;
 	struct options *options;

@@ -163,9 +163,9 @@ struct image *receiver_snapshot_of_list(struct receiver *receiver)
 
 /* --- after --- */
 
-static bool give(void *local_void, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st)
+static bool give(void *receiver_void, uint32_t tag, const char *path, struct entries *list, struct fs_stat *st)
 {
-	struct receiver *receiver = local_void;
+	struct receiver *receiver = receiver_void;
 	struct seen_dir *dir = dest_seen_dir(receiver->dest.seen, (int32_t)tag - 1);
 
 	if (!dir
