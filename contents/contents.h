@@ -3,7 +3,7 @@
 #ifndef CONTENTS_CONTENTS_H
 #define CONTENTS_CONTENTS_H
 
-#include "dest/module.h"
+#include "dest/paths.h"
 #include "receiver.h"
 
 /* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */

@@ -14,7 +14,7 @@
 
 #include "delta/patch.h"
 #include "dest/job.h"
-#include "dest/module.h"
+#include "dest/paths.h"
 #include "flist/receive.h"
 #include "receiver.h"
 #include "receiver/run.h"

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dest/apply.h"
 #include "dest/dest.h"
-#include "dest/fake.h"
 #include "dest/job.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "fs/file.h"

@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Applies the attributes of an entry to its object in the destination. By the thread that holds the task. */
+/* Applies the attributes of an entry to its object in the destination. */
 #ifndef DEST_APPLY_H
 #define DEST_APPLY_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "dest/attributes.h"
+#include "fs/root.h"
+#include "options.h"
+
+struct decide_rules;
+struct dest;
+struct dest_dir;
 struct file_job;
+struct fs_temp;
+struct owner_maps;
+
+/* --- owner maps (main thread) --- */
+
+/* NULL if the ids of a local run stay as they are; else `rules` maps them, until it is freed. Ends the process with EXIT_SYNTAX
+ * on maps that are none. */
+struct owner_maps *dest_owner_maps_new(const struct options *options, struct decide_rules *rules);
+void dest_owner_maps_free(struct owner_maps *maps);
+
+/* --- --fake-super (any thread) --- */
+
+/* What the receiving half may do. */
+enum super_level dest_receiving_level(const struct options *options, bool is_local_run);
+/* Attributes of an object of the destination as they are, or as they are kept. */
+int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct fs_stat *st);
+int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st);
+void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
+		    const struct fs_held *held);
+/* A file that stands for a symlink, device or special. */
+int job_fake_make(struct file_job *job, struct fs_temp *temp);
+
+/* --- one object, by the thread that holds the task --- */
 
 /* To an open file that has this owner and mode so far. Where the owner cannot be set, nothing else is. */
 bool apply_to_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t made_gid, mode_t made_mode);

@@ -14,7 +14,6 @@
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/job.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/acl.h"

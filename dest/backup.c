@@ -13,7 +13,6 @@
 #include "dest/attributes.h"
 #include "dest/dest.h"
 #include "dest/events.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/task.h"
 #include "fs/copy.h"

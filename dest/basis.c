@@ -1,21 +1,358 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the blocks of a file's new content may come from: chosen when it is asked for, found again when it comes. */
+/*
+ * What the blocks of a file's new content may come from: chosen when it is asked for, found again when it comes. With --fuzzy
+ * that is a file that resembles one that is not there.
+ */
+#include "dest/basis.h"
+
+#include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dest/alternate.h"
 #include "dest/backup.h"
-#include "dest/basis.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
-#include "dest/fuzzy.h"
+#include "dest/events.h"
 #include "dest/job.h"
-#include "dest/module.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "fs/dir.h"
+#include "fs/file.h"
+#include "lib/alloc.h"
 #include "wire/request.h"
+
+/* --- how alike two names are: the distance of Levenshtein, bytes that differ a little being a little closer --- */
+
+#define SUFFIX_WEIGHT 10
+
+/* From nothing to a name. */
+static uint32_t whole_distance(const char *name, size_t length)
+{
+	uint32_t distance = 0;
+
+	for (size_t i = 0; i < length; i++)
+		distance += NAME_DISTANCE_UNIT + (uint32_t)(signed char)name[i];
+	return distance;
+}
+
+static uint32_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	uint32_t *row, distance;
+
+	if (!a_length || !b_length)
+		return whole_distance(a, a_length) + whole_distance(b, b_length);
+	row = xcalloc(b_length + 1, sizeof *row);
+	for (size_t j = 0; j <= b_length; j++)
+		row[j] = (uint32_t)j * NAME_DISTANCE_UNIT;
+	for (size_t i = 0; i < a_length; i++) {
+		uint8_t from = (uint8_t)a[i];
+		uint32_t diagonal = row[0];
+
+		row[0] = (uint32_t)(i + 1) * NAME_DISTANCE_UNIT;
+		for (size_t j = 0; j < b_length; j++) {
+			uint8_t to = (uint8_t)b[j];
+			/* The better of two neighbours is taken before their bytes count. */
+			bool drops = row[j + 1] <= row[j];
+			uint32_t other = (drops ? row[j + 1] + from : row[j] + to) + NAME_DISTANCE_UNIT, change = diagonal;
+
+			if (from != to)
+				change += NAME_DISTANCE_UNIT + (from > to ? from - to : to - from);
+			diagonal = row[j + 1];
+			row[j + 1] = change < other ? change : other;
+		}
+	}
+	distance = row[b_length];
+	free(row);
+	return distance;
+}
+
+static bool is_number(const char *text, size_t length)
+{
+	size_t digits = 0;
+
+	while (digits < length && isdigit((unsigned char)text[digits]))
+		digits++;
+	return length && digits == length;
+}
+
+/* ".bak" and its like, which say nothing about the kind; a "~" at the end has been taken off. */
+static bool is_old_version(const char *suffix, size_t length, bool has_tilde)
+{
+	static const char *const marks[] = { ".bak", ".old", ".orig" };
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (length == strlen(marks[i]) && !memcmp(suffix, marks[i], length))
+			return true;
+	return has_tilde && length > 2 && suffix[1] == '~' && isdigit((unsigned char)suffix[2]);
+}
+
+const char *name_suffix(const char *name, size_t *length)
+{
+	size_t start = strspn(name, "."), end = strlen(name);
+	const char *number = "";
+	bool is_last = true, has_tilde = end > 1 && name[end - 1] == '~';
+
+	*length = 0;
+	end -= has_tilde;
+	for (size_t at = end; at-- > start;) {
+		if (name[at] != '.')
+			continue;
+		if (!is_last || !is_old_version(name + at, end - at, has_tilde)) {
+			number = name + at;
+			*length = end - at;
+			if (!is_number(number + 1, *length - 1))
+				break;
+		}
+		is_last = false;
+		end = at;
+	}
+	return number;
+}
+
+uint32_t name_distance(const char *name, const char *other, uint32_t limit)
+{
+	size_t length = strlen(name), other_length = strlen(other), suffix_length, other_suffix_length;
+	size_t apart = length > other_length ? length - other_length : other_length - length;
+	const char *suffix = name_suffix(name, &suffix_length), *other_suffix = name_suffix(other, &other_suffix_length);
+
+	if (apart > limit / NAME_DISTANCE_UNIT && apart * NAME_DISTANCE_UNIT > limit)
+		return NAME_DISTANCE_FAR;
+	return edit_distance(name, length, other, other_length)
+	       + SUFFIX_WEIGHT * edit_distance(suffix, suffix_length, other_suffix, other_suffix_length);
+}
+
+/* --- the search --- */
+
+enum { CANDIDATE_STEPS = 10, BYTES_PER_STEP = 32 };
+
+/* The regular files of a directory that have content, in the order of a list. */
+struct fuzzy_dirs {
+	int count;
+	struct entries names[]; /* of the destination, then of each alternate one */
+};
+
+/* --- what there is --- */
+
+static void add_file(struct entries *names, int dir_fd, const struct fs_dirent *name)
+{
+	struct entry *entry;
+	struct fs_stat st;
+
+	if (fs_lstat_at(dir_fd, name->name, &st) < 0 || !S_ISREG(st.mode) || !st.size)
+		return;
+	entry = entries_add(names, name->name, name->name_length);
+	entry->mode = (uint16_t)st.mode;
+	entry->size = st.size;
+	entry->mtime = st.mtime;
+	entry->mtime_nsec = st.mtime_nsec;
+}
+
+static void read_names(struct entries *names, int dir_fd)
+{
+	struct fs_dirent name;
+	struct fs_dir dir;
+	int fd = dir_fd < 0 ? -1 : fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+
+	entries_init(names);
+	if (fd < 0)
+		return;
+	fs_dir_start(&dir, fd);
+	while (fs_dir_next(&dir, &name) > 0)
+		add_file(names, dir_fd, &name);
+	fs_dir_finish(&dir);
+	entries_sort(names);
+}
+
+static struct fuzzy_dirs *dirs_of(struct task *task)
+{
+	const struct dest *dest = task->dest;
+	int alternates = dest->options->fuzzy > 1 && dest->alternates ? dest->alternates->count : 0;
+
+	if (task->fuzzy)
+		return task->fuzzy;
+	task->fuzzy = xcalloc(1, sizeof *task->fuzzy + (size_t)(1 + alternates) * sizeof *task->fuzzy->names);
+	task->fuzzy->count = 1 + alternates;
+	read_names(&task->fuzzy->names[0], task->dir->fresh ? -1 : task->dir->fd);
+	for (int i = 0; i < alternates; i++)
+		read_names(&task->fuzzy->names[1 + i], dest_alternate_dir(task, i));
+	return task->fuzzy;
+}
+
+void dest_fuzzy_leave(struct task *task)
+{
+	for (int i = 0; task->fuzzy && i < task->fuzzy->count; i++)
+		entries_free(&task->fuzzy->names[i]);
+	free(task->fuzzy);
+	task->fuzzy = NULL;
+}
+
+/* --- what is chosen --- */
+
+static bool agrees(const struct file_job *job, const struct entry *listed, const struct entry *file)
+{
+	return listed->size == file->size
+	       && decide_same_time(job->dest->options->modify_window, listed->mtime, listed->mtime_nsec, file->mtime,
+				   file->mtime_nsec);
+}
+
+/* A module's rules hold for what a delta begins with, too. */
+static bool is_hidden(const struct file_job *job, int place, const char *name)
+{
+	struct strbuf path = STRBUF_INIT;
+	bool hidden;
+
+	if (!job->dest->module)
+		return false;
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, name);
+	if (place)
+		hidden = dest_is_hidden_in(job->dest, job->dest->options->alt_dest_dirs.items[place - 1], strbuf_text(&path),
+					   false);
+	else
+		hidden = dest_is_hidden(job->dest, strbuf_text(&path), false);
+	strbuf_free(&path);
+	return hidden;
+}
+
+/* What is listed before this one and has to be updated may be another file when the reply comes. */
+static bool may_be_used(const struct file_job *job, int place, const struct entries *names, const struct entry *file)
+{
+	const struct entries *list = job->task->entries;
+	int32_t index = place ? -1 : entries_find(list, entry_name(names, file), false);
+
+	if (is_hidden(job, place, entry_name(names, file)))
+		return false;
+	return index < 0 || (uint32_t)index > job->index || agrees(job, &list->items[index], file);
+}
+
+/* As messages call it. */
+static void show_name(const struct file_job *job, int place, const char *name, struct strbuf *shown)
+{
+	const struct dest *dest = job->dest;
+
+	strbuf_truncate(shown, 0);
+	if (place) {
+		const char *dir = dest->options->alt_dest_dirs.items[place - 1];
+
+		if (*dir != '/')
+			strbuf_addf(shown, "%s/", dest->top_path);
+		strbuf_addf(shown, "%s/", dir);
+	}
+	if (*job->dir->path)
+		strbuf_addf(shown, "%s/", job->dir->path);
+	strbuf_add_string(shown, name);
+}
+
+static void choose(struct file_job *job, int place, const char *name)
+{
+	job->fuzzy = xstrdup(name);
+	job->fuzzy_place = place;
+}
+
+static void find_same(struct file_job *job, int place, const struct entries *names)
+{
+	struct strbuf shown = STRBUF_INIT;
+
+	for (uint32_t i = 0; i < names->count; i++) {
+		const struct entry *file = &names->items[i];
+
+		if (!agrees(job, job->entry, file) || !may_be_used(job, place, names, file))
+			continue;
+		choose(job, place, entry_name(names, file));
+		show_name(job, place, job->fuzzy, &shown);
+		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1)
+			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
+		strbuf_free(&shown);
+		return;
+	}
+}
+
+/* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such searches. */
+static void count_work(const struct file_job *job, const char *name)
+{
+	budget_work(session_budget(job->dest->session), CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
+}
+
+static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
+{
+	const bool tells = job->dest->options->levels.debug[DEBUG_FUZZY] > 1;
+	struct strbuf shown = STRBUF_INIT;
+
+	for (uint32_t i = 0; i < names->count; i++) {
+		const char *name = entry_name(names, &names->items[i]);
+		uint32_t distance;
+
+		if (!may_be_used(job, place, names, &names->items[i]))
+			continue;
+		count_work(job, name);
+		distance = name_distance(name, job->name, *best);
+		show_name(job, place, name, &shown);
+		if (tells)
+			task_text(job->task, L_INFO, "fuzzy distance for %s = %u.%05u", strbuf_text(&shown),
+				  distance / NAME_DISTANCE_UNIT, distance % NAME_DISTANCE_UNIT);
+		if (distance > *best)
+			continue;
+		*best = distance;
+		free(job->fuzzy);
+		choose(job, place, name);
+	}
+	strbuf_free(&shown);
+}
+
+static void log_choice(const struct file_job *job)
+{
+	struct strbuf shown = STRBUF_INIT, path = STRBUF_INIT;
+
+	show_name(job, job->fuzzy_place, job->fuzzy, &shown);
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->name);
+	task_text(job->task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
+	strbuf_free(&shown);
+	strbuf_free(&path);
+}
+
+void job_find_fuzzy(struct file_job *job)
+{
+	const struct options *options = job->dest->options;
+	uint32_t best = NAME_DISTANCE_LIMIT;
+	const struct fuzzy_dirs *dirs;
+
+	/* Without blocks to look for, it is for those who want to watch. */
+	bool wants_blocks = job->dest->contents->is_remote && options->whole_file <= 0 && !options->append;
+
+	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
+		return;
+	dirs = dirs_of(job->task);
+	for (int i = 0; i < dirs->count && !job->fuzzy; i++)
+		find_same(job, i, &dirs->names[i]);
+	if (!job->fuzzy)
+		for (int i = 0; i < dirs->count; i++)
+			find_like(job, i, &dirs->names[i], &best);
+	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY])
+		log_choice(job);
+}
+
+/* That file, open for reading; -1 with errno. */
+static int job_open_fuzzy(const struct file_job *job, uint64_t *size)
+{
+	struct strbuf path = STRBUF_INIT;
+	int fd;
+
+	strbuf_add_string(&path, job->dir->path);
+	strbuf_add_path(&path, job->fuzzy);
+	fd = job->fuzzy_place ? fs_open(&job->dest->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
+			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
+	strbuf_free(&path);
+	return fs_only_regular(fd, size);
+}
+
+/* --- the basis of one file --- */
 
 static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
 

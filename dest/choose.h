@@ -7,6 +7,9 @@
 
 struct dest;
 
+/* Before anything is written: would an attr tree replace its own source, or something that is no attr tree? */
+void dest_guard(struct dest *dest);
+
 /* Decide what the destination operand stands for, make it where that is due, and open it (doc/protocol/06-command-line.md
  * section 10.2). `entries`: how many the first lists have. */
 void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries);

@@ -38,7 +38,7 @@ struct dest {
 	bool notifies_items;         /* the peer hears of items without content: a client, or it repeats them for a batch */
 	bool wants_items;            /* somebody wants to hear of single items */
 	bool names_directories;      /* "created directory D" and the like are said when names are */
-	bool logs_steps;             /* --debug does (dest/debug.c) */
+	bool logs_steps;             /* --debug does (dest/events.c) */
 	bool passes_settled;         /* of a file that is as listed (decide_is_settled) there is nothing to do, say or note */
 	bool asks_in_turn;           /* contents are asked for in the order of the list, in which batches have them */
 	_Atomic(struct task *) crowded; /* ... whose next entry needs room: all wait until the main thread has made it */

@@ -3,6 +3,8 @@
 #ifndef DEST_EVENTS_H
 #define DEST_EVENTS_H
 
+#include <stdint.h>
+
 #include "dest/job.h"
 #include "dest/task.h"
 
@@ -26,5 +28,20 @@ const char *task_name(const struct task *task, const struct entry *entry);
 void job_event(struct file_job *job, const struct event *event);
 void job_source_failed(struct file_job *job, int error, enum source_step step);
 void job_write_failed(struct file_job *job, int error);
+
+/* --- lines of --debug --- */
+
+/* An entry, the task's directory is looked at; a device or special will be made. */
+void dest_debug_entry(struct task *task, uint32_t index);
+void dest_debug_directory(struct task *task);
+void dest_debug_node(struct file_job *job);
+/* Owner and group of `name` ("": the directory itself) are about to be changed; -1: they are not. */
+void dest_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid);
+/* The permissions that the default ACL of the task's directory leaves to new files. */
+void dest_debug_umask(struct task *task);
+/* Deltas of a pull: block sums are sent, a basis is used (-1: there is none), the content has come. */
+void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size);
+void dest_debug_basis(const struct file_job *job, int basis_fd);
+void dest_debug_patched(const struct file_job *job);
 
 #endif

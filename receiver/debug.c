@@ -2,7 +2,7 @@
 /*
  * The lines of --debug that the main thread prints: about the file list, and about the steps of a run (genr, recv, and in a run
  * without a peer, whose sending half is here as well, send). Those of del are in receiver/delete.c, those of workers in
- * dest/debug.c.
+ * dest/events.c.
  */
 #include <string.h>
 #include <unistd.h>

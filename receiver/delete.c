@@ -9,7 +9,6 @@
 
 #include "dest/backup.h"
 #include "dest/events.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"

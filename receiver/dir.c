@@ -11,12 +11,10 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/apply.h"
 #include "dest/attributes.h"
 #include "dest/backup.h"
-#include "dest/debug.h"
 #include "dest/events.h"
-#include "dest/fake.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"

@@ -14,14 +14,13 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/apply.h"
 #include "dest/attributes.h"
 #include "dest/backup.h"
 #include "dest/contents.h"
 #include "dest/events.h"
-#include "dest/fake.h"
 #include "dest/file.h"
 #include "dest/job.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"

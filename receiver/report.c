@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "dest/contents.h"
-#include "dest/module.h"
+#include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"

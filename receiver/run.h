@@ -8,7 +8,7 @@
 #define RECEIVER_RUN_H
 
 #include "dest/dest.h"
-#include "dest/module.h"
+#include "dest/paths.h"
 #include "flist/receive.h"
 #include "lib/hashmap.h"
 #include "lib/log.h"

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dest/fake.h"
-#include "dest/module.h"
+#include "dest/apply.h"
+#include "dest/paths.h"
 #include "filter/exchange.h"
 #include "flist/args.h"
 #include "flist/scan.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dest/install.h"
+#include "dest/write.h"
 #include "fs/temp.h"
 #include "lib/exit.h"
 #include "receiver/report.h"

@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/basis.h"
 #include "dest/contents.h"
 #include "dest/events.h"
 #include "dest/file.h"
-#include "dest/fuzzy.h"
 #include "dest/job.h"
-#include "dest/module.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"

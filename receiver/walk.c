@@ -8,16 +8,14 @@
 #include <unistd.h>
 
 #include "dest/alternate.h"
+#include "dest/basis.h"
 #include "dest/contents.h"
-#include "dest/debug.h"
 #include "dest/events.h"
-#include "dest/fuzzy.h"
-#include "dest/install.h"
-#include "dest/module.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
+#include "dest/write.h"
 #include "flist/received.h"
 #include "fs/chmod.h"
 #include "lib/exit.h"

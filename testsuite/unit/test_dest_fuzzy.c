@@ -6,7 +6,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "dest/fuzzy.h"
+#include "dest/basis.h"
 
 static void check(const char *name, const char *other, unsigned whole, unsigned part)
 {
