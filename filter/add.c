@@ -12,7 +12,6 @@
 
 #include "filter/list.h"
 #include "filter/parse.h"
-#include "filter/reader.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

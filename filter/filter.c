@@ -7,8 +7,6 @@
 #include "filter/add.h"
 #include "filter/list.h"
 #include "filter/parse.h"
-#include "filter/reader.h"
-#include "filter/rule.h"
 
 struct filter_list *filter_new(const struct filter_setup *setup)
 {
