@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flist/args.h"
 #include "flist/paths.h"
 #include "flist/received.h"
 #include "flist/scan.h"

@@ -22,7 +22,7 @@
 #include "dest/seen.h"
 #include "dest/task.h"
 #include "filter/exchange.h"
-#include "flist/args.h"
+#include "flist/scan.h"
 #include "fs/temp.h"
 #include "lib/clock.h"
 #include "lib/exit.h"

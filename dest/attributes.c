@@ -16,11 +16,10 @@
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
-#include "flist/acl.h"
+#include "flist/attributes.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "flist/receive_attributes.h"
-#include "flist/xattr_list.h"
 #include "fs/fake.h"
 #include "wire/request.h"
 

@@ -8,8 +8,7 @@
 #include <sys/types.h>
 
 #include "attrs/entry.h"
-#include "flist/acl.h"
-#include "flist/xattr_list.h"
+#include "flist/attributes.h"
 #include "lib/vec.h"
 
 struct file_job;
@@ -20,7 +19,7 @@ struct task;
 
 /* What an object is to have besides what stat(2) shows. */
 struct wanted {
-	const struct fs_acl *access, *defaults; /* reduced (flist/acl.h); NULL: ACLs are left alone */
+	const struct fs_acl *access, *defaults; /* reduced (flist/attributes.h); NULL: ACLs are left alone */
 	const struct xattr_list *xattrs;        /* NULL: they are left alone */
 	bool is_known;                          /* read already */
 	bool lacks_values;                      /* there are values that neither the list nor the destination has (yet) */

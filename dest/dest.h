@@ -9,7 +9,7 @@
 #include "dest/contents.h"
 #include "dest/decide.h"
 #include "flist.h"
-#include "flist/xattr_list.h"
+#include "flist/attributes.h"
 #include "fs/root.h"
 #include "options.h"
 

@@ -9,12 +9,132 @@
 
 #include "flist/ids.h"
 #include "flist/receive_attributes.h"
-#include "flist/receive_check.h"
 #include "flist/xmit.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 
 enum { NSEC_MAX = 999999999, IO_ERROR_BITS = 7 };
+
+/* --- the form of a name (doc/protocol/02-file-list.md section 11.1) --- */
+
+static _Noreturn void die_unsafe(const char *name)
+{
+	die(EXIT_UNSUPPORTED, "ABORTING due to unsafe pathname from sender: %s", name);
+}
+
+static bool is_component(const char *text, size_t length, const char *component)
+{
+	return strlen(component) == length && !memcmp(text, component, length);
+}
+
+/* Most names are one more component of the directory that the list is of, and that has been cleaned. */
+static bool is_clean_child(const struct flist_receiver *receiver, const char *name, size_t length)
+{
+	const struct strbuf *parent = &receiver->node_path;
+	size_t prefix = parent->length ? parent->length + 1 : 0;
+
+	if (!prefix || length <= prefix || name[prefix - 1] != '/' || memcmp(name, parent->data, prefix - 1) != 0)
+		return false;
+	name += prefix;
+	length -= prefix;
+	return *name != '.' && !memchr(name, '/', length) && !memchr(name, '\0', length);
+}
+
+static void clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct strbuf *clean)
+{
+	const char *at = name, *end = name + length;
+
+	if (memchr(name, '\0', length))
+		die(EXIT_PROTOCOL, "NUL byte inside a file-list name received: %s", name);
+	if (!length)
+		die(EXIT_PROTOCOL, "ERROR: rejecting empty file-list name");
+	if (*name == '/') {
+		if (!receiver->options->relative)
+			die_unsafe(name);
+		strbuf_add_char(clean, '/');
+	}
+	while (at < end) {
+		const char *slash = memchr(at, '/', (size_t)(end - at));
+		size_t part = slash ? (size_t)(slash - at) : (size_t)(end - at);
+
+		if (is_component(at, part, ".."))
+			die_unsafe(name);
+		if (part && !is_component(at, part, ".")) {
+			if (clean->length && clean->data[clean->length - 1] != '/')
+				strbuf_add_char(clean, '/');
+			strbuf_add(clean, at, part);
+		} else if (part && !slash && clean->length && strcmp(clean->data, "/") != 0) {
+			/* Only releases without a name for it send "a/." (doc/protocol/02-file-list.md section 13). */
+			if (receiver->session->caps.clean_names)
+				die_unsafe(name);
+			strbuf_add_string(clean, "/.");
+		}
+		at += part + (slash != NULL);
+	}
+	if (!clean->length || !strcmp(clean->data, "/")) {
+		strbuf_reset(clean);
+		strbuf_add_char(clean, '.');
+	}
+}
+
+/* The form in which a name is kept (doc/protocol/02-file-list.md section 11.1), in->name, and in->is_child; ends the process if
+ * it must not come. */
+static void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in)
+{
+	strbuf_reset(&in->name);
+	in->is_child = is_clean_child(receiver, name, length);
+	if (in->is_child)
+		strbuf_add(&in->name, name, length);
+	else
+		clean_name(receiver, name, length, &in->name);
+}
+
+static size_t depth_of(const char *name)
+{
+	size_t depth = 0;
+
+	for (name += strspn(name, "/"); *name; name++)
+		depth += *name == '/';
+	return depth;
+}
+
+static void add_component(struct strbuf *path, const char *component, size_t length)
+{
+	if (path->length && path->data[path->length - 1] != '/')
+		strbuf_add_char(path, '/');
+	strbuf_add(path, component, length);
+}
+
+/* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
+ * has the name `name` (doc/protocol/07-daemon.md section 5.16). */
+static void flist_clean_target(const char *target, const char *name, struct strbuf *clean)
+{
+	size_t depth = depth_of(name), start = clean->length, below = 0;
+	struct strbuf path = STRBUF_INIT;
+	bool slash = false;
+
+	while (*target) {
+		size_t length = strcspn(target, "/");
+		bool climbs = is_component(target, length, "..");
+
+		if (climbs && below) {
+			const char *last = strrchr(strbuf_text(&path), '/');
+
+			strbuf_truncate(&path, last ? (size_t)(last - path.data) : 0);
+			below--;
+		} else if (length && !is_component(target, length, ".") && (!climbs || depth)) {
+			add_component(&path, target, length);
+			below += !climbs;
+			depth -= climbs;
+		}
+		slash = target[length] == '/';
+		target += length + slash;
+	}
+	strbuf_add_string(clean, path.length ? strbuf_text(&path) : ".");
+	if (slash && path.length && clean->length > start)
+		strbuf_add_char(clean, '/');
+	strbuf_free(&path);
+}
 
 static bool is_type(const struct incoming *in, uint32_t type)
 {

@@ -4,10 +4,10 @@
 #define FLIST_DECODE_H
 
 #include "delta/digest.h"
+#include "flist/attributes.h"
 #include "flist/ids.h"
 #include "flist/receive.h"
 #include "flist/tree.h"
-#include "flist/xattr_list.h"
 #include "lib/hashmap.h"
 
 struct asked_names;

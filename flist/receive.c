@@ -7,14 +7,15 @@
 #include "flist/receive.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/wildmatch.h"
 #include "flist/decode.h"
 #include "flist/ids.h"
 #include "flist/paths.h"
 #include "flist/receive_attributes.h"
-#include "flist/receive_check.h"
 #include "flist/received.h"
 #include "flist/tree.h"
 #include "flist/xmit.h"
@@ -156,7 +157,164 @@ static void free_staged(struct flist_receiver *receiver)
 	strbuf_free(&receiver->staged_paths);
 }
 
-/* --- may it come? --- */
+/* --- what was asked for (doc/protocol/02-file-list.md section 11.3) --- */
+
+/* What the source arguments allow, as sets of paths without leading slashes. */
+struct asked_names {
+	bool recursive, dirs;
+	bool everything, top;   /* the root of the transfer was asked for, with what lies below it; with what lies in it */
+	VEC(char *) exact;      /* sorted */
+	VEC(char *) parents;    /* sorted: as directories only */
+	VEC(char *) patterns, parent_patterns;
+};
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "//", "./" and what stands at the end are left out; no leading slash. */
+static void clean_argument(const char *text, struct strbuf *clean)
+{
+	strbuf_reset(clean);
+	while (*text) {
+		size_t length = strcspn(text, "/");
+
+		if (length && !(length == 1 && *text == '.')) {
+			if (clean->length)
+				strbuf_add_char(clean, '/');
+			strbuf_add(clean, text, length);
+		}
+		text += length + (text[length] == '/');
+	}
+}
+
+static void add_parents(struct asked_names *asked, const char *path, bool is_pattern)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *parent = xstrndup(path, (size_t)(slash - path));
+
+		if (is_pattern && has_wildcards(parent))
+			vec_push(&asked->parent_patterns, parent);
+		else
+			vec_push(&asked->parents, parent);
+	}
+}
+
+static void add_asked(struct asked_names *asked, const char *argument, bool relative)
+{
+	struct strbuf clean = STRBUF_INIT;
+	const char *cut = relative ? strstr(argument, "/./") : strrchr(argument, '/');
+
+	clean_argument(cut ? cut + (relative ? 3 : 1) : argument, &clean);
+	const char *path = strbuf_text(&clean);
+	bool is_pattern = has_wildcards(path);
+
+	if (!*path) {
+		asked->top = true;
+		asked->everything |= asked->recursive;
+	} else {
+		if (is_pattern)
+			vec_push(&asked->patterns, xstrdup(path));
+		if (!is_pattern || strchr(path, '['))
+			vec_push(&asked->exact, xstrdup(path));
+		if (relative)
+			add_parents(asked, path, is_pattern);
+	}
+	strbuf_free(&clean);
+}
+
+static struct asked_names *asked_names_new(const struct options *options, const struct args *args)
+{
+	struct asked_names *asked = xcalloc(1, sizeof *asked);
+
+	asked->recursive = options->recursive > 0;
+	asked->dirs = options->dirs;
+	for (size_t i = 0; i < args->count; i++)
+		add_asked(asked, args->items[i], options->relative);
+	if (asked->exact.count)
+		qsort(asked->exact.items, asked->exact.count, sizeof(char *), compare_texts);
+	if (asked->parents.count)
+		qsort(asked->parents.items, asked->parents.count, sizeof(char *), compare_texts);
+	return asked;
+}
+
+#define free_texts(texts) \
+	do { \
+		for (size_t i_ = 0; i_ < (texts)->count; i_++) \
+			free((texts)->items[i_]); \
+		vec_free(texts); \
+	} while (0)
+
+static void asked_names_free(struct asked_names *asked)
+{
+	if (!asked)
+		return;
+	free_texts(&asked->exact);
+	free_texts(&asked->parents);
+	free_texts(&asked->patterns);
+	free_texts(&asked->parent_patterns);
+	free(asked);
+}
+
+static bool is_among(const char *name, char *const *texts, size_t count, char *const *patterns, size_t pattern_count)
+{
+	if (count && bsearch(&name, texts, count, sizeof *texts, compare_texts))
+		return true;
+	for (size_t i = 0; i < pattern_count; i++)
+		if (wildmatch(patterns[i], name))
+			return true;
+	return false;
+}
+
+static bool is_asked(const struct asked_names *asked, const char *name)
+{
+	return is_among(name, asked->exact.items, asked->exact.count, asked->patterns.items, asked->patterns.count);
+}
+
+/* Does the name lie below something that was asked for, as deep as the options go? `path` is scratch. */
+static bool is_below_asked(const struct asked_names *asked, char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!asked->recursive && !asked->dirs)
+		return false;
+	if (asked->top && !slash)
+		return true;
+	for (; slash; slash = strrchr(path, '/')) {
+		*slash = '\0';
+		if (is_asked(asked, path))
+			return true;
+		if (!asked->recursive)
+			return false;
+	}
+	return false;
+}
+
+/* ASKED_PARENT: as a directory on the way to what was asked for. */
+enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
+
+static enum asked asked_names_look_up(const struct asked_names *asked, const char *name, bool is_dir)
+{
+	char path[PATH_MAX];
+
+	if (asked->everything)
+		return ASKED_YES;
+	name += *name == '/';
+	if (!strcmp(name, "."))
+		return asked->top ? ASKED_YES : ASKED_PARENT;
+	if (is_asked(asked, name))
+		return ASKED_YES;
+	if (strlen(name) >= sizeof path)
+		return ASKED_NO;
+	strcpy(path, name);
+	if (is_below_asked(asked, path))
+		return ASKED_YES;
+	bool is_parent = is_dir && is_among(name, asked->parents.items, asked->parents.count, asked->parent_patterns.items,
+					    asked->parent_patterns.count);
+
+	return is_parent ? ASKED_PARENT : ASKED_NO;
+}
 
 static void check_name(struct flist_receiver *receiver, struct incoming *in, bool *parent_only)
 {

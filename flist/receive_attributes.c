@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flist/acl.h"
+#include "flist/attributes.h"
 #include "flist/decode.h"
 #include "flist/ids.h"
 #include "flist/received.h"
-#include "flist/xattr_list.h"
 #include "lib/checked.h"
 #include "lib/exit.h"
 

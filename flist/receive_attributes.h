@@ -8,8 +8,7 @@
 #define FLIST_RECEIVE_ATTRIBUTES_H
 
 #include "flist.h"
-#include "flist/acl.h"
-#include "flist/xattr_list.h"
+#include "flist/attributes.h"
 #include "lib/hashmap.h"
 #include "lib/reserved.h"
 
@@ -45,8 +44,8 @@ uint32_t received_xattrs_read(struct flist_receiver *receiver);
 /* Give the ACLs that have come since the last call ids of this machine. */
 void received_acls_localize(struct flist_receiver *receiver);
 
-/* -A, not for symlinks: an entry's ACLs, reduced as they travel (flist/acl.h); defaults: of a directory. They stay with the
- * list. */
+/* -A, not for symlinks: an entry's ACLs, reduced as they travel (flist/attributes.h); defaults: of a directory. They stay with
+ * the list. */
 void flist_received_acls(const struct flist *list, int32_t node, const struct entry *entry, const struct fs_acl **access,
 			 const struct fs_acl **defaults);
 /* -X: the attributes that an entry is to have; likewise. */

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file list: reading a directory into its node, under the rules that hold there. */
+/*
+ * The entries of a list that is made here: what directories have, read under the rules that hold there, and what source
+ * arguments and --files-from names stand for (doc/protocol/02-file-list.md section 7).
+ */
 #include "flist/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flist/paths.h"
 #include "flist/tree.h"
+#include "fs/anchors.h"
 #include "fs/operator.h"
 #include "lib/charset.h"
+#include "lib/exit.h"
 #include "lib/log.h"
 
 /* --- rules --- */
@@ -25,7 +31,8 @@ static bool is_excluded(void *context, const char *path, bool is_dir)
 	return list->user && filter_excludes(list->user, path, is_dir);
 }
 
-void flist_set_rule_base(struct flist *list, uint16_t base)
+/* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
+static void set_rule_base(struct flist *list, uint16_t base)
 {
 	list->scan_base = base;
 	if (list->hidden)
@@ -37,7 +44,7 @@ void flist_set_rule_base(struct flist *list, uint16_t base)
 /* Which rules hold for the names of a directory? Rules may have been added since the list was made. */
 static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
 {
-	flist_set_rule_base(list, base);
+	set_rule_base(list, base);
 	if (list->user && list->scan.excluded)
 		filter_set_dir(list->user, transfer);
 	if (list->hidden)
@@ -172,4 +179,488 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 	if (may_repeat)
 		entries_mark_duplicates(entries);
 	flist_enter_node(list, node, deeper);
+}
+
+/* --- arguments --- */
+
+/* An argument taken apart. */
+struct argument {
+	char *base;   /* directory that transfer names are relative to */
+	char *path;   /* what is listed: "." or components, with a leading "/" only under --relative */
+	bool content; /* ended in "/", "/." or "/..": the contents are meant */
+};
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	size_t end_length = strlen(end);
+
+	return length >= end_length && !memcmp(text + length - end_length, end, end_length);
+}
+
+/* --- without --relative: 7.1 --- */
+
+static void split_plain(const char *text, struct argument *argument)
+{
+	struct strbuf full = STRBUF_INIT;
+
+	strbuf_add_string(&full, *text ? text : ".");
+	if (ends_with(full.data, full.length, "/"))
+		strbuf_add_char(&full, '.');
+	else if (!strcmp(full.data, "..") || ends_with(full.data, full.length, "/.."))
+		strbuf_add_string(&full, "/.");
+	char *slash = strrchr(full.data, '/');
+	const char *name = slash ? slash + 1 : full.data;
+
+	argument->path = xstrdup(name);
+	argument->content = !strcmp(name, ".");
+	if (!slash)
+		argument->base = xstrdup("");
+	else if (slash == full.data)
+		argument->base = xstrdup("/");
+	else
+		argument->base = xstrndup(full.data, (size_t)(slash - full.data));
+	strbuf_free(&full);
+}
+
+/* --- with --relative: 7.3 --- */
+
+/* Collapse "//" and "./" inside, cut a trailing "/" or "/.". */
+static char *clean_relative(const char *path, bool *content)
+{
+	const char *whole = path;
+	struct strbuf clean = STRBUF_INIT;
+
+	*content = false;
+	if (*path == '/')
+		strbuf_add_char(&clean, '/');
+	while (*path) {
+		size_t length = strcspn(path, "/");
+		if (length && !(length == 1 && *path == '.')) {
+			if (clean.length && clean.data[clean.length - 1] != '/')
+				strbuf_add_char(&clean, '/');
+			if (length == 2 && path[0] == '.' && path[1] == '.')
+				die(EXIT_SYNTAX, "found \"..\" dir in relative path: %s", whole);
+			strbuf_add(&clean, path, length);
+		}
+		*content = path[length] == '/' || (length == 1 && *path == '.');
+		path += length + (path[length] == '/');
+	}
+	if (!clean.length || !strcmp(clean.data, "/"))
+		strbuf_add_char(&clean, '.');
+	return strbuf_detach(&clean);
+}
+
+/* What follows the cut point: the part that is listed. */
+static const char *relative_path(const char *text)
+{
+	const char *cut = strstr(text, "/./");
+
+	return cut ? cut + 3 + strspn(cut + 3, "/") : text;
+}
+
+static void split_relative(const char *text, struct argument *argument)
+{
+	const char *cut = strstr(text, "/./");
+	const char *path = relative_path(text);
+
+	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/'
+			? "/" : "");
+	argument->path = clean_relative(*path ? path : ".", &argument->content);
+}
+
+static void put_base_below(struct argument *argument, const char *directory)
+{
+	struct strbuf joined = STRBUF_INIT;
+	const char *below = argument->base;
+
+	strbuf_add_string(&joined, strcmp(directory, ".") && strcmp(directory, "./") ? directory : "");
+	while (*below == '/')
+		below++;
+	if (*below)
+		strbuf_add_path(&joined, below);
+	free(argument->base);
+	argument->base = strbuf_detach(&joined);
+}
+
+/* --- one named entry --- */
+
+static void link_stat_failed(const struct attr_source *source, const char *path, int error)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	attr_source_quote(source, path, &quoted);
+	log_errno(L_ERROR_XFER, error, "link_stat %s failed", strbuf_text(&quoted));
+	strbuf_free(&quoted);
+}
+
+static void change_dir_failed(struct flist *list, const struct attr_source *source, const char *path, int error)
+{
+	struct attr_source above = *source;
+	struct strbuf quoted = STRBUF_INIT;
+	char *clean = xmalloc(strlen(path) + 2);
+
+	/* The way begins in the module's root, wherever the list has got to. */
+	above.quotes_bare = above.below_root;
+	fs_clean_path(clean, path);
+	attr_source_quote(&above, above.below_root ? clean : path, &quoted);
+	log_errno(L_ERROR_XFER, error, "change_dir %s failed", strbuf_text(&quoted));
+	list->session->io_error |= IOERR_GENERAL;
+	strbuf_free(&quoted);
+	free(clean);
+}
+
+/* The working directory of an argument is not there. */
+static bool base_is_missing(struct flist *list, struct attr_source *source, uint16_t base)
+{
+	const char *path = list->bases.items[base].path;
+	struct fs_stat st;
+	int error;
+
+	if (!list->module_source) {
+		if (source->attr_root.fd >= 0)
+			return false;
+		error = list->bases.items[base].open_error;
+	} else {
+		bool hidden = list->hidden && *path && filter_hides_path(list->hidden, path, true);
+		if (!*path || (!hidden && attr_source_stat(source, path, true, &st) == 0 && S_ISDIR(st.mode)))
+			return false;
+		error = hidden ? ENOENT : errno == ENOENT || errno == ELOOP ? errno : ENOTDIR;
+	}
+	change_dir_failed(list, source, list->module_source ? path : "", error);
+	return true;
+}
+
+/* An argument that cannot be looked at: say so as the options want. True if it is to be listed as missing. */
+static bool report_missing(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
+{
+	if (base_is_missing(list, source, base))
+		return false;
+	if (error != ENOENT && error != ENOTDIR) {
+		link_stat_failed(source, path, error);
+		list->session->io_error |= IOERR_GENERAL;
+		return false;
+	}
+	if (list->options->delete_missing_args)
+		return true;
+	if (!list->options->ignore_missing_args)
+		link_stat_failed(source, path, error);
+	return false;
+}
+
+static struct entry *last_entry(struct entries *entries)
+{
+	return &entries->items[entries->count - 1];
+}
+
+/* What the module hides is reported as absent, whether or not something is there; the options about missing arguments do not
+ * count, as their answers would tell the difference. */
+static void report_hidden(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
+{
+	if (!base_is_missing(list, source, base))
+		link_stat_failed(source, path, ENOENT);
+}
+
+/* As whatever it might be. */
+static bool hides_missing(struct flist *list, const char *path)
+{
+	return list->hidden && (filter_hides_path(list->hidden, path, false) || filter_hides_path(list->hidden, path, true));
+}
+
+/* report_missing for an argument that may be hidden. */
+static bool report_absent(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
+{
+	if (!hides_missing(list, path))
+		return report_missing(list, base, source, path, error);
+	report_hidden(list, base, source, path);
+	return false;
+}
+
+/* Is the argument left out by rules? The daemon's own make it look absent. merged_for: the name whose parents' merge files are
+ * in force, "" for none. */
+static bool rules_exclude(struct flist *list, uint16_t base, struct attr_source *source, const char *path, const char *transfer,
+			  bool is_dir, const char *merged_for)
+{
+	if (list->hidden && filter_hides_path(list->hidden, path, is_dir)) {
+		report_hidden(list, base, source, path);
+		return true;
+	}
+	if (!list->user)
+		return false;
+	set_rule_base(list, base);
+	filter_set_argument(list->user, merged_for);
+	return filter_excludes(list->user, transfer, is_dir);
+}
+
+/* Class of a directory that an argument names; false: it is not entered, hence skipped. */
+static bool classify_directory(struct flist *list, struct entry *entry, const char *transfer, bool content)
+{
+	if (flist_recursive(list) || (list->options->dirs && content)) {
+		entry->flags |= ENTRY_TOP_DIR;
+		return true;
+	}
+	if (list->options->dirs) {
+		entry->flags |= ENTRY_NO_CONTENT;
+		return true;
+	}
+	log_info("skipping directory %s", transfer);
+	return false;
+}
+
+/* Local: an argument leads to this directory below a base of the list, through whatever symlinks; follow: also a last one.
+ * Everything below it is found from there from now on. */
+static void note_directory(struct flist *list, uint16_t base_index, const char *transfer, bool follow)
+{
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
+	struct flist_base *base = &list->bases.items[base_index];
+
+	if (list->module_source || list->from_base || source->attr_root.trusting || !path.length || source->attr_root.fd < 0) {
+		strbuf_free(&path);
+		return;
+	}
+	if (!base->anchors)
+		base->anchors = source->attr_root.anchors = fs_anchors_new();
+	/* What is not there is reported by those who want it. */
+	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
+	strbuf_free(&path);
+}
+
+/* The directories on the way of an argument that --relative lists, and the last one if it is one. */
+static void note_directories(struct flist *list, uint16_t base, const struct argument *argument)
+{
+	char *path = xstrdup(argument->path);
+
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		note_directory(list, base, path, true);
+		*slash = '/';
+	}
+	note_directory(list, base, path, argument->content);
+	free(path);
+}
+
+static void add_leaf(struct flist *list, int32_t node, const struct flist_part *part)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	uint32_t before = entries->count;
+
+	flist_dir_path(list, node, &transfer);
+	strbuf_add_path(&transfer, part->path);
+	struct attr_source *source = flist_base_source(list, part->base, strbuf_text(&transfer), &path);
+
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), part->path,
+						    part->content, entries, &list->session->io_error);
+	int error = errno;
+
+	if (result == SCAN_MISSING) {
+		if (report_absent(list, part->base, source, strbuf_text(&path), error))
+			entries_add(entries, part->path, strlen(part->path))->root = part->base;
+	} else if (result == SCAN_OK && entries->count > before) {
+		struct entry *entry = last_entry(entries);
+		bool is_dir = entry_is_dir(entry);
+
+		entry->root = part->base;
+		if (rules_exclude(list, part->base, source, strbuf_text(&path), strbuf_text(&transfer), is_dir,
+				  strbuf_text(&transfer))
+		    || (is_dir && !classify_directory(list, entry, strbuf_text(&transfer), part->content)))
+			entries_remove_last(entries);
+	}
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+/* A parent that --relative implies: stat'ed through links, not subject to the user's rules. */
+static void add_implied(struct flist *list, int32_t node, const char *name, uint16_t base)
+{
+	struct entries *entries = list->dirs.items[node].entries;
+	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	const struct entry *last = entries->count ? last_entry(entries) : NULL;
+	bool known = last && last->root == base && entry_is_implied(last) && !strcmp(entry_name(entries, last), name);
+
+	if (known)
+		return;
+	flist_dir_path(list, node, &transfer);
+	strbuf_add_path(&transfer, name);
+	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
+	uint32_t before = entries->count;
+
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
+						    entries, &list->session->io_error);
+
+	/* Nothing below it can be listed without it; one that is gone was reported with what it was asked for. */
+	if (result == SCAN_MISSING && errno != ENOENT)
+		report_absent(list, base, source, strbuf_text(&path), errno);
+	if (result == SCAN_OK && entries->count > before) {
+		struct entry *entry = last_entry(entries);
+		entry->root = base;
+		entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+		if (list->session->caps.omits_parents && !list->options->implied_dirs)
+			entry->flags |= ENTRY_HIDDEN;
+	}
+	strbuf_free(&transfer);
+	strbuf_free(&path);
+}
+
+void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper)
+{
+	const char *slash = strchr(part->path + 1, '/');
+
+	if (!slash) {
+		add_leaf(list, node, part);
+		return;
+	}
+	char *first = xstrndup(part->path, (size_t)(slash - part->path));
+	struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
+
+	add_implied(list, node, first, part->base);
+	flist_parts_add(list, deeper, &below);
+	free(first);
+}
+
+/*
+ * Is the object that a path of several components names there and wanted? Its implied parents are listed only then, and what
+ * is wrong with it is said now. Of the rules only those count that are known before any of its directories is entered.
+ */
+static bool is_wanted(struct flist *list, uint16_t base, const struct argument *argument)
+{
+	struct entries found;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base, argument->path, &path);
+	bool wanted = false;
+
+	entries_init(&found);
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), argument->path, argument->path,
+						    argument->content, &found, &list->session->io_error);
+	int error = errno;
+
+	if (result == SCAN_MISSING) {
+		wanted = report_absent(list, base, source, strbuf_text(&path), error);
+	} else if (result == SCAN_OK && found.count) {
+		bool is_dir = entry_is_dir(&found.items[0]);
+		wanted = !rules_exclude(list, base, source, strbuf_text(&path), argument->path, is_dir, "")
+			 && (!is_dir || classify_directory(list, &found.items[0], argument->path, argument->content));
+	}
+	entries_free(&found);
+	strbuf_free(&path);
+	return wanted;
+}
+
+/* The "." entry of a base directory; 0, or why there is none. */
+static int add_dot_entry(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
+{
+	struct entries *entries = list->dirs.items[0].entries;
+
+	if (!list->module_source && source->attr_root.fd < 0)
+		return list->bases.items[base].open_error;
+	if (list->hidden && *path && filter_hides_path(list->hidden, path, true))
+		return ENOENT;
+	if (attr_source_entry(source, &list->scan, path, ".", ".", true, entries, &list->session->io_error) != SCAN_OK)
+		return errno;
+	if (entry_is_dir(last_entry(entries)))
+		return 0;
+	entries_remove_last(entries);
+	return ENOTDIR;
+}
+
+/* "." and its contents at the top level of the transfer. */
+static void add_dot(struct flist *list, uint16_t base, bool implied_only)
+{
+	struct entries *entries = list->dirs.items[0].entries;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, base, "", &path);
+	int error = add_dot_entry(list, base, source, strbuf_text(&path));
+
+	if (error) {
+		change_dir_failed(list, source, strbuf_text(&path), error);
+	} else if (!implied_only && !classify_directory(list, last_entry(entries), ".", true)) {
+		entries_remove_last(entries);
+	} else {
+		last_entry(entries)->root = base;
+		if (implied_only)
+			last_entry(entries)->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+		else
+			flist_scan_part(list, 0, base);
+	}
+	strbuf_free(&path);
+}
+
+static void add_parsed(struct flist *list, struct argument *argument, bool leading_dot)
+{
+	struct flist_dir *first = &list->dirs.items[0];
+	uint16_t base = flist_add_base(list, argument->base);
+
+	if (!first->parts)
+		first->parts = xcalloc(1, sizeof *first->parts);
+	if (!strcmp(argument->path, ".") || !strcmp(argument->path, "/.")) {
+		add_dot(list, base, false);
+		return;
+	}
+	if (leading_dot && !list->implied_dot_sent) {
+		add_dot(list, base, true);
+		list->implied_dot_sent = true;
+	}
+	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
+
+	note_directories(list, base, argument);
+	if (!strchr(argument->path + 1, '/') || is_wanted(list, base, argument))
+		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
+}
+
+/* A --files-from name: leading slashes go, ".." never climbs above the start, "." components keep their meaning. */
+static char *sanitise_name(const char *name)
+{
+	struct strbuf clean = STRBUF_INIT;
+
+	while (*name) {
+		size_t length = strcspn(name, "/");
+		if (length == 2 && name[0] == '.' && name[1] == '.') {
+			char *slash = clean.length > 1 ? memrchr(clean.data, '/', clean.length - 1) : NULL;
+			strbuf_truncate(&clean, slash ? (size_t)(slash - clean.data) + 1 : 0);
+		} else if (length) {
+			strbuf_add(&clean, name, length);
+			if (name[length] == '/')
+				strbuf_add_char(&clean, '/');
+		}
+		name += length + (name[length] == '/');
+	}
+	if (!clean.length)
+		strbuf_add_char(&clean, '.');
+	return strbuf_detach(&clean);
+}
+
+void flist_add_argument(struct flist *list, const char *text, bool from_file)
+{
+	struct argument argument;
+	char *clean = NULL;
+	bool relative = list->options->relative;
+
+	if (from_file)
+		text = clean = sanitise_name(text);
+	if (relative)
+		split_relative(text, &argument);
+	else
+		split_plain(text, &argument);
+	if (from_file)
+		put_base_below(&argument, list->from_base ? list->from_base : "");
+	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
+	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file;
+	const char *path = relative ? relative_path(text) : text;
+
+	add_parsed(list, &argument, relative && !was_absolute && !strncmp(path, "./", 2) && path[2]);
+	flist_count_entries(list, 0);
+	free(argument.path);
+	free(clean);
+}
+
+void flist_finish_arguments(struct flist *list)
+{
+	struct flist_parts *deeper = list->dirs.items[0].parts;
+
+	list->dirs.items[0].parts = NULL;
+	flist_finish_node(list, 0, deeper, true);
+	if (deeper) {
+		flist_parts_free(list, deeper);
+		free(deeper);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The directories of a file list as nodes: the list itself, as the files of this room see it, the numbers of its entries, and
- * the way from a number to an entry. What the list is made from lies above: flist/scan.c and flist/args.c read directories,
+ * the way from a number to an entry. What the list is made from lies above: flist/scan.c reads directories,
  * flist/received.c has what a peer sends.
  */
 #ifndef FLIST_TREE_H

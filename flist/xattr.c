@@ -7,11 +7,10 @@
 #include <string.h>
 
 #include "delta/digest.h"
-#include "flist/acl.h"
-#include "flist/paths.h"
+#include "flist/attributes.h"
 #include "flist/ids.h"
+#include "flist/paths.h"
 #include "flist/tree.h"
-#include "flist/xattr_list.h"
 #include "fs/fake.h"
 #include "fs/ids.h"
 #include "lib/checked.h"

@@ -25,7 +25,7 @@ mode_t fs_fake_mode(mode_t mode);
 /* Keep mode, device numbers and owner of *wanted, and give the object the permission bits for that. 1: it was otherwise. */
 int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted);
 
-/* ACLs in the reduced form (flist/acl.h at the top): absent parts are those of the mode. None is kept: all parts are absent. */
+/* ACLs in the reduced form (flist/attributes.h): absent parts are those of the mode. None is kept: all parts are absent. */
 int fs_fake_acl(const struct fs_held *held, bool is_default, struct fs_acl *acl);
 int fs_fake_set_acl(const struct fs_held *held, bool is_default, const struct fs_acl *acl);
 

@@ -13,7 +13,6 @@
 #include "dest/apply.h"
 #include "dest/paths.h"
 #include "filter/exchange.h"
-#include "flist/args.h"
 #include "flist/scan.h"
 #include "fs/file.h"
 #include "fs/operator.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flist/args.h"
 #include "flist/paths.h"
+#include "flist/scan.h"
 #include "flist/send.h"
 #include "fs/operator.h"
 #include "lib/alloc.h"

@@ -9,8 +9,8 @@
 #include "testsuite/unit/unit.h"
 
 #include "flist.h"
-#include "flist/args.h"
 #include "flist/paths.h"
+#include "flist/scan.h"
 #include "options.h"
 #include "wire/setup.h"
 

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "filter/add.h"
-#include "flist/args.h"
 #include "flist/paths.h"
 #include "flist/receive.h"
 #include "flist/received.h"
+#include "flist/scan.h"
 #include "flist/send.h"
 #include "fs/ids.h"
 #include "lib/charset.h"

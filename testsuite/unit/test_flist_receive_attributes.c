@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "flist/acl.h"
+#include "flist/attributes.h"
 #include "flist/receive.h"
 #include "flist/receive_attributes.h"
-#include "flist/xattr_list.h"
 #include "fs/ids.h"
 #include "lib/strbuf.h"
 #include "options.h"

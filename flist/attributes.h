@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The extended attributes that an object is to have, by their local names: comparing them with those it has, and setting them
- * (doc/protocol/05-xattrs-acls.md section 5.5). A list that has come from a peer knows long values by their digests first; one
- * that is read from a source has all values.
+ * The attributes that an object is to have.
+ *
+ * ACLs as a file list has them (doc/protocol/05-xattrs-acls.md section 5.6): an access ACL travels without what the mode says,
+ * and one that has come is made whole again for each file that has it. These functions are pure.
+ *
+ * Extended attributes by their local names, compared with those that an object has, and set (section 5.5). A list that has come
+ * from a peer knows long values by their digests first; one that is read from a source has all values.
  */
-#ifndef FLIST_XATTR_LIST_H
-#define FLIST_XATTR_LIST_H
+#ifndef FLIST_ATTRIBUTES_H
+#define FLIST_ATTRIBUTES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,10 +18,31 @@
 #include <stdint.h>
 
 #include "filter/filter.h"
+#include "fs/acl.h"
 #include "fs/xattr.h"
 #include "options.h"
 
-/* --- names: which are sent, kept, compared and removed (doc/protocol/05-xattrs-acls.md section 5.4) --- */
+/* --- ACLs --- */
+
+/* Nothing but what a mode says; of a default ACL: there is none. */
+#define ACL_NOTHING { FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT, NULL, 0 }
+
+/* Take out of an access ACL what `mode` says (5.6.2). */
+void acl_reduce(struct fs_acl *acl, uint32_t mode);
+/* Of an ACL as it came: where named entries need a mask that was not sent, there is one (5.6.5 step 2). */
+void acl_complete(struct fs_acl *acl, bool is_default, uint32_t mode);
+/* The whole access ACL of a file with this mode. The named entries are those of `reduced`. */
+struct fs_acl acl_of_file(const struct fs_acl *reduced, uint32_t mode);
+/* A default ACL as the kernel wants it; entries likewise. */
+struct fs_acl acl_of_directory(const struct fs_acl *defaults);
+
+/* Does a file that has (or is to have) this mode have the access ACL already? Its permission bits are not compared (5.6.6). */
+bool acl_same_access(const struct fs_acl *reduced, uint32_t mode, const struct fs_acl *have);
+bool acl_same_default(const struct fs_acl *wanted, const struct fs_acl *have);
+/* Does it say more than a mode does? */
+bool acl_is_extended(const struct fs_acl *acl);
+
+/* --- names of xattrs: which are sent, kept, compared and removed (doc/protocol/05-xattrs-acls.md section 5.4) --- */
 
 /* What --fake-super keeps; never sent, received, compared or removed as what they are. */
 #define XATTR_OWN_PREFIX "user.rsync."
@@ -38,7 +63,7 @@ char *xattr_name_to_keep(const struct xattr_policy *policy, const char *name);
 /* Receiver: is a local attribute compared with what has come, and removed if it has not? */
 bool xattr_name_counts(const struct xattr_policy *policy, const char *name);
 
-/* --- lists --- */
+/* --- lists of them --- */
 
 #define XATTR_SHORT 32          /* longer values are known by their MD5 first */
 #define XATTR_DIGEST_LENGTH 16
