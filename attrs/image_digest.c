@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attrs/image_crew.h"
+#include "attrs/image_scan.h"
 #include "lib/alloc.h"
-#include "lib/threads.h"
 #include "lib/hashmap.h"
 #include "lib/log.h"
+#include "lib/threads.h"
 
 enum { BUFFER_SIZE = 256 * 1024, ATTEMPTS = 2, ALGORITHMS = 2 };
 

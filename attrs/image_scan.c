@@ -2,8 +2,267 @@
 /* Filling an image from a tree, as a whole or where what is known of it does not do. */
 #include "attrs/image_scan.h"
 
-#include "attrs/image_crew.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "lib/alloc.h"
+#include "lib/threads.h"
+
+#define NSEC_PER_SEC 1000000000
+#define SETTLE_NS (2 * (int64_t)NSEC_PER_SEC)
+
+bool image_is_stopped(const struct image_scan *scan)
+{
+	return scan->stop && atomic_load(scan->stop);
+}
+
+void image_count_done(const struct image_scan *scan, uint64_t count)
+{
+	if (scan->done)
+		atomic_fetch_add(scan->done, count);
+}
+
+/* --- the stack --- */
+
+void image_crew_push(struct image_crew *crew, const struct image_task *task)
+{
+	vec_push(&crew->stack, *task);
+	pthread_cond_signal(&crew->work);
+}
+
+/* Take a directory; worker->path is its path then. false: there are no more. */
+static bool next_task(struct image_worker *worker, struct image_task *task)
+{
+	struct image_crew *crew = worker->crew;
+	bool found = false;
+
+	pthread_mutex_lock(&crew->lock);
+	while (!crew->stack.count && crew->busy)
+		pthread_cond_wait(&crew->work, &crew->lock);
+	if (crew->stack.count && image_is_stopped(crew->scan)) {
+		crew->cancelled = true;
+		crew->stack.count = 0;
+	}
+	if (crew->stack.count) {
+		*task = crew->stack.items[--crew->stack.count];
+		crew->busy++;
+		image_dir_path(crew->image, task->dir, &worker->path);
+		found = true;
+	} else {
+		pthread_cond_broadcast(&crew->work);
+	}
+	pthread_mutex_unlock(&crew->lock);
+	return found;
+}
+
+static void end_task(struct image_crew *crew)
+{
+	pthread_mutex_lock(&crew->lock);
+	crew->busy--;
+	if (!crew->busy)
+		pthread_cond_broadcast(&crew->work);
+	pthread_mutex_unlock(&crew->lock);
+}
+
+static void work(void *crew_void, int thread)
+{
+	struct image_crew *crew = crew_void;
+	struct image_worker worker = { .crew = crew, .thread = thread, .options = crew->scan->options[thread] };
+	struct image_task task;
+
+	while (next_task(&worker, &task)) {
+		crew->step(&worker, &task);
+		end_task(crew);
+	}
+	pthread_mutex_lock(&crew->lock);
+	crew->image->io_error |= worker.io_error;
+	pthread_mutex_unlock(&crew->lock);
+	strbuf_free(&worker.path);
+	vec_free(&worker.children);
+}
+
+void image_crew_init(struct image_crew *crew, struct image *image, const struct image_scan *scan)
+{
+	memset(crew, 0, sizeof *crew);
+	crew->image = image;
+	crew->scan = scan;
+	pthread_mutex_init(&crew->lock, NULL);
+	pthread_cond_init(&crew->work, NULL);
+}
+
+void image_crew_free(struct image_crew *crew)
+{
+	int error = errno;
+
+	free(crew->kept);
+	free(crew->whole);
+	vec_free(&crew->stack);
+	vec_free(&crew->scanned);
+	pthread_cond_destroy(&crew->work);
+	pthread_mutex_destroy(&crew->lock);
+	errno = error;
+}
+
+/* What an image has to know of each entry; the rest is the caller's choice. */
+static void set_options(const struct image_crew *crew)
+{
+	for (int i = 0; i < crew->scan->threads; i++) {
+		struct scan_options *options = crew->scan->options[i];
+
+		options->links = options->devices = options->specials = options->hard_links = true;
+		options->origins = crew->image->digests != 0;
+	}
+}
+
+int image_crew_run(struct image_crew *crew, struct image_task *root)
+{
+	struct image *image = crew->image;
+
+	clock_gettime(CLOCK_REALTIME, &image->made);
+	if (fs_lstat(&crew->scan->source->attr_root, "", &root->state) < 0)
+		return -1;
+	root->has_state = true;
+	set_options(crew);
+	image_set_root(image, &root->state);
+	image->root.items->size = root->state.size;
+	if (crew->scan->adjust)
+		crew->scan->adjust(crew->scan->context, image->root.items);
+	image_crew_push(crew, root);
+	threads_run(crew->scan->threads, work, crew);
+	if (!crew->cancelled)
+		return 0;
+	errno = ECANCELED;
+	return -1;
+}
+
+/* --- one directory --- */
+
+struct reading {
+	struct entries list;
+	struct fs_stat st;
+	int error;
+};
+
+/* Its state is taken before its names are: what changes after that is seen by the next refresh. */
+static int open_dir(const struct attr_source *source, const char *path, struct fs_stat *st)
+{
+	int fd = fs_opendir(&source->attr_root, path);
+
+	if (fd >= 0 && fs_stat_at_fd(fd, st) == 0)
+		return fd;
+	int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	if (fs_lstat(&source->attr_root, path, st) < 0)
+		memset(st, 0, sizeof *st);
+	errno = error;
+	return -1;
+}
+
+bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now)
+{
+	int64_t settle = scan->settle_ns ? scan->settle_ns : SETTLE_NS;
+
+	if (st->ctime < now->tv_sec - settle / NSEC_PER_SEC - 1)
+		return true;
+	if (st->ctime > now->tv_sec)
+		return false;
+	return (now->tv_sec - st->ctime) * NSEC_PER_SEC + now->tv_nsec - st->ctime_nsec >= settle;
+}
+
+static void read_names(struct image_worker *worker, struct reading *reading)
+{
+	const struct image_scan *scan = worker->crew->scan;
+	const char *path = strbuf_text(&worker->path);
+	struct timespec now;
+	int io_error = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	int fd = open_dir(scan->source, path, &reading->st);
+	enum scan_result result = attr_source_scan_at(scan->source, worker->options, fd, path, path, &reading->list, &io_error);
+
+	reading->error = result == SCAN_OK ? 0 : errno;
+	if (io_error || !image_is_settled(scan, &reading->st, &now))
+		reading->st.ctime = reading->st.ctime_nsec = 0;
+	worker->io_error |= io_error;
+}
+
+static void complete_entries(const struct image_scan *scan, struct entries *list)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		/* Of a mount point under -x it is enough to know that it is one. */
+		list->items[i].flags &= (uint16_t)~ENTRY_NO_CONTENT;
+		if (scan->adjust)
+			scan->adjust(scan->context, &list->items[i]);
+	}
+	entries_sort(list);
+}
+
+void image_mark_mount(struct image *image, const struct image_dir *dir)
+{
+	struct image_dir *parent = image->dirs.items[dir->parent];
+
+	if (dir != parent && !parent->entries.snapshot && dir->dev && dir->dev != parent->dev)
+		parent->entries.items[dir->parent_entry].flags |= ENTRY_MOUNT;
+}
+
+/* Its end: what is known of the directory goes into the image. */
+static void image_put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
+			  const struct fs_stat *st, int error,
+			  void (*follow_up)(struct image_worker *worker, const struct image_task *task))
+{
+	struct image_crew *crew = worker->crew;
+
+	image_count_done(crew->scan, list->count);
+	pthread_mutex_lock(&crew->lock);
+	struct image_dir *dir = crew->image->dirs.items[task->dir];
+
+	dir->entries = *list;
+	dir->error = error;
+	image_dir_stat(dir, st);
+	image_add_children(crew->image, task->dir);
+	image_mark_mount(crew->image, dir);
+	vec_push(&crew->scanned, task->dir);
+	follow_up(worker, task);
+	pthread_mutex_unlock(&crew->lock);
+}
+
+void image_read_dir(struct image_worker *worker, const struct image_task *task,
+		    void (*follow_up)(struct image_worker *worker, const struct image_task *task))
+{
+	struct image_crew *crew = worker->crew;
+	struct reading reading;
+
+	entries_init(&reading.list);
+	if (crew->scan->enter)
+		crew->scan->enter(crew->scan->context, worker->thread, strbuf_text(&worker->path));
+	read_names(worker, &reading);
+	complete_entries(crew->scan, &reading.list);
+	image_put_dir(worker, task, &reading.list, &reading.st, reading.error, follow_up);
+}
+
+bool image_is_closed(const struct image_worker *worker, const struct entry *entry)
+{
+	return worker->options->one_file_system && entry->flags & ENTRY_MOUNT;
+}
+
+void image_read_below(struct image_worker *worker, const struct image_task *task)
+{
+	struct image_crew *crew = worker->crew;
+	const struct image_dir *dir = crew->image->dirs.items[task->dir];
+	uint32_t first = dir->entries.count - dir->child_count;
+
+	for (uint32_t i = dir->child_count; i-- > 0;) {
+		struct image_task below = { .dir = dir->first_child + i, .old = IMAGE_NO_OLD };
+
+		if (!image_is_closed(worker, &dir->entries.items[first + i]))
+			image_crew_push(crew, &below);
+	}
+}
 
 static void scan_step(struct image_worker *worker, const struct image_task *task)
 {
