@@ -30,7 +30,6 @@
 #include "receiver/link.h"
 #include "receiver/pool.h"
 #include "receiver/report.h"
-#include "receiver/stop.h"
 
 /* Ends of lists travel together: every piece of output wakes the sender. It is ahead by more entries than these. */
 #define DONES_TOGETHER 16
