@@ -12,15 +12,31 @@
 #include <stdnoreturn.h>
 
 #include "attrs/source.h"
+#include "filter/filter.h"
 #include "fs/chmod.h"
 #include "fs/ids.h"
-#include "receiver/item_lines.h"
 #include "lib/log.h"
 #include "options.h"
+#include "receiver/report.h"
 #include "sender.h"
+#include "wire/args.h"
 #include "wire/session.h"
 
 struct format_values;
+
+/* The cost of the wildcards in all operands of one client. */
+struct expansion_cost {
+	struct budget *budget;  /* NULL: nobody's */
+	uint64_t names;         /* that have been held against patterns so far */
+};
+
+/*
+ * Append what `pattern` matches below the attribute root, without what `hidden` (NULL: nothing) hides; or the pattern.
+ * EXIT_PROTOCOL for too many names, on the way (4 million) or in `out`; whoever is not there any more is left, and so is a
+ * client over its budget.
+ */
+void operand_expand(struct attr_source *source, struct filter_list *hidden, const char *pattern, struct expansion_cost *cost,
+		    struct args *out);
 
 /* The settings that a daemon module adds to a session. */
 struct module_session {
@@ -60,7 +76,7 @@ struct server {
 	const char *startup_output;      /* daemon: what a command of the module has to say about it, line by line; or NULL */
 	int startup_code;
 
-	/* private to server.c and server/ */
+	/* private to server.c */
 	struct filter_list *rules;       /* of this side's command line; those of the client follow them */
 	struct item_lines lines;         /* of a remote shell's server: for its own log */
 	int names_fd;                    /* the --files-from file of this side, if there is one */

@@ -13,7 +13,7 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options/refuse.h"
-#include "server/expand.h"
+#include "server.h"
 #include "wire/setup.h"
 
 /* --- one path word --- */

@@ -14,7 +14,7 @@
 #include "filter/add.h"
 #include "lib/alloc.h"
 #include "loadparm/place.h"
-#include "server/expand.h"
+#include "server.h"
 
 static void check_place(const char *path, bool chroot, const char *outer, const char *inner, const char *whole)
 {
