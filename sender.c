@@ -95,7 +95,8 @@ static void (*sender_debug_match(const struct sender *sender))(void *context, ui
 }
 
 /* Before the content of a file of this size. */
-static void sender_debug_content(struct sender *sender, const struct flist_pos *pos, uint64_t size, const struct block_sums *sums)
+static void sender_debug_content(struct sender *sender, const struct flist_pos *pos, uint64_t size,
+				 const struct block_sums *sums)
 {
 	struct strbuf path = STRBUF_INIT;
 
@@ -116,7 +117,7 @@ static void sender_debug_content(struct sender *sender, const struct flist_pos *
 
 /* After the content of a file. `before`: the counts as they were before it. */
 static void sender_debug_sent(const struct sender *sender, const struct flist_pos *pos, const struct match_stats *before,
-		       const struct block_sums *sums)
+			      const struct block_sums *sums)
 {
 	const struct match_stats *match = sender->match;
 	struct strbuf path = STRBUF_INIT;

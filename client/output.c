@@ -9,8 +9,8 @@
 
 #include "delta/digest.h"
 #include "fs/chmod.h"
-#include "receiver/item_lines.h"
 #include "lib/alloc.h"
+#include "receiver/report.h"
 #include "ui/progress.h"
 #include "wire/request.h"
 

@@ -16,8 +16,6 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "receiver/debug.h"
-#include "receiver/item_lines.h"
-#include "receiver/order.h"
 #include "receiver/report.h"
 #include "receiver/run.h"
 #include "receiver/walk.h"

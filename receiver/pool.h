@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Worker threads and their queue of tasks. */
+/* Worker threads and their queue of tasks; the premature end of a run. */
 #ifndef RECEIVER_POOL_H
 #define RECEIVER_POOL_H
 
@@ -7,6 +7,15 @@
 #include "options.h"
 
 struct pool;
+struct receiver;
+struct run;
+
+/* From here on a signal stops the run: receiver.dest.stop. Main thread. */
+void run_handle_signals(struct run *run);
+void run_stop_signals(struct run *run);
+/* Ends the process if the run is to end. Main thread. */
+void receiver_stop_check(struct receiver *receiver);
+
 /* run: goes through a task. */
 struct pool *pool_new(void (*run)(struct task *task), int threads);
 pthread_mutex_t *pool_lock(struct pool *pool);

@@ -17,9 +17,9 @@
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "receiver/pool.h"
 #include "receiver/run.h"
 #include "receiver/snapshot.h"
-#include "receiver/stop.h"
 #include "snapshot/make.h"
 
 /* --- before --- */

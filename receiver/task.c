@@ -24,7 +24,6 @@
 #include "receiver/pool.h"
 #include "receiver/report.h"
 #include "receiver/run.h"
-#include "receiver/stop.h"
 #include "wire/request.h"
 
 #define POLL_MS 50       /* how often a waiting main thread looks up */

@@ -183,7 +183,7 @@ def test_server_that_cannot_write(place, shell, protocol):
     shell = [*shell[:2], f"--rsync-path=ulimit -f 100; {harness.HUAI}"]
     result = harness.run(harness.STOCK, *shell, f"--protocol={protocol}", "-a", source + "/", f"host:{place}/dest")
     assert result.code in (11, 12), result.text
-    assert b'write failed on "' in result.stderr and b"(code 11) at stop.c(" in result.stderr, result.text
+    assert b'write failed on "' in result.stderr and b"(code 11) at pool.c(" in result.stderr, result.text
     assert os.listdir(os.path.join(place, "dest")) == ["a"]
 
 
