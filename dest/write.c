@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,16 +72,21 @@ void job_pretend_backup(struct file_job *job)
 
 /* --- a complete file --- */
 
-/* By the name that was tried; one in a --temp-dir lies below that, and without its letters if that is a relative one. */
-static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, bool is_beside)
+static bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 {
 	const char *place = job->dest->options->temp_dir;
+	int fd = dest_temp_fd(job->dest, job->dir);
+	bool is_beside = fd == job->dir->fd;
+
+	if ((is_beside ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
+		return true;
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
 
+	/* By the name that was tried; one in a --temp-dir lies below that, without its letters if that is a relative one. */
 	if (is_beside || !*temp->name || job->dest->module || errno == ECANCELED) {
 		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
 			      " failed");
-		return;
+		return false;
 	}
 	if (*place == '/')
 		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
@@ -88,29 +94,16 @@ static void complain_of_temp(struct file_job *job, const struct fs_temp *temp, b
 		event.text = xasprintf("mkstemp \"%s/%s/%.*sXXXXXX\" failed", job->dest->top_path, place,
 				       (int)strlen(temp->name) - FS_TEMP_SUFFIX_LENGTH, temp->name);
 	task_event(job->task, event);
-}
-
-static bool job_create_temp(struct file_job *job, struct fs_temp *temp)
-{
-	int fd = dest_temp_fd(job->dest, job->dir);
-
-	if ((fd == job->dir->fd ? fs_temp_create : fs_temp_create_elsewhere)(temp, fd, job->name) == 0)
-		return true;
-	complain_of_temp(job, temp, fd == job->dir->fd);
 	return false;
-}
-
-static bool is_on_file_system_of(int fd, int dir_fd)
-{
-	struct fs_stat a, b;
-
-	return fs_stat_at_fd(fd, &a) == 0 && fs_lstat_at(dir_fd, ".", &b) == 0 && a.dev == b.dev;
 }
 
 /* The temp directory may lie on another file system. */
 static bool is_away(const struct file_job *job, const struct fs_temp *temp)
 {
-	return temp->dir_fd != job->dir->fd && !is_on_file_system_of(temp->fd, job->dir->fd);
+	struct fs_stat a, b;
+
+	return temp->dir_fd != job->dir->fd
+	       && (fs_stat_at_fd(temp->fd, &a) < 0 || fs_lstat_at(job->dir->fd, ".", &b) < 0 || a.dev != b.dev);
 }
 
 /* Then the file gets a second temp file, beside its place. */
@@ -157,8 +150,7 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 		fs_temp_discard(temp);
 	else if (!(good = fs_temp_commit_to(temp, place, job->name) == 0))
 		error = errno;
-	if (place >= 0)
-		close(place);
+	fs_close(place);
 	if (good)
 		dest_delay(job);
 	else
@@ -166,16 +158,12 @@ static bool park(struct file_job *job, struct fs_temp *temp)
 	return good;
 }
 
-/* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
-static bool can_wait(const struct file_job *job)
-{
-	return job->dest->options->delay_updates && !dest_partial_is_hidden(job->dest, job->dir, job->name);
-}
-
 /* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
 static bool job_install(struct file_job *job, struct fs_temp *temp)
 {
-	bool is_file = entry_is_regular(job->entry), waits = is_file && can_wait(job);
+	bool is_file = entry_is_regular(job->entry);
+	/* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
+	bool waits = is_file && job->dest->options->delay_updates && !dest_partial_is_hidden(job->dest, job->dir, job->name);
 
 	if ((is_file && !move_home(job, temp)) || (!waits && !job_back_up(job, BACKUP_LINK))) {
 		fs_temp_discard(temp);
@@ -210,8 +198,7 @@ static bool job_install_partial(struct file_job *job)
 	good = place >= 0 && fs_rename_at(place, job->name, job->dir->fd, job->name) == 0;
 	if (!good)
 		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
-	if (place >= 0)
-		close(place);
+	fs_close(place);
 	if (good)
 		dest_partial_leave(job->dest, job->dir->fd);
 	return good;
@@ -244,30 +231,24 @@ static int job_create_unnamed(struct file_job *job, mode_t mode)
 	return fd;
 }
 
-/* The system does not let this process name it. */
-static bool publish_copy(struct file_job *job, int fd)
-{
-	const struct fs_temp unnamed = { .fd = fd };
-	struct fs_temp home;
-
-	atomic_store(&job->dest->no_unnamed, true);
-	if (!copy_home(job, &unnamed, &home))
-		return false;
-	job_apply_to_file(job, home.fd, 0600);
-	return job_install(job, &home);
-}
-
 /* It is complete and looks as it should: give it its name. The descriptor stays open. */
 static bool job_publish(struct file_job *job, int fd)
 {
+	const struct fs_temp unnamed = { .fd = fd };
 	struct fs_temp temp;
 	int error;
 
 	if (!job->old.exists && fs_unnamed_publish(fd, job->dir->fd, job->name) == 0)
 		return true;
 	error = errno;
-	if (!job->old.exists && error != EEXIST)
-		return publish_copy(job, fd);
+	if (!job->old.exists && error != EEXIST) {
+		/* The system does not let this process name it. */
+		atomic_store(&job->dest->no_unnamed, true);
+		if (!copy_home(job, &unnamed, &temp))
+			return false;
+		job_apply_to_file(job, temp.fd, 0600);
+		return job_install(job, &temp);
+	}
 	if (!job_back_up(job, BACKUP_LINK))
 		return false;
 	pthread_rwlock_rdlock(&job->dest->gate);
@@ -283,6 +264,18 @@ static bool job_publish(struct file_job *job, int fd)
 	if (error)
 		task_complain(job->task, "receiver", error, job->name, "rename to ", " failed");
 	return !error;
+}
+
+/* Such a file gets its attributes and its name, if it was filled. Nobody can open it before that, so the mode that it was made
+ * with may be the final one. Closes it. */
+static bool finish_unnamed(struct file_job *job, int fd, mode_t made_mode, bool good)
+{
+	if (good) {
+		job_apply_to_file(job, fd, made_mode);
+		good = job_publish(job, fd);
+	}
+	close(fd);
+	return good;
 }
 
 /* --- an incomplete file --- */
@@ -325,14 +318,6 @@ void job_keep_interrupted(struct file_job *job, const struct fs_temp *temp)
 		keep(job, temp, options_partial_dir(job->dest->options) ? &now : &oldest);
 }
 
-/* It came in full, but wrong. false: it has not been kept. The temp file is to be discarded then as well as else. */
-static bool job_keep_unverified(struct file_job *job, const struct fs_temp *temp)
-{
-	static const struct timespec now = { 0, UTIME_NOW };
-
-	return dest_keeps_partial(job->dest->options) && keep(job, temp, &now);
-}
-
 /* --- attr files --- */
 
 static bool fill_attr_file(struct file_job *job, int fd)
@@ -350,46 +335,23 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	return true;
 }
 
-/* The mode that the file is made with: nobody can open it before it has its name, so the final one will do. */
-static bool copy_attr_unnamed(struct file_job *job, int fd, mode_t made_mode)
-{
-	bool good = fill_attr_file(job, fd);
-
-	if (good) {
-		job_apply_to_file(job, fd, made_mode);
-		good = job_publish(job, fd);
-	}
-	close(fd);
-	return good;
-}
-
-/* Is what stands there an attr file, or did the operator say that it may go? */
-static bool may_replace(struct file_job *job)
-{
-	if (!job->old.exists || !S_ISREG(job->old.st.mode) || job->old.st.size == ATTR_FILE_SIZE)
-		return true;
-	if (job->dest->options->force)
-		return true;
-	task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
-		      ", which is not an attr file (it is not 8 bytes long); --force overrides this");
-	atomic_store(&job->dest->stop, STOP_REFUSED);
-	return false;
-}
-
 static bool copy_attr(struct file_job *job)
 {
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
+	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !dest_has_places(job->dest);
 	struct fs_temp temp;
 	int fd = -1;
 
-	if (!may_replace(job))
+	if (job->old.exists && S_ISREG(job->old.st.mode) && job->old.st.size != ATTR_FILE_SIZE && !job->dest->options->force) {
+		task_complain(job->task, "receiver", 0, job->name, "refusing to replace ",
+			      ", which is not an attr file (it is not 8 bytes long); --force overrides this");
+		atomic_store(&job->dest->stop, STOP_REFUSED);
 		return false;
-	bool unnamed = !atomic_load(&job->dest->no_unnamed) && !dest_has_places(job->dest);
-
+	}
 	if (unnamed)
 		fd = fs_unnamed_create(job->dir->fd, mode);
 	if (fd >= 0)
-		return copy_attr_unnamed(job, fd, mode);
+		return finish_unnamed(job, fd, mode, fill_attr_file(job, fd));
 	if (unnamed && errno != EOPNOTSUPP) {
 		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
 		return false;
@@ -416,8 +378,7 @@ int job_open_source(struct file_job *job, uint64_t *size)
 	const char *name = entry_name(task->entries, job->entry);
 	int flags = O_RDONLY | (options->open_noatime ? O_NOATIME : 0), fd = -1;
 
-	while (*name == '/')
-		name++;
+	name += strspn(name, "/");
 	for (size_t i = 0; i < task->sources.count; i++) {
 		const struct task_source *source = &task->sources.items[i];
 
@@ -487,16 +448,6 @@ static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_
 	return good;
 }
 
-/* Not the whole file: a part of it may be worth something. */
-static void give_up(struct file_job *job, struct fs_temp *temp)
-{
-	if (job->incoming && job->incoming->wrong_digest)
-		job->incoming->is_kept = job_keep_unverified(job, temp);
-	else if (atomic_load(&job->dest->stop) == STOP_WRITE && dest_keeps_partial(job->dest->options))
-		job_keep_interrupted(job, temp);
-	fs_temp_discard(temp);
-}
-
 /* From now on, or from now on no more, there is something to keep should the process end. */
 static void set_temp(struct file_job *job, struct fs_temp *temp)
 {
@@ -508,35 +459,29 @@ static void set_temp(struct file_job *job, struct fs_temp *temp)
 	atomic_fetch_add(&job->dest->keepable, temp ? 1 : -1);
 }
 
-/* Nothing of a small file is worth keeping, so it needs no name before it is complete; and a name costs. */
-static bool copy_unnamed(struct file_job *job, int from, uint64_t size, int fd, mode_t made_mode)
-{
-	bool good = fill(job, from, fd, size, false);
-
-	if (good) {
-		job_apply_to_file(job, fd, made_mode);
-		good = job_publish(job, fd);
-	}
-	close(fd);
-	return good;
-}
-
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 {
+	static const struct timespec now = { 0, UTIME_NOW };
+	const bool keeps_partial = dest_keeps_partial(job->dest->options);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
 	int unnamed = job_create_unnamed(job, mode);
 	struct fs_temp temp;
 	bool good;
 
 	if (unnamed >= 0)
-		return copy_unnamed(job, from, size, unnamed, mode);
+		return finish_unnamed(job, unnamed, mode, fill(job, from, unnamed, size, false));
 	if (!job_create_temp(job, &temp))
 		return false;
 	set_temp(job, &temp);
 	good = fill(job, from, temp.fd, size, false);
 	set_temp(job, NULL);
 	if (!good) {
-		give_up(job, &temp);
+		/* Not the whole file, or a wrong one: it may be worth something. */
+		if (job->incoming && job->incoming->wrong_digest)
+			job->incoming->is_kept = keeps_partial && keep(job, &temp, &now);
+		else if (atomic_load(&job->dest->stop) == STOP_WRITE && keeps_partial)
+			job_keep_interrupted(job, &temp);
+		fs_temp_discard(&temp);
 		return false;
 	}
 	job->made_name = temp.name;
@@ -545,49 +490,21 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 	return job_install(job, &temp);
 }
 
-/* What had come of the file before is completed where it lies. */
-static bool complete_partial(struct file_job *job)
-{
-	int fd = dest_partial_open(job->dest, job->dir, job->name, O_WRONLY);
-	struct fs_stat st;
-	bool good;
-
-	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
-		return false;
-	}
-	good = fill(job, -1, fd, 0, true);
-	if (good)
-		apply_to_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
-	close(fd);
-	if (!good && job->incoming->wrong_digest)
-		job->incoming->is_kept = true;
-	return good && job_install_partial(job);
-}
-
-/* Open the file itself for writing; a read-only one of our own is made writable for that moment. */
-static int open_in_place(struct file_job *job, bool *is_new)
+static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 {
 	mode_t old = job->old.st.mode & PERMISSION_BITS;
 	int fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
+	bool is_new = false, good, is_wrong;
 
-	*is_new = false;
+	/* A read-only one of our own is made writable for that moment. */
 	if (fd < 0 && errno == EACCES && fs_chmod_at(job->dir->fd, job->name, old | S_IWUSR) == 0) {
 		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY, 0);
 		fs_chmod_at(job->dir->fd, job->name, old);
 	}
 	if (fd < 0 && errno == ENOENT) {
 		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-		*is_new = fd >= 0;
+		is_new = fd >= 0;
 	}
-	return fd;
-}
-
-static bool copy_in_place(struct file_job *job, int from, uint64_t size)
-{
-	bool is_new, good, is_wrong;
-	int fd = open_in_place(job, &is_new);
-
 	if (fd < 0) {
 		task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
 		return false;
@@ -620,20 +537,41 @@ static bool is_obstructed(struct file_job *job)
 
 bool job_receive(struct file_job *job)
 {
+	struct fs_stat st;
+	bool good;
+	int fd;
+
 	if (is_obstructed(job))
 		return false;
-	if (job->incoming->in_partial)
-		return complete_partial(job);
-	return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
+	if (!job->incoming->in_partial)
+		return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
+	/* What had come of the file before is completed where it lies. */
+	fd = dest_partial_open(job->dest, job->dir, job->name, O_WRONLY);
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
+		task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
+		return false;
+	}
+	good = fill(job, -1, fd, 0, true);
+	if (good)
+		apply_to_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
+	close(fd);
+	if (!good && job->incoming->wrong_digest)
+		job->incoming->is_kept = true;
+	return good && job_install_partial(job);
 }
 
-static bool copy_content(struct file_job *job)
+bool job_copy(struct file_job *job)
 {
-	uint64_t size;
 	bool in_place = job_goes_in_place(job), good;
-	int from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
-							    : job_open_source(job, &size);
+	uint64_t size;
+	int from;
 
+	if (is_obstructed(job))
+		return false;
+	if (job->dest->attrs_only)
+		return copy_attr(job);
+	from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
+							: job_open_source(job, &size);
 	if (from < 0) {
 		job_source_failed(job, errno, SOURCE_OPEN);
 		return false;
@@ -643,83 +581,53 @@ static bool copy_content(struct file_job *job)
 	return good;
 }
 
-bool job_copy(struct file_job *job)
-{
-	if (is_obstructed(job))
-		return false;
-	return job->dest->attrs_only ? copy_attr(job) : copy_content(job);
-}
-
 /* --- symlinks, devices, specials --- */
 
-static int make_temp_object(struct file_job *job, struct fs_temp *temp, mode_t mode)
+/* Makes it under its name, or with `temp` under a temp name; with --fake-super a file stands for it. -1 with errno. */
+static int make_object(const struct file_job *job, mode_t mode, struct fs_temp *temp)
 {
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
+	const char *target = entry_is_symlink(job->entry) ? entry_target(job->task->entries, job->entry) : NULL;
+	uint32_t major = side ? side->rdev_major : 0, minor = side ? side->rdev_minor : 0;
+	int dir_fd = job->dir->fd, error;
 
-	if (entry_is_symlink(job->entry))
-		return fs_temp_symlink(temp, job->dir->fd, job->name, entry_target(job->task->entries, job->entry));
-	return fs_temp_mknod(temp, job->dir->fd, job->name, (job->entry->mode & S_IFMT) | mode, side ? side->rdev_major : 0,
-			     side ? side->rdev_minor : 0);
-}
-
-static int make_new_object(struct file_job *job, mode_t mode)
-{
-	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
-
-	if (entry_is_symlink(job->entry))
-		return fs_symlink_at(entry_target(job->task->entries, job->entry), job->dir->fd, job->name);
-	return fs_mknod_at(job->dir->fd, job->name, (job->entry->mode & S_IFMT) | mode, side ? side->rdev_major : 0,
-			   side ? side->rdev_minor : 0);
-}
-
-static void make_failed(struct file_job *job, int error)
-{
-	if (entry_is_symlink(job->entry)) {
-		struct strbuf after = STRBUF_INIT;
-
-		strbuf_addf(&after, " -> \"%s\" failed", entry_target(job->task->entries, job->entry));
-		task_complain(job->task, "generator", error, job->name, "symlink ", strbuf_text(&after));
-		strbuf_free(&after);
-	} else {
-		task_complain(job->task, "generator", error, job->name, "mknod ", " failed");
-	}
-}
-
-static bool make_fake(struct file_job *job)
-{
-	struct fs_temp temp;
-
-	if (job_fake_make(job, &temp) < 0) {
-		make_failed(job, errno);
-		return false;
-	}
-	apply_fake_to_descriptor(job, temp.fd);
-	return job_install(job, &temp);
+	mode |= job->entry->mode & S_IFMT;
+	if (!temp)
+		return target ? fs_symlink_at(target, dir_fd, job->name) : fs_mknod_at(dir_fd, job->name, mode, major, minor);
+	if (!job->dest->is_fake)
+		return target ? fs_temp_symlink(temp, dir_fd, job->name, target)
+			      : fs_temp_mknod(temp, dir_fd, job->name, mode, major, minor);
+	if (fs_temp_create(temp, dir_fd, job->name) < 0)
+		return -1;
+	if (!target || fs_write_all(temp->fd, target, strlen(target)) == 0)
+		return 0;
+	error = errno;
+	fs_temp_discard(temp);
+	errno = error;
+	return -1;
 }
 
 bool job_make(struct file_job *job)
 {
 	mode_t made_mode = decide_mode(&job->rules, job->entry, &job->old) & 0700;
+	bool has_temp = job->dest->is_fake || job->old.exists;
+	int error = job->dir->obstacle;
 	struct fs_temp temp;
 
-	if (job->dir->obstacle) {
-		make_failed(job, job->dir->obstacle);
+	if (!error && make_object(job, made_mode, has_temp ? &temp : NULL) < 0)
+		error = errno;
+	if (error) {
+		bool is_link = entry_is_symlink(job->entry);
+		char *after = is_link ? xasprintf(" -> \"%s\" failed", entry_target(job->task->entries, job->entry)) : NULL;
+
+		task_complain(job->task, "generator", error, job->name, is_link ? "symlink " : "mknod ",
+			      is_link ? after : " failed");
+		free(after);
 		return false;
 	}
 	if (job->dest->is_fake)
-		return make_fake(job);
-	if (!job->old.exists) {
-		if (make_new_object(job, made_mode) < 0) {
-			make_failed(job, errno);
-			return false;
-		}
-		job_apply(job, job->name, made_mode);
-		return true;
-	}
-	if (make_temp_object(job, &temp, made_mode) < 0) {
-		make_failed(job, errno);
-		return false;
-	}
-	job_apply(job, temp.name, made_mode);
-	return job_install(job, &temp);
+		apply_fake_to_descriptor(job, temp.fd);
+	else
+		job_apply(job, has_temp ? temp.name : job->name, made_mode);
+	return !has_temp || job_install(job, &temp);
 }
