@@ -39,24 +39,20 @@ struct owner_maps {
 	pthread_mutex_t lock;  /* of `ids` */
 };
 
-static const char *name_of(struct owner_maps *maps, bool group, uint32_t id)
-{
-	const char *name = NULL;
-
-	pthread_mutex_lock(&maps->lock);
-	if (maps->has_names)
-		name = group ? fs_group_name(maps->ids, id) : fs_user_name(maps->ids, id);
-	pthread_mutex_unlock(&maps->lock);
-	return name ? name : "";
-}
-
 static uint32_t map_id(void *maps_void, bool group, uint32_t id)
 {
 	struct owner_maps *maps = maps_void;
 	const struct id_rules *rules = group ? maps->groups : maps->users;
+	const char *name = NULL;
 	uint32_t mapped;
 
-	return rules && id_rules_apply(rules, id, name_of(maps, group, id), &mapped) ? mapped : id;
+	if (!rules)
+		return id;
+	pthread_mutex_lock(&maps->lock);
+	if (maps->has_names)
+		name = group ? fs_group_name(maps->ids, id) : fs_user_name(maps->ids, id);
+	pthread_mutex_unlock(&maps->lock);
+	return id_rules_apply(rules, id, name ? name : "", &mapped) ? mapped : id;
 }
 
 struct owner_maps *dest_owner_maps_new(const struct options *options, struct decide_rules *rules)
@@ -128,20 +124,18 @@ static void keep_owner(const struct decide_rules *rules, const struct entry *ent
 		wanted->gid = gid;
 }
 
-/* A device that is real already, and all that is wanted: it cannot have an attribute that says so. */
-static bool needs_no_record(const struct fs_stat *st, const struct fs_stat *wanted)
-{
-	return !S_ISREG(st->mode) && !S_ISDIR(st->mode) && st->mode == wanted->mode && st->uid == wanted->uid
-	       && st->gid == wanted->gid && st->rdev_major == wanted->rdev_major && st->rdev_minor == wanted->rdev_minor;
-}
-
 static int store(const struct attr_subject *subject, const struct fs_held *held, const struct fs_stat *wanted)
 {
-	struct task *task = subject->task;
-	int result = needs_no_record(&held->st, wanted) ? 0 : fs_fake_store(held, wanted);
+	const struct fs_stat *st = &held->st;
+	/* A device that is real already, and all that is wanted: it cannot have an attribute that says so. */
+	bool is_real = !S_ISREG(st->mode) && !S_ISDIR(st->mode) && st->mode == wanted->mode && st->uid == wanted->uid
+		       && st->gid == wanted->gid && st->rdev_major == wanted->rdev_major
+		       && st->rdev_minor == wanted->rdev_minor;
+	int result = is_real ? 0 : fs_fake_store(held, wanted);
 
 	if (result < 0)
-		task_complain(task, subject->role, errno, subject->name, "failed to write xattr user.rsync.%stat for ", "");
+		task_complain(subject->task, subject->role, errno, subject->name, "failed to write xattr user.rsync.%stat for ",
+			      "");
 	return result;
 }
 
@@ -175,39 +169,10 @@ void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct 
 	store(subject, held, &wanted);
 }
 
-int job_fake_make(struct file_job *job, struct fs_temp *temp)
-{
-	const char *target = entry_is_symlink(job->entry) ? entry_target(job->task->entries, job->entry) : "";
-
-	if (fs_temp_create(temp, job->dir->fd, job->name) < 0)
-		return -1;
-	if (fs_write_all(temp->fd, target, strlen(target)) == 0)
-		return 0;
-	int error = errno;
-
-	fs_temp_discard(temp);
-	errno = error;
-	return -1;
-}
-
 #define PERMISSION_BITS 07777u
 #define SETID_BITS (S_ISUID | S_ISGID)
 
 /* --- what an object is to have --- */
-
-/* What a new object of ours is given by the system. */
-static gid_t group_of_new(struct file_job *job, int fd)
-{
-	int64_t known = atomic_load(&job->dir->new_gid);
-	struct fs_stat st;
-
-	if (known >= 0)
-		return (gid_t)known;
-	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
-		return (gid_t)-1;
-	atomic_store(&job->dir->new_gid, (int64_t)st.gid);
-	return st.gid;
-}
 
 static void times_of(const struct file_job *job, struct timespec times[2])
 {
@@ -251,11 +216,6 @@ static struct attr_subject subject_of(const struct file_job *job, const char *na
 	};
 }
 
-static bool wants_attributes(const struct file_job *job)
-{
-	return job->wanted.xattrs || job->wanted.access;
-}
-
 /* What messages call a file that gets its attributes. */
 static const char *name_now(const struct file_job *job)
 {
@@ -264,10 +224,20 @@ static const char *name_now(const struct file_job *job)
 
 /* --- new files, by their descriptors --- */
 
+static bool set_open_times(struct file_job *job, int fd)
+{
+	struct timespec times[2];
+
+	times_of(job, times);
+	if ((times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT) || futimens(fd, times) == 0)
+		return true;
+	task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
+	return false;
+}
+
 bool apply_fake_to_descriptor(struct file_job *job, int fd)
 {
 	const struct attr_subject subject = subject_of(job, name_now(job));
-	struct timespec times[2];
 	struct fs_held held;
 	mode_t mode = 0;
 	bool good;
@@ -276,11 +246,7 @@ bool apply_fake_to_descriptor(struct file_job *job, int fd)
 		return false;
 	good = job_fake_store(job, &subject, &held) >= 0;
 	apply_xattrs(&subject, &job->wanted, &held);
-	times_of(job, times);
-	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
-		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
-		good = false;
-	}
+	good = set_open_times(job, fd) && good;
 	apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	return good;
 }
@@ -291,10 +257,9 @@ bool apply_to_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t mad
 	gid_t gid;
 	bool gives = choose_owner(job, made_uid, made_gid, &uid, &gid);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
-	struct timespec times[2];
 	const struct attr_subject subject = subject_of(job, name_now(job));
 	struct fs_held held = { .fd = -1 };
-	bool good = true, has_acl, mode_is_off;
+	bool good, has_acl, mode_is_off;
 
 	if (job->dest->is_fake)
 		return apply_fake_to_descriptor(job, fd);
@@ -308,13 +273,9 @@ bool apply_to_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t mad
 			fchmod(fd, mode);
 		return false;
 	}
-	if (wants_attributes(job) && subject_hold_open(&subject, fd, &held))
+	if ((job->wanted.xattrs || job->wanted.access) && subject_hold_open(&subject, fd, &held))
 		apply_xattrs(&subject, &job->wanted, &held);
-	times_of(job, times);
-	if ((times[0].tv_nsec != UTIME_OMIT || times[1].tv_nsec != UTIME_OMIT) && futimens(fd, times) < 0) {
-		task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
-		good = false;
-	}
+	good = set_open_times(job, fd);
 	has_acl = held.fd >= 0 && apply_acls(&subject, &job->wanted, &held, mode, &mode);
 	mode_is_off = has_acl || mode != made_mode || dest_dir_has_default_acl(job->dir) || (gives && mode & SETID_BITS);
 	if (mode_is_off && fchmod(fd, mode) < 0) {
@@ -326,7 +287,14 @@ bool apply_to_descriptor(struct file_job *job, int fd, uid_t made_uid, gid_t mad
 
 bool job_apply_to_file(struct file_job *job, int fd, mode_t made_mode)
 {
-	return apply_to_descriptor(job, fd, job->dest->uid, group_of_new(job, fd), made_mode);
+	int64_t gid = atomic_load(&job->dir->new_gid);
+	struct fs_stat st;
+
+	if (gid < 0 && fs_stat_at_fd(fd, &st) == 0) {
+		gid = st.gid;
+		atomic_store(&job->dir->new_gid, gid);
+	}
+	return apply_to_descriptor(job, fd, job->dest->uid, (gid_t)gid, made_mode);
 }
 
 /* --- other objects, by their names --- */
@@ -385,7 +353,7 @@ void job_apply(struct file_job *job, const char *name, mode_t made_mode)
 
 	if (given < 0)
 		return;
-	if (wants_attributes(job) && subject_hold(&subject, job->dir->fd, name, &held))
+	if ((job->wanted.xattrs || job->wanted.access) && subject_hold(&subject, job->dir->fd, name, &held))
 		apply_xattrs(&subject, &job->wanted, &held);
 	set_times(job, name);
 	off |= held.fd >= 0 && apply_acls(&subject, &job->wanted, &held, mode, &mode);
@@ -454,34 +422,28 @@ static bool touch_fake(struct file_job *job, bool with_times)
 	return (with_times && set_times(job, job->name)) || changed;
 }
 
-/* The system takes set-id bits from what is given away; stock's items tell of what is off after that. */
-static void look_again(struct file_job *job)
-{
-	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
-	uint32_t *flags = &job->decision.item_flags;
-
-	if (fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
-		*flags = (*flags & ~changed)
-			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
-}
-
 bool job_touch(struct file_job *job)
 {
+	const uint32_t changed = ITEM_REPORT_OWNER | ITEM_REPORT_GROUP | ITEM_REPORT_PERMS;
+
 	if (job->dest->is_fake)
 		return touch_fake(job, times_need_setting(job));
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old), old;
 	int given = set_owner(job, job->name, job->old.st.uid, job->old.st.gid), changes = given;
+	uint32_t *flags = &job->decision.item_flags;
 	bool has_acl;
 
 	if (given < 0)
 		return false;
-	if (given && job->old.st.mode & SETID_BITS)
-		look_again(job);
+	/* The system takes set-id bits from what is given away; stock's items tell of what is off after that. */
+	if (given && job->old.st.mode & SETID_BITS && fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
+		*flags = (*flags & ~changed)
+			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
 	old = job->old.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
 	/* The ACL has brought the mode's bits along, as far as an item of a file tells. */
 	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
-		job->decision.item_flags &= ~(uint32_t)ITEM_REPORT_PERMS;
+		*flags &= ~(uint32_t)ITEM_REPORT_PERMS;
 	if (times_need_setting(job))
 		changes += set_times(job, job->name);
 	if (!entry_is_symlink(job->entry) && (mode != old || has_acl || (given && mode & SETID_BITS)))

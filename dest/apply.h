@@ -14,7 +14,6 @@ struct decide_rules;
 struct dest;
 struct dest_dir;
 struct file_job;
-struct fs_temp;
 struct owner_maps;
 
 /* --- owner maps (main thread) --- */
@@ -33,8 +32,6 @@ int dest_lstat_at(const struct dest *dest, int dir_fd, const char *name, struct 
 int dest_lstat(const struct dest *dest, const struct fs_root *root, const char *path, struct fs_stat *st);
 void dir_fake_store(struct dest *dest, const struct dest_dir *dir, const struct attr_subject *subject,
 		    const struct fs_held *held);
-/* A file that stands for a symlink, device or special. */
-int job_fake_make(struct file_job *job, struct fs_temp *temp);
 
 /* --- one object, by the thread that holds the task --- */
 

@@ -60,28 +60,12 @@ static bool read_acls(const struct dest *dest, const struct fs_held *source, con
 	return true;
 }
 
-static bool read_xattrs(const struct dest *dest, const struct fs_held *source, struct source_attributes *own)
-{
-	struct fs_xattr_list have;
-
-	if (fs_held_xattrs(source, &have) < 0)
-		return false;
-	xattr_list_from_source(&own->xattrs, &have, &dest->sends_xattrs, &dest->keeps_xattrs);
-	return true;
-}
-
-/* The extended attributes are always the link's own. */
-static int hold_for_acls(const struct dest *dest, const struct fs_root *root, const char *path, const struct entry *entry,
-			 struct fs_held *held)
-{
-	return flist_acl_follows(dest->list, entry) ? fs_hold_follow(held, root, path) : fs_hold(held, root, path);
-}
-
 /* What can have no attributes has none. False with errno. */
 static bool read_source(const struct dest *dest, const struct fs_root *root, const char *path, const struct entry *entry,
 			struct wanted *wanted)
 {
 	struct source_attributes *own = xcalloc(1, sizeof *own);
+	struct fs_xattr_list have;
 	struct fs_held held;
 	bool good = true;
 
@@ -89,7 +73,7 @@ static bool read_source(const struct dest *dest, const struct fs_root *root, con
 	own->access = own->defaults = (struct fs_acl)ACL_NOTHING;
 	wanted->own = own;
 	if (dest->options->acls && !entry_is_symlink(entry)) {
-		if (hold_for_acls(dest, root, path, entry, &held) == 0)
+		if ((flist_acl_follows(dest->list, entry) ? fs_hold_follow : fs_hold)(&held, root, path) == 0)
 			good = read_acls(dest, &held, entry, own);
 		else
 			good = errno == ENOTSUP;
@@ -97,11 +81,14 @@ static bool read_source(const struct dest *dest, const struct fs_root *root, con
 		wanted->access = good ? &own->access : NULL;
 		wanted->defaults = good ? &own->defaults : NULL;
 	}
+	/* The extended attributes are always the link's own. */
 	if (good && dest->options->xattrs) {
-		if (fs_hold(&held, root, path) == 0)
-			good = read_xattrs(dest, &held, own);
-		else
+		if (fs_hold(&held, root, path) < 0)
 			good = errno == ENOTSUP;
+		else if (fs_held_xattrs(&held, &have) < 0)
+			good = false;
+		else
+			xattr_list_from_source(&own->xattrs, &have, &dest->sends_xattrs, &dest->keeps_xattrs);
 		fs_release(&held);
 		wanted->xattrs = good ? &own->xattrs : NULL;
 	}
@@ -116,17 +103,12 @@ static void take_from_list(const struct dest *dest, int32_t node, const struct e
 		wanted->xattrs = flist_received_xattrs(dest->list, node, entry);
 }
 
-static bool keeps_attributes(const struct dest *dest)
-{
-	return dest->options->acls || dest->options->xattrs;
-}
-
 bool job_want_attributes(struct file_job *job)
 {
 	const struct task *task = job->task;
 	const char *name = entry_name(task->entries, job->entry);
 
-	if (!keeps_attributes(job->dest) || job->wanted.is_known)
+	if ((!job->dest->options->acls && !job->dest->options->xattrs) || job->wanted.is_known)
 		return true;
 	if (job->dest->contents->is_remote) {
 		take_from_list(job->dest, task->node, job->entry, &job->wanted);
@@ -150,7 +132,7 @@ void dest_want_attributes(struct dest *dest, int32_t node, const struct entry *e
 	struct strbuf path = STRBUF_INIT;
 
 	*wanted = (struct wanted){ .own = NULL };
-	if (!keeps_attributes(dest))
+	if (!dest->options->acls && !dest->options->xattrs)
 		return;
 	if (dest->contents->is_remote) {
 		take_from_list(dest, node, entry, wanted);
@@ -206,15 +188,6 @@ static bool lacks_value(const struct xattr_item *item, const struct fs_xattr_lis
 	return !atomic_load(&item->value) && !(there && xattr_item_matches(item, there->value, there->length));
 }
 
-static bool lacks_values(const struct xattr_list *list, const struct fs_xattr_list *have)
-{
-	bool lacks = false;
-
-	for (size_t i = 0; !lacks && i < list->count; i++)
-		lacks = lacks_value(&list->items[i], have);
-	return lacks;
-}
-
 uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t mode, int dir_fd, const char *name)
 {
 	static const struct fs_xattr_list nothing = { NULL, 0 };
@@ -233,7 +206,9 @@ uint32_t wanted_compare(const struct dest *dest, struct wanted *wanted, mode_t m
 			have = nothing;
 		if (!xattr_list_same(wanted->xattrs, &have, &dest->keeps_xattrs)) {
 			flags |= ITEM_REPORT_XATTR;
-			wanted->lacks_values = lacks_values(wanted->xattrs, &have);
+			wanted->lacks_values = false;
+			for (size_t i = 0; !wanted->lacks_values && i < wanted->xattrs->count; i++)
+				wanted->lacks_values = lacks_value(&wanted->xattrs->items[i], &have);
 		}
 		fs_xattr_list_free(&have);
 	}
@@ -343,31 +318,27 @@ bool subject_hold_open(const struct attr_subject *subject, int fd, struct fs_hel
 	return hold_failed(subject, errno);
 }
 
-static int hold_predecessor(const struct attr_subject *subject, struct fs_held *held)
-{
-	const struct task *task = subject->task;
-	struct strbuf path = STRBUF_INIT;
-
-	if (!subject->alternate)
-		return fs_hold_at(held, task->dir->fd, subject->old_name);
-	strbuf_add_string(&path, task->dir->path);
-	strbuf_add_path(&path, subject->old_name);
-	int result = fs_hold(held, &task->dest->alternates->roots[subject->alternate - 1], strbuf_text(&path));
-
-	strbuf_free(&path);
-	return result;
-}
-
 /* What the object that is replaced has, if something of it is needed. */
 static void read_predecessor(const struct attr_subject *subject, const struct xattr_list *list, struct fs_xattr_list *old)
 {
+	const struct task *task = subject->task;
 	struct fs_held held;
-	bool needed = false;
+	bool needed = false, is_held;
 
 	*old = (struct fs_xattr_list){ NULL, 0 };
 	for (size_t i = 0; !needed && i < list->count; i++)
 		needed = !atomic_load(&list->items[i].value);
-	if (!needed || !subject->old_name || hold_predecessor(subject, &held) < 0)
+	if (!needed || !subject->old_name)
+		return;
+	if (subject->alternate) {
+		struct strbuf path = dest_path_of(task->dir->path, subject->old_name);
+
+		is_held = fs_hold(&held, &task->dest->alternates->roots[subject->alternate - 1], strbuf_text(&path)) == 0;
+		strbuf_free(&path);
+	} else {
+		is_held = fs_hold_at(&held, task->dir->fd, subject->old_name) == 0;
+	}
+	if (!is_held)
 		return;
 	if (fs_held_xattrs(&held, old) < 0)
 		*old = (struct fs_xattr_list){ NULL, 0 };
@@ -395,38 +366,27 @@ bool apply_xattrs(const struct attr_subject *subject, const struct wanted *wante
 	return changed;
 }
 
-/* Bits that would not go with the other ACL are taken off first (5.6.7). */
-static void narrow(const struct fs_held *held, mode_t mode)
-{
-	mode_t old = held->st.mode & PERMISSION_BITS;
-
-	if ((old ^ mode) & 07000)
-		fs_held_chmod(held, (mode & S_ISVTX) | (old & mode & (SETID_BITS | 0777)));
-}
-
-/* They are kept as they came, and change no mode. */
-static void fake_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held)
-{
-	if (fs_fake_set_acl(held, false, wanted->access) < 0)
-		say_acl(subject, false);
-	if (S_ISDIR(held->st.mode) && fs_fake_set_acl(held, true, wanted->defaults) < 0)
-		say_acl(subject, true);
-}
-
 bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted, const struct fs_held *held, mode_t listed,
 		mode_t *mode)
 {
+	const mode_t old = held->st.mode & PERMISSION_BITS;
 	struct fs_acl have, whole;
 	bool changed = false, failed = false;
 
 	if (!wanted->access || S_ISLNK(held->st.mode))
 		return false;
 	if (subject->task->dest->is_fake) {
-		fake_acls(subject, wanted, held);
+		/* They are kept as they came, and change no mode. */
+		if (fs_fake_set_acl(held, false, wanted->access) < 0)
+			say_acl(subject, false);
+		if (S_ISDIR(held->st.mode) && fs_fake_set_acl(held, true, wanted->defaults) < 0)
+			say_acl(subject, true);
 		return false;
 	}
 	if (fs_held_acl(held, false, &have) < 0 || !acl_same_access(wanted->access, listed, &have)) {
-		narrow(held, *mode);
+		/* Bits that would not go with the other ACL are taken off first (5.6.7). */
+		if ((old ^ *mode) & 07000)
+			fs_held_chmod(held, (*mode & S_ISVTX) | (old & *mode & (SETID_BITS | 0777)));
 		whole = acl_of_file(wanted->access, listed);
 		changed = fs_held_set_acl(held, false, &whole) == 0;
 		failed = !changed;
@@ -449,22 +409,6 @@ bool apply_acls(const struct attr_subject *subject, const struct wanted *wanted,
 
 /* --- copies --- */
 
-/* What --fake-super keeps goes along with the object. */
-static void copy_records(const struct fs_held *from, const struct fs_held *to)
-{
-	static const char *const names[] = { "user.rsync.%stat", "user.rsync.%aacl", "user.rsync.%dacl" };
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		size_t length;
-		void *value;
-
-		if (fs_held_get(from, names[i], &value, &length) < 0)
-			continue;
-		fs_held_set(to, names[i], value, length);
-		free(value);
-	}
-}
-
 static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool is_default)
 {
 	struct fs_acl acl;
@@ -477,7 +421,11 @@ static void copy_acl(const struct fs_held *from, const struct fs_held *to, bool 
 
 void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, const struct fs_held *to)
 {
+	/* What --fake-super keeps goes along with the object. */
+	static const char *const records[] = { "user.rsync.%stat", "user.rsync.%aacl", "user.rsync.%dacl" };
 	struct fs_xattr_list list = { NULL, 0 };
+	size_t length;
+	void *value;
 
 	if (dest->options->xattrs && fs_held_xattrs(from, &list) == 0) {
 		for (size_t i = 0; i < list.count; i++)
@@ -485,8 +433,12 @@ void dest_copy_attributes(const struct dest *dest, const struct fs_held *from, c
 				fs_held_set(to, list.items[i].name, list.items[i].value, list.items[i].length);
 		fs_xattr_list_free(&list);
 	}
-	if (dest->is_fake)
-		copy_records(from, to);
+	for (size_t i = 0; dest->is_fake && i < sizeof records / sizeof *records; i++) {
+		if (fs_held_get(from, records[i], &value, &length) < 0)
+			continue;
+		fs_held_set(to, records[i], value, length);
+		free(value);
+	}
 	if (!dest->options->acls || dest->is_fake || S_ISLNK(from->st.mode))
 		return;
 	copy_acl(from, to, false);

@@ -23,6 +23,16 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
+struct strbuf dest_path_of(const char *dir_path, const char *name)
+{
+	struct strbuf path = STRBUF_INIT;
+
+	strbuf_add_string(&path, dir_path);
+	if (*name)
+		strbuf_add_path(&path, name);
+	return path;
+}
+
 void dest_note_received(const struct dest *dest)
 {
 	const struct dest_module *module = dest->module;

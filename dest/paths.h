@@ -14,12 +14,12 @@
 #include "attrs/entry.h"
 #include "filter/filter.h"
 #include "fs/root.h"
+#include "lib/strbuf.h"
 #include "ui/stats.h"
 #include "wire/wire.h"
 
 struct dest;
 struct format_values;
-struct strbuf;
 
 /* What belongs to the server of such a session: its client shows what is done here. */
 struct receiver_service {
@@ -49,6 +49,8 @@ struct dest_module {
 
 /* A file has been received: the module may want to count it. */
 void dest_note_received(const struct dest *dest);
+/* The path in the transfer of a name ("": none) in a directory with this path; owned by the caller. */
+struct strbuf dest_path_of(const char *dir_path, const char *name);
 /* "PATH", a path in the transfer, as error lines show it. */
 void dest_show_path(const struct dest *dest, const char *path, struct strbuf *out);
 /* An error line about it: BEFORE "PATH" AFTER: reason; main thread. */
