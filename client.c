@@ -11,14 +11,12 @@
 
 #include "client/login.h"
 #include "client/shell.h"
-#include "client/socket.h"
 #include "client/words.h"
 #include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "wire/algorithm.h"
 #include "wire/setup.h"
 
 /* --- paths --- */

@@ -15,7 +15,7 @@
 #include "dest/contents.h"
 #include "options.h"
 #include "options/batch.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 #include "wire/wire.h"
 
 struct receiver;

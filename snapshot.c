@@ -27,7 +27,6 @@
 #include "snapshot/compare.h"
 #include "snapshot/make.h"
 #include "ui/itemize.h"
-#include "ui/listing.h"
 #include "ui/number.h"
 #include "wire/request.h"
 #include "wire/session.h"

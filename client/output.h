@@ -17,7 +17,7 @@
 
 #include "lib/log.h"
 #include "sender.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 
 /* One message to the user, on the stream that its kind belongs to; names in it may hold anything and are escaped. */
 void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length);

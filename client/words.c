@@ -14,7 +14,6 @@
 #include "lib/log.h"
 #include "lib/strbuf.h"
 #include "ui/itemize.h"
-#include "wire/algorithm.h"
 #include "wire/setup.h"
 
 enum {

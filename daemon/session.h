@@ -25,8 +25,8 @@
 #include "loadparm/place.h"
 #include "options.h"
 #include "ui/log_file.h"
-#include "wire/greeting.h"
 #include "wire/session.h"
+#include "wire/setup.h"
 #include "wire/wire.h"
 
 struct converter;

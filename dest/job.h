@@ -6,7 +6,7 @@
 #include "delta/digest.h"
 #include "dest/attributes.h"
 #include "dest/decide.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 #include "wire/request.h"
 
 struct dest_dir;

@@ -15,7 +15,7 @@
 #include "filter/filter.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 #include "wire/wire.h"
 
 struct dest;

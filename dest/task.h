@@ -12,7 +12,7 @@
 #include "fs/root.h"
 #include "lib/log.h"
 #include "lib/vec.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 
 struct dest_dir;
 struct fuzzy_dirs;

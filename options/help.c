@@ -6,8 +6,8 @@
 
 #include "lib/idn.h"
 #include "options/table.h"
-#include "wire/greeting.h"
 #include "wire/session.h"
+#include "wire/setup.h"
 
 #define HELP_COLUMN 25
 #define LINE_WIDTH 78

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The ground that the files behind options.h share: the shape of a row in the table of options, and the state of a parse.
+ * The ground that the files behind options.h share: the shape of a row in the table of options, the state of a parse, and the
+ * grammars of values: sizes (doc/protocol/06-command-line.md section 1.4) and points in time (1.5).
  * Only options.c, options/ and their tests include this.
  */
 #ifndef OPTIONS_PARSE_H
@@ -14,6 +15,20 @@
 
 #include "lib/strbuf.h"
 #include "options.h"
+
+struct option_parse;
+
+struct size_limits {
+	char default_unit;
+	int64_t min, max; /* max 0: none; a value of 0 is below no minimum, it means "no limit" */
+};
+/* The size that the occurrence has as its value. False after parse_fail. */
+bool parse_size(struct option_parse *parse, const struct size_limits *limits, int64_t *value);
+
+/* In the local time zone. */
+enum stop_result { STOP_OK, STOP_INVALID, STOP_PAST };
+enum stop_result stop_at_parse(const char *text, time_t now, time_t *when);
+bool stop_after_parse(const char *text, time_t now, time_t *when);
 
 #define BATCH_NAME_MAX 256
 #define OPTIONS_DAEMON_HINT "(Type \"rsync --daemon --help\" for assistance with daemon mode.)"
@@ -33,8 +48,6 @@ enum run_kind {
 	OPERATOR = 16,        /* names a file of the operator: never taken from a peer, whichever side its server is on */
 	OF_DAEMON = HIDDEN | 32, /* changes over to the table of a daemon */
 };
-
-struct option_parse;
 
 /* Carry out one occurrence, of parse->spec with the value parse->text or parse->number. False after parse_fail. */
 typedef bool option_setter(struct option_parse *parse);

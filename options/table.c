@@ -13,10 +13,9 @@
 #include "delta/skip_list.h"
 #include "fs/chmod.h"
 #include "lib/exit.h"
-#include "options/attr.h"
 #include "options/owners.h"
+#include "options/parse.h"
 #include "options/remote.h"
-#include "options/values.h"
 #include "wire/setup.h"
 
 #define ALT_DESTS_MAX 20
@@ -489,6 +488,59 @@ static bool become_server(struct option_parse *parse)
 {
 	parse->wants_server |= parse->mode == MODE_CLIENT;
 	parse->options->server = true;
+	return true;
+}
+
+/* --- attr snapshots --- */
+
+static bool set_attr_file(struct option_parse *parse)
+{
+	if (!*parse->text)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s needs the name of a file", parse->spec->name);
+	return set_text(parse);
+}
+
+static unsigned digest_named(const char *name, size_t length)
+{
+	static const struct { const char *name; enum attr_digest digest; } names[] = {
+		{ "xxh128", ATTR_DIGEST_XXH128 }, { "md5", ATTR_DIGEST_MD5 },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (length == strlen(names[i].name) && strncmp(name, names[i].name, length) == 0)
+			return names[i].digest;
+	return 0;
+}
+
+static bool set_attr_digests(struct option_parse *parse)
+{
+	unsigned digests = 0;
+
+	for (const char *p = parse->text;; p++) {
+		size_t length = strcspn(p, ",");
+		unsigned digest = digest_named(p, length);
+
+		if (!digest)
+			return parse_fail(parse, EXIT_SYNTAX, "--attr-digests: \"%.*s\" is not one of xxh128 and md5",
+					  (int)length, p);
+		digests |= digest;
+		p += length;
+		if (!*p)
+			break;
+	}
+	parse->options->attr_digests = digests;
+	return true;
+}
+
+static bool set_attr_mode(struct option_parse *parse)
+{
+	enum attr_mode *mode = &parse->options->attr_mode, wanted = (enum attr_mode)parse->spec->value;
+
+	if (*mode != ATTR_MODE_NONE && *mode != wanted)
+		return parse_fail(parse, EXIT_SYNTAX, "--%s and --%s cannot be used together", parse->attr_mode_name,
+				  parse->spec->name);
+	*mode = wanted;
+	parse->attr_mode_name = parse->spec->name;
 	return true;
 }
 

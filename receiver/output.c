@@ -19,7 +19,7 @@
 #include "receiver/report.h"
 #include "receiver/run.h"
 #include "receiver/walk.h"
-#include "ui/listing.h"
+#include "ui/number.h"
 #include "ui/progress.h"
 
 #define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */

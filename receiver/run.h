@@ -14,7 +14,7 @@
 #include "lib/log.h"
 #include "lib/vec.h"
 #include "receiver.h"
-#include "ui/stats.h"
+#include "ui/number.h"
 
 struct dest_dir;
 struct filter_list;

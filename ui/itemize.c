@@ -9,7 +9,6 @@
 
 #include "lib/exit.h"
 #include "ui/itemize.h"
-#include "ui/listing.h"
 #include "ui/number.h"
 #include "wire/request.h"
 

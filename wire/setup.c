@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The set-up of a session: versions, compat flags, algorithms, seed, multiplexing (doc/protocol/01-session.md
- * sections 7 and 9.2).
+ * The set-up of a session: the greeting of a daemon, versions, compat flags, algorithms, seed, multiplexing
+ * (doc/protocol/01-session.md sections 3.1, 3.2, 7 and 9.2).
  */
 #include "wire/setup.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "wire/algorithm.h"
+#include "lib/strbuf.h"
 
 enum {
 	LIST_MAX = 255,          /* a negotiation string */
@@ -27,6 +30,251 @@ enum {
 	CF_KNOWN = 0x1ff,
 	SESSION_ALLOCATIONS = 16,
 };
+
+/* --- "@RSYNCD: 33.0 sha512 ...", the greeting of a daemon (3.1, 3.2) --- */
+
+enum {
+	LIST_OFFSET = 9,       /* the digest list begins behind the first space from here on */
+	SUB_FROM = 30,         /* from this version on the sub-protocol must be there */
+	DIGESTS_FROM = 32,     /* and from this one on the digest list */
+};
+
+static const char prefix[] = "@RSYNCD:";
+static const char our_digests[] = "sha512 sha256 sha1 md5 md4";
+
+const char *greeting_digests(void)
+{
+	return our_digests;
+}
+
+size_t greeting_format(char *buf, size_t size, int our_version)
+{
+	return (size_t)snprintf(buf, size, "%s %d.0 %s\n", prefix, our_version, our_digests);
+}
+
+/* A decimal integer, with a sign if need be; NULL if there is none or it does not fit. */
+static const char *parse_integer(const char *text, int *value)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (end == text || errno || number < INT_MIN || number > INT_MAX)
+		return NULL;
+	*value = (int)number;
+	return end;
+}
+
+enum greeting_error greeting_parse(struct greeting *greeting, const char *line)
+{
+	const char *rest, *space;
+
+	*greeting = (struct greeting){ .version = 0, .sub = -1, .digests = NULL };
+	if (strncmp(line, prefix, sizeof prefix - 1) != 0)
+		return GREETING_MALFORMED;
+	rest = parse_integer(line + sizeof prefix - 1, &greeting->version);
+	if (!rest)
+		return GREETING_MALFORMED;
+	if (*rest == '.' && (!parse_integer(rest + 1, &greeting->sub) || greeting->sub < 0))
+		greeting->sub = -1;
+	if (greeting->sub < 0 && greeting->version >= SUB_FROM)
+		return GREETING_NO_SUBPROTOCOL;
+	space = strlen(line) > LIST_OFFSET ? strchr(line + LIST_OFFSET, ' ') : NULL;
+	if (space)
+		greeting->digests = space + 1;
+	else if (greeting->version >= DIGESTS_FROM)
+		return GREETING_NO_DIGESTS;
+	return GREETING_OK;
+}
+
+int greeting_negotiate(const struct greeting *theirs, int our_version)
+{
+	int version = theirs->version;
+
+	if (version < PEER_PROTOCOL_MIN || version > PEER_PROTOCOL_MAX)
+		return 0;
+	/* A pre-release (sub-protocol not 0) speaks what is certain: the version before. Ours is never one. */
+	if (version <= our_version && theirs->sub > 0)
+		version--;
+	if (version > our_version)
+		version = our_version;
+	return version < PROTOCOL_MIN ? 0 : version;
+}
+
+/* --- the names of algorithms, and how two peers choose one of each (7.5) --- */
+
+enum choice { CHOICE_CHECKSUM, CHOICE_COMPRESS };
+
+struct name { const char *text; int value; };
+
+/* In the order of preference; SUM_MD4_OLD goes by the name of md4 and is never chosen by name. */
+static const struct name sum_names[] = {
+	{ "xxh128", SUM_XXH128 }, { "xxh3", SUM_XXH3 }, { "xxh64", SUM_XXH64 }, { "md5", SUM_MD5 }, { "md4", SUM_MD4 },
+	{ "sha1", SUM_SHA1 }, { "none", SUM_NONE }, { "xxhash", SUM_XXH64 }, { "md4", SUM_MD4_OLD }, { NULL, 0 },
+};
+
+static const struct name compress_names[] = {
+	{ "zstd", COMPRESS_ZSTD }, { "lz4", COMPRESS_LZ4 }, { "zlibx", COMPRESS_ZLIBX }, { "zlib", COMPRESS_ZLIB },
+	{ "none", COMPRESS_NONE }, { NULL, 0 },
+};
+
+static const struct choice_kind {
+	const struct name *names;
+	const char *variable, *client_list;
+} kinds[] = {
+	[CHOICE_CHECKSUM] = { sum_names, "RSYNC_CHECKSUM_LIST", "xxh128 xxh3 xxh64 md5 md4 sha1" },
+	[CHOICE_COMPRESS] = { compress_names, "RSYNC_COMPRESS_LIST", "zstd lz4 zlibx zlib" },
+};
+
+/* "checksum", "compress". */
+static const char *choice_name(enum choice choice)
+{
+	return choice == CHOICE_CHECKSUM ? "checksum" : "compress";
+}
+
+static const struct name *find_name(const struct name *names, const char *text, size_t length)
+{
+	for (; names->text; names++)
+		if (strlen(names->text) == length && strncasecmp(names->text, text, length) == 0)
+			return names;
+	return NULL;
+}
+
+static const char *find_text(const struct name *names, int value)
+{
+	for (; names->text; names++)
+		if (names->value == value)
+			return names->text;
+	return "unknown";
+}
+
+bool sum_algorithm_parse(const char *name, enum sum_algorithm *algorithm)
+{
+	const struct name *found = find_name(sum_names, name, strlen(name));
+
+	if (found)
+		*algorithm = (enum sum_algorithm)found->value;
+	return found != NULL;
+}
+
+const char *sum_algorithm_name(enum sum_algorithm algorithm)
+{
+	return find_text(sum_names, (int)algorithm);
+}
+
+bool compress_algorithm_parse(const char *name, enum compress_algorithm *algorithm)
+{
+	const struct name *found = find_name(compress_names, name, strlen(name));
+
+	if (found)
+		*algorithm = (enum compress_algorithm)found->value;
+	return found != NULL;
+}
+
+const char *compress_algorithm_name(enum compress_algorithm algorithm)
+{
+	return find_text(compress_names, (int)algorithm);
+}
+
+/* The next word of a blank-separated list; its length, 0 at the end. */
+static size_t next_word(const char **list)
+{
+	*list += strspn(*list, " \t\r\n");
+	return strcspn(*list, " \t\r\n");
+}
+
+static const char *value_from_list(enum choice choice, const char *list, int value)
+{
+	const struct name *found;
+	size_t length;
+
+	for (; (length = next_word(&list)) > 0; list += length) {
+		found = find_name(kinds[choice].names, list, length);
+		if (found && found->value == value)
+			return list;
+	}
+	return NULL;
+}
+
+/* Does the list have the algorithm (enum sum_algorithm or enum compress_algorithm), also by an alias? */
+static bool choice_list_has(enum choice choice, const char *list, int value)
+{
+	return value_from_list(choice, list, value) != NULL;
+}
+
+/* The first of the client's names that the server has too; -1: nothing in common. */
+static int choice_by_client_order(enum choice choice, const char *client_list, const char *server_list)
+{
+	const struct name *found;
+	size_t length;
+
+	for (; (length = next_word(&client_list)) > 0; client_list += length) {
+		found = find_name(kinds[choice].names, client_list, length);
+		if (found && choice_list_has(choice, server_list, found->value))
+			return found->value;
+	}
+	return -1;
+}
+
+/* The part of the environment's list that is ours: before "&" for a client, after it for a server. */
+static void environment_list(struct strbuf *part, enum choice choice, bool is_server)
+{
+	const char *text = getenv(kinds[choice].variable), *ampersand;
+
+	if (!text)
+		return;
+	ampersand = strchr(text, '&');
+	if (!ampersand)
+		strbuf_add_string(part, text);
+	else if (is_server)
+		strbuf_add_string(part, ampersand + 1);
+	else
+		strbuf_add(part, text, (size_t)(ampersand - text));
+}
+
+/*
+ * Our names, in order of preference, from RSYNC_CHECKSUM_LIST or RSYNC_COMPRESS_LIST or the default. true: the environment
+ * restricts the list; "INVALID" if nothing of it is known.
+ */
+static bool choice_our_list(struct strbuf *list, enum choice choice, bool is_server)
+{
+	struct strbuf wanted = STRBUF_INIT;
+	const struct name *found;
+	const char *word;
+	size_t length;
+
+	environment_list(&wanted, choice, is_server);
+	word = strbuf_text(&wanted);
+	if (!next_word(&word)) {
+		strbuf_free(&wanted);
+		strbuf_add_string(list, kinds[choice].client_list);
+		if (is_server)
+			strbuf_add_string(list, " none");
+		return false;
+	}
+	for (; (length = next_word(&word)) > 0; word += length) {
+		found = find_name(kinds[choice].names, word, length);
+		if (!found || choice_list_has(choice, strbuf_text(list), found->value))
+			continue;
+		if (list->length)
+			strbuf_add_char(list, ' ');
+		strbuf_add_string(list, find_text(kinds[choice].names, found->value));
+	}
+	if (!list->length)
+		strbuf_add_string(list, "INVALID");
+	strbuf_free(&wanted);
+	return true;
+}
+
+/* "Failed to negotiate a checksum choice." and both lists, EXIT_UNSUPPORTED. */
+static _Noreturn void choice_failed(enum choice choice, bool is_server, const char *ours, const char *theirs)
+{
+	log_error("Failed to negotiate a %s choice.", choice_name(choice));
+	log_error("%s list: %s", is_server ? "Client" : "Server", theirs);
+	log_error("%s list: %s", is_server ? "Server" : "Client", ours);
+	exit_with(EXIT_UNSUPPORTED);
+}
 
 /* --- versions --- */
 

@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* How two peers agree: version, compat flags, algorithm names, seed (doc/protocol/01-session.md section 7). */
+/*
+ * How two peers agree: the greeting of a daemon, version, compat flags, algorithm names, seed (doc/protocol/01-session.md
+ * sections 3.1, 3.2 and 7).
+ */
 #ifndef WIRE_SETUP_H
 #define WIRE_SETUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/session.h"
+
+struct greeting {
+	int version, sub;      /* sub: -1 if omitted */
+	const char *digests;   /* into the line; NULL if there is no list */
+};
+
+enum greeting_error { GREETING_OK, GREETING_MALFORMED, GREETING_NO_SUBPROTOCOL, GREETING_NO_DIGESTS };
+
+/* The digests of logins, strongest first, blanks between them. */
+const char *greeting_digests(void);
+/* "@RSYNCD: 32.0 sha512 sha256 sha1 md5 md4\n" for our version. */
+size_t greeting_format(char *buf, size_t size, int our_version);
+/* `line` without its LF, CRs removed. */
+enum greeting_error greeting_parse(struct greeting *greeting, const char *line);
+/* The version both sides then use; 0 if the peer's is not in 20..40 or the result is below PROTOCOL_MIN. */
+int greeting_negotiate(const struct greeting *theirs, int our_version);
+
+/* "xxh64", also by alias ("xxhash"), case-insensitive. false if unknown. */
+bool sum_algorithm_parse(const char *name, enum sum_algorithm *algorithm);
+const char *sum_algorithm_name(enum sum_algorithm algorithm);
+bool compress_algorithm_parse(const char *name, enum compress_algorithm *algorithm);
+const char *compress_algorithm_name(enum compress_algorithm algorithm);
 
 /* What a version of the protocol has. */
 struct session_caps session_caps_of(int protocol);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "wire/args.h"
-#include "wire/greeting.h"
 #include "wire/session.h"
+#include "wire/setup.h"
 
 struct run { struct wire *wire; struct args args; uint8_t form; };
 

@@ -5,8 +5,8 @@
  */
 #include "options_support.h"
 
+#include "options/parse.h"
 #include "options/remote.h"
-#include "options/values.h"
 
 struct size_vector {
 	const char *text;
@@ -25,28 +25,42 @@ static const struct size_vector sizes[] = {
 };
 
 static const char *const invalid_sizes[] = {
-	"1Ki", "1E", "1Z", "+1", "+5", "-0", "1K+2", "1K+", "1K-1x", "1Kx", "1 K", " 1K", "1K ", "1,5K", "1e3", "0x10", "1iB",
+	"1Ki", "1E", "1Z", "+1", "+5", "-0", "1K+2", "1K+", "1K-1x", "1Kx", "1_K", "_1K", "1K_", "1,5K", "1e3", "0x10", "1iB",
 };
 
 static const char *const large_sizes[] = {
 	"8192P", "9223372036854775806", "9223372036854775807", "99999999999999999999", "-1", "0-1",
 };
 
+/* --max-size=TEXT fails with the message that ends in `why`. */
+static void assert_size_is_refused(const char *text, const char *why)
+{
+	char *line = xasprintf("--max-size=%s a b", text), *error = xasprintf("--max-size=%s is %s", text, why);
+
+	for (char *p = error; *p; p++)
+		if (*p == '_')
+			*p = ' ';
+	assert_fails(line, 1, error);
+	free(line);
+	free(error);
+}
+
 UNIT_TEST(sizes)
 {
-	int64_t value;
-
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		value = -1;
-		if (size_parse(sizes[i].text, 'b', &value) != SIZE_OK || value != sizes[i].value)
-			fail_msg("\"%s\": %lld", sizes[i].text, (long long)value);
+		char *line = xasprintf("--max-size=%s a b", sizes[i].text);
+		struct parsed parsed;
+
+		assert_parses(&parsed, line);
+		if (parsed.options.max_size != sizes[i].value)
+			fail_msg("\"%s\": %lld", sizes[i].text, (long long)parsed.options.max_size);
+		parsed_free(&parsed);
+		free(line);
 	}
 	for (size_t i = 0; i < sizeof invalid_sizes / sizeof *invalid_sizes; i++)
-		if (size_parse(invalid_sizes[i], 'b', &value) != SIZE_INVALID)
-			fail_msg("\"%s\" is taken for %lld", invalid_sizes[i], (long long)value);
+		assert_size_is_refused(invalid_sizes[i], "invalid");
 	for (size_t i = 0; i < sizeof large_sizes / sizeof *large_sizes; i++)
-		if (size_parse(large_sizes[i], 'b', &value) != SIZE_TOO_LARGE)
-			fail_msg("\"%s\" is not too large", large_sizes[i]);
+		assert_size_is_refused(large_sizes[i], "too large");
 }
 
 UNIT_TEST(bwlimit_is_rounded_to_kib)

@@ -8,8 +8,9 @@
 
 #include "testsuite/unit/unit.h"
 
+#include "lib/log.h"
+#include "lib/strbuf.h"
 #include "ui/itemize.h"
-#include "ui/listing.h"
 #include "ui/number.h"
 #include "wire/request.h"
 
@@ -39,15 +40,39 @@ UNIT_TEST(number_styles)
 						vectors[i].text[level]);
 }
 
+static void keep_line(void *context, enum log_kind kind, const char *text, size_t length)
+{
+	if (kind == L_INFO)
+		strbuf_add(context, text, length);
+}
+
+/* The two lines that end a run which took no time. */
+static void assert_trailer(uint64_t sent, uint64_t total_size, int number_level, const char *expected)
+{
+	struct run_stats stats = { .sent = sent, .total_size = total_size };
+	struct strbuf lines = STRBUF_INIT;
+	struct log_sink before = log_set_sink((struct log_sink){ keep_line, &lines });
+
+	stats_print(&stats, number_level, false, true, "");
+	log_set_sink(before);
+	assert_string_equal(strbuf_text(&lines), expected);
+	strbuf_free(&lines);
+}
+
 UNIT_TEST(fractions)
 {
-	char buf[64];
-
-	assert_string_equal(number_format_fraction(buf, sizeof buf, 0.91, 1), "0.91");
-	assert_string_equal(number_format_fraction(buf, sizeof buf, 11040.0, 1), "11,040.00");
-	assert_string_equal(number_format_fraction(buf, sizeof buf, 11040.0, 0), "11040.00");
-	assert_string_equal(number_format_fraction(buf, sizeof buf, 11040.0, 2), "11.04K");
-	assert_string_equal(number_format_fraction(buf, sizeof buf, 999.994, 1), "999.99");
+	assert_trailer(5520, 5023, 0,
+		       "sent 5520 bytes  received 0 bytes  11040.00 bytes/sec\n"
+		       "total size is 5023  speedup is 0.91\n");
+	assert_trailer(5520, 60940800, 1,
+		       "sent 5,520 bytes  received 0 bytes  11,040.00 bytes/sec\n"
+		       "total size is 60,940,800  speedup is 11,040.00\n");
+	assert_trailer(5520, 0, 2,
+		       "sent 5.52K bytes  received 0 bytes  11.04K bytes/sec\n"
+		       "total size is 0  speedup is 0.00\n");
+	assert_trailer(1000, 999994, 1,
+		       "sent 1,000 bytes  received 0 bytes  2,000.00 bytes/sec\n"
+		       "total size is 999,994  speedup is 999.99\n");
 }
 
 static void assert_item(uint32_t flags, uint32_t mode, bool times_kept, bool sends, const char *expected)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "wire/args.h"
-#include "wire/greeting.h"
 #include "wire/session.h"
 #include "wire/setup.h"
 
