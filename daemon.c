@@ -19,7 +19,6 @@
 #include "daemon/children.h"
 #include "daemon/hosts.h"
 #include "daemon/listen.h"
-#include "daemon/metrics.h"
 #include "daemon/sandbox.h"
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"

@@ -9,7 +9,6 @@
 #include "testsuite/unit/unit.h"
 
 #include "daemon/board.h"
-#include "daemon/metrics.h"
 #include "daemon/status.h"
 
 UNIT_TEST(a_child_is_read_by_its_parent)
