@@ -4,24 +4,77 @@
  * (doc/protocol/08-security.md section 3.5). The counts are taken before a process is forked, so that clients that only connect
  * can neither fill the machine nor keep others out: if there are too many processes, one of a client that has not been admitted
  * to a module makes room for the next.
+ *
+ * What their connections are doing stands on a board: memory that the listener shares with them, a slot for each. A server
+ * process writes its own slot and needs no system call for that; those of others are out of its reach (children_become). It
+ * talks to unknown clients: the listener believes nothing of what it reads but copies it within bounds, with texts made
+ * printable (board_read).
  */
 #ifndef DAEMON_CHILDREN_H
 #define DAEMON_CHILDREN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "daemon/board.h"
 #include "daemon/hosts.h"
+#include "wire/wire.h"
+
+struct children;
+
+enum board_state {
+	BOARD_HANDSHAKE, BOARD_AUTHENTICATION, BOARD_LISTING, BOARD_SENDING, BOARD_RECEIVING, BOARD_ENDING,
+	BOARD_STATES
+};
+const char *board_state_name(enum board_state state);
+
+/*
+ * How far a client has come. Until it is admitted the listener may dismiss it, to have room for others. Both sides change the
+ * step atomically: a client that has been admitted is not dismissed, and one that is dismissed gets no further.
+ */
+enum board_step {
+	BOARD_CONNECTED,
+	BOARD_CHOSEN,    /* it has named a module */
+	BOARD_ADMITTED,  /* and may use it */
+	BOARD_REQUESTED, /* and has sent its request */
+	BOARD_DISMISSED
+};
+
+#define BOARD_TEXT 128 /* with the NUL; what is longer is cut */
+
+enum board_text { BOARD_ADDRESS, BOARD_MODULE, BOARD_USER, BOARD_TEXTS };
+enum board_count { BOARD_FILES, BOARD_STALE, BOARD_MISSING, BOARD_COUNTS };
+
+struct board_slot; /* in shared memory */
+
+
+/* --- in the server process; a slot NULL is allowed: there is no listener --- */
+/* false: the client has been dismissed. */
+bool board_reach(struct board_slot *slot, enum board_step step);
+void board_set_state(struct board_slot *slot, enum board_state state);
+void board_set_text(struct board_slot *slot, enum board_text which, const char *text);
+void board_set_count(struct board_slot *slot, enum board_count which, uint64_t value);
+void board_count_file(struct board_slot *slot);
+/* Bytes that the connection has moved, in and out. */
+uint64_t board_traffic(const struct board_slot *slot);
+/* For wire_set_meter; NULL for NULL. */
+struct wire_meter *board_meter(struct board_slot *slot);
+
+
+struct board_view {
+	enum board_state state;
+	char texts[BOARD_TEXTS][BOARD_TEXT]; /* without control bytes */
+	uint64_t received, sent;             /* bytes */
+	uint64_t counts[BOARD_COUNTS];
+};
+void board_read(const struct board_slot *slot, struct board_view *view);
 
 #define CHILDREN_MAX 1024       /* server processes at a time; a busy mirror has hundreds */
 #define CHILDREN_SLOTS (CHILDREN_MAX + 64) /* with those that have been killed and are not gone yet */
 #define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
 #define HANDSHAKE_MS 1000       /* that every client has, however many come */
-
-struct children;
 
 struct children *children_new(void);
 /*

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "attrs/source.h"
-#include "daemon/board.h"
+#include "daemon/children.h"
 #include "daemon/commands.h"
 #include "daemon/hosts.h"
 #include "daemon/identity.h"

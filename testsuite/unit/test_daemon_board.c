@@ -8,18 +8,26 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "daemon/board.h"
+#include "daemon/children.h"
 #include "daemon/status.h"
+
+static int admit(struct children *children)
+{
+	struct sockaddr peer = { .sa_family = AF_UNSPEC };
+	int limit;
+
+	return children_admit(children, &peer, 0, &limit);
+}
 
 UNIT_TEST(a_child_is_read_by_its_parent)
 {
-	struct board *board = board_new(3);
+	struct children *children = children_new();
+	const int index = admit(children);
+	struct board_slot *slot = children_board(children, index);
 	struct board_view view;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		struct board_slot *slot = board_slot(board, 1);
-
 		board_set_state(slot, BOARD_SENDING);
 		board_set_text(slot, BOARD_MODULE, "debian");
 		board_count_file(slot);
@@ -27,14 +35,15 @@ UNIT_TEST(a_child_is_read_by_its_parent)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	board_read(board_slot(board, 1), &view);
+	board_read(slot, &view);
 	assert_string_equal(board_state_name(view.state), "sending");
 	assert_string_equal(view.texts[BOARD_MODULE], "debian");
 	assert_int_equal(view.counts[BOARD_FILES], 2);
-	board_read(board_slot(board, 0), &view);
+	board_read(children_board(children, index - 1), &view);
 	assert_string_equal(view.texts[BOARD_MODULE], "");
-	board_clear(board_slot(board, 1));
-	board_read(board_slot(board, 1), &view);
+	/* The slot that has not got a process is given away again, and nothing of the last one is left in it. */
+	assert_int_equal(admit(children), index);
+	board_read(slot, &view);
 	assert_int_equal(view.state, BOARD_HANDSHAKE);
 	assert_string_equal(view.texts[BOARD_MODULE], "");
 	assert_int_equal(view.counts[BOARD_FILES], 0);
@@ -42,7 +51,7 @@ UNIT_TEST(a_child_is_read_by_its_parent)
 
 UNIT_TEST(nonsense_is_made_harmless)
 {
-	struct board_slot *slot = board_slot(board_new(1), 0);
+	struct board_slot *slot = children_board(children_new(), 0);
 	char lengthy[3 * BOARD_TEXT];
 	struct board_view view;
 
@@ -88,9 +97,8 @@ UNIT_TEST(labels_are_escaped)
 UNIT_TEST(the_status_has_a_line_for_each_process)
 {
 	struct children *children = children_new();
-	struct sockaddr peer = { .sa_family = AF_UNSPEC };
 	struct strbuf out = STRBUF_INIT;
-	int limit, slot = children_admit(children, &peer, 0, &limit);
+	int slot = admit(children);
 	int64_t since;
 
 	children_started(children, slot, 4711);

@@ -269,6 +269,7 @@ UNIT_TEST(processes_that_do_not_go_leave_others_out)
 UNIT_TEST(a_process_reaches_no_slot_but_its_own)
 {
 	struct children *children = children_new();
+	struct board_view view;
 	int slots[3], status;
 
 	for (int i = 0; i < 3; i++) {
@@ -279,17 +280,18 @@ UNIT_TEST(a_process_reaches_no_slot_but_its_own)
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			board_reach(children_become(children, slots[1]), BOARD_CHOSEN);
+			board_set_state(children_become(children, slots[1]), BOARD_LISTING);
 			signal(SIGSEGV, SIG_DFL);
-			board_reach(children_board(children, slots[i]), BOARD_ADMITTED);
+			board_set_state(children_board(children, slots[i]), BOARD_SENDING);
 			_exit(0);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(i == 1 ? WIFEXITED(status) : WIFSIGNALED(status), 1);
 	}
-	assert_int_equal(board_step(children_board(children, slots[0])), BOARD_CONNECTED);
-	assert_int_equal(board_step(children_board(children, slots[1])), BOARD_CHOSEN);
-	assert_int_equal(board_step(children_board(children, slots[2])), BOARD_CONNECTED);
+	for (int i = 0; i < 3; i++) {
+		board_read(children_board(children, slots[i]), &view);
+		assert_int_equal(view.state, i == 1 ? BOARD_LISTING : BOARD_HANDSHAKE);
+	}
 }
 
 UNIT_TEST(processes_of_a_host_are_counted_without_those_that_refuse)
