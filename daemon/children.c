@@ -16,18 +16,17 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
+#define REPORT_MS 60000
+#define MINUTE (60 * CLOCK_SECOND)
+
+/* --- the board --- */
+
 struct board_slot {
 	atomic_int step;
 	atomic_int state;
 	struct wire_meter meter;
 	_Atomic uint64_t counts[BOARD_COUNTS];
 	_Atomic char texts[BOARD_TEXTS][BOARD_TEXT];
-};
-
-struct board {
-	char *slots;
-	size_t count;
-	size_t stride; /* bytes from one to the next: whole pages, so that a process can be left with its own */
 };
 
 const char *board_state_name(enum board_state state)
@@ -39,52 +38,6 @@ const char *board_state_name(enum board_state state)
 	return names[state];
 }
 
-/* Ends the process if there is no memory. Lives as long as the process. */
-static struct board *board_new(size_t slots)
-{
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct board *board = xcalloc(1, sizeof *board);
-	void *shared;
-
-	board->count = slots;
-	board->stride = (sizeof(struct board_slot) + page - 1) / page * page;
-	shared = mmap(NULL, slots * board->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
-	board->slots = shared;
-	return board;
-}
-
-static struct board_slot *board_slot(struct board *board, size_t index)
-{
-	return (struct board_slot *)(void *)(board->slots + index * board->stride);
-}
-
-/* At first: all other slots are out of reach from now on. */
-static void board_keep(struct board *board, size_t index)
-{
-	char *own = board->slots + index * board->stride, *next = own + board->stride;
-	char *end = board->slots + board->count * board->stride;
-
-	if ((own > board->slots && munmap(board->slots, (size_t)(own - board->slots)) < 0) ||
-	    (next < end && munmap(next, (size_t)(end - next)) < 0))
-		die(EXIT_IPC, "cannot give up the memory of other server processes: %s", strerror(errno));
-}
-
-
-static enum board_step board_step(const struct board_slot *slot)
-{
-	return (enum board_step)atomic_load(&slot->step);
-}
-
-/* false: it is not at that step any more. */
-static bool board_dismiss(struct board_slot *slot, enum board_step step)
-{
-	int seen = (int)step;
-
-	return atomic_compare_exchange_strong(&slot->step, &seen, BOARD_DISMISSED);
-}
-
 bool board_reach(struct board_slot *slot, enum board_step step)
 {
 	int seen = slot ? atomic_load(&slot->step) : BOARD_DISMISSED;
@@ -93,20 +46,6 @@ bool board_reach(struct board_slot *slot, enum board_step step)
 		if (atomic_compare_exchange_weak(&slot->step, &seen, (int)step))
 			return true;
 	return !slot;
-}
-
-/* In the listener, before the slot gets a new process. */
-static void board_clear(struct board_slot *slot)
-{
-	atomic_store(&slot->step, BOARD_CONNECTED);
-	board_set_state(slot, BOARD_HANDSHAKE);
-	atomic_store_explicit(&slot->meter.received, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->meter.sent, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->meter.waited, 0, memory_order_relaxed);
-	for (int i = 0; i < BOARD_COUNTS; i++)
-		board_set_count(slot, (enum board_count)i, 0);
-	for (int i = 0; i < BOARD_TEXTS; i++)
-		board_set_text(slot, (enum board_text)i, "");
 }
 
 void board_set_state(struct board_slot *slot, enum board_state state)
@@ -148,12 +87,6 @@ uint64_t board_traffic(const struct board_slot *slot)
 	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
 }
 
-/* How long it has waited for its client, ns. */
-static uint64_t board_waited(const struct board_slot *slot)
-{
-	return atomic_load_explicit(&slot->meter.waited, memory_order_relaxed);
-}
-
 static void read_text(const struct board_slot *slot, enum board_text which, char out[BOARD_TEXT])
 {
 	size_t i;
@@ -181,8 +114,7 @@ void board_read(const struct board_slot *slot, struct board_view *view)
 		read_text(slot, (enum board_text)i, view->texts[i]);
 }
 
-#define REPORT_MS 60000
-#define MINUTE (60 * CLOCK_SECOND)
+/* --- the processes --- */
 
 /* The traffic of a session up to a moment, and how long it has waited for its client. */
 struct mark {
@@ -202,7 +134,8 @@ struct child {
 
 struct children {
 	struct child items[CHILDREN_SLOTS];
-	struct board *board;
+	char *board;
+	size_t stride;         /* of its slots: whole pages, so that a process can be left with its own */
 	int killed, slow;      /* not reported yet: clients that were not admitted, and sessions that were too slow */
 	int64_t report_at;     /* when that may be, ns */
 	char last[BOARD_TEXT], last_slow[BOARD_TEXT]; /* address of the last of them */
@@ -214,15 +147,20 @@ struct children {
 
 struct children *children_new(void)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct children *children = xcalloc(1, sizeof *children);
 
-	children->board = board_new(CHILDREN_SLOTS);
+	children->stride = (sizeof(struct board_slot) + page - 1) / page * page;
+	children->board =
+		mmap(NULL, CHILDREN_SLOTS * children->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (children->board == MAP_FAILED)
+		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
 	return children;
 }
 
 static enum board_step step_of(struct children *children, int slot)
 {
-	return board_step(children_board(children, slot));
+	return (enum board_step)atomic_load(&children_board(children, slot)->step);
 }
 
 /* The slot whose process makes room, -1: none may be asked to. */
@@ -257,13 +195,14 @@ static void note_room(struct children *children, int slot, int *count, char last
 static bool dismiss_stranger(struct children *children, int64_t now)
 {
 	enum board_step step = BOARD_CONNECTED;
-	int slot;
+	int slot, seen;
 
 	do {
 		slot = find_dispensable(children, now - HANDSHAKE_MS * CLOCK_MILLISECOND, &step);
 		if (slot < 0)
 			return false;
-	} while (!board_dismiss(children_board(children, slot), step));
+		seen = (int)step;
+	} while (!atomic_compare_exchange_strong(&children_board(children, slot)->step, &seen, BOARD_DISMISSED));
 	note_room(children, slot, &children->killed, children->last);
 	kill(children->items[slot].pid, SIGKILL);
 	return true;
@@ -275,7 +214,7 @@ static struct mark mark_now(struct children *children, int slot, int64_t now)
 {
 	const struct board_slot *board = children_board(children, slot);
 
-	return (struct mark){ now, board_traffic(board), board_waited(board) };
+	return (struct mark){ now, board_traffic(board), atomic_load_explicit(&board->meter.waited, memory_order_relaxed) };
 }
 
 /*
@@ -296,7 +235,11 @@ static double rate_of(struct children *children, int slot, int64_t now)
 	return (double)(here.bytes - then->bytes) / ((double)waited / (double)MINUTE);
 }
 
-static int find_slowest(struct children *children, int64_t now)
+/*
+ * The slowest of those below the minimum rate. It may have files to put away, and a command to be run at its end: it gets a
+ * signal that it can handle.
+ */
+static bool end_slowest(struct children *children, int64_t now)
 {
 	double least = children->minimum_rate;
 	int found = -1;
@@ -314,18 +257,10 @@ static int find_slowest(struct children *children, int64_t now)
 		found = i;
 		least = rate;
 	}
-	return found;
-}
-
-/* It may have files to put away, and a command to be run at its end: it gets a signal that it can handle. */
-static bool end_slowest(struct children *children, int64_t now)
-{
-	int slot = children->minimum_rate ? find_slowest(children, now) : -1;
-
-	if (slot < 0)
+	if (found < 0)
 		return false;
-	note_room(children, slot, &children->slow, children->last_slow);
-	kill(children->items[slot].pid, SIGTERM);
+	note_room(children, found, &children->slow, children->last_slow);
+	kill(children->items[found].pid, SIGTERM);
 	return true;
 }
 
@@ -357,45 +292,40 @@ int children_sample_wait(const struct children *children, int64_t now)
 	return -1;
 }
 
-/* How many processes there are, and how many of them are still in the handshake with this client; a slot for another one. */
-struct census {
-	int processes, handshakes, free_slot;
-};
-
-static struct census take_census(struct children *children, const struct origin *origin)
+int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit)
 {
-	struct census census = { .free_slot = -1 };
+	const struct origin origin = origin_of(peer);
+	int processes = 0, handshakes = 0, slot = -1;
+	struct board_slot *board;
 
 	for (int i = 0; i < CHILDREN_SLOTS; i++) {
 		const struct child *child = &children->items[i];
 
 		if (!child->pid)
-			census.free_slot = i;
+			slot = i;
 		else if (!child->killed)
-			census.processes++;
-		if (child->pid && step_of(children, i) < BOARD_REQUESTED && origin_is_same(&child->origin, origin))
-			census.handshakes++;
+			processes++;
+		if (child->pid && step_of(children, i) < BOARD_REQUESTED && origin_is_same(&child->origin, &origin))
+			handshakes++;
 	}
-	return census;
-}
-
-int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit)
-{
-	const struct origin origin = origin_of(peer);
-	const struct census census = take_census(children, &origin);
-
 	*limit = HANDSHAKES_MAX;
-	if (peer && census.handshakes >= HANDSHAKES_MAX)
+	if (peer && handshakes >= HANDSHAKES_MAX)
 		return -1;
 	*limit = CHILDREN_MAX;
-	if (census.free_slot < 0
-	    || (census.processes >= CHILDREN_MAX && !dismiss_stranger(children, now) && !end_slowest(children, now)))
+	if (slot < 0 || (processes >= CHILDREN_MAX && !dismiss_stranger(children, now) && !end_slowest(children, now)))
 		return -1;
-	children->items[census.free_slot] = (struct child){
-		.origin = origin, .began = now, .marks = { { .at = now }, { .at = now } },
-	};
-	board_clear(children_board(children, census.free_slot));
-	return census.free_slot;
+	children->items[slot] = (struct child){ .origin = origin, .began = now, .marks = { { .at = now }, { .at = now } } };
+	board = children_board(children, slot);
+	atomic_store(&board->step, BOARD_CONNECTED);
+	board_set_state(board, BOARD_HANDSHAKE);
+	atomic_store_explicit(&board->meter.received, 0, memory_order_relaxed);
+	atomic_store_explicit(&board->meter.sent, 0, memory_order_relaxed);
+	atomic_store_explicit(&board->meter.waited, 0, memory_order_relaxed);
+	for (int i = 0; i < BOARD_COUNTS; i++)
+		board_set_count(board, (enum board_count)i, 0);
+	for (int i = 0; i < BOARD_TEXTS; i++)
+		board_set_text(board, (enum board_text)i, "");
+	return slot;
 }
 
 const struct origin *children_origin(const struct children *children, int slot)
@@ -435,12 +365,17 @@ pid_t children_pid(const struct children *children, int slot, int64_t *since)
 
 struct board_slot *children_board(struct children *children, int slot)
 {
-	return board_slot(children->board, (size_t)slot);
+	return (struct board_slot *)(void *)(children->board + (size_t)slot * children->stride);
 }
 
 struct board_slot *children_become(struct children *children, int slot)
 {
-	board_keep(children->board, (size_t)slot);
+	char *own = children->board + (size_t)slot * children->stride, *next = own + children->stride;
+	char *end = children->board + CHILDREN_SLOTS * children->stride;
+
+	if ((own > children->board && munmap(children->board, (size_t)(own - children->board)) < 0)
+	    || (next < end && munmap(next, (size_t)(end - next)) < 0))
+		die(EXIT_IPC, "cannot give up the memory of other server processes: %s", strerror(errno));
 	return children_board(children, slot);
 }
 
@@ -455,27 +390,23 @@ void children_on_end(struct children *children, void (*ended)(void *context, int
 	children->ended_context = context;
 }
 
-static void end_child(struct children *children, int slot, int status)
-{
-	const struct child *child = &children->items[slot];
-
-	if (WIFSIGNALED(status) && !child->killed)
-		log_error("server process %d died of signal %d", (int)child->pid, WTERMSIG(status));
-	if (children->ended)
-		children->ended(children->ended_context, slot, status);
-	children->items[slot].pid = 0;
-}
-
 void children_reap(struct children *children)
 {
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		for (int i = 0; i < CHILDREN_SLOTS; i++)
-			if (children->items[i].pid == pid)
-				end_child(children, i, status);
-	}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (int i = 0; i < CHILDREN_SLOTS; i++) {
+			struct child *child = &children->items[i];
+
+			if (child->pid != pid)
+				continue;
+			if (WIFSIGNALED(status) && !child->killed)
+				log_error("server process %d died of signal %d", (int)pid, WTERMSIG(status));
+			if (children->ended)
+				children->ended(children->ended_context, i, status);
+			child->pid = 0;
+		}
 }
 
 int children_report_wait(const struct children *children, int64_t now)

@@ -76,6 +76,7 @@ void board_read(const struct board_slot *slot, struct board_view *view);
 #define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
 #define HANDSHAKE_MS 1000       /* that every client has, however many come */
 
+/* Ends the process if there is no memory to share. Lives as long as the process. */
 struct children *children_new(void);
 /*
  * Sessions that move fewer than so many bytes in a minute of waiting for their client make room for others, too; 0: none does.
