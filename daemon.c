@@ -17,8 +17,8 @@
 
 #include "daemon/check.h"
 #include "daemon/children.h"
-#include "daemon/hosts.h"
 #include "daemon/listen.h"
+#include "daemon/peer.h"
 #include "daemon/sandbox.h"
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"

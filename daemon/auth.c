@@ -19,7 +19,7 @@
 
 #include <nettle/memops.h>
 
-#include "daemon/hosts.h"
+#include "daemon/peer.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "delta/digest.h"

@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "daemon/hosts.h"
+#include "daemon/peer.h"
 #include "wire/wire.h"
 
 struct children;

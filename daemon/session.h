@@ -16,7 +16,6 @@
 #include "attrs/source.h"
 #include "daemon/children.h"
 #include "daemon/commands.h"
-#include "daemon/hosts.h"
 #include "daemon/identity.h"
 #include "daemon/peer.h"
 #include "filter/filter.h"

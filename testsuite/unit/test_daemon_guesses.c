@@ -6,7 +6,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "daemon/hosts.h"
+#include "daemon/peer.h"
 
 #define SECOND INT64_C(1000000000)
 
