@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "daemon/auth.h"
-#include "daemon/identity.h"
 #include "daemon/listen.h"
 #include "daemon/roots.h"
 #include "daemon/serve.h"

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The place of a module and its border, in the order in which a session calls these. */
+/*
+ * The place of a module and its border, in the order in which a session calls these; the users and groups that the daemon and
+ * its modules run as.
+ */
 #ifndef DAEMON_ROOTS_H
 #define DAEMON_ROOTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+#include "lib/strbuf.h"
+#include "lib/vec.h"
+#include "loadparm.h"
 
 struct daemon_session;
-struct module;
-
-/* Of the whole daemon, before anything of a module. false: it has been logged why. */
-bool roots_enter_daemon(const char *path);
 
 void place_resolve(struct daemon_session *session);  /* path and chroot decision */
 /* Reads the module's rules into `hidden`. A faulty rule ends the process. */
@@ -27,5 +31,23 @@ bool place_munges_symlinks(const struct daemon_session *session);
 bool place_is_read_only(const struct daemon_session *session);
 /* Are names of users and groups never sent to the clients of the module? */
 bool session_hides_names(const struct daemon_session *session);
+
+/* The user and groups that a module's files are read as. */
+struct identity {
+	bool set_uid, set_gid;
+	uid_t uid;
+	VEC(gid_t) gids;      /* the first is the primary group */
+};
+
+/* The daemon's own root, group and user. false: it has been logged why that is impossible. */
+bool identity_assume_daemon(const struct config_globals *globals);
+
+void identity_resolve(struct daemon_session *session);
+/* Does the same without a session. Returns false with the reason for the log and, in another strbuf, for the client. */
+bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer);
+
+void identity_assume(struct daemon_session *session);
+/* Become it for good. Returns the call that has failed with errno, NULL for none. */
+const char *identity_take(const struct identity *identity);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "daemon/arguments.h"
 #include "daemon/auth.h"
-#include "daemon/identity.h"
 #include "daemon/roots.h"
 #include "daemon/serve.h"
 #include "daemon/snapshots.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One connection of the daemon (doc/protocol/07-daemon.md section 5): its state, and the stages it goes through, which
- * daemon/session.c calls in order. They live in daemon/peer.c, daemon/auth.c, daemon/identity.c, daemon/roots.c,
- * daemon/commands.c, daemon/snapshots.c and daemon/arguments.c, and talk to the client by daemon/talk.h.
+ * daemon/session.c calls in order. They live in daemon/peer.c, daemon/auth.c, daemon/roots.c, daemon/commands.c,
+ * daemon/snapshots.c and daemon/arguments.c, and talk to the client by daemon/talk.h.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H
@@ -16,8 +16,8 @@
 #include "attrs/source.h"
 #include "daemon/children.h"
 #include "daemon/commands.h"
-#include "daemon/identity.h"
 #include "daemon/peer.h"
+#include "daemon/roots.h"
 #include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "loadparm.h"
