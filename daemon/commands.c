@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/arguments.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "fs/file.h"

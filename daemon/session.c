@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "daemon/arguments.h"
 #include "daemon/auth.h"
 #include "daemon/roots.h"
 #include "daemon/serve.h"

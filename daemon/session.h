@@ -2,7 +2,7 @@
 /*
  * One connection of the daemon (doc/protocol/07-daemon.md section 5): its state, and the stages it goes through, which
  * daemon/session.c calls in order. They live in daemon/peer.c, daemon/auth.c, daemon/roots.c, daemon/commands.c,
- * daemon/snapshots.c and daemon/arguments.c, and talk to the client by daemon/talk.h.
+ * daemon/snapshots.c and daemon/talk.c, and talk to the client by daemon/talk.h.
  */
 #ifndef DAEMON_SESSION_H
 #define DAEMON_SESSION_H

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The dialogue of a session with its client: lines, refusals, the deadline, and signals while it waits. */
+/*
+ * The dialogue of a session with its client: lines, refusals, the deadline, and signals while it waits; then the request of the
+ * client: its words, the options in them, and paths inside the module (doc/protocol/07-daemon.md section 5.18).
+ */
 #include "daemon/talk.h"
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "daemon/session.h"
+#include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "options/refuse.h"
+#include "server.h"
+#include "wire/setup.h"
 
 #define MUCH_TRAFFIC (1 << 20)
 
@@ -137,4 +146,230 @@ void session_pause(struct daemon_session *session, int64_t nanoseconds)
 	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
 		exit_with(EXIT_SIGNAL);
 	session_clear_deadline(session);
+}
+
+/* --- one path word --- */
+
+/* Drop the last real component of a path in the making; "." components after it go too. Never climbs above the start. */
+static void drop_component(struct strbuf *path)
+{
+	while (path->length) {
+		char *slash = strrchr(path->data, '/');
+		const char *last = slash ? slash + 1 : path->data;
+		bool dot = !strcmp(last, ".");
+
+		strbuf_truncate(path, slash ? (size_t)(slash - path->data) : 0);
+		if (!dot)
+			return;
+	}
+}
+
+/* "." components stay: "/./" divides a path for --relative, "/." at the end asks for a directory's content. So does "..". */
+static char *make_relative(const char *word)
+{
+	struct strbuf path = STRBUF_INIT;
+	bool is_directory = false;
+
+	while (*word) {
+		size_t length = strcspn(word, "/");
+		bool is_parent = length == 2 && !memcmp(word, "..", 2);
+
+		is_directory = is_parent || word[length] == '/';
+		if (is_parent) {
+			drop_component(&path);
+		} else if (length) {
+			if (path.length)
+				strbuf_add_char(&path, '/');
+			strbuf_add(&path, word, length);
+		}
+		word += length + (word[length] == '/');
+	}
+	if (!path.length)
+		strbuf_add_char(&path, '.');
+	else if (is_directory)
+		strbuf_add_char(&path, '/');
+	return strbuf_detach(&path);
+}
+
+static const char *skip_module(const char *word, const char *module)
+{
+	size_t length = strlen(module);
+
+	return strncmp(word, module, length) ? word : word + length;
+}
+
+char *argument_clean(const char *word, const char *module)
+{
+	word = skip_module(word, module);
+	return *word ? make_relative(word) : xstrdup("");
+}
+
+static void append_cleaned(struct args *pieces, const char *word, const char *module, struct budget *budget)
+{
+	char *clean = argument_clean(word, module);
+
+	if (*clean)
+		args_append_limited(pieces, clean, budget);
+	free(clean);
+}
+
+void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget)
+{
+	char *mark = xasprintf(" %s/", module), *copy = xstrdup(word), *at = copy, *next;
+
+	while ((next = strstr(at, mark))) {
+		*next = 0;
+		append_cleaned(pieces, at, module, budget);
+		at = next + 1;
+	}
+	append_cleaned(pieces, at, module, budget);
+	free(copy);
+	free(mark);
+}
+
+/* --- the list of words --- */
+
+static void set_refusal(struct daemon_session *session, char *error, int code)
+{
+	session->refusal = error;
+	session->refusal_code = code;
+}
+
+/* Options that were not understood do not end the request: commands of the module get it as it was. */
+static void take_operands(struct args *operands, const struct args *words)
+{
+	size_t i = 0;
+
+	args_free(operands);
+	*operands = (struct args){ NULL, 0 };
+	while (i < words->count && strcmp(words->items[i], "."))
+		i++;
+	while (++i < words->count)
+		args_append(operands, words->items[i]);
+}
+
+/* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the
+ * wire is binary. */
+static void read_and_parse(struct daemon_session *session, const struct refused_options *refused)
+{
+	struct args words = { NULL, 0 }, secluded = { NULL, 0 };
+	enum options_result result;
+	char *error = NULL;
+	int code = 0;
+
+	args_read(session->wire, &words, session_caps_of(session->protocol).nul_args);
+	args_unescape_options(&words);
+	args_prepend(&words, "rsyncd");
+	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);
+	for (size_t i = 0; i < words.count && strcmp(words.items[i], "."); i++)
+		args_append(&session->words, words.items[i]);
+	if (session->options.secluded_args) {
+		args_read_secluded(session->wire, &secluded);
+		for (size_t i = 0; i < secluded.count && strcmp(secluded.items[i], "."); i++)
+			args_append(&session->words, secluded.items[i]);
+		args_prepend(&secluded, "rsyncd");
+		if (result == OPTIONS_OK)
+			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused,
+							&error, &code);
+	}
+	if (result != OPTIONS_OK) {
+		set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
+		take_operands(&session->options.operands, secluded.count ? &secluded : &words);
+	}
+	args_free(&words);
+	args_free(&secluded);
+}
+
+/* From the words of the client to paths below the module's root. */
+static void resolve_paths(struct daemon_session *session)
+{
+	struct args *operands = &session->options.operands, pieces = { NULL, 0 }, paths = { NULL, 0 };
+	const char *module = session->module->name;
+	struct expansion_cost cost = { .budget = wire_budget(session->wire) };
+
+	session->request = *operands;
+	for (size_t i = 0; i < operands->count; i++)
+		if (session->options.secluded_args)
+			append_cleaned(&pieces, operands->items[i], module, cost.budget);
+		else
+			argument_split(&pieces, operands->items[i], module, cost.budget);
+	for (size_t i = 0; i < pieces.count; i++)
+		operand_expand(&session->source, session->hidden, pieces.items[i], &cost, &paths);
+	if (!paths.count && session->options.sender)
+		args_append(&paths, ".");
+	args_free_counted(&pieces, cost.budget);
+	*operands = paths;
+}
+
+/* A path in an option must not reveal names that the module hides (S-113). */
+static bool is_hidden(struct daemon_session *session, const char *path, bool is_dir)
+{
+	return session->hidden && filter_hides_path(session->hidden, path, is_dir);
+}
+
+/* A directory: as a path of its own or from the destination. The receiver asks again once it knows which directory that is. */
+static bool is_hidden_place(struct daemon_session *session, const char *place)
+{
+	const struct args *operands = &session->options.operands;
+
+	if (!place || !*place)
+		return false;
+	if (*place == '/' || !operands->count)
+		return is_hidden(session, place, true);
+	char *below = xasprintf("%s/%s", operands->items[0], place);
+	bool hidden = is_hidden(session, below, true);
+
+	free(below);
+	return hidden;
+}
+
+static bool names_hidden_place(struct daemon_session *session)
+{
+	const struct options *options = &session->options;
+	bool hidden = is_hidden_place(session, options->temp_dir) || is_hidden_place(session, options->backup_dir);
+
+	if (options->partial_dir && *options->partial_dir == '/')
+		hidden |= is_hidden_place(session, options->partial_dir);
+	for (size_t i = 0; i < options->alt_dest_dirs.count; i++)
+		hidden |= is_hidden_place(session, options->alt_dest_dirs.items[i]);
+	return hidden;
+}
+
+static void check_option_paths(struct daemon_session *session)
+{
+	const struct options *options = &session->options;
+	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from, false);
+
+	hidden |= names_hidden_place(session);
+	for (size_t i = 0; i < options->filters.count; i++)
+		if (options->filters.items[i].kind == FOPT_FILE)
+			hidden |= is_hidden(session, options->filters.items[i].text, false);
+	if (hidden)
+		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
+}
+
+void arguments_receive(struct daemon_session *session)
+{
+	const struct module *module = session->module;
+	char *refuse = config_text(module->refuse_options);
+	struct refused_options *refused = refused_options_new(refuse, *module->charset != 0);
+
+	read_and_parse(session, refused);
+	resolve_paths(session);
+	if (!session->refusal)
+		check_option_paths(session);
+	refused_options_free(refused);
+	free(refuse);
+}
+
+char *session_request(const struct daemon_session *session)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < session->request.count && text.length <= 1024; i++) {
+		if (i)
+			strbuf_add_char(&text, ' ');
+		strbuf_add_string(&text, session->request.items[i]);
+	}
+	return strbuf_detach(&text);
 }

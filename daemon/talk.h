@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Talking to the client while the session is a dialogue of lines. A stage that refuses the client says why in the log and
- * answers with session_refuse.
+ * Talking to the client while the session is a dialogue of lines: a stage that refuses the client says why in the log and
+ * answers with session_refuse. Then its request: its words, the options in them, and paths inside the module.
  */
 #ifndef DAEMON_TALK_H
 #define DAEMON_TALK_H
@@ -13,6 +13,9 @@
 #include <sys/resource.h>
 
 #include "daemon/session.h"
+#include "options.h"
+
+struct budget;
 
 /* Lines of the text phase. If the client sends no whole line of fewer than `size` bytes, the session ends. */
 void session_say(struct daemon_session *session, const char *text);
@@ -33,11 +36,22 @@ void session_clear_deadline(struct daemon_session *session);
 /* Sets the soft limit; returns what it was. */
 rlim_t session_set_limit(int resource, rlim_t limit);
 
-/* From now on the signals that end a process are taken only where the session waits. */
-/* Those that end it. */
+/* The signals that end a process. */
 sigset_t session_ending_signals(void);
+/* From now on they are taken only where the session waits. */
 void session_take_signals(struct daemon_session *session);
 /* Keep the client waiting, even if it has gone; a signal that ends the process ends the pause. */
 void session_pause(struct daemon_session *session, int64_t nanoseconds);
+
+/* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option
+ * `refusal` is set. */
+void arguments_receive(struct daemon_session *session);
+/* One path word: the module's name in front is dropped, and the rest made relative; wildcards stay. Malloc'ed. */
+char *argument_clean(const char *word, const char *module);
+/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
+void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
+
+/* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
+char *session_request(const struct daemon_session *session);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/arguments.h"
 #include "daemon/session.h"
+#include "daemon/talk.h"
 #include "lib/alloc.h"
 #include "loadparm/grammar.h"
 #include "loadparm/hosts.h"

@@ -9,8 +9,8 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "daemon/arguments.h"
 #include "daemon/session.h"
+#include "daemon/talk.h"
 #include "filter/add.h"
 #include "lib/alloc.h"
 #include "loadparm/place.h"
