@@ -16,7 +16,7 @@
 
 #include "lib/strbuf.h"
 #include "lib/vec.h"
-#include "loadparm/values.h"
+#include "loadparm/grammar.h"
 
 /* While the attr snapshot of a module cannot be used, clients are listed the tree itself, or they are refused. */
 enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
