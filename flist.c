@@ -10,7 +10,7 @@
 #include "flist/received.h"
 #include "flist/scan.h"
 #include "flist/tree.h"
-#include "fs/anchors.h"
+#include "fs/root.h"
 
 /* --- a new list --- */
 

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "fs/chmod.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/root.h"

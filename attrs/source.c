@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
-#include "fs/access.h"
-#include "fs/dir.h"
 #include "fs/fake.h"
 #include "fs/file.h"
+#include "fs/ids.h"
 #include "lib/log.h"
 #include "wire/session.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "attrs/source_content.h"
-#include "fs/dir.h"
+#include "fs/file.h"
 #include "lib/strbuf.h"
 
 /* What stands before the target of a symlink that is to lead nowhere (doc/protocol/08-security.md section 4.6). */

@@ -11,7 +11,7 @@
 
 #include "attrs/entry.h"
 #include "attrs/snapshot.h"
-#include "fs/access.h"
+#include "fs/ids.h"
 #include "fs/root.h"
 
 enum attr_source_kind {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "delta/block_sums.h"
 #include "delta/match.h"
-#include "delta/rolling.h"
 #include "wire/setup.h"
 
 enum { SIZE = 256 << 20, BLOCK = 16384, STRONG = 3, SEED = 1 };

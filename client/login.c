@@ -25,9 +25,9 @@
 #include "fs/operator.h"
 #include "fs/socket.h"
 #include "lib/alloc.h"
+#include "lib/charset.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
-#include "lib/idn.h"
 #include "lib/log.h"
 #include "wire/setup.h"
 

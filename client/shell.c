@@ -18,8 +18,8 @@
 
 #include "client/words.h"
 #include "lib/alloc.h"
+#include "lib/charset.h"
 #include "lib/exit.h"
-#include "lib/idn.h"
 #include "lib/log.h"
 #include "lib/process.h"
 

@@ -19,7 +19,7 @@
 #include "contents/contents.h"
 #include "daemon/check.h"
 #include "fs/file.h"
-#include "fs/turn.h"
+#include "fs/lock.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"

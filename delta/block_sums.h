@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The generator's half of the delta: block length, header and sums of a basis file (doc/protocol/03-transfer.md
- * sections 3 and 4).
+ * The weak rolling checksum (doc/protocol/03-transfer.md section 4.1), and the generator's half of the delta: block length,
+ * header and sums of a basis file (sections 3 and 4).
  */
 #ifndef DELTA_BLOCK_SUMS_H
 #define DELTA_BLOCK_SUMS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "delta/digest.h"
 #include "wire/request.h"
+
+/* s1 | s2 << 16 over signed bytes; vectorised where the compiler gives it, and further where the processor has AVX2. */
+uint32_t rolling_compute(const void *data, size_t length);
+/* The same as any machine does it. */
+uint32_t rolling_compute_portably(const void *data, size_t length);
 
 /*
  * The header for a basis of `size` bytes (doc/protocol/03-transfer.md section 3.3). block_size: -B, 0 for the usual choice.

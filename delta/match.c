@@ -5,12 +5,136 @@
  */
 #include "delta/match.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "delta/rolling.h"
-#include "delta/source_file.h"
+#include "delta/block_sums.h"
 #include "lib/alloc.h"
+
+/* --- the source: read with pread(2) into a sliding buffer; what cannot be read becomes zero bytes --- */
+
+struct source_file {
+	int fd; /* -1: memory */
+	const uint8_t *memory;
+	uint64_t size;
+	uint8_t *buffer; /* bytes start .. start + length */
+	size_t capacity, length;
+	uint64_t start;
+	bool failed;
+	int error;
+	void (*seen)(void *context, const void *data, size_t length);
+	void *context;
+};
+
+struct source_file *source_file_new(int fd, uint64_t size)
+{
+	struct source_file *file = xcalloc(1, sizeof *file);
+
+	file->fd = fd;
+	file->size = size;
+	return file;
+}
+
+struct source_file *source_file_new_memory(const void *bytes, uint64_t size)
+{
+	struct source_file *file = source_file_new(-1, size);
+
+	file->memory = bytes;
+	return file;
+}
+
+void source_file_free(struct source_file *file)
+{
+	if (!file)
+		return;
+	free(file->buffer);
+	free(file);
+}
+
+bool source_file_failed(const struct source_file *file, int *error)
+{
+	*error = file->error;
+	return file->failed;
+}
+
+/*
+ * Prepare for `window` bytes at a time. Every byte that is read is told to `seen` once, in order, before it can be looked at.
+ */
+static void open_window(struct source_file *file, uint64_t start, size_t window,
+			void (*seen)(void *context, const void *data, size_t length), void *context)
+{
+	uint64_t rest = file->size - start;
+
+	free(file->buffer);
+	/* Most files are small. */
+	file->capacity = rest < window ? (size_t)rest : window;
+	file->buffer = xmalloc(file->capacity);
+	file->length = 0;
+	file->start = start;
+	file->seen = seen;
+	file->context = context;
+}
+
+/* After the first failure the rest of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
+static void read_at(struct source_file *file, uint64_t offset, uint8_t *out, size_t length)
+{
+	size_t done = 0;
+
+	if (file->fd < 0) {
+		memcpy(out, file->memory + offset, length);
+		return;
+	}
+	while (done < length && !file->failed) {
+		ssize_t got = pread(file->fd, out + done, length - done, (off_t)(offset + done));
+		if (got > 0) {
+			done += (size_t)got;
+		} else if (got == 0 || errno != EINTR) {
+			file->failed = true;
+			file->error = got < 0 ? errno : 0;
+		}
+	}
+	memset(out + done, 0, length - done);
+}
+
+static void forget(struct source_file *file, uint64_t keep)
+{
+	size_t gone = (size_t)(keep - file->start);
+
+	if (!gone)
+		return;
+	memmove(file->buffer, file->buffer + gone, file->length - gone);
+	file->length -= gone;
+	file->start = keep;
+}
+
+/*
+ * Returns the bytes from `offset` on, of which at least `wanted` are there (fewer only at the end of the file); all that
+ * happen to be there are counted in *available. Bytes before `keep` may be forgotten: keep <= offset never goes back, and
+ * offset + wanted - keep is at most the window.
+ */
+static const uint8_t *look(struct source_file *file, uint64_t keep, uint64_t offset, size_t wanted, size_t *available)
+{
+	uint64_t end = file->start + file->length;
+
+	if (wanted > file->size - offset)
+		wanted = (size_t)(file->size - offset);
+	if (end < offset + wanted) {
+		forget(file, keep);
+		size_t room = file->capacity - file->length;
+		uint64_t rest = file->size - end;
+		size_t take = rest < room ? (size_t)rest : room;
+
+		read_at(file, end, file->buffer + file->length, take);
+		file->seen(file->context, file->buffer + file->length, take);
+		file->length += take;
+	}
+	*available = (size_t)(file->start + file->length - offset);
+	return file->buffer + (offset - file->start);
+}
+
+/* --- the matcher --- */
 
 #define LITERAL_STEP (256 * 1024)  /* literals are handed on in pieces of this size; whole files are read in such */
 #define PENDING_MAX (128 * 1024)   /* literal that a match may still follow */
@@ -236,8 +360,7 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 		size_t available;
 		uint64_t rest = up_to - matcher->pending;
 		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
-		const uint8_t *data = source_file_look(matcher->request->source, matcher->pending, matcher->pending, step,
-				&available);
+		const uint8_t *data = look(matcher->request->source, matcher->pending, matcher->pending, step, &available);
 
 		token_literal(matcher->tokens, data, step);
 		matcher->stats->literal_bytes += step;
@@ -267,7 +390,7 @@ static void take_match(struct matcher *matcher, struct window *window, uint32_t 
 	size_t available;
 
 	write_literal(matcher, window->offset);
-	window->data = source_file_look(matcher->request->source, window->offset, window->offset, window->length, &available);
+	window->data = look(matcher->request->source, window->offset, window->offset, window->length, &available);
 	write_match(matcher, window, block);
 }
 
@@ -325,7 +448,7 @@ static void scan_full_windows(struct matcher *matcher)
 	while (length <= size - offset && matcher->waste_left) {
 		if (offset - matcher->pending >= PENDING_MAX)
 			write_literal(matcher, offset);
-		window.data = source_file_look(source, matcher->pending, offset, length + 1, &available);
+		window.data = look(source, matcher->pending, offset, length + 1, &available);
 		if (fresh)
 			window.weak = rolling_compute(window.data, length);
 		fresh = false;
@@ -369,7 +492,7 @@ static void match_last_block(struct matcher *matcher)
 	/* What pends may be longer than the window holds. */
 	if (window.offset - matcher->pending >= PENDING_MAX)
 		write_literal(matcher, window.offset);
-	window.data = source_file_look(matcher->request->source, matcher->pending, window.offset, length, &available);
+	window.data = look(matcher->request->source, matcher->pending, window.offset, length, &available);
 	window.weak = rolling_compute(window.data, length);
 	if (block_matches(matcher, &window, block))
 		take_match(matcher, &window, block);
@@ -389,11 +512,11 @@ static void skip_prefix(struct matcher *matcher, uint64_t from)
 	struct source_file *source = matcher->request->source;
 	size_t available;
 
-	source_file_open_window(source, matcher->request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, matcher);
+	open_window(source, matcher->request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, matcher);
 	for (uint64_t at = 0; matcher->request->append_verify && at < from;) {
 		uint64_t rest = from - at;
 		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
-		source_file_look(source, at, at, step, &available);
+		look(source, at, at, step, &available);
 		at += step;
 	}
 	matcher->pending = from;
@@ -419,8 +542,7 @@ static void match_blocks(struct matcher *matcher)
 	if (request->in_place)
 		matcher->kept_place = xcalloc((size_t)request->sums->head.count / 8 + 1, 1);
 	build_table(matcher);
-	source_file_open_window(request->source, 0, matcher->block_length * 2 + 2 * PENDING_MAX + READ_AHEAD, digest_seen,
-				matcher);
+	open_window(request->source, 0, matcher->block_length * 2 + 2 * PENDING_MAX + READ_AHEAD, digest_seen, matcher);
 	scan_full_windows(matcher);
 	match_last_block(matcher);
 	free(matcher->heads);

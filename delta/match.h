@@ -4,12 +4,24 @@
 #define DELTA_MATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "delta/digest.h"
-#include "delta/source_file.h"
 #include "delta/token.h"
 #include "wire/request.h"
+
+/* A source file read once, front to back, through a window that the matcher looks into. */
+struct source_file;
+/*
+ * size: as fstat gave it at open time; the file is read through pread(2), never mapped, and what cannot be read (error, or
+ * the file shrank) is delivered as zero bytes with *failed set (doc/protocol/03-transfer.md section 7.8). The descriptor is not
+ * owned.
+ */
+struct source_file *source_file_new(int fd, uint64_t size);
+struct source_file *source_file_new_memory(const void *bytes, uint64_t size);
+void source_file_free(struct source_file *file);
+bool source_file_failed(const struct source_file *file, int *error); /* error: errno, 0 for a shrunken file */
 
 struct match_stats {
 	uint64_t literal_bytes, matched_bytes;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "delta/block_sums.h"
-#include "fs/sparse.h"
+#include "fs/copy.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "delta/digest.h"
-#include "delta/token_read.h"
+#include "delta/token.h"
 #include "wire/request.h"
 
 /* Room in which bytes collect, kept from file to file. Starts as all zeros. */

@@ -9,6 +9,10 @@
 #include "delta/token_zlib.h"
 #include "delta/token_zstd.h"
 #include "lib/alloc.h"
+#include "lib/exit.h"
+#include "lib/log.h"
+
+/* --- writing --- */
 
 #define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
 #define PLAIN_RUNS 8        /* written together: as many as wire_write_pieces takes */
@@ -79,8 +83,6 @@ void token_start_file(struct token_writer *writer, int level_off)
 		writer->encoder->start_file(writer->state, level_off);
 }
 
-/* --- plain --- */
-
 /* Full runs are sent together: a system call for each would cost as much as its bytes do. Returns the bytes taken. */
 static size_t plain_full_runs(struct wire *wire, const char *data, size_t length)
 {
@@ -108,8 +110,6 @@ static void plain_literal(struct wire *wire, const char *data, size_t length)
 	wire_write_int(wire, (int32_t)length);
 	wire_write(wire, data, length);
 }
-
-/* --- compressed --- */
 
 static void write_run(struct token_writer *writer)
 {
@@ -175,4 +175,202 @@ void token_end_file(struct token_writer *writer)
 	sync(writer);
 	write_run(writer);
 	wire_write_byte(writer->session->wire, END_FLAG);
+}
+
+/* --- reading --- */
+
+#define LITERAL_MAX (128 * 1024)
+#define BLOCK_NUMBER_MAX 0x7ffffffe
+
+struct token_reader {
+	struct session *session;
+	const struct token_decoder *decoder; /* NULL: plain */
+	void *state;
+	size_t literal_left; /* plain: of the current run */
+	int32_t base;        /* the last block named in this file */
+	uint32_t run_left;   /* blocks behind it that belong to the same item */
+	bool inside_file;
+	bool chunk_open; /* the decoder has literals that were not handed on */
+	bool unsynced;   /* chunks since the last block */
+	uint8_t chunk[TOKEN_CHUNK_MAX];
+};
+
+static const struct token_decoder *decoder_of(enum compress_algorithm algorithm)
+{
+	switch (algorithm) {
+	case COMPRESS_ZLIB:
+		return token_decoder_zlib();
+	case COMPRESS_ZLIBX:
+		return token_decoder_zlibx();
+	case COMPRESS_ZSTD:
+		return token_decoder_zstd();
+	case COMPRESS_LZ4:
+		return token_decoder_lz4();
+	case COMPRESS_NONE:
+		break;
+	}
+	return NULL;
+}
+
+struct token_reader *token_reader_new(struct session *session)
+{
+	struct token_reader *reader = xcalloc(1, sizeof *reader);
+
+	reader->session = session;
+	reader->decoder = decoder_of(session->compress);
+	if (reader->decoder)
+		reader->state = reader->decoder->new (session);
+	return reader;
+}
+
+void token_reader_free(struct token_reader *reader)
+{
+	if (!reader)
+		return;
+	if (reader->decoder)
+		reader->decoder->free(reader->state);
+	free(reader);
+}
+
+bool token_reader_wants_block_data(const struct token_reader *reader)
+{
+	return reader->decoder && reader->decoder->see_block;
+}
+
+void token_reader_see_block(struct token_reader *reader, const void *data, size_t length)
+{
+	if (token_reader_wants_block_data(reader))
+		reader->decoder->see_block(reader->state, data, length);
+}
+
+static void read_plain(struct token_reader *reader, struct token *token)
+{
+	struct wire *wire = reader->session->wire;
+	size_t most;
+
+	if (!reader->literal_left) {
+		int32_t value = wire_read_int(wire);
+
+		if (value <= 0) {
+			token->kind = value ? TOKEN_BLOCK : TOKEN_END;
+			token->block = -(value + 1);
+			return;
+		}
+		reader->literal_left = (size_t)value;
+	}
+	most = reader->literal_left < LITERAL_MAX ? reader->literal_left : LITERAL_MAX;
+	token->kind = TOKEN_LITERAL;
+	token->data = wire_read_piece(wire, most, &token->length);
+	reader->literal_left -= token->length;
+}
+
+static void start_file(struct token_reader *reader)
+{
+	reader->inside_file = true;
+	reader->unsynced = false;
+	reader->base = 0;
+	if (reader->decoder->start_file)
+		reader->decoder->start_file(reader->state);
+}
+
+static void read_chunk(struct token_reader *reader, uint8_t flag)
+{
+	struct wire *wire = reader->session->wire;
+	size_t length = (size_t)(flag & ~DEFLATED_DATA) << 8 | wire_read_byte(wire);
+
+	if (!length)
+		die(EXIT_STREAMIO, "Invalid literal token with no data [%s]", log_role());
+	wire_read(wire, reader->chunk, length);
+	reader->decoder->chunk(reader->state, reader->chunk, length);
+	reader->chunk_open = reader->unsynced = true;
+}
+
+/* Literals of the chunk that was read last; false: there are no more. */
+static bool take_literal(struct token_reader *reader, struct token *token)
+{
+	if (!reader->chunk_open)
+		return false;
+	token->kind = TOKEN_LITERAL;
+	token->length = reader->decoder->literal(reader->state, &token->data);
+	reader->chunk_open = token->length > 0;
+	return reader->chunk_open;
+}
+
+static noreturn void refuse_number(void)
+{
+	die(EXIT_PROTOCOL, "invalid token number in compressed stream [%s]", log_role());
+}
+
+/* An item that names blocks: `base` becomes the first, run_left counts those behind it. */
+static void read_run(struct token_reader *reader, uint8_t flag)
+{
+	struct wire *wire = reader->session->wire;
+	bool is_relative = flag & TOKEN_REL;
+	bool is_run = is_relative ? (flag & TOKENRUN_REL) == TOKENRUN_REL : flag == TOKENRUN_LONG;
+	int32_t step = flag & TOKEN_REL_MAX;
+
+	if (!is_relative && flag != TOKEN_LONG && flag != TOKENRUN_LONG)
+		die(EXIT_PROTOCOL, "invalid token flag 0x%02x in compressed stream [%s]", flag, log_role());
+	if (!is_relative)
+		reader->base = wire_read_int(wire);
+	else if (step > BLOCK_NUMBER_MAX - reader->base)
+		refuse_number();
+	else
+		reader->base += step;
+	reader->run_left = is_run ? wire_read_short(wire) : 0;
+	if (reader->base < 0 || reader->base > BLOCK_NUMBER_MAX || (is_run && !reader->run_left)
+	    || reader->run_left > (uint32_t)(BLOCK_NUMBER_MAX - reader->base))
+		refuse_number();
+}
+
+static void give_block(struct token_reader *reader, struct token *token)
+{
+	token->kind = TOKEN_BLOCK;
+	token->block = reader->base;
+	if (reader->decoder->next_block)
+		reader->decoder->next_block(reader->state);
+}
+
+/* What is behind the chunks, or stands without any: a block or the end. */
+static void read_item(struct token_reader *reader, uint8_t flag, struct token *token)
+{
+	if (reader->unsynced && reader->decoder->sync)
+		reader->decoder->sync(reader->state);
+	reader->unsynced = false;
+	if (flag == END_FLAG) {
+		token->kind = TOKEN_END;
+		reader->inside_file = false;
+		return;
+	}
+	read_run(reader, flag);
+	give_block(reader, token);
+}
+
+static void read_compressed(struct token_reader *reader, struct token *token)
+{
+	if (!reader->inside_file)
+		start_file(reader);
+	if (reader->run_left) {
+		reader->run_left--;
+		reader->base++;
+		give_block(reader, token);
+		return;
+	}
+	while (!take_literal(reader, token)) {
+		uint8_t flag = wire_read_byte(reader->session->wire);
+
+		if ((flag & TOKENRUN_REL) != DEFLATED_DATA) {
+			read_item(reader, flag, token);
+			return;
+		}
+		read_chunk(reader, flag);
+	}
+}
+
+void token_read(struct token_reader *reader, struct token *token)
+{
+	if (reader->decoder)
+		read_compressed(reader, token);
+	else
+		read_plain(reader, token);
 }

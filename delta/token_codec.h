@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The contract between the token stream (token.c, token_read.c) and its compressors (doc/protocol/03-transfer.md
- * section 6.2).
- */
+/* The contract between the token stream (token.c) and its compressors (doc/protocol/03-transfer.md section 6.2). */
 #ifndef DELTA_TOKEN_CODEC_H
 #define DELTA_TOKEN_CODEC_H
 

@@ -22,7 +22,6 @@
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/task.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "lib/alloc.h"
 #include "wire/request.h"

@@ -24,7 +24,6 @@
 #include "attrs/source.h"
 #include "dest/dest.h"
 #include "dest/paths.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"

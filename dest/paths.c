@@ -16,10 +16,9 @@
 
 #include "dest/dest.h"
 #include "flist/paths.h"
-#include "fs/acl.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/operator.h"
+#include "fs/xattr.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

@@ -24,7 +24,7 @@
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
-#include "fs/dir.h"
+#include "fs/file.h"
 #include "lib/hashmap.h"
 
 #define SETTLE_SECONDS 2

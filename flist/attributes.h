@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "filter/filter.h"
-#include "fs/acl.h"
 #include "fs/xattr.h"
 #include "options.h"
 

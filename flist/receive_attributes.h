@@ -9,8 +9,8 @@
 
 #include "flist.h"
 #include "flist/attributes.h"
+#include "lib/alloc.h"
 #include "lib/hashmap.h"
-#include "lib/reserved.h"
 
 struct flist_receiver;
 

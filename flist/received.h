@@ -18,7 +18,7 @@
 #include <pthread.h>
 
 #include "flist.h"
-#include "lib/reserved.h"
+#include "lib/alloc.h"
 #include "lib/vec.h"
 
 struct received_attributes;

@@ -13,8 +13,8 @@
 
 #include "flist/paths.h"
 #include "flist/tree.h"
-#include "fs/anchors.h"
 #include "fs/operator.h"
+#include "fs/root.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"

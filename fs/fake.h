@@ -9,7 +9,7 @@
 #ifndef FS_FAKE_H
 #define FS_FAKE_H
 
-#include "fs/acl.h"
+#include "fs/xattr.h"
 
 /* Attributes as they are kept: what lstat would say if it had been done. */
 int fs_fake_lstat_at(int dir_fd, const char *name, struct fs_stat *st);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Whole files and directories: what several roles need on top of single system calls. Calls on an open descriptor that
- * need no path (fsync, fchmod, fchown, futimens, fchdir, ftruncate) are used directly, there is no wrapper for them.
+ * Whole files, directories and their names: what several roles need on top of single system calls. Calls on an open descriptor
+ * that need no path (fsync, fchmod, fchown, futimens, fchdir, ftruncate) are used directly, there is no wrapper for them.
  */
 #ifndef FS_FILE_H
 #define FS_FILE_H
@@ -14,6 +14,27 @@
 #include "fs/error.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
+
+/* --- reading a directory's names through its descriptor --- */
+
+struct fs_dir {
+	int fd; /* owned */
+	char *buffer;
+	size_t used, length;
+};
+
+struct fs_dirent {
+	const char *name; /* valid until the next fs_dir_next */
+	size_t name_length;
+	unsigned char type; /* DT_REG ... DT_UNKNOWN */
+};
+
+void fs_dir_start(struct fs_dir *dir, int fd); /* takes over the descriptor */
+/* 1: *entry filled ("." and ".." are left out); 0: end; -1: error, errno set. Order is the file system's. */
+int fs_dir_next(struct fs_dir *dir, struct fs_dirent *entry);
+void fs_dir_finish(struct fs_dir *dir); /* frees and closes */
+
+/* --- files --- */
 
 /* As many bytes as there are, at most `size`; -1 with errno. Short reads and EINTR are taken care of. */
 ssize_t fs_read_full(int fd, void *buffer, size_t size);

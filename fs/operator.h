@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "fs/owner.h"
 #include "fs/root.h"
+#include "fs/walk.h"
 #include "lib/strbuf.h"
 
 /* open(2) by R2; O_CLOEXEC is added. A link of another user gets a line that says so and how to trust it

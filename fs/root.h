@@ -29,7 +29,7 @@ struct fs_root {
 	bool owned;          /* follow those of root and of the effective user */
 	bool no_openat2;     /* use the component walk (set by fs_root_open when the kernel lacks openat2; by tests) */
 	const char *confine; /* an absolute path: what is found has to lie in that directory, else ELOOP; NULL: anywhere */
-	struct fs_anchors *anchors; /* where paths begin that arguments lead to (fs/anchors.h); NULL: none. Not owned */
+	struct fs_anchors *anchors; /* where paths begin that arguments lead to (fs_anchors_new); NULL: none. Not owned */
 };
 
 /* The metadata of one object, as statx gives it. */
@@ -81,6 +81,20 @@ int fs_mknod_at(int dir_fd, const char *name, mode_t mode, uint32_t major, uint3
 int fs_chown_at(int dir_fd, const char *name, uid_t uid, gid_t gid);
 int fs_chmod_at(int dir_fd, const char *name, mode_t mode); /* ELOOP on a symlink; fd-based, never follows */
 int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2]);
+
+/*
+ * The directories that an operator's arguments have led to (doc/protocol/09-since-3.5.0.md section 6.2). An argument may lead
+ * through any symlink; which directory it has come to is noted by device and inode, and whatever is opened below it later
+ * begins in that directory: a symlink that was exchanged in between is ELOOP. One directory is held open at a time.
+ *
+ * They belong to one root, whose `anchors` they are, and to one thread.
+ */
+struct fs_anchors *fs_anchors_new(void);
+void fs_anchors_free(struct fs_anchors *anchors); /* may be NULL */
+
+/* Note the directory `path` below the root, reached through every symlink; follow: also through a last one. A path that is
+ * noted already stays as it was. -1 with errno if there is no such directory. */
+int fs_anchors_add(struct fs_anchors *anchors, const struct fs_root *root, const char *path, bool follow);
 
 /* Is a symlink target unsafe for --safe-links / --copy-unsafe-links? doc/protocol/08-security.md section 4.6. `link_path` is
  * the link's name in the transfer: the directories in it are what leading ".."s of the target may climb. */

@@ -18,7 +18,7 @@
 #include "fs/error.h"
 #include "fs/file.h"
 #include "fs/operator.h"
-#include "fs/proc.h"
+#include "fs/walk.h"
 #include "lib/alloc.h"
 #include "lib/log.h"
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "fs/error.h"
-#include "fs/proc.h"
 #include "fs/root.h"
+#include "fs/walk.h"
 #include "lib/exit.h"
 
 #define SLOTS 1024          /* temp files at one time: a few for each thread */

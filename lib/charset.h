@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Conversion between a local charset and the UTF-8 of the wire (--iconv, doc/protocol/02-file-list.md section 9). */
+/*
+ * Conversion between a local charset and the UTF-8 of the wire (--iconv, doc/protocol/02-file-list.md section 9); and
+ * internationalised host names, from what users write to what the name system knows (doc/protocol/09-since-3.5.0.md
+ * section 11.1).
+ */
 #ifndef LIB_CHARSET_H
 #define LIB_CHARSET_H
 
@@ -17,5 +21,15 @@ void charset_free(struct charset *charset);
  * bytes. */
 bool charset_to_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
 bool charset_from_wire(struct charset *charset, const char *text, size_t length, size_t limit, struct strbuf *out);
+
+/* Has this build the library for it? */
+bool idn_is_there(void);
+
+/*
+ * The name with each label that is not ASCII as its A-label, malloc'ed. NULL: the whole name stays as it is, because it is
+ * ASCII, because one of its labels cannot be converted, or because this build cannot. `is_utf8`: the bytes are UTF-8 whatever
+ * the locale; else they are the locale's.
+ */
+char *idn_to_ascii(const char *name, bool is_utf8);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "filter/wildmatch.h"
 #include "lib/alloc.h"
-#include "lib/idn.h"
+#include "lib/charset.h"
 
 #define SEPARATORS " \t\n,"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "lib/idn.h"
+#include "lib/charset.h"
 #include "options/table.h"
 #include "wire/session.h"
 #include "wire/setup.h"

@@ -14,7 +14,6 @@
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/temp.h"
 #include "lib/exit.h"

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "delta/block_sums.h"
 #include "delta/match.h"
-#include "delta/rolling.h"
 #include "testsuite/unit/delta_decode.h"
 #include "wire/setup.h"
 

@@ -11,7 +11,6 @@
 
 #include "delta/patch.h"
 #include "delta/token.h"
-#include "delta/token_read.h"
 #include "wire/setup.h"
 
 enum { BASIS_SIZE = 100000, FILES_MAX = 4, STREAM_MAX = 1 << 17, OUTPUT_MAX = 64 << 20 };

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "delta/patch.h"
-#include "delta/token_read.h"
+#include "delta/token.h"
 #include "testsuite/unit/delta_support.h"
 #include "testsuite/unit/expect_die.h"
 #include "wire/setup.h"

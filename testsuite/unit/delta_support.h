@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "delta/block_sums.h"
 #include "delta/match.h"
-#include "delta/rolling.h"
 #include "testsuite/unit/delta_decode.h"
 #include "testsuite/unit/unit.h"
 #include "wire/setup.h"

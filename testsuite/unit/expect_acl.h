@@ -3,7 +3,7 @@
 #ifndef TESTSUITE_EXPECT_ACL_H
 #define TESTSUITE_EXPECT_ACL_H
 
-#include "fs/acl.h"
+#include "fs/xattr.h"
 
 static inline void expect_named(const struct fs_acl *acl, const struct fs_acl_entry *named, size_t count)
 {

@@ -6,8 +6,8 @@
 
 #include "testsuite/unit/unit.h"
 
+#include "delta/block_sums.h"
 #include "delta/digest.h"
-#include "delta/rolling.h"
 
 #define PATTERN_SIZE (1 << 20)
 

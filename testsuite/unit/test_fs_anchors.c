@@ -3,12 +3,11 @@
  * What a symlink leads to is asked anew by every call, by each rule of a root: doc/protocol/09-since-3.5.0.md
  * sections 6.2 and 6.3.
  */
-#include "fs/anchors.h"
+#include "fs/root.h"
 
-#include "fs/access.h"
-#include "fs/acl.h"
 #include "fs/fake.h"
 #include "fs/file.h"
+#include "fs/ids.h"
 #include "fs/xattr.h"
 #include "fs_tree.h"
 #include "lib/log.h"

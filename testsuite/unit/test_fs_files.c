@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Directories, whole files, slots, the pid file, names of ids. */
-#include "fs/access.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/ids.h"
 #include "fs/lock.h"

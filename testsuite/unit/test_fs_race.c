@@ -8,7 +8,6 @@
 #include <sys/xattr.h>
 
 #include "fs/copy.h"
-#include "fs/dir.h"
 #include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/root.h"

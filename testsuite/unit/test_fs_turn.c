@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/turn.h"
+#include "fs/lock.h"
 
 static char lock_file[64];
 

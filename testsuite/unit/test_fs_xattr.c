@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Extended attributes and ACLs are those of the named object, never of what a link points to. */
-#include "fs/acl.h"
+#include "fs/xattr.h"
 
 #include <sys/xattr.h>
 

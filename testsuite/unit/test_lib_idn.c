@@ -7,7 +7,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "lib/idn.h"
+#include "lib/charset.h"
 #include "lib/strbuf.h"
 
 struct idn_case { const char *name, *used; /* NULL: as it is */ };

@@ -5,7 +5,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "lib/idn.h"
+#include "lib/charset.h"
 #include "loadparm/hosts.h"
 
 /* A resolver that knows one name. */
