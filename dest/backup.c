@@ -25,12 +25,11 @@
 #define DEPTH_MAX 128 /* of a directory that stands where a backup goes */
 
 struct backups {
-	const char *directory; /* as it is said, without slashes at the end; NULL: each in its own directory */
+	char *directory;       /* as it is said, without slashes at the end; NULL: each in its own directory */
 	const char *suffix;
 	pthread_mutex_t lock;  /* on the rest, and on making directories */
 	int fd;                /* the directory, or what there was of its path at the beginning; -1: each in its own */
 	const char *missing;   /* the rest of the path; "" when it has been made */
-	char *text;            /* behind `directory` */
 };
 
 /* One backup in the making. */
@@ -44,28 +43,6 @@ struct backup {
 
 /* --- the backup directory --- */
 
-/* A directory of the operator's path; of links in it, those of others are not followed. */
-static int first_directory(const struct dest *dest, const char *path)
-{
-	if (dest->module)
-		return dest_open_named(dest, "/", O_PATH | O_DIRECTORY);
-	return *path == '/' ? fs_operator_open("/", O_PATH | O_DIRECTORY, 0) : fs_opendir(&dest->top, ".");
-}
-
-static int step_into(const struct dest *dest, const struct backups *backups, const char *path, size_t length)
-{
-	const int flags = O_PATH | O_DIRECTORY;
-	const char *from = dest->module ? backups->directory : path; /* from the module's root on, or one step further */
-	char *component = xstrndup(from, (size_t)(path - from) + length);
-	int next = dest->module ? dest_open_named(dest, component, flags)
-				: fs_operator_open_at(backups->fd, component, flags | options_link_flag(dest->options));
-	int error = errno;
-
-	free(component);
-	errno = error;
-	return next;
-}
-
 static size_t component_length(const char **path)
 {
 	*path += strspn(*path, "/");
@@ -75,16 +52,28 @@ static size_t component_length(const char **path)
 /* As far as the path exists. What has to be made later is made without following anything. */
 static void find_directory(struct dest *dest, struct backups *backups)
 {
+	const int flags = O_PATH | O_DIRECTORY;
 	const char *path = backups->directory;
-	int next;
+	int next, error;
 
-	backups->fd = first_directory(dest, path);
+	/* A directory of the operator's path; of links in it, those of others are not followed. */
+	if (dest->module)
+		backups->fd = dest_open_named(dest, "/", flags);
+	else
+		backups->fd = *path == '/' ? fs_operator_open("/", flags, 0) : fs_opendir(&dest->top, ".");
 	for (size_t length; backups->fd >= 0 && (length = component_length(&path)); path += length) {
-		next = step_into(dest, backups, path, length);
-		if (next < 0 && errno == ENOENT)
+		/* From the module's root on, or one step further. */
+		const char *from = dest->module ? backups->directory : path;
+		char *component = xstrndup(from, (size_t)(path - from) + length);
+
+		next = dest->module ? dest_open_named(dest, component, flags)
+				    : fs_operator_open_at(backups->fd, component, flags | options_link_flag(dest->options));
+		error = errno;
+		free(component);
+		if (next < 0 && error == ENOENT)
 			break;
-		if (next < 0 && errno != ENOTDIR) {
-			log_errno(L_ERROR, errno, "cannot open the backup-dir %s", backups->directory);
+		if (next < 0 && error != ENOTDIR) {
+			log_errno(L_ERROR, error, "cannot open the backup-dir %s", backups->directory);
 			exit_with(EXIT_FILEIO);
 		}
 		if (next < 0)
@@ -99,30 +88,21 @@ static void find_directory(struct dest *dest, struct backups *backups)
 	}
 }
 
-/* As an absolute path there. */
-static char *in_module(const struct dest *dest, const char *given)
-{
-	char *clean = dest_named_in_module(dest, given), *path;
-	size_t length = strlen(clean);
-
-	while (length && clean[length - 1] == '/')
-		length--;
-	path = xasprintf("/%.*s", (int)length, clean);
-	free(clean);
-	return path;
-}
-
 static void set_directory(struct dest *dest, struct backups *backups)
 {
 	const char *given = dest->options->backup_dir;
 	size_t length;
+	char *named;
 
 	if (!given)
 		return;
-	length = strlen(given);
-	while (length > 1 && given[length - 1] == '/')
+	/* In a module it is shown as an absolute path there. */
+	named = dest->module ? dest_named_in_module(dest, given) : xstrdup(given);
+	length = strlen(named);
+	while (length > (dest->module ? 0 : 1) && named[length - 1] == '/')
 		length--;
-	backups->directory = backups->text = dest->module ? in_module(dest, given) : xstrndup(given, length);
+	backups->directory = xasprintf("%s%.*s", dest->module ? "/" : "", (int)length, named);
+	free(named);
 	if (dest->top.fd < 0)
 		return; /* a dry run whose destination is not there */
 	log_set_role("Receiver");
@@ -158,7 +138,7 @@ void dest_backups_free(struct dest *dest)
 	if (backups->fd >= 0)
 		close(backups->fd);
 	pthread_mutex_destroy(&backups->lock);
-	free(backups->text);
+	free(backups->directory);
 	free(backups);
 	dest->backups = NULL;
 }
@@ -191,10 +171,8 @@ static void complain(const struct backup_of *of, int error, struct strbuf *text)
 static void keeping_failed(const struct backup *backup, int error)
 {
 	const struct backup_of *of = backup->of;
-	struct strbuf text = STRBUF_INIT, path = STRBUF_INIT;
+	struct strbuf text = STRBUF_INIT, path = dest_path_of(of->dir_path, of->name);
 
-	strbuf_add_string(&path, of->dir_path);
-	strbuf_add_path(&path, of->name);
 	strbuf_add_string(&text, "keep_backup failed: ");
 	dest_show_path(of->dest, strbuf_text(&path), &text);
 	strbuf_addf(&text, " -> \"%s\"", strbuf_text(&backup->shown));
@@ -213,10 +191,8 @@ static void mkdir_failed(const struct backup_of *of, const char *directory, cons
 static void say_kept(const struct backup *backup, const char *how)
 {
 	const struct ui_levels *levels = &backup->of->dest->options->levels;
-	struct strbuf path = STRBUF_INIT, text = STRBUF_INIT;
+	struct strbuf text = STRBUF_INIT, path = dest_path_of(backup->of->dir_path, backup->of->name);
 
-	strbuf_add_string(&path, backup->of->dir_path);
-	strbuf_add_path(&path, backup->of->name);
 	if (how && levels->debug[DEBUG_BACKUP]) {
 		strbuf_addf(&text, "make_backup: %s %s successful.", how, strbuf_text(&path));
 		say(backup->of, strbuf_text(&text));
@@ -356,11 +332,10 @@ static int open_parents(const struct backup_of *of, bool may_make)
 		fd = duplicate(of, backups->fd);
 	/* New directories take after the ones above, once these are as they shall be. */
 	for (size_t length; fd >= 0 && (length = component_length(&path)); path += length) {
-		int next = enter_directory(of, fd, of->dir_path, (size_t)(path - of->dir_path), length), error = errno;
+		int next = enter_directory(of, fd, of->dir_path, (size_t)(path - of->dir_path), length);
 
-		close(fd);
+		fs_close(fd);
 		fd = next;
-		errno = error;
 	}
 	int error = errno;
 
@@ -428,12 +403,7 @@ static int link_over(struct backup *backup)
 	return fs_temp_commit(&temp, name);
 }
 
-static int rename_over(struct backup *backup)
-{
-	return fs_rename_at(backup->of->dir_fd, backup->of->name, backup->fd, strbuf_text(&backup->name));
-}
-
-static void apply_to_copy(const struct backup *backup, const char *name)
+static int commit_copy(struct backup *backup, struct fs_temp *temp)
 {
 	const struct dest *dest = backup->of->dest;
 	const struct fs_stat *st = &backup->st;
@@ -442,17 +412,12 @@ static void apply_to_copy(const struct backup *backup, const char *name)
 	};
 
 	if (decide_keeps_owner(&dest->rules) && !dest->is_fake)
-		fs_chown_at(backup->fd, name, st->uid, st->gid);
-	copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, name);
+		fs_chown_at(backup->fd, temp->name, st->uid, st->gid);
+	copy_attributes(dest, &(const struct fs_root){ .fd = backup->of->dir_fd }, backup->of->name, backup->fd, temp->name);
 	if (!S_ISLNK(st->mode))
-		fs_chmod_at(backup->fd, name, st->mode & PERMISSION_BITS);
+		fs_chmod_at(backup->fd, temp->name, st->mode & PERMISSION_BITS);
 	if (dest->options->times)
-		fs_utimens_at(backup->fd, name, times);
-}
-
-static int commit_copy(struct backup *backup, struct fs_temp *temp)
-{
-	apply_to_copy(backup, temp->name);
+		fs_utimens_at(backup->fd, temp->name, times);
 	return fs_temp_commit(temp, strbuf_text(&backup->name));
 }
 
@@ -479,7 +444,7 @@ static int copy_file(struct backup *backup)
 	return error ? -1 : 0;
 }
 
-static int copy_object(struct backup *backup)
+static int copy_object(struct backup *backup, enum backup_way way, const char **how)
 {
 	const struct fs_stat *st = &backup->st;
 	const char *name = strbuf_text(&backup->name);
@@ -487,6 +452,11 @@ static int copy_object(struct backup *backup)
 	struct fs_temp temp;
 	int result;
 
+	if (S_ISREG(st->mode)) {
+		*how = way == BACKUP_COPY ? NULL : "COPY";
+		return copy_file(backup);
+	}
+	*how = S_ISLNK(st->mode) ? "SYMLINK" : "DEVICE";
 	if (S_ISLNK(st->mode)) {
 		if (fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
 			return -1;
@@ -497,47 +467,33 @@ static int copy_object(struct backup *backup)
 	return result < 0 ? -1 : commit_copy(backup, &temp);
 }
 
-static int copy_over(struct backup *backup, enum backup_way way, const char **how)
-{
-	if (S_ISREG(backup->st.mode)) {
-		*how = way == BACKUP_COPY ? NULL : "COPY";
-		return copy_file(backup);
-	}
-	*how = S_ISLNK(backup->st.mode) ? "SYMLINK" : "DEVICE";
-	return copy_object(backup);
-}
-
 static int keep(struct backup *backup, enum backup_way way, const char **how)
 {
-	int result = -1;
-
-	if (way == BACKUP_LINK && (result = link_over(backup)) == 0) {
+	if (way == BACKUP_LINK && link_over(backup) == 0) {
 		*how = "HLINK";
 		return 0;
 	}
 	if (way == BACKUP_RENAME || (way == BACKUP_LINK && errno != EXDEV && errno != EISDIR)) {
 		*how = "RENAME";
-		result = rename_over(backup);
-		if (result == 0)
+		if (fs_rename_at(backup->of->dir_fd, backup->of->name, backup->fd, strbuf_text(&backup->name)) == 0)
 			return 0;
 	}
 	if (way != BACKUP_COPY && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
 		return -1;
-	return copy_over(backup, way, how);
+	return copy_object(backup, way, how);
 }
 
 static bool is_unsafe_link(const struct backup *backup)
 {
+	const struct backup_of *of = backup->of;
 	char target[PATH_MAX];
-	struct strbuf path = STRBUF_INIT;
-	bool is_unsafe;
 
-	if (!S_ISLNK(backup->st.mode) || !backup->of->dest->options->safe_links
-	    || fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
+	if (!S_ISLNK(backup->st.mode) || !of->dest->options->safe_links
+	    || fs_readlink_at(of->dir_fd, of->name, target, sizeof target) < 0)
 		return false;
-	strbuf_add_string(&path, backup->of->dir_path);
-	strbuf_add_path(&path, backup->of->name);
-	is_unsafe = fs_symlink_is_unsafe(target, strbuf_text(&path));
+	struct strbuf path = dest_path_of(of->dir_path, of->name);
+	bool is_unsafe = fs_symlink_is_unsafe(target, strbuf_text(&path));
+
 	strbuf_free(&path);
 	return is_unsafe;
 }
@@ -622,8 +578,7 @@ int dest_backup_open(const struct backup_of *of)
 		fd = dir < 0 ? -1 : fs_open_at(dir, strbuf_text(&backup.name), O_RDONLY, 0);
 		error = errno;
 	}
-	if (dir >= 0)
-		close(dir);
+	fs_close(dir);
 	strbuf_free(&backup.name);
 	strbuf_free(&backup.shown);
 	errno = error;
