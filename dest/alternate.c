@@ -38,19 +38,11 @@ static char *shown_path(const struct dest *dest, const char *given)
 	return strbuf_detach(&path);
 }
 
-static int open_root(const struct dest *dest, const char *given, const char *shown)
-{
-	const int flags = O_PATH | O_DIRECTORY;
-
-	if (dest->top.fd < 0 && !dest->module)
-		return options_confine(dest->options, fs_operator_open(shown, flags | options_link_flag(dest->options), 0));
-	return dest_open_named(dest, given, flags);
-}
-
 struct alternates *dest_alternates_open(struct dest *dest)
 {
 	const struct options *options = dest->options;
 	const char *kind = options->alt_dest_kind;
+	const int flags = O_PATH | O_DIRECTORY;
 	struct alternates *alternates;
 
 	if (!options->alt_dest_dirs.count)
@@ -62,7 +54,10 @@ struct alternates *dest_alternates_open(struct dest *dest)
 		struct fs_root *root = &alternates->roots[alternates->count++];
 		char *shown = shown_path(dest, options->alt_dest_dirs.items[i]);
 
-		root->fd = open_root(dest, options->alt_dest_dirs.items[i], shown);
+		if (dest->top.fd < 0 && !dest->module)
+			root->fd = options_confine(options, fs_operator_open(shown, flags | options_link_flag(options), 0));
+		else
+			root->fd = dest_open_named(dest, options->alt_dest_dirs.items[i], flags);
 		if (root->fd >= 0)
 			fs_root_adopt(root, root->fd);
 		else
@@ -82,23 +77,25 @@ void dest_alternates_free(struct alternates *alternates)
 
 /* --- the directory of a task --- */
 
-static int open_alternate(struct dest *dest, int number, const char *path)
+/* Does a module hide this path of the transfer there? */
+static bool is_hidden_at(struct dest *dest, int number, const char *path, bool is_dir)
 {
-	const struct fs_root *root = &dest->alternates->roots[number];
-
-	if (root->fd < 0 || dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[number], path, true))
-		return -1;
-	return fs_opendir(root, *path ? path : ".");
+	return dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[number], path, is_dir);
 }
 
 int dest_alternate_dir(struct task *task, int number)
 {
 	const struct alternates *alternates = task->dest->alternates;
+	const char *path = task->dir->path;
 
 	if (!task->alternates) {
 		task->alternates = xcalloc((size_t)alternates->count, sizeof *task->alternates);
-		for (int i = 0; i < alternates->count; i++)
-			task->alternates[i] = open_alternate(task->dest, i, task->dir->path);
+		for (int i = 0; i < alternates->count; i++) {
+			const struct fs_root *root = &alternates->roots[i];
+			bool is_usable = root->fd >= 0 && !is_hidden_at(task->dest, i, path, true);
+
+			task->alternates[i] = is_usable ? fs_opendir(root, *path ? path : ".") : -1;
+		}
 	}
 	return task->alternates[number];
 }
@@ -106,8 +103,7 @@ int dest_alternate_dir(struct task *task, int number)
 void dest_alternates_leave(struct task *task)
 {
 	for (int i = 0; task->alternates && i < task->dest->alternates->count; i++)
-		if (task->alternates[i] >= 0)
-			close(task->alternates[i]);
+		fs_close(task->alternates[i]);
 	free(task->alternates);
 	task->alternates = NULL;
 }
@@ -121,26 +117,9 @@ static void consider(enum alternate_level level, int number, const struct decide
 		*found = (struct decide_alternate){ level, number, *object };
 }
 
-/* Does a module hide this path of the transfer there? */
-static bool is_hidden_at(struct dest *dest, int number, const char *path, bool is_dir)
-{
-	return dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[number], path, is_dir);
-}
-
-static bool is_hidden_file(const struct file_job *job, int number)
-{
-	struct strbuf path = STRBUF_INIT;
-	bool hidden;
-
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, job->name);
-	hidden = is_hidden_at(job->dest, number, strbuf_text(&path), false);
-	strbuf_free(&path);
-	return hidden;
-}
-
 void job_find_alternate(struct file_job *job, const struct decide_probe *probe, struct decide_alternate *found)
 {
+	struct strbuf path = dest_path_of(job->dir->path, job->name);
 	const struct entries *list = job->task->entries;
 	struct decide_dest object = { .exists = true };
 
@@ -148,11 +127,13 @@ void job_find_alternate(struct file_job *job, const struct decide_probe *probe, 
 	for (int i = 0; i < job->dest->alternates->count && found->level < ALTERNATE_SAME; i++) {
 		int fd = dest_alternate_dir(job->task, i);
 
-		if (fd < 0 || dest_lstat_at(job->dest, fd, job->name, &object.st) < 0 || is_hidden_file(job, i))
+		if (fd < 0 || dest_lstat_at(job->dest, fd, job->name, &object.st) < 0
+		    || is_hidden_at(job->dest, i, strbuf_text(&path), false))
 			continue;
 		job->looked_at = (struct looked_at){ fd, &object.st };
 		consider(decide_alternate_level(&job->rules, list, job->entry, &object, probe), i, &object, found);
 	}
+	strbuf_free(&path);
 }
 
 void dest_find_alternate_dir(struct dest *dest, const struct entries *list, const struct entry *entry, const char *path,
@@ -221,12 +202,9 @@ bool job_take_link(struct file_job *job)
 
 int job_open_alternate(const struct file_job *job, int number, uint64_t *size)
 {
-	struct strbuf path = STRBUF_INIT;
-	int fd;
+	struct strbuf path = dest_path_of(job->dir->path, job->name);
+	int fd = fs_open(&job->dest->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
 
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, job->name);
-	fd = fs_open(&job->dest->alternates->roots[number], strbuf_text(&path), O_RDONLY, 0);
 	strbuf_free(&path);
 	return fs_only_regular(fd, size);
 }

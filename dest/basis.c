@@ -71,15 +71,6 @@ static uint32_t edit_distance(const char *a, size_t a_length, const char *b, siz
 	return distance;
 }
 
-static bool is_number(const char *text, size_t length)
-{
-	size_t digits = 0;
-
-	while (digits < length && isdigit((unsigned char)text[digits]))
-		digits++;
-	return length && digits == length;
-}
-
 /* ".bak" and its like, which say nothing about the kind; a "~" at the end has been taken off. */
 static bool is_old_version(const char *suffix, size_t length, bool has_tilde)
 {
@@ -105,7 +96,7 @@ const char *name_suffix(const char *name, size_t *length)
 		if (!is_last || !is_old_version(name + at, end - at, has_tilde)) {
 			number = name + at;
 			*length = end - at;
-			if (!is_number(number + 1, *length - 1))
+			if (*length == 1 || strspn(number + 1, "0123456789") < *length - 1)
 				break;
 		}
 		is_last = false;
@@ -138,32 +129,27 @@ struct fuzzy_dirs {
 
 /* --- what there is --- */
 
-static void add_file(struct entries *names, int dir_fd, const struct fs_dirent *name)
-{
-	struct entry *entry;
-	struct fs_stat st;
-
-	if (fs_lstat_at(dir_fd, name->name, &st) < 0 || !S_ISREG(st.mode) || !st.size)
-		return;
-	entry = entries_add(names, name->name, name->name_length);
-	entry->mode = (uint16_t)st.mode;
-	entry->size = st.size;
-	entry->mtime = st.mtime;
-	entry->mtime_nsec = st.mtime_nsec;
-}
-
 static void read_names(struct entries *names, int dir_fd)
 {
 	struct fs_dirent name;
 	struct fs_dir dir;
+	struct fs_stat st;
 	int fd = dir_fd < 0 ? -1 : fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 
 	entries_init(names);
 	if (fd < 0)
 		return;
 	fs_dir_start(&dir, fd);
-	while (fs_dir_next(&dir, &name) > 0)
-		add_file(names, dir_fd, &name);
+	while (fs_dir_next(&dir, &name) > 0) {
+		if (fs_lstat_at(dir_fd, name.name, &st) < 0 || !S_ISREG(st.mode) || !st.size)
+			continue;
+		struct entry *entry = entries_add(names, name.name, name.name_length);
+
+		entry->mode = (uint16_t)st.mode;
+		entry->size = st.size;
+		entry->mtime = st.mtime;
+		entry->mtime_nsec = st.mtime_nsec;
+	}
 	fs_dir_finish(&dir);
 	entries_sort(names);
 }
@@ -203,18 +189,14 @@ static bool agrees(const struct file_job *job, const struct entry *listed, const
 /* A module's rules hold for what a delta begins with, too. */
 static bool is_hidden(const struct file_job *job, int place, const char *name)
 {
-	struct strbuf path = STRBUF_INIT;
-	bool hidden;
+	struct dest *dest = job->dest;
 
-	if (!job->dest->module)
+	if (!dest->module)
 		return false;
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, name);
-	if (place)
-		hidden = dest_is_hidden_in(job->dest, job->dest->options->alt_dest_dirs.items[place - 1], strbuf_text(&path),
-					   false);
-	else
-		hidden = dest_is_hidden(job->dest, strbuf_text(&path), false);
+	struct strbuf path = dest_path_of(job->dir->path, name);
+	bool hidden = place ? dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[place - 1], strbuf_text(&path), false)
+			    : dest_is_hidden(dest, strbuf_text(&path), false);
+
 	strbuf_free(&path);
 	return hidden;
 }
@@ -231,89 +213,68 @@ static bool may_be_used(const struct file_job *job, int place, const struct entr
 }
 
 /* As messages call it. */
-static void show_name(const struct file_job *job, int place, const char *name, struct strbuf *shown)
+static struct strbuf shown_name(const struct file_job *job, int place, const char *name)
 {
-	const struct dest *dest = job->dest;
+	struct strbuf shown = STRBUF_INIT;
 
-	strbuf_truncate(shown, 0);
 	if (place) {
-		const char *dir = dest->options->alt_dest_dirs.items[place - 1];
+		const char *dir = job->dest->options->alt_dest_dirs.items[place - 1];
 
 		if (*dir != '/')
-			strbuf_addf(shown, "%s/", dest->top_path);
-		strbuf_addf(shown, "%s/", dir);
+			strbuf_addf(&shown, "%s/", job->dest->top_path);
+		strbuf_addf(&shown, "%s/", dir);
 	}
 	if (*job->dir->path)
-		strbuf_addf(shown, "%s/", job->dir->path);
-	strbuf_add_string(shown, name);
-}
-
-static void choose(struct file_job *job, int place, const char *name)
-{
-	job->fuzzy = xstrdup(name);
-	job->fuzzy_place = place;
+		strbuf_addf(&shown, "%s/", job->dir->path);
+	strbuf_add_string(&shown, name);
+	return shown;
 }
 
 static void find_same(struct file_job *job, int place, const struct entries *names)
 {
-	struct strbuf shown = STRBUF_INIT;
-
-	for (uint32_t i = 0; i < names->count; i++) {
+	for (uint32_t i = 0; i < names->count && !job->fuzzy; i++) {
 		const struct entry *file = &names->items[i];
 
 		if (!agrees(job, job->entry, file) || !may_be_used(job, place, names, file))
 			continue;
-		choose(job, place, entry_name(names, file));
-		show_name(job, place, job->fuzzy, &shown);
-		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1)
-			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
-		strbuf_free(&shown);
-		return;
-	}
-}
+		job->fuzzy = xstrdup(entry_name(names, file));
+		job->fuzzy_place = place;
+		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1) {
+			struct strbuf shown = shown_name(job, place, job->fuzzy);
 
-/* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such searches. */
-static void count_work(const struct file_job *job, const char *name)
-{
-	budget_work(session_budget(job->dest->session), CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
+			task_text(job->task, L_INFO, "fuzzy size/modtime match for %s", strbuf_text(&shown));
+			strbuf_free(&shown);
+		}
+	}
 }
 
 static void find_like(struct file_job *job, int place, const struct entries *names, uint32_t *best)
 {
-	const bool tells = job->dest->options->levels.debug[DEBUG_FUZZY] > 1;
-	struct strbuf shown = STRBUF_INIT;
-
 	for (uint32_t i = 0; i < names->count; i++) {
 		const char *name = entry_name(names, &names->items[i]);
 		uint32_t distance;
 
 		if (!may_be_used(job, place, names, &names->items[i]))
 			continue;
-		count_work(job, name);
+		/* Each byte of the one name is held against each of the other. A peer that lists many files asks for many such
+		 * searches. */
+		budget_work(session_budget(job->dest->session),
+			    CANDIDATE_STEPS + strlen(name) * strlen(job->name) / BYTES_PER_STEP);
 		distance = name_distance(name, job->name, *best);
-		show_name(job, place, name, &shown);
-		if (tells)
+		if (job->dest->options->levels.debug[DEBUG_FUZZY] > 1) {
+			struct strbuf shown = shown_name(job, place, name);
+
 			task_text(job->task, L_INFO, "fuzzy distance for %s = %u.%05u", strbuf_text(&shown),
 				  distance / NAME_DISTANCE_UNIT, distance % NAME_DISTANCE_UNIT);
+			strbuf_free(&shown);
+		}
 		if (distance > *best)
 			continue;
 		*best = distance;
 		free(job->fuzzy);
-		choose(job, place, name);
+		job->fuzzy = xstrdup(name);
+		job->fuzzy_place = place;
 	}
-	strbuf_free(&shown);
-}
-
-static void log_choice(const struct file_job *job)
-{
-	struct strbuf shown = STRBUF_INIT, path = STRBUF_INIT;
-
-	show_name(job, job->fuzzy_place, job->fuzzy, &shown);
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, job->name);
-	task_text(job->task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
-	strbuf_free(&shown);
-	strbuf_free(&path);
 }
 
 void job_find_fuzzy(struct file_job *job)
@@ -333,22 +294,14 @@ void job_find_fuzzy(struct file_job *job)
 	if (!job->fuzzy)
 		for (int i = 0; i < dirs->count; i++)
 			find_like(job, i, &dirs->names[i], &best);
-	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY])
-		log_choice(job);
-}
+	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY]) {
+		struct strbuf path = dest_path_of(job->dir->path, job->name);
+		struct strbuf shown = shown_name(job, job->fuzzy_place, job->fuzzy);
 
-/* That file, open for reading; -1 with errno. */
-static int job_open_fuzzy(const struct file_job *job, uint64_t *size)
-{
-	struct strbuf path = STRBUF_INIT;
-	int fd;
-
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, job->fuzzy);
-	fd = job->fuzzy_place ? fs_open(&job->dest->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
-			      : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
-	strbuf_free(&path);
-	return fs_only_regular(fd, size);
+		task_text(job->task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
+		strbuf_free(&shown);
+		strbuf_free(&path);
+	}
 }
 
 /* --- the basis of one file --- */
@@ -357,28 +310,21 @@ static const struct basis no_basis = { .fd = -1, .type = BASIS_FILE };
 
 static void open_old_file(const struct file_job *job, struct basis *basis)
 {
-	struct fs_stat st;
-
 	basis->fd = fs_open_at(job->dir->fd, job->name, O_RDONLY, 0);
 	if (basis->fd >= 0 && job->old.is_device)
 		basis->size = job->old.st.size;
-	else if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
-		basis->size = st.size;
 	else
-		basis_close(basis);
+		basis->fd = fs_only_regular(basis->fd, &basis->size);
 }
 
 /* An update in place spoils the file, not what was kept of it. */
 static void open_backup(const struct file_job *job, struct basis *basis)
 {
 	const struct backup_of of = { job->dest, job->task, "generator", job->dir->fd, job->dir->path, job->name };
-	struct fs_stat st;
 
 	basis->type = BASIS_BACKUP;
-	basis->fd = dest_backup_open(&of);
-	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && S_ISREG(st.mode))
-		basis->size = st.size;
-	else
+	basis->fd = fs_only_regular(dest_backup_open(&of), &basis->size);
+	if (basis->fd < 0)
 		basis_close(basis);
 }
 
@@ -393,8 +339,14 @@ static void open_alternate(const struct file_job *job, int number, struct basis 
 
 static void open_fuzzy(const struct file_job *job, struct basis *basis)
 {
+	struct strbuf path = dest_path_of(job->dir->path, job->fuzzy);
+	int fd = job->fuzzy_place
+			 ? fs_open(&job->dest->alternates->roots[job->fuzzy_place - 1], strbuf_text(&path), O_RDONLY, 0)
+			 : fs_open_at(job->dir->fd, job->fuzzy, O_RDONLY, 0);
+
+	strbuf_free(&path);
 	basis->type = (uint8_t)(BASIS_FUZZY + job->fuzzy_place);
-	basis->fd = job_open_fuzzy(job, &basis->size);
+	basis->fd = fs_only_regular(fd, &basis->size);
 	if (basis->fd < 0 || !basis->size)
 		basis_close(basis);
 	else
@@ -407,10 +359,8 @@ static bool open_partial(const struct file_job *job, struct basis *basis)
 	struct fs_stat st;
 
 	basis->fd = dest_partial_open(job->dest, job->dir, job->name, O_RDONLY);
-	if (basis->fd < 0)
-		return false;
-	basis->type = BASIS_PARTIAL;
-	if (fs_stat_at_fd(basis->fd, &st) == 0 && st.size) {
+	if (basis->fd >= 0 && fs_stat_at_fd(basis->fd, &st) == 0 && st.size) {
+		basis->type = BASIS_PARTIAL;
 		basis->size = st.size;
 		return true;
 	}
