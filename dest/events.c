@@ -40,30 +40,21 @@ uint64_t task_reserve_event(struct task *task)
 	return place;
 }
 
-static void fill_event(struct task *task, uint64_t place, const struct event *event)
-{
-	pthread_mutex_lock(task->lock);
-	task->events.list.items[place - 1 - task->events_taken] = *event;
-	pthread_mutex_unlock(task->lock);
-}
-
-/* An event makes the main thread work on the task's entries: not while a worker does. */
-static bool is_for_later(const struct task *task, const struct event *event)
-{
-	bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
-
-	return event->kind == EVENT_AWAITED || (is_work && task_state_of(task) == TASK_RUNNING);
-}
-
 void task_take_events(struct task *task, struct events *events)
 {
 	struct events rest = { VEC_INIT };
-	size_t count = 0;
+	size_t count;
 
 	pthread_mutex_lock(task->lock);
 	*events = task->events;
-	while (count < events->list.count && !is_for_later(task, &events->list.items[count]))
-		count++;
+	for (count = 0; count < events->list.count; count++) {
+		const struct event *event = &events->list.items[count];
+		bool is_work = task->marks || event->kind == EVENT_REDO || event->kind == EVENT_DELETE_ARGUMENT;
+
+		/* Such an event makes the main thread work on the task's entries: not while a worker does. */
+		if (event->kind == EVENT_AWAITED || (is_work && task_state_of(task) == TASK_RUNNING))
+			break;
+	}
 	for (size_t i = count; i < events->list.count; i++)
 		vec_push(&rest.list, events->list.items[i]);
 	events->list.count = count;
@@ -110,21 +101,18 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
 
 void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
 {
-	struct strbuf path = STRBUF_INIT, below = STRBUF_INIT;
-	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error };
+	struct strbuf below, text = STRBUF_INIT;
 
 	/* The process is ending and has taken the temp file away. */
 	if (error == ECANCELED)
 		return;
-	strbuf_add_string(&below, task->dir->path);
-	if (*name)
-		strbuf_add_path(&below, name);
-	strbuf_add_string(&path, before);
-	dest_show_path(task->dest, strbuf_text(&below), &path);
-	strbuf_add_string(&path, after);
+	below = dest_path_of(task->dir->path, name);
+	strbuf_add_string(&text, before);
+	dest_show_path(task->dest, strbuf_text(&below), &text);
+	strbuf_add_string(&text, after);
 	strbuf_free(&below);
-	event.text = strbuf_detach(&path);
-	task_event(task, event);
+	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error,
+					 .text = strbuf_detach(&text) });
 }
 
 const char *task_name(const struct task *task, const struct entry *entry)
@@ -140,10 +128,15 @@ const char *task_name(const struct task *task, const struct entry *entry)
 
 void job_event(struct file_job *job, const struct event *event)
 {
-	if (job->event_place)
-		fill_event(job->task, job->event_place, event);
-	else
-		task_event(job->task, *event);
+	struct task *task = job->task;
+
+	if (!job->event_place) {
+		task_event(task, *event);
+		return;
+	}
+	pthread_mutex_lock(task->lock);
+	task->events.list.items[job->event_place - 1 - task->events_taken] = *event;
+	pthread_mutex_unlock(task->lock);
 }
 
 void job_source_failed(struct file_job *job, int error, enum source_step step)
@@ -206,7 +199,7 @@ void dest_debug_entry(struct task *task, uint32_t index)
 {
 	const struct entry *entry = &task->entries->items[index];
 	struct dest *dest = task->dest;
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path;
 
 	/* What would take long is looked at again by a worker. */
 	if (task->told > index)
@@ -216,8 +209,7 @@ void dest_debug_entry(struct task *task, uint32_t index)
 	if (!level_of(dest, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
 	    || (entry_is_dir(entry) && !dest->session->inc_recurse && !entry_is_dot(task->entries, entry)))
 		return;
-	strbuf_add_string(&path, task->dir->path);
-	strbuf_add_path(&path, task_name(task, entry));
+	path = dest_path_of(task->dir->path, task_name(task, entry));
 	task_text(task, L_INFO, "recv_generator(%s,%d)", strbuf_text(&path), flist_ndx_of(dest->list, task->node, entry));
 	strbuf_free(&path);
 }
@@ -249,12 +241,6 @@ void dest_debug_node(struct file_job *job)
 
 /* --- deltas --- */
 
-static void add_job_path(const struct file_job *job, struct strbuf *path)
-{
-	strbuf_add_string(path, job->dir->path);
-	strbuf_add_path(path, job->name);
-}
-
 void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_head *head, uint64_t size)
 {
 	if (level_of(job->dest, DEBUG_DELTASUM) < 2)
@@ -266,12 +252,12 @@ void dest_debug_sums(const struct file_job *job, int32_t ndx, const struct sum_h
 
 void dest_debug_basis(const struct file_job *job, int basis_fd)
 {
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path;
 	struct fs_stat st;
 
 	if (level_of(job->dest, DEBUG_DELTASUM) < 2 || basis_fd < 0 || fs_stat_at_fd(basis_fd, &st) < 0)
 		return;
-	add_job_path(job, &path);
+	path = dest_path_of(job->dir->path, job->name);
 	task_text(job->task, L_INFO, "recv mapped %s of size %llu", strbuf_text(&path), (unsigned long long)st.size);
 	strbuf_free(&path);
 }
@@ -286,13 +272,11 @@ void dest_debug_patched(const struct file_job *job)
 
 void dest_debug_owner(struct task *task, const char *name, uint32_t old_uid, uint32_t uid, uint32_t old_gid, uint32_t gid)
 {
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path;
 
 	if (!level_of(task->dest, DEBUG_OWN))
 		return;
-	strbuf_add_string(&path, task->dir->path);
-	if (*name)
-		strbuf_add_path(&path, name);
+	path = dest_path_of(task->dir->path, name);
 	if (uid != (uid_t)-1 && uid != old_uid)
 		task_text(task, L_INFO, "set uid of %s from %u to %u", strbuf_text(&path), old_uid, uid);
 	if (gid != (gid_t)-1 && gid != old_gid)
