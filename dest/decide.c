@@ -20,11 +20,8 @@ bool decide_same_time(int window, int64_t a, uint32_t a_nsec, int64_t b, uint32_
 
 bool decide_keeps_time(const struct options *options, const struct entry *entry)
 {
-	if (entry_is_dir(entry) && options->omit_dir_times)
-		return false;
-	if (entry_is_symlink(entry) && options->omit_link_times)
-		return false;
-	return options->times;
+	return options->times && !(entry_is_dir(entry) && options->omit_dir_times)
+	       && !(entry_is_symlink(entry) && options->omit_link_times);
 }
 
 uint32_t decide_uid(const struct decide_rules *rules, const struct entry *entry)
@@ -77,52 +74,35 @@ static bool mtimes_agree(const struct decide_rules *rules, const struct entry *e
 				dest->st.mtime_nsec);
 }
 
-/* Nothing keeps the time: it becomes "now" if something is written, which a hard link and an unchanged file are not. */
-static uint32_t time_flags(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest,
-			   uint32_t start)
-{
-	if (decide_keeps_time(rules->options, entry))
-		return mtimes_agree(rules, entry, dest) ? 0 : ITEM_REPORT_TIME;
-	if (start & (ITEM_XNAME_FOLLOWS | ITEM_MATCHED))
-		return 0;
-	return start & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE) ? ITEM_REPORT_TIME : 0;
-}
-
-static uint32_t mode_flags(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
-{
-	bool differs = false;
-
-	if (entry_is_symlink(entry) && S_ISLNK(dest->st.mode))
-		return 0;
-	if (rules->options->perms)
-		differs = (entry->mode & PERMISSION_BITS) != (dest->st.mode & PERMISSION_BITS);
-	else if (rules->options->executability && entry_is_regular(entry))
-		differs = !(entry->mode & EXECUTE_BITS) != !(dest->st.mode & EXECUTE_BITS);
-	return differs ? ITEM_REPORT_PERMS : 0;
-}
-
-static uint32_t atime_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
-			    const struct decide_dest *dest)
-{
-	const struct entry_side *side = entry_side_of(list, entry);
-
-	if (!rules->options->atimes || !side || entry_is_dir(entry) || entry_is_symlink(entry))
-		return 0;
-	return decide_same_time(rules->options->modify_window, side->atime, 0, dest->st.atime, 0) ? 0 : ITEM_REPORT_ATIME;
-}
-
 uint32_t decide_item_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 			   const struct decide_dest *dest, uint32_t start)
 {
+	const struct entry_side *side = entry_side_of(list, entry);
+	const struct options *options = rules->options;
 	uint32_t flags = start;
+	bool differs = false;
 
 	if (!dest->exists)
 		return flags | ITEM_IS_NEW;
 	if (entry_is_regular(entry) && entry->size != dest->st.size)
 		flags |= ITEM_REPORT_SIZE;
-	flags |= time_flags(rules, entry, dest, start);
-	flags |= mode_flags(rules, entry, dest);
-	flags |= atime_flags(rules, list, entry, dest);
+	/* What nothing keeps becomes "now" if something is written, which a hard link and an unchanged file are not. */
+	if (decide_keeps_time(options, entry))
+		differs = !mtimes_agree(rules, entry, dest);
+	else if (!(start & (ITEM_XNAME_FOLLOWS | ITEM_MATCHED)))
+		differs = start & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE);
+	if (differs)
+		flags |= ITEM_REPORT_TIME;
+	differs = false;
+	if (options->perms)
+		differs = (entry->mode ^ dest->st.mode) & PERMISSION_BITS;
+	else if (options->executability && entry_is_regular(entry))
+		differs = !(entry->mode & EXECUTE_BITS) != !(dest->st.mode & EXECUTE_BITS);
+	if (differs && !(entry_is_symlink(entry) && S_ISLNK(dest->st.mode)))
+		flags |= ITEM_REPORT_PERMS;
+	if (options->atimes && side && !entry_is_dir(entry) && !entry_is_symlink(entry)
+	    && !decide_same_time(options->modify_window, side->atime, 0, dest->st.atime, 0))
+		flags |= ITEM_REPORT_ATIME;
 	if (decide_keeps_owner(rules) && decide_uid(rules, entry) != dest->st.uid)
 		flags |= ITEM_REPORT_OWNER;
 	if (decide_keeps_group(rules, entry) && decide_gid(rules, entry) != dest->st.gid)
@@ -138,7 +118,7 @@ bool decide_is_significant(uint32_t item_flags)
 	return (item_flags & ~insignificant) != 0;
 }
 
-static bool same_kind(const struct entry *entry, const struct decide_dest *dest)
+bool decide_same_kind(const struct entry *entry, const struct decide_dest *dest)
 {
 	if (!dest->exists)
 		return false;
@@ -162,23 +142,17 @@ static bool is_kept_kind(const struct decide_rules *rules, const struct entry *e
 	return entry_is_regular(entry) || entry_is_dir(entry);
 }
 
-static bool same_device(const struct entries *list, const struct entry *entry, const struct decide_dest *dest)
-{
-	const struct entry_side *side = entry_side_of(list, entry);
-	uint32_t major = side ? side->rdev_major : 0, minor = side ? side->rdev_minor : 0;
-
-	return dest->st.rdev_major == major && dest->st.rdev_minor == minor;
-}
-
 /* Is a symlink, device or special that exists already the one that is wanted? */
 static bool is_same_object(const struct entries *list, const struct entry *entry, const struct decide_dest *dest,
 			   const struct decide_probe *probe)
 {
+	const struct entry_side *side = entry_side_of(list, entry);
+
 	if (entry_is_symlink(entry))
 		return probe->same_target(probe->context);
 	if (entry_is_special(entry))
 		return (entry->mode & S_IFMT) == (dest->st.mode & S_IFMT);
-	return same_device(list, entry, dest);
+	return dest->st.rdev_major == (side ? side->rdev_major : 0) && dest->st.rdev_minor == (side ? side->rdev_minor : 0);
 }
 
 /* Directories, symlinks, devices and specials. */
@@ -186,7 +160,7 @@ static void decide_object(const struct decide_rules *rules, const struct entries
 			  const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
 	static const struct decide_dest nothing;
-	bool same = same_kind(entry, dest);
+	bool same = decide_same_kind(entry, dest);
 	uint32_t start = entry_is_dir(entry) ? ITEM_LOCAL_CHANGE : ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
 
 	decision->make_room = dest->exists && !same;
@@ -228,25 +202,20 @@ static bool is_newer_there(int window, const struct entry *entry, const struct d
 	return ahead < window;
 }
 
-static enum skip_reason regular_skip(const struct options *options, const struct entry *entry, const struct decide_dest *dest)
-{
-	if (options->max_size >= 0 && entry->size > (uint64_t)options->max_size)
-		return SKIP_OVER_MAX;
-	if (options->min_size >= 0 && entry->size < (uint64_t)options->min_size)
-		return SKIP_UNDER_MIN;
-	if (options->update && is_newer_there(options->modify_window, entry, dest))
-		return SKIP_NEWER;
-	return SKIP_NOTHING;
-}
-
 static void decide_regular(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 			   const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
 	static const struct decide_dest nothing;
-	bool same = same_kind(entry, dest);
-	uint32_t start = ITEM_TRANSFER | (rules->options->checksum ? ITEM_REPORT_CHANGE : 0);
+	const struct options *options = rules->options;
+	bool same = decide_same_kind(entry, dest);
+	uint32_t start = ITEM_TRANSFER | (options->checksum ? ITEM_REPORT_CHANGE : 0);
 
-	decision->skip = regular_skip(rules->options, entry, dest);
+	if (options->max_size >= 0 && entry->size > (uint64_t)options->max_size)
+		decision->skip = SKIP_OVER_MAX;
+	else if (options->min_size >= 0 && entry->size < (uint64_t)options->min_size)
+		decision->skip = SKIP_UNDER_MIN;
+	else if (options->update && is_newer_there(options->modify_window, entry, dest))
+		decision->skip = SKIP_NEWER;
 	if (decision->skip != SKIP_NOTHING) {
 		decision->action = ACTION_SKIP;
 		return;
@@ -255,7 +224,7 @@ static void decide_regular(const struct decide_rules *rules, const struct entrie
 	if (same && is_unchanged(rules, entry, dest, probe)) {
 		decision->action = ACTION_ATTRS;
 		start = 0;
-	} else if (same && rules->options->append && dest->st.size >= entry->size) {
+	} else if (same && options->append && dest->st.size >= entry->size) {
 		/* There is nothing to append. */
 		decision->action = ACTION_NONE;
 		return;
@@ -265,28 +234,22 @@ static void decide_regular(const struct decide_rules *rules, const struct entrie
 	decision->item_flags = decide_item_flags(rules, list, entry, same ? dest : &nothing, start);
 }
 
-static enum skip_reason general_skip(const struct decide_rules *rules, const struct entry *entry,
-				     const struct decide_dest *dest)
-{
-	const struct options *options = rules->options;
-	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
-
-	if (options->existing && !dest->exists)
-		return SKIP_NOT_CREATING;
-	if (options->ignore_existing && dest->exists && !both_dirs)
-		return SKIP_EXISTS;
-	return is_kept_kind(rules, entry) ? SKIP_NOTHING : SKIP_NOT_REGULAR;
-}
-
 void decide(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 	    const struct decide_dest *dest, const struct decide_probe *probe, struct decision *decision)
 {
+	bool both_dirs = dest->exists && S_ISDIR(dest->st.mode) && entry_is_dir(entry);
+
 	*decision = (struct decision){ .action = ACTION_NONE, .skip = SKIP_NOTHING };
 	if (!entry->mode) {
 		decision->action = dest->exists ? ACTION_DELETE : ACTION_NONE;
 		return;
 	}
-	decision->skip = general_skip(rules, entry, dest);
+	if (rules->options->existing && !dest->exists)
+		decision->skip = SKIP_NOT_CREATING;
+	else if (rules->options->ignore_existing && dest->exists && !both_dirs)
+		decision->skip = SKIP_EXISTS;
+	else if (!is_kept_kind(rules, entry))
+		decision->skip = SKIP_NOT_REGULAR;
 	if (decision->skip != SKIP_NOTHING)
 		decision->action = ACTION_SKIP;
 	else if (entry_is_regular(entry))
@@ -319,7 +282,7 @@ enum alternate_level decide_alternate_level(const struct decide_rules *rules, co
 	const uint32_t attributes = ITEM_REPORT_TIME | ITEM_REPORT_PERMS | ITEM_REPORT_OWNER | ITEM_REPORT_GROUP;
 	bool unchanged = true;
 
-	if (!same_kind(entry, object))
+	if (!decide_same_kind(entry, object))
 		return ALTERNATE_NONE;
 	if (entry_is_regular(entry))
 		unchanged = is_unchanged(rules, entry, object, probe);
@@ -362,7 +325,7 @@ void decide_with_alternate(const struct decide_rules *rules, const struct entrie
 			   const struct decide_dest *dest, enum alternate_kind kind,
 			   const struct decide_alternate *alternate, struct decision *decision)
 {
-	bool replaces = same_kind(entry, dest);
+	bool replaces = decide_same_kind(entry, dest);
 	uint32_t start = decision->item_flags & (ITEM_TRANSFER | ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE);
 
 	if (alternate->level == ALTERNATE_NONE || (replaces && alternate->level != ALTERNATE_SAME))
@@ -379,46 +342,23 @@ void decide_with_alternate(const struct decide_rules *rules, const struct entrie
 	decision->item_flags = decide_item_flags(rules, list, entry, &alternate->dest, start);
 }
 
-/* --executability on an existing regular file: the source's x bits decide whether there are any, r bits where. */
-static mode_t executable_mode(mode_t source, mode_t old)
-{
-	if (!(source & EXECUTE_BITS))
-		return old & ~(mode_t)EXECUTE_BITS;
-	if (!(old & EXECUTE_BITS))
-		return old | ((old & 0444) >> 2);
-	return old;
-}
-
-/* Does what is there lend its permission bits? A regular file takes them only from another one. */
-static bool is_basis_of_mode(const struct entry *entry, const struct decide_dest *dest)
-{
-	if (!dest->exists)
-		return false;
-	if (entry_is_regular(entry))
-		return S_ISREG(dest->st.mode);
-	return S_ISDIR(dest->st.mode) == entry_is_dir(entry);
-}
-
-static mode_t mode_without_perms(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
-{
-	mode_t old;
-
-	if (!is_basis_of_mode(entry, dest))
-		return entry->mode & 0777 & ~rules->umask;
-	old = dest->st.mode & PERMISSION_BITS;
-	if (rules->options->executability && entry_is_regular(entry))
-		return executable_mode(entry->mode, old);
-	return old;
-}
-
 mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, const struct decide_dest *dest)
 {
 	const struct chmod_rules *incoming = rules->options->incoming_chmod;
-	mode_t mode;
+	/* Does what is there lend its permission bits? A regular file takes them only from another one. */
+	bool has_basis = dest->exists && (entry_is_regular(entry) ? S_ISREG(dest->st.mode)
+								  : S_ISDIR(dest->st.mode) == entry_is_dir(entry));
+	mode_t mode = has_basis ? dest->st.mode & PERMISSION_BITS : entry->mode & 0777 & ~rules->umask;
 
 	if (rules->options->perms) /* what is listed has been changed already */
 		return entry->mode & PERMISSION_BITS;
-	mode = mode_without_perms(rules, entry, dest);
+	/* --executability on an existing regular file: the source's x bits decide whether there are any, r bits where. */
+	if (has_basis && rules->options->executability && entry_is_regular(entry)) {
+		if (!(entry->mode & EXECUTE_BITS))
+			mode &= ~(mode_t)EXECUTE_BITS;
+		else if (!(mode & EXECUTE_BITS))
+			mode |= (mode & 0444) >> 2;
+	}
 	if (incoming && !entry_is_symlink(entry))
 		mode = chmod_apply(incoming, (entry->mode & S_IFMT) | mode) & PERMISSION_BITS;
 	return mode;

@@ -100,6 +100,8 @@ mode_t decide_mode(const struct decide_rules *rules, const struct entry *entry, 
 /* ITEM_* of `entry` against `dest` on top of `start` (doc/protocol/03-transfer.md section 9.1); dest absent: ITEM_IS_NEW. */
 uint32_t decide_item_flags(const struct decide_rules *rules, const struct entries *list, const struct entry *entry,
 			   const struct decide_dest *dest, uint32_t start);
+/* Is there an object of the entry's kind? Both kinds of devices are one here, and so are pipes and sockets. */
+bool decide_same_kind(const struct entry *entry, const struct decide_dest *dest);
 /* Is the modification time of this kind of entry kept? */
 bool decide_keeps_time(const struct options *options, const struct entry *entry);
 /* The ids that the entry is to have there; UINT32_MAX: one that cannot be set. */
