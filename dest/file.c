@@ -32,50 +32,45 @@
 
 /* --- what is there --- */
 
-/* --write-devices: a device that a file is to be written into. Only block devices have an end. */
-static void take_for_file(struct file_job *job)
-{
-	struct fs_stat *st = &job->old.st;
-	bool is_block = S_ISBLK(st->mode);
-
-	if (!is_block && !S_ISCHR(st->mode))
-		return;
-	job->old.is_device = true;
-	st->mode = S_IFREG | (st->mode & 07777);
-	st->size = 0;
-	int fd = is_block ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
-
-	if (fd >= 0) {
-		st->size = fs_device_size(fd);
-		close(fd);
-	}
-}
-
 static bool look_at_destination(struct file_job *job)
 {
+	struct fs_stat *st = &job->old.st;
+
 	/* In a dry run what was removed to make room is still there. */
 	if (job->dir->fresh || job->dir->absent || (job->turn == TURN_HAS_ROOM && job->dest->dry_run))
 		return true;
 	if (!job->old.exists)
-		job->old.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, &job->old.st) == 0;
-	if (job->old.exists && job->dest->options->write_devices && entry_is_regular(job->entry))
-		take_for_file(job);
-	job->looked_at = (struct looked_at){ job->dir->fd, &job->old.st };
+		job->old.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, st) == 0;
+	if (job->old.exists && job->dest->options->write_devices && entry_is_regular(job->entry)
+	    && (S_ISBLK(st->mode) || S_ISCHR(st->mode))) {
+		/* A device that a file is to be written into. Only block devices have an end. */
+		int fd = S_ISBLK(st->mode) ? fs_open_at(job->dir->fd, job->name, O_RDONLY, 0) : -1;
+
+		job->old.is_device = true;
+		st->mode = S_IFREG | (st->mode & 07777);
+		st->size = fd >= 0 ? fs_device_size(fd) : 0;
+		fs_close(fd);
+	}
+	job->looked_at = (struct looked_at){ job->dir->fd, st };
 	if (job->old.exists || errno == ENOENT)
 		return true;
 	task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
 	return false;
 }
 
-/* Does the attr file say the size that the source has? --checksum wants to have read it. */
-static bool same_attr(struct file_job *job)
+static bool same_content(void *job_void)
 {
+	struct file_job *job = job_void;
+	struct contents *contents = job->dest->contents;
 	const struct entry_side *side = entry_side_of(job->task->entries, job->entry);
 	uint8_t old[ATTR_FILE_SIZE + 1];
 	uint64_t size;
 	bool same;
 	int fd;
 
+	if (!job->dest->attrs_only)
+		return contents->calls->is_same(contents, job);
+	/* Does the attr file say the size that the source has? --checksum wants to have read it. */
 	if (!job->dest->options->checksum && attr_hint_read(job->looked_at.st, &size))
 		return side && side->real_size == size;
 	fd = fs_open_at(job->looked_at.dir_fd, job->name, O_RDONLY, 0);
@@ -84,14 +79,6 @@ static bool same_attr(struct file_job *job)
 	same = fs_read_full(fd, old, sizeof old) == ATTR_FILE_SIZE && side && attr_file_decode(old) == side->real_size;
 	close(fd);
 	return same;
-}
-
-static bool same_content(void *job_void)
-{
-	struct file_job *job = job_void;
-	struct contents *contents = job->dest->contents;
-
-	return job->dest->attrs_only ? same_attr(job) : contents->calls->is_same(contents, job);
 }
 
 static bool same_target(void *job_void)
@@ -111,16 +98,6 @@ static bool same_target(void *job_void)
 
 /* --- what is to be done --- */
 
-/* Both kinds of devices are one type here, and so are pipes and sockets. */
-static bool is_other_type(const struct entry *entry, mode_t mode)
-{
-	if (entry_is_device(entry))
-		return !S_ISCHR(mode) && !S_ISBLK(mode);
-	if (entry_is_special(entry))
-		return !S_ISFIFO(mode) && !S_ISSOCK(mode);
-	return (mode ^ entry->mode) & S_IFMT;
-}
-
 /* --info=skip2: what would have been done to a file that --ignore-existing leaves alone. A symlink or device that would not
  * have been kept counts as changed, as with stock; a pipe or socket is compared all the same. */
 static const char *what_is_left(struct file_job *job)
@@ -134,7 +111,7 @@ static const char *what_is_left(struct file_job *job)
 	relaxed.specials = true;
 	relaxed.drop_devices = false;
 	rules.options = &relaxed;
-	if (is_other_type(job->entry, job->old.st.mode))
+	if (!decide_same_kind(job->entry, &job->old))
 		return " (type change)";
 	decide(&rules, job->task->entries, job->entry, &job->old, &probe, &decision);
 	if (decision.action == ACTION_COPY || decision.action == ACTION_MAKE || decision.skip == SKIP_NOT_REGULAR)
@@ -182,36 +159,33 @@ static void count_transfer(struct file_job *job)
 	counts->matched += job->matched;
 }
 
-/* The mode that is told of an item: a receiver that has made a file tells the one that it gave it. */
-static mode_t listed_mode(const struct file_job *job)
-{
-	if (!job->dest->shows_receiver || job->dest->dry_run || !(job->decision.item_flags & ITEM_TRANSFER))
-		return job->entry->mode;
-	return S_IFREG | decide_mode(&job->rules, job->entry, &job->old);
-}
-
 /* An attempt that will be made again is counted and reported like any other. */
-static void note_item(struct file_job *job, bool touched, bool is_attempt, uint32_t elapsed_ms)
+static void note_item(struct file_job *job, bool touched, bool is_attempt)
 {
-	struct contents *contents = job->dest->contents;
+	const struct dest *dest = job->dest;
+	struct contents *contents = dest->contents;
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
+	/* A receiver that has made a file tells the mode that it gave it. */
+	bool has_own_mode = dest->shows_receiver && !dest->dry_run && flags & ITEM_TRANSFER;
 
 	if (flags & ITEM_IS_NEW && !is_attempt)
 		count_created(counts, job->entry);
 	if (flags & ITEM_TRANSFER)
 		count_transfer(job);
-	if (flags & ITEM_TRANSFER && !job->dest->dry_run)
-		dest_note_received(job->dest);
-	if (job->dest->notifies_items && !job->is_known_to_peer && (!(flags & ITEM_TRANSFER) || job->dest->options->dry_run))
+	/* The module may want to count it as well. */
+	if (flags & ITEM_TRANSFER && !dest->dry_run && dest->module && dest->module->received)
+		dest->module->received(dest->module->context);
+	if (dest->notifies_items && !job->is_known_to_peer && (!(flags & ITEM_TRANSFER) || dest->options->dry_run))
 		contents->calls->notify_item(contents, job->task->node, job->entry, flags, NULL);
-	if (!job->dest->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
+	if (!dest->wants_items && !job->task->marks && !(flags & ITEM_TRANSFER && progress_is_asked()))
 		return;
 	struct event event = {
 		.files = counts->transferred_files, .total = counts->transferred_size,
 		.kind = EVENT_ITEM, .index = job->index, .flags = flags, .touched = touched,
 		.bytes = contents->is_remote ? job->moved : job->copied, .sums = job->sums,
-		.mode = listed_mode(job), .is_attempt = is_attempt, .elapsed_ms = elapsed_ms,
+		.mode = has_own_mode ? S_IFREG | decide_mode(&job->rules, job->entry, &job->old) : job->entry->mode,
+		.is_attempt = is_attempt,
 		.digest_length = job->digest_length,
 		.text = job->temp_name,
 	};
@@ -223,12 +197,12 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt, uint3
 
 void job_received(struct file_job *job)
 {
-	note_item(job, false, false, 0);
+	note_item(job, false, false);
 }
 
 void job_tried(struct file_job *job)
 {
-	note_item(job, false, true, 0);
+	note_item(job, false, true);
 	job->event_place = 0;
 }
 
@@ -262,16 +236,6 @@ void job_show_live(struct file_job *job)
 	atomic_store(&task->live_index, job->index + 1);
 }
 
-static bool leave_out(struct file_job *job)
-{
-	if (!job->old.exists)
-		return true;
-	if (fs_unlink_at(job->dir->fd, job->name) == 0 || errno == ENOENT)
-		return true;
-	task_complain(job->task, "generator", errno, job->name, "delete_file: unlink ", " failed");
-	return false;
-}
-
 static void note_in_place(struct file_job *job, bool is_new)
 {
 	struct contents *contents = job->dest->contents;
@@ -289,7 +253,9 @@ static void take(struct file_job *job)
 	if (job->decision.make_room && job->decision.action != ACTION_TAKE_COPY && !dest_back_up(&of, BACKUP_RENAME))
 		return;
 	if (job->decision.action == ACTION_LEAVE_OUT) {
-		done = leave_out(job);
+		done = !job->old.exists || fs_unlink_at(job->dir->fd, job->name) == 0 || errno == ENOENT;
+		if (!done)
+			task_complain(job->task, "generator", errno, job->name, "delete_file: unlink ", " failed");
 	} else if (job->decision.action == ACTION_TAKE_LINK && job_take_link(job)) {
 		done = true;
 	} else {
@@ -301,7 +267,7 @@ static void take(struct file_job *job)
 	}
 	if (!done)
 		return;
-	note_item(job, false, false, 0);
+	note_item(job, false, false);
 	if (is_regular || job->decision.action == ACTION_MAKE)
 		note_in_place(job, job->decision.action == ACTION_MAKE);
 }
@@ -319,7 +285,7 @@ static bool takes_long(const struct file_job *job)
 
 static void note_done(struct file_job *job, bool touched)
 {
-	note_item(job, touched, false, 0);
+	note_item(job, touched, false);
 	note_in_place(job, job->decision.action == ACTION_MAKE && entry_is_symlink(job->entry));
 }
 
@@ -354,11 +320,6 @@ void job_take_content(struct file_job *job)
 		job_lost(job);
 }
 
-static bool is_file(const struct decide_dest *old)
-{
-	return old->exists && S_ISREG(old->st.mode);
-}
-
 static void carry_out(struct file_job *job)
 {
 	struct contents *contents = job->dest->contents;
@@ -380,14 +341,14 @@ static void carry_out(struct file_job *job)
 		job->task->is_left = job->deferred = true;
 		return;
 	}
-	if (job->decision.action == ACTION_COPY && !job->decision.alternate && !is_file(&job->old))
+	if (copies && !job->decision.alternate && !(job->old.exists && S_ISREG(job->old.st.mode)))
 		job_find_fuzzy(job);
 	if (job->dest->logs_steps && job->decision.action == ACTION_MAKE)
 		dest_debug_node(job);
 	/* For a batch, contents are asked for although nothing is done with them here. */
 	if (job->dest->dry_run && !(asks && contents->is_remote && job->dest->options->only_write_batch)) {
 		job_pretend_backup(job);
-		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false, 0);
+		note_item(job, (job->decision.item_flags & ~(uint32_t)ITEM_TRANSFER) != 0, false);
 		return;
 	}
 	if (asks)
@@ -398,11 +359,6 @@ static void carry_out(struct file_job *job)
 		job_change(job);
 }
 
-static bool is_kept(enum action action)
-{
-	return action == ACTION_ATTRS || action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_TAKE_COPY;
-}
-
 int job_compared_object(struct file_job *job, const char **name)
 {
 	/* What has been made anew in the place of another object has nothing yet, as stock's items say. */
@@ -410,22 +366,6 @@ int job_compared_object(struct file_job *job, const char **name)
 
 	*name = is_made || job->decision.item_flags & ITEM_IS_NEW ? NULL : job->name;
 	return job->decision.alternate ? dest_alternate_dir(job->task, job->decision.alternate - 1) : job->dir->fd;
-}
-
-/* False: the file is left out. */
-static bool compare_attributes(struct file_job *job)
-{
-	const char *name;
-	int dir_fd;
-
-	if (!job_want_attributes(job)) {
-		job_source_failed(job, errno, SOURCE_ATTRIBUTES);
-		return false;
-	}
-	dir_fd = job_compared_object(job, &name);
-	job->decision.item_flags |=
-		wanted_compare(job->dest, &job->wanted, decide_mode(&job->rules, job->entry, &job->old), dir_fd, name);
-	return true;
 }
 
 /* For alternate destinations: ACLs and extended attributes of the object that is looked at. */
@@ -480,44 +420,48 @@ static bool is_cut_off(struct file_job *job)
 	return true;
 }
 
-static bool writes(enum action action)
-{
-	return action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_LEAVE_OUT || action == ACTION_TAKE_COPY
-	       || action == ACTION_TAKE_LINK;
-}
-
 static void perform(struct file_job *job)
 {
 	const struct options *options = job->dest->options;
 
 	if (entry_is_symlink(job->entry) && options->safe_links && options->links) {
-		struct strbuf path = STRBUF_INIT;
-		bool is_unsafe;
+		struct strbuf path = dest_path_of(job->dir->path, entry_name(job->task->entries, job->entry));
+		const char *target = entry_target(job->task->entries, job->entry);
+		bool is_unsafe = fs_symlink_is_unsafe(target, strbuf_text(&path));
 
-		strbuf_add_string(&path, job->dir->path);
-		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
-		is_unsafe = fs_symlink_is_unsafe(entry_target(job->task->entries, job->entry), strbuf_text(&path));
 		if (is_unsafe && options->levels.info[INFO_NAME])
-			task_text(job->task, L_INFO, "ignoring unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&path),
-				  entry_target(job->task->entries, job->entry));
+			task_text(job->task, L_INFO, "ignoring unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&path), target);
 		strbuf_free(&path);
 		if (is_unsafe)
 			return;
 	}
 	decide_job(job);
-	if (writes(job->decision.action) && !job->dest->dry_run) {
+	const enum action action = job->decision.action;
+	bool is_made = action == ACTION_COPY || action == ACTION_MAKE || action == ACTION_TAKE_COPY;
+	bool has_attributes = is_made || action == ACTION_ATTRS;
+
+	if ((is_made || action == ACTION_LEAVE_OUT || action == ACTION_TAKE_LINK) && !job->dest->dry_run) {
 		atomic_store(&job->dir->touched, true);
 		job->rules.umask = dest_dir_umask(job->dest, job->dir);
 	}
-	if (is_kept(job->decision.action) && !compare_attributes(job))
+	if (has_attributes && !job_want_attributes(job)) {
+		job_source_failed(job, errno, SOURCE_ATTRIBUTES);
 		return;
+	}
+	if (has_attributes) {
+		const char *name;
+		int dir_fd = job_compared_object(job, &name);
+		mode_t mode = decide_mode(&job->rules, job->entry, &job->old);
+
+		job->decision.item_flags |= wanted_compare(job->dest, &job->wanted, mode, dir_fd, name);
+	}
 	/* Other kinds may need more than attributes: targets, contents of directories. */
-	job->untouched = job->decision.action == ACTION_SKIP && S_ISREG(job->old.st.mode);
-	if (job->decision.action == ACTION_SKIP)
+	job->untouched = action == ACTION_SKIP && S_ISREG(job->old.st.mode);
+	if (action == ACTION_SKIP)
 		say_skipped(job);
-	else if (job->decision.action == ACTION_DELETE)
+	else if (action == ACTION_DELETE)
 		task_event(job->task, (struct event){ .kind = EVENT_DELETE_ARGUMENT, .index = job->index });
-	else if (job->decision.action != ACTION_NONE)
+	else if (action != ACTION_NONE)
 		carry_out(job);
 }
 
@@ -582,14 +526,6 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 	wanted_free(&job.wanted);
 }
 
-/* Such a member of a group of hard links is looked at no further than any other file. */
-static bool is_skipped_member(const struct file_job *job)
-{
-	const struct options *options = job->dest->options;
-
-	return job->old.exists ? options->ignore_existing : options->existing;
-}
-
 enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 {
 	struct file_job job;
@@ -597,7 +533,8 @@ enum candidate dest_leader_candidate(struct task *task, uint32_t index)
 	start_job(&job, task, index);
 	if (is_cut_off(&job) || !look_at_destination(&job))
 		return CANDIDATE_NOT;
-	if (is_skipped_member(&job))
+	/* Such a member of a group of hard links is looked at no further than any other file. */
+	if (job.old.exists ? job.dest->options->ignore_existing : job.dest->options->existing)
 		return CANDIDATE_SKIPPED;
 	if (!job.dest->alternates && !job.old.exists)
 		return CANDIDATE_NOT;

@@ -32,14 +32,6 @@ struct strbuf dest_path_of(const char *dir_path, const char *name)
 	return path;
 }
 
-void dest_note_received(const struct dest *dest)
-{
-	const struct dest_module *module = dest->module;
-
-	if (module && module->received)
-		module->received(module->context);
-}
-
 void dest_show_path(const struct dest *dest, const char *path, struct strbuf *out)
 {
 	const struct dest_module *module = dest->module;

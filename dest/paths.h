@@ -47,8 +47,6 @@ struct dest_module {
 	void *context;
 };
 
-/* A file has been received: the module may want to count it. */
-void dest_note_received(const struct dest *dest);
 /* The path in the transfer of a name ("": none) in a directory with this path; owned by the caller. */
 struct strbuf dest_path_of(const char *dir_path, const char *name);
 /* "PATH", a path in the transfer, as error lines show it. */

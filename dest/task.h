@@ -38,7 +38,6 @@ struct event {
 	enum log_kind log;
 	uint32_t index;
 	uint32_t flags;
-	uint32_t elapsed_ms;
 	int error;
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	bool is_bare;      /* EVENT_DIR: a new one, nothing of which has to be set */
