@@ -310,8 +310,7 @@ int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const
 
 void fs_root_close(struct fs_root *root)
 {
-	if (root->fd >= 0)
-		close(root->fd);
+	fs_close(root->fd);
 	root->fd = -1;
 }
 

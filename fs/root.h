@@ -51,7 +51,7 @@ int fs_root_open(struct fs_root *root, const char *path);
 void fs_root_adopt(struct fs_root *root, int fd);
 /* Open a directory below `parent` as a root of its own, with the rules of `parent`, but not its anchors. */
 int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path);
-void fs_root_close(struct fs_root *root);
+void fs_root_close(struct fs_root *root); /* errno stays */
 
 /* open(2) flags; the last component is not followed (O_NOFOLLOW is added). O_NONBLOCK is added for reads of non-directories,
  * so that a FIFO cannot hang the process. */
