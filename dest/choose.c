@@ -41,40 +41,34 @@ struct survey {
 	int depth;
 };
 
-static void survey_directory(struct survey *survey, int fd);
-
-static void survey_name(struct survey *survey, int fd, const struct fs_dirent *name)
+static void survey_directory(struct survey *survey, int fd)
 {
-	size_t length = survey->path.length;
+	const size_t length = survey->path.length;
+	struct fs_dirent name;
+	struct fs_dir dir;
 	struct fs_stat st;
 	int below;
 
-	if ((name->type != DT_REG && name->type != DT_DIR && name->type != DT_UNKNOWN) || fs_lstat_at(fd, name->name, &st) < 0)
-		return;
-	strbuf_add_path(&survey->path, name->name);
-	survey->left--;
-	if (S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE)
-		die(EXIT_FILESELECT,
-		    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
-		    "long); --force overrides this",
-		    survey->dest->top_path, strbuf_text(&survey->path));
-	below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name->name, O_RDONLY | O_DIRECTORY, 0) : -1;
-	if (below >= 0) {
-		survey->depth++;
-		survey_directory(survey, below);
-		survey->depth--;
-	}
-	strbuf_truncate(&survey->path, length);
-}
-
-static void survey_directory(struct survey *survey, int fd)
-{
-	struct fs_dirent name;
-	struct fs_dir dir;
-
 	fs_dir_start(&dir, fd);
-	while (survey->left > 0 && fs_dir_next(&dir, &name) > 0)
-		survey_name(survey, fd, &name);
+	while (survey->left > 0 && fs_dir_next(&dir, &name) > 0) {
+		if ((name.type != DT_REG && name.type != DT_DIR && name.type != DT_UNKNOWN)
+		    || fs_lstat_at(fd, name.name, &st) < 0)
+			continue;
+		strbuf_add_path(&survey->path, name.name);
+		survey->left--;
+		if (S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE)
+			die(EXIT_FILESELECT,
+			    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
+			    "long); --force overrides this",
+			    survey->dest->top_path, strbuf_text(&survey->path));
+		below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name.name, O_RDONLY | O_DIRECTORY, 0) : -1;
+		if (below >= 0) {
+			survey->depth++;
+			survey_directory(survey, below);
+			survey->depth--;
+		}
+		strbuf_truncate(&survey->path, length);
+	}
 	fs_dir_finish(&dir);
 }
 
@@ -114,8 +108,7 @@ static void check_directory(struct dest *dest, const char *argument, int source,
 		refuse(dest, "it would replace its own source", argument);
 	if (target >= 0 && fs_is_inside(source, target))
 		refuse(dest, "the source lies inside it", argument);
-	if (top >= 0)
-		close(top);
+	fs_close(top);
 }
 
 static void check_file(struct dest *dest, const char *argument, const struct fs_stat *source, int target)
@@ -142,10 +135,8 @@ static void check_argument(struct dest *dest, const struct fs_root *start, const
 		else
 			check_file(dest, argument, &st, target);
 	}
-	if (source >= 0)
-		close(source);
-	if (target >= 0)
-		close(target);
+	fs_close(source);
+	fs_close(target);
 }
 
 /* Sources of the run; a --files-from list names what it wants below a base that may well hold the destination. */
@@ -182,11 +173,9 @@ static void dest_guard_new(struct dest *dest, const char *parent)
 
 		if (source >= 0 && fs_is_inside(above, source))
 			refuse(dest, "it would lie inside its own source", argument);
-		if (source >= 0)
-			close(source);
+		fs_close(source);
 	}
-	if (above >= 0)
-		close(above);
+	fs_close(above);
 	fs_root_close(&start);
 }
 
@@ -258,32 +247,26 @@ static noreturn void cannot_use(struct dest *dest, int code, const char *what, c
 	exit_with(code);
 }
 
-/* Does any component of the path have the form in which munged links are kept? */
-static bool leads_to_munged(const struct fs_root *root, const char *path)
+/* ENOENT instead of ELOOP in errno: nothing is where munged links lead. Whether something is at the other end of another link
+ * out of the module is nothing that its client learns. */
+static void judge_failure(const struct dest *dest, const char *path)
 {
 	char target[PATH_MAX];
 	bool is_munged = false;
 
+	if (!dest->module || errno != ELOOP)
+		return;
+	/* Does any component of the path have the form in which munged links are kept? */
 	for (const char *end = path; !is_munged && *end;) {
 		end += strspn(end, "/");
 		end += strcspn(end, "/");
 		char *there = xstrndup(path, (size_t)(end - path));
 
-		is_munged = fs_readlink(root, there, target, sizeof target) > 0
+		is_munged = fs_readlink(dest->module->root, there, target, sizeof target) > 0
 			    && !strncmp(target, MUNGE_PREFIX, strlen(MUNGE_PREFIX));
 		free(there);
 	}
-	return is_munged;
-}
-
-/* ENOENT instead of ELOOP in errno: nothing is where munged links lead. Whether something is at the other end of another link
- * out of the module is nothing that its client learns. */
-static void judge_failure(const struct dest *dest, const char *path)
-{
-	const struct dest_module *module = dest->module;
-
-	if (module && errno == ELOOP)
-		errno = leads_to_munged(module->root, path) ? ENOENT : ELOOP;
+	errno = is_munged ? ENOENT : ELOOP;
 }
 
 /*
@@ -340,10 +323,8 @@ static bool is_foreign_file(const struct dest *dest, const char *path, struct fs
 	return result == 0 && !S_ISDIR(st->mode);
 }
 
-static void open_top(struct destination *destination, const char *path)
+static void open_top(struct dest *dest, const char *path)
 {
-	struct dest *dest = destination->dest;
-
 	dest->top_path = absolute(dest, path);
 	if (open_place(dest, &dest->top, path) < 0)
 		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", path, " failed");
@@ -351,9 +332,7 @@ static void open_top(struct destination *destination, const char *path)
 
 void dest_stay_here(struct dest *dest)
 {
-	dest->top_path = absolute(dest, ".");
-	if (open_place(dest, &dest->top, ".") < 0)
-		cannot_use(dest, EXIT_FILESELECT, "change_dir#1", ".", " failed");
+	open_top(dest, ".");
 }
 
 /* --- one entry under the operand's own name --- */
@@ -411,16 +390,14 @@ static void make_top(struct destination *destination, bool announced)
 		made = open_place(dest, &above, parent) == 0;
 		if (made) {
 			made = fs_mkdir_at(above.fd, leaf_of(destination->path), dest_unlisted_mode(dest, above.fd)) == 0;
-			int error = errno;
 			fs_root_close(&above);
-			errno = error;
 		} else {
 			judge_failure(dest, parent);
 		}
 		if (!made)
 			cannot_use(dest, EXIT_FILEIO, "mkdir", destination->path, " failed");
 		free(parent);
-		open_top(destination, destination->path);
+		open_top(dest, destination->path);
 	}
 	dest->top_is_new = true;
 	if (announced && dest->names_directories) {
@@ -466,10 +443,7 @@ static int make_missing(const struct dest *dest, const char *path)
 	result = open_place(dest, &root, there);
 	if (result == 0) {
 		result = fs_make_path(&root, rest + strspn(rest, "/"), dest_unlisted_mode(dest, root.fd));
-		int error = errno;
-
 		fs_root_close(&root);
-		errno = error;
 	}
 	free(there);
 	return result;
@@ -508,7 +482,7 @@ static void use_existing(struct destination *destination, const struct fs_stat *
 	const char *role = log_role();
 
 	if (S_ISDIR(st->mode)) {
-		open_top(destination, destination->path);
+		open_top(destination->dest, destination->path);
 		return;
 	}
 	log_set_role("Receiver");
@@ -520,42 +494,14 @@ static void use_existing(struct destination *destination, const struct fs_stat *
 	use_single_name(destination);
 }
 
-static void use_missing(struct destination *destination)
-{
-	const struct entry *only = only_entry(destination);
-	const struct entries *first = flist_dir(destination->dest->list, 0)->entries;
-
-	if (destination->entries > 1 || destination->slash)
-		make_top(destination, true);
-	else if (only && !strcmp(entry_name(first, only), "."))
-		make_top(destination, false);
-	else
-		use_single_name(destination);
-}
-
-static char *without_slashes(const char *given)
-{
-	size_t length = strlen(given);
-
-	while (length > 1 && given[length - 1] == '/')
-		length--;
-	return length ? xstrndup(given, length) : xstrdup(".");
-}
-
-/* Is the name that is written a directory's? */
-static bool makes_directory(struct destination *destination)
-{
-	const struct entry *only = only_entry(destination);
-
-	return !only || entry_is_dir(only) || destination->slash;
-}
-
 /* What a module hides is no destination, neither as what exists there nor as what would be made. st: NULL if it is missing. */
 static void refuse_hidden(struct destination *destination, const struct fs_stat *st)
 {
 	struct dest *dest = destination->dest;
 	const char *given = destination->given;
-	bool is_dir = st && S_ISDIR(st->mode), makes_dir = is_dir || makes_directory(destination);
+	const struct entry *only = only_entry(destination);
+	bool is_dir = st && S_ISDIR(st->mode);
+	bool makes_dir = is_dir || !only || entry_is_dir(only) || destination->slash;
 	int error = errno;
 
 	if (!dest_is_hidden_in(dest, "/", given, makes_dir) && !(st && dest_is_hidden_in(dest, "/", given, is_dir))) {
@@ -569,12 +515,15 @@ static void refuse_hidden(struct destination *destination, const struct fs_stat 
 void dest_choose_destination(struct dest *dest, const char *given, uint64_t entries)
 {
 	struct destination destination = { .dest = dest, .given = given, .entries = entries };
+	const struct entry *only = only_entry(&destination);
 	size_t length = strlen(given);
 	struct fs_stat st;
 	bool exists;
 
-	destination.path = without_slashes(given);
 	destination.slash = length > 0 && given[length - 1] == '/';
+	while (length > 1 && given[length - 1] == '/')
+		length--;
+	destination.path = length ? xstrndup(given, length) : xstrdup(".");
 	exists = stat_place(dest, length ? given : ".", &st) == 0;
 	refuse_hidden(&destination, exists ? &st : NULL);
 	if (!exists && errno == ENOENT && dest->options->mkpath && (strchr(given, '/') || entries > 1)) {
@@ -588,7 +537,11 @@ void dest_choose_destination(struct dest *dest, const char *given, uint64_t entr
 		cannot_use(dest, EXIT_FILESELECT, "ERROR: cannot stat destination", given, "");
 	if (exists)
 		use_existing(&destination, &st);
+	else if (entries > 1 || destination.slash)
+		make_top(&destination, true);
+	else if (only && !strcmp(entry_name(flist_dir(dest->list, 0)->entries, only), "."))
+		make_top(&destination, false);
 	else
-		use_missing(&destination);
+		use_single_name(&destination);
 	free(destination.path);
 }
