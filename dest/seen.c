@@ -105,18 +105,6 @@ static void fill(const struct seen *seen, struct entries *list, struct entry *en
 	}
 }
 
-static const char *own_name(const struct entries *list, const struct entry *entry)
-{
-	const char *name = entry_name(list, entry);
-
-	return name + strspn(name, "/");
-}
-
-static struct entry *add_unknown(struct entries *list, const char *name)
-{
-	return entries_add(list, name, strlen(name));
-}
-
 static void append(struct entries *to, const struct entries *from)
 {
 	for (uint32_t i = 0; i < from->count; i++) {
@@ -145,9 +133,10 @@ void dest_seen_start(struct task *task)
 		return;
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &listed->items[i];
-		struct entry *unknown = add_unknown(&task->seen, own_name(listed, entry));
+		const char *name = entry_name(listed, entry), *own = name + strspn(name, "/");
+		struct entry *unknown = entries_add(&task->seen, own, strlen(own));
 
-		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN) || !strcmp(entry_name(listed, entry), "."))
+		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN) || !strcmp(name, "."))
 			unknown->flags = ENTRY_DUPLICATE;
 	}
 }
@@ -227,18 +216,6 @@ void dest_seen_link(struct dest *dest, int32_t node, uint32_t index, const struc
 		vec_push(&seen->links, link);
 }
 
-static void take_entries(struct seen_dir *dir, struct task *task)
-{
-	if (!task->first) {
-		dir->entries = task->seen;
-		entries_init(&task->seen);
-	} else if (dir->entries.count == task->first) {
-		append(&dir->entries, &task->seen);
-	} else {
-		dir->names_known = false;
-	}
-}
-
 void dest_seen_take(struct dest *dest, struct task *task)
 {
 	struct seen *seen = dest->seen;
@@ -248,7 +225,14 @@ void dest_seen_take(struct dest *dest, struct task *task)
 		return;
 	if (task->is_first)
 		dir->names_known = task->knows_names;
-	take_entries(dir, task);
+	if (!task->first) {
+		dir->entries = task->seen;
+		entries_init(&task->seen);
+	} else if (dir->entries.count == task->first) {
+		append(&dir->entries, &task->seen);
+	} else {
+		dir->names_known = false;
+	}
 	for (size_t i = 0; i < seen->links.count; i++) {
 		const struct seen_link *link = &seen->links.items[i];
 
@@ -271,15 +255,6 @@ static void keep_entries(struct entries *list, uint16_t flag, bool set)
 	list->count = kept;
 }
 
-static struct entry *find(struct entries *list, const char *name)
-{
-	int32_t index = entries_find(list, name, false);
-
-	if (index < 0)
-		index = entries_find(list, name, true);
-	return index < 0 ? NULL : &list->items[index];
-}
-
 #define IS_THERE ENTRY_SENT /* a mark of reread_names, of no meaning to anybody else here */
 
 /* Bring the list up to the names that the directory has. -1: it cannot be read. */
@@ -296,11 +271,14 @@ static int reread_names(struct entries *list, int dir_fd)
 	entries_sort(list);
 	fs_dir_start(&dir, fd);
 	while ((more = fs_dir_next(&dir, &name)) > 0) {
-		struct entry *entry = find(list, name.name);
+		int32_t index = entries_find(list, name.name, false);
 
-		if (!entry)
-			entry = add_unknown(&missing, name.name);
-		entry->flags |= IS_THERE;
+		if (index < 0)
+			index = entries_find(list, name.name, true);
+		if (index < 0)
+			entries_add(&missing, name.name, name.name_length)->flags |= IS_THERE;
+		else
+			list->items[index].flags |= IS_THERE;
 	}
 	fs_dir_finish(&dir);
 	keep_entries(list, IS_THERE, true);
@@ -343,25 +321,6 @@ static bool has_changed(struct seen *seen, const struct entries *list, const str
 	return changed;
 }
 
-/* The names that nobody has looked at, or whose inode has changed since. */
-static int look_at_unknown(struct seen *seen, struct entries *list, int dir_fd)
-{
-	for (uint32_t i = 0; i < list->count; i++) {
-		struct entry *entry = &list->items[i];
-
-		if (entry->mode && !has_changed(seen, list, entry))
-			continue;
-		int result = look_at(seen, list, entry, dir_fd);
-
-		if (result < 0)
-			return -1;
-		if (result)
-			entry->flags = ENTRY_DUPLICATE;
-	}
-	keep_entries(list, ENTRY_DUPLICATE, false);
-	return 0;
-}
-
 /* The clock of ctimes is coarse: a second change soon after the last one may leave no trace. */
 static bool is_settled(const struct fs_stat *st)
 {
@@ -369,19 +328,6 @@ static bool is_settled(const struct fs_stat *st)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return now.tv_sec - st->ctime > SETTLE_SECONDS;
-}
-
-/* Has nothing been made or removed in it since it was entered? */
-static bool is_as_before(const struct seen_dir *dir, const struct fs_stat *now)
-{
-	return dir->st.ino == now->ino && dir->st.ctime == now->ctime && dir->st.ctime_nsec == now->ctime_nsec
-	       && is_settled(now);
-}
-
-/* A directory that this process cannot read any more is listed as one: by the scan, which says so. */
-static bool is_readable(const struct dest *dest, const struct fs_stat *st)
-{
-	return dest->uid == 0 || (st->mode & 0500) == 0500;
 }
 
 static void note_parent(const struct dest *dest, const struct dest_dir *dir, const struct fs_stat *st)
@@ -401,18 +347,38 @@ static void note_parent(const struct dest *dest, const struct dest_dir *dir, con
 
 void dest_seen_finish(struct dest *dest, const struct dest_dir *dir)
 {
-	struct seen_dir *seen_dir = dest->seen ? dir_of(dest->seen, dir->node) : NULL;
+	struct seen *seen = dest->seen;
+	struct seen_dir *seen_dir = seen ? dir_of(seen, dir->node) : NULL;
 	struct entries *list;
 	struct fs_stat st;
 
-	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0 || !is_readable(dest, &st))
+	if (!seen_dir || seen_dir->is_complete || fs_stat_at_fd(dir->fd, &st) < 0)
+		return;
+	/* A directory that this process cannot read any more is listed as one: by the scan, which says so. */
+	if (dest->uid != 0 && (st.mode & 0500) != 0500)
 		return;
 	list = &seen_dir->entries;
 	keep_entries(list, ENTRY_DUPLICATE, false);
-	if ((!seen_dir->names_known || !is_as_before(seen_dir, &st)) && reread_names(list, dir->fd) < 0)
+	/* Has nothing been made or removed in it since it was entered? */
+	bool is_as_before = seen_dir->st.ino == st.ino && seen_dir->st.ctime == st.ctime
+			    && seen_dir->st.ctime_nsec == st.ctime_nsec && is_settled(&st);
+
+	if ((!seen_dir->names_known || !is_as_before) && reread_names(list, dir->fd) < 0)
 		return;
-	if (look_at_unknown(dest->seen, list, dir->fd) < 0)
-		return;
+	/* The names that nobody has looked at, or whose inode has changed since. */
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct entry *entry = &list->items[i];
+
+		if (entry->mode && !has_changed(seen, list, entry))
+			continue;
+		int result = look_at(seen, list, entry, dir->fd);
+
+		if (result < 0)
+			return;
+		if (result)
+			entry->flags = ENTRY_DUPLICATE;
+	}
+	keep_entries(list, ENTRY_DUPLICATE, false);
 	note_parent(dest, dir, &st);
 	/* What a later look could not rely on is not offered to it. */
 	if (!is_settled(&st))
