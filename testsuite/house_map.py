@@ -60,7 +60,7 @@ def names_of(room, source):
     return " ".join(filter(None, [own, f"`{room}/`" if any(path.startswith(f"{room}/") for path in source.raw) else ""]))
 
 
-def told(text):
+def table_of(text):
     """What each room does, from the table as it stands."""
     rows = re.findall(r"^\| ((?:`[\w./]+` ?)+) \| (.*?) \|", text, re.M)
     return {re.search(r"`(\w+)", names)[1]: does for names, does in rows}
@@ -97,7 +97,7 @@ def main(arguments):
         text = file.read()
     before, rest = text.split(BEGIN)
     old, after = rest.split(END)
-    new = table(root, told(old))
+    new = table(root, table_of(old))
     if "--check" not in arguments:
         with open(os.path.join(root, MAP), "w", encoding="utf-8") as file:
             file.write(before + BEGIN + new + END + after)

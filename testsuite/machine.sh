@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Sourced by ./try and ./check: installs what a fresh Debian or Ubuntu lacks, and says so; elsewhere it only tells.
+# Sourced by ./try and ./check: installs what a fresh Debian or Ubuntu lacks, and says so; elsewhere it only says what is missing.
 
 BUILD_PACKAGES="gcc make autoconf pkg-config libc6-dev libpopt-dev zlib1g-dev liblz4-dev libzstd-dev libxxhash-dev nettle-dev libidn2-dev"
 TRY_PACKAGES="rsync python3"

@@ -64,7 +64,7 @@ def change(root):
         elif number % 4 == 2:
             trees.write(full + b".1", rng.randbytes(500))
         else:
-            # Only the size tells: the time stays.
+            # Only the size differs: the time stays.
             trees.write(full, rng.randbytes(info.st_size + 17), mtime_ns=info.st_mtime_ns)
     trees.set_directory_times(root, 1_690_000_000_000_000_000)
 

@@ -221,7 +221,7 @@ int socket_dial(const struct options *options, const struct remote *remote)
 	return state.peer_fd;
 }
 
-/* Nobody is to be asked, listened to or told beyond this process. */
+/* Nothing outside of this process is asked, heard or notified. */
 int bind(int fd, const struct sockaddr *address, socklen_t length)
 {
 	(void)fd;

@@ -315,7 +315,7 @@ def test_a_crash_is_mended(service):
 
 
 def test_a_wrong_configuration_has_only_to_be_mended(service):
-    """Clients wait meanwhile, for longer than systemd would try without being told to."""
+    """Clients wait meanwhile, for longer than systemd would try without a setting."""
     service.write("/etc/rsyncd.conf", "[header\n" + CONFIG)
     assert service.run("systemctl", "restart", "rsync-huai.service", check=False).returncode != 0
     client = service.start("rsync", "rsync://localhost/plain/")

@@ -179,7 +179,7 @@ NORMALISATIONS = [(re.compile(pattern, re.M), replacement) for pattern, replacem
     (rb"^(File list (?:generation|transfer) time): [\d.]+", rb"\1: N"),
     (rb"[\d,.]+[kMG]?B/s +\d+:\d\d:\d\d", b"RATE TIME"),
     (rb"^(opening tcp connection to 127.0.0.1 port) \d+", rb"\1 PORT"),
-    # Which of a stock client's processes is told first that the run is over is a race.
+    # Which of a stock client's processes hears first that the run is over is a race.
     (rb"\(code 19\) at (.*) \[[Rr]eceiver=", rb"(code 19) at \1 [receiver="),
     # Ours names the list file as the client did, never by its place on the server.
     (rb"(failed to open files-from file )\S*(/lists/none\.txt)", rb"\1\2"),

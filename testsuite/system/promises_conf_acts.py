@@ -119,7 +119,7 @@ def over_inetd(module):
 
 
 def started(*words, at="127.0.0.1"):
-    """A daemon that is told by its configuration where to listen: what it lists, once it does or has ended."""
+    """A daemon whose configuration says where to listen: what it lists, once it does or has ended."""
     def act(scene):
         port = harness.free_port()
         with open(f"{scene.top}/started.conf", "w") as file:

@@ -39,7 +39,7 @@ class Closed(Exception):
 
 @dataclasses.dataclass
 class Outcome:
-    """How a session ended: the code that the server told (or ended with), its words, and the time that it took."""
+    """How a session ended: the code that the server sent (or ended with), its words, and the time that it took."""
 
     code: int
     text: str
@@ -126,7 +126,7 @@ class Client:
         self.xattrs = False
         self.links = False
         self.code = None
-        self.ask_log = None         # how the session ended, if it was not told
+        self.ask_log = None         # how the session ended, if it was not sent
 
     def __enter__(self):
         return self

@@ -77,7 +77,7 @@ static inline struct block_digest block_digest_of(const struct setting *setting)
 	return (struct block_digest){ setting->sum, SEED, true };
 }
 
-/* What a generator tells of its basis (doc/protocol/03-transfer.md section 3). */
+/* What a generator sends about its basis (doc/protocol/03-transfer.md section 3). */
 static inline void make_sums(struct transfer *transfer, struct bytes basis)
 {
 	const struct setting *setting = &transfer->setting;

@@ -1025,7 +1025,7 @@ UNIT_TEST(digests_are_used_again_while_nothing_has_changed)
 	assert_digests(same.snapshot, "one", "content of one", BOTH);
 	unmap(&same);
 
-	/* The size and the mtime of the old content: only the ctime tells. */
+	/* The size and the mtime of the old content: only the ctime differs. */
 	struct stat st;
 	assert_return_code(stat("again/one", &st), errno);
 	tree_file("again/one", "CONTENT OF ONE");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The listener's snapshots: what is opened when, what stays in use, and what is told once. */
+/* The listener's snapshots: what is opened when, what stays in use, and what is logged once. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -374,7 +374,7 @@ UNIT_TEST_WITH(set_up, tear_down, news_is_told_once)
 	second = refreshed(fixture);
 	assert_true(is_news_in_a_child(&second, SNAPSHOT_IN_USE));
 	assert_false(is_news_in_a_child(&second, SNAPSHOT_IN_USE));
-	/* As a process that began before: the listener's own view of what has been told may have moved. */
+	/* As a process that began before: the listener's own view of what has been logged may have moved. */
 	first.logged = second.logged;
 	assert_false(is_news_in_a_child(&first, SNAPSHOT_FOREIGN));
 	assert_true(is_news_in_a_child(&second, SNAPSHOT_FOREIGN));

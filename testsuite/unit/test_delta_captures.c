@@ -257,7 +257,7 @@ static int receive_new_files(struct bytes payload, enum compress_algorithm compr
 	return good;
 }
 
-/* From protocol 29 on a request for a new file can be told from its flags. There are seven files. */
+/* From protocol 29 on a request for a new file can be recognised by its flags. There are seven files. */
 UNIT_TEST(compressed_files_of_every_release)
 {
 	for (size_t i = 1; i < sizeof releases / sizeof *releases; i++) {

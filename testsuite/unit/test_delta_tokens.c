@@ -201,7 +201,7 @@ UNIT_TEST(zstd_remembers_earlier_files)
 }
 
 /*
- * A literal that repeats a part of the long block before it: which part is in the history tells the two protocols apart
+ * A literal that repeats a part of the long block before it: which part is in the history distinguishes the two protocols
  * (doc/protocol/03-transfer.md section 6.4). Returns how much the stream grew by the literal.
  */
 static size_t cost_after_long_block(int protocol, size_t from, size_t length)

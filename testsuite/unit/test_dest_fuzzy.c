@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Distances of names, as stock rsync tells them with --debug=fuzzy2, and the suffixes behind them. */
+/* Distances of names, as stock rsync prints them with --debug=fuzzy2, and the suffixes behind them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -180,7 +180,7 @@ static uint32_t wire_flags(const struct entry *entry, int protocol)
 {
 	uint32_t flags = entry->flags & (ENTRY_TOP_DIR | ENTRY_NO_CONTENT | ENTRY_DUPLICATE);
 
-	/* Below protocol 30 implied parents cannot be told from other directories without content. */
+	/* Below protocol 30 implied parents cannot be distinguished from other directories without content. */
 	if (protocol < 30 && flags & ENTRY_NO_CONTENT)
 		flags &= ~(uint32_t)ENTRY_TOP_DIR;
 	return flags;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What people read: numbers, itemized strings, log formats, listings. */
+/* What users read: numbers, itemized strings, log formats, listings. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 """How the client reaches a server, beside stock's: the words it sends, what it says of failures, and with which code it ends.
 
 Both clients are given the same scripted peers: a remote shell that records its words, a daemon that says its lines and records
-what it is told, a proxy.
+the words that it gets, a proxy.
 """
 import os
 import pty
@@ -133,8 +133,8 @@ REQUESTS = {
     "secluded": (("-rs", "-M--foo=a b"), "mod/a b", {}),
     "secluded-environment": (("-r",), "mod/a b", {"RSYNC_PROTECT_ARGS": "1"}),
     "escaped": (("-r", "-M--foo=a b*"), "mod/a b*", {}),
-    "told": (("-rvv", "-M--foo=a b*"), "mod/a b*", {}),
-    "told-secluded": (("-rvvs", "-M--foo=a b*"), "mod/a b*", {}),
+    "words": (("-rvv", "-M--foo=a b*"), "mod/a b*", {}),
+    "words-secluded": (("-rvvs", "-M--foo=a b*"), "mod/a b*", {}),
     "no-motd": (("--no-motd",), "mod/", {}),
     "quiet": (("-q",), "mod/", {}),
     "user": (("-r",), "mod/", {}),
@@ -304,7 +304,7 @@ def test_proxies(name, login, tmp_path):
 
 
 def test_a_program_in_place_of_the_network(tmp_path):
-    log = tmp_path / "told"
+    log = tmp_path / "words"
     lines = 'printf "@RSYNCD: 31.0 md5\\n"; head -n 2 >%s; printf "hello\\n@RSYNCD: EXIT\\n"' % log
     results = []
     for program in BOTH:

@@ -74,7 +74,7 @@ def site(top):
         yield made
 
 
-def told(site, program, options, way, state):
+def output_of(site, program, options, way, state):
     """The sorted lines that a run prints; a file that has no name before its own is not renamed, and processes are not ours."""
     result = site.run(program, options, site.operands(way), state)
     assert result.code == 0, result.text
@@ -99,14 +99,14 @@ JOBS = [
 
 @pytest.mark.parametrize("options, way, state", JOBS)
 def test_words(site, options, way, state):
-    expected, got = ("\n".join(told(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
+    expected, got = ("\n".join(output_of(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
     report = printed.difference("output", expected.encode(), got.encode())
     if report:
         pytest.fail(report, pytrace=False)
 
 
 def test_temp_names(site):
-    """What was there before is replaced by a rename, of which --debug=recv tells."""
+    """What was there before is replaced by a rename, which --debug=recv reports."""
     expected, got = (site.run(program, ["-a", "--debug=recv"], site.operands("local"), "other") for program, _ in printed.PROGRAMS)
     pattern = rb"^renaming \.big\.\w{6} to big$"
     assert re.search(pattern, expected.stdout, re.M) and re.search(pattern, got.stdout, re.M), got.text
@@ -119,7 +119,7 @@ def test_owners(site, way):
     os.chown(os.path.join(site.source, "a.txt"), 14, 0)
     try:
         for options, state in (("-a --debug=own1", "none"), ("-a --debug=own1 --size-only", "none")):
-            expected, got = (told(site, program, options.split(), way, state) for program, _ in printed.PROGRAMS)
+            expected, got = (output_of(site, program, options.split(), way, state) for program, _ in printed.PROGRAMS)
             assert expected == got and len(got) > 3
     finally:
         os.chown(os.path.join(site.source, "sub"), 0, 0)
@@ -136,7 +136,7 @@ SENDER_JOBS = [
 
 @pytest.mark.parametrize("options, state", SENDER_JOBS)
 def test_words_of_a_push(site, options, state):
-    expected, got = ("\n".join(told(site, program, options.split(), "push", state)) for program, _ in printed.PROGRAMS)
+    expected, got = ("\n".join(output_of(site, program, options.split(), "push", state)) for program, _ in printed.PROGRAMS)
     report = printed.difference("output", expected.encode(), got.encode())
     if report:
         pytest.fail(report, pytrace=False)
@@ -164,7 +164,7 @@ def test_commands_and_ends(site, way):
     """What stands for a line of the source may be anything."""
     texts = []
     for program, _ in printed.PROGRAMS:
-        lines = told(site, program, ["-an", "--debug=cmd2,exit2,proto,connect2,nstr"], way, "same")
+        lines = output_of(site, program, ["-an", "--debug=cmd2,exit2,proto,connect2,nstr"], way, "same")
         texts.append("\n".join(re.sub(r"file=\S+, line=\d+", "", line) for line in lines if "Server" not in line))
     if way == "local":
         texts[0] = re.sub(r"^(\(Client\)|Client|Server).*\n", "", texts[0], flags=re.M)
@@ -181,8 +181,8 @@ def test_commands_and_ends(site, way):
 def test_very_verbose_jobs(site, options, state, way):
     if way == "pull" and "H" in options and state == "none":
         pytest.skip("which name of a group comes first depends on what has arrived")
-    expected, got = ("\n".join(told(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
-    # Stock's generator checks names that come by the rules, and tells of that.
+    expected, got = ("\n".join(output_of(site, program, options.split(), way, state)) for program, _ in printed.PROGRAMS)
+    # Stock's generator checks names that come by the rules, and reports that.
     expected, got = (re.sub(r"hash_hits=\d+|(?m:^\[generator\] risking .*\n)", "", text) for text in (expected, got))
     report = printed.difference("output", expected.encode(), got.encode())
     if report:

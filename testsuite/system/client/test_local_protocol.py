@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A local run that needs the protocol (a delta, compression, a digest by name) is one for people, too: as stock's."""
+"""A local run that needs the protocol (a delta, compression, a digest by name) looks like one to users, too: as stock's."""
 import os
 
 import pytest

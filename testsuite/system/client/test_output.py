@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people see of a client: standard output, standard error and exit code are those of stock, line for line."""
+"""What a client shows: standard output, standard error and exit code are those of stock, line for line."""
 import os
 import re
 import signal

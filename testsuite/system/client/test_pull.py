@@ -15,7 +15,7 @@ import test_matrix
 import trees
 
 PROTOCOLS = test_matrix.PROTOCOLS
-# Lines that are ours on purpose: DEL is escaped, another member of a hard-link group comes first, what a connection tells at -vv.
+# Lines that are ours on purpose: DEL is escaped, another member of a hard-link group comes first, what a connection reports at -vv.
 DIFFERENT = re.compile(rb"hard-|twin-|(\\#177|\x7f)del|^opening (tcp|connection)|refusing to follow a symlink|write error: Broken pipe|^sending daemon args|"
                        rb"^removing duplicate name|^total: matches", re.M)
 LEFT_OUT = {

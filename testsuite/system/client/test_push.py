@@ -435,7 +435,7 @@ def make_slow_source(place):
 @pytest.mark.parametrize("options", ["-ai", "-a --out-format=%i|%n|%B|%M|%l|%f", "-av --delete --stats"])
 @pytest.mark.parametrize("protocol", [30, 32])
 def test_long_lists(place, shell, options, protocol):
-    """Lists that are done with have been dropped by the time their directories are told of."""
+    """Lists that are done with have been dropped by the time their directories are reported."""
     source = os.path.join(place, "src")
     for number in range(80):
         directory = os.path.join(source, f"d{number % 8}", f"sub{number}")

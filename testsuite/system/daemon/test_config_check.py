@@ -124,7 +124,7 @@ secrets file = {site.top}/secrets
     assert re.fullmatch(rf"    read only, no chroot, {ids}, auth users, timeout 600 s, {COSTS}", rights)
     assert said_of(result, "none")[0].endswith("/none: cannot be used, the tree itself is listed")
     assert said_of(result, "user")[0].endswith(", which depends on the client")
-    # Both are told although neither keeps a client out.
+    # Both are reported although neither keeps a client out.
     assert b"module \"tree\": the attr tree lies on the file system of its real tree" in result.stderr
     assert b"attr snapshot of module \"none\"" in result.stderr and len(result.stderr.splitlines()) == 2, result.text
     assert sorted(os.listdir(site.top)) == ["attrs", "check.conf", "real", "secrets", "snap"]

@@ -71,7 +71,7 @@ def closed_module(place, path):
 
 
 def log_in(daemon, module, user, password, greeting="31.0 md5", answer=None, host=None):
-    """What a client is told from the challenge on, and the challenge itself."""
+    """What a client receives from the challenge on, and the challenge itself."""
     host = host or host_of(module, user, password, greeting, answer)
     with socket.create_connection(("127.0.0.1", daemon.port), source_address=(host, 0), timeout=20) as connection:
         connection.sendall(f"@RSYNCD: {greeting}\n{module}\n".encode())
@@ -118,8 +118,8 @@ def test_users_get_the_answers_and_log_lines_of_stock(daemons, module):
     answers = []
     for daemon in daemons:
         before = len(refusals(daemon))
-        told = [log_in(daemon, module, *user)[0] for user in USERS]
-        answers.append((told, refusals(daemon)[before:]))
+        reported = [log_in(daemon, module, *user)[0] for user in USERS]
+        answers.append((reported, refusals(daemon)[before:]))
     assert answers[0] == answers[1]
 
 
@@ -130,9 +130,9 @@ def test_digests_are_chosen_and_refused_as_stock_does(daemons, module):
     answers = []
     for daemon in daemons:
         before = len(refusals(daemon))
-        told = [log_in(daemon, module, "joe", "joepw", greeting.lower() if "SHA" in greeting else greeting)
+        reported = [log_in(daemon, module, "joe", "joepw", greeting.lower() if "SHA" in greeting else greeting)
                 for greeting in greetings]
-        answers.append(([(text, challenge and len(challenge)) for text, challenge in told], refusals(daemon)[before:]))
+        answers.append(([(text, challenge and len(challenge)) for text, challenge in reported], refusals(daemon)[before:]))
     assert answers[0] == answers[1]
     assert len({text for text, _ in answers[0][0]}) >= 2
 
@@ -198,8 +198,8 @@ def test_a_users_rule_says_whether_he_may_put_files(daemons, place, module, user
 
 @pytest.mark.parametrize("answer", ("joe", "", " ", " x", "joe ", "joe " + "x" * 200))
 def test_odd_answers_are_refused(daemons, answer):
-    told = [log_in(daemon, "any", "", "", answer=answer or "\r")[0] for daemon in daemons]
-    assert told == ["@ERROR: auth failed on module any\n"] * 2
+    reported = [log_in(daemon, "any", "", "", answer=answer or "\r")[0] for daemon in daemons]
+    assert reported == ["@ERROR: auth failed on module any\n"] * 2
 
 
 @pytest.mark.parametrize("user, password", [("@at", "atpw"), ("", "nobodypw")])
@@ -209,9 +209,9 @@ def test_lines_of_groups_and_of_nobody_are_no_users(daemons, user, password):
 
 
 def test_every_failure_is_the_same_to_the_client(daemons):
-    told = {log_in(daemons[0], "deny", *user)[0] for user in USERS if user not in (("ann", "ann:pw "), ("last", "lastpw"))
+    reported = {log_in(daemons[0], "deny", *user)[0] for user in USERS if user not in (("ann", "ann:pw "), ("last", "lastpw"))
             and user[0] not in ("empty", "long", "dup", "root", "joe:joepw")}
-    assert told == {"@ERROR: auth failed on module deny\n"}
+    assert reported == {"@ERROR: auth failed on module deny\n"}
 
 
 def test_challenges_are_never_the_same(daemons):

@@ -15,7 +15,7 @@ from test_daemon import children_of, server_pids, wait_for
 
 IS_ROOT = os.geteuid() == 0
 IDENTITY = "uid = root\ngid = root\n" if IS_ROOT else ""
-# A hook that writes down what it is told: NAME.PHASE in the place of its daemon.
+# A hook that writes down what it is given: NAME.PHASE in the place of its daemon.
 NOTE = r"""#!/bin/sh
 { env | grep '^RSYNC_' | grep -v '^RSYNC_PID=[1-9]' | sort; echo "stdin: $(cat | tr '\n' '|')"; } >"$1.part"
 mv "$1.part" "$1"
@@ -97,13 +97,13 @@ def compare(places, place, expected, *words, paths, same_code=True):
                              environment={"RSYNC_PASSWORD": "pw"})
         notes = hooked.notes(expected)
         text = (result.stdout + result.stderr).decode()
-        told = [line for line in text.splitlines() if re.search("exec|rsync (on|to)|first|second|output|refuse|@ERROR", line)]
+        reported = [line for line in text.splitlines() if re.search("exec|rsync (on|to)|first|second|output|refuse|@ERROR", line)]
         log = [re.sub(r"^.*?\] ", "", line) for line in hooked.daemon.log()[before:].splitlines()
                if re.search("exec|rsync (on|to)|first|second|output", line)]
         # Stock adds the error of a call that had nothing to do with it.
         log = [line.replace("early exec failed: No child processes (10)", "early exec failed") for line in log]
         log = [line.replace(hooked.directory, "PLACE") for line in log]
-        outcomes.append((result.code if same_code else None, told, log, notes))
+        outcomes.append((result.code if same_code else None, reported, log, notes))
     assert outcomes[0] == outcomes[1]
     return outcomes[0]
 

@@ -69,11 +69,11 @@ def test_commands_inherit_three_descriptors_and_no_more(place, tree):
             wait_for(lambda: not server_pids(daemon))
             for command in ("early", "pre", "post", "convert"):
                 with open(f"{place}/{command}.json") as file:
-                    told = json.load(file)
+                    reported = json.load(file)
                 os.unlink(f"{place}/{command}.json")
-                assert told["descriptors"] == [0, 1, 2], command
-                assert "password" not in str(told["environment"])  # S-125
-                assert told["core"] == CORE_SIZE, command
+                assert reported["descriptors"] == [0, 1, 2], command
+                assert "password" not in str(reported["environment"])  # S-125
+                assert reported["core"] == CORE_SIZE, command
         assert "joe's password" not in daemon.log()
 
 

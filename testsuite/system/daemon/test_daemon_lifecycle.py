@@ -27,7 +27,7 @@ def tree(place):
 
 
 def start_slow_pull(url, place):
-    """A client that holds its connection until it is told to go on."""
+    """A client that holds its connection until it may go on."""
     client = subprocess.Popen([harness.STOCK, "-a", "--partial", "--inplace", url, f"{place}/slow/"], env=harness.ENVIRONMENT,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wait_for(lambda: os.path.exists(f"{place}/slow/large") or client.poll() is not None)

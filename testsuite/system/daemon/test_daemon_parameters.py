@@ -260,7 +260,7 @@ def test_slots_are_shared_with_daemons_of_another_kind(place):
 
 
 def test_included_files_and_overrides_mean_what_they_mean_to_stock(place):
-    """Seen in what clients are told of the modules, again for every connection."""
+    """Seen in what clients receive of the modules, again for every connection."""
     for name, text in (("d/20.conf", "[late]\npath = /tmp\n[a]\npath = /tmp\n"), ("d/10.conf", "comment = of 10\n[early]\n"),
                        ("d/not.inc", "[never]\n"), ("e/x.inc", "comment = merged\n[merged]\ncomment = in x\n"),
                        ("one.inc", "list = no\n")):
@@ -283,15 +283,15 @@ comment = second
 [D]
 list = yes
 """
-    told = []
+    reported = []
     for program in (harness.HUAI, harness.STOCK):
         with harness.Daemon(program, config, place, ["--dparam=comment=from outside", "-M", "max verbosity=2"]) as daemon:
             first = harness.run(harness.STOCK, daemon.url()).stdout
             trees.write(f"{place}/d/30.conf", b"[added]\n")
-            told.append((first, harness.run(harness.STOCK, daemon.url()).stdout))
+            reported.append((first, harness.run(harness.STOCK, daemon.url()).stdout))
             os.unlink(f"{place}/d/30.conf")
-    assert told[0] == told[1]
-    assert b"from outside" in told[0][0] and b"added" in told[0][1] and b"added" not in told[0][0]
+    assert reported[0] == reported[1]
+    assert b"from outside" in reported[0][0] and b"added" in reported[0][1] and b"added" not in reported[0][0]
 
 
 @pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")

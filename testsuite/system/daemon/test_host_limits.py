@@ -20,7 +20,7 @@ WRONG = "@ERROR: auth failed on module closed\n"
 
 
 def from_host(daemon, host, module):
-    """A session of another client of this machine, and the last line it is told."""
+    """A session of another client of this machine, and the last line that it receives."""
     connection = socket.create_connection(("127.0.0.1", daemon.port), source_address=(host, 0), timeout=20)
     connection.sendall(GREETING + module.encode() + b"\n")
     answer = b""
@@ -43,13 +43,13 @@ def test_connections_of_a_host_to_a_module_are_limited(place, tree):
         assert "max connections per host (2) reached by localhost (127.0.0.1)" in daemon.log()
         # Neither other modules nor other clients have less for it.
         for module, answer in (("too", b"@RSYNCD: OK\n"), ("too", FULL % 1), ("any", b"@RSYNCD: OK\n")):
-            connection, told = open_session(daemon, module)
+            connection, reported = open_session(daemon, module)
             held.append(connection)
-            assert told.endswith(answer), told
+            assert reported.endswith(answer), reported
         for answer in (b"@RSYNCD: OK\n", FULL % 3):
-            connection, told = from_host(daemon, "127.0.0.2", "few")
+            connection, reported = from_host(daemon, "127.0.0.2", "few")
             held.append(connection)
-            assert told.endswith(answer), told
+            assert reported.endswith(answer), reported
         # A slot is free again, however its process ends.
         os.kill(crashing, signal.SIGSYS)
         wait_for(lambda: f"server process {crashing} died of signal {int(signal.SIGSYS)}" in daemon.log())
@@ -73,7 +73,7 @@ def test_the_client_behind_a_proxy_is_the_one_that_is_counted(place, tree):
               f"[one]\npath = {tree}\nmax connections per host = 1\n")
     held = []
 
-    def told(daemon, client):
+    def answer_to(daemon, client):
         connection = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
         connection.sendall(f"PROXY TCP{6 if ':' in client else 4} {client} {client} 1 873\r\n".encode() + GREETING + b"one\n")
         stream = connection.makefile("rb")
@@ -82,12 +82,12 @@ def test_the_client_behind_a_proxy_is_the_one_that_is_counted(place, tree):
         return stream.readline()
 
     with Proxied(harness.HUAI, config, place) as daemon:
-        assert told(daemon, "192.0.2.1") == b"@RSYNCD: OK\n"
-        assert told(daemon, "192.0.2.2") == b"@RSYNCD: OK\n"
-        assert told(daemon, "2001:db8::1") == b"@RSYNCD: OK\n"
-        assert told(daemon, "192.0.2.1") == FULL % 1
-        assert told(daemon, "2001:db8::2") == FULL % 1  # of the same network
-        assert told(daemon, "2001:db8:0:1::1") == b"@RSYNCD: OK\n"
+        assert answer_to(daemon, "192.0.2.1") == b"@RSYNCD: OK\n"
+        assert answer_to(daemon, "192.0.2.2") == b"@RSYNCD: OK\n"
+        assert answer_to(daemon, "2001:db8::1") == b"@RSYNCD: OK\n"
+        assert answer_to(daemon, "192.0.2.1") == FULL % 1
+        assert answer_to(daemon, "2001:db8::2") == FULL % 1  # of the same network
+        assert answer_to(daemon, "2001:db8:0:1::1") == b"@RSYNCD: OK\n"
         for connection, stream in held:
             stream.close()
             connection.close()
@@ -114,7 +114,7 @@ def test_ipv4_clients_of_a_socket_for_both_families_are_told_apart(place, tree):
         listening.bind(("::ffff:127.0.0.1", 0))
         listening.listen(20)
 
-        def told(host):
+        def answer_to(host):
             """The last words to a client, whose session is held."""
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", listening.getsockname()[1]), timeout=20,
                                                                       source_address=(host, 0)))
@@ -126,9 +126,9 @@ def test_ipv4_clients_of_a_socket_for_both_families_are_told_apart(place, tree):
         daemon = activate(listening, f"{place}/both.conf", "")
         try:
             for host in ("127.0.0.1", "127.0.0.2"):
-                assert told(host) == b"@RSYNCD: OK\n", host
+                assert answer_to(host) == b"@RSYNCD: OK\n", host
             for host in ("127.0.0.1", "127.0.0.2"):
-                assert told(host) == FULL % 1, host
+                assert answer_to(host) == FULL % 1, host
             stack.close()
         finally:
             daemon.terminate()
@@ -136,7 +136,7 @@ def test_ipv4_clients_of_a_socket_for_both_families_are_told_apart(place, tree):
 
 
 def end_servers(daemon):
-    """A process that waits can be told to end."""
+    """A process that waits can be ended."""
     for pid in server_pids(daemon):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)

@@ -65,7 +65,7 @@ def test_one_address_does_not_get_all_places(place, tree, lines, limit):
 
 @pytest.mark.parametrize("way", ["silent", "deaf"])
 def test_a_session_that_makes_room_ends(place, tree, way):
-    """What the listener tells a slow one to do, it does: whether it waits for words or for the socket to take some."""
+    """A slow one does what the listener asks: whether it waits for words or for the socket to take some."""
     trees.write(f"{tree}/long", bytes(16 << 20))
     config = f"use chroot = no\ncontrol socket = {place}/control\n{IDENTITY}[mod]\npath = {tree}\npost-xfer exec = touch {place}/done\n"
     with harness.Daemon(harness.HUAI, config, place) as daemon:

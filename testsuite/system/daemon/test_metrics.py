@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the daemon tells of itself: the metrics file."""
+"""The figures that the daemon publishes: the metrics file."""
 import os
 import re
 import signal

@@ -132,7 +132,7 @@ def test_socket_options_reach_the_connection(place):
     config = f"socket options = TCP_NODELAY,SO_SNDBUF=70000\nuse chroot = no\n[mod]\npath = {place}/mod\n"
     with harness.Daemon(harness.HUAI, config, place) as daemon:
         assert harness.run(harness.STOCK, daemon.url("mod/")).code == 0
-    # An unknown one is told to whoever starts the daemon, and nothing else happens.
+    # An unknown one is reported to whoever starts the daemon, and nothing else happens.
     with harness.Daemon(harness.HUAI, config.replace("TCP_NODELAY", "NO_SUCH_OPTION"), place) as daemon:
         with socket.create_connection(("127.0.0.1", daemon.port), 5) as connection:
             assert connection.recv(100).startswith(b"@RSYNCD: ")

@@ -127,8 +127,8 @@ def test_a_module_works_inside_as_without(site, place, name):
             out = f"{place}/{which}{number}/"
             values = {"url": daemon.url(f"{name}/"), "out": out, "place": top}
             result = harness.run(harness.STOCK, *(word.format(**values) for word in words))
-            told = os.fsdecode(harness.normalise(result.stdout + result.stderr)).replace(f"-{which}-", "-WHICH-")
-            done.append((result.code, told, os.path.exists(out) and trees.describe(out, since_ns=NOW)))
+            reported = os.fsdecode(harness.normalise(result.stdout + result.stderr)).replace(f"-{which}-", "-WHICH-")
+            done.append((result.code, reported, os.path.exists(out) and trees.describe(out, since_ns=NOW)))
         wait_for(lambda: not server_pids(daemon))
         inbox = f"{top}/inbox-{which}-{name}"
         lines = own_lines(daemon.log()[before:], top, which)

@@ -133,18 +133,18 @@ def test_version_lines_that_scripts_read():
 
 def test_version_as_json():
     result = huai("-VV")
-    told = json.loads(result.stdout)
-    assert told["program"] == "rsync-huai" and told["protocol"] == "33.0", told
-    assert told["capabilities"]["file_bits"] == 64 and told["capabilities"]["only_send_attrs"] is True
+    reported = json.loads(result.stdout)
+    assert reported["program"] == "rsync-huai" and reported["protocol"] == "33.0", reported
+    assert reported["capabilities"]["file_bits"] == 64 and reported["capabilities"]["only_send_attrs"] is True
     stock = json.loads(harness.run(harness.STOCK, "-VV").stdout or "{}")
-    assert isinstance(told["capabilities"]["IDN"], bool)
-    assert (b"no IDN" in huai("--version").stdout) != told["capabilities"]["IDN"]
-    assert set(stock) - {"url"} <= set(told)
+    assert isinstance(reported["capabilities"]["IDN"], bool)
+    assert (b"no IDN" in huai("--version").stdout) != reported["capabilities"]["IDN"]
+    assert set(stock) - {"url"} <= set(reported)
     for part in ("capabilities", "optimizations"):
-        assert set(stock.get(part, {})) <= set(told[part])
+        assert set(stock.get(part, {})) <= set(reported[part])
     for part in ("checksum_list", "compress_list", "daemon_auth_list"):
-        assert told[part] == stock.get(part, told[part])
-    if told["capabilities"]["ACLs"]:  # what is said is what is done
+        assert reported[part] == stock.get(part, reported[part])
+    if reported["capabilities"]["ACLs"]:  # what is said is what is done
         assert huai("-An", "src", "dest").code != 4
     else:
         assert huai("-An", "src", "host:dest").code == 4 or huai("-An", "host:src", "dest").code == 4

@@ -154,7 +154,7 @@ def test_link_at_the_place_of_a_file_is_never_followed(site, place):
 
 
 def test_file_system_without_attributes(site, place):
-    """What cannot be kept is told, the rest arrives; exit code 23 as of stock."""
+    """What cannot be kept is reported, the rest arrives; exit code 23 as of stock."""
     mounted = os.path.join(place, "ram")
     os.mkdir(mounted)
     if subprocess.run(["mount", "-t", "ramfs", "none", mounted], capture_output=True).returncode:
@@ -164,9 +164,9 @@ def test_file_system_without_attributes(site, place):
         for program in (harness.STOCK, harness.HUAI):
             target = f"{mounted}/dest"
             result = harness.run(program, "-aAX", f"{site.source}/", target)
-            told = {line for line in lines(result.stderr) if b"set_acl" in line or b"xal_set" in line}
+            reported = {line for line in lines(result.stderr) if b"set_acl" in line or b"xal_set" in line}
             # Stock says of directories' default ACLs twice: once from each of its processes.
-            results.append((result.code, {line.replace(b"[receiver] set_acl", b"[generator] set_acl") for line in told},
+            results.append((result.code, {line.replace(b"[receiver] set_acl", b"[generator] set_acl") for line in reported},
                             trees.describe(target)))
             shutil.rmtree(target)
         assert results[0][:2] == results[1][:2]

@@ -213,10 +213,10 @@ def test_timeout_of_a_server_is_told(place):
     os.mkdir(f"{place}/s")
     trees.write(f"{place}/s/file", b"x")
     with harness.Daemon(harness.STOCK, f"use chroot = no\ntimeout = 40\n[m]\npath = {place}/s\n", place) as daemon:
-        for words, told in (([], True), (["--timeout=60"], True), (["--timeout=20"], False), (["--protocol=30"], False)):
+        for words, reported in (([], True), (["--timeout=60"], True), (["--timeout=20"], False), (["--protocol=30"], False)):
             for program in (harness.STOCK, harness.HUAI):
                 result = harness.run(program, "-rvvn", *words, daemon.url("m/"), f"{place}/d/")
-                assert result.code == 0 and (b"\nSetting --timeout=40 to match server\n" in result.stdout) == told, result.text
+                assert result.code == 0 and (b"\nSetting --timeout=40 to match server\n" in result.stdout) == reported, result.text
 
 
 def test_operand_that_ends_in_dots_means_the_contents_of_a_directory(own):

@@ -18,7 +18,7 @@ import trees
 
 OLD = 1_300_000_000_000_000_000
 NEW = 1_700_000_000_123_456_789
-# A redo, for instance, is not always told in the same words of statistics.
+# A redo, for instance, does not always appear in the same words of statistics.
 VOLATILE = re.compile(rb"^(total: matches|sent |total size is|opening connection|delta-transmission|generator: |sending daemon)")
 
 

@@ -10,7 +10,7 @@ import raw_client
 from hostile import site  # noqa: F401
 from raw_sender import ROOT, entry
 
-# n, large enough that its cost can be told from that of the session itself.
+# n, large enough that its cost can be distinguished from that of the session itself.
 SIZES = {
     "directory names": 5000,
     "hard-link keys": 8000,

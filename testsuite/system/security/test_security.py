@@ -92,7 +92,7 @@ def opened(request, daemon, tree):
 
 
 def end_in_log(daemon, start):
-    """How the first session in this part of the log ended: of a broken stream, as by stock, nobody is told but the log."""
+    """How the first session in this part of the log ended: of a broken stream, as by stock, only the log has it."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         text = daemon.log()[start:]
@@ -524,8 +524,8 @@ def test_s035_io_errors_are_three_bits(opened, value):
     with client:
         client.message(raw_client.MSG_IO_ERROR, struct.pack("<i", value))
         outcome = client.say_done()
-        told = [struct.unpack("<i", payload)[0] for code, payload in client.messages if code == raw_client.MSG_IO_ERROR]
-    assert told in ([], [value & 7]), outcome
+        reported = [struct.unpack("<i", payload)[0] for code, payload in client.messages if code == raw_client.MSG_IO_ERROR]
+    assert reported in ([], [value & 7]), outcome
     if opened.kind == "shell":
         assert outcome.code == (23 if value & 1 else 0), outcome
 

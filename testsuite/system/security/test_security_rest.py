@@ -79,7 +79,7 @@ OPTION_FILES = {
 @pytest.mark.parametrize("where", ["leaf", "parent"])
 @pytest.mark.parametrize("option", OPTION_FILES)
 def test_s076_links_of_strangers_in_options(place, option, where):
-    """Told by the kernel: the link's target is opened only if the link is the operator's."""
+    """As the kernel reports: the link's target is opened only if the link is the operator's."""
     content, words = OPTION_FILES[option]
     os.makedirs(f"{place}/s")
     trees.write(f"{place}/s/f", b"content")
@@ -114,8 +114,8 @@ def test_s076_links_of_strangers_in_options(place, option, where):
 
 def test_s091_the_clients_own_trust_is_not_forwarded(recorder, tmp_path):
     for words in (["h:s/", "d"], [str(tmp_path), "h:d"]):
-        told = record(harness.HUAI, recorder, "-r", "--insecure-links", "-e", f"{recorder}/record", *words, cwd=str(tmp_path))
-        assert told[0] == "ran" and b"--server" in told[1] and b"insecure" not in told[1], told
+        reported = record(harness.HUAI, recorder, "-r", "--insecure-links", "-e", f"{recorder}/record", *words, cwd=str(tmp_path))
+        assert reported[0] == "ran" and b"--server" in reported[1] and b"insecure" not in reported[1], reported
 
 
 @pytest.mark.core
@@ -150,7 +150,7 @@ def test_s104_challenges_without_a_device_of_random_bytes(place):
               f"[m]\npath = /tree\nauth users = joe\nsecrets file = /secrets\n")
     with harness.Daemon(harness.HUAI, config, place) as daemon:
         answers = [log_in(daemon, "m", "joe", "joepw") for _ in range(30)]
-    assert {told for told, _ in answers} == {"@RSYNCD: OK\n"}
+    assert {reported for reported, _ in answers} == {"@RSYNCD: OK\n"}
     assert len({challenge for _, challenge in answers}) == 30
 
 

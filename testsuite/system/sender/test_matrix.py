@@ -302,7 +302,7 @@ class Site:
         prefix = self.mirror if real else None
         snapshots = [[f"attr snapshot = {path}", "attr snapshot fallback = refuse"] if real else [] for path in self.snapshots]
         root = ["uid = 0", "gid = 0"] if trees.IS_ROOT else []
-        # Ours has a time-out by default, and tells clients; so that outputs agree, stock gets the same.
+        # Ours has a time-out by default, and sends it to clients; so that outputs agree, stock gets the same.
         return "timeout = 600\n" + "".join((
             module("plain", self.mirror, None, chroot, "comment = the live tree", *root),
             module("layout1", layout1, inside if real else None, chroot, "comment = attr tree, chroot", *self.nobody),
@@ -339,7 +339,7 @@ def command(site, case, served, protocol, daemon, program):
     else:
         base = daemon.url(served)
     words.append(base + case.sources[0])
-    # Further sources are named the short way, as people do.
+    # Further sources are named the short way, as users do.
     for source in case.sources[1:]:
         words.append(f":{site.mirror}{source}" if served == "shell" else f"::{served}{source}")
     return words + ([case.target] if case.target else [])

@@ -40,7 +40,7 @@ def test_listings_have_the_order_of_stocks(place, options, way, protocol):
                                      "-ai --exclude=/a/b* -u", "-aHi --delete-delay -b", "-aHi --delay-updates"])
 @pytest.mark.parametrize("way", ["pull", "push"])
 def test_contents_come_in_the_order_of_the_list(place, options, way):
-    """What is done without a transfer may be told before or after."""
+    """What is done without a transfer may be reported before or after."""
     outcomes, first = [], None
     for client, server in ((harness.STOCK, harness.STOCK), *ends.PAIRINGS[way]):
         result, lines, errors, tree = ends.run(place, make, options, way, 28, client, server, in_order=True)

@@ -165,13 +165,13 @@ def test_lists_and_answers_are_stocks(relay, options, release, way):
             pytest.skip("this tmpfs does not list the last first")
         older = number == len(shapes) - 1
         stock, expected, said = record(relay, way, release, options.split(), False, older)
-        ours, got, told = record(relay, way, release, options.split(), True, older)
+        ours, got, reported = record(relay, way, release, options.split(), True, older)
         assert ours.code == stock.code == 0, stock.text + ours.text
         assert sorted(ours.stdout.split(b"\n")) == sorted(stock.stdout.split(b"\n")), stock.text + ours.text
         # Behind the answers come the statistics, with times.
         end = -24 if way == "pull" else None
         assert got[:end].hex(" ") == expected[:end].hex(" ")
-        assert told == said
+        assert reported == said
         assert len(got) > 100
         shutil.rmtree(f"{relay}/s")
 

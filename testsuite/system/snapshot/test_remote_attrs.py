@@ -226,7 +226,7 @@ def assert_is_of_source(site, *options):
     if site.protocol < 31:
         left = whole_seconds(left)
     if site.protocol < 28:
-        # A file that has no other name in the list is not told from one that has none at all.
+        # A file that has no other name in the list cannot be distinguished from one that has none at all.
         left = {path: {**entry, "links": entry["links"] if len(entry["links"] or []) > 1 else None} for path, entry in left.items()}
     lines = trees.differences(left, right)
     assert lines == [], "\n".join(lines)

@@ -31,7 +31,7 @@ def make_snapshot(source, path, *options):
 
 @pytest.fixture
 def mirror(place):
-    """A small mirror; what lies in it is old enough to be told from what a test adds."""
+    """A small mirror; what lies in it is old enough to be distinguished from what a test adds."""
     root = os.path.join(place, "mirror")
     os.mkdir(root)
     trees.write(os.path.join(root, "README"), b"hello\n")
@@ -217,7 +217,7 @@ def test_what_the_scan_could_not_read_deletes_nothing(place, mirror, options):
 
 @root_only
 def test_names_of_owners_come_from_the_snapshot_where_the_process_has_none(place, mirror):
-    """In a chroot without a user table; the client maps by name what it was told."""
+    """In a chroot without a user table; the client maps by the names that it received."""
     os.chown(os.path.join(mirror, "README"), 1, 1)  # "daemon" wherever there are users at all
     file = make_snapshot(mirror, os.path.join(place, "snapshot"))
     config = "numeric ids = no\n" + module("live", mirror, chroot="yes") + \
@@ -482,7 +482,7 @@ def test_the_listener_survives_what_it_finds(place, mirror, snapshot):
         assert daemon.process.poll() is None
 
 
-# --- what the operator is told ---
+# --- what the operator sees ---
 
 def check(place, config):
     path = os.path.join(place, "check.conf")

@@ -236,7 +236,7 @@ def test_contents_are_read_where_no_digest_is_stored(disk, measured, sum, stored
 
 @pytest.mark.parametrize("sum,protocol", DIGESTS)
 def test_a_comparison_opens_only_what_differs(disk, place, measured, sum, protocol):
-    """Content of the same size and time: only the digest tells. The file is opened once, to be sent."""
+    """Content of the same size and time: only the digest differs. The file is opened once, to be sent."""
     copy, path = os.path.join(place, "copy"), "bulk/05/package_7"
     assert subprocess.run(["cp", "-a", disk.copy, copy]).returncode == 0
     trees.write(os.path.join(copy, path), b"X XX"[:3] + b"\n", 0o644, 1_700_000_000_000_000_007)

@@ -329,7 +329,7 @@ def test_first_refresh_is_a_full_scan(mirror, place, file):
 
 @pytest.mark.parametrize("how", ("dirs", "-"))
 def test_what_is_no_start_leads_to_a_full_scan(mirror, place, file, how):
-    """The reason is told, and what the refresh would not have seen is in the new snapshot."""
+    """The reason is printed, and what the refresh would not have seen is in the new snapshot."""
     def full_scan_for(reason, *options, source=mirror, warning=b""):
         with open(os.path.join(source, "README"), "ab") as stream:
             stream.write(b"more")
@@ -559,7 +559,7 @@ def test_no_client_makes_a_daemon_write_one(mirror, place, file):
     assert not os.path.exists(file)
 
 
-# --- what it tells, and how it ends ---
+# --- what it prints, and how it ends ---
 
 def what_is_written(file):
     """Reading it may set its access time."""

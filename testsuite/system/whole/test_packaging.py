@@ -200,7 +200,7 @@ def test_a_mirror_user_goes_through_sudo(hooks, tmp_path):
 
 
 def test_fail2ban_finds_what_the_daemon_writes(tmp_path):
-    """Every line of the log that tells of a refusal, and no other."""
+    """Every line of the log that reports a refusal, and no other."""
     os.chmod(tmp_path, 0o755)
     secrets = tmp_path / "secrets"
     secrets.write_text("user:right\n")

@@ -55,7 +55,7 @@ EXCLUSIVE = {frozenset((one, other)) for ones, others in (line.split("; ") for l
 # The same file under two names is moved away by the first.
 RACES = {frozenset((one, "--remove-source-files")) for one in ("-k", "-L", "--copy-unsafe-links")}
 # Pairs of which one is enough for another outcome by design: what is appended to another file than its own, and the order
-# in which attributes of a file that is asked for again are told.
+# in which attributes of a file that is asked for again are reported.
 APART = {frozenset((one, other)) for one in ("--append", "--append-verify")
          for other in ("-y", "-yy", "--copy-dest=../basis", "--link-dest=../basis", "--compare-dest=../basis")}
 # What stock's own client or daemon breaks off: it refuses the names it has asked for, and takes away what it sends.
@@ -117,7 +117,7 @@ def job_of(number, chosen):
 class Site(random_jobs.Site):
     def __init__(self, top):
         super().__init__(top)
-        # What daemons refuse unless they are told not to.
+        # What daemons refuse unless the configuration says otherwise.
         self.config = self.config.replace("[m]\n", "[m]\nrefuse options = !copy-devices\n")
         trees.write(os.path.join(self.lists, "rules"), b"*.gone\nkd\n")
 
@@ -162,7 +162,7 @@ FAULTS = re.compile(rb"^ERROR: rejecting excluded file-list name|^rsync: \[recei
 
 
 # The heap is that of a process; what is made during the run has its time, and so has what temporary files come into; how many files a
-# scan has found is told from time to time.
+# scan has found is reported from time to time.
 MOMENTS = tuple((re.compile(pattern, re.M), replacement) for pattern, replacement in (
     (rb"^\r?[^\n]*\d+% .*\n?", b""), (rb"^ +\w+: +-?\d+ +\(.*\)\n", b""), (rb"^(?:RSYNC|rsync)\[\d+\].*\n", b""),
     (rb"20(?:2[6-9]|[3-9]\d)/\d\d/\d\d[- ]\d\d:\d\d:\d\d", b"NOW"), (rb"(?: \d+ files\.\.\.)? *\r *", b""), (rb" \d+ files\.\.\.", b""),

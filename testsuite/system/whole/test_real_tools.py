@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that people run rsync with, for real: a rotation of backups, rsnapshot, ftpsync.
+"""Programs that run rsync for their users, for real: a rotation of backups, rsnapshot, ftpsync.
 
 Each runs twice against the same stock server, with stock and with ours as the `rsync` of its PATH; what is left is compared.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people hear of things that cannot be made or deleted: stock's lines, each stream in stock's order."""
+"""Messages about what cannot be made or deleted: stock's lines, each stream in stock's order."""
 import os
 import re
 import subprocess
@@ -22,7 +22,7 @@ def tree(place, *names):
                 file.write(name)
 
 
-def told(place, program, options, way, who=()):
+def output_of(place, program, options, way, who=()):
     """Both streams, and the exit code, of a run into a copy of old/."""
     subprocess.run(["rm", "-rf", "dest"], check=True, cwd=place)
     subprocess.run(["cp", "-a", "old", "dest"], check=True, cwd=place)
@@ -35,7 +35,7 @@ def told(place, program, options, way, who=()):
 
 
 def compare(place, options, way, who=(), ordered=True):
-    expected, got = (told(place, program, options, way, who) for program, _ in printed.PROGRAMS)
+    expected, got = (output_of(place, program, options, way, who) for program, _ in printed.PROGRAMS)
     if not ordered:
         expected, got = ("\n".join(sorted(text.split("\n"))) for text in (expected, got))
     report = printed.difference("output", expected.encode(), got.encode())
@@ -106,7 +106,7 @@ def test_directory_that_cannot_be_read_to_be_deleted(place, options, way):
         subprocess.run(["chown", "-R", "0:0", os.path.join(place, "old", name)], check=True)
     left = []
     for program, _ in printed.PROGRAMS:
-        text = told(place, program, options, way, NOBODY)
+        text = output_of(place, program, options, way, NOBODY)
         assert text.startswith("exit code 23\n"), text
         assert f'opendir "{place}/dest/gone" failed: Permission denied' in text, text
         left.append(sorted(os.path.relpath(os.path.join(top, name), place) for top, dirs, names in os.walk(f"{place}/dest") for name in dirs + names))
