@@ -61,8 +61,8 @@ static void survey_directory(struct survey *survey, int fd)
 			    "rsync: refusing to write an attr tree into \"%s\": \"%s\" is not an attr file (not 8 bytes "
 			    "long); --force overrides this",
 			    survey->dest->top_path, strbuf_text(&survey->path));
-		below = S_ISDIR(st.mode) && survey->depth < DEPTH_MAX ? fs_open_at(fd, name.name, O_RDONLY | O_DIRECTORY, 0) : -1;
-		if (below >= 0) {
+		if (S_ISDIR(st.mode) && survey->depth < DEPTH_MAX
+		    && (below = fs_open_at(fd, name.name, O_RDONLY | O_DIRECTORY, 0)) >= 0) {
 			survey->depth++;
 			survey_directory(survey, below);
 			survey->depth--;
