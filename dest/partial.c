@@ -42,21 +42,6 @@ struct places {
 
 /* --- the beginning and the end --- */
 
-static int open_temp_dir(struct dest *dest, const char *path)
-{
-	int fd = dest->top.fd < 0 ? -1 : dest_open_named(dest, path, O_PATH | O_DIRECTORY);
-
-	if (fd >= 0 || dest->top.fd < 0)
-		return fd;
-	log_set_role("Receiver");
-	if (errno == ENOTDIR)
-		die(EXIT_SYNTAX, "The temp-dir is not a directory: %s", path);
-	if (errno == ENOENT)
-		die(EXIT_SYNTAX, "The temp-dir does not exist: %s", path);
-	log_errno(L_ERROR, errno, "cannot open the temp-dir %s", path);
-	exit_with(EXIT_FILEIO);
-}
-
 static int parent_in_module(const struct dest *dest, const char *path, char leaf[256])
 {
 	char *clean = dest_named_in_module(dest, path), *slash;
@@ -97,12 +82,22 @@ static int open_shared_dir(const struct dest *dest, const char *path, bool make)
 void dest_places_begin(struct dest *dest)
 {
 	const struct options *options = dest->options;
+	const char *temp_dir = dest->top.fd < 0 ? NULL : options->temp_dir;
 	struct places *places = dest->places = xcalloc(1, sizeof *places);
 
-	places->temp_fd = options->temp_dir ? open_temp_dir(dest, options->temp_dir) : -1;
 	places->partial = options_partial_dir(options);
 	places->partial_fd = -1;
 	pthread_mutex_init(&places->lock, NULL);
+	places->temp_fd = temp_dir ? dest_open_named(dest, temp_dir, O_PATH | O_DIRECTORY) : -1;
+	if (!temp_dir || places->temp_fd >= 0)
+		return;
+	log_set_role("Receiver");
+	if (errno == ENOTDIR)
+		die(EXIT_SYNTAX, "The temp-dir is not a directory: %s", temp_dir);
+	if (errno == ENOENT)
+		die(EXIT_SYNTAX, "The temp-dir does not exist: %s", temp_dir);
+	log_errno(L_ERROR, errno, "cannot open the temp-dir %s", temp_dir);
+	exit_with(EXIT_FILEIO);
 }
 
 static void free_delayed(struct places *places)
@@ -121,10 +116,8 @@ void dest_places_free(struct dest *dest)
 	if (!places)
 		return;
 	free_delayed(places);
-	if (places->temp_fd >= 0)
-		close(places->temp_fd);
-	if (places->partial_fd >= 0)
-		close(places->partial_fd);
+	fs_close(places->temp_fd);
+	fs_close(places->partial_fd);
 	pthread_mutex_destroy(&places->lock);
 	free(places);
 	dest->places = NULL;
@@ -334,31 +327,13 @@ static void install(struct dest *dest, const struct delayed *delayed, int dir_fd
 		dest->contents->calls->arrived(dest->contents, delayed->ndx);
 		return;
 	}
-	struct strbuf path = STRBUF_INIT;
-
-	strbuf_add_string(&path, delayed->dir_path);
-	strbuf_add_path(&path, delayed->name);
 	int error = errno;
+	struct strbuf path = dest_path_of(delayed->dir_path, delayed->name);
 	char *after = xasprintf(" (from %s/%s)", dest->places->partial, delayed->name);
 
 	dest_complain_path(dest, "receiver", error, strbuf_text(&path), "rename failed for ", after);
 	free(after);
 	strbuf_free(&path);
-}
-
-static void install_in_its_place(struct dest *dest, const struct delayed *delayed)
-{
-	struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(dest, delayed->dir_path, false) };
-	int place = dir.fd < 0 ? -1 : dest_partial_dir(dest, &dir, delayed->name, false);
-
-	if (place >= 0)
-		install(dest, delayed, dir.fd, place);
-	else
-		dest_complain_path(dest, "receiver", errno, delayed->dir_path, "opendir ", " failed");
-	if (place >= 0)
-		close(place);
-	if (dir.fd >= 0)
-		close(dir.fd);
 }
 
 void dest_delayed_install(struct dest *dest, void (*check)(void *context), void *context)
@@ -369,8 +344,18 @@ void dest_delayed_install(struct dest *dest, void (*check)(void *context), void 
 		return;
 	qsort(places->delayed.items, places->delayed.count, sizeof *places->delayed.items, compare);
 	for (size_t i = 0; i < places->delayed.count; i++) {
+		const struct delayed *delayed = &places->delayed.items[i];
+
 		check(context);
-		install_in_its_place(dest, &places->delayed.items[i]);
+		struct dest_dir dir = { .path = delayed->dir_path, .fd = dest_open_dir(dest, delayed->dir_path, false) };
+		int place = dir.fd < 0 ? -1 : dest_partial_dir(dest, &dir, delayed->name, false);
+
+		if (place >= 0)
+			install(dest, delayed, dir.fd, place);
+		else
+			dest_complain_path(dest, "receiver", errno, delayed->dir_path, "opendir ", " failed");
+		fs_close(place);
+		fs_close(dir.fd);
 	}
 	free_delayed(places);
 }

@@ -205,22 +205,6 @@ int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 
 /* --- names of a directory --- */
 
-static bool is_directory(int dir_fd, const struct fs_dirent *name)
-{
-	struct fs_stat st;
-
-	if (name->type != DT_UNKNOWN)
-		return name->type == DT_DIR;
-	return fs_lstat_at(dir_fd, name->name, &st) == 0 && S_ISDIR(st.mode);
-}
-
-static void add_name(struct entries *names, const struct fs_dirent *name, bool is_dir)
-{
-	struct entry *entry = entries_add(names, name->name, name->name_length);
-
-	entry->mode = is_dir ? S_IFDIR : name->type == DT_REG ? S_IFREG : S_IFLNK;
-}
-
 static bool is_listed(const struct entries *listed, const char *name)
 {
 	int32_t dir = entries_find(listed, name, true);
@@ -230,18 +214,26 @@ static bool is_listed(const struct entries *listed, const char *name)
 
 int dest_read_names(int dir_fd, const struct entries *listed, struct entries *names)
 {
-	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more;
+	int fd = fs_open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0), more, error;
 	struct fs_dirent name;
 	struct fs_dir dir;
+	struct fs_stat st;
 
 	if (fd < 0)
 		return -1;
 	fs_dir_start(&dir, fd);
-	while ((more = fs_dir_next(&dir, &name)) > 0)
-		if (!listed || !is_listed(listed, name.name))
-			add_name(names, &name, is_directory(dir_fd, &name));
-	int error = errno;
+	while ((more = fs_dir_next(&dir, &name)) > 0) {
+		bool is_dir = name.type == DT_DIR;
 
+		if (listed && is_listed(listed, name.name))
+			continue;
+		if (name.type == DT_UNKNOWN)
+			is_dir = fs_lstat_at(dir_fd, name.name, &st) == 0 && S_ISDIR(st.mode);
+		struct entry *entry = entries_add(names, name.name, name.name_length);
+
+		entry->mode = is_dir ? S_IFDIR : name.type == DT_REG ? S_IFREG : S_IFLNK;
+	}
+	error = errno;
 	fs_dir_finish(&dir);
 	entries_sort(names);
 	errno = error;
@@ -288,19 +280,6 @@ static bool find_acl_umask(int dir_fd, mode_t *mask)
 	return is_there;
 }
 
-static void learn_default_acl(struct dest_dir *dir)
-{
-	mode_t mask;
-	int state = ACL_NONE;
-
-	if (find_acl_umask(dir->fd, &mask)) {
-		atomic_store(&dir->acl_umask, mask);
-		state = ACL_DEFAULT;
-	}
-	/* Two threads may both look; they see the same. */
-	atomic_store(&dir->acl_state, state);
-}
-
 mode_t dest_unlisted_mode(const struct dest *dest, int parent_fd)
 {
 	mode_t mask;
@@ -308,16 +287,22 @@ mode_t dest_unlisted_mode(const struct dest *dest, int parent_fd)
 	return 0777 & ~(find_acl_umask(parent_fd, &mask) ? mask : dest->rules.umask);
 }
 
-mode_t dest_dir_umask(struct dest *dest, struct dest_dir *dir)
-{
-	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
-		learn_default_acl(dir);
-	return atomic_load(&dir->acl_state) == ACL_DEFAULT ? atomic_load(&dir->acl_umask) : dest->rules.umask;
-}
-
 bool dest_dir_has_default_acl(struct dest_dir *dir)
 {
-	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN)
-		learn_default_acl(dir);
+	mode_t mask;
+
+	if (atomic_load(&dir->acl_state) == ACL_UNKNOWN) {
+		bool has_one = find_acl_umask(dir->fd, &mask);
+
+		if (has_one)
+			atomic_store(&dir->acl_umask, mask);
+		/* Two threads may both look; they see the same. */
+		atomic_store(&dir->acl_state, has_one ? ACL_DEFAULT : ACL_NONE);
+	}
 	return atomic_load(&dir->acl_state) == ACL_DEFAULT;
+}
+
+mode_t dest_dir_umask(struct dest *dest, struct dest_dir *dir)
+{
+	return dest_dir_has_default_acl(dir) ? atomic_load(&dir->acl_umask) : dest->rules.umask;
 }
