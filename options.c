@@ -76,18 +76,6 @@ static struct poptOption *popt_table(const struct option_spec *specs, int *numbe
 	return table;
 }
 
-/* Reports a word that popt could not read; the message of a server names the machine whose command line it was. */
-static bool fail_word(struct option_parse *parse, poptContext context, int error)
-{
-	const char *word = poptBadOption(context, 0);
-	const char *reason = poptStrerror(error);
-	const char *whose = parse->mode == MODE_SERVER ? "on remote machine: " : "";
-
-	if (parse->mode == MODE_DAEMON)
-		return parse_fail(parse, EXIT_SYNTAX, "%s: %s (in daemon mode)\n%s", word, reason, OPTIONS_DAEMON_HINT);
-	return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
-}
-
 static void note_lack(bool lacking, const struct option_spec *spec, const struct option_spec **first)
 {
 	if (lacking && !*first)
@@ -139,18 +127,6 @@ static bool take_environment(struct option_parse *parse)
 	       (parse->max_alloc_given || take_variable(parse, "RSYNC_MAX_ALLOC", "max-alloc"));
 }
 
-static bool take_word(struct option_parse *parse, const struct option_spec *spec, poptContext context)
-{
-	char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
-
-	if (spec->arg == TEXT_ARG && !text)
-		die(EXIT_MALLOC, "out of memory for the argument of --%s", spec->name);
-	bool good = take_option(parse, spec, text);
-
-	free(text);
-	return good;
-}
-
 /* Words up to the end, to an error, or to one that asks for another table or for nothing more. */
 static bool take_words(struct option_parse *parse, struct options *options, poptContext context)
 {
@@ -159,13 +135,30 @@ static bool take_words(struct option_parse *parse, struct options *options, popt
 	int value;
 
 	while ((value = poptGetNextOpt(context)) > 0) {
-		if (!take_word(parse, &specs[value - 1], context))
+		const struct option_spec *spec = &specs[value - 1];
+		char *text = spec->arg == TEXT_ARG ? poptGetOptArg(context) : NULL;
+
+		if (spec->arg == TEXT_ARG && !text)
+			die(EXIT_MALLOC, "out of memory for the argument of --%s", spec->name);
+		bool good = take_option(parse, spec, text);
+
+		free(text);
+		if (!good)
 			return false;
 		if (parse->done || parse->wants_server || parse->wants_daemon)
 			return true;
 	}
-	if (value < -1)
-		return fail_word(parse, context, value);
+	if (value < -1) {
+		/* Reports a word that popt could not read; the message of a server names the machine whose command line it was.
+		 */
+		const char *word = poptBadOption(context, 0);
+		const char *reason = poptStrerror(value);
+		const char *whose = parse->mode == MODE_SERVER ? "on remote machine: " : "";
+
+		if (parse->mode == MODE_DAEMON)
+			return parse_fail(parse, EXIT_SYNTAX, "%s: %s (in daemon mode)\n%s", word, reason, OPTIONS_DAEMON_HINT);
+		return parse_fail(parse, EXIT_SYNTAX, "%s%s: %s", whose, word, reason);
+	}
 	rest = poptGetArgs(context);
 	parse->saw_end = options->server && rest && *rest && strcmp(*rest, ".") == 0;
 	if (parse->saw_end)
@@ -279,22 +272,6 @@ static bool check_kind_of_run(struct option_parse *parse, struct options *option
 	return kind != LOCAL || check_local_run(parse, options);
 }
 
-static bool finish_daemon(struct option_parse *parse, struct options *options)
-{
-	bool refresh_only = options->no_wait || options->attr_refresh || options->attr_digests;
-
-	if (!options->config_file)
-		options->config_file = options->server && geteuid() != 0 ? "rsyncd.conf" : "/etc/rsyncd.conf";
-	if (refresh_only && !options->refresh_attrs)
-		return parse_fail(parse, EXIT_SYNTAX, "--no-wait, --attr-refresh and --attr-digests of a daemon go "
-				  "with --refresh-attrs only");
-	if (options->quiet && !options->refresh_attrs && !options->config_check)
-		return parse_fail(parse, EXIT_SYNTAX, "--quiet of a daemon goes with --refresh-attrs and --config-check only");
-	if (!parse->daemon_seen && !options->config_check && !options->refresh_attrs && !options->status)
-		return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s", OPTIONS_DAEMON_HINT);
-	return true;
-}
-
 static bool finish(struct option_parse *parse, struct options *options)
 {
 	if (parse->done)
@@ -306,8 +283,23 @@ static bool finish(struct option_parse *parse, struct options *options)
 		parse->done = true;
 		return true;
 	}
-	if (parse->mode == MODE_DAEMON)
-		return finish_daemon(parse, options);
+	if (parse->mode == MODE_DAEMON) {
+		bool refresh_only = options->no_wait || options->attr_refresh || options->attr_digests;
+
+		if (!options->config_file)
+			options->config_file = options->server && geteuid() != 0 ? "rsyncd.conf" : "/etc/rsyncd.conf";
+		if (refresh_only && !options->refresh_attrs)
+			return parse_fail(parse, EXIT_SYNTAX,
+					  "--no-wait, --attr-refresh and --attr-digests of a daemon go "
+					  "with --refresh-attrs only");
+		if (options->quiet && !options->refresh_attrs && !options->config_check)
+			return parse_fail(parse, EXIT_SYNTAX,
+					  "--quiet of a daemon goes with --refresh-attrs and --config-check only");
+		if (!options->daemon && !options->config_check && !options->refresh_attrs && !options->status)
+			return parse_fail_bare(parse, EXIT_SYNTAX, "Daemon option(s) used without --daemon.\n%s",
+					       OPTIONS_DAEMON_HINT);
+		return true;
+	}
 	if (parse->mode == MODE_CLIENT && parse->argc == 2 && options->human_readable > 1) {
 		parse_print(parse, PRINT_HELP, stdout, EXIT_OK);
 		return true;
@@ -320,27 +312,26 @@ static bool finish(struct option_parse *parse, struct options *options)
 	return parse->mode != MODE_CLIENT || parse->done || check_kind_of_run(parse, options);
 }
 
-static void print_text(struct option_parse *parse)
-{
-	static void (*const add[])(struct strbuf *out) = {
-		[PRINT_HELP] = options_add_help, [PRINT_DAEMON_HELP] = options_add_daemon_help,
-		[PRINT_INFO_HELP] = ui_levels_add_info_help, [PRINT_DEBUG_HELP] = ui_levels_add_debug_help,
-		[PRINT_VERSION] = options_add_version, [PRINT_VERSION_JSON] = options_add_version_json,
-	};
-	struct strbuf text = STRBUF_INIT;
-
-	add[parse->print](&text);
-	fputs(strbuf_text(&text), parse->stream);
-	fflush(parse->stream);
-	strbuf_free(&text);
-}
-
 static enum options_result result(struct options *options, bool good, char **error, int *code)
 {
 	struct option_parse *parse = options->parse;
 
-	if (parse->print != PRINT_NOTHING)
-		print_text(parse);
+	if (parse->print != PRINT_NOTHING) {
+		static void (*const add[])(struct strbuf * out) = {
+			[PRINT_HELP] = options_add_help,
+			[PRINT_DAEMON_HELP] = options_add_daemon_help,
+			[PRINT_INFO_HELP] = ui_levels_add_info_help,
+			[PRINT_DEBUG_HELP] = ui_levels_add_debug_help,
+			[PRINT_VERSION] = options_add_version,
+			[PRINT_VERSION_JSON] = options_add_version_json,
+		};
+		struct strbuf text = STRBUF_INIT;
+
+		add[parse->print](&text);
+		fputs(strbuf_text(&text), parse->stream);
+		fflush(parse->stream);
+		strbuf_free(&text);
+	}
 	*error = parse->error;
 	*code = parse->code;
 	options->error_is_bare = parse->error_is_bare;

@@ -179,24 +179,6 @@ static void add_letters(struct scan *scan, const char *word)
 		add_word(scan->script, value);
 }
 
-static void add_words(struct scan *scan)
-{
-	for (scan->at = 1; scan->at < scan->words->count; scan->at++) {
-		const char *word = scan->words->items[scan->at];
-
-		if (scan->only_operands || word[0] != '-' || !word[1])
-			continue;
-		if (strcmp(word, "--") == 0)
-			scan->only_operands = true;
-		else if (word[1] == '-')
-			add_long(scan, word);
-		else
-			add_letters(scan, word);
-	}
-	if (scan->only_operands)
-		add_word(scan->script, "--");
-}
-
 /* A batch is replayed on the machine that has the destination. */
 static void add_destination(struct strbuf *script, const char *operand)
 {
@@ -210,24 +192,6 @@ static void add_destination(struct strbuf *script, const char *operand)
 	remote_free(&remote);
 }
 
-/* The command line as it was given, but for the sources and the filter rules; those follow as `rules`, line by line. */
-static void add_replay_script(const struct options *options, const char *rules, struct strbuf *script)
-{
-	const struct args *words = &options->parse->words, *operands = &options->operands;
-	struct scan scan = { .words = words, .script = script };
-
-	add_quoted(script, words->items[0]);
-	if (*rules)
-		strbuf_add_string(script, options->from0 ? " --filter='._-' --no-from0" : " --filter='._-'");
-	add_words(&scan);
-	strbuf_add_string(script, " ${1:-");
-	add_destination(script, operands->count ? operands->items[operands->count - 1] : ".");
-	strbuf_add_char(script, '}');
-	if (*rules)
-		strbuf_addf(script, " <<'#E#'\n%s#E#", rules);
-	strbuf_add_char(script, '\n');
-}
-
 void batch_write_script(struct batch *batch, const struct filter_list *rules)
 {
 	struct strbuf lines = STRBUF_INIT, script = STRBUF_INIT;
@@ -235,7 +199,33 @@ void batch_write_script(struct batch *batch, const struct filter_list *rules)
 	if (!batch)
 		return;
 	filter_add_lines(rules, &lines);
-	add_replay_script(batch->options, strbuf_text(&lines), &script);
+	/* The command line as it was given, but for the sources and the filter rules; those follow line by line. */
+	const struct args *words = &batch->options->parse->words, *operands = &batch->options->operands;
+	struct scan scan = { .words = words, .script = &script };
+
+	add_quoted(&script, words->items[0]);
+	if (lines.length)
+		strbuf_add_string(&script, batch->options->from0 ? " --filter='._-' --no-from0" : " --filter='._-'");
+	for (scan.at = 1; scan.at < scan.words->count; scan.at++) {
+		const char *word = scan.words->items[scan.at];
+
+		if (scan.only_operands || word[0] != '-' || !word[1])
+			continue;
+		if (strcmp(word, "--") == 0)
+			scan.only_operands = true;
+		else if (word[1] == '-')
+			add_long(&scan, word);
+		else
+			add_letters(&scan, word);
+	}
+	if (scan.only_operands)
+		add_word(scan.script, "--");
+	strbuf_add_string(&script, " ${1:-");
+	add_destination(&script, operands->count ? operands->items[operands->count - 1] : ".");
+	strbuf_add_char(&script, '}');
+	if (lines.length)
+		strbuf_addf(&script, " <<'#E#'\n%s#E#", lines.data);
+	strbuf_add_char(&script, '\n');
 	if (fs_write_all(batch->script_fd, strbuf_text(&script), script.length) < 0)
 		failed(batch->options->write_batch, "write", errno, EXIT_FILEIO);
 	close(batch->script_fd);
@@ -297,20 +287,6 @@ static uint32_t flags_of(const struct options *options)
 	return flags;
 }
 
-static void set_option(struct options *options, const struct batch_option *option, bool on)
-{
-	void *field = (char *)options + option->field;
-
-	if (options->levels.info[INFO_MISC])
-		log_info("%sing the %s option to match the batchfile.", on ? "Sett" : "Clear", option->name);
-	if (!option->level)
-		*(bool *)field = on;
-	else if (on)
-		*(int *)field = option->level == ANY ? 1 : option->level;
-	else if (is_set(options, option)) /* not if the other level of --append has just been set */
-		*(int *)field = 0;
-}
-
 void batch_match(struct options *options, uint32_t flags, uint32_t known)
 {
 	uint32_t different = (flags ^ flags_of(options)) & known;
@@ -319,8 +295,20 @@ void batch_match(struct options *options, uint32_t flags, uint32_t known)
 	if (options->recursive > 1)
 		different |= BATCH_RECURSE;
 	for (size_t i = 0; i < BATCH_OPTIONS; i++)
-		if (batch_options[i].name && different >> i & 1)
-			set_option(options, &batch_options[i], flags >> i & 1);
+		if (batch_options[i].name && different >> i & 1) {
+			bool on = flags >> i & 1;
+			void *field = (char *)options + batch_options[i].field;
+
+			if (options->levels.info[INFO_MISC])
+				log_info("%sing the %s option to match the batchfile.", on ? "Sett" : "Clear",
+					 batch_options[i].name);
+			if (!batch_options[i].level)
+				*(bool *)field = on;
+			else if (on)
+				*(int *)field = batch_options[i].level == ANY ? 1 : batch_options[i].level;
+			else if (is_set(options, &batch_options[i])) /* not if the other level of --append has just been set */
+				*(int *)field = 0;
+		}
 	if (different & BATCH_ICONV)
 		die(EXIT_SYNTAX, "%s specify the --iconv option to use this batch file.",
 		    flags & BATCH_ICONV ? "Please" : "Do not");

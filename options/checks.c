@@ -14,20 +14,20 @@
 #include "ui/itemize.h"
 #include "wire/setup.h"
 
+#define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
+
+/* Records the message if it is the first: the checks behind one that finds something wrong may be carried out all the same. */
+#define refuse_if(parse, wrong, ...) ((wrong) ? (void)parse_fail(parse, EXIT_SYNTAX, __VA_ARGS__) : (void)0)
+
 /* --- attr snapshots --- */
 
 /* Does the line ask for something other than a listing? */
-static bool attr_options_list_nothing(const struct options *options)
+static bool lists_nothing(const struct options *options)
 {
 	return options->attr_mode != ATTR_MODE_NONE || options->attr_snapshot != NULL;
 }
 
-static bool fail_pair(struct option_parse *parse, const char *name, const char *with)
-{
-	return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", name, with);
-}
-
-static bool check_mode(struct option_parse *parse, const struct options *options)
+static void check_attr_mode(struct option_parse *parse, const struct options *options)
 {
 	static const struct { size_t least, most; bool wants_snapshot; const char *words; } shapes[] = {
 		[ATTR_MODE_LIST] = { 1, 2, false, "FILE [PATH]" },
@@ -36,27 +36,31 @@ static bool check_mode(struct option_parse *parse, const struct options *options
 		[ATTR_MODE_FROM_TREE] = { 1, 2, true, "TREE [REAL/]" },
 		[ATTR_MODE_TO_TREE] = { 1, 1, true, "TREE" },
 	};
-	const char *name = parse->attr_mode_name;
+	const char *name = parse->attr_mode_name, *words = shapes[options->attr_mode].words;
 	size_t count = options->operands.count;
+	size_t least = shapes[options->attr_mode].least, most = shapes[options->attr_mode].most;
+	bool has_snapshot = options->attr_snapshot, wants_snapshot = shapes[options->attr_mode].wants_snapshot;
 
-	if (options->attr_refresh || options->attr_digests)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-%s cannot be used with --%s",
-				  options->attr_refresh ? "refresh" : "digests", name);
-	if (shapes[options->attr_mode].wants_snapshot && !options->attr_snapshot)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s needs --attr-snapshot=FILE", name);
-	if (!shapes[options->attr_mode].wants_snapshot && options->attr_snapshot)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot cannot be used with --%s", name);
-	if (count < shapes[options->attr_mode].least || count > shapes[options->attr_mode].most)
-		return parse_fail(parse, EXIT_SYNTAX, "usage: rsync-huai --%s%s %s", name,
-				  options->attr_snapshot ? " --attr-snapshot=FILE" : "", shapes[options->attr_mode].words);
-	if (options->files_from || options->list_only)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s",
-				  options->files_from ? "files-from" : "list-only", name);
-	return true;
+	refuse_if(parse, options->attr_refresh, "--attr-refresh cannot be used with --%s", name);
+	refuse_if(parse, options->attr_digests, "--attr-digests cannot be used with --%s", name);
+	refuse_if(parse, wants_snapshot && !has_snapshot, "--%s needs --attr-snapshot=FILE", name);
+	refuse_if(parse, !wants_snapshot && has_snapshot, "--attr-snapshot cannot be used with --%s", name);
+	refuse_if(parse, count < least || count > most, "usage: rsync-huai --%s%s %s", name,
+		  has_snapshot ? " --attr-snapshot=FILE" : "", words);
+	refuse_if(parse, options->files_from, "--files-from cannot be used with --%s", name);
+	refuse_if(parse, options->list_only, "--list-only cannot be used with --%s", name);
 }
 
-/* An option that has a meaning for a destination only, or would make the snapshot one of less than a directory; else NULL. */
-static const char *useless_for_making(const struct options *options)
+static bool reads_rules_from_stdin(const struct options *options)
+{
+	for (size_t i = 0; i < options->filters.count; i++)
+		if (options->filters.items[i].kind == FOPT_FILE && strcmp(options->filters.items[i].text, "-") == 0)
+			return true;
+	return false;
+}
+
+/* Of a snapshot without a destination: what has a meaning for a destination only, or would make it one of less than a tree. */
+static void check_attr_making(struct option_parse *parse, struct options *options)
 {
 	const struct { bool used; const char *name; } useless[] = {
 		{ options->delete_when != DELETE_NEVER, "delete" },
@@ -66,110 +70,65 @@ static const char *useless_for_making(const struct options *options)
 		{ options->out_format != NULL, "out-format (or -i)" },
 		{ options->dirs, "dirs" },
 	};
+	const char *refresh = options->attr_refresh;
 
 	for (size_t i = 0; i < sizeof useless / sizeof *useless; i++)
-		if (useless[i].used)
-			return useless[i].name;
-	return NULL;
-}
-
-static bool stdin_is_wanted_twice(const struct options *options)
-{
-	bool wanted = false;
-
-	for (size_t i = 0; i < options->filters.count; i++)
-		wanted |= options->filters.items[i].kind == FOPT_FILE && strcmp(options->filters.items[i].text, "-") == 0;
-	return wanted && options->attr_refresh && strcmp(options->attr_refresh, "-") == 0;
-}
-
-static bool check_making(struct option_parse *parse, struct options *options)
-{
-	const char *useless = useless_for_making(options);
-
-	if (useless)
-		return fail_pair(parse, useless, "attr-snapshot without a destination");
-	if (stdin_is_wanted_twice(options))
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh=- and rules cannot both be read from standard input");
-	if (options->attr_digests && options_kind_of_run(options) == PULL)
-		return fail_pair(parse, "attr-digests", "attr-snapshot of a list that is received: it needs the contents");
+		refuse_if(parse, useless[i].used, "--%s cannot be used with --attr-snapshot without a destination",
+			  useless[i].name);
+	refuse_if(parse, refresh && strcmp(refresh, "-") == 0 && reads_rules_from_stdin(options),
+		  "--attr-refresh=- and rules cannot both be read from standard input");
+	refuse_if(parse, options->attr_digests && options_kind_of_run(options) == PULL,
+		  "--attr-digests cannot be used with "
+		  "--attr-snapshot of a list that is received: it needs the contents");
 	/* A snapshot that is refreshed was made of a whole tree. */
-	if (options->attr_refresh && !options->recursive)
+	if (refresh && !options->recursive)
 		options->recursive = 1;
-	if (!options->recursive)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot is of a whole tree: it needs --recursive (-r or -a)");
-	return true;
+	refuse_if(parse, !options->recursive, "--attr-snapshot is of a whole tree: it needs --recursive (-r or -a)");
 }
 
-static bool check_snapshot(struct option_parse *parse, struct options *options)
+/* The checks of a line that has such options. */
+static void check_attr_options(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
 
-	if (options->files_from || options->relative || options->list_only)
-		return fail_pair(parse, "attr-snapshot", options->files_from ? "files-from" : options->list_only ? "list-only"
-				 : "relative");
-	if (!count || count > 2)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-snapshot is of one directory: SRC/, or DEST of one SRC");
-	if (count == 1)
-		return check_making(parse, options);
-	if (options->attr_refresh)
-		return parse_fail(parse, EXIT_SYNTAX, "--attr-refresh is for runs without a destination");
-	return true;
-}
-
-/* The checks that need the whole line, of one that has such options. False after parse_fail. */
-static bool attr_options_check(struct option_parse *parse, struct options *options)
-{
-	if (options->attr_mode != ATTR_MODE_NONE)
-		return check_mode(parse, options);
-	if (options->attr_snapshot)
-		return check_snapshot(parse, options);
-	return parse_fail(parse, EXIT_SYNTAX, "--attr-%s needs --attr-snapshot=FILE",
-			  options->attr_refresh ? "refresh" : "digests");
-}
-
-/* --- all of a line --- */
-
-#define ALL_WHENS (SAID_BEFORE | SAID_DURING | SAID_DELAY | SAID_AFTER)
-
-/* Records the levels that --info itself has set: the others are not sent to a server (doc/protocol/06-command-line.md
- * section 7.3). */
-static void note_given(const struct option_parse *parse, struct options *options)
-{
-	struct ui_levels given;
-	char *bad = NULL;
-
-	memset(&given, INFO_NOT_GIVEN, sizeof given);
-	for (size_t i = 0; i < parse->info_words.count; i++, bad = NULL) {
-		ui_levels_parse_info(&given, parse->info_words.items[i], &bad);
-		free(bad);
+	if (options->attr_mode != ATTR_MODE_NONE) {
+		check_attr_mode(parse, options);
+		return;
 	}
-	memcpy(options->info_given, given.info, sizeof options->info_given);
+	refuse_if(parse, !options->attr_snapshot, "--attr-%s needs --attr-snapshot=FILE",
+		  options->attr_refresh ? "refresh" : "digests");
+	refuse_if(parse, options->files_from, "--attr-snapshot cannot be used with --files-from");
+	refuse_if(parse, options->list_only, "--attr-snapshot cannot be used with --list-only");
+	refuse_if(parse, options->relative, "--attr-snapshot cannot be used with --relative");
+	refuse_if(parse, !count || count > 2, "--attr-snapshot is of one directory: SRC/, or DEST of one SRC");
+	if (count == 1)
+		check_attr_making(parse, options);
+	else
+		refuse_if(parse, options->attr_refresh, "--attr-refresh is for runs without a destination");
 }
+
+/* --- output --- */
+
+typedef bool level_parser(struct ui_levels *levels, const char *words, char **bad);
 
 /* A server may be older or newer than its client: it ignores the items that it does not know. */
-static bool apply_words(struct option_parse *parse, struct options *options)
+static void apply_words(struct option_parse *parse, struct ui_levels *levels, const char *const *words, size_t count,
+			level_parser *parser, const char *option)
 {
-	for (size_t i = 0; i < parse->info_words.count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		char *bad = NULL;
 
-		if (!ui_levels_parse_info(&options->levels, parse->info_words.items[i], &bad) && !options->server)
-			parse_fail_bare(parse, EXIT_SYNTAX, "Unknown --info item: \"%s\"", bad);
+		if (!parser(levels, words[i], &bad) && option)
+			parse_fail_bare(parse, EXIT_SYNTAX, "Unknown --%s item: \"%s\"", option, bad);
 		free(bad);
 	}
-	for (size_t i = 0; i < parse->debug_words.count; i++) {
-		char *bad = NULL;
-
-		if (!ui_levels_parse_debug(&options->levels, parse->debug_words.items[i], &bad) && !options->server)
-			parse_fail_bare(parse, EXIT_SYNTAX, "Unknown --debug item: \"%s\"", bad);
-		free(bad);
-	}
-	return !parse->error;
 }
 
 /* The levels of -v, then of the options that are made of levels; explicit words beat both, wherever they stood. */
-static bool finish_levels(struct option_parse *parse, struct options *options)
+static void finish_levels(struct option_parse *parse, struct options *options)
 {
 	uint8_t *info = options->levels.info;
+	struct ui_levels given;
 
 	ui_levels_from_verbose(&options->levels, options->verbose);
 	if (options->stats)
@@ -180,8 +139,14 @@ static bool finish_levels(struct option_parse *parse, struct options *options)
 		if (!info[INFO_NAME] && !options->out_format)
 			info[INFO_NAME] = 1;
 	}
-	note_given(parse, options);
-	return apply_words(parse, options);
+	/* Levels that --info itself has not set are not sent to a server (doc/protocol/06-command-line.md section 7.3). */
+	memset(&given, INFO_NOT_GIVEN, sizeof given);
+	apply_words(parse, &given, parse->info_words.items, parse->info_words.count, ui_levels_parse_info, NULL);
+	memcpy(options->info_given, given.info, sizeof options->info_given);
+	apply_words(parse, &options->levels, parse->info_words.items, parse->info_words.count, ui_levels_parse_info,
+		    options->server ? NULL : "info");
+	apply_words(parse, &options->levels, parse->debug_words.items, parse->debug_words.count, ui_levels_parse_debug,
+		    options->server ? NULL : "debug");
 }
 
 static void finish_output(struct options *options)
@@ -198,56 +163,54 @@ static void finish_output(struct options *options)
 						    : options->out_format && format_uses(options->out_format, 'i');
 }
 
-static bool check_checksum_name(struct option_parse *parse, const char *name)
+/* --- algorithms --- */
+
+static void check_checksum_name(struct option_parse *parse, const char *name)
 {
 	enum sum_algorithm algorithm;
 
-	if (strcasecmp(name, "auto") == 0 || sum_algorithm_parse(name, &algorithm))
-		return true;
-	return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", name);
+	if (strcasecmp(name, "auto") != 0 && !sum_algorithm_parse(name, &algorithm))
+		parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown checksum name: %s", name);
 }
 
 /* NAME or TRANSFER,PRE-TRANSFER; "auto" is what happens anyway. */
-static bool finish_checksum_choice(struct option_parse *parse, struct options *options)
+static void finish_checksum_choice(struct option_parse *parse, struct options *options)
 {
 	const char *choice = options->checksum_choice;
 	size_t length;
 	char *first;
-	bool known;
 
 	if (!choice)
-		return true;
+		return;
 	length = strcspn(choice, ",");
 	first = xstrndup(choice, length);
-	known = check_checksum_name(parse, first);
+	check_checksum_name(parse, first);
 	free(first);
-	if (!known || (choice[length] && !check_checksum_name(parse, choice + length + 1)))
-		return false;
+	if (choice[length])
+		check_checksum_name(parse, choice + length + 1);
 	/* Without a digest, blocks cannot be distinguished. */
 	if (strncasecmp(choice, "none", length) == 0)
 		options->whole_file = 1;
 	if (strcasecmp(choice, "auto") == 0 || strcasecmp(choice, "auto,auto") == 0)
 		options->checksum_choice = NULL;
-	return true;
 }
 
-static bool finish_compression(struct option_parse *parse, struct options *options)
+static void finish_compression(struct option_parse *parse, struct options *options)
 {
 	enum compress_algorithm algorithm = COMPRESS_ZLIB;
 
 	if (options->compress_choice && strcasecmp(options->compress_choice, "auto") == 0)
 		options->compress_choice = NULL;
-	if (options->compress_choice && !compress_algorithm_parse(options->compress_choice, &algorithm))
-		return parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown compress name: %s", options->compress_choice);
 	if (!options->compress_choice && parse->compress_count > 1)
 		options->compress_choice = "zlibx";
-	if (options->compress_choice)
-		compress_algorithm_parse(options->compress_choice, &algorithm);
+	if (options->compress_choice && !compress_algorithm_parse(options->compress_choice, &algorithm))
+		parse_fail_bare(parse, EXIT_UNSUPPORTED, "unknown compress name: %s", options->compress_choice);
 	options->compress_letter = options->compress_choice ? algorithm == COMPRESS_ZLIB : options->compress;
 	if (options->compress_choice || options->compress_level_set)
 		options->compress = algorithm != COMPRESS_NONE;
-	return true;
 }
+
+/* --- all of a line --- */
 
 /* --files-from and listings change what -a, -d and -R mean by default. */
 static void finish_recursion(struct option_parse *parse, struct options *options)
@@ -270,99 +233,71 @@ static void finish_recursion(struct option_parse *parse, struct options *options
 		options->dirs = !options->recursive && (options->files_from || options->list_only);
 }
 
-static bool finish_delete(struct option_parse *parse, struct options *options)
+static void finish_delete(struct option_parse *parse, struct options *options)
 {
-	static const enum delete_when whens[] = {
+	static const enum delete_when whens[ALL_WHENS + 1] = {
 		[SAID_BEFORE] = DELETE_BEFORE, [SAID_DURING] = DELETE_DURING, [SAID_DELAY] = DELETE_DELAY,
 		[SAID_DURING | SAID_DELAY] = DELETE_DELAY, [SAID_AFTER] = DELETE_AFTER,
 	};
 	int said = parse->delete_words & ALL_WHENS;
 	bool during = said & (SAID_DURING | SAID_DELAY);
 
-	if (!!(said & SAID_BEFORE) + during + !!(said & SAID_AFTER) > 1)
-		return parse_fail(parse, EXIT_SYNTAX, "You may not combine multiple --delete-WHEN options.");
+	refuse_if(parse, !!(said & SAID_BEFORE) + during + !!(said & SAID_AFTER) > 1,
+		  "You may not combine multiple --delete-WHEN options.");
 	if (said)
 		options->delete_when = whens[said];
 	else if (parse->delete_words || options->delete_excluded)
 		options->delete_when = DELETE_DEFAULT;
-	if (options->delete_when != DELETE_NEVER && !options->recursive && !options->dirs)
-		return parse_fail(parse, EXIT_SYNTAX, "--delete does not work without --recursive (-r) or --dirs (-d).");
-	return true;
+	refuse_if(parse, options->delete_when != DELETE_NEVER && !options->recursive && !options->dirs,
+		  "--delete does not work without --recursive (-r) or --dirs (-d).");
 }
 
-/* Pairs of options that exclude each other, in any order. */
-static bool check_conflicts(struct option_parse *parse, const struct options *options)
+/* Options that exclude each other, in any order. */
+static void check_in_place(struct option_parse *parse, const struct options *options)
 {
-	const char *inplace = options->append ? "append" : "inplace";
+	const char *name = options->append ? "append" : options->inplace ? "inplace" : NULL;
 
-	if (options->append && options->whole_file == 1)
-		return parse_fail(parse, EXIT_SYNTAX, "--append cannot be used with --whole-file");
-	if (!options->inplace && !options->append)
-		return true;
-	if (options->delay_updates || options->has_partial_dir || parse->partial_dir_empty)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --%s", inplace,
-				  options->delay_updates ? "delay-updates" : "partial-dir");
-	return true;
+	refuse_if(parse, options->append && options->whole_file == 1, "--append cannot be used with --whole-file");
+	refuse_if(parse, name && options->delay_updates, "--%s cannot be used with --delay-updates", name);
+	refuse_if(parse, name && (options->has_partial_dir || parse->partial_dir_empty),
+		  "--%s cannot be used with --partial-dir", name);
 }
 
 /* Variables of the environment that select how arguments reach a remote shell; options take precedence
  * (doc/protocol/06-command-line.md section 5.3). */
-static bool finish_arguments(struct option_parse *parse, struct options *options)
+static void finish_arguments(struct option_parse *parse, struct options *options)
 {
 	const char *old = getenv("RSYNC_OLD_ARGS"), *protect = getenv("RSYNC_PROTECT_ARGS");
 
-	if (options->secluded_args && options->old_args)
-		return parse_fail(parse, EXIT_SYNTAX, "--secluded-args conflicts with --old-args.");
+	refuse_if(parse, options->secluded_args && options->old_args, "--secluded-args conflicts with --old-args.");
 	if (parse->secluded_given > 0 || options->old_args)
-		return true;
+		return;
 	if (!parse->old_args_given && old && *old)
 		options->old_args = atoi(old);
 	else if (parse->secluded_given < 0 && protect && *protect)
 		options->secluded_args = atoi(protect) != 0;
-	return true;
 }
 
-static bool check_read_batch(struct option_parse *parse, const struct options *options)
+static void finish_batch(struct option_parse *parse, struct options *options)
 {
-	if (options->write_batch)
-		return parse_fail(parse, EXIT_SYNTAX, "--write-batch and --read-batch can not be used together");
-	if (options->files_from)
-		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --files-from");
-	if (options->remove_source_files)
-		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --remove-%s-files",
-				  options->remove_sent_files ? "sent" : "source");
-	if (options->attr_snapshot)
-		return parse_fail(parse, EXIT_SYNTAX, "--read-batch cannot be used with --attr-snapshot");
-	if (strlen(options->read_batch) > BATCH_NAME_MAX)
-		return parse_fail(parse, EXIT_SYNTAX, "the batch-file name must be %d characters or less.", BATCH_NAME_MAX);
-	return true;
-}
+	const char *read = options->read_batch, *written = options->write_batch;
 
-/* Options that name files and directories: what they imply, and which values are refused (doc/protocol/06-command-line.md
- * section 3). */
-static bool finish_places(struct option_parse *parse, struct options *options)
-{
-	const char *suffix = options->suffix, *directory = options->backup_dir;
-	bool sends = options->server && options->sender;
-
-	if (options->confine_root && options->insecure_links)
-		return parse_fail(parse, EXIT_SYNTAX, "--insecure-links cannot be combined with --confine-root");
-	if (options->write_devices)
-		options->inplace = true;
 	/* Old clients pass on what is their own business. */
 	if (options->server) {
-		if (options->write_batch && !options->only_write_batch)
+		if (written && !options->only_write_batch)
 			log_warning("ignoring --write-batch option sent to server");
-		if (options->read_batch)
+		if (read)
 			log_warning("ignoring --read-batch option sent to server");
-		options->write_batch = options->read_batch = NULL;
+		read = written = options->write_batch = options->read_batch = NULL;
 	}
-	if ((options->write_batch || options->read_batch) && options->only_send_attrs)
-		return parse_fail(parse, EXIT_SYNTAX, "a batch is of contents: not with --only-send-attrs");
-	if (options->read_batch && !check_read_batch(parse, options))
-		return false;
-	if (options->write_batch && strlen(options->write_batch) > BATCH_NAME_MAX)
-		return parse_fail(parse, EXIT_SYNTAX, "the batch-file name must be %d characters or less.", BATCH_NAME_MAX);
+	refuse_if(parse, (written || read) && options->only_send_attrs, "a batch is of contents: not with --only-send-attrs");
+	refuse_if(parse, read && written, "--write-batch and --read-batch can not be used together");
+	refuse_if(parse, read && options->files_from, "--read-batch cannot be used with --files-from");
+	refuse_if(parse, read && options->remove_source_files, "--read-batch cannot be used with --remove-%s-files",
+		  options->remove_sent_files ? "sent" : "source");
+	refuse_if(parse, read && options->attr_snapshot, "--read-batch cannot be used with --attr-snapshot");
+	refuse_if(parse, (read && strlen(read) > BATCH_NAME_MAX) || (written && strlen(written) > BATCH_NAME_MAX),
+		  "the batch-file name must be %d characters or less.", BATCH_NAME_MAX);
 	if (options->dry_run) {
 		options->only_write_batch = false;
 		options->write_batch = NULL;
@@ -370,6 +305,22 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 	/* A stock rsync that replays a batch of incremental recursion expects the content of hard links at other names. */
 	if (options->write_batch && options->hard_links)
 		options->allow_inc_recurse = false;
+}
+
+/* Options that name files and directories: what they imply, and which values are refused (doc/protocol/06-command-line.md
+ * section 3). */
+static void finish_places(struct option_parse *parse, struct options *options)
+{
+	const char *suffix = options->suffix, *directory = options->backup_dir;
+	bool sends = options->server && options->sender;
+
+	refuse_if(parse, options->confine_root && options->insecure_links,
+		  "--insecure-links cannot be combined with --confine-root");
+	if (parse->error)
+		return;
+	if (options->write_devices)
+		options->inplace = true;
+	finish_batch(parse, options);
 	/* The destination itself is as good as none. */
 	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
 		options->backup_dir = NULL;
@@ -379,14 +330,10 @@ static bool finish_places(struct option_parse *parse, struct options *options)
 	/* Without a directory to hold them back in, updates are not delayed. */
 	if (!options->server && parse->partial_dir_empty && !options->inplace && !options->append)
 		options->delay_updates = false;
-	if (suffix && strchr(suffix, '/'))
-		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot contain slashes: %s", suffix);
-	if (!sends && suffix && !*suffix && !directory)
-		return parse_fail(parse, EXIT_SYNTAX, "--suffix cannot be empty without a --backup-dir");
-	if (!sends && directory && !options->backup_dir && (!suffix || !*suffix))
-		return parse_fail(parse, EXIT_SYNTAX,
-				  "--suffix cannot be empty when --backup-dir is the same as the dest dir");
-	return true;
+	refuse_if(parse, suffix && strchr(suffix, '/'), "--suffix cannot contain slashes: %s", suffix);
+	refuse_if(parse, !sends && suffix && !*suffix && !directory, "--suffix cannot be empty without a --backup-dir");
+	refuse_if(parse, !sends && directory && !options->backup_dir && (!suffix || !*suffix),
+		  "--suffix cannot be empty when --backup-dir is the same as the dest dir");
 }
 
 /* A directory for partial files from the environment, where there is anything to keep in it. */
@@ -402,112 +349,81 @@ static void finish_partial_dir(struct option_parse *parse, struct options *optio
 	}
 }
 
-/* An attr tree of what lies elsewhere is made without a look at contents. */
-static bool check_remote_attrs(struct option_parse *parse, const struct options *options)
-{
-	if (!options->only_send_attrs || options_kind_of_run(options) != PULL)
-		return true;
-	if (options->checksum)
-		return parse_fail(parse, EXIT_SYNTAX, "--checksum would have the other end read all of its files: not with "
-				  "--only-send-attrs");
-	if (options->remove_source_files)
-		return parse_fail(parse, EXIT_SYNTAX, "--only-send-attrs cannot be used with --remove-source-files");
-	return true;
-}
-
-/* ACLs and extended attributes are those of the real files, wherever their list comes from. */
-static bool check_kept_attributes(struct option_parse *parse, const struct options *options)
-{
-	const char *kept = options->acls ? "acls" : options->xattrs ? "xattrs" : NULL;
-	bool lists_only = options->attr_mode != ATTR_MODE_NONE || (options->attr_snapshot && options->operands.count < 2);
-
-	if (kept && options->only_send_attrs)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with --only-send-attrs", kept);
-	if (kept && lists_only)
-		return parse_fail(parse, EXIT_SYNTAX, "--%s cannot be used with snapshots of attributes", kept);
-	return true;
-}
-
 /* --fake-super keeps attributes in an xattr: that cannot be copied as it is as well, and snapshots do not have it. */
-static bool check_fake_super(struct option_parse *parse, const struct options *options)
+static void check_fake_super(struct option_parse *parse, const struct options *options)
 {
-	bool of_attrs = options->only_send_attrs || options->attr_snapshot || options->attr_mode != ATTR_MODE_NONE;
-
 	if (options->super != SUPER_FAKE)
-		return true;
-	if (options->xattrs > 1)
-		return parse_fail(parse, EXIT_SYNTAX, "--fake-super conflicts with -XX");
-	if (of_attrs)
-		return parse_fail(parse, EXIT_SYNTAX, "--fake-super cannot be used with %s",
-				  options->only_send_attrs ? "--only-send-attrs" : "snapshots of attributes");
-	return true;
+		return;
+	refuse_if(parse, options->xattrs > 1, "--fake-super conflicts with -XX");
+	refuse_if(parse, options->only_send_attrs, "--fake-super cannot be used with --only-send-attrs");
+	refuse_if(parse, lists_nothing(options), "--fake-super cannot be used with snapshots of attributes");
 }
 
-static bool check_client(struct option_parse *parse, struct options *options)
+static void check_client(struct option_parse *parse, struct options *options)
 {
 	size_t count = options->operands.count;
+	/* An attr tree of what lies elsewhere is made without a look at contents. */
+	bool of_remote = options->only_send_attrs && options_kind_of_run(options) == PULL;
+	/* ACLs and extended attributes are those of the real files, wherever their list comes from. */
+	const char *kept = options->acls ? "acls" : options->xattrs ? "xattrs" : NULL;
+	bool lists_only = options->attr_mode != ATTR_MODE_NONE || (options->attr_snapshot && count < 2);
 
-	if (!check_remote_attrs(parse, options) || !check_kept_attributes(parse, options))
-		return false;
-	if (options->only_send_attrs && options->append)
-		return parse_fail(parse, EXIT_SYNTAX, "--only-send-attrs cannot be used with --append");
-	if (options->attr_snapshot || options->attr_refresh || options->attr_digests || options->attr_mode != ATTR_MODE_NONE)
-		return attr_options_check(parse, options);
-	if (options->sender || !count || (options->files_from && count != 2)) {
+	refuse_if(parse, of_remote && options->checksum,
+		  "--checksum would have the other end read all of its files: not with --only-send-attrs");
+	refuse_if(parse, of_remote && options->remove_source_files,
+		  "--only-send-attrs cannot be used with --remove-source-files");
+	refuse_if(parse, kept && options->only_send_attrs, "--%s cannot be used with --only-send-attrs", kept);
+	refuse_if(parse, kept && lists_only, "--%s cannot be used with snapshots of attributes", kept);
+	refuse_if(parse, options->only_send_attrs && options->append, "--only-send-attrs cannot be used with --append");
+	if (parse->error)
+		return;
+	if (lists_nothing(options) || options->attr_refresh || options->attr_digests)
+		check_attr_options(parse, options);
+	else if (options->sender || !count || (options->files_from && count != 2))
 		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
-		return true;
-	}
-	if (options->files_from_remote && !argument_is_remote(options->operands.items[0]) &&
-	    !argument_is_remote(options->operands.items[count - 1]))
-		return parse_fail_bare(parse, EXIT_SYNTAX, "--files-from cannot be remote when the transfer is local");
-	return true;
-}
-
-static bool check_server(struct option_parse *parse, struct options *options)
-{
-	if (parse->refused && !refuse_implied(parse, options))
-		return false;
-	if (!parse->refused && !parse->saw_end && !options->operands.count) {
-		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
-		return true;
-	}
-	return true;
+	else if (options->files_from_remote && !argument_is_remote(options->operands.items[0])
+		 && !argument_is_remote(options->operands.items[count - 1]))
+		parse_fail_bare(parse, EXIT_SYNTAX, "--files-from cannot be remote when the transfer is local");
 }
 
 bool options_finish(struct option_parse *parse, struct options *options)
 {
 	static const struct filter_option cvs = { .kind = FOPT_CVS, .times = 1 };
 
-	if (!options->server && !finish_arguments(parse, options))
+	if (!options->server)
+		finish_arguments(parse, options);
+	finish_checksum_choice(parse, options);
+	finish_compression(parse, options);
+	if (parse->error)
 		return false;
-	if (!finish_checksum_choice(parse, options) || !finish_compression(parse, options))
+	finish_places(parse, options);
+	if (parse->error || (parse->refused && !refuse_implied(parse, options)))
 		return false;
-	if (!finish_places(parse, options))
-		return false;
-	if (options->server && !check_server(parse, options))
-		return false;
+	if (options->server && !parse->refused && !parse->saw_end && !options->operands.count)
+		parse_print(parse, PRINT_HELP, stderr, EXIT_SYNTAX);
 	if (options->munge_links && attrs_munging_is_unsafe())
 		return parse_fail_bare(parse, EXIT_UNSUPPORTED, MUNGE_UNSAFE);
 	options->list_only_given = options->list_only;
-	if (!check_fake_super(parse, options))
-		return false;
-	if (!options->server && options->operands.count == 1 && !options->read_batch && !attr_options_list_nothing(options))
+	check_fake_super(parse, options);
+	if (!options->server && options->operands.count == 1 && !options->read_batch && !lists_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
 	if (!options->server)
 		finish_partial_dir(parse, options);
-	if (!finish_delete(parse, options) || !check_conflicts(parse, options))
+	finish_delete(parse, options);
+	check_in_place(parse, options);
+	if (parse->error)
 		return false;
 	if (options->append)
 		options->inplace = true;
 	if (options->append > 2)
 		options->append = 2;
 	finish_output(options);
-	if (!finish_levels(parse, options))
-		return false;
-	if (options->server)
-		return true;
+	finish_levels(parse, options);
+	if (options->server || parse->error)
+		return !parse->error;
 	if (options->cvs_exclude)
 		vec_push(&options->filters, cvs);
-	return check_client(parse, options);
+	check_client(parse, options);
+	return !parse->error;
 }

@@ -28,28 +28,25 @@ static void help_add_word(struct strbuf *out, const char *word, int indent, size
 
 /* --- --help --- */
 
-static void add_option_line(struct strbuf *out, const struct option_spec *spec)
-{
-	size_t start = out->length;
-
-	if (spec->name)
-		strbuf_addf(out, "--%s", spec->name);
-	if (spec->name && spec->value_name)
-		strbuf_addf(out, "=%s", spec->value_name);
-	if (spec->letter)
-		strbuf_addf(out, "%s-%c", spec->name ? ", " : "", spec->letter);
-	strbuf_addf(out, "%*s %s\n", (int)(HELP_COLUMN > out->length - start ? HELP_COLUMN - (out->length - start) : 0), "",
-		    spec->help);
-}
-
 static void add_options(struct strbuf *out, const struct option_spec *table)
 {
 	size_t column = 0;
 	char label[OPTION_LABEL_SIZE];
 
 	for (const struct option_spec *spec = table; !option_is_end(spec); spec++)
-		if (option_is_shown(spec) && spec->help)
-			add_option_line(out, spec);
+		if (option_is_shown(spec) && spec->help) {
+			size_t start = out->length;
+
+			if (spec->name)
+				strbuf_addf(out, "--%s", spec->name);
+			if (spec->name && spec->value_name)
+				strbuf_addf(out, "=%s", spec->value_name);
+			if (spec->letter)
+				strbuf_addf(out, "%s-%c", spec->name ? ", " : "", spec->letter);
+			strbuf_addf(out, "%*s %s\n",
+				    (int)(HELP_COLUMN > out->length - start ? HELP_COLUMN - (out->length - start) : 0), "",
+				    spec->help);
+		}
 	strbuf_add_string(out, "\nNegations and other spellings:\n");
 	for (const struct option_spec *spec = table; !option_is_end(spec); spec++)
 		if (option_is_shown(spec) && !spec->help)
@@ -120,17 +117,6 @@ static void add_features(struct strbuf *out, size_t column, const struct feature
 	strbuf_add_char(out, '\n');
 }
 
-static void add_capabilities(struct strbuf *out)
-{
-	static const char *const bits[] = { "64-bit files,", "64-bit inums,", "64-bit timestamps,", "64-bit long ints," };
-	size_t column = 0;
-
-	strbuf_add_string(out, "Capabilities:\n");
-	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
-		help_add_word(out, bits[i], 4, &column);
-	add_features(out, column, capabilities);
-}
-
 /* The names of a list, one after the other, with an alias behind the one that has one. */
 static void add_names(struct strbuf *out, const char *title, const char *names)
 {
@@ -144,7 +130,13 @@ void options_add_version(struct strbuf *out)
 {
 	strbuf_addf(out, "rsync-huai  version %s  protocol version %d\n", HUAI_VERSION, PROTOCOL_MAX);
 	strbuf_add_string(out, "Speaks the protocol of rsync, and is not made from it.\n");
-	add_capabilities(out);
+	static const char *const bits[] = { "64-bit files,", "64-bit inums,", "64-bit timestamps,", "64-bit long ints," };
+	size_t column = 0;
+
+	strbuf_add_string(out, "Capabilities:\n");
+	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+		help_add_word(out, bits[i], 4, &column);
+	add_features(out, column, capabilities);
 	strbuf_add_string(out, "Optimizations:\n");
 	add_features(out, 0, optimizations);
 	add_names(out, "Checksum list", sum_names);
@@ -152,23 +144,6 @@ void options_add_version(struct strbuf *out)
 	add_names(out, "Daemon auth list", greeting_digests());
 	strbuf_add_string(out, "\nFree software: you may change and redistribute it under the GNU General Public License,\n"
 			       "version 3 or later. There is no warranty, as far as the law permits.\n");
-}
-
-/* Values of an object or a list, several on a line. */
-static void add_json_word(struct strbuf *out, const char *word, bool is_last, size_t *column)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	strbuf_addf(&text, "%s%s", word, is_last ? "" : ",");
-	if (*column + 1 + text.length > LINE_WIDTH || *column == 0) {
-		strbuf_addf(out, "%s    %s", *column ? "\n" : "", text.data);
-		*column = 4;
-	} else {
-		strbuf_addf(out, " %s", text.data);
-		(*column)++;
-	}
-	*column += text.length;
-	strbuf_free(&text);
 }
 
 static void add_json_features(struct strbuf *out, size_t column, const struct feature *features)
@@ -180,9 +155,10 @@ static void add_json_features(struct strbuf *out, size_t column, const struct fe
 		for (char *p = word.data; *p; p++)
 			if (*p == '-')
 				*p = '_';
-		strbuf_add_string(&word, features->is_there == ASKED_FOR ? "\"optional\"" :
-				  is_there(features) ? "true" : "false");
-		add_json_word(out, word.data, !features[1].name, &column);
+		strbuf_addf(&word, "%s%s",
+			    features->is_there == ASKED_FOR ? "\"optional\"" : is_there(features) ? "true" : "false",
+			    features[1].name ? "," : "");
+		help_add_word(out, word.data, 4, &column);
 		strbuf_free(&word);
 	}
 	strbuf_add_string(out, "\n  },\n");
@@ -197,9 +173,9 @@ static void add_json_names(struct strbuf *out, const char *key, const char *name
 		size_t length = strcspn(names, " ");
 		struct strbuf word = STRBUF_INIT;
 
-		strbuf_addf(&word, "\"%.*s\"", (int)length, names);
+		strbuf_addf(&word, "\"%.*s\"%s", (int)length, names, names[length] ? "," : "");
 		names += length + (names[length] == ' ');
-		add_json_word(out, word.data, !*names, &column);
+		help_add_word(out, word.data, 4, &column);
 		strbuf_free(&word);
 	}
 	strbuf_add_string(out, "\n  ],\n");
@@ -207,15 +183,15 @@ static void add_json_names(struct strbuf *out, const char *key, const char *name
 
 void options_add_version_json(struct strbuf *out)
 {
-	static const char *const bits[] = { "\"file_bits\": 64", "\"inum_bits\": 64", "\"timestamp_bits\": 64",
-					    "\"long_int_bits\": 64" };
+	static const char *const bits[] = { "\"file_bits\": 64,", "\"inum_bits\": 64,", "\"timestamp_bits\": 64,",
+					    "\"long_int_bits\": 64," };
 	size_t column = 0;
 
 	strbuf_addf(out, "{\n  \"program\": \"rsync-huai\",\n  \"version\": \"%s\",\n  \"protocol\": \"%d.0\",\n", HUAI_VERSION,
 		    PROTOCOL_MAX);
 	strbuf_add_string(out, "  \"copyright\": \"(C) the authors of rsync-huai\",\n  \"capabilities\": {\n");
 	for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
-		add_json_word(out, bits[i], false, &column);
+		help_add_word(out, bits[i], 4, &column);
 	add_json_features(out, column, capabilities);
 	strbuf_add_string(out, "  \"optimizations\": {\n");
 	add_json_features(out, 0, optimizations);

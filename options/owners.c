@@ -28,14 +28,10 @@ struct id_rule {
 
 struct id_rules {
 	bool groups;
+	const char *option;
 	struct fs_ids *ids;
 	VEC(struct id_rule) rules; /* the last one of the option first */
 };
-
-static const char *option_of(const struct id_rules *rules)
-{
-	return rules->groups ? "--groupmap" : "--usermap";
-}
 
 static uint32_t parse_number(const char *text, size_t length)
 {
@@ -47,19 +43,6 @@ static uint32_t parse_number(const char *text, size_t length)
 			die(EXIT_SYNTAX, "Invalid ID number: %s", text);
 	}
 	return (uint32_t)value;
-}
-
-/* Text that begins with a digit is a number or a range of numbers. */
-static void parse_range(const struct id_rules *rules, struct id_rule *rule, const char *from)
-{
-	size_t low = strspn(from, "0123456789"), high = from[low] ? strspn(from + low + 1, "0123456789") : 0;
-
-	if (from[low] && (from[low] != '-' || !high || from[low + 1 + high]))
-		die(EXIT_SYNTAX, "Invalid number in %s: %s", option_of(rules), from);
-	rule->kind = RULE_RANGE;
-	rule->high = rule->low = parse_number(from, low);
-	if (from[low])
-		rule->high = parse_number(from + low + 1, high);
 }
 
 static bool parse_target(const struct id_rules *rules, struct id_rule *rule, const char *to)
@@ -78,16 +61,24 @@ static void add_rule(struct id_rules *rules, char *pair)
 	struct id_rule rule = { .kind = RULE_NAME };
 
 	if (!colon)
-		die(EXIT_SYNTAX, "No colon found in %s: %s", option_of(rules), pair);
+		die(EXIT_SYNTAX, "No colon found in %s: %s", rules->option, pair);
 	if (!colon[1])
-		die(EXIT_SYNTAX, "No name found after colon %s: %s", option_of(rules), pair);
+		die(EXIT_SYNTAX, "No name found after colon %s: %s", rules->option, pair);
 	*colon = '\0';
-	if (*pair >= '0' && *pair <= '9')
-		parse_range(rules, &rule, pair);
-	else if (has_wildcards(pair))
+	if (*pair >= '0' && *pair <= '9') {
+		/* Text that begins with a digit is a number or a range of numbers. */
+		size_t low = strspn(pair, "0123456789"), high = pair[low] ? strspn(pair + low + 1, "0123456789") : 0;
+
+		if (pair[low] && (pair[low] != '-' || !high || pair[low + 1 + high]))
+			die(EXIT_SYNTAX, "Invalid number in %s: %s", rules->option, pair);
+		rule.kind = RULE_RANGE;
+		rule.high = rule.low = parse_number(pair, low);
+		if (pair[low])
+			rule.high = parse_number(pair + low + 1, high);
+	} else if (has_wildcards(pair))
 		rule.kind = RULE_PATTERN;
 	if (!parse_target(rules, &rule, colon + 1)) {
-		log_error("Unknown %s name on receiver: %s", option_of(rules), colon + 1);
+		log_error("Unknown %s name on receiver: %s", rules->option, colon + 1);
 		return;
 	}
 	if (rule.kind != RULE_RANGE)
@@ -104,6 +95,7 @@ struct id_rules *id_rules_new(bool groups, const char *text, struct fs_ids *ids)
 		return NULL;
 	rules = xcalloc(1, sizeof *rules);
 	rules->groups = groups;
+	rules->option = groups ? "--groupmap" : "--usermap";
 	rules->ids = ids;
 	list = xstrdup(text);
 	/* From the end: errors are reported in the order of stock. */
@@ -152,44 +144,33 @@ bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name,
 
 /* --- the options --- */
 
-/* One half of a mapping, given by its own option or by --chown: once, and not by both. */
-static bool set_map(struct option_parse *parse, const char **map, enum owner_word *said, const char *kind, const char *own_name,
-		    bool by_chown, const char *value)
+/* One half of a mapping, given by its own option or by --chown: once, and not by both. Mapping is the receiver's, but it
+ * implies that the ids are sent, which not every client asks a server for by -o and -g. */
+static bool map_owner(struct option_parse *parse, bool groups, enum owner_word word, const char *value)
 {
-	if (*said == SAID_MAP && by_chown)
+	struct options *options = parse->options;
+	enum owner_word *said = groups ? &parse->groupmap_said : &parse->usermap_said;
+	const char **map = groups ? &options->groupmap : &options->usermap;
+	const char *own_name = groups ? "--groupmap" : "--usermap";
+
+	*(groups ? &options->group : &options->owner) = true;
+	if (*said == SAID_MAP && word == SAID_CHOWN)
 		return parse_fail(parse, EXIT_SYNTAX, "--chown conflicts with prior %s.", own_name);
-	if (*said == SAID_CHOWN && !by_chown)
+	if (*said == SAID_CHOWN && word == SAID_MAP)
 		return parse_fail(parse, EXIT_SYNTAX, "%s conflicts with prior --chown.", own_name);
 	if (*said == SAID_MAP)
 		return parse_fail(parse, EXIT_SYNTAX, "You can only specify %s once.", own_name);
 	if (*said == SAID_CHOWN)
-		return parse_fail(parse, EXIT_SYNTAX, "You can only specify a %s-affecting --chown once.", kind);
-	*said = by_chown ? SAID_CHOWN : SAID_MAP;
+		return parse_fail(parse, EXIT_SYNTAX, "You can only specify a %s-affecting --chown once.",
+				  groups ? "group" : "user");
+	*said = word;
 	*map = parse_keep(parse, value);
 	return true;
 }
 
-static bool map_user(struct option_parse *parse, bool by_chown, const char *value)
+bool set_owner_map(struct option_parse *parse)
 {
-	parse->options->owner = true;
-	return set_map(parse, &parse->options->usermap, &parse->usermap_said, "user", "--usermap", by_chown, value);
-}
-
-static bool map_group(struct option_parse *parse, bool by_chown, const char *value)
-{
-	parse->options->group = true;
-	return set_map(parse, &parse->options->groupmap, &parse->groupmap_said, "group", "--groupmap", by_chown, value);
-}
-
-/* Mapping is the receiver's, but it implies that the ids are sent, which not every client asks a server for by -o and -g. */
-bool set_usermap(struct option_parse *parse)
-{
-	return map_user(parse, false, parse->text);
-}
-
-bool set_groupmap(struct option_parse *parse)
-{
-	return map_group(parse, false, parse->text);
+	return map_owner(parse, parse->spec->value, SAID_MAP, parse->text);
 }
 
 /* "USER:GROUP", either of which may be left out: everybody becomes that. */
@@ -198,7 +179,8 @@ bool set_chown(struct option_parse *parse)
 	const char *text = parse->text;
 	size_t length = strcspn(text, ":");
 	char *user = xasprintf("*:%.*s", (int)length, text), *group = xasprintf("*:%s", text[length] ? text + length + 1 : "");
-	bool good = (!user[2] || map_user(parse, true, user)) && (!group[2] || map_group(parse, true, group));
+	bool good = (!user[2] || map_owner(parse, false, SAID_CHOWN, user))
+		    && (!group[2] || map_owner(parse, true, SAID_CHOWN, group));
 
 	free(user);
 	free(group);
@@ -252,34 +234,29 @@ static void learn_groups(struct identity *identity)
 		 && identity->group_count < GROUPS_MAX);
 }
 
-static void resolve(const char *text, struct identity *identity)
-{
-	const char *colon = strchr(text, ':');
-	char *user = xstrndup(text, strcspn(text, ":"));
-	struct fs_ids *ids = fs_ids_new(NULL, NULL);
-
-	if (!find(ids, fs_user_id, user, &identity->uid))
-		die(EXIT_SYNTAX, "Invalid copy-as user: %s", user);
-	if (!colon) {
-		learn_groups(identity);
-	} else {
-		if (!find(ids, fs_group_id, colon + 1, &identity->gid))
-			die(EXIT_SYNTAX, "Invalid copy-as group: %s", colon + 1);
-		identity->groups = xcalloc(1, sizeof *identity->groups);
-		identity->groups[0] = identity->gid;
-		identity->group_count = 1;
-	}
-	fs_ids_free(ids);
-	free(user);
-}
-
 void copy_as_assume(const struct options *options)
 {
 	struct identity identity = { .groups = NULL };
 
 	if (!options->copy_as)
 		return;
-	resolve(options->copy_as, &identity);
+	const char *colon = strchr(options->copy_as, ':');
+	char *user = xstrndup(options->copy_as, strcspn(options->copy_as, ":"));
+	struct fs_ids *ids = fs_ids_new(NULL, NULL);
+
+	if (!find(ids, fs_user_id, user, &identity.uid))
+		die(EXIT_SYNTAX, "Invalid copy-as user: %s", user);
+	if (!colon) {
+		learn_groups(&identity);
+	} else {
+		if (!find(ids, fs_group_id, colon + 1, &identity.gid))
+			die(EXIT_SYNTAX, "Invalid copy-as group: %s", colon + 1);
+		identity.groups = xcalloc(1, sizeof *identity.groups);
+		identity.groups[0] = identity.gid;
+		identity.group_count = 1;
+	}
+	fs_ids_free(ids);
+	free(user);
 	if (setresgid(identity.gid, identity.gid, identity.gid) < 0)
 		failed("setgid", errno);
 	if (setgroups((size_t)identity.group_count, identity.groups) < 0)

@@ -26,8 +26,7 @@ void id_rules_free(struct id_rules *rules);
 bool id_rules_apply(const struct id_rules *rules, uint32_t id, const char *name, uint32_t *mapped);
 
 /* The setters of these options (option_setter). */
-bool set_usermap(struct option_parse *parse);
-bool set_groupmap(struct option_parse *parse);
+bool set_owner_map(struct option_parse *parse); /* value: is it the groups'? */
 bool set_chown(struct option_parse *parse);
 
 /*

@@ -251,30 +251,6 @@ static bool parse_field(const char **text, int low, int high, int *value)
 	return n >= low && n <= high;
 }
 
-/* [[Y-]M-]D: the parts are known by their number only when the last has been read. */
-static bool parse_date(const char **text, struct stop_fields *fields)
-{
-	/* February is allowed its 29th in every year: mktime turns the wrong ones into March 1st. */
-	static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	int parts[3], count = 0;
-
-	for (;;) {
-		if (!parse_field(text, 0, 99999, &parts[count++]))
-			return false;
-		if (**text != '-' && **text != '/')
-			break;
-		if (count == 3)
-			return false;
-		(*text)++;
-	}
-	fields->day = parts[count - 1];
-	fields->month = count > 1 ? parts[count - 2] : -1;
-	fields->year = count > 2 ? parts[0] : -1;
-	if (fields->day < 1 || fields->day > 31)
-		return false;
-	return fields->month == -1 || (fields->month >= 1 && fields->month <= 12 && fields->day <= days[fields->month - 1]);
-}
-
 /* H:M or :M, up to the end of the text. */
 static bool parse_clock(const char *text, bool hour_needed, struct stop_fields *fields)
 {
@@ -297,7 +273,26 @@ static bool parse_stop_fields(const char *text, struct stop_fields *fields)
 		return parse_clock(text + 1, true, fields);
 	if (text[digits] == ':')
 		return parse_clock(text, false, fields);
-	if (!parse_date(&text, fields))
+	/* [[Y-]M-]D: the parts are known by their number only when the last has been read. */
+	/* February is allowed its 29th in every year: mktime turns the wrong ones into March 1st. */
+	static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	int parts[3], count = 0;
+
+	for (;;) {
+		if (!parse_field(&text, 0, 99999, &parts[count++]))
+			return false;
+		if (**&text != '-' && **&text != '/')
+			break;
+		if (count == 3)
+			return false;
+		(text)++;
+	}
+	fields->day = parts[count - 1];
+	fields->month = count > 1 ? parts[count - 2] : -1;
+	fields->year = count > 2 ? parts[0] : -1;
+	if (fields->day < 1 || fields->day > 31)
+		return false;
+	if (!(fields->month == -1 || (fields->month >= 1 && fields->month <= 12 && fields->day <= days[fields->month - 1])))
 		return false;
 	if (!*text)
 		return true;

@@ -114,7 +114,7 @@ struct option_parse {
 	int dirs_given, relative_given;  /* -1: neither the option nor its negation */
 	int secluded_given;              /* likewise of -s */
 	bool old_args_given, max_alloc_given;
-	bool partial_dir_empty, daemon_seen, iconv_seen;
+	bool partial_dir_empty, iconv_seen;
 	bool iconv_given;         /* by the option or its negation */
 	int versions;             /* -V count */
 	bool done;                /* a text was asked for, which may be none: end with `code` */

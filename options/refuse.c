@@ -95,21 +95,6 @@ static bool set_token(struct refused_options *refused, const char *token, bool v
 	return found;
 }
 
-static void set_all_tokens(struct refused_options *refused, const char *parameter)
-{
-	char *copy = xstrdup(parameter);
-	char *save = NULL;
-
-	/* Blanks only, as in stock: two names with a tab or comma between them are one that matches nothing. */
-	for (char *token = strtok_r(copy, " ", &save); token; token = strtok_r(NULL, " ", &save)) {
-		bool negated = token[0] == '!' && token[1];
-
-		if (!set_token(refused, token + negated, !negated))
-			log_msg(L_LOG, "No match for refuse-options string \"%s\"", token);
-	}
-	free(copy);
-}
-
 struct refused_options *refused_options_new(const char *refuse_parameter, bool has_charset)
 {
 	static const char *const always[] = {
@@ -121,7 +106,17 @@ struct refused_options *refused_options_new(const char *refuse_parameter, bool h
 	refused->count = count;
 	set_exact(refused, "copy-devices", true);
 	set_exact(refused, "write-devices", true);
-	set_all_tokens(refused, refuse_parameter);
+	char *copy = xstrdup(refuse_parameter);
+	char *save = NULL;
+
+	/* Blanks only, as in stock: two names with a tab or comma between them are one that matches nothing. */
+	for (char *token = strtok_r(copy, " ", &save); token; token = strtok_r(NULL, " ", &save)) {
+		bool negated = token[0] == '!' && token[1];
+
+		if (!set_token(refused, token + negated, !negated))
+			log_msg(L_LOG, "No match for refuse-options string \"%s\"", token);
+	}
+	free(copy);
 	if (!has_charset)
 		set_exact(refused, "iconv", true);
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
@@ -155,42 +150,22 @@ static const struct option_spec *refused_spec(const struct option_parse *parse, 
 	return NULL;
 }
 
-/* -a is as good as its parts. */
-static bool refuse_archive(struct option_parse *parse)
-{
-	for (const char *letter = archive_letters + 1; *letter; letter++) {
-		const struct option_spec *part = refused_spec(parse, (char[]){ *letter, 0 });
-
-		if (part)
-			return fail_refused(parse, part);
-	}
-	return true;
-}
-
 bool refuse_option(struct option_parse *parse, const struct option_spec *spec)
 {
 	size_t index = (size_t)(spec - option_table(MODE_SERVER));
 
 	if (parse->refused->is_refused[index])
 		return fail_refused(parse, spec);
-	if (spec->letter == 'a')
-		return refuse_archive(parse);
-	return true;
-}
+	if (spec->letter == 'a') {
+		/* -a is as good as its parts. */
+		for (const char *letter = archive_letters + 1; *letter; letter++) {
+			const struct option_spec *part = refused_spec(parse, (char[]){ *letter, 0 });
 
-/* A plain --delete is whichever of the two is allowed. */
-static bool refuse_plain_delete(struct option_parse *parse)
-{
-	const struct option_spec *before = refused_spec(parse, "delete-before");
-
-	if (parse->delete_words != SAID_DELETE)
+			if (part)
+				return fail_refused(parse, part);
+		}
 		return true;
-	if (before && refused_spec(parse, "delete-during"))
-		return fail_refused(parse, before);
-	if (before)
-		parse->delete_words = SAID_DURING;
-	else if (refused_spec(parse, "delete-during"))
-		parse->delete_words = SAID_BEFORE;
+	}
 	return true;
 }
 
@@ -218,5 +193,16 @@ bool refuse_implied(struct option_parse *parse, const struct options *options)
 		if (spec)
 			return fail_refused(parse, spec);
 	}
-	return refuse_plain_delete(parse);
+	/* A plain --delete is whichever of the two is allowed. */
+	const struct option_spec *before = refused_spec(parse, "delete-before");
+
+	if (parse->delete_words != SAID_DELETE)
+		return true;
+	if (before && refused_spec(parse, "delete-during"))
+		return fail_refused(parse, before);
+	if (before)
+		parse->delete_words = SAID_DURING;
+	else if (refused_spec(parse, "delete-during"))
+		parse->delete_words = SAID_BEFORE;
+	return true;
 }

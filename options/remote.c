@@ -136,56 +136,10 @@ static bool is_local(const char *operand)
 	return !argument_is_remote(operand);
 }
 
-/* A further source of a pull: the same machine, reached in the same way. */
-static void add_source(const struct remote *first, const char *operand, struct args *paths)
-{
-	struct remote source;
-
-	if (!remote_parse(&source, operand)) {
-		log_error("Unexpected local arg: %s", operand);
-		die(EXIT_SYNTAX, "If arg is a remote file/dir, prefix it with a colon (:).");
-	}
-	/* Without a host it is the first one's. */
-	if (*source.host && strcmp(source.host, first->host) != 0)
-		die(EXIT_SYNTAX, "All source args must come from the same machine.");
-	if (source.kind != first->kind)
-		die(EXIT_SYNTAX, "All source args must use the same hostspec format.");
-	if (*source.host && source.port != first->port)
-		die(EXIT_SYNTAX, "All source args must use the same port number.");
-	args_append(paths, source.path);
-	remote_free(&source);
-}
-
 static void refuse_empty(const char *operand)
 {
 	if (!*operand)
 		die(EXIT_SYNTAX, "Empty source arg specified.");
-}
-
-static void take_sources(const struct options *options, const struct remote *first, struct args *paths)
-{
-	size_t count = options->operands.count;
-
-	if (count > 1 && !is_local(options->operands.items[count - 1]))
-		die(EXIT_SYNTAX, "The source and destination cannot both be remote.");
-	args_append(paths, first->path);
-	for (size_t i = 1; i + 1 < count; i++) {
-		refuse_empty(options->operands.items[i]);
-		add_source(first, options->operands.items[i], paths);
-	}
-}
-
-static void check_local_sources(const struct options *options)
-{
-	for (size_t i = 0; i + 1 < options->operands.count; i++) {
-		const char *operand = options->operands.items[i];
-
-		refuse_empty(operand);
-		if (is_local(operand))
-			continue;
-		log_set_role("sender");
-		die(EXIT_SYNTAX, "Unexpected remote arg: %s", operand);
-	}
 }
 
 /* A list of names at the other end is at the end that the transfer goes to or comes from. */
@@ -210,8 +164,58 @@ void remote_check_no_daemon(const struct options *options)
 		die(EXIT_SYNTAX, "The --contimeout option may only be used when connecting to an rsync daemon.");
 }
 
-static void check_kind(const struct options *options, const struct remote *remote)
+bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send)
 {
+	const struct args *operands = &options->operands;
+
+	*paths = (struct args){ NULL, 0 };
+	*we_send = !remote_parse(remote, operands->items[0]);
+	if (*we_send) {
+		if (operands->count > 1) {
+			for (size_t i = 0; i + 1 < options->operands.count; i++) {
+				const char *operand = options->operands.items[i];
+
+				refuse_empty(operand);
+				if (is_local(operand))
+					continue;
+				log_set_role("sender");
+				die(EXIT_SYNTAX, "Unexpected remote arg: %s", operand);
+			}
+		}
+		if (operands->count < 2 || !remote_parse(remote, operands->items[operands->count - 1]))
+			return false;
+		args_append(paths, remote->path);
+	}
+	log_set_role(*we_send ? "sender" : "Receiver");
+	if (!*we_send) {
+		size_t count = options->operands.count;
+
+		if (count > 1 && !is_local(options->operands.items[count - 1]))
+			die(EXIT_SYNTAX, "The source and destination cannot both be remote.");
+		args_append(paths, remote->path);
+		for (size_t i = 1; i + 1 < count; i++) {
+			refuse_empty(options->operands.items[i]);
+			/* A further source of a pull: the same machine, reached in the same way. */
+			struct remote source;
+
+			if (!remote_parse(&source, options->operands.items[i])) {
+				log_error("Unexpected local arg: %s", options->operands.items[i]);
+				die(EXIT_SYNTAX, "If arg is a remote file/dir, prefix it with a colon (:).");
+			}
+			/* Without a host it is the first one's. */
+			if (*source.host && strcmp(source.host, remote->host) != 0)
+				die(EXIT_SYNTAX, "All source args must come from the same machine.");
+			if (source.kind != remote->kind)
+				die(EXIT_SYNTAX, "All source args must use the same hostspec format.");
+			if (*source.host && source.port != remote->port)
+				die(EXIT_SYNTAX, "All source args must use the same port number.");
+			args_append(paths, source.path);
+			remote_free(&source);
+		}
+	}
+	if (remote->kind == REMOTE_DAEMON && options->rsh)
+		remote->kind = REMOTE_DAEMON_OVER_SHELL;
+	check_files_from(options, remote);
 	if (remote->kind == REMOTE_SHELL)
 		remote_check_no_daemon(options);
 	/* Over the network such a host is one that does not resolve, and a user is none of a command's words. */
@@ -224,27 +228,5 @@ static void check_kind(const struct options *options, const struct remote *remot
 		die(EXIT_SYNTAX, "Invalid remote user: names may not start with '-'.");
 	if (remote->kind != REMOTE_SHELL && remote->path[0] == '/')
 		die(EXIT_STARTCLIENT, "ERROR: The remote path must start with a module name not a /");
-}
-
-bool remote_operands(const struct options *options, struct remote *remote, struct args *paths, bool *we_send)
-{
-	const struct args *operands = &options->operands;
-
-	*paths = (struct args){ NULL, 0 };
-	*we_send = !remote_parse(remote, operands->items[0]);
-	if (*we_send) {
-		if (operands->count > 1)
-			check_local_sources(options);
-		if (operands->count < 2 || !remote_parse(remote, operands->items[operands->count - 1]))
-			return false;
-		args_append(paths, remote->path);
-	}
-	log_set_role(*we_send ? "sender" : "Receiver");
-	if (!*we_send)
-		take_sources(options, remote, paths);
-	if (remote->kind == REMOTE_DAEMON && options->rsh)
-		remote->kind = REMOTE_DAEMON_OVER_SHELL;
-	check_files_from(options, remote);
-	check_kind(options, remote);
 	return true;
 }

@@ -65,6 +65,7 @@ static bool set_int(struct option_parse *parse)
 static bool set_text(struct option_parse *parse)
 {
 	*(const char **)field_of(parse) = parse_keep(parse, parse->text);
+	set_also(parse, true);
 	return true;
 }
 
@@ -209,30 +210,26 @@ static bool add_shortcut_f(struct option_parse *parse)
 	return parse_add_filter(parse, FOPT_SHORTCUT_F, FILTER_NEW_STYLE, "", ++parse->shortcut_f_count);
 }
 
-/* "HOST:FILE" and ":FILE" are files at the other end. */
-static bool set_remote_files_from(struct option_parse *parse, struct options *options)
-{
-	struct remote remote;
-
-	if (options->server)
-		return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
-	remote_parse(&remote, parse->text);
-	options->files_from_path = parse_keep(parse, remote.path);
-	remote_free(&remote);
-	options->files_from_remote = true;
-	if (strcmp(options->files_from_path, "-") == 0)
-		return parse_fail(parse, EXIT_SYNTAX, "Invalid --files-from remote filename");
-	return true;
-}
-
 static bool set_files_from(struct option_parse *parse)
 {
 	struct options *options = parse->options;
 
 	options->files_from = parse_keep(parse, parse->text);
 	options->files_from_path = NULL;
-	if (argument_is_remote(parse->text))
-		return set_remote_files_from(parse, options);
+	if (argument_is_remote(parse->text)) {
+		/* "HOST:FILE" and ":FILE" are files at the other end. */
+		struct remote remote;
+
+		if (options->server)
+			return parse_fail(parse, EXIT_SYNTAX, "The --files-from sent to the server cannot specify a host.");
+		remote_parse(&remote, parse->text);
+		options->files_from_path = parse_keep(parse, remote.path);
+		remote_free(&remote);
+		options->files_from_remote = true;
+		if (strcmp(options->files_from_path, "-") == 0)
+			return parse_fail(parse, EXIT_SYNTAX, "Invalid --files-from remote filename");
+		return true;
+	}
 	options->files_from_remote = options->server && strcmp(parse->text, "-") == 0;
 	return true;
 }
@@ -377,13 +374,6 @@ static bool set_append(struct option_parse *parse)
 	return true;
 }
 
-static bool set_only_write_batch(struct option_parse *parse)
-{
-	parse->options->only_write_batch = true;
-	parse->options->write_batch = parse_keep(parse, parse->text);
-	return true;
-}
-
 static bool set_timeout(struct option_parse *parse)
 {
 	parse->options->timeout = parse->number < 0 ? 0 : parse->number;
@@ -410,18 +400,14 @@ static bool set_stop_at(struct option_parse *parse)
 	return true;
 }
 
+/* --no-iconv has no text. */
 static bool set_iconv(struct option_parse *parse)
 {
-	parse->iconv_seen = parse->iconv_given = true;
-	parse->options->iconv = strcmp(parse->text, "-") == 0 ? NULL : parse_keep(parse, parse->text);
-	return true;
-}
+	const char *text = parse->text;
 
-static bool clear_iconv(struct option_parse *parse)
-{
-	parse->iconv_seen = false;
 	parse->iconv_given = true;
-	parse->options->iconv = NULL;
+	parse->iconv_seen = text != NULL;
+	parse->options->iconv = !text || strcmp(text, "-") == 0 ? NULL : parse_keep(parse, text);
 	return true;
 }
 
@@ -546,12 +532,6 @@ static bool set_attr_mode(struct option_parse *parse)
 
 /* --- a daemon's own --- */
 
-static bool see_daemon(struct option_parse *parse)
-{
-	parse->daemon_seen = parse->options->daemon = true;
-	return true;
-}
-
 static bool add_dparam(struct option_parse *parse)
 {
 	if (!strchr(parse->text, '='))
@@ -592,6 +572,8 @@ enum { NO_CRTIMES, BLOCKING };
 	{ name, 0, NO_ARG, set_number, F(member), value, runs, NULL, help, F(given) }
 #define INT_GIVEN(name, letter, member, given, runs, value_name, help) \
 	{ name, letter, INT_ARG, set_int, F(member), 0, runs, value_name, help, F(given) }
+#define TEXT_GIVEN(name, member, given, runs, value_name, help) \
+	{ name, 0, TEXT_ARG, set_text, F(member), 0, runs, value_name, help, F(given) }
 #define PARSE(name, letter, member, value, runs, help) \
 	{ name, letter, NO_ARG, set_parse_number, P(member), value, runs, NULL, help, 0 }
 #define DAEMON(name, arg) { name, 0, arg, NULL, 0, 0, OF_DAEMON, NULL, NULL, 0 }
@@ -604,6 +586,9 @@ enum { NO_CRTIMES, BLOCKING };
 #define LEVEL_LETTER(name, letter, no_letter, member, runs, help) \
 	COUNT(name, letter, member, runs, help), NUMBER("no-" name, 0, member, 0, runs, NULL), \
 	NUMBER(no_letter, 0, member, 0, runs, NULL)
+#define PARSE_LETTER(name, letter, no_letter, member, help) \
+	PARSE(name, letter, member, 1, WORKS, help), PARSE("no-" name, 0, member, 0, WORKS, NULL), \
+		PARSE(no_letter, 0, member, 0, WORKS, NULL)
 
 static const struct option_spec options[] = {
 	/* output and control */
@@ -643,14 +628,10 @@ static const struct option_spec options[] = {
 	ON("i-r", 0, allow_inc_recurse, WORKS, NULL),
 	OFF("no-inc-recursive", allow_inc_recurse, WORKS, NULL),
 	OFF("no-i-r", allow_inc_recurse, WORKS, NULL),
-	PARSE("dirs", 'd', dirs_given, 1, WORKS, "take directories themselves, do not descend"),
-	PARSE("no-dirs", 0, dirs_given, 0, WORKS, NULL),
-	PARSE("no-d", 0, dirs_given, 0, WORKS, NULL),
+	PARSE_LETTER("dirs", 'd', "no-d", dirs_given, "take directories themselves, do not descend"),
 	PARSE("old-dirs", 0, dirs_given, 2, WORKS, "the same by -r and an exclude rule, for old servers"),
 	PARSE("old-d", 0, dirs_given, 2, WORKS, NULL),
-	PARSE("relative", 'R', relative_given, 1, WORKS, "keep the whole path of each source argument"),
-	PARSE("no-relative", 0, relative_given, 0, WORKS, NULL),
-	PARSE("no-R", 0, relative_given, 0, WORKS, NULL),
+	PARSE_LETTER("relative", 'R', "no-R", relative_given, "keep the whole path of each source argument"),
 	ON("implied-dirs", 0, implied_dirs, WORKS, "with -R, give the path's directories their attributes (default)"),
 	ON("i-d", 0, implied_dirs, WORKS, NULL),
 	OFF("no-implied-dirs", implied_dirs, WORKS, NULL),
@@ -694,8 +675,8 @@ static const struct option_spec options[] = {
 	TEXT_CALL("confine-root", 0, set_confine_root, 0, WORKS, "DIR", "refuse paths of options that lead out of DIR"),
 	LEVEL_LETTER("hard-links", 'H', "no-H", hard_links, WORKS, "keep hard links"),
 	SWITCH("numeric-ids", 0, numeric_ids, WORKS, "keep ids by number, not by name"),
-	TEXT_CALL("usermap", 0, set_usermap, 0, WORKS, "MAP", "change owners by name or number"),
-	TEXT_CALL("groupmap", 0, set_groupmap, 0, WORKS, "MAP", "change groups likewise"),
+	TEXT_CALL("usermap", 0, set_owner_map, false, WORKS, "MAP", "change owners by name or number"),
+	TEXT_CALL("groupmap", 0, set_owner_map, true, WORKS, "MAP", "change groups likewise"),
 	TEXT_CALL("chown", 0, set_chown, 0, WORKS, "USER:GROUP", "give files to these"),
 	TEXT_CALL("chmod", 0, set_chmod, 0, WORKS, "CHMOD", "change permissions on the way"),
 	NUMBER("super", 0, super, SUPER_YES, WORKS, "let the receiving side try what needs root"),
@@ -789,13 +770,13 @@ static const struct option_spec options[] = {
 	TEXT_CALL("stop-at", 0, set_stop_at, 0, REMOTE, "TIME", "end at this time"),
 	INT("checksum-seed", checksum_seed, REMOTE, "NUM", "seed of block sums"),
 	TEXT_CALL("max-alloc", 0, set_max_alloc, 0, WORKS, "SIZE", "take no more memory than this at once"),
-	TEXT_CALL("iconv", 0, set_iconv, 0, REMOTE, "CHARSETS", "convert names: LOCAL,REMOTE"),
-	CALL("no-iconv", 0, clear_iconv, 0, WORKS, NULL),
+	TEXT_CALL("iconv", 0, set_iconv, 1, REMOTE, "CHARSETS", "convert names: LOCAL,REMOTE"),
+	CALL("no-iconv", 0, set_iconv, 0, WORKS, NULL),
 	ON("qsort", 0, use_qsort, WORKS, NULL),
 	ON("use-qsort", 0, use_qsort, WORKS, NULL),
 	INT_CALL("protocol", 0, set_protocol, WORKS, "NUM", "speak no newer protocol than this"),
 	TEXT("write-batch", 0, write_batch, REMOTE, "FILE", "write down what was sent, to be replayed elsewhere"),
-	TEXT_CALL("only-write-batch", 0, set_only_write_batch, 0, REMOTE, "FILE", "... and leave the destination as it is"),
+	TEXT_GIVEN("only-write-batch", write_batch, only_write_batch, REMOTE, "FILE", "... and leave the destination as it is"),
 	TEXT("read-batch", 0, read_batch, WORKS, "FILE", "replay it"),
 
 	/* connection */
@@ -852,7 +833,7 @@ static const struct option_spec options[] = {
 };
 
 static const struct option_spec daemon_options[] = {
-	CALL("daemon", 0, see_daemon, 0, WORKS, "run as a daemon"),
+	ON("daemon", 0, daemon, WORKS, "run as a daemon"),
 	ON("refresh-attrs", 0, refresh_attrs, WORKS,
 		"[MODULE]...: bring the attr trees and snapshots of these modules (of all) up to date"),
 	COUNT("quiet", 'q', quiet, WORKS, "... without a line for each of them; config-check: only what is wrong"),
