@@ -180,17 +180,6 @@ static void make_session(struct connection *connection, const struct options *op
 	free(digests);
 }
 
-static void start_daemon_shell(struct connection *connection, const struct options *options, const struct remote *remote)
-{
-	struct args words = { NULL, 0 };
-
-	args_append(&words, "--server");
-	args_append(&words, "--daemon");
-	args_append(&words, ".");
-	shell_start(connection, options, remote, &words);
-	args_free(&words);
-}
-
 /* --contimeout has passed on the way to a daemon that a command leads to (doc/protocol/09-since-3.5.0.md section 4.1). */
 static void expire(void *role)
 {
@@ -207,16 +196,23 @@ static void connect_daemon(struct connection *connection, const struct options *
 	int64_t end = is_bounded ? clock_nanoseconds() + options->contimeout * CLOCK_SECOND : 0;
 
 	connection->is_daemon = true;
-	if (remote->kind == REMOTE_DAEMON_OVER_SHELL)
-		start_daemon_shell(connection, options, remote);
-	else
+	if (remote->kind == REMOTE_DAEMON_OVER_SHELL) {
+		struct args words = { NULL, 0 };
+
+		args_append(&words, "--server");
+		args_append(&words, "--daemon");
+		args_append(&words, ".");
+		shell_start(connection, options, remote, &words);
+		args_free(&words);
+	} else
 		connection->in_fd = connection->out_fd = socket_dial(options, remote);
 	make_wire(connection, options);
 	wire_set_deadline(connection->wire, end, expire, we_send ? sender : receiver);
 	make_session(connection, options, remote, paths, we_send);
 }
 
-void client_log_choices(const struct options *options, const struct session *session)
+/* --debug=nstr: which algorithms the two ends have come to. */
+static void log_choices(const struct options *options, const struct session *session)
 {
 	bool negotiates = session->varint_flags;
 
@@ -231,6 +227,23 @@ void client_log_choices(const struct options *options, const struct session *ses
 	if (session->compress != COMPRESS_NONE)
 		log_info("Client%s compress: %s (level %d)", negotiates && !options->compress_choice ? " negotiated" : "",
 			 compress_algorithm_name(session->compress), session->compress_level);
+}
+
+void client_set_up(struct session *session, const struct connection *connection, const struct options *options)
+{
+	struct setup_request request;
+
+	session->wire = connection->wire;
+	session->peer_version = connection->peer_version;
+	session->max_alloc = options->max_alloc;
+	session_set_protocol(session, connection->protocol);
+	session_limit_memory(session);
+	options_setup_request(options, &request);
+	if (!connection->is_daemon)
+		setup_exchange_versions(session, &request);
+	setup_client(session, &request);
+	log_choices(options, session);
+	setup_start_mux(session, options->remove_source_files);
 }
 
 /* --- the end --- */

@@ -43,8 +43,8 @@ void client_connect(struct connection *connection, struct options *options, cons
 /* Of our half of --iconv=LOCAL,REMOTE; NULL without. Ends the process if the system does not know it. */
 struct charset *client_charset(const struct options *options);
 
-/* --debug=nstr: which algorithms the two ends have come to. */
-void client_log_choices(const struct options *options, const struct session *session);
+/* Set the session up that the connection is for, up to multiplexing; what the role knows of it has been filled in. */
+void client_set_up(struct session *session, const struct connection *connection, const struct options *options);
 
 /* A connection that somebody else has made: as client_connect leaves it. */
 void client_adopt(struct connection *connection, const struct options *options);

@@ -30,55 +30,6 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 	client_print(context, kind, text, length);
 }
 
-/* Every message from here on goes to the client's log as well; until the process ends. */
-static void open_log(struct log_file *log, struct options *options)
-{
-	log_set_sink((struct log_sink){ emit_to_user, options });
-	log_file_copy(log, options->log_file, options_link_flag(options));
-}
-
-/* The error of options_parse, line by line, and the end. */
-static void refuse_command_line(const struct options *options, char *error, int code)
-{
-	const char *prefix = options->error_is_bare ? "" : "rsync: ";
-	char *save = NULL;
-
-	for (char *line = strtok_r(error, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		log_error("%s%s", prefix, line);
-		prefix = "";
-	}
-	free(error);
-	exit_with(code);
-}
-
-static int run_remote(struct options *options, const struct remote *remote, const struct args *paths, bool we_send)
-{
-	return we_send ? client_push(options, remote, paths) : client_pull(options, remote, paths);
-}
-
-static void log_local_command(const struct options *options)
-{
-	const char *destination = options->operands.count > 1 ? options->operands.items[options->operands.count - 1] : ".";
-	struct args words = { NULL, 0 };
-
-	args_append(&words, ".");
-	args_append(&words, destination);
-	client_log_command(options, NULL, NULL, destination, &words);
-	args_free(&words);
-}
-
-/* Runs an operation on existing attr snapshots; the operands have been counted. */
-static int run_snapshot_command(struct options *options)
-{
-	static int (*const mains[])(struct options *) = {
-		[ATTR_MODE_LIST] = receiver_list_snapshot, [ATTR_MODE_VERIFY] = snapshot_verify_main,
-		[ATTR_MODE_DIFF] = snapshot_diff_main, [ATTR_MODE_FROM_TREE] = snapshot_make_main,
-		[ATTR_MODE_TO_TREE] = receiver_snapshot_to_tree,
-	};
-
-	return mains[options->attr_mode](options);
-}
-
 static int run_client(struct options *options)
 {
 	struct remote remote;
@@ -86,16 +37,30 @@ static int run_client(struct options *options)
 	bool we_send;
 
 	log_set_sink((struct log_sink){ emit_to_user, options });
-	if (options->attr_mode != ATTR_MODE_NONE)
-		return run_snapshot_command(options);
+	if (options->attr_mode != ATTR_MODE_NONE) {
+		/* Runs an operation on existing attr snapshots; the operands have been counted. */
+		static int (*const mains[])(struct options *) = {
+			[ATTR_MODE_LIST] = receiver_list_snapshot,       [ATTR_MODE_VERIFY] = snapshot_verify_main,
+			[ATTR_MODE_DIFF] = snapshot_diff_main,           [ATTR_MODE_FROM_TREE] = snapshot_make_main,
+			[ATTR_MODE_TO_TREE] = receiver_snapshot_to_tree,
+		};
+
+		return mains[options->attr_mode](options);
+	}
 	if (options->read_batch)
 		return client_replay(options);
 	if (remote_operands(options, &remote, &paths, &we_send))
-		return run_remote(options, &remote, &paths, we_send);
+		return we_send ? client_push(options, &remote, &paths) : client_pull(options, &remote, &paths);
 	if (options->attr_snapshot && options->operands.count == 1)
 		return snapshot_make_main(options);
 	remote_check_no_daemon(options);
-	log_local_command(options);
+	const char *destination = options->operands.count > 1 ? options->operands.items[options->operands.count - 1] : ".";
+	struct args words = { NULL, 0 };
+
+	args_append(&words, ".");
+	args_append(&words, destination);
+	client_log_command(options, NULL, NULL, destination, &words);
+	args_free(&words);
 	/* A listing is one in any way, but for a batch. */
 	if (options->by_protocol && (!options->list_only || options->write_batch))
 		return client_local(options);
@@ -130,10 +95,23 @@ int main(int argc, char **argv)
 	result = options_parse(&options, argc, argv, NULL, &error, &code);
 	if (options.server)
 		log_set_role("server");
-	else if (options.log_file && result != OPTIONS_EXIT && !options.daemon && !options.config_check)
-		open_log(&log, &options);
-	if (result == OPTIONS_ERROR)
-		refuse_command_line(&options, error, code);
+	else if (options.log_file && result != OPTIONS_EXIT && !options.daemon && !options.config_check) {
+		/* Every message from here on goes to the client's log as well; until the process ends. */
+		log_set_sink((struct log_sink){ emit_to_user, &options });
+		log_file_copy(&log, options.log_file, options_link_flag(&options));
+	}
+	if (result == OPTIONS_ERROR) {
+		/* The error of options_parse, line by line, and the end. */
+		const char *prefix = options.error_is_bare ? "" : "rsync: ";
+		char *save = NULL;
+
+		for (char *line = strtok_r(error, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+			log_error("%s%s", prefix, line);
+			prefix = "";
+		}
+		free(error);
+		exit_with(code);
+	}
 	exit_set_debug(options.levels.debug[DEBUG_EXIT], options_kind_of_end(&options));
 	if (result == OPTIONS_OK)
 		code = run(&options);

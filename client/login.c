@@ -149,36 +149,6 @@ static int dial(const struct options *options, const char *host, const char *por
 
 /* --- the proxy: RSYNC_PROXY=[USER:PASSWORD@]HOST:PORT --- */
 
-static void send_all(int fd, const char *bytes, size_t length, int64_t end)
-{
-	ssize_t sent;
-
-	while (length) {
-		sent = send(fd, bytes, length, MSG_NOSIGNAL);
-		if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
-			wait_until(fd, POLLOUT, end);
-			continue;
-		}
-		if (sent < 0) {
-			log_errno(L_ERROR, errno, "failed to write to proxy");
-			exit_with(EXIT_SOCKETIO);
-		}
-		bytes += sent;
-		length -= (size_t)sent;
-	}
-}
-
-static noreturn void refuse_proxy_line(ssize_t got, const char *what)
-{
-	if (got < 0)
-		log_errno(L_ERROR, errno, "failed to read from proxy");
-	else if (!got)
-		log_error("rsync: [%s] failed to read from proxy: it has closed the connection", log_role());
-	else
-		log_error("proxy response %s too long", what);
-	exit_with(EXIT_SOCKETIO);
-}
-
 /* Byte by byte: what follows the last line is the daemon's. */
 static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], const char *what, int64_t end)
 {
@@ -192,8 +162,15 @@ static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], const char *w
 			wait_until(fd, POLLIN, end);
 			continue;
 		}
-		if (got <= 0 || length == PROXY_LINE_MAX)
-			refuse_proxy_line(got, what);
+		if (got <= 0 || length == PROXY_LINE_MAX) {
+			if (got < 0)
+				log_errno(L_ERROR, errno, "failed to read from proxy");
+			else if (!got)
+				log_error("rsync: [%s] failed to read from proxy: it has closed the connection", log_role());
+			else
+				log_error("proxy response %s too long", what);
+			exit_with(EXIT_SOCKETIO);
+		}
 		if (c == '\n')
 			break;
 		line[length++] = c;
@@ -232,7 +209,23 @@ static void ask_proxy(int fd, const char *host, const char *port, const char *lo
 	strbuf_add_string(&request, "\r\n");
 	if (request.length > PROXY_LINE_MAX)
 		die(EXIT_SOCKETIO, "the request to the proxy is longer than %d bytes", PROXY_LINE_MAX);
-	send_all(fd, request.data, request.length, end);
+	const char *bytes = request.data;
+	size_t length = request.length;
+	ssize_t sent;
+
+	while (length) {
+		sent = send(fd, bytes, length, MSG_NOSIGNAL);
+		if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+			wait_until(fd, POLLOUT, end);
+			continue;
+		}
+		if (sent < 0) {
+			log_errno(L_ERROR, errno, "failed to write to proxy");
+			exit_with(EXIT_SOCKETIO);
+		}
+		bytes += sent;
+		length -= (size_t)sent;
+	}
 	strbuf_free(&request);
 	read_proxy_line(fd, line, "line", end);
 	if (!proxy_agrees(line))
@@ -265,21 +258,17 @@ static int dial_by_proxy(const struct options *options, const char *proxy, const
 
 /* --- a command in place of the network: RSYNC_CONNECT_PROG --- */
 
-/* The host stands in a shell's command: nothing but what host names are made of. */
-static void check_host(const char *host)
-{
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-%+~";
-
-	if (!*host || strchr("-+~%", *host) || host[strspn(host, good)])
-		die(EXIT_SOCKETIO, "unsafe host characters for RSYNC_CONNECT_PROG");
-}
-
 static char *expand_command(const char *program, const char *host)
 {
 	struct strbuf command = STRBUF_INIT;
 
-	if (strchr(program, '%'))
-		check_host(host);
+	if (strchr(program, '%')) {
+		/* The host stands in a shell's command: nothing but what host names are made of. */
+		static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-%+~";
+
+		if (!*host || strchr("-+~%", *host) || host[strspn(host, good)])
+			die(EXIT_SOCKETIO, "unsafe host characters for RSYNC_CONNECT_PROG");
+	}
 	for (; *program; program++) {
 		if (program[0] == '%' && program[1] == 'H')
 			strbuf_addf(&command, "'%s'", host);
@@ -290,20 +279,6 @@ static char *expand_command(const char *program, const char *host)
 		program += program[0] == '%' && (program[1] == 'H' || program[1] == '%');
 	}
 	return command.data ? strbuf_detach(&command) : xstrdup("");
-}
-
-static noreturn void run_command(const char *command, int end)
-{
-	const char *shell = getenv("RSYNC_SHELL");
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (dup2(end, 0) < 0 || dup2(end, 1) < 0)
-		_exit(127);
-	execl(shell ? shell : "/bin/sh", shell ? shell : "sh", "-c", command, (char *)NULL);
-	_exit(127);
 }
 
 static int loopback_socket(struct sockaddr_in *own)
@@ -378,8 +353,18 @@ static int connect_by_command(const struct options *options, const char *program
 		log_errno(L_ERROR, errno, "cannot run RSYNC_CONNECT_PROG");
 		exit_with(EXIT_SOCKETIO);
 	}
-	if (child == 0)
-		run_command(command, ends[1]);
+	if (child == 0) {
+		const char *shell = getenv("RSYNC_SHELL");
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0)
+			_exit(127);
+		execl(shell ? shell : "/bin/sh", shell ? shell : "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
 	close(ends[1]);
 	free(command);
 	return ends[0];
@@ -434,19 +419,6 @@ static const char *choose_digest(const char *theirs, int protocol)
 	exit_with(EXIT_UNSUPPORTED);
 }
 
-/* A file that others can read is no place for a password. */
-static void check_password_file(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		die(EXIT_SYNTAX, "rsync: [%s] could not stat the password file: %s (%d)", log_role(), strerror(errno), errno);
-	if (st.st_mode & 06)
-		die(EXIT_SYNTAX, "ERROR: password file must not be other-accessible");
-	if (geteuid() == 0 && st.st_uid != 0)
-		die(EXIT_SYNTAX, "ERROR: password file must be owned by root when running as root");
-}
-
 static bool has_line(const char *bytes, size_t length)
 {
 	size_t start = 0;
@@ -476,25 +448,6 @@ static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
 	password[strcspn(password, "\r\n")] = '\0';
 }
 
-static void password_from_file(const struct options *options, char password[PASSWORD_MAX + 1])
-{
-	const char *file = options->password_file;
-	bool is_stdin = strcmp(file, "-") == 0;
-	int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY | options_link_flag(options), 0);
-
-	if (fd < 0) {
-		log_errno(L_ERROR, errno, "could not open password file %s", file);
-		exit_with(EXIT_SYNTAX);
-	}
-	if (!is_stdin)
-		check_password_file(fd);
-	read_first_line(fd, password);
-	if (!is_stdin)
-		close(fd);
-	if (!*password)
-		die(EXIT_SYNTAX, "ERROR: failed to read a password from %s", file);
-}
-
 /* From the terminal, without echo. Where there is none, from standard input, as it comes. */
 static void password_from_terminal(char password[PASSWORD_MAX + 1])
 {
@@ -521,9 +474,33 @@ static void find_password(const struct options *options, char password[PASSWORD_
 {
 	const char *environment = getenv("RSYNC_PASSWORD");
 
-	if (options->password_file)
-		password_from_file(options, password);
-	else if (environment)
+	if (options->password_file) {
+		const char *file = options->password_file;
+		bool is_stdin = strcmp(file, "-") == 0;
+		int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY | options_link_flag(options), 0);
+
+		if (fd < 0) {
+			log_errno(L_ERROR, errno, "could not open password file %s", file);
+			exit_with(EXIT_SYNTAX);
+		}
+		if (!is_stdin) {
+			/* A file that others can read is no place for a password. */
+			struct stat st;
+
+			if (fstat(fd, &st) < 0)
+				die(EXIT_SYNTAX, "rsync: [%s] could not stat the password file: %s (%d)", log_role(),
+				    strerror(errno), errno);
+			if (st.st_mode & 06)
+				die(EXIT_SYNTAX, "ERROR: password file must not be other-accessible");
+			if (geteuid() == 0 && st.st_uid != 0)
+				die(EXIT_SYNTAX, "ERROR: password file must be owned by root when running as root");
+		}
+		read_first_line(fd, password);
+		if (!is_stdin)
+			close(fd);
+		if (!*password)
+			die(EXIT_SYNTAX, "ERROR: failed to read a password from %s", file);
+	} else if (environment)
 		snprintf(password, PASSWORD_MAX + 1, "%s", environment);
 	else
 		password_from_terminal(password);
@@ -597,26 +574,6 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 
 /* --- what we send --- */
 
-static void send_early_input(struct wire *wire, const struct options *options)
-{
-	const char *file = options->early_input;
-	struct strbuf bytes = STRBUF_INIT, line = STRBUF_INIT;
-
-	if (fs_operator_read(file, options_link_flag(options), EARLY_INPUT_MAX, &bytes) < 0) {
-		if (errno == EFBIG)
-			die(EXIT_STARTCLIENT, "%s is > %d bytes.", file, EARLY_INPUT_MAX);
-		log_errno(L_ERROR, errno, "failed to open %s", file);
-		exit_with(EXIT_STARTCLIENT);
-	}
-	if (bytes.length) {
-		strbuf_addf(&line, "#early_input=%zu\n", bytes.length);
-		wire_write(wire, line.data, line.length);
-		wire_write(wire, bytes.data, bytes.length);
-	}
-	strbuf_free(&line);
-	strbuf_free(&bytes);
-}
-
 /* --- what it answers --- */
 
 /* Lines up to the one that lets us in. Those that are not the protocol's are for the user: the message of the day, a list of
@@ -645,8 +602,24 @@ static void await_admission(struct connection *connection, const struct options 
 void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote,
 		const char *digests)
 {
-	if (options->early_input)
-		send_early_input(connection->wire, options);
+	if (options->early_input) {
+		const char *file = options->early_input;
+		struct strbuf bytes = STRBUF_INIT, line = STRBUF_INIT;
+
+		if (fs_operator_read(file, options_link_flag(options), EARLY_INPUT_MAX, &bytes) < 0) {
+			if (errno == EFBIG)
+				die(EXIT_STARTCLIENT, "%s is > %d bytes.", file, EARLY_INPUT_MAX);
+			log_errno(L_ERROR, errno, "failed to open %s", file);
+			exit_with(EXIT_STARTCLIENT);
+		}
+		if (bytes.length) {
+			strbuf_addf(&line, "#early_input=%zu\n", bytes.length);
+			wire_write(connection->wire, line.data, line.length);
+			wire_write(connection->wire, bytes.data, bytes.length);
+		}
+		strbuf_free(&line);
+		strbuf_free(&bytes);
+	}
 	wire_write(connection->wire, remote->path, strcspn(remote->path, "/"));
 	wire_write_byte(connection->wire, '\n');
 	wire_flush(connection->wire);

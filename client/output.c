@@ -136,16 +136,6 @@ void client_output_header(struct client_output *output)
 	fflush(stdout);
 }
 
-/* FLIST2: the counter that a user would see running, and its end. */
-static void count_list(const struct client_output *output, uint64_t entries)
-{
-	FILE *out = stream_of(output->options, L_CLIENT);
-
-	for (uint64_t i = 0; i <= entries; i += 100)
-		fprintf(out, " %llu files...\r", (unsigned long long)i);
-	log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
-}
-
 void client_output_header_done(struct client_output *output, uint64_t entries)
 {
 	const struct options *options = output->options;
@@ -156,8 +146,14 @@ void client_output_header_done(struct client_output *output, uint64_t entries)
 		log_msg(L_LOG, "done");
 	}
 	output->header_is_open = output->header_was_broken = false;
-	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !output->session->inc_recurse && has_dirs)
-		count_list(output, entries);
+	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !output->session->inc_recurse && has_dirs) {
+		/* FLIST2: the counter that a user would see running, and its end. */
+		FILE *out = stream_of(output->options, L_CLIENT);
+
+		for (uint64_t i = 0; i <= entries; i += 100)
+			fprintf(out, " %llu files...\r", (unsigned long long)i);
+		log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
+	}
 }
 
 /* --- items --- */

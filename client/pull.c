@@ -6,22 +6,18 @@
 #include "client/pull.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client.h"
 #include "client/shell.h"
 #include "client/words.h"
 #include "contents/contents.h"
-#include "fs/file.h"
 #include "fs/ids.h"
-#include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
@@ -30,34 +26,6 @@
 #include "options/remote.h"
 #include "server.h"
 #include "wire/setup.h"
-
-/* The list has "path" for a daemon's "module/path". */
-static void asked_paths(const struct remote *remote, const struct args *paths, struct args *asked)
-{
-	for (size_t i = 0; i < paths->count; i++) {
-		const char *path = paths->items[i];
-		const char *slash = remote->kind == REMOTE_SHELL ? NULL : strchr(path, '/');
-
-		args_append(asked, remote->kind == REMOTE_SHELL ? path : slash ? slash + 1 : "");
-	}
-}
-
-static void set_up(struct session *session, const struct connection *connection, const struct options *options)
-{
-	struct setup_request request;
-
-	*session = (struct session){
-		.wire = connection->wire, .peer_version = connection->peer_version, .max_alloc = options->max_alloc,
-	};
-	session_set_protocol(session, connection->protocol);
-	session_limit_memory(session);
-	options_setup_request(options, &request);
-	if (!connection->is_daemon)
-		setup_exchange_versions(session, &request);
-	setup_client(session, &request);
-	client_log_choices(options, session);
-	setup_start_mux(session, options->remove_source_files);
-}
 
 /* How one session with a server that sends differs from others. */
 struct pull_terms {
@@ -71,10 +39,10 @@ static int run_session(struct options *options, struct connection *connection, c
 		       const char *destination)
 {
 	struct charset *charset = client_charset(options);
-	struct session session;
+	struct session session = { .wire = connection->wire };
 	int code;
 
-	set_up(&session, connection, options);
+	client_set_up(&session, connection, options);
 	const struct receiver_peer peer = {
 		.session = &session,
 		.ids = fs_ids_new(NULL, NULL),
@@ -121,7 +89,13 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 		ask_for_all_attributes(options, paths, &whole);
 		paths = &whole;
 	}
-	asked_paths(remote, paths, &asked);
+	/* The list has "path" for a daemon's "module/path". */
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->items[i];
+		const char *slash = remote->kind == REMOTE_SHELL ? NULL : strchr(path, '/');
+
+		args_append(&asked, remote->kind == REMOTE_SHELL ? path : slash ? slash + 1 : "");
+	}
 	terms.batch = batch_create(options);
 	client_connect(&connection, options, remote, paths, false);
 	code = run_session(options, &connection, &terms, destination);
@@ -286,40 +260,6 @@ int client_local(struct options *options)
 
 /* --- the replay of a batch --- */
 
-/* --- the file --- */
-
-static char *full_name(const char *name)
-{
-	char *cwd = *name == '/' ? NULL : getcwd(NULL, 0);
-	char *full = cwd ? xasprintf("%s/%s", cwd, name) : xstrdup(name);
-
-	free(cwd);
-	return full;
-}
-
-static int open_batch(const struct options *options)
-{
-	const char *name = options->read_batch;
-	struct fs_stat st;
-	int fd;
-
-	if (strcmp(name, "-") == 0)
-		return dup(STDIN_FILENO);
-	fd = fs_operator_open(name, O_RDONLY | O_NONBLOCK | options_link_flag(options), 0);
-	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode))
-		return fd;
-	if (fd >= 0 && S_ISFIFO(st.mode)) {
-		fs_await_writer(fd);
-		return fd;
-	}
-	char *full = full_name(name);
-
-	if (fd >= 0)
-		die(EXIT_FILEIO, "Batch file \"%s\" is neither a regular file nor a FIFO", full);
-	log_errno(L_ERROR, errno, "Batch file \"%s\" open error", full);
-	exit_with(EXIT_FILEIO);
-}
-
 static int read_protocol(struct wire *wire)
 {
 	int protocol = wire_read_int(wire);
@@ -331,26 +271,6 @@ static int read_protocol(struct wire *wire)
 	return protocol;
 }
 
-/* --- the session --- */
-
-static void set_up_replay(struct session *session, struct options *options)
-{
-	struct setup_request request;
-	struct wire *wire = wire_new_file(open_batch(options));
-	uint32_t flags;
-
-	remote_check_no_daemon(options);
-	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
-		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
-	flags = (uint32_t)wire_read_int(wire);
-	*session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
-	session_set_protocol(session, read_protocol(wire));
-	session_limit_memory(session);
-	batch_match(options, flags, session->caps.batch_bits);
-	options_setup_request(options, &request);
-	setup_client(session, &request);
-}
-
 int client_replay(struct options *options)
 {
 	const char *destination = options->list_only ? NULL : options->operands.items[options->operands.count - 1];
@@ -358,7 +278,20 @@ int client_replay(struct options *options)
 	int code;
 
 	log_set_role("Receiver");
-	set_up_replay(&session, options);
+	struct setup_request request;
+	struct wire *wire = wire_new_file(batch_open(options));
+	uint32_t flags;
+
+	remote_check_no_daemon(options);
+	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
+		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
+	flags = (uint32_t)wire_read_int(wire);
+	session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
+	session_set_protocol(&session, read_protocol(wire));
+	session_limit_memory(&session);
+	batch_match(options, flags, session.caps.batch_bits);
+	options_setup_request(options, &request);
+	setup_client(&session, &request);
 	const struct receiver_peer peer = {
 		.session = &session,
 		.ids = fs_ids_new(NULL, NULL),

@@ -25,7 +25,6 @@
 #include "receiver/report.h"
 #include "server.h"
 #include "wire/request.h"
-#include "wire/setup.h"
 
 #define DRAIN_SECONDS 60 /* doc/protocol/01-session.md section 10.8 */
 
@@ -58,19 +57,6 @@ static void note_signal(int number)
 	alarm(2);
 }
 
-static void catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM };
-	struct sigaction action = { .sa_handler = note_signal };
-
-	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		sigaction(numbers[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGUSR2, SIG_IGN);
-	signal(SIGVTALRM, SIG_IGN);
-}
-
 static void look_for_signal(void *push_void)
 {
 	(void)push_void;
@@ -80,26 +66,23 @@ static void look_for_signal(void *push_void)
 
 /* --- messages --- */
 
-/* The server ends the session: acknowledge and follow; it has said why (doc/protocol/01-session.md section 10.8). */
-static noreturn void follow_exit(struct push *push, const uint8_t *payload, size_t length)
-{
-	int code = length == 4 ? payload[0] : 0;
-
-	push->ending = true;
-	if (length == 4)
-		wire_send_message(push->session.wire, MSG_ERROR_EXIT, "", 0);
-	wire_flush(push->session.wire);
-	/* Nobody ends well before the goodbye. */
-	exit_set_quiet(code != EXIT_OK);
-	exit_with(code ? code : EXIT_STREAMIO);
-}
-
 static void handle_message(void *push_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct push *push = push_void;
 
-	if (code == MSG_ERROR_EXIT)
-		follow_exit(push, payload, length);
+	if (code == MSG_ERROR_EXIT) {
+		/* The server ends the session: acknowledge and follow; it has said why (doc/protocol/01-session.md
+		 * section 10.8). */
+		int theirs = length == 4 ? payload[0] : 0;
+
+		push->ending = true;
+		if (length == 4)
+			wire_send_message(push->session.wire, MSG_ERROR_EXIT, "", 0);
+		wire_flush(push->session.wire);
+		/* Nobody ends well before the goodbye. */
+		exit_set_quiet(theirs != EXIT_OK);
+		exit_with(theirs ? theirs : EXIT_STREAMIO);
+	}
 	if (code == MSG_IO_ERROR)
 		push->session.io_error |= wire_message_int(payload) & 7;
 	else if (code == MSG_BLOCK_STATS)
@@ -108,18 +91,14 @@ static void handle_message(void *push_void, enum message_code code, const uint8_
 		client_output_message(push->output, code, payload, length);
 }
 
-static bool peer_is_gone(int code)
-{
-	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
-}
-
 /* Exit hook: report to the server that this side ends, and let it end in order. */
 static void say_end(void *push_void, int code)
 {
 	struct push *push = push_void;
 	struct wire *wire = push->session.wire;
 
-	if (push->ending || code == EXIT_OK || peer_is_gone(code) || !wire_mux_out(wire))
+	if (push->ending || code == EXIT_OK || code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1
+	    || code == EXIT_TIMEOUT || !wire_mux_out(wire))
 		return;
 	push->ending = true;
 	if (push->session.caps.error_exit)
@@ -233,21 +212,17 @@ static void list_sent(void *push_void)
 
 /* --- items --- */
 
-static void count_kind(struct kind_counts *counts, const struct entry *entry)
-{
-	counts->total++;
-	counts->dirs += entry_is_dir(entry);
-	counts->links += entry_is_symlink(entry);
-	counts->devices += entry_is_device(entry);
-	counts->specials += entry_is_special(entry);
-}
-
 static void take_item(void *push_void, const struct transfer_record *record, enum item_stage stage)
 {
 	struct push *push = push_void;
 
-	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW)
-		count_kind(&push->stats.created, record->entry);
+	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW) {
+		push->stats.created.total++;
+		push->stats.created.dirs += entry_is_dir(record->entry);
+		push->stats.created.links += entry_is_symlink(record->entry);
+		push->stats.created.devices += entry_is_device(record->entry);
+		push->stats.created.specials += entry_is_special(record->entry);
+	}
 	if (stage != ITEM_ENDS && record->flags & ITEM_TRANSFER) {
 		push->stats.transferred_files++;
 		push->stats.transferred_size += record->entry->size;
@@ -276,22 +251,11 @@ static void take_progress(void *push_void, uint64_t done)
 static void set_up(struct push *push)
 {
 	struct session *session = &push->session;
-	struct setup_request request;
 
-	session->wire = push->connection.wire;
-	session_set_protocol(session, push->connection.protocol);
-	session->peer_version = push->connection.peer_version;
 	session->is_daemon = push->connection.is_daemon;
 	session->is_sender = true;
-	session->max_alloc = push->options->max_alloc;
-	session_limit_memory(session);
-	options_setup_request(push->options, &request);
-	if (!session->is_daemon)
-		setup_exchange_versions(session, &request);
-	setup_client(session, &request);
-	client_log_choices(push->options, session);
-	wire_set_message_handler(session->wire, handle_message, push);
-	setup_start_mux(session, push->options->remove_source_files);
+	wire_set_message_handler(push->connection.wire, handle_message, push);
+	client_set_up(session, &push->connection, push->options);
 	wire_set_wait_hook(session->wire, look_for_signal, push);
 	exit_push_hook(say_end, push);
 }
@@ -317,23 +281,20 @@ static void send_files(struct push *push, int names_fd)
 	fs_ids_free(host.ids);
 }
 
-/* Each number is within 2^28. */
-static struct kind_counts kinds_deleted(const struct delete_stats *deleted)
-{
-	return (struct kind_counts){
-		.total = (uint64_t)(deleted->files + deleted->dirs + deleted->symlinks + deleted->devices + deleted->specials),
-		.dirs = (uint64_t)deleted->dirs, .links = (uint64_t)deleted->symlinks, .devices = (uint64_t)deleted->devices,
-		.specials = (uint64_t)deleted->specials,
-	};
-}
-
 static void fill_stats(struct push *push)
 {
 	const struct flist_totals *totals = flist_totals(push->list);
 	struct run_stats *stats = &push->stats;
 
 	stats->files = kinds_listed(totals);
-	stats->deleted = kinds_deleted(&push->session.deleted);
+	stats->deleted = (struct kind_counts){
+		.total = (uint64_t)(push->session.deleted.files + push->session.deleted.dirs + push->session.deleted.symlinks
+				    + push->session.deleted.devices + push->session.deleted.specials),
+		.dirs = (uint64_t)push->session.deleted.dirs,
+		.links = (uint64_t)push->session.deleted.symlinks,
+		.devices = (uint64_t)push->session.deleted.devices,
+		.specials = (uint64_t)push->session.deleted.specials,
+	};
 	stats->total_size = totals->size;
 	stats->literal = push->match.literal_bytes;
 	stats->matched = push->match.matched_bytes;
@@ -352,7 +313,15 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	push->started = clock_nanoseconds();
 	if (options->iconv)
 		push->charset = xstrndup(options->iconv, strcspn(options->iconv, ","));
-	catch_signals();
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM };
+	struct sigaction action = { .sa_handler = note_signal };
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sigaction(numbers[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR2, SIG_IGN);
+	signal(SIGVTALRM, SIG_IGN);
 	exit_push_hook(log_broken_end, push);
 	push->output = client_output_new(options, &push->session, true);
 	push->batch = batch_create(options);

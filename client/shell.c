@@ -57,19 +57,6 @@ static bool next_word(const char **text, struct strbuf *word)
 	return true;
 }
 
-static void split_command(const char *command, struct args *words)
-{
-	struct strbuf word = STRBUF_INIT;
-
-	while (next_word(&command, &word)) {
-		args_append(words, strbuf_text(&word));
-		strbuf_reset(&word);
-	}
-	strbuf_free(&word);
-	if (!words->count)
-		die(EXIT_SYNTAX, "the remote-shell command is empty");
-}
-
 static const char *shell_command(const struct options *options)
 {
 	const char *environment = getenv("RSYNC_RSH");
@@ -88,20 +75,9 @@ static bool names_login(const struct args *words)
 	return false;
 }
 
-static void add_login(const struct options *options, const struct remote *remote, struct args *words)
-{
-	if (remote->user && !(remote->kind == REMOTE_DAEMON_OVER_SHELL && names_login(words))) {
-		args_append(words, "-l");
-		args_append(words, remote->user);
-	}
-	const char *slash = strrchr(words->items[0], '/');
-
-	if (options->ip_family && strcmp(slash ? slash + 1 : words->items[0], "ssh") == 0)
-		args_append(words, options->ip_family == 4 ? "-4" : "-6");
-}
-
 /* --- the child --- */
 
+/* In the child. */
 static noreturn void run(const struct args *words, int in, int out, int report, const char *port)
 {
 	sigset_t none;
@@ -122,48 +98,29 @@ static noreturn void run(const struct args *words, int in, int out, int report, 
 	_exit(EXIT_IPC);
 }
 
-/* Reads the error that kept the command from being run; nothing comes when it runs. */
-static void await_start(int report, const char *command)
-{
-	ssize_t got;
-	int error;
-
-	do {
-		got = read(report, &error, sizeof error);
-	} while (got < 0 && errno == EINTR);
-	close(report);
-	if (got != (ssize_t)sizeof error)
-		return;
-	log_errno(L_ERROR, error, "Failed to exec %s", command);
-	exit_with(EXIT_IPC);
-}
-
-static void failed_call(const char *what)
-{
-	log_errno(L_ERROR, errno, "%s", what);
-	exit_with(EXIT_IPC);
-}
-
-/* Pipes, not a socket: bash takes a socket for rshd's, and one with unread bytes would not end in an end of file. */
-static void open_pipes(int to[2], int from[2], int report[2])
-{
-	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0)
-		failed_call("cannot make a connection to the remote shell");
-	/* More than the default makes fewer switches between the processes; the default will do. */
-	fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
-	fcntl(from[0], F_SETPIPE_SZ, PIPE_SIZE);
-}
-
 static void start(struct connection *connection, const struct args *words, const char *port)
 {
-	int to[2], from[2], report[2];
-	pid_t child;
+	int to[2], from[2], report[2], error;
+	const char *failed = NULL;
+	ssize_t got;
+	pid_t child = -1;
 
-	open_pipes(to, from, report);
-	fflush(NULL);
-	child = fork();
-	if (child < 0)
-		failed_call("fork");
+	/* Pipes, not a socket: bash takes a socket for rshd's, and one with unread bytes would not end in an end of file. */
+	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0) {
+		failed = "cannot make a connection to the remote shell";
+	} else {
+		/* More than the default makes fewer switches between the processes; the default will do. */
+		fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
+		fcntl(from[0], F_SETPIPE_SZ, PIPE_SIZE);
+		fflush(NULL);
+		child = fork();
+		if (child < 0)
+			failed = "fork";
+	}
+	if (failed) {
+		log_errno(L_ERROR, errno, "%s", failed);
+		exit_with(EXIT_IPC);
+	}
 	if (child == 0)
 		run(words, to[0], from[1], report[1], port);
 	close(to[0]);
@@ -172,7 +129,15 @@ static void start(struct connection *connection, const struct args *words, const
 	connection->in_fd = from[0];
 	connection->out_fd = to[1];
 	connection->shell_pid = child;
-	await_start(report[0], words->items[0]);
+	/* The error that kept the command from being run; nothing comes when it runs. */
+	do {
+		got = read(report[0], &error, sizeof error);
+	} while (got < 0 && errno == EINTR);
+	close(report[0]);
+	if (got == (ssize_t)sizeof error) {
+		log_errno(L_ERROR, error, "Failed to exec %s", words->items[0]);
+		exit_with(EXIT_IPC);
+	}
 }
 
 void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,
@@ -182,8 +147,24 @@ void shell_start(struct connection *connection, const struct options *options, c
 	char port[16];
 
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port);
-	split_command(shell_command(options), &words);
-	add_login(options, remote, &words);
+	const char *command = shell_command(options);
+	struct strbuf word = STRBUF_INIT;
+
+	while (next_word(&command, &word)) {
+		args_append(&words, strbuf_text(&word));
+		strbuf_reset(&word);
+	}
+	strbuf_free(&word);
+	if (!words.count)
+		die(EXIT_SYNTAX, "the remote-shell command is empty");
+	if (remote->user && !(remote->kind == REMOTE_DAEMON_OVER_SHELL && names_login(&words))) {
+		args_append(&words, "-l");
+		args_append(&words, remote->user);
+	}
+	const char *slash = strrchr(words.items[0], '/');
+
+	if (options->ip_family && strcmp(slash ? slash + 1 : words.items[0], "ssh") == 0)
+		args_append(&words, options->ip_family == 4 ? "-4" : "-6");
 	char *ascii = remote->kind == REMOTE_DAEMON_OVER_SHELL ? idn_to_ascii(remote->host, false) : NULL;
 
 	args_append(&words, ascii ? ascii : remote->host);

@@ -40,12 +40,6 @@ static bool asks_for_dirs(const struct options *options, bool we_send)
 	return options->dirs_given || options->list_only || (we_send && deletes(options));
 }
 
-static bool offers_inc_recurse(const struct options *options, bool we_send)
-{
-	return options->recursive && options->allow_inc_recurse && !options->use_qsort &&
-	       (we_send || !options_need_whole_list(options));
-}
-
 struct letter { char letter; int times; };
 
 static void add_letters(struct strbuf *cluster, const struct letter *letters, size_t count)
@@ -53,23 +47,6 @@ static void add_letters(struct strbuf *cluster, const struct letter *letters, si
 	for (size_t i = 0; i < count; i++)
 		for (int times = letters[i].times; times > 0; times--)
 			strbuf_add_char(cluster, letters[i].letter);
-}
-
-/* Options that concern only a receiving server, or only a sending one. */
-static void add_role_letters(struct strbuf *cluster, const struct options *o, bool we_send)
-{
-	const struct letter push[] = {
-		{ 'K', o->keep_dirlinks }, { 'm', o->prune_empty_dirs },
-		/* Backups beside the files imply it. */
-		{ 'O', o->omit_dir_times && (!o->backup || o->backup_dir) }, { 'J', o->omit_link_times },
-		{ 'y', at_most(o->fuzzy, o->alt_dests ? 2 : 1) },
-	};
-	const struct letter pull[] = { { 'L', o->copy_links }, { 'k', o->copy_dirlinks } };
-
-	if (we_send)
-		add_letters(cluster, push, sizeof push / sizeof *push);
-	else
-		add_letters(cluster, pull, sizeof pull / sizeof *pull);
 }
 
 static void add_cluster(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
@@ -91,10 +68,27 @@ static void add_cluster(const struct options *o, bool we_send, const struct sess
 
 	strbuf_add_char(&cluster, '-');
 	add_letters(&cluster, before, sizeof before / sizeof *before);
-	add_role_letters(&cluster, o, we_send);
+	/* Options that concern only a receiving server, or only a sending one. */
+	const struct letter push[] = {
+		{ 'K', o->keep_dirlinks },
+		{ 'm', o->prune_empty_dirs },
+		/* Backups beside the files imply it. */
+		{ 'O', o->omit_dir_times && (!o->backup || o->backup_dir) },
+		{ 'J', o->omit_link_times },
+		{ 'y', at_most(o->fuzzy, o->alt_dests ? 2 : 1) },
+	};
+	const struct letter pull[] = { { 'L', o->copy_links }, { 'k', o->copy_dirlinks } };
+
+	if (we_send)
+		add_letters(&cluster, push, sizeof push / sizeof *push);
+	else
+		add_letters(&cluster, pull, sizeof pull / sizeof *pull);
 	add_letters(&cluster, after, sizeof after / sizeof *after);
 	if (caps->compat_flags)
-		strbuf_addf(&cluster, "e.%sLsfxCIvu", offers_inc_recurse(o, we_send) ? "i" : "");
+		strbuf_addf(&cluster, "e.%sLsfxCIvu",
+			    (o->recursive && o->allow_inc_recurse && !o->use_qsort && (we_send || !options_need_whole_list(o)))
+				    ? "i"
+				    : "");
 	if (cluster.length > 1)
 		args_append(words, strbuf_text(&cluster));
 	strbuf_free(&cluster);
@@ -130,37 +124,6 @@ static void add_path(struct args *words, const char *name, const char *path)
 	args_append(words, path);
 }
 
-/* A receiving server reports what our format needs to know: it never prints it. */
-static void add_log_format(const struct options *o, struct args *words)
-{
-	const char *format = o->out_format;
-
-	if (!format && o->levels.info[INFO_NAME])
-		format = "%n%L";
-	if (!format)
-		return;
-	if (format_uses(format, 'i'))
-		args_append(words, o->itemize > 1 ? "--log-format=%i%I" : "--log-format=%i");
-	else if (format_uses(format, 'o'))
-		args_append(words, "--log-format=%o");
-	else if (!o->verbose)
-		args_append(words, "--log-format=X");
-}
-
-static void add_compress_choice(const struct options *o, struct args *words)
-{
-	enum compress_algorithm algorithm;
-
-	if (!o->compress_choice || !compress_algorithm_parse(o->compress_choice, &algorithm))
-		return;
-	if (algorithm == COMPRESS_ZLIBX)
-		args_append(words, "--new-compress");
-	else if (algorithm == COMPRESS_ZLIB)
-		args_append(words, "--old-compress");
-	else
-		add_text(words, "--compress-choice", o->compress_choice);
-}
-
 static void add_general(const struct options *o, bool we_send, struct args *words)
 {
 	add_flag(words, o->list_only_given, "--list-only");
@@ -168,8 +131,15 @@ static void add_general(const struct options *o, bool we_send, struct args *word
 	add_number(words, o->compress_level_set && o->compress, "--compress-level=", o->compress_level);
 	add_flag(words, o->devices && !o->specials, "--no-specials");
 	add_flag(words, o->specials && !o->devices, "--specials");
-	if (we_send)
-		add_log_format(o, words);
+	/* A receiving server reports what our format needs to know: it never prints it. */
+	const char *format = o->out_format ? o->out_format : o->levels.info[INFO_NAME] ? "%n%L" : NULL;
+
+	if (we_send && format && format_uses(format, 'i'))
+		args_append(words, o->itemize > 1 ? "--log-format=%i%I" : "--log-format=%i");
+	else if (we_send && format && format_uses(format, 'o'))
+		args_append(words, "--log-format=%o");
+	else
+		add_flag(words, we_send && format && !o->verbose, "--log-format=X");
 	add_flag(words, o->stderr_mode == STDERR_ALL, "--msgs2stderr");
 	add_flag(words, o->stderr_mode == STDERR_CLIENT, "--no-msgs2stderr");
 	add_number(words, o->block_size, "-B", o->block_size);
@@ -180,7 +150,16 @@ static void add_general(const struct options *o, bool we_send, struct args *word
 	if (o->suffix && strcmp(o->suffix, o->backup_dir ? "" : "~") != 0)
 		add_text(words, "--suffix", o->suffix);
 	add_text(words, "--checksum-choice", o->checksum_choice);
-	add_compress_choice(o, words);
+	enum compress_algorithm algorithm;
+
+	if (!o->compress_choice || !compress_algorithm_parse(o->compress_choice, &algorithm))
+		return;
+	if (algorithm == COMPRESS_ZLIBX)
+		args_append(words, "--new-compress");
+	else if (algorithm == COMPRESS_ZLIB)
+		args_append(words, "--old-compress");
+	else
+		add_text(words, "--compress-choice", o->compress_choice);
 }
 
 static void add_deletion(const struct options *o, struct args *words)
@@ -205,14 +184,6 @@ static void add_deletion(const struct options *o, struct args *words)
 	add_flag(words, o->stats, "--stats");
 }
 
-static void add_partial(const struct options *o, struct args *words)
-{
-	if (o->has_partial_dir)
-		add_path(words, "--partial-dir", o->partial_dir);
-	add_flag(words, o->delay_updates, "--delay-updates");
-	add_flag(words, o->partial && !o->has_partial_dir && !o->delay_updates && !o->inplace, "--partial");
-}
-
 static void add_middle(const struct options *o, bool we_send, struct args *words)
 {
 	if (!we_send)
@@ -225,8 +196,12 @@ static void add_middle(const struct options *o, bool we_send, struct args *words
 	if (we_send)
 		add_number(words, o->modify_window_given, o->modify_window < 0 ? "-@" : "--modify-window=", o->modify_window);
 	add_number(words, o->checksum_seed, "--checksum-seed=", o->checksum_seed);
-	if (we_send)
-		add_partial(o, words);
+	if (we_send) {
+		if (o->has_partial_dir)
+			add_path(words, "--partial-dir", o->partial_dir);
+		add_flag(words, o->delay_updates, "--delay-updates");
+		add_flag(words, o->partial && !o->has_partial_dir && !o->delay_updates && !o->inplace, "--partial");
+	}
 	add_flag(words, o->ignore_errors, "--ignore-errors");
 	add_flag(words, o->copy_unsafe_links, "--copy-unsafe-links");
 	add_flag(words, o->safe_links, "--safe-links");
@@ -250,12 +225,12 @@ static void add_receiver(const struct options *o, struct args *words)
 	free(kind);
 }
 
-/* Of the words of --info, those that concern what the server is. */
-static void add_info(const struct options *o, bool we_send, struct args *words)
+static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
 {
+	/* Of the words of --info, those that concern what the server is. */
 	static const enum info_word receiver[] = {
-		INFO_BACKUP, INFO_COPY, INFO_DEL, INFO_MISC, INFO_MOUNT, INFO_NAME, INFO_NONREG, INFO_SKIP, INFO_STATS,
-		INFO_SYMSAFE,
+		INFO_BACKUP, INFO_COPY,   INFO_DEL,  INFO_MISC,  INFO_MOUNT,
+		INFO_NAME,   INFO_NONREG, INFO_SKIP, INFO_STATS, INFO_SYMSAFE,
 	};
 	static const enum info_word sender[] = {
 		INFO_MISC, INFO_MOUNT, INFO_NAME, INFO_REMOVE, INFO_STATS, INFO_SYMSAFE,
@@ -267,10 +242,6 @@ static void add_info(const struct options *o, bool we_send, struct args *words)
 	if (list.length)
 		add_text(words, "--info", strbuf_text(&list));
 	strbuf_free(&list);
-}
-
-static void add_update_style(const struct options *o, bool we_send, struct args *words)
-{
 	if (o->append) {
 		add_flag(words, true, "--append");
 		add_flag(words, o->append > 1, "--append");
@@ -278,11 +249,7 @@ static void add_update_style(const struct options *o, bool we_send, struct args 
 		args_append(words, "--inplace");
 		add_flag(words, we_send && o->sparse && o->whole_file == 0, "--no-W");
 	}
-}
-
-/* A list of ours goes to a sending server over the connection; one of the server's is named to it. */
-static void add_files_from(const struct options *o, bool we_send, struct args *words)
-{
+	/* A list of ours goes to a sending server over the connection; one of the server's is named to it. */
 	bool given = o->files_from && (o->files_from_remote || !we_send);
 
 	if (given && o->files_from_remote) {
@@ -293,13 +260,6 @@ static void add_files_from(const struct options *o, bool we_send, struct args *w
 		args_append(words, "--from0");
 	}
 	add_flag(words, given && !o->relative, "--no-relative");
-}
-
-static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
-{
-	add_info(o, we_send, words);
-	add_update_style(o, we_send, words);
-	add_files_from(o, we_send, words);
 	add_flag(words, o->relative && !o->implied_dirs && (!we_send || !caps->omits_parents), "--no-implied-dirs");
 	add_flag(words, we_send && o->write_devices, "--write-devices");
 	if (o->remove_source_files)

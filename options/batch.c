@@ -29,13 +29,38 @@ struct batch {
 	size_t used;
 };
 
-static noreturn void failed(const char *name, const char *what, int error, int code)
+static char *full_name(const char *name)
 {
 	char *cwd = *name == '/' ? NULL : getcwd(NULL, 0);
+	char *full = cwd ? xasprintf("%s/%s", cwd, name) : xstrdup(name);
 
-	log_errno(L_ERROR, error, "Batch file \"%s%s%s\" %s error", cwd ? cwd : "", cwd ? "/" : "", name, what);
 	free(cwd);
+	return full;
+}
+
+static noreturn void failed(const char *name, const char *what, int error, int code)
+{
+	log_errno(L_ERROR, error, "Batch file \"%s\" %s error", full_name(name), what);
 	exit_with(code);
+}
+
+int batch_open(const struct options *options)
+{
+	const char *name = options->read_batch;
+	struct fs_stat st = { 0 };
+	int fd;
+
+	if (strcmp(name, "-") == 0)
+		return dup(STDIN_FILENO);
+	fd = fs_operator_open(name, O_RDONLY | O_NONBLOCK | options_link_flag(options), 0);
+	if (fd < 0)
+		failed(name, "open", errno, EXIT_FILEIO);
+	if (fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode))
+		return fd;
+	if (!S_ISFIFO(st.mode))
+		die(EXIT_FILEIO, "Batch file \"%s\" is neither a regular file nor a FIFO", full_name(name));
+	fs_await_writer(fd);
+	return fd;
 }
 
 static int open_output(const struct options *options, const char *name, mode_t mode)

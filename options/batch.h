@@ -17,6 +17,8 @@
 
 struct batch;
 
+/* Open the file that is to be replayed. */
+int batch_open(const struct options *options);
 /* Open both files; EXIT_FILESELECT if that cannot be done. *options must live as long as the batch. */
 struct batch *batch_create(const struct options *options);
 void batch_write_script(struct batch *batch, const struct filter_list *rules);

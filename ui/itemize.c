@@ -47,28 +47,6 @@ static char time_letter(const struct item_look *look)
 	return 't';
 }
 
-static char other_times_letter(uint32_t flags)
-{
-	static const char letters[] = ".unb";
-
-	return letters[(flags & ITEM_REPORT_ATIME ? 1 : 0) | (flags & ITEM_REPORT_CRTIME ? 2 : 0)];
-}
-
-static void compare_columns(const struct item_look *look, char *out)
-{
-	uint32_t flags = look->flags;
-
-	out[0] = flags & ITEM_REPORT_CHANGE ? 'c' : '.';
-	out[1] = flags & ITEM_REPORT_SIZE && !S_ISLNK(look->mode) ? 's' : '.';
-	out[2] = time_letter(look);
-	out[3] = flags & ITEM_REPORT_PERMS ? 'p' : '.';
-	out[4] = flags & ITEM_REPORT_OWNER ? 'o' : '.';
-	out[5] = flags & ITEM_REPORT_GROUP ? 'g' : '.';
-	out[6] = other_times_letter(flags);
-	out[7] = flags & ITEM_REPORT_ACL ? 'a' : '.';
-	out[8] = flags & ITEM_REPORT_XATTR ? 'x' : '.';
-}
-
 void itemize(const struct item_look *look, char out[12])
 {
 	char *columns = out + 2;
@@ -80,7 +58,19 @@ void itemize(const struct item_look *look, char out[12])
 	}
 	out[0] = update_letter(look);
 	out[1] = type_letter(look->mode);
-	compare_columns(look, columns);
+	uint32_t flags = look->flags;
+
+	columns[0] = flags & ITEM_REPORT_CHANGE ? 'c' : '.';
+	columns[1] = flags & ITEM_REPORT_SIZE && !S_ISLNK(look->mode) ? 's' : '.';
+	columns[2] = time_letter(look);
+	columns[3] = flags & ITEM_REPORT_PERMS ? 'p' : '.';
+	columns[4] = flags & ITEM_REPORT_OWNER ? 'o' : '.';
+	columns[5] = flags & ITEM_REPORT_GROUP ? 'g' : '.';
+	static const char letters[] = ".unb";
+
+	columns[6] = letters[(flags & ITEM_REPORT_ATIME ? 1 : 0) | (flags & ITEM_REPORT_CRTIME ? 2 : 0)];
+	columns[7] = flags & ITEM_REPORT_ACL ? 'a' : '.';
+	columns[8] = flags & ITEM_REPORT_XATTR ? 'x' : '.';
 	if (look->flags & ITEM_IS_NEW)
 		memset(columns, '+', COLUMNS - 2);
 	else if (look->unknown)
@@ -272,16 +262,6 @@ static bool add_other_letter(struct strbuf *out, const struct escape *escape, co
 	}
 }
 
-static void expand_escape(struct strbuf *out, const char *text, const struct escape *escape, const struct format_values *values)
-{
-	const char *value = text_value(escape->letter, values);
-
-	if (value)
-		add_padded(out, escape, value);
-	else if (!add_number_letter(out, escape, values) && !add_other_letter(out, escape, values))
-		strbuf_add(out, text, escape->length);
-}
-
 void format_expand(const char *format, const struct format_values *values, struct strbuf *out)
 {
 	if (strlen(format) > FORMAT_MAX)
@@ -294,7 +274,12 @@ void format_expand(const char *format, const struct format_values *values, struc
 			continue;
 		}
 		escape = parse_escape(at);
-		expand_escape(out, at, &escape, values);
+		const char *value = text_value(escape.letter, values);
+
+		if (value)
+			add_padded(out, &escape, value);
+		else if (!add_number_letter(out, &escape, values) && !add_other_letter(out, &escape, values))
+			strbuf_add(out, at, escape.length);
 		at += escape.length;
 	}
 }

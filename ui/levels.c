@@ -73,14 +73,9 @@ struct word_table {
 static const struct word_table info_table = { info_words, INFO_COUNT, "--info" };
 static const struct word_table debug_table = { debug_words, DEBUG_COUNT, "--debug" };
 
-static int clamp_verbose(int verbose)
-{
-	return verbose < 0 ? 0 : verbose > VERBOSE_MAX ? VERBOSE_MAX : verbose;
-}
-
 void ui_levels_from_verbose(struct ui_levels *levels, int verbose)
 {
-	int v = clamp_verbose(verbose);
+	int v = verbose < 0 ? 0 : verbose > VERBOSE_MAX ? VERBOSE_MAX : verbose;
 
 	for (int i = 0; i < INFO_COUNT; i++)
 		levels->info[i] = info_words[i].from[v];
@@ -228,27 +223,6 @@ bool ui_levels_asks_for_help(const char *words)
 	return false;
 }
 
-/* "1) COPY,DEL,..." for what -v number v adds to v - 1; nothing if it adds nothing. */
-static void add_verbose_line(struct strbuf *out, const struct word_table *table, int v)
-{
-	bool first = true;
-
-	for (int i = 0; i < table->count; i++) {
-		int level = table->words[i].from[v];
-
-		if (level == (v ? table->words[i].from[v - 1] : 0))
-			continue;
-		if (first)
-			strbuf_addf(out, "%d) ", v);
-		strbuf_addf(out, "%s%s", first ? "" : ",", table->words[i].name);
-		if (level > 1)
-			strbuf_addf(out, "%d", level);
-		first = false;
-	}
-	if (!first)
-		strbuf_add_char(out, '\n');
-}
-
 static void add_help(struct strbuf *out, const struct word_table *table)
 {
 	strbuf_add_string(out, "Use OPT or OPT1 for level 1 output, OPT2 for level 2, etc.; OPT0 silences.\n\n");
@@ -258,8 +232,25 @@ static void add_help(struct strbuf *out, const struct word_table *table)
 	strbuf_addf(out, "%-10s no %s word at all (all0)\n", "NONE", table->option);
 	strbuf_addf(out, "%-10s this text\n\n", "HELP");
 	strbuf_add_string(out, "Options added at each level of verbosity:\n");
-	for (int v = 0; v <= VERBOSE_MAX; v++)
-		add_verbose_line(out, table, v);
+	for (int v = 0; v <= VERBOSE_MAX; v++) {
+		/* "1) COPY,DEL,..." for what -v number v adds to v - 1; nothing if it adds nothing. */
+		bool first = true;
+
+		for (int i = 0; i < table->count; i++) {
+			int level = table->words[i].from[v];
+
+			if (level == (v ? table->words[i].from[v - 1] : 0))
+				continue;
+			if (first)
+				strbuf_addf(out, "%d) ", v);
+			strbuf_addf(out, "%s%s", first ? "" : ",", table->words[i].name);
+			if (level > 1)
+				strbuf_addf(out, "%d", level);
+			first = false;
+		}
+		if (!first)
+			strbuf_add_char(out, '\n');
+	}
 }
 
 void ui_levels_add_info_help(struct strbuf *out)

@@ -82,13 +82,6 @@ void log_file_open(struct log_file *log)
 	log_info("Ignoring \"log file\" setting.");
 }
 
-/* A backslash that would make the rest look like an escape is escaped itself. */
-static bool looks_escaped(const char *at, const char *end)
-{
-	return end - at >= 5 && at[0] == '\\' && at[1] == '#' && isdigit((unsigned char)at[2]) &&
-	       isdigit((unsigned char)at[3]) && isdigit((unsigned char)at[4]);
-}
-
 void log_file_escape(struct strbuf *out, const char *text, size_t length)
 {
 	const char *end;
@@ -101,29 +94,14 @@ void log_file_escape(struct strbuf *out, const char *text, size_t length)
 		unsigned char c = (unsigned char)*text;
 		bool control = (c < ' ' && c != '\t') || (c >= 0x7f && c < 0xa0);
 
-		if (control || looks_escaped(text, end))
+		/* A backslash that would make the rest look like an escape is escaped itself. */
+		if (control
+		    || (end - text >= 5 && text[0] == '\\' && text[1] == '#' && isdigit((unsigned char)text[2])
+			&& isdigit((unsigned char)text[3]) && isdigit((unsigned char)text[4])))
 			strbuf_addf(out, "\\#%03o", c);
 		else
 			strbuf_add_char(out, (char)c);
 	}
-}
-
-static void write_line(struct log_file *log, const char *text)
-{
-	struct strbuf line = STRBUF_INIT;
-	time_t now = time(NULL);
-	char stamp[32];
-	struct tm tm;
-	ssize_t done;
-
-	localtime_r(&now, &tm);
-	strftime(stamp, sizeof stamp, "%Y/%m/%d %H:%M:%S", &tm);
-	strbuf_addf(&line, "%s [%d] %s\n", stamp, (int)getpid(), text);
-	/* One write: lines of concurrent sessions do not mix. A full disk must not end a session. */
-	do
-		done = write(log->fd, line.data, line.length);
-	while (done < 0 && errno == EINTR);
-	strbuf_free(&line);
 }
 
 static void emit(void *context, enum log_kind kind, const char *text, size_t length)
@@ -136,9 +114,22 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		return;
 	log_file_open(log);
 	log_file_escape(&escaped, text, length);
-	if (log->fd >= 0)
-		write_line(log, strbuf_text(&escaped));
-	else
+	if (log->fd >= 0) {
+		struct strbuf line = STRBUF_INIT;
+		time_t now = time(NULL);
+		char stamp[32];
+		struct tm tm;
+		ssize_t done;
+
+		localtime_r(&now, &tm);
+		strftime(stamp, sizeof stamp, "%Y/%m/%d %H:%M:%S", &tm);
+		strbuf_addf(&line, "%s [%d] %s\n", stamp, (int)getpid(), strbuf_text(&escaped));
+		/* One write: lines of concurrent sessions do not mix. A full disk must not end a session. */
+		do
+			done = write(log->fd, line.data, line.length);
+		while (done < 0 && errno == EINTR);
+		strbuf_free(&line);
+	} else
 		syslog(log->facility | (notice ? LOG_INFO : LOG_WARNING), "%s", strbuf_text(&escaped));
 	strbuf_free(&escaped);
 }

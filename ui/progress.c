@@ -93,20 +93,6 @@ static double rate_between(const struct sample *from, const struct sample *to)
 	return (double)(to->done - from->done) * 1000.0 / (double)(to->ms - from->ms) / 1024.0;
 }
 
-static void format_rate(char *buf, size_t size, double rate)
-{
-	const char *unit = "kB/s";
-
-	if (rate > 1024.0 * 1024.0) {
-		rate /= 1024.0 * 1024.0;
-		unit = "GB/s";
-	} else if (rate > 1024.0) {
-		rate /= 1024.0;
-		unit = "MB/s";
-	}
-	snprintf(buf, size, "%7.2f%s", rate, unit);
-}
-
 static void format_seconds(char *buf, size_t size, double seconds)
 {
 	if (seconds < 0 || seconds > 9999.0 * 3600.0) {
@@ -114,13 +100,6 @@ static void format_seconds(char *buf, size_t size, double seconds)
 		return;
 	}
 	snprintf(buf, size, "%4u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)seconds / 60 % 60, (unsigned)seconds % 60);
-}
-
-static bool may_update(void)
-{
-	pid_t foreground = isatty(STDOUT_FILENO) ? tcgetpgrp(STDOUT_FILENO) : -1;
-
-	return foreground < 0 || foreground == getpgrp();
 }
 
 static void print_line(struct progress *progress, uint64_t done, uint64_t total, double rate, double seconds, const char *tail)
@@ -131,7 +110,16 @@ static void print_line(struct progress *progress, uint64_t done, uint64_t total,
 	if (percent > 99 && done != total)
 		percent = 99;
 	number_format(number, sizeof number, (int64_t)done, progress->number_level);
-	format_rate(rate_text, sizeof rate_text, rate);
+	const char *unit = "kB/s";
+
+	if (rate > 1024.0 * 1024.0) {
+		rate /= 1024.0 * 1024.0;
+		unit = "GB/s";
+	} else if (rate > 1024.0) {
+		rate /= 1024.0;
+		unit = "MB/s";
+	}
+	snprintf(rate_text, sizeof rate_text, "%7.2f%s", rate, unit);
 	format_seconds(time_text, sizeof time_text, seconds);
 	printf("\r%15s %3d%% %s %s%s", number, percent, rate_text, time_text, tail);
 	progress->line_open = true;
@@ -162,14 +150,6 @@ void progress_file_start(struct progress *progress, uint64_t size)
 	progress->shown = false;
 }
 
-static void add_sample(struct progress *progress, const struct sample *now)
-{
-	progress->newest = (progress->newest + 1) % SAMPLES;
-	if (progress->newest == progress->oldest)
-		progress->oldest = (progress->oldest + 1) % SAMPLES;
-	progress->samples[progress->newest] = *now;
-}
-
 void progress_update(struct progress *progress, uint64_t done)
 {
 	bool whole_run = progress->mode >= 2;
@@ -182,10 +162,16 @@ void progress_update(struct progress *progress, uint64_t done)
 	if (progress->shown && now.ms - progress->samples[progress->newest].ms < 1000)
 		return;
 	rate = rate_between(&progress->samples[progress->oldest], &now);
-	if (progress->shown)
-		add_sample(progress, &now);
+	if (progress->shown) {
+		progress->newest = (progress->newest + 1) % SAMPLES;
+		if (progress->newest == progress->oldest)
+			progress->oldest = (progress->oldest + 1) % SAMPLES;
+		progress->samples[progress->newest] = now;
+	}
 	progress->shown = true;
-	if (!may_update())
+	pid_t foreground = isatty(STDOUT_FILENO) ? tcgetpgrp(STDOUT_FILENO) : -1;
+
+	if (!(foreground < 0 || foreground == getpgrp()))
 		return;
 	if (rate > 0)
 		left = total > now.done ? (double)(total - now.done) / rate / 1024.0 : 0;
