@@ -180,11 +180,11 @@ static void keeping_failed(const struct backup *backup, int error)
 	complain(of, error, &text);
 }
 
-static void mkdir_failed(const struct backup_of *of, const char *directory, const char *path, size_t length, int error)
+static void mkdir_failed(const struct backup_of *of, const char *directory, const char *path, int error)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	strbuf_addf(&text, "backup mkdir %s%s%.*s failed", directory, length ? "/" : "", (int)length, path);
+	strbuf_addf(&text, "backup mkdir %s%s%s failed", directory, *path ? "/" : "", path);
 	complain(of, error, &text);
 }
 
@@ -226,7 +226,7 @@ static bool make_directory(const struct backup_of *of, struct backups *backups)
 			backups->fd = next;
 			backups->missing = path + length;
 		} else {
-			mkdir_failed(of, backups->directory, "", 0, errno);
+			mkdir_failed(of, backups->directory, "", errno);
 		}
 		free(name);
 	}
@@ -247,10 +247,9 @@ static void copy_attributes(const struct dest *dest, const struct fs_root *root,
 }
 
 /* A new directory among the backups is like the one that it stands for. */
-static void apply_to_directory(struct dest *dest, int fd, const char *name, const char *path, size_t length)
+static void apply_to_directory(struct dest *dest, int fd, const char *name, const char *original)
 {
 	const struct decide_rules *rules = &dest->rules;
-	char *original = xstrndup(path, length);
 	struct fs_stat st, made;
 
 	if (fs_lstat(&dest->top, original, &st) < 0 || fs_lstat_at(fd, name, &made) < 0) {
@@ -267,39 +266,31 @@ static void apply_to_directory(struct dest *dest, int fd, const char *name, cons
 		if (fs_chmod_at(fd, name, mode) < 0)
 			dest_complain_path(dest, "generator", errno, original, "chmod of the backup of ", " failed");
 	}
-	free(original);
 }
 
-/* What stands where a directory is wanted may be hidden as something else. */
-static bool is_hidden_parent(struct dest *dest, const char *path, size_t length)
-{
-	char *parent = xstrndup(path, length);
-	bool hidden = dest_is_hidden_in(dest, dest->backups->directory, parent, false);
-
-	free(parent);
-	return hidden;
-}
-
+/* The one whose name in `path` is from `start` on, `length` bytes. */
 static int enter_directory(const struct backup_of *of, int fd, const char *path, size_t start, size_t length)
 {
-	char *name = xstrndup(path + start, length);
+	const char *directory = of->dest->backups->directory;
+	char *whole = xstrndup(path, start + length), *name = whole + start;
 	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0), error;
 
-	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && !is_hidden_parent(of->dest, path, start + length)
+	/* What stands where a directory is wanted may be hidden as something else. */
+	if (next < 0 && (errno == ENOTDIR || errno == ELOOP) && !dest_is_hidden_in(of->dest, directory, whole, false)
 	    && fs_unlink_at(fd, name) == 0)
 		errno = ENOENT;
 	if (next < 0 && errno == ENOENT) {
 		bool made = fs_mkdir_at(fd, name, 0700) == 0;
 
 		if (made)
-			apply_to_directory(of->dest, fd, name, path, start + length);
+			apply_to_directory(of->dest, fd, name, whole);
 		if (made || errno == EEXIST)
 			next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
 	}
 	error = errno;
 	if (next < 0)
-		mkdir_failed(of, of->dest->backups->directory, path, start + length, error);
-	free(name);
+		mkdir_failed(of, directory, whole, error);
+	free(whole);
 	errno = error;
 	return next;
 }
@@ -444,43 +435,38 @@ static int copy_file(struct backup *backup)
 	return error ? -1 : 0;
 }
 
-static int copy_object(struct backup *backup, enum backup_way way, const char **how)
+static int keep(struct backup *backup, enum backup_way way, const char **how)
 {
+	const struct backup_of *of = backup->of;
 	const struct fs_stat *st = &backup->st;
 	const char *name = strbuf_text(&backup->name);
 	char target[PATH_MAX];
 	struct fs_temp temp;
 	int result;
 
-	if (S_ISREG(st->mode)) {
-		*how = way == BACKUP_COPY ? NULL : "COPY";
-		return copy_file(backup);
-	}
-	*how = S_ISLNK(st->mode) ? "SYMLINK" : "DEVICE";
-	if (S_ISLNK(st->mode)) {
-		if (fs_readlink_at(backup->of->dir_fd, backup->of->name, target, sizeof target) < 0)
-			return -1;
-		result = fs_temp_symlink(&temp, backup->fd, name, target);
-	} else {
-		result = fs_temp_mknod(&temp, backup->fd, name, (mode_t)st->mode, st->rdev_major, st->rdev_minor);
-	}
-	return result < 0 ? -1 : commit_copy(backup, &temp);
-}
-
-static int keep(struct backup *backup, enum backup_way way, const char **how)
-{
 	if (way == BACKUP_LINK && link_over(backup) == 0) {
 		*how = "HLINK";
 		return 0;
 	}
 	if (way == BACKUP_RENAME || (way == BACKUP_LINK && errno != EXDEV && errno != EISDIR)) {
 		*how = "RENAME";
-		if (fs_rename_at(backup->of->dir_fd, backup->of->name, backup->fd, strbuf_text(&backup->name)) == 0)
+		if (fs_rename_at(of->dir_fd, of->name, backup->fd, name) == 0)
 			return 0;
 	}
 	if (way != BACKUP_COPY && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
 		return -1;
-	return copy_object(backup, way, how);
+	if (S_ISREG(st->mode)) {
+		*how = way == BACKUP_COPY ? NULL : "COPY";
+		return copy_file(backup);
+	}
+	*how = S_ISLNK(st->mode) ? "SYMLINK" : "DEVICE";
+	if (!S_ISLNK(st->mode))
+		result = fs_temp_mknod(&temp, backup->fd, name, (mode_t)st->mode, st->rdev_major, st->rdev_minor);
+	else if (fs_readlink_at(of->dir_fd, of->name, target, sizeof target) < 0)
+		return -1;
+	else
+		result = fs_temp_symlink(&temp, backup->fd, name, target);
+	return result < 0 ? -1 : commit_copy(backup, &temp);
 }
 
 static bool is_unsafe_link(const struct backup *backup)

@@ -154,21 +154,6 @@ static void read_names(struct entries *names, int dir_fd)
 	entries_sort(names);
 }
 
-static struct fuzzy_dirs *dirs_of(struct task *task)
-{
-	const struct dest *dest = task->dest;
-	int alternates = dest->options->fuzzy > 1 && dest->alternates ? dest->alternates->count : 0;
-
-	if (task->fuzzy)
-		return task->fuzzy;
-	task->fuzzy = xcalloc(1, sizeof *task->fuzzy + (size_t)(1 + alternates) * sizeof *task->fuzzy->names);
-	task->fuzzy->count = 1 + alternates;
-	read_names(&task->fuzzy->names[0], task->dir->fresh ? -1 : task->dir->fd);
-	for (int i = 0; i < alternates; i++)
-		read_names(&task->fuzzy->names[1 + i], dest_alternate_dir(task, i));
-	return task->fuzzy;
-}
-
 void dest_fuzzy_leave(struct task *task)
 {
 	for (int i = 0; task->fuzzy && i < task->fuzzy->count; i++)
@@ -186,30 +171,25 @@ static bool agrees(const struct file_job *job, const struct entry *listed, const
 				   file->mtime_nsec);
 }
 
-/* A module's rules hold for what a delta begins with, too. */
-static bool is_hidden(const struct file_job *job, int place, const char *name)
-{
-	struct dest *dest = job->dest;
-
-	if (!dest->module)
-		return false;
-	struct strbuf path = dest_path_of(job->dir->path, name);
-	bool hidden = place ? dest_is_hidden_in(dest, dest->options->alt_dest_dirs.items[place - 1], strbuf_text(&path), false)
-			    : dest_is_hidden(dest, strbuf_text(&path), false);
-
-	strbuf_free(&path);
-	return hidden;
-}
-
-/* What is listed before this one and has to be updated may be another file when the reply comes. */
 static bool may_be_used(const struct file_job *job, int place, const struct entries *names, const struct entry *file)
 {
+	const char *name = entry_name(names, file);
 	const struct entries *list = job->task->entries;
-	int32_t index = place ? -1 : entries_find(list, entry_name(names, file), false);
+	int32_t index = place ? -1 : entries_find(list, name, false);
+	struct dest *dest = job->dest;
+	const char *dir = place ? dest->options->alt_dest_dirs.items[place - 1] : NULL;
+	bool hidden = false;
 
-	if (is_hidden(job, place, entry_name(names, file)))
-		return false;
-	return index < 0 || (uint32_t)index > job->index || agrees(job, &list->items[index], file);
+	/* A module's rules hold for what a delta begins with, too. */
+	if (dest->module) {
+		struct strbuf path = dest_path_of(job->dir->path, name);
+
+		hidden = dir ? dest_is_hidden_in(dest, dir, strbuf_text(&path), false)
+			     : dest_is_hidden(dest, strbuf_text(&path), false);
+		strbuf_free(&path);
+	}
+	/* What is listed before this one and has to be updated may be another file when the reply comes. */
+	return !hidden && (index < 0 || (uint32_t)index > job->index || agrees(job, &list->items[index], file));
 }
 
 /* As messages call it. */
@@ -280,25 +260,33 @@ static void find_like(struct file_job *job, int place, const struct entries *nam
 void job_find_fuzzy(struct file_job *job)
 {
 	const struct options *options = job->dest->options;
+	const struct alternates *alternates = options->fuzzy > 1 ? job->dest->alternates : NULL;
+	int count = 1 + (alternates ? alternates->count : 0);
 	uint32_t best = NAME_DISTANCE_LIMIT;
-	const struct fuzzy_dirs *dirs;
+	struct task *task = job->task;
 
 	/* Without blocks to look for, it is for those who want to watch. */
 	bool wants_blocks = job->dest->contents->is_remote && options->whole_file <= 0 && !options->append;
 
 	if (!options->fuzzy || (!wants_blocks && !options->levels.debug[DEBUG_FUZZY]))
 		return;
-	dirs = dirs_of(job->task);
-	for (int i = 0; i < dirs->count && !job->fuzzy; i++)
-		find_same(job, i, &dirs->names[i]);
+	if (!task->fuzzy) {
+		task->fuzzy = xcalloc(1, sizeof *task->fuzzy + (size_t)count * sizeof *task->fuzzy->names);
+		task->fuzzy->count = count;
+		read_names(&task->fuzzy->names[0], task->dir->fresh ? -1 : task->dir->fd);
+		for (int i = 1; i < count; i++)
+			read_names(&task->fuzzy->names[i], dest_alternate_dir(task, i - 1));
+	}
+	for (int i = 0; i < count && !job->fuzzy; i++)
+		find_same(job, i, &task->fuzzy->names[i]);
 	if (!job->fuzzy)
-		for (int i = 0; i < dirs->count; i++)
-			find_like(job, i, &dirs->names[i], &best);
+		for (int i = 0; i < count; i++)
+			find_like(job, i, &task->fuzzy->names[i], &best);
 	if (job->fuzzy && options->levels.debug[DEBUG_FUZZY]) {
 		struct strbuf path = dest_path_of(job->dir->path, job->name);
 		struct strbuf shown = shown_name(job, job->fuzzy_place, job->fuzzy);
 
-		task_text(job->task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
+		task_text(task, L_INFO, "fuzzy basis selected for %s: %s", strbuf_text(&path), strbuf_text(&shown));
 		strbuf_free(&shown);
 		strbuf_free(&path);
 	}

@@ -98,43 +98,29 @@ static noreturn void refuse(struct dest *dest, const char *what, const char *arg
 	    dest->top_path ? dest->top_path : "");
 }
 
-static void check_directory(struct dest *dest, const char *argument, int source, int target)
-{
-	int top = fs_opendir(&dest->top, ".");
-
-	if (top >= 0 && fs_is_inside(top, source))
-		refuse(dest, "it would lie inside its own source", argument);
-	if (target >= 0 && fs_is_inside(target, source))
-		refuse(dest, "it would replace its own source", argument);
-	if (target >= 0 && fs_is_inside(source, target))
-		refuse(dest, "the source lies inside it", argument);
-	fs_close(top);
-}
-
-static void check_file(struct dest *dest, const char *argument, const struct fs_stat *source, int target)
-{
-	struct fs_stat st;
-
-	if (target < 0 || fs_stat_at_fd(target, &st) < 0)
-		return;
-	if (st.dev == source->dev && st.ino == source->ino)
-		refuse(dest, "it would replace its own source", argument);
-	if (S_ISREG(source->mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !dest->options->force)
-		refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this", argument);
-}
-
 static void check_argument(struct dest *dest, const struct fs_root *start, const char *argument)
 {
 	int source = fs_open_follow(start, argument, O_PATH, 0);
 	int target = fs_open_follow(&dest->top, target_of(dest, argument), O_PATH, 0);
-	struct fs_stat st;
+	struct fs_stat from = { .mode = 0 }, st;
+	int top = -1;
 
-	if (source >= 0 && fs_stat_at_fd(source, &st) == 0) {
-		if (S_ISDIR(st.mode))
-			check_directory(dest, argument, source, target);
-		else
-			check_file(dest, argument, &st, target);
+	if (source >= 0 && fs_stat_at_fd(source, &from) == 0 && S_ISDIR(from.mode)) {
+		top = fs_opendir(&dest->top, ".");
+		if (top >= 0 && fs_is_inside(top, source))
+			refuse(dest, "it would lie inside its own source", argument);
+		if (target >= 0 && fs_is_inside(target, source))
+			refuse(dest, "it would replace its own source", argument);
+		if (target >= 0 && fs_is_inside(source, target))
+			refuse(dest, "the source lies inside it", argument);
+	} else if (from.mode && target >= 0 && fs_stat_at_fd(target, &st) == 0) {
+		if (st.dev == from.dev && st.ino == from.ino)
+			refuse(dest, "it would replace its own source", argument);
+		if (S_ISREG(from.mode) && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !dest->options->force)
+			refuse(dest, "the destination is not an attr file (not 8 bytes long); --force overrides this",
+			       argument);
 	}
+	fs_close(top);
 	fs_close(source);
 	fs_close(target);
 }

@@ -153,24 +153,11 @@ enum step {
 	STEP_REPLACE, /* the same, and what is no directory has to give way to one */
 };
 
-/* No link is followed: its name may be the peer's. */
-static int step_into(int fd, const char *name, enum step step)
-{
-	int next = fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
-
-	if (next >= 0 || step == STEP_FIND)
-		return next;
-	if (step == STEP_REPLACE && (errno == ENOTDIR || errno == ELOOP))
-		fs_unlink_at(fd, name);
-	if (fs_mkdir_at(fd, name, 0700) < 0 && errno != EEXIST)
-		return -1;
-	return fs_open_at(fd, name, O_PATH | O_DIRECTORY, 0);
-}
-
 /* The directory that a relative path leads to from `dir_fd`, itself made if need be; its parent and its own name instead, if
- * they are asked for. */
+ * they are asked for. No link is followed: a name may be the peer's. */
 static int walk(int dir_fd, const char *path, enum step step, char **leaf)
 {
+	const int flags = O_PATH | O_DIRECTORY;
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 
 	while (fd >= 0 && *path) {
@@ -182,8 +169,15 @@ static int walk(int dir_fd, const char *path, enum step step, char **leaf)
 			*leaf = name;
 			return fd;
 		}
-		int next = step_into(fd, name, *path ? STEP_FIND : step), error = errno;
+		int next = fs_open_at(fd, name, flags, 0), error;
 
+		if (next < 0 && !*path && step != STEP_FIND) {
+			if (step == STEP_REPLACE && (errno == ENOTDIR || errno == ELOOP))
+				fs_unlink_at(fd, name);
+			if (fs_mkdir_at(fd, name, 0700) == 0 || errno == EEXIST)
+				next = fs_open_at(fd, name, flags, 0);
+		}
+		error = errno;
 		free(name);
 		close(fd);
 		fd = next;
@@ -213,19 +207,10 @@ bool dest_partial_is_hidden(struct dest *dest, const struct dest_dir *dir, const
 	return hidden;
 }
 
-/* What stands where a directory is wanted may be hidden as something else. */
-static enum step step_for(struct dest *dest, const struct dest_dir *dir, bool make)
-{
-	char *path = partial_path(dest, dir);
-	bool hidden = make && dest_is_hidden(dest, path, false);
-
-	free(path);
-	return !make ? STEP_FIND : hidden ? STEP_MAKE : STEP_REPLACE;
-}
-
 int dest_partial_dir(struct dest *dest, struct dest_dir *dir, const char *name, bool make)
 {
 	struct places *places = dest->places;
+	enum step step = STEP_FIND;
 	int fd;
 
 	if (!places->partial) {
@@ -242,7 +227,14 @@ int dest_partial_dir(struct dest *dest, struct dest_dir *dir, const char *name, 
 		errno = ENOENT;
 		return -1;
 	}
-	fd = walk(dir->fd, places->partial, step_for(dest, dir, make), NULL);
+	if (make) {
+		char *path = partial_path(dest, dir);
+
+		/* What stands where a directory is wanted may be hidden as something else. */
+		step = dest_is_hidden(dest, path, false) ? STEP_MAKE : STEP_REPLACE;
+		free(path);
+	}
+	fd = walk(dir->fd, places->partial, step, NULL);
 	/* Nobody but this run makes one, and that is noted. */
 	if (fd < 0 && !make && errno == ENOENT)
 		atomic_store(&dir->has_no_partial, true);

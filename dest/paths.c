@@ -179,11 +179,13 @@ bool dest_enters_links(const struct dest *dest)
 	return deletes_behind_links(dest) || dest->options->ignore_existing;
 }
 
-static int open_without_links(struct dest *dest, const char *path)
+int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 {
-	int fd = fs_opendir(&dest->top, ".");
+	bool follows = to_delete ? deletes_behind_links(dest) : dest_enters_links(dest);
+	int fd = fs_opendir(&dest->top, follows && *path ? path : ".");
 
-	for (size_t length; fd >= 0 && *(path += strspn(path, "/")); path += length) {
+	/* Otherwise name by name, without links. */
+	for (size_t length; !follows && fd >= 0 && *(path += strspn(path, "/")); path += length) {
 		length = strcspn(path, "/");
 		char *name = xstrndup(path, length);
 		int next = fs_open_at(fd, name, (path[length] ? O_PATH : O_RDONLY) | O_DIRECTORY, 0), error = errno;
@@ -194,13 +196,6 @@ static int open_without_links(struct dest *dest, const char *path)
 		errno = error;
 	}
 	return fd;
-}
-
-int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
-{
-	bool follows = to_delete ? deletes_behind_links(dest) : dest_enters_links(dest);
-
-	return follows ? fs_opendir(&dest->top, *path ? path : ".") : open_without_links(dest, path);
 }
 
 /* --- names of a directory --- */

@@ -141,36 +141,32 @@ static bool move_home(struct file_job *job, struct fs_temp *temp)
 	return true;
 }
 
-static bool park(struct file_job *job, struct fs_temp *temp)
-{
-	int place = dest_partial_dir(job->dest, job->dir, job->name, true), error = errno;
-	bool good = false;
-
-	if (place < 0)
-		fs_temp_discard(temp);
-	else if (!(good = fs_temp_commit_to(temp, place, job->name) == 0))
-		error = errno;
-	fs_close(place);
-	if (good)
-		dest_delay(job);
-	else
-		task_complain(job->task, "receiver", error, job->name, "rename to the partial-dir of ", " failed");
-	return good;
-}
-
 /* It is complete, and looks as it should. Takes the temp file over: by now it is gone, one way or the other. */
 static bool job_install(struct file_job *job, struct fs_temp *temp)
 {
 	bool is_file = entry_is_regular(job->entry);
 	/* Is there a place for it until the end of the run? Where a module hides that, it gets its name at once. */
 	bool waits = is_file && job->dest->options->delay_updates && !dest_partial_is_hidden(job->dest, job->dir, job->name);
+	bool good = false;
 
 	if ((is_file && !move_home(job, temp)) || (!waits && !job_back_up(job, BACKUP_LINK))) {
 		fs_temp_discard(temp);
 		return false;
 	}
-	if (waits)
-		return park(job, temp);
+	if (waits) {
+		int place = dest_partial_dir(job->dest, job->dir, job->name, true), error = errno;
+
+		if (place < 0)
+			fs_temp_discard(temp);
+		else if (!(good = fs_temp_commit_to(temp, place, job->name) == 0))
+			error = errno;
+		fs_close(place);
+		if (good)
+			dest_delay(job);
+		else
+			task_complain(job->task, "receiver", error, job->name, "rename to the partial-dir of ", " failed");
+		return good;
+	}
 	if (is_file && job->dest->logs_steps && job->dest->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
 	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
@@ -214,21 +210,6 @@ void dest_close_gate(struct dest *dest)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	pthread_rwlock_timedwrlock(&dest->gate, &until);
-}
-
-/* A new, small file of which no part is to be kept needs no name while it is written: its descriptor, or -1: it needs one. */
-static int job_create_unnamed(struct file_job *job, mode_t mode)
-{
-	struct dest *dest = job->dest;
-	int fd;
-
-	if (job->old.exists || job->entry->size > UNNAMED_MAX || atomic_load(&dest->no_unnamed) || dest_has_places(dest)
-	    || dest_keeps_partial(dest->options))
-		return -1;
-	fd = fs_unnamed_create(job->dir->fd, mode);
-	if (fd < 0 && errno == EOPNOTSUPP)
-		atomic_store(&dest->no_unnamed, true);
-	return fd;
 }
 
 /* It is complete and looks as it should: give it its name. The descriptor stays open. */
@@ -462,14 +443,22 @@ static void set_temp(struct file_job *job, struct fs_temp *temp)
 static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 {
 	static const struct timespec now = { 0, UTIME_NOW };
-	const bool keeps_partial = dest_keeps_partial(job->dest->options);
+	struct dest *dest = job->dest;
+	const bool keeps_partial = dest_keeps_partial(dest->options);
 	mode_t mode = decide_mode(&job->rules, job->entry, &job->old) & 0777;
-	int unnamed = job_create_unnamed(job, mode);
 	struct fs_temp temp;
 	bool good;
 
-	if (unnamed >= 0)
-		return finish_unnamed(job, unnamed, mode, fill(job, from, unnamed, size, false));
+	/* A new, small file of which no part is to be kept needs no name while it is written. */
+	if (!job->old.exists && job->entry->size <= UNNAMED_MAX && !atomic_load(&dest->no_unnamed) && !dest_has_places(dest)
+	    && !keeps_partial) {
+		int fd = fs_unnamed_create(job->dir->fd, mode);
+
+		if (fd >= 0)
+			return finish_unnamed(job, fd, mode, fill(job, from, fd, size, false));
+		if (errno == EOPNOTSUPP)
+			atomic_store(&dest->no_unnamed, true);
+	}
 	if (!job_create_temp(job, &temp))
 		return false;
 	set_temp(job, &temp);
@@ -479,7 +468,7 @@ static bool copy_to_temp(struct file_job *job, int from, uint64_t size)
 		/* Not the whole file, or a wrong one: it may be worth something. */
 		if (job->incoming && job->incoming->wrong_digest)
 			job->incoming->is_kept = keeps_partial && keep(job, &temp, &now);
-		else if (atomic_load(&job->dest->stop) == STOP_WRITE && keeps_partial)
+		else if (atomic_load(&dest->stop) == STOP_WRITE && keeps_partial)
 			job_keep_interrupted(job, &temp);
 		fs_temp_discard(&temp);
 		return false;
