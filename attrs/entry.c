@@ -37,11 +37,6 @@ size_t entries_memory(const struct entries *list)
 				    + list->side_capacity * sizeof *list->sides;
 }
 
-void entries_clear(struct entries *list)
-{
-	list->count = list->pool_used = list->side_count = 0;
-}
-
 static uint32_t grown(uint32_t capacity, uint64_t needed, uint32_t first)
 {
 	uint64_t size = capacity ? capacity : first;
@@ -120,34 +115,27 @@ static int class_of(const char *name, bool is_dir)
 	return is_dir || name[0] == '/' ? 2 : 1;
 }
 
-static int compare_bytes(const char *a, size_t a_length, bool a_slash, const char *b, size_t b_length, bool b_slash)
+static int compare_names(const char *a, size_t a_length, bool a_dir, const char *b, size_t b_length, bool b_dir)
 {
+	int a_class = class_of(a, a_dir), b_class = class_of(b, b_dir);
+
+	if (a_class == b_class && a[0] == '/' && b[0] == '/') {
+		a_class = class_of(a + 1, a_dir);
+		b_class = class_of(b + 1, b_dir);
+	}
+	if (a_class != b_class)
+		return a_class - b_class;
 	size_t common = a_length < b_length ? a_length : b_length;
 	int order = memcmp(a, b, common);
 
 	if (order || a_length == b_length)
 		return order;
-	unsigned char a_next = a_length > common ? (unsigned char)a[common] : a_slash ? '/' : 0;
-	unsigned char b_next = b_length > common ? (unsigned char)b[common] : b_slash ? '/' : 0;
+	unsigned char a_next = a_length > common ? (unsigned char)a[common] : a_dir ? '/' : 0;
+	unsigned char b_next = b_length > common ? (unsigned char)b[common] : b_dir ? '/' : 0;
 
 	if (a_next != b_next)
 		return a_next < b_next ? -1 : 1;
 	return a_length < b_length ? -1 : 1;
-}
-
-static int compare_names(const char *a, size_t a_length, bool a_dir, const char *b, size_t b_length, bool b_dir)
-{
-	int a_class = class_of(a, a_dir), b_class = class_of(b, b_dir);
-
-	if (a_class != b_class)
-		return a_class - b_class;
-	if (a[0] == '/' && b[0] == '/') {
-		a_class = class_of(a + 1, a_dir);
-		b_class = class_of(b + 1, b_dir);
-		if (a_class != b_class)
-			return a_class - b_class;
-	}
-	return compare_bytes(a, a_length, a_dir, b, b_length, b_dir);
 }
 
 int entry_compare(const struct entries *a_list, const struct entry *a, const struct entries *b_list, const struct entry *b)
@@ -190,41 +178,30 @@ static inline bool is_behind(const struct entries *list, const struct sort_key *
 	return entry_compare(list, &list->items[a->index], list, &list->items[b->index]) > 0;
 }
 
-static void sort_run(const struct entries *list, struct sort_key *keys, size_t count)
+/* Short runs by insertion, then merged from one array into the other; returns the one that is sorted in the end. Without the
+ * calls that qsort makes, because a list consists of many short directories. */
+static struct sort_key *sort_keys(const struct entries *list, struct sort_key *keys, struct sort_key *spare, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
 		struct sort_key key = keys[i];
 		size_t at = i;
 
-		for (; at && is_behind(list, &keys[at - 1], &key); at--)
+		for (; at % SORT_RUN && is_behind(list, &keys[at - 1], &key); at--)
 			keys[at] = keys[at - 1];
 		keys[at] = key;
 	}
-}
-
-/* Two sorted halves, of which the first has `middle` keys, become one. */
-static void merge(const struct entries *list, const struct sort_key *from, size_t middle, size_t count, struct sort_key *to)
-{
-	size_t left = 0, right = middle;
-
-	for (size_t i = 0; i < count; i++) {
-		bool takes_right = left == middle || (right < count && is_behind(list, &from[left], &from[right]));
-		to[i] = from[takes_right ? right++ : left++];
-	}
-}
-
-/* Short runs by insertion, then merged from one array into the other; returns the one that is sorted in the end. Without the
- * calls that qsort makes, because a list consists of many short directories. */
-static struct sort_key *sort_keys(const struct entries *list, struct sort_key *keys, struct sort_key *spare, size_t count)
-{
-	for (size_t at = 0; at < count; at += SORT_RUN)
-		sort_run(list, keys + at, count - at < SORT_RUN ? count - at : SORT_RUN);
 	for (size_t width = SORT_RUN; width < count; width *= 2) {
 		struct sort_key *merged = spare;
 
 		for (size_t at = 0; at < count; at += 2 * width) {
-			size_t here = count - at < 2 * width ? count - at : 2 * width;
-			merge(list, keys + at, here < width ? here : width, here, merged + at);
+			size_t end = count - at < 2 * width ? count : at + 2 * width;
+			size_t middle = end - at < width ? end : at + width, left = at, right = middle;
+
+			for (size_t i = at; i < end; i++) {
+				bool takes_right =
+					left == middle || (right < end && is_behind(list, &keys[left], &keys[right]));
+				merged[i] = keys[takes_right ? right++ : left++];
+			}
 		}
 		spare = keys;
 		keys = merged;
@@ -278,22 +255,12 @@ void entries_sort_into(struct entries *list, struct entries *to)
 	to->pool_used = to->pool_capacity = list->pool_used;
 	to->sides = copy_of(list->sides, list->side_count, sizeof *list->sides);
 	to->side_count = to->side_capacity = list->side_count;
-	entries_clear(list);
+	list->count = list->pool_used = list->side_count = 0;
 }
 
 static bool same_name(const struct entries *list, const struct entry *a, const struct entry *b)
 {
 	return a->name_length == b->name_length && !memcmp(entry_name(list, a), entry_name(list, b), a->name_length);
-}
-
-/* doc/protocol/02-file-list.md section 3: top and content are OR-ed, implied stays only if both were implied. */
-static void merge_class(struct entry *kept, const struct entry *lost)
-{
-	uint16_t no_content = kept->flags & lost->flags & ENTRY_NO_CONTENT;
-	uint16_t top = (kept->flags | lost->flags) & ENTRY_TOP_DIR;
-	uint16_t listed = no_content && top && !(entry_is_implied(kept) && entry_is_implied(lost)) ? ENTRY_ALSO_LISTED : 0;
-
-	kept->flags = (uint16_t)((kept->flags & ~(ENTRY_NO_CONTENT | ENTRY_TOP_DIR)) | no_content | top | listed);
 }
 
 /* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such only. */
@@ -323,19 +290,26 @@ void entries_mark_duplicates(struct entries *list)
 	drop_repeated_hidden(list);
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct entry *entry = &list->items[i];
+		bool is_dir = entry_is_dir(entry);
 
-		if (kept && entry_is_dir(kept) == entry_is_dir(entry) && same_name(list, kept, entry)) {
-			entry->flags |= ENTRY_DUPLICATE;
-			if (entry_is_dir(entry))
-				merge_class(kept, entry);
+		if (!kept || entry_is_dir(kept) != is_dir || !same_name(list, kept, entry)) {
+			int32_t other = is_dir ? entries_find(list, entry_name(list, entry), false) : -1;
+
+			if (other >= 0)
+				list->items[other].flags |= ENTRY_DUPLICATE;
+			kept = entry;
 			continue;
 		}
-		kept = entry;
-		if (!entry_is_dir(entry))
+		entry->flags |= ENTRY_DUPLICATE;
+		if (!is_dir)
 			continue;
-		int32_t other = entries_find(list, entry_name(list, entry), false);
-		if (other >= 0)
-			list->items[other].flags |= ENTRY_DUPLICATE;
+		/* doc/protocol/02-file-list.md section 3: top and content are OR-ed, implied stays if both were. */
+		uint16_t no_content = kept->flags & entry->flags & ENTRY_NO_CONTENT;
+		uint16_t top = (kept->flags | entry->flags) & ENTRY_TOP_DIR;
+		bool listed = no_content && top && !(entry_is_implied(kept) && entry_is_implied(entry));
+
+		kept->flags = (uint16_t)((kept->flags & ~(ENTRY_NO_CONTENT | ENTRY_TOP_DIR)) | no_content | top
+					 | (listed ? ENTRY_ALSO_LISTED : 0));
 	}
 }
 

@@ -78,7 +78,6 @@ void entries_init(struct entries *list);
 void entries_free(struct entries *list);
 /* Bytes that it takes; of a view, those that are not in the mapping. */
 size_t entries_memory(const struct entries *list);
-void entries_clear(struct entries *list); /* count 0, keeps memory */
 
 /* Append a zeroed entry with a copy of the name; the pointer is valid until the next append. EXIT_MALLOC past 4 GiB pools. */
 struct entry *entries_add(struct entries *list, const char *name, size_t name_length);

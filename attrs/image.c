@@ -72,48 +72,34 @@ void image_set_root(struct image *image, const struct fs_stat *st)
 	image_dir_stat(image->dirs.items[0], st);
 }
 
-static void shrink(struct entries *list)
-{
-	if (list->pool_used < list->pool_capacity) {
-		list->pool = xrealloc_array(list->pool, list->pool_used, 1);
-		list->pool_capacity = list->pool_used;
-	}
-	if (list->side_count < list->side_capacity) {
-		list->sides = xrealloc_array(list->sides, list->side_count, sizeof *list->sides);
-		list->side_capacity = list->side_count;
-	}
-}
-
-static void drop_foreign_links(struct entries *list, uint64_t dev)
-{
-	for (uint32_t i = 0; i < list->count; i++) {
-		struct entry *entry = &list->items[i];
-		const struct entry_side *side = entry_side_of(list, entry);
-
-		if (entry->flags & ENTRY_HARD_LINKED && (!side || side->dev != dev))
-			entry->flags &= (uint16_t)~ENTRY_HARD_LINKED;
-	}
-}
-
 void image_add_children(struct image *image, uint32_t dir_number)
 {
 	struct image_dir *dir = image->dirs.items[dir_number];
-	const struct entries *list = &dir->entries;
-	struct snapshot_dir_facts facts;
+	struct entries *list = &dir->entries;
 
-	if (!list->snapshot) {
-		entries_sort(&dir->entries);
-		shrink(&dir->entries);
-		drop_foreign_links(&dir->entries, dir->dev);
-	}
 	/* Directories come last. A snapshot knows how many they are. */
 	if (list->snapshot) {
+		struct snapshot_dir_facts facts;
+
 		attr_snapshot_dir(list->snapshot, list->snapshot_dir, &facts);
 		dir->child_count = list->count - facts.leading;
+	} else {
+		entries_sort(list);
+		if (list->pool_used < list->pool_capacity)
+			list->pool = xrealloc_array(list->pool, list->pool_used, 1);
+		if (list->side_count < list->side_capacity)
+			list->sides = xrealloc_array(list->sides, list->side_count, sizeof *list->sides);
+		list->pool_capacity = list->pool_used;
+		list->side_capacity = list->side_count;
+		for (uint32_t i = 0; i < list->count; i++) {
+			struct entry *entry = &list->items[i];
+			const struct entry_side *side = entry_side_of(list, entry);
+
+			if (entry->flags & ENTRY_HARD_LINKED && (!side || side->dev != dir->dev))
+				entry->flags &= (uint16_t)~ENTRY_HARD_LINKED;
+			dir->child_count += entry_is_dir(entry);
+		}
 	}
-	while (!list->snapshot && dir->child_count < list->count &&
-	       entry_is_dir(&list->items[list->count - 1 - dir->child_count]))
-		dir->child_count++;
 	dir->first_child = (uint32_t)image->dirs.count;
 	for (uint32_t i = list->count - dir->child_count; i < list->count; i++)
 		add_dir(image, dir_number, i);
@@ -161,26 +147,10 @@ uint64_t image_count(const struct image *image)
 	return count;
 }
 
-static void copy_side(struct image *image, const struct entries *view, const struct entry *entry, struct entries *out,
-		      struct entry *copy)
-{
-	struct entry_side expanded;
-	const struct entry_side *from = entry_any_side(view, entry, &expanded);
-	bool linked = entry->flags & ENTRY_HARD_LINKED, origin = image->digests && entry_is_regular(entry);
-	bool atime = image->has_atimes && !entry_is_dir(entry);
-
-	if (!from || !(linked || origin || atime || entry_is_symlink(entry) || entry_is_device(entry)))
-		return;
-	struct entry_side *side = entries_side(out, copy);
-
-	*side = *from;
-	side->digest = 0;
-	if (entry_is_symlink(entry))
-		entries_set_target(out, copy, view->pool + from->target, from->target_length);
-}
-
 void image_copy_view(struct image *image, const struct entries *view, struct entries *out)
 {
+	struct entry_side expanded;
+
 	entries_init(out);
 	for (uint32_t i = 0; i < view->count; i++) {
 		const struct entry *entry = &view->items[i];
@@ -190,6 +160,17 @@ void image_copy_view(struct image *image, const struct entries *view, struct ent
 		*copy = *entry;
 		copy->name = name;
 		copy->side = copy->dir = 0;
-		copy_side(image, view, entry, out, copy);
+		const struct entry_side *from = entry_any_side(view, entry, &expanded);
+
+		if (!from
+		    || !(entry->flags & ENTRY_HARD_LINKED || entry_is_symlink(entry) || entry_is_device(entry)
+			 || (image->digests && entry_is_regular(entry)) || (image->has_atimes && !entry_is_dir(entry))))
+			continue;
+		struct entry_side *side = entries_side(out, copy);
+
+		*side = *from;
+		side->digest = 0;
+		if (entry_is_symlink(entry))
+			entries_set_target(out, copy, view->pool + from->target, from->target_length);
 	}
 }

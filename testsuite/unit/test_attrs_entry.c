@@ -120,7 +120,7 @@ UNIT_TEST(lists_of_any_length_are_sorted_and_stable)
 		entries_sort(&list);
 		assert_int_equal(list.count, count);
 		assert_in_order(&list);
-		entries_clear(&list);
+		entries_free(&list);
 		add_numbered(&list, count, 1 + count / 3);
 		entries_sort_into(&list, &sorted);
 		assert_int_equal(list.count, 0);
