@@ -3,7 +3,6 @@
 #include "attrs/image_digest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,20 +88,6 @@ static bool is_same_file(const struct entries *view, const struct entry *old, co
 	       && side->ino == ino && side->ctime == ctime && side->ctime_nsec == ctime_nsec;
 }
 
-static void add_job(struct digests *digests, uint32_t dir, uint32_t at, const struct entry *entry,
-		    const struct entry_side *side)
-{
-	struct job job = { .dir = dir, .entry = at };
-	bool inserted = true;
-
-	if (entry->flags & ENTRY_HARD_LINKED) {
-		uint64_t *first = hashmap_put(&digests->groups, side->dev, side->ino, digests->jobs.count, &inserted);
-		if (!inserted)
-			job.same_as = (uint32_t)*first + 1;
-	}
-	vec_push(&digests->jobs, job);
-}
-
 /* Both lists are sorted, so that one pass finds what `known` has of each file. */
 static void collect_files(struct digests *digests, uint32_t number, const struct entries *known)
 {
@@ -113,6 +98,7 @@ static void collect_files(struct digests *digests, uint32_t number, const struct
 
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct entry *entry = &list->items[i];
+		struct job job = { .dir = number, .entry = i };
 
 		if (!entry_is_regular(entry))
 			continue;
@@ -126,28 +112,15 @@ static void collect_files(struct digests *digests, uint32_t number, const struct
 			vec_push(&image->digest_list, digest);
 			side->digest = (uint32_t)image->digest_list.count;
 			digests->reused++;
-		} else {
-			add_job(digests, number, i, entry, side);
+			continue;
 		}
+		if (entry->flags & ENTRY_HARD_LINKED) {
+			bool inserted;
+			uint64_t *first = hashmap_put(&digests->groups, side->dev, side->ino, digests->jobs.count, &inserted);
+			job.same_as = inserted ? 0 : (uint32_t)*first + 1;
+		}
+		vec_push(&digests->jobs, job);
 	}
-}
-
-/* The older snapshot's directory of the same path. */
-static uint32_t old_dir_of(const struct digests *digests, const uint32_t *old_dirs, uint32_t number)
-{
-	const struct image_dir *dir = digests->image->dirs.items[number];
-	struct entries view;
-
-	if (number == 0)
-		return digests->old ? 0 : IMAGE_NO_OLD;
-	if (old_dirs[dir->parent] == IMAGE_NO_OLD)
-		return IMAGE_NO_OLD;
-	const struct entries *list = &digests->image->dirs.items[dir->parent]->entries;
-
-	attr_snapshot_view(digests->old, old_dirs[dir->parent], &view);
-	int32_t at = entries_find(&view, entry_name(list, &list->items[dir->parent_entry]), true);
-
-	return at < 0 ? IMAGE_NO_OLD : view.items[at].dir;
 }
 
 static void collect(struct digests *digests)
@@ -157,9 +130,19 @@ static void collect(struct digests *digests)
 
 	/* Parents have smaller numbers than their children. */
 	for (uint32_t i = 0; i < image->dirs.count; i++) {
-		struct entries known, *list = &image->dirs.items[i]->entries;
+		struct image_dir *dir = image->dirs.items[i];
+		struct entries known, *list = &dir->entries;
 
-		old_dirs[i] = old_dir_of(digests, old_dirs, i);
+		/* The older snapshot's directory of the same path. */
+		old_dirs[i] = i || !digests->old ? IMAGE_NO_OLD : 0;
+		if (i && old_dirs[dir->parent] != IMAGE_NO_OLD) {
+			const struct entries *above = &image->dirs.items[dir->parent]->entries;
+
+			attr_snapshot_view(digests->old, old_dirs[dir->parent], &known);
+			int32_t at = entries_find(&known, entry_name(above, &above->items[dir->parent_entry]), true);
+
+			old_dirs[i] = at < 0 ? IMAGE_NO_OLD : known.items[at].dir;
+		}
 		entries_init(&known);
 		if (list->snapshot) {
 			if (is_complete(digests, list))
@@ -178,103 +161,60 @@ static void collect(struct digests *digests)
 
 struct reader {
 	struct digests *digests;
-	void *running[ALGORITHMS];
+	struct file_digest *running[ALGORITHMS];
 	uint8_t *buffer;
 	struct strbuf path;
 };
 
 enum outcome { DONE, CHANGED, FAILED, STOPPED };
 
-static int open_file(const struct digests *digests, const char *path)
+/* One attempt on an open file: all of it through the running digests, as long as it is and stays what the list says. */
+static enum outcome read_file(struct reader *reader, int fd, const struct entry *entry, struct entry_side *side,
+			      struct image_digest *digest)
 {
-	const struct fs_root *root = attr_source_real_root(digests->scan->source);
-	int (*open_function)(const struct fs_root *, const char *, int, mode_t) =
-		digests->image->followed_links ? fs_open_follow : fs_open;
-	/* Reading a whole mirror is no use of its files, but only their owner may say so. */
-	int fd = open_function(root, path, O_RDONLY | O_NOATIME, 0);
-
-	return fd < 0 && errno == EPERM ? open_function(root, path, O_RDONLY, 0) : fd;
-}
-
-/* Is this what the list says, and what it was seen to be? */
-static bool is_listed(const struct digests *digests, const struct fs_stat *st, const struct entry *entry,
-		      const struct entry_side *side)
-{
-	bool live = digests->scan->source->kind != ATTRS_ATTR_TREE;
-
-	return S_ISREG(st->mode) && st->size == entry->size && st->mtime == entry->mtime
-	       && st->mtime_nsec == entry->mtime_nsec && (!live || !side->ino || side->ino == st->ino);
-}
-
-static enum outcome read_content(struct reader *reader, int fd, uint64_t *length)
-{
-	const struct image_digester *digester = reader->digests->scan->digester;
+	const struct image_scan *scan = reader->digests->scan;
+	bool live = scan->source->kind != ATTRS_ATTR_TREE;
+	struct fs_stat before, after;
+	struct timespec now;
+	uint64_t length = 0;
 	ssize_t got;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (fs_stat_at_fd(fd, &before) < 0)
+		return FAILED;
+	if (!S_ISREG(before.mode) || before.size != entry->size || before.mtime != entry->mtime
+	    || before.mtime_nsec != entry->mtime_nsec || (live && side->ino && side->ino != before.ino))
+		return CHANGED;
 	for (int i = 0; i < ALGORITHMS; i++)
 		if (reader->running[i])
-			digester->start(reader->running[i], algorithms[i]);
-	for (*length = 0; (got = read(fd, reader->buffer, BUFFER_SIZE)) != 0; *length += (uint64_t)got) {
-		if (image_is_stopped(reader->digests->scan))
+			scan->digester->start(reader->running[i], algorithms[i]);
+	for (; (got = read(fd, reader->buffer, BUFFER_SIZE)) != 0; length += (uint64_t)got) {
+		if (image_is_stopped(scan))
 			return STOPPED;
 		if (got < 0)
 			return FAILED;
 		for (int i = 0; i < ALGORITHMS; i++)
 			if (reader->running[i])
-				digester->update(reader->running[i], reader->buffer, (size_t)got);
+				scan->digester->update(reader->running[i], reader->buffer, (size_t)got);
 	}
-	return DONE;
-}
-
-/* What will tell a later refresh that it is still this content. Of an attr tree that is the attr file, as the scan saw it. */
-static void note_origin(const struct digests *digests, const struct fs_stat *st, const struct timespec *now,
-			struct entry_side *side)
-{
-	if (digests->scan->source->kind == ATTRS_ATTR_TREE)
-		return;
-	bool settled = image_is_settled(digests->scan, st, now);
-
-	side->dev = st->dev;
-	side->ino = st->ino;
-	side->ctime = settled ? st->ctime : 0;
-	side->ctime_nsec = settled ? st->ctime_nsec : 0;
-}
-
-/* One attempt on an open file. */
-static enum outcome read_file(struct reader *reader, int fd, const struct entry *entry, struct entry_side *side,
-			      struct image_digest *digest)
-{
-	const struct image_digester *digester = reader->digests->scan->digester;
-	struct fs_stat before, after;
-	struct timespec now;
-	uint64_t length;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (fs_stat_at_fd(fd, &before) < 0)
+	if (fs_stat_at_fd(fd, &after) < 0)
 		return FAILED;
-	if (!is_listed(reader->digests, &before, entry, side))
-		return CHANGED;
-	enum outcome outcome = read_content(reader, fd, &length);
-
-	if (outcome != DONE || fs_stat_at_fd(fd, &after) < 0)
-		return outcome != DONE ? outcome : FAILED;
 	if (length != after.size || after.size != before.size || after.mtime != before.mtime
 	    || after.mtime_nsec != before.mtime_nsec || after.ctime != before.ctime || after.ctime_nsec != before.ctime_nsec)
 		return CHANGED;
 	for (int i = 0; i < ALGORITHMS; i++)
 		if (reader->running[i])
-			digester->finish(reader->running[i], digest_field(digest, algorithms[i]));
-	note_origin(reader->digests, &after, &now, side);
+			scan->digester->finish(reader->running[i], digest_field(digest, algorithms[i]));
+	/* By this a later refresh knows that it is still this content: of an attr tree by the attr file, as the scan saw it. */
+	if (live) {
+		bool settled = image_is_settled(scan, &after, &now);
+
+		side->dev = after.dev;
+		side->ino = after.ino;
+		side->ctime = settled ? after.ctime : 0;
+		side->ctime_nsec = settled ? after.ctime_nsec : 0;
+	}
 	return DONE;
-}
-
-static void complain(const struct reader *reader, int error)
-{
-	struct strbuf quoted = STRBUF_INIT;
-
-	attr_source_quote(reader->digests->scan->source, strbuf_text(&reader->path), &quoted);
-	log_errno(L_ERROR_XFER, error, "cannot read %s for its digest", strbuf_text(&quoted));
-	strbuf_free(&quoted);
 }
 
 /* A file that is gone is not worth a word: the next refresh will see that. */
@@ -288,15 +228,21 @@ static void do_job(struct reader *reader, struct job *job, struct image_digest *
 	image_dir_path(digests->image, job->dir, &reader->path);
 	strbuf_add_path(&reader->path, entry_name(list, entry));
 	for (int i = 0; i < ATTEMPTS && outcome == CHANGED; i++) {
-		int fd = open_file(digests, strbuf_text(&reader->path));
+		int fd =
+			attr_source_open_any(digests->scan->source, strbuf_text(&reader->path), digests->image->followed_links);
 
 		outcome = fd < 0 ? FAILED : read_file(reader, fd, entry, &list->sides[entry->side - 1], digest);
 		int error = errno;
 
 		if (fd >= 0)
 			close(fd);
-		if (outcome == FAILED && error != ENOENT)
-			complain(reader, error);
+		if (outcome == FAILED && error != ENOENT) {
+			struct strbuf quoted = STRBUF_INIT;
+
+			attr_source_quote(digests->scan->source, strbuf_text(&reader->path), &quoted);
+			log_errno(L_ERROR_XFER, error, "cannot read %s for its digest", strbuf_text(&quoted));
+			strbuf_free(&quoted);
+		}
 	}
 	job->is_done = outcome == DONE;
 	image_count_done(digests->scan, 1);
@@ -327,17 +273,7 @@ static void read_files(void *digests_void, int thread)
 
 /* --- the whole --- */
 
-/* One slot for each job, so that the threads need no lock. */
-static void make_slots(struct digests *digests)
-{
-	static const struct image_digest none;
-
-	digests->first_slot = digests->image->digest_list.count;
-	for (size_t i = 0; i < digests->jobs.count; i++)
-		vec_push(&digests->image->digest_list, none);
-}
-
-/* Tell the entries where their digests are. Other names of a file get those of the one that was read. */
+/* Set in the entries where their digests are. Other names of a file get those of the one that was read. */
 static uint64_t assign(struct digests *digests)
 {
 	uint64_t computed = 0;
@@ -349,13 +285,12 @@ static uint64_t assign(struct digests *digests)
 		struct entries *list = &digests->image->dirs.items[job->dir]->entries;
 		const struct entries *read_list = &digests->image->dirs.items[read_job->dir]->entries;
 		const struct entry *entry = &list->items[job->entry], *read_entry = &read_list->items[read_job->entry];
+		const struct entry_side *read_side = &read_list->sides[read_entry->side - 1];
+		struct entry_side *side = &list->sides[entry->side - 1];
 
 		if (!read_job->is_done || entry->size != read_entry->size || entry->mtime != read_entry->mtime
 		    || entry->mtime_nsec != read_entry->mtime_nsec)
 			continue;
-		struct entry_side *side = &list->sides[entry->side - 1];
-		const struct entry_side *read_side = &read_list->sides[read_entry->side - 1];
-
 		side->ctime = read_side->ctime;
 		side->ctime_nsec = read_side->ctime_nsec;
 		side->digest = (uint32_t)(digests->first_slot + number + 1);
@@ -367,15 +302,19 @@ static uint64_t assign(struct digests *digests)
 int image_add_digests(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reused,
 		      uint64_t *computed)
 {
+	static const struct image_digest none;
 	struct digests digests = { .image = image, .scan = scan, .old = old, .groups = HASHMAP_INIT };
-	bool stopped;
 
 	collect(&digests);
-	make_slots(&digests);
+	/* One slot for each job, so that the threads need no lock. */
+	digests.first_slot = image->digest_list.count;
+	for (size_t i = 0; i < digests.jobs.count; i++)
+		vec_push(&image->digest_list, none);
 	threads_run(scan->threads, read_files, &digests);
 	*reused = digests.reused;
 	*computed = assign(&digests);
-	stopped = image_is_stopped(scan);
+	bool stopped = image_is_stopped(scan);
+
 	vec_free(&digests.jobs);
 	hashmap_free(&digests.groups);
 	errno = ECANCELED;

@@ -351,22 +351,12 @@ static bool is_of_this_tree(const struct maker *maker)
 
 /* --- digests --- */
 
-static void *new_digest(void)
-{
-	return file_digest_new();
-}
-
-static void start_digest(void *digest, enum attr_digest which)
+static void start_digest(struct file_digest *digest, enum attr_digest which)
 {
 	file_digest_start_plain(digest, which == ATTR_DIGEST_MD5 ? SUM_MD5 : SUM_XXH128);
 }
 
-static void update_digest(void *digest, const void *data, size_t length)
-{
-	file_digest_update(digest, data, length);
-}
-
-static void finish_digest(void *digest, uint8_t out[16])
+static void finish_digest(struct file_digest *digest, uint8_t out[16])
 {
 	uint8_t bytes[DIGEST_MAX_LENGTH];
 
@@ -374,12 +364,9 @@ static void finish_digest(void *digest, uint8_t out[16])
 	memcpy(out, bytes, 16);
 }
 
-static void free_digest(void *digest)
-{
-	file_digest_free(digest);
-}
-
-static const struct image_digester digester = { new_digest, start_digest, update_digest, finish_digest, free_digest };
+static const struct image_digester digester = {
+	file_digest_new, start_digest, file_digest_update, finish_digest, file_digest_free,
+};
 
 /* --- scanning --- */
 
@@ -686,6 +673,7 @@ static struct maker *maker_new(const struct options *options, bool after_run)
 	maker->options = options;
 	maker->after_run = after_run;
 	maker->source.attr_root.fd = maker->source.content_root.fd = -1;
+	maker->source.open_noatime = true; /* reading a whole mirror is no use of its files */
 	maker->began = clock_nanoseconds();
 	make_watch_start(maker);
 	return maker;

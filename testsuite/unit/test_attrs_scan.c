@@ -901,22 +901,12 @@ UNIT_TEST_WITH(NULL, unmount, mount_points_are_marked_and_under_x_not_entered)
 
 /* --- digests --- */
 
-static void *digest_new(void)
-{
-	return file_digest_new();
-}
-
-static void digest_start(void *digest, enum attr_digest which)
+static void digest_start(struct file_digest *digest, enum attr_digest which)
 {
 	file_digest_start_plain(digest, which == ATTR_DIGEST_MD5 ? SUM_MD5 : SUM_XXH128);
 }
 
-static void digest_update(void *digest, const void *data, size_t length)
-{
-	file_digest_update(digest, data, length);
-}
-
-static void digest_finish(void *digest, uint8_t out[16])
+static void digest_finish(struct file_digest *digest, uint8_t out[16])
 {
 	uint8_t full[DIGEST_MAX_LENGTH];
 
@@ -924,12 +914,9 @@ static void digest_finish(void *digest, uint8_t out[16])
 	memcpy(out, full, 16);
 }
 
-static void digest_free(void *digest)
-{
-	file_digest_free(digest);
-}
-
-static const struct image_digester digester = { digest_new, digest_start, digest_update, digest_finish, digest_free };
+static const struct image_digester digester = {
+	file_digest_new, digest_start, file_digest_update, digest_finish, file_digest_free,
+};
 
 static void start_digests(struct fixture *fixture, const char *root)
 {
