@@ -81,7 +81,7 @@ void image_add_children(struct image *image, uint32_t dir_number)
 	if (list->snapshot) {
 		struct snapshot_dir_facts facts;
 
-		attr_snapshot_dir(list->snapshot, list->snapshot_dir, &facts);
+		facts = attr_snapshot_dir(list->snapshot, list->snapshot_dir);
 		dir->child_count = list->count - facts.leading;
 	} else {
 		entries_sort(list);

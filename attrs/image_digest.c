@@ -138,7 +138,7 @@ static void collect(struct digests *digests)
 		if (i && old_dirs[dir->parent] != IMAGE_NO_OLD) {
 			const struct entries *above = &image->dirs.items[dir->parent]->entries;
 
-			attr_snapshot_view(digests->old, old_dirs[dir->parent], &known);
+			known = attr_snapshot_view(digests->old, old_dirs[dir->parent]);
 			int32_t at = entries_find(&known, entry_name(above, &above->items[dir->parent_entry]), true);
 
 			old_dirs[i] = at < 0 ? IMAGE_NO_OLD : known.items[at].dir;
@@ -150,7 +150,7 @@ static void collect(struct digests *digests)
 			known = *list;
 			image_copy_view(image, &known, list);
 		} else if (old_dirs[i] != IMAGE_NO_OLD) {
-			attr_snapshot_view(digests->old, old_dirs[i], &known);
+			known = attr_snapshot_view(digests->old, old_dirs[i]);
 		}
 		collect_files(digests, i, &known);
 	}

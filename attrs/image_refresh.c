@@ -20,51 +20,21 @@
 
 /* --- one directory --- */
 
-static const struct entry *entry_of_dir(const struct attr_snapshot *old, uint32_t dir, struct entries *view)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
-	if (dir == 0)
-		attr_snapshot_root(old, view);
-	else
-		attr_snapshot_view(old, facts.parent, view);
-	return &view->items[facts.parent_entry];
-}
-
-static bool is_same(const struct snapshot_dir_facts *facts, const struct fs_stat *st)
+static bool is_same_dir(const struct snapshot_dir_facts *facts, const struct fs_stat *st)
 {
 	return S_ISDIR(st->mode) && facts->dev == st->dev && facts->ino == st->ino;
 }
 
-static bool image_is_same_dir(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
-	return is_same(&facts, st);
-}
-
+/* Other names in it, or it is another one. */
 static bool has_changed(const struct snapshot_dir_facts *facts, const struct entry *entry, const struct fs_stat *st)
 {
-	return facts->error || !is_same(facts, st) || facts->ctime != st->ctime || facts->ctime_nsec != st->ctime_nsec ||
-	       entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
-}
-
-/* Other names in it, or it is another one. */
-static bool image_dir_has_changed(const struct attr_snapshot *old, uint32_t dir, const struct fs_stat *st)
-{
-	struct snapshot_dir_facts facts;
-	struct entries view;
-	const struct entry *entry = entry_of_dir(old, dir, &view);
-
-	attr_snapshot_dir(old, dir, &facts);
-	return has_changed(&facts, entry, st);
+	return facts->error || !is_same_dir(facts, st) || facts->ctime != st->ctime || facts->ctime_nsec != st->ctime_nsec
+	       || entry->mtime != st->mtime || entry->mtime_nsec != st->mtime_nsec;
 }
 
 /* The entry that a scan would make of it now; `entry` is the old one. */
-static struct entry image_fresh_entry(const struct image_scan *scan, const struct entry *entry, const struct fs_stat *st,
-				      uint64_t parent_dev)
+static struct entry fresh_entry(const struct image_scan *scan, const struct entry *entry, const struct fs_stat *st,
+				uint64_t parent_dev)
 {
 	struct entry fresh = *entry;
 
@@ -80,22 +50,19 @@ static struct entry image_fresh_entry(const struct image_scan *scan, const struc
 	return fresh;
 }
 
-static bool image_is_same_entry(const struct entry *a, const struct entry *b)
+/* Would a scan make the same entry of it? */
+static bool is_same_entry(const struct image_scan *scan, const struct entry *entry, const struct fs_stat *st,
+			  uint64_t parent_dev)
 {
-	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->size == b->size && a->mtime == b->mtime
-	       && a->mtime_nsec == b->mtime_nsec && a->flags == b->flags;
+	struct entry fresh = fresh_entry(scan, entry, st, parent_dev);
+
+	return entry->mode == fresh.mode && entry->uid == fresh.uid && entry->gid == fresh.gid && entry->size == fresh.size
+	       && entry->mtime == fresh.mtime && entry->mtime_nsec == fresh.mtime_nsec && entry->flags == fresh.flags;
 }
 
 /* --- all of them --- */
 
 enum { JOB_DIRS = 256 };
-
-struct looking {
-	const struct image_scan *scan;
-	const struct attr_snapshot *old;
-	uint32_t dir_count;
-	uint8_t *whole;
-};
 
 /* A directory held open, for the names in it; those above it are the ones before it. */
 struct level {
@@ -111,107 +78,77 @@ static void leave_last(struct way *way)
 }
 
 /* Hold directory `dir`, which is not before the last one. Its descriptor, or -1. */
-static int go_to(struct way *way, const struct looking *looking, uint32_t dir)
+static int go_to(struct way *way, const struct image_crew *crew, uint32_t dir)
 {
-	struct snapshot_dir_facts facts;
-	int above;
-
 	while (way->levels.count && way->levels.items[way->levels.count - 1].end <= dir)
 		leave_last(way);
 	if (way->levels.count && way->levels.items[way->levels.count - 1].dir == dir)
 		return way->levels.items[way->levels.count - 1].fd;
 	if (!dir)
-		return looking->scan->source->attr_root.fd;
-	attr_snapshot_dir(looking->old, dir, &facts);
-	above = go_to(way, looking, facts.parent);
-	if (above < 0)
-		return -1;
-	struct level level = { .dir = dir, .end = facts.subtree_end };
+		return crew->scan->source->attr_root.fd;
+	struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, dir);
+	struct level level = { .dir = dir, .end = facts.subtree_end, .fd = go_to(way, crew, facts.parent) };
 
-	level.fd = fs_open_at(above, attr_snapshot_dir_name(looking->old, dir), O_PATH | O_DIRECTORY, 0);
+	if (level.fd < 0)
+		return -1;
+	level.fd = fs_open_at(level.fd, attr_snapshot_dir_name(crew->old, dir), O_PATH | O_DIRECTORY, 0);
 	if (level.fd >= 0)
 		vec_push(&way->levels, level);
 	return level.fd;
 }
 
-/* Compare a directory with what its name in directory dir_fd stands for. Mount points differ in any case. */
-static bool is_as_it_was(const struct looking *looking, int dir_fd, uint64_t dev, const char *name, const struct entry *entry)
+/* Compare the directories in directory `dir` with what their names stand for. Mount points differ in any case. */
+static void look_below(const struct image_crew *crew, uint32_t dir, struct way *way)
 {
-	struct snapshot_dir_facts facts;
+	struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, dir);
+	struct entries view = attr_snapshot_view(crew->old, dir);
+	int fd = facts.leading < view.count ? go_to(way, crew, dir) : -1;
 	struct fs_stat st;
-
-	attr_snapshot_dir(looking->old, entry->dir, &facts);
-	if (fs_lstat_at(dir_fd, name, &st) < 0 || st.dev != dev || has_changed(&facts, entry, &st))
-		return false;
-	struct entry fresh = image_fresh_entry(looking->scan, entry, &st, dev);
-
-	return image_is_same_entry(entry, &fresh);
-}
-
-/* Compare the directories in directory `dir`. */
-static void look_below(const struct looking *looking, uint32_t dir, struct way *way)
-{
-	struct snapshot_dir_facts facts;
-	struct entries view;
-
-	attr_snapshot_dir(looking->old, dir, &facts);
-	attr_snapshot_view(looking->old, dir, &view);
-	int fd = facts.leading < view.count ? go_to(way, looking, dir) : -1;
 
 	for (uint32_t i = facts.leading; fd >= 0 && i < view.count; i++) {
 		const struct entry *entry = &view.items[i];
+		struct snapshot_dir_facts below = attr_snapshot_dir(crew->old, entry->dir);
 
-		looking->whole[entry->dir] = is_as_it_was(looking, fd, facts.dev, entry_name(&view, entry), entry);
+		crew->whole[entry->dir] = fs_lstat_at(fd, entry_name(&view, entry), &st) == 0 && st.dev == facts.dev
+					  && !has_changed(&below, entry, &st)
+					  && is_same_entry(crew->scan, entry, &st, facts.dev);
 	}
 }
 
-static void look_at_some(void *looking_void, int number)
+static void look_at_some(void *crew_void, int number)
 {
-	const struct looking *looking = looking_void;
-	uint32_t first = (uint32_t)number * JOB_DIRS, left = looking->dir_count - first;
+	const struct image_crew *crew = crew_void;
+	uint32_t first = (uint32_t)number * JOB_DIRS, left = attr_snapshot_facts(crew->old)->dir_count - first;
 	struct way way = { VEC_INIT };
 
-	for (uint32_t i = 0; i < left && i < JOB_DIRS && !image_is_stopped(looking->scan); i++)
-		look_below(looking, first + i, &way);
+	for (uint32_t i = 0; i < left && i < JOB_DIRS && !image_is_stopped(crew->scan); i++)
+		look_below(crew, first + i, &way);
 	while (way.levels.count)
 		leave_last(&way);
 	vec_free(&way.levels);
 }
 
-/* Look at all of them at once, in several threads: of each whether it, its entry and all below are as they were (free() it).
- * What is not, mount points among it, has to be looked at in its own time. */
-static uint8_t *image_find_whole(const struct image_scan *scan, const struct attr_snapshot *old)
+/* Look at all of them at once, in several threads: of each whether it, its entry and all below are as they were. What is not,
+ * mount points among it, has to be looked at in its own time. */
+static void find_whole(struct image_crew *crew)
 {
-	uint32_t count = attr_snapshot_facts(old)->dir_count;
-	struct looking looking = { .scan = scan, .old = old, .dir_count = count, .whole = xcalloc(count, 1) };
-	struct snapshot_dir_facts facts;
+	uint32_t count = attr_snapshot_facts(crew->old)->dir_count;
 
-	threads_share(scan->threads, (int)((count - 1) / JOB_DIRS + 1), look_at_some, &looking);
-	for (uint32_t i = count - 1; i > 0; i--) {
-		attr_snapshot_dir(old, i, &facts);
-		if (!looking.whole[i])
-			looking.whole[facts.parent] = 0;
-	}
-	return looking.whole;
+	crew->whole = xcalloc(count, 1);
+	threads_share(crew->scan->threads, (int)((count - 1) / JOB_DIRS + 1), look_at_some, crew);
+	for (uint32_t i = count - 1; i > 0; i--)
+		if (!crew->whole[i])
+			crew->whole[attr_snapshot_dir(crew->old, i).parent] = 0;
 }
 
 /* --- views --- */
-
-/* Children in an old directory's own numbers. */
-static uint32_t leading_of(const struct attr_snapshot *old, uint32_t dir)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
-	return facts.leading;
-}
 
 /* With the lock held: directory `number` is what it was. */
 static void put_view(struct image_crew *crew, uint32_t number, uint32_t old, const struct snapshot_dir_facts *facts)
 {
 	struct image_dir *dir = crew->image->dirs.items[number];
 
-	attr_snapshot_view(crew->old, old, &dir->entries);
+	dir->entries = attr_snapshot_view(crew->old, old);
 	dir->error = facts->error;
 	dir->dev = facts->dev;
 	dir->ino = facts->ino;
@@ -222,25 +159,21 @@ static void put_view(struct image_crew *crew, uint32_t number, uint32_t old, con
 	image_count_done(crew->scan, dir->entries.count);
 }
 
-static uint32_t number_of_child(const struct image *image, uint32_t parent_number, const struct snapshot_dir_facts *child)
-{
-	const struct image_dir *parent = image->dirs.items[parent_number];
-
-	return parent->first_child + child->parent_entry - (parent->entries.count - parent->child_count);
-}
-
 /* With the lock held: so is everything below it. */
 static void put_subtree(struct image_crew *crew, uint32_t number, uint32_t old)
 {
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(crew->old, old, &facts);
-	uint32_t count = facts.subtree_end - old; /* numbers: of the old directories from `old` on, in the image */
-	uint32_t *numbers = xcalloc(count, sizeof *numbers);
+	uint32_t count = attr_snapshot_dir(crew->old, old).subtree_end - old;
+	uint32_t *numbers = xcalloc(count, sizeof *numbers); /* of the old directories from `old` on, in the image */
 
 	for (uint32_t i = 0; i < count; i++) {
-		attr_snapshot_dir(crew->old, old + i, &facts);
-		numbers[i] = i ? number_of_child(crew->image, numbers[facts.parent - old], &facts) : number;
+		struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, old + i);
+
+		numbers[i] = number;
+		if (i) {
+			const struct image_dir *parent = crew->image->dirs.items[numbers[facts.parent - old]];
+			uint32_t leading = parent->entries.count - parent->child_count;
+			numbers[i] = parent->first_child + facts.parent_entry - leading;
+		}
 		put_view(crew, numbers[i], old + i, &facts);
 		image_add_children(crew->image, numbers[i]);
 	}
@@ -295,12 +228,6 @@ static bool find_paths(const struct image_crew *crew, const struct image_task *t
 	return below->first < below->last;
 }
 
-/* With its range found: does one of the paths end at that name itself? That is the shortest and so the first. */
-static bool is_named(const struct image_crew *crew, const struct image_task *below)
-{
-	return !crew->paths[below->first][below->at - 1];
-}
-
 /* Is every named path that goes through this directory one that goes on through a sub-directory that is known? */
 static bool leads_on(const struct image_crew *crew, const struct image_task *task, const struct entries *view)
 {
@@ -327,49 +254,31 @@ static bool is_whole(const struct image_crew *crew, uint32_t old)
 	return crew->whole && crew->whole[old];
 }
 
-/* What an entry of a directory that was read is in the older snapshot. */
-static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const struct entries *list, const struct entry *entry)
-{
-	struct entries view;
-
-	attr_snapshot_view(old, dir, &view);
-	int32_t at = entries_find(&view, entry_name(list, entry), true);
-
-	return at < 0 ? IMAGE_NO_OLD : view.items[at].dir;
-}
-
-/* With the lock held: what is to be done about a sub-directory, below->dir, whose old number is below->old. */
-static void follow_child(struct image_worker *worker, const struct image_task *task, const struct entries *list,
-			 const struct entry *entry, struct image_task *below)
-{
-	struct image_crew *crew = worker->crew;
-
-	if (crew->paths && find_paths(crew, task, entry_name(list, entry), entry->name_length, below)) {
-		if (is_named(crew, below))
-			below->old = IMAGE_NO_OLD;
-	} else if (crew->paths && below->old != IMAGE_NO_OLD) {
-		put_subtree(crew, below->dir, below->old);
-		return;
-	} else if (below->old != IMAGE_NO_OLD && is_whole(crew, below->old)) {
-		put_subtree(crew, below->dir, below->old);
-		return;
-	}
-	image_crew_push(crew, below);
-}
-
+/* With the lock held: what is to be done about the sub-directories. */
 static void refresh_below(struct image_worker *worker, const struct image_task *task)
 {
 	struct image_crew *crew = worker->crew;
 	const struct image_dir *dir = crew->image->dirs.items[task->dir];
+	struct entries view = attr_snapshot_view(crew->old, task->old);
 	uint32_t leading = dir->entries.count - dir->child_count;
 
 	for (uint32_t i = dir->child_count; i-- > 0;) {
 		const struct entry *entry = &dir->entries.items[leading + i];
-		struct image_task below = { .dir = dir->first_child + i,
-					    .old = old_child(crew->old, task->old, &dir->entries, entry) };
+		const char *name = entry_name(&dir->entries, entry);
+		int32_t at = entries_find(&view, name, true);
+		struct image_task below = { .dir = dir->first_child + i, .old = at < 0 ? IMAGE_NO_OLD : view.items[at].dir };
 
-		if (!image_is_closed(worker, entry))
-			follow_child(worker, task, &dir->entries, entry, &below);
+		if (image_is_closed(worker, entry))
+			continue;
+		bool is_on_way = crew->paths && find_paths(crew, task, name, entry->name_length, &below);
+
+		/* One of the paths ends at that name itself: that is the shortest and so the first. */
+		if (is_on_way && !crew->paths[below.first][below.at - 1])
+			below.old = IMAGE_NO_OLD;
+		if (!is_on_way && below.old != IMAGE_NO_OLD && (crew->paths || is_whole(crew, below.old)))
+			put_subtree(crew, below.dir, below.old);
+		else
+			image_crew_push(crew, &below);
 	}
 }
 
@@ -377,41 +286,28 @@ static void refresh_below(struct image_worker *worker, const struct image_task *
 
 enum verdict { SAME, DIFFERENT, UNFIT };
 
-/* Decide about a sub-directory that image_refresh_dirs has looked at. */
-static void judge_child(const struct image_crew *crew, uint32_t old, struct image_child *child)
-{
-	struct entries view;
-
-	child->task.old = old;
-	child->task.state = child->state;
-	child->task.has_state = true;
-	if (crew->paths)
-		return;
-	/* Most directories have no others in them and are as they were: they are done. */
-	attr_snapshot_view(crew->old, old, &view);
-	child->keep = view.count == leading_of(crew->old, old) && !image_dir_has_changed(crew->old, old, &child->state);
-}
-
 /* Look at one sub-directory; dir_fd is the directory's. */
 static enum verdict look_at_child(const struct image_worker *worker, const struct image_task *task, int dir_fd,
 				  const struct entries *view, const struct entry *entry, struct image_child *child)
 {
 	const struct image_crew *crew = worker->crew;
-	bool leave_out_mounts = worker->options->one_file_system > 1;
+	struct fs_stat *st = &child->task.state;
 
-	if (is_whole(crew, entry->dir) ||
-	    (crew->paths && !find_paths(crew, task, entry_name(view, entry), entry->name_length, &child->task))) {
-		child->task.old = entry->dir;
-		child->keep = true;
+	child->task.old = entry->dir;
+	child->keep = is_whole(crew, entry->dir)
+		      || (crew->paths && !find_paths(crew, task, entry_name(view, entry), entry->name_length, &child->task));
+	if (child->keep)
 		return SAME;
-	}
-	if (fs_lstat_at(dir_fd, entry_name(view, entry), &child->state) < 0 || !S_ISDIR(child->state.mode)
-	    || (leave_out_mounts && child->state.dev != task->state.dev))
+	if (fs_lstat_at(dir_fd, entry_name(view, entry), st) < 0 || !S_ISDIR(st->mode)
+	    || (worker->options->one_file_system > 1 && st->dev != task->state.dev))
 		return UNFIT;
-	judge_child(crew, entry->dir, child);
-	struct entry fresh = image_fresh_entry(worker->crew->scan, entry, &child->state, task->state.dev);
+	child->task.has_state = true;
+	struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, entry->dir);
 
-	return image_is_same_entry(entry, &fresh) ? SAME : DIFFERENT;
+	/* Most directories have no others in them and are as they were: they are done. */
+	child->keep = !crew->paths && attr_snapshot_view(crew->old, entry->dir).count == facts.leading
+		      && !has_changed(&facts, entry, st);
+	return is_same_entry(crew->scan, entry, st, task->state.dev) ? SAME : DIFFERENT;
 }
 
 /* Look at the sub-directories, into worker->children. */
@@ -437,83 +333,62 @@ static enum verdict look_at_children(struct image_worker *worker, const struct i
 	return verdict;
 }
 
-/* A copy of the view with the sub-directories as they are now. */
-static void copy_with_children(struct image_worker *worker, const struct image_task *task, const struct entries *view,
-			       uint32_t leading, struct entries *out)
-{
-	image_copy_view(worker->crew->image, view, out);
-	for (uint32_t i = leading; i < out->count; i++) {
-		const struct image_child *child = &worker->children.items[i - leading];
-
-		if (child->state.mode)
-			out->items[i] = image_fresh_entry(worker->crew->scan, &out->items[i], &child->state, task->state.dev);
-	}
-}
-
-/* With the lock held: on to the sub-directories. */
-static void follow_children(struct image_worker *worker, const struct image_task *task)
-{
-	struct image_crew *crew = worker->crew;
-	const struct image_dir *dir = crew->image->dirs.items[task->dir];
-	uint32_t leading = dir->entries.count - dir->child_count;
-
-	for (uint32_t i = dir->child_count; i-- > 0;) {
-		struct image_child *child = &worker->children.items[i];
-
-		child->task.dir = dir->first_child + i;
-		if (image_is_closed(worker, &dir->entries.items[leading + i]) && !child->keep)
-			continue;
-		if (child->keep)
-			put_subtree(crew, child->task.dir, child->task.old);
-		else
-			image_crew_push(crew, &child->task);
-	}
-}
-
 /* Take the names of a directory from the older snapshot. false: that turned out to be impossible, it has to be read. */
 static bool keep_dir(struct image_worker *worker, const struct image_task *task)
 {
 	struct image_crew *crew = worker->crew;
-	struct entries view, copy;
-	struct snapshot_dir_facts facts;
+	struct image_dir *dir;
+	struct entries view = attr_snapshot_view(crew->old, task->old), copy;
+	struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, task->old);
 
-	attr_snapshot_dir(crew->old, task->old, &facts);
-	entries_init(&copy);
-	attr_snapshot_view(crew->old, task->old, &view);
 	if (crew->paths && !leads_on(crew, task, &view))
 		return false;
 	enum verdict verdict = look_at_children(worker, task, &view, facts.leading);
 
 	if (verdict == UNFIT)
 		return false;
-	if (verdict == DIFFERENT)
-		copy_with_children(worker, task, &view, facts.leading, &copy);
+	if (verdict == DIFFERENT) {
+		/* With the sub-directories as they are now. */
+		image_copy_view(crew->image, &view, &copy);
+		for (uint32_t i = facts.leading; i < copy.count; i++) {
+			const struct image_task *below = &worker->children.items[i - facts.leading].task;
+
+			if (below->has_state)
+				copy.items[i] = fresh_entry(crew->scan, &copy.items[i], &below->state, task->state.dev);
+		}
+	}
 	pthread_mutex_lock(&crew->lock);
 	put_view(crew, task->dir, task->old, &facts);
+	dir = crew->image->dirs.items[task->dir];
 	if (verdict == DIFFERENT)
-		crew->image->dirs.items[task->dir]->entries = copy;
+		dir->entries = copy;
 	image_add_children(crew->image, task->dir);
-	follow_children(worker, task);
+	for (uint32_t i = dir->child_count; i-- > 0;) {
+		struct image_child *child = &worker->children.items[i];
+
+		child->task.dir = dir->first_child + i;
+		if (child->keep)
+			put_subtree(crew, child->task.dir, child->task.old);
+		else if (!image_is_closed(worker, &dir->entries.items[facts.leading + i]))
+			image_crew_push(crew, &child->task);
+	}
 	pthread_mutex_unlock(&crew->lock);
 	return true;
 }
 
-/* A directory on the way to named paths: it is read if it is another one than it was, with all below it then. */
-static bool must_read_on_way(const struct image_crew *crew, struct image_task *task)
-{
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(crew->old, task->old, &facts);
-	if (!image_is_same_dir(crew->old, task->old, &task->state))
-		task->old = IMAGE_NO_OLD;
-	return facts.error || task->old == IMAGE_NO_OLD;
-}
-
 static bool must_read(const struct image_crew *crew, struct image_task *task)
 {
-	if (crew->paths)
-		return must_read_on_way(crew, task);
-	if (!image_dir_has_changed(crew->old, task->old, &task->state))
+	struct snapshot_dir_facts facts = attr_snapshot_dir(crew->old, task->old);
+
+	/* On the way to named paths it is read if it is another one than it was, with all below it then. */
+	if (crew->paths) {
+		if (!is_same_dir(&facts, &task->state))
+			task->old = IMAGE_NO_OLD;
+		return facts.error || task->old == IMAGE_NO_OLD;
+	}
+	struct entries list = task->old ? attr_snapshot_view(crew->old, facts.parent) : attr_snapshot_root(crew->old);
+
+	if (!has_changed(&facts, &list.items[facts.parent_entry], &task->state))
 		return false;
 	if (crew->read_below)
 		task->old = IMAGE_NO_OLD;
@@ -535,8 +410,6 @@ static void refresh_step(struct image_worker *worker, const struct image_task *g
 	image_read_dir(worker, &task, task.old == IMAGE_NO_OLD ? image_read_below : refresh_below);
 }
 
-/* --- the two kinds of refresh --- */
-
 /*
  * --- hard links ---
  *
@@ -548,70 +421,49 @@ struct links {
 	struct image_crew *crew;
 	struct hashmap balance; /* (dev, ino): names that have come less those that have gone */
 	struct hashmap shapes;  /* (size, mtime) of files that have gained names: all names of a file have the same ones */
-	bool *scanned;          /* of the image's directories */
-	bool changed;
 };
 
-/* Call `each` for the hard-linked entries of a list. */
-static void for_links(struct links *links, const struct entries *list,
-		      void (*each)(struct links *links, const struct entry *entry, const struct entry_side *side))
+/* Count the names of hard links in a list. */
+static void add_balance(struct links *links, const struct entries *list, uint64_t difference)
 {
 	struct entry_side expanded;
-
-	for (uint32_t i = 0; i < list->count; i++)
-		if (list->items[i].flags & ENTRY_HARD_LINKED)
-			each(links, &list->items[i], entry_any_side(list, &list->items[i], &expanded));
-}
-
-static void add_balance(struct links *links, const struct entry_side *side, uint64_t difference)
-{
 	bool inserted;
 
-	*hashmap_put(&links->balance, side->dev, side->ino, 0, &inserted) += difference;
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (!(list->items[i].flags & ENTRY_HARD_LINKED))
+			continue;
+		const struct entry_side *side = entry_any_side(list, &list->items[i], &expanded);
+
+		*hashmap_put(&links->balance, side->dev, side->ino, 0, &inserted) += difference;
+	}
 }
 
-static void has_come(struct links *links, const struct entry *entry, const struct entry_side *side)
+/* Of a hard-linked entry. */
+static int64_t balance_of(const struct links *links, const struct entries *list, const struct entry *entry)
 {
-	(void)entry;
-	add_balance(links, side, 1);
-}
-
-static void has_gone(struct links *links, const struct entry *entry, const struct entry_side *side)
-{
-	(void)entry;
-	add_balance(links, side, UINT64_MAX);
-}
-
-static int64_t balance_of(const struct links *links, const struct entry_side *side)
-{
+	struct entry_side expanded;
+	const struct entry_side *side = entry_any_side(list, entry, &expanded);
 	const uint64_t *balance = hashmap_get(&links->balance, side->dev, side->ino);
 
 	return balance ? (int64_t)*balance : 0;
 }
 
-static void note_shape(struct links *links, const struct entry *entry, const struct entry_side *side)
+static void note_shapes(struct links *links, const struct entries *list)
 {
 	bool inserted;
 
-	if (balance_of(links, side) > 0)
-		hashmap_put(&links->shapes, entry->size, (uint64_t)entry->mtime, 1, &inserted);
-}
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct entry *entry = &list->items[i];
 
-static void for_scanned(struct links *links,
-			void (*each)(struct links *links, const struct entry *entry, const struct entry_side *side))
-{
-	const struct image_crew *crew = links->crew;
-
-	for (size_t i = 0; i < crew->scanned.count; i++)
-		for_links(links, &crew->image->dirs.items[crew->scanned.items[i]]->entries, each);
+		if (entry->flags & ENTRY_HARD_LINKED && balance_of(links, list, entry) > 0)
+			hashmap_put(&links->shapes, entry->size, (uint64_t)entry->mtime, 1, &inserted);
+	}
 }
 
 static bool is_suspicious(const struct links *links, const struct entries *list, const struct entry *entry)
 {
-	struct entry_side expanded;
-
 	if (entry->flags & ENTRY_HARD_LINKED)
-		return balance_of(links, entry_any_side(list, entry, &expanded)) < 0;
+		return balance_of(links, list, entry) < 0;
 	return links->shapes.count && !entry_is_dir(entry) && hashmap_get(&links->shapes, entry->size, (uint64_t)entry->mtime);
 }
 
@@ -660,47 +512,38 @@ static void look_through(struct links *links, uint32_t number)
 	strbuf_free(&path);
 }
 
-static void look_through_kept(struct links *links)
-{
-	const struct image_crew *crew = links->crew;
-
-	links->scanned = xcalloc(crew->image->dirs.count, sizeof *links->scanned);
-	for (size_t i = 0; i < crew->scanned.count; i++)
-		links->scanned[crew->scanned.items[i]] = true;
-	for (uint32_t i = 0; i < crew->image->dirs.count; i++)
-		if (!links->scanned[i])
-			look_through(links, i);
-	free(links->scanned);
-}
-
 static void refresh_links(struct image_crew *crew)
 {
 	struct links links = { .crew = crew, .balance = HASHMAP_INIT, .shapes = HASHMAP_INIT };
-	uint32_t old_dirs = attr_snapshot_facts(crew->old)->dir_count;
-	struct entries view;
+	const struct image *image = crew->image;
+	bool *scanned = xcalloc(image->dirs.count, sizeof *scanned), changed = false;
 
-	for (uint32_t i = 0; i < old_dirs; i++) {
-		if (crew->kept[i])
-			continue;
-		attr_snapshot_view(crew->old, i, &view);
-		for_links(&links, &view, has_gone);
+	for (uint32_t i = 0; i < attr_snapshot_facts(crew->old)->dir_count; i++) {
+		struct entries view = attr_snapshot_view(crew->old, i);
+
+		if (!crew->kept[i])
+			add_balance(&links, &view, UINT64_MAX);
 	}
-	for_scanned(&links, has_come);
+	for (size_t i = 0; i < crew->scanned.count; i++) {
+		scanned[crew->scanned.items[i]] = true;
+		add_balance(&links, &image->dirs.items[crew->scanned.items[i]]->entries, 1);
+	}
 	for (size_t i = 0; i < links.balance.capacity; i++)
-		links.changed |= links.balance.slots[i].used && links.balance.slots[i].value;
-	if (links.changed) {
-		for_scanned(&links, note_shape);
-		look_through_kept(&links);
-	}
+		changed |= links.balance.slots[i].used && links.balance.slots[i].value;
+	for (size_t i = 0; changed && i < crew->scanned.count; i++)
+		note_shapes(&links, &image->dirs.items[crew->scanned.items[i]]->entries);
+	for (uint32_t i = 0; changed && i < image->dirs.count; i++)
+		if (!scanned[i])
+			look_through(&links, i);
+	free(scanned);
 	hashmap_free(&links.balance);
 	hashmap_free(&links.shapes);
 }
 
-static int run_refresh(struct image_crew *crew, struct image_task *root, const struct attr_snapshot *old, uint64_t *reread)
+static int run_refresh(struct image_crew *crew, struct image_task *root, uint64_t *reread)
 {
-	crew->old = old;
 	crew->step = refresh_step;
-	crew->kept = xcalloc(attr_snapshot_facts(old)->dir_count, 1);
+	crew->kept = xcalloc(attr_snapshot_facts(crew->old)->dir_count, 1);
 	int result = image_crew_run(crew, root);
 
 	*reread = crew->scanned.count;
@@ -713,15 +556,17 @@ int image_refresh_dirs(struct image *image, const struct image_scan *scan, const
 	struct image_task root = { .dir = 0, .old = 0 };
 	struct image_crew crew;
 
+	image_crew_init(&crew, image, scan);
+	crew.old = old;
+	crew.read_below = scan->enter != NULL;
 	/* What a symlink points to changes without its directory. */
 	if (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links)
 		root.old = IMAGE_NO_OLD;
-	image_crew_init(&crew, image, scan);
-	crew.read_below = scan->enter != NULL;
-	crew.whole = root.old == IMAGE_NO_OLD ? NULL : image_find_whole(scan, old);
+	else
+		find_whole(&crew);
 	if (scan->looked)
 		scan->looked(scan->context);
-	int result = run_refresh(&crew, &root, old, reread);
+	int result = run_refresh(&crew, &root, reread);
 
 	if (result == 0)
 		refresh_links(&crew);
@@ -759,8 +604,9 @@ int image_refresh_paths(struct image *image, const struct image_scan *scan, cons
 	else
 		image->io_error |= attr_snapshot_facts(old)->io_error;
 	image_crew_init(&crew, image, scan);
+	crew.old = old;
 	crew.paths = (const char *const *)clean;
-	int result = run_refresh(&crew, &root, old, reread);
+	int result = run_refresh(&crew, &root, reread);
 
 	image_crew_free(&crew);
 	for (size_t i = 0; i < count; i++)

@@ -33,51 +33,31 @@ void image_crew_push(struct image_crew *crew, const struct image_task *task)
 	pthread_cond_signal(&crew->work);
 }
 
-/* Take a directory; worker->path is its path then. false: there are no more. */
-static bool next_task(struct image_worker *worker, struct image_task *task)
-{
-	struct image_crew *crew = worker->crew;
-	bool found = false;
-
-	pthread_mutex_lock(&crew->lock);
-	while (!crew->stack.count && crew->busy)
-		pthread_cond_wait(&crew->work, &crew->lock);
-	if (crew->stack.count && image_is_stopped(crew->scan)) {
-		crew->cancelled = true;
-		crew->stack.count = 0;
-	}
-	if (crew->stack.count) {
-		*task = crew->stack.items[--crew->stack.count];
-		crew->busy++;
-		image_dir_path(crew->image, task->dir, &worker->path);
-		found = true;
-	} else {
-		pthread_cond_broadcast(&crew->work);
-	}
-	pthread_mutex_unlock(&crew->lock);
-	return found;
-}
-
-static void end_task(struct image_crew *crew)
-{
-	pthread_mutex_lock(&crew->lock);
-	crew->busy--;
-	if (!crew->busy)
-		pthread_cond_broadcast(&crew->work);
-	pthread_mutex_unlock(&crew->lock);
-}
-
 static void work(void *crew_void, int thread)
 {
 	struct image_crew *crew = crew_void;
 	struct image_worker worker = { .crew = crew, .thread = thread, .options = crew->scan->options[thread] };
-	struct image_task task;
 
-	while (next_task(&worker, &task)) {
-		crew->step(&worker, &task);
-		end_task(crew);
-	}
 	pthread_mutex_lock(&crew->lock);
+	for (;;) {
+		while (!crew->stack.count && crew->busy)
+			pthread_cond_wait(&crew->work, &crew->lock);
+		if (crew->stack.count && image_is_stopped(crew->scan)) {
+			crew->cancelled = true;
+			crew->stack.count = 0;
+		}
+		if (!crew->stack.count)
+			break;
+		struct image_task task = crew->stack.items[--crew->stack.count];
+
+		crew->busy++;
+		image_dir_path(crew->image, task.dir, &worker.path);
+		pthread_mutex_unlock(&crew->lock);
+		crew->step(&worker, &task);
+		pthread_mutex_lock(&crew->lock);
+		crew->busy--;
+	}
+	pthread_cond_broadcast(&crew->work);
 	crew->image->io_error |= worker.io_error;
 	pthread_mutex_unlock(&crew->lock);
 	strbuf_free(&worker.path);
@@ -106,32 +86,28 @@ void image_crew_free(struct image_crew *crew)
 	errno = error;
 }
 
-/* What an image has to know of each entry; the rest is the caller's choice. */
-static void set_options(const struct image_crew *crew)
-{
-	for (int i = 0; i < crew->scan->threads; i++) {
-		struct scan_options *options = crew->scan->options[i];
-
-		options->links = options->devices = options->specials = options->hard_links = true;
-		options->origins = crew->image->digests != 0;
-	}
-}
-
 int image_crew_run(struct image_crew *crew, struct image_task *root)
 {
 	struct image *image = crew->image;
+	const struct image_scan *scan = crew->scan;
 
 	clock_gettime(CLOCK_REALTIME, &image->made);
-	if (fs_lstat(&crew->scan->source->attr_root, "", &root->state) < 0)
+	if (fs_lstat(&scan->source->attr_root, "", &root->state) < 0)
 		return -1;
 	root->has_state = true;
-	set_options(crew);
+	/* An image has to know this of each entry; the rest is the caller's choice. */
+	for (int i = 0; i < scan->threads; i++) {
+		struct scan_options *options = scan->options[i];
+
+		options->links = options->devices = options->specials = options->hard_links = true;
+		options->origins = image->digests != 0;
+	}
 	image_set_root(image, &root->state);
 	image->root.items->size = root->state.size;
-	if (crew->scan->adjust)
-		crew->scan->adjust(crew->scan->context, image->root.items);
+	if (scan->adjust)
+		scan->adjust(scan->context, image->root.items);
 	image_crew_push(crew, root);
-	threads_run(crew->scan->threads, work, crew);
+	threads_run(scan->threads, work, crew);
 	if (!crew->cancelled)
 		return 0;
 	errno = ECANCELED;
@@ -139,12 +115,6 @@ int image_crew_run(struct image_crew *crew, struct image_task *root)
 }
 
 /* --- one directory --- */
-
-struct reading {
-	struct entries list;
-	struct fs_stat st;
-	int error;
-};
 
 /* Its state is taken before its names are: what changes after that is seen by the next refresh. */
 static int open_dir(const struct attr_source *source, const char *path, struct fs_stat *st)
@@ -172,34 +142,6 @@ bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, c
 	if (st->ctime > now->tv_sec)
 		return false;
 	return (now->tv_sec - st->ctime) * NSEC_PER_SEC + now->tv_nsec - st->ctime_nsec >= settle;
-}
-
-static void read_names(struct image_worker *worker, struct reading *reading)
-{
-	const struct image_scan *scan = worker->crew->scan;
-	const char *path = strbuf_text(&worker->path);
-	struct timespec now;
-	int io_error = 0;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	int fd = open_dir(scan->source, path, &reading->st);
-	enum scan_result result = attr_source_scan_at(scan->source, worker->options, fd, path, path, &reading->list, &io_error);
-
-	reading->error = result == SCAN_OK ? 0 : errno;
-	if (io_error || !image_is_settled(scan, &reading->st, &now))
-		reading->st.ctime = reading->st.ctime_nsec = 0;
-	worker->io_error |= io_error;
-}
-
-static void complete_entries(const struct image_scan *scan, struct entries *list)
-{
-	for (uint32_t i = 0; i < list->count; i++) {
-		/* Of a mount point under -x it is enough to know that it is one. */
-		list->items[i].flags &= (uint16_t)~ENTRY_NO_CONTENT;
-		if (scan->adjust)
-			scan->adjust(scan->context, &list->items[i]);
-	}
-	entries_sort(list);
 }
 
 void image_mark_mount(struct image *image, const struct image_dir *dir)
@@ -234,15 +176,32 @@ static void image_put_dir(struct image_worker *worker, const struct image_task *
 void image_read_dir(struct image_worker *worker, const struct image_task *task,
 		    void (*follow_up)(struct image_worker *worker, const struct image_task *task))
 {
-	struct image_crew *crew = worker->crew;
-	struct reading reading;
+	const struct image_scan *scan = worker->crew->scan;
+	const char *path = strbuf_text(&worker->path);
+	struct entries list;
+	struct fs_stat st;
+	struct timespec now;
+	int io_error = 0;
 
-	entries_init(&reading.list);
-	if (crew->scan->enter)
-		crew->scan->enter(crew->scan->context, worker->thread, strbuf_text(&worker->path));
-	read_names(worker, &reading);
-	complete_entries(crew->scan, &reading.list);
-	image_put_dir(worker, task, &reading.list, &reading.st, reading.error, follow_up);
+	if (scan->enter)
+		scan->enter(scan->context, worker->thread, path);
+	entries_init(&list);
+	clock_gettime(CLOCK_REALTIME, &now);
+	int fd = open_dir(scan->source, path, &st);
+	enum scan_result result = attr_source_scan_at(scan->source, worker->options, fd, path, path, &list, &io_error);
+	int error = result == SCAN_OK ? 0 : errno;
+
+	if (io_error || !image_is_settled(scan, &st, &now))
+		st.ctime = st.ctime_nsec = 0;
+	worker->io_error |= io_error;
+	for (uint32_t i = 0; i < list.count; i++) {
+		/* Of a mount point under -x it is enough to know that it is one. */
+		list.items[i].flags &= (uint16_t)~ENTRY_NO_CONTENT;
+		if (scan->adjust)
+			scan->adjust(scan->context, &list.items[i]);
+	}
+	entries_sort(&list);
+	image_put_dir(worker, task, &list, &st, error, follow_up);
 }
 
 bool image_is_closed(const struct image_worker *worker, const struct entry *entry)
@@ -266,57 +225,22 @@ void image_read_below(struct image_worker *worker, const struct image_task *task
 
 static void scan_step(struct image_worker *worker, const struct image_task *task)
 {
-	image_read_dir(worker, task, image_read_below);
-}
-
-int image_scan_all(struct image *image, const struct image_scan *scan)
-{
-	struct image_task root = { .dir = 0, .old = IMAGE_NO_OLD };
-	struct image_crew crew;
-
-	image_crew_init(&crew, image, scan);
-	crew.step = scan_step;
-	int result = image_crew_run(&crew, &root);
-
-	image_crew_free(&crew);
-	return result;
-}
-
-/* --- what is known need not be read --- */
-
-/* The crew comes first: its members get at the rest through it. */
-struct known_crew {
-	struct image_crew crew;
-	const struct image_known *known;
-	_Atomic uint64_t read;
-};
-
-/* The tag is for us: in the end the entry says which directory of the file it is. */
-static uint32_t take_tag(struct known_crew *crew, uint32_t number)
-{
-	struct image *image = crew->crew.image;
-	uint32_t tag = crew->known->root_tag;
-
-	if (!number)
-		return tag;
-	pthread_mutex_lock(&crew->crew.lock);
-	const struct image_dir *dir = image->dirs.items[number];
-	struct entry *entry = &image->dirs.items[dir->parent]->entries.items[dir->parent_entry];
-
-	tag = entry->dir;
-	entry->dir = 0;
-	pthread_mutex_unlock(&crew->crew.lock);
-	return tag;
-}
-
-static void known_step(struct image_worker *worker, const struct image_task *task)
-{
-	struct known_crew *crew = (struct known_crew *)worker->crew;
+	struct image_crew *crew = worker->crew;
 	const struct image_known *known = crew->known;
-	uint32_t tag = take_tag(crew, task->dir);
+	uint32_t tag = known ? known->root_tag : 0;
 	struct entries list;
 	struct fs_stat st;
 
+	/* The tag is for us: in the end the entry says which directory of the file it is. */
+	if (known && task->dir) {
+		pthread_mutex_lock(&crew->lock);
+		const struct image_dir *dir = crew->image->dirs.items[task->dir];
+		struct entry *entry = &crew->image->dirs.items[dir->parent]->entries.items[dir->parent_entry];
+
+		tag = entry->dir;
+		entry->dir = 0;
+		pthread_mutex_unlock(&crew->lock);
+	}
 	entries_init(&list);
 	if (tag && known->give(known->context, tag, strbuf_text(&worker->path), &list, &st)) {
 		image_put_dir(worker, task, &list, &st, 0, image_read_below);
@@ -326,16 +250,17 @@ static void known_step(struct image_worker *worker, const struct image_task *tas
 	image_read_dir(worker, task, image_read_below);
 }
 
-int image_scan_known(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read)
+int image_scan_all(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read)
 {
 	struct image_task root = { .dir = 0, .old = IMAGE_NO_OLD };
-	struct known_crew crew = { .known = known };
+	struct image_crew crew;
 
-	image_crew_init(&crew.crew, image, scan);
-	crew.crew.step = known_step;
-	int result = image_crew_run(&crew.crew, &root);
+	image_crew_init(&crew, image, scan);
+	crew.known = known;
+	crew.step = scan_step;
+	int result = image_crew_run(&crew, &root);
 
-	image_crew_free(&crew.crew);
-	*read = atomic_load(&crew.read);
+	image_crew_free(&crew);
+	*read = known ? atomic_load(&crew.read) : image->dirs.count;
 	return result;
 }

@@ -39,10 +39,6 @@ struct image_scan {
 	const struct image_digester *digester; /* image_add_digests only (attrs/image_digest.h) */
 };
 
-/* Scan the whole tree below the source's root. 0; -1 with errno if the root cannot be looked at or the scan was stopped. Errors
- * of single directories and names are logged, and collected in image->io_error. */
-int image_scan_all(struct image *image, const struct image_scan *scan);
-
 /*
  * Filling an image from a tree of which somebody has seen most already: a run that has just brought it up to date. Directories
  * that are known are taken from there, the others are scanned.
@@ -59,8 +55,10 @@ struct image_known {
 	uint32_t root_tag;
 };
 
-/* As image_scan_all. *read: directories that were scanned. */
-int image_scan_known(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read);
+/* Scan the whole tree below the source's root, but for what is known (NULL: nothing). *read: directories that were scanned. 0;
+ * -1 with errno if the root cannot be looked at or the scan was stopped. Errors of single directories and names are logged, and
+ * collected in image->io_error. */
+int image_scan_all(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read);
 
 /*
  * --- for image_*.c ---
@@ -83,14 +81,15 @@ struct image_task {
 
 /* A sub-directory of a directory whose names still hold. */
 struct image_child {
-	struct fs_stat state;
 	bool keep;               /* nothing below it has to be looked at */
-	struct image_task task;  /* else */
+	struct image_task task;  /* else; has_state: it was looked at */
 };
 
 struct image_crew {
 	struct image *image;
 	const struct image_scan *scan;
+	const struct image_known *known; /* image_scan_all; NULL: nothing is */
+	_Atomic uint64_t read;   /* directories, by image_scan_all */
 	const struct attr_snapshot *old;
 	const char *const *paths; /* image_refresh_paths: sorted, clean; NULL: image_refresh_dirs */
 	bool read_below;         /* below a directory that was read, everything is */

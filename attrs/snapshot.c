@@ -33,8 +33,7 @@ int snapshot_identity_read(const char *path, struct snapshot_identity *identity)
 
 	if (fd < 0)
 		return -1;
-	int result = fstat(fd, &st);
-	int error = errno;
+	int result = fstat(fd, &st), error = errno;
 
 	close(fd);
 	errno = error;
@@ -76,20 +75,6 @@ static bool is_acceptable(const struct stat *st, struct strbuf *why)
 	return true;
 }
 
-/* All of a file, whose pages are wanted soon. The check reads them once, front to back. */
-static const void *map_file(int fd, size_t length, struct strbuf *why)
-{
-	void *bytes = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
-
-	if (bytes == MAP_FAILED) {
-		strbuf_addf(why, "it cannot be mapped: %s", strerror(errno));
-		return NULL;
-	}
-	madvise(bytes, length, MADV_WILLNEED);
-	madvise(bytes, length, MADV_DONTDUMP);
-	return bytes;
-}
-
 static struct attr_snapshot *open_checked(const struct attr_snapshot *what, struct strbuf *why)
 {
 	struct attr_snapshot *snapshot = xmalloc(sizeof *snapshot);
@@ -115,15 +100,22 @@ static struct attr_snapshot *open_descriptor(int fd, struct strbuf *why)
 	if (!is_acceptable(&st, why))
 		return NULL;
 	what.length = (size_t)st.st_size;
-	what.bytes = map_file(fd, what.length, why);
-	if (!what.bytes)
+	void *bytes = mmap(NULL, what.length, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (bytes == MAP_FAILED) {
+		strbuf_addf(why, "it cannot be mapped: %s", strerror(errno));
 		return NULL;
+	}
+	/* The check reads all pages soon, once, front to back. */
+	madvise(bytes, what.length, MADV_WILLNEED);
+	madvise(bytes, what.length, MADV_DONTDUMP);
+	what.bytes = bytes;
 	fill_identity(&what.facts.identity, &st);
 	struct attr_snapshot *snapshot = open_checked(&what, why);
 
 	if (!snapshot) {
 		int error = errno;
-		munmap((void *)what.bytes, what.length);
+		munmap(bytes, what.length);
 		errno = error;
 	}
 	return snapshot;
@@ -174,42 +166,37 @@ const struct attr_snapshot_facts *attr_snapshot_facts(const struct attr_snapshot
 	return &snapshot->facts;
 }
 
-/* Where the names of a directory end. */
-static uint64_t names_end(const struct attr_snapshot *snapshot, uint32_t dir)
+/* The mapping is not to be written: attrs/entry.h says so to callers of views. */
+static struct entries make_view(const struct attr_snapshot *snapshot, uint64_t first, uint32_t count, uint64_t names,
+				uint64_t end)
 {
-	return dir + 1 < snapshot->facts.dir_count ? snapshot->dirs[dir + 1].names : snapshot->names_length;
+	return (struct entries){
+		.items = (struct entry *)(snapshot->entries + first), .count = count, .capacity = count,
+		.pool = (char *)(snapshot->names + names), .pool_used = (uint32_t)(end - names),
+		.pool_capacity = (uint32_t)(end - names), .snapshot = snapshot,
+	};
 }
 
-/* The mapping is not to be written: callers of views are told so in attrs/entry.h. */
-static void set_view(const struct attr_snapshot *snapshot, struct entries *view, uint64_t first, uint32_t count, uint64_t names,
-		     uint64_t end)
+struct entries attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir)
 {
-	entries_init(view);
-	view->items = (struct entry *)(snapshot->entries + first);
-	view->count = view->capacity = count;
-	view->pool = (char *)(snapshot->names + names);
-	view->pool_used = view->pool_capacity = (uint32_t)(end - names);
-	view->snapshot = snapshot;
+	const struct snapshot_dir *record = &snapshot->dirs[dir];
+	uint64_t end = dir + 1 < snapshot->facts.dir_count ? record[1].names : snapshot->names_length;
+	struct entries view = make_view(snapshot, record->first_entry, record->count, record->names, end);
+
+	view.snapshot_dir = dir;
+	return view;
 }
 
-void attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir, struct entries *view)
+struct entries attr_snapshot_root(const struct attr_snapshot *snapshot)
+{
+	return make_view(snapshot, 0, 1, 0, snapshot->dirs[0].names);
+}
+
+struct snapshot_dir_facts attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir)
 {
 	const struct snapshot_dir *record = &snapshot->dirs[dir];
 
-	set_view(snapshot, view, record->first_entry, record->count, record->names, names_end(snapshot, dir));
-	view->snapshot_dir = dir;
-}
-
-void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *view)
-{
-	set_view(snapshot, view, 0, 1, 0, snapshot->dirs[0].names);
-}
-
-void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_dir_facts *facts)
-{
-	const struct snapshot_dir *record = &snapshot->dirs[dir];
-
-	*facts = (struct snapshot_dir_facts){
+	return (struct snapshot_dir_facts){
 		.parent = record->parent, .parent_entry = record->parent_entry,
 		.leading = record->leading, .subtree_end = record->subtree_end, .error = record->error,
 		.dev = snapshot->devices[record->device], .ino = record->ino,
@@ -259,18 +246,6 @@ static const struct snapshot_origin *origin_of(const struct attr_snapshot *snaps
 	return origin && origin->digests ? origin : NULL;
 }
 
-static void expand_side_record(const struct snapshot_side *side, const struct entry *entry, struct entry_side *expanded)
-{
-	if (entry_is_symlink(entry)) {
-		expanded->target = side->a;
-		expanded->target_length = side->b;
-	} else {
-		expanded->rdev_major = side->a;
-		expanded->rdev_minor = side->b;
-	}
-	expanded->ino = side->ino;
-}
-
 const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
 					      struct entry_side *expanded)
 {
@@ -280,11 +255,19 @@ const struct entry_side *snapshot_expand_side(const struct entries *view, const 
 
 	if (!entry->side && !snapshot->atimes && !origin)
 		return NULL;
-	memset(expanded, 0, sizeof *expanded);
-	if (entry->side)
-		expand_side_record(&snapshot->sides[dir->first_side + entry->side - 1], entry, expanded);
-	expanded->dev = snapshot->devices[dir->device];
-	expanded->real_size = entry->size;
+	*expanded = (struct entry_side){ .dev = snapshot->devices[dir->device], .real_size = entry->size };
+	if (entry->side) {
+		const struct snapshot_side *side = &snapshot->sides[dir->first_side + entry->side - 1];
+
+		if (entry_is_symlink(entry)) {
+			expanded->target = side->a;
+			expanded->target_length = side->b;
+		} else {
+			expanded->rdev_major = side->a;
+			expanded->rdev_minor = side->b;
+		}
+		expanded->ino = side->ino;
+	}
 	if (snapshot->atimes)
 		expanded->atime = snapshot->atimes[index_of(snapshot, entry)];
 	if (origin) {

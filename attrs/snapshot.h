@@ -73,12 +73,12 @@ struct snapshot_dir_facts {
 	uint32_t ctime_nsec;
 };
 
-/* Make *view the entries of a directory, as mapped, in wire order. entry.dir of a directory is its number. Nothing to free
- * (entries_free does nothing to a view). */
-void attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir, struct entries *view);
-void attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_dir_facts *facts);
+/* The entries of a directory, as mapped, in wire order. entry.dir of a directory is its number. Nothing to free (entries_free
+ * does nothing to a view). */
+struct entries attr_snapshot_view(const struct attr_snapshot *snapshot, uint32_t dir);
+struct snapshot_dir_facts attr_snapshot_dir(const struct attr_snapshot *snapshot, uint32_t dir);
 /* The "." entry of the root as a list of one. */
-void attr_snapshot_root(const struct attr_snapshot *snapshot, struct entries *view);
+struct entries attr_snapshot_root(const struct attr_snapshot *snapshot);
 /* Name of a directory other than the root: that of its entry. */
 const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_t dir);
 /* Path below the root, "" for it, after a reset of `out`. */

@@ -52,10 +52,10 @@ static void fill_device(const struct attr_snapshot *snapshot, const struct snaps
 	struct snapshot_dir_facts facts = { .ino = 0 };
 
 	if (entry_is_dir(place->entry))
-		attr_snapshot_dir(snapshot, place->entry->dir, &facts);
+		facts = attr_snapshot_dir(snapshot, place->entry->dir);
 	st->ino = facts.ino;
 	if (!facts.ino)
-		attr_snapshot_dir(snapshot, place->parent, &facts);
+		facts = attr_snapshot_dir(snapshot, place->parent);
 	st->dev = facts.dev;
 }
 
@@ -112,7 +112,7 @@ static int snapshot_source_opendir(struct attr_source *source, const char *path,
 		return fail(ENOTDIR);
 	if (!fs_permits(attr_source_who(source), entry->mode, entry->uid, entry->gid, FS_MAY_READ))
 		return fail(EACCES);
-	attr_snapshot_dir(source->snapshot, entry->dir, &facts);
+	facts = attr_snapshot_dir(source->snapshot, entry->dir);
 	*dir = entry->dir;
 	return facts.error ? fail(facts.error) : 0;
 }
@@ -121,10 +121,8 @@ static int snapshot_source_opendir(struct attr_source *source, const char *path,
 static void snapshot_scan_start(struct scan *scan, uint32_t dir)
 {
 	const struct attr_snapshot *snapshot = scan->source->snapshot;
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(snapshot, dir, &facts);
-	attr_snapshot_view(snapshot, dir, &scan->place.view);
+	struct snapshot_dir_facts facts = attr_snapshot_dir(snapshot, dir);
+	scan->place.view = attr_snapshot_view(snapshot, dir);
 	scan->place.parent = dir;
 	scan->parent_dev = facts.dev;
 	scan->is_searchable = snapshot_dir_permits(snapshot, attr_source_who(scan->source), dir, FS_MAY_SEARCH);
@@ -769,10 +767,10 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 		return false;
 	if (dir == SNAPSHOT_DIR_UNKNOWN && snapshot_source_opendir(source, path, &dir) < 0)
 		return false;
-	attr_snapshot_dir(source->snapshot, dir, &facts);
+	facts = attr_snapshot_dir(source->snapshot, dir);
 	if (facts.error || !snapshot_dir_permits(source->snapshot, attr_source_who(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
 		return false;
-	attr_snapshot_view(source->snapshot, dir, &found);
+	found = attr_snapshot_view(source->snapshot, dir);
 	if (options->munge_symlinks && has_munged_target(&found))
 		return false;
 	if (options->excluded && !wants_all(options, transfer_dir, length, &found))
@@ -799,7 +797,7 @@ int attr_source_names(struct attr_source *source, const char *path, struct attr_
 	}
 	if (snapshot_source_opendir(source, path, &dir) < 0)
 		return -1;
-	attr_snapshot_view(source->snapshot, dir, &names->view);
+	names->view = attr_snapshot_view(source->snapshot, dir);
 	return 0;
 }
 

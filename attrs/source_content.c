@@ -41,13 +41,13 @@ static void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t di
 
 	place->parent = 0;
 	if (dir == 0) {
-		attr_snapshot_root(snapshot, &place->view);
+		place->view = attr_snapshot_root(snapshot);
 		place->entry = place->view.items;
 		return;
 	}
-	attr_snapshot_dir(snapshot, dir, &facts);
+	facts = attr_snapshot_dir(snapshot, dir);
 	place->parent = facts.parent;
-	attr_snapshot_view(snapshot, facts.parent, &place->view);
+	place->view = attr_snapshot_view(snapshot, facts.parent);
 	place->entry = &place->view.items[facts.parent_entry];
 }
 
@@ -70,7 +70,7 @@ static int step_back(struct walk *walk)
 
 	if (walk->dir == 0)
 		return walk->trusting ? 0 : fail(ELOOP);
-	attr_snapshot_dir(walk->snapshot, walk->dir, &facts);
+	facts = attr_snapshot_dir(walk->snapshot, walk->dir);
 	walk->dir = facts.parent;
 	return 0;
 }
@@ -82,7 +82,7 @@ static int step_to(struct walk *walk, const char *name, bool is_last)
 	struct entries view;
 	int32_t at;
 
-	attr_snapshot_view(walk->snapshot, walk->dir, &view);
+	view = attr_snapshot_view(walk->snapshot, walk->dir);
 	at = entries_find(&view, name, true);
 	if (at >= 0) {
 		walk->dir = view.items[at].dir;
@@ -90,7 +90,7 @@ static int step_to(struct walk *walk, const char *name, bool is_last)
 	}
 	at = entries_find(&view, name, false);
 	if (at < 0) {
-		attr_snapshot_dir(walk->snapshot, walk->dir, &facts);
+		facts = attr_snapshot_dir(walk->snapshot, walk->dir);
 		return fail(facts.error ? facts.error : ENOENT);
 	}
 	const struct entry *entry = &view.items[at];
@@ -248,7 +248,7 @@ static void add_names(struct source_links *links, const struct attr_snapshot *sn
 	struct entries view;
 	struct entry_side expanded;
 
-	attr_snapshot_view(snapshot, dir, &view);
+	view = attr_snapshot_view(snapshot, dir);
 	for (uint32_t i = 0; i < view.count; i++) {
 		const struct entry *entry = &view.items[i];
 
@@ -303,9 +303,7 @@ static int open_name(struct attr_source *source, const struct linked_name *name,
 		     uint64_t *size)
 {
 	struct strbuf path = STRBUF_INIT;
-	struct entries view;
-
-	attr_snapshot_view(source->snapshot, name->dir, &view);
+	struct entries view = attr_snapshot_view(source->snapshot, name->dir);
 	attr_snapshot_dir_path(source->snapshot, name->dir, &path);
 	strbuf_add_path(&path, entry_name(&view, &view.items[name->entry]));
 	int fd = attr_source_open(source, strbuf_text(&path), entry, follow, size);

@@ -120,7 +120,7 @@ static const struct entries *tree_entries(const struct compared_tree *tree, uint
 {
 	if (tree->image)
 		return &tree->image->dirs.items[dir]->entries;
-	attr_snapshot_view(tree->snapshot, dir, view);
+	*view = attr_snapshot_view(tree->snapshot, dir);
 	return view;
 }
 
@@ -141,7 +141,7 @@ static bool tree_is_readable(const struct compared_tree *tree, uint32_t dir)
 
 	if (tree->image)
 		return !tree->image->dirs.items[dir]->error;
-	attr_snapshot_dir(tree->snapshot, dir, &facts);
+	facts = attr_snapshot_dir(tree->snapshot, dir);
 	return !facts.error;
 }
 
@@ -363,9 +363,9 @@ static void report_contents_gone(struct walk *walk, uint32_t top)
 	struct entries view;
 
 	walk->path = (struct strbuf)STRBUF_INIT;
-	attr_snapshot_dir(old, top, &facts);
+	facts = attr_snapshot_dir(old, top);
 	for (uint32_t dir = facts.subtree_end; dir-- > top;) {
-		attr_snapshot_view(old, dir, &view);
+		view = attr_snapshot_view(old, dir);
 		attr_snapshot_dir_path(old, dir, &walk->path);
 		for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
 			strbuf_truncate(&walk->path, length);
@@ -462,9 +462,9 @@ static void compare_roots(struct walk *walk)
 	struct entries old, new_view;
 	const struct entries *new = comparison->new.image ? &comparison->new.image->root : &new_view;
 
-	attr_snapshot_root(comparison->old, &old);
+	old = attr_snapshot_root(comparison->old);
 	if (!comparison->new.image)
-		attr_snapshot_root(comparison->new.snapshot, &new_view);
+		new_view = attr_snapshot_root(comparison->new.snapshot);
 	struct pair pair = { walk, &old, new, &old.items[0], &new->items[0] };
 
 	strbuf_add_string(&walk->path, ".");

@@ -555,17 +555,6 @@ static void free_paths(struct make_paths *paths)
 
 /* --- the scan --- */
 
-static int scan_all(struct maker *maker)
-{
-	int result;
-
-	if (maker->known)
-		return image_scan_known(maker->image, &maker->scan, maker->known, &maker->reread);
-	result = image_scan_all(maker->image, &maker->scan);
-	maker->reread = maker->image->dirs.count;
-	return result;
-}
-
 static int scan_tree(struct maker *maker)
 {
 	const char *how = maker->options->attr_refresh;
@@ -579,7 +568,7 @@ static int scan_tree(struct maker *maker)
 	if (problem && !maker->options->quiet)
 		log_info("full scan: %s", problem);
 	if (!how || problem)
-		result = scan_all(maker);
+		result = image_scan_all(maker->image, &maker->scan, maker->known, &maker->reread);
 	else if (dirs)
 		result = image_refresh_dirs(maker->image, &maker->scan, maker->old, &maker->reread);
 	else

@@ -103,8 +103,8 @@ static inline void snapshot_walk_child(struct snapshot_walk *walk, uint32_t dir,
 	struct snapshot_dir_facts child, parent;
 
 	snapshot_require(entry->dir > dir && entry->dir < attr_snapshot_facts(walk->snapshot)->dir_count);
-	attr_snapshot_dir(walk->snapshot, entry->dir, &child);
-	attr_snapshot_dir(walk->snapshot, dir, &parent);
+	child = attr_snapshot_dir(walk->snapshot, entry->dir);
+	parent = attr_snapshot_dir(walk->snapshot, dir);
 	snapshot_require(child.parent == dir && child.parent_entry == i);
 	snapshot_require(child.subtree_end > entry->dir && child.subtree_end <= parent.subtree_end);
 	walk->dirs++;
@@ -115,8 +115,8 @@ static inline void snapshot_walk_dir(struct snapshot_walk *walk, uint32_t dir, s
 	struct snapshot_dir_facts facts;
 	struct entries view;
 
-	attr_snapshot_dir(walk->snapshot, dir, &facts);
-	attr_snapshot_view(walk->snapshot, dir, &view);
+	facts = attr_snapshot_dir(walk->snapshot, dir);
+	view = attr_snapshot_view(walk->snapshot, dir);
 	attr_snapshot_dir_path(walk->snapshot, dir, path);
 	walk->read += snapshot_read(&facts, sizeof facts) + snapshot_read(view.pool, view.pool_used);
 	if (dir) {
@@ -149,7 +149,7 @@ static inline void snapshot_walk_all(const struct attr_snapshot *snapshot)
 	struct entries root;
 
 	walk.read += (unsigned)(strlen(facts->root_path) + strlen(facts->version) + strlen(facts->options));
-	attr_snapshot_root(snapshot, &root);
+	root = attr_snapshot_root(snapshot);
 	snapshot_require(root.count == 1 && !strcmp(entry_name(&root, root.items), ".") && entry_is_dir(root.items));
 	snapshot_walk_entry(&walk, &root, root.items);
 	for (uint32_t dir = 0; dir < facts->dir_count; dir++)

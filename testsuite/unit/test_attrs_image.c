@@ -367,7 +367,7 @@ static void assert_same_dir(const struct image *image, uint32_t number, const st
 	struct entries view;
 	uint32_t next = 0;
 
-	attr_snapshot_dir(snapshot, dir, &facts);
+	facts = attr_snapshot_dir(snapshot, dir);
 	assert_int_equal(facts.dev, expected->dev);
 	assert_int_equal(facts.ino, expected->ino);
 	assert_int_equal(facts.ctime, expected->ctime);
@@ -376,7 +376,7 @@ static void assert_same_dir(const struct image *image, uint32_t number, const st
 	attr_snapshot_dir_path(snapshot, dir, &path);
 	image_dir_path(image, number, &expected_path);
 	assert_string_equal(strbuf_text(&path), strbuf_text(&expected_path));
-	attr_snapshot_view(snapshot, dir, &view);
+	view = attr_snapshot_view(snapshot, dir);
 	assert_int_equal(view.count, expected->entries.count);
 	for (uint32_t i = 0; i < view.count; i++) {
 		const struct entry *built = &expected->entries.items[i], *entry = &view.items[i];
@@ -396,9 +396,7 @@ UNIT_TEST(what_was_put_in_comes_out)
 {
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
-	struct entries root;
-
-	attr_snapshot_root(written.snapshot, &root);
+	struct entries root = attr_snapshot_root(written.snapshot);
 	assert_same_attributes(&image->root, image->root.items, &root, root.items);
 	assert_same_dir(image, 0, written.snapshot, 0);
 	drop(&written);
@@ -549,15 +547,13 @@ UNIT_TEST(the_order_in_which_directories_were_filled_does_not_show)
 static void add_views(struct image *image, uint32_t number, const struct attr_snapshot *old, uint32_t dir)
 {
 	struct image_dir *node = image->dirs.items[number];
-	struct snapshot_dir_facts facts;
-
-	attr_snapshot_dir(old, dir, &facts);
+	struct snapshot_dir_facts facts = attr_snapshot_dir(old, dir);
 	node->dev = facts.dev;
 	node->ino = facts.ino;
 	node->ctime = facts.ctime;
 	node->ctime_nsec = facts.ctime_nsec;
 	node->error = facts.error;
-	attr_snapshot_view(old, dir, &node->entries);
+	node->entries = attr_snapshot_view(old, dir);
 	image_add_children(image, number);
 	for (uint32_t i = 0; i < node->child_count; i++)
 		add_views(image, node->first_child + i, old,
@@ -566,9 +562,7 @@ static void add_views(struct image *image, uint32_t number, const struct attr_sn
 
 static uint32_t old_child(const struct attr_snapshot *old, uint32_t dir, const char *name)
 {
-	struct entries view;
-
-	attr_snapshot_view(old, dir, &view);
+	struct entries view = attr_snapshot_view(old, dir);
 	return view.items[entries_find(&view, name, true)].dir;
 }
 
@@ -692,12 +686,12 @@ UNIT_TEST(what_an_old_snapshot_lacks_its_views_lack)
 	image = new_mixed_image(old.snapshot, 0, false);
 	struct written written = write_image(image);
 
-	attr_snapshot_view(written.snapshot, 0, &view);
+	view = attr_snapshot_view(written.snapshot, 0);
 	const struct entry *entry = &view.items[entries_find(&view, "zero", false)];
 
 	assert_int_equal(entry_any_side(&view, entry, &expanded)->atime, 1660000000);
 	assert_non_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5));
-	attr_snapshot_view(written.snapshot, old_child(written.snapshot, 0, "big"), &view);
+	view = attr_snapshot_view(written.snapshot, old_child(written.snapshot, 0, "big"));
 	for (uint32_t i = 0; i < view.count; i++) {
 		assert_int_equal(entry_any_side(&view, &view.items[i], &expanded)->atime, 0);
 		assert_null(attr_snapshot_digest(&view, &view.items[i], ATTR_DIGEST_MD5));

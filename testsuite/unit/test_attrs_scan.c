@@ -55,7 +55,7 @@ static struct image *scan_all(struct fixture *fixture)
 {
 	struct image *image = image_new();
 
-	assert_return_code(image_scan_all(image, &fixture->scan), errno);
+	assert_return_code(image_scan_all(image, &fixture->scan, NULL, &(uint64_t){ 0 }), errno);
 	return image;
 }
 
@@ -103,7 +103,7 @@ static const struct entry *find(const struct attr_snapshot *snapshot, const char
 		size_t length = strcspn(path, "/");
 		memcpy(name, path, length);
 		name[length] = '\0';
-		attr_snapshot_view(snapshot, dir, view);
+		*view = attr_snapshot_view(snapshot, dir);
 		int32_t at = entries_find(view, name, true);
 		if (at < 0)
 			at = entries_find(view, name, false);
@@ -120,7 +120,7 @@ static void facts_of(const struct attr_snapshot *snapshot, const char *path, str
 {
 	struct entries view;
 
-	attr_snapshot_dir(snapshot, *path ? find(snapshot, path, &view)->dir : 0, facts);
+	*facts = attr_snapshot_dir(snapshot, *path ? find(snapshot, path, &view)->dir : 0);
 }
 
 /* --- two snapshots say the same --- */
@@ -149,8 +149,8 @@ static void assert_same_dir(const struct attr_snapshot *a, const struct attr_sna
 {
 	struct snapshot_dir_facts x, y;
 
-	attr_snapshot_dir(a, dir, &x);
-	attr_snapshot_dir(b, dir, &y);
+	x = attr_snapshot_dir(a, dir);
+	y = attr_snapshot_dir(b, dir);
 	assert_int_equal(x.parent, y.parent);
 	assert_int_equal(x.parent_entry, y.parent_entry);
 	assert_int_equal(x.leading, y.leading);
@@ -170,13 +170,13 @@ static void assert_same(const struct attr_snapshot *a, const struct attr_snapsho
 	assert_int_equal(x->dir_count, y->dir_count);
 	assert_int_equal(x->entry_count, y->entry_count);
 	assert_int_equal(x->io_error, y->io_error);
-	attr_snapshot_root(a, &a_view);
-	attr_snapshot_root(b, &b_view);
+	a_view = attr_snapshot_root(a);
+	b_view = attr_snapshot_root(b);
 	assert_same_entries(&a_view, &b_view);
 	for (uint32_t i = 0; i < x->dir_count; i++) {
 		assert_same_dir(a, b, i);
-		attr_snapshot_view(a, i, &a_view);
-		attr_snapshot_view(b, i, &b_view);
+		a_view = attr_snapshot_view(a, i);
+		b_view = attr_snapshot_view(b, i);
 		assert_same_entries(&a_view, &b_view);
 	}
 }
@@ -196,7 +196,7 @@ static int compare_object(const char *path, const struct stat *st, int type, str
 	(void)type;
 	walked_entries++;
 	if (place->level == 0) {
-		attr_snapshot_root(walked, &view);
+		view = attr_snapshot_root(walked);
 		entry = view.items;
 	} else {
 		entry = find(walked, path + strlen("plain/"), &view);
@@ -216,7 +216,7 @@ static int compare_object(const char *path, const struct stat *st, int type, str
 	}
 	if (S_ISDIR(st->st_mode)) {
 		struct snapshot_dir_facts facts;
-		attr_snapshot_dir(walked, entry->dir, &facts);
+		facts = attr_snapshot_dir(walked, entry->dir);
 		assert_int_equal(facts.ino, st->st_ino);
 		assert_int_equal(facts.ctime, st->st_ctim.tv_sec);
 		assert_int_equal(facts.ctime_nsec, st->st_ctim.tv_nsec);
@@ -297,11 +297,11 @@ UNIT_TEST(filters_and_adjustments_apply_to_every_entry)
 	assert_null(find(map.snapshot, "d3/file7", &view));
 	assert_non_null(find(map.snapshot, "d3/file6", &view));
 	for (uint32_t i = 0; i < attr_snapshot_facts(map.snapshot)->dir_count; i++) {
-		attr_snapshot_view(map.snapshot, i, &view);
+		view = attr_snapshot_view(map.snapshot, i);
 		for (uint32_t j = 0; j < view.count; j++)
 			assert_int_equal(view.items[j].mode & 07777, 0444);
 	}
-	attr_snapshot_root(map.snapshot, &view);
+	view = attr_snapshot_root(map.snapshot);
 	assert_int_equal(view.items->mode, S_IFDIR | 0444);
 	unmap(&map);
 	finish(&fixture);
@@ -409,7 +409,7 @@ UNIT_TEST(a_scan_stops_when_told)
 
 		start(&fixture, "plain", threads);
 		fixture.scan.enter = stop_at_d5;
-		assert_int_equal(image_scan_all(image, &fixture.scan), -1);
+		assert_int_equal(image_scan_all(image, &fixture.scan, NULL, &(uint64_t){ 0 }), -1);
 		assert_int_equal(errno, ECANCELED);
 		assert_true(fixture.done < 600);
 		image_free(image);
@@ -424,7 +424,7 @@ UNIT_TEST(a_root_that_cannot_be_looked_at_is_an_error)
 
 	start(&fixture, "plain", 1);
 	finish(&fixture);
-	assert_int_equal(image_scan_all(image, &fixture.scan), -1);
+	assert_int_equal(image_scan_all(image, &fixture.scan, NULL, &(uint64_t){ 0 }), -1);
 	assert_int_equal(errno, EBADF);
 	image_free(image);
 }
@@ -736,8 +736,8 @@ static void assert_same_names(const struct attr_snapshot *a, const struct attr_s
 
 	assert_int_equal(attr_snapshot_facts(a)->dir_count, attr_snapshot_facts(b)->dir_count);
 	for (uint32_t i = 0; i < attr_snapshot_facts(a)->dir_count; i++) {
-		attr_snapshot_view(a, i, &a_view);
-		attr_snapshot_view(b, i, &b_view);
+		a_view = attr_snapshot_view(a, i);
+		b_view = attr_snapshot_view(b, i);
 		assert_same_entries(&a_view, &b_view);
 	}
 }
@@ -931,7 +931,7 @@ static struct mapped scan_digests(struct fixture *fixture, unsigned wanted, cons
 	struct image *image = image_new();
 
 	image->digests = wanted;
-	assert_return_code(image_scan_all(image, &fixture->scan), errno);
+	assert_return_code(image_scan_all(image, &fixture->scan, NULL, &(uint64_t){ 0 }), errno);
 	fixture->done = 0;
 	assert_return_code(image_add_digests(image, &fixture->scan, old, reused, computed), errno);
 	return mapped(image);
@@ -1068,7 +1068,7 @@ UNIT_TEST(files_that_have_changed_since_or_cannot_be_read_stay_without)
 	struct image *image = image_new();
 
 	image->digests = BOTH;
-	assert_return_code(image_scan_all(image, &fixture.scan), errno);
+	assert_return_code(image_scan_all(image, &fixture.scan, NULL, &(uint64_t){ 0 }), errno);
 	tree_file("moving/one", "longer than it was before");
 	assert_return_code(unlink("moving/sub/empty"), errno);
 	assert_return_code(image_add_digests(image, &fixture.scan, NULL, &reused, &computed), errno);
@@ -1092,7 +1092,7 @@ UNIT_TEST(adding_digests_stops_when_told)
 	struct image *image = image_new();
 
 	image->digests = BOTH;
-	assert_return_code(image_scan_all(image, &fixture.scan), errno);
+	assert_return_code(image_scan_all(image, &fixture.scan, NULL, &(uint64_t){ 0 }), errno);
 	fixture.stop = true;
 	assert_int_equal(image_add_digests(image, &fixture.scan, NULL, &reused, &computed), -1);
 	assert_int_equal(errno, ECANCELED);

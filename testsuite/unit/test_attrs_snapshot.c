@@ -26,7 +26,7 @@ static const struct entry *find(const struct attr_snapshot *snapshot, const char
 {
 	char name[256];
 
-	attr_snapshot_view(snapshot, 0, view);
+	*view = attr_snapshot_view(snapshot, 0);
 	for (;;) {
 		size_t length = strcspn(path, "/");
 		bool is_last = !path[length];
@@ -39,7 +39,7 @@ static const struct entry *find(const struct attr_snapshot *snapshot, const char
 		assert_true(at >= 0);
 		if (is_last)
 			return &view->items[at];
-		attr_snapshot_view(snapshot, view->items[at].dir, view);
+		*view = attr_snapshot_view(snapshot, view->items[at].dir);
 		path += length + 1;
 	}
 }
@@ -143,9 +143,7 @@ UNIT_TEST(the_root_is_a_list_of_one)
 {
 	struct sample sample = sample_new(0, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
-	struct entries view;
-
-	attr_snapshot_root(snapshot, &view);
+	struct entries view = attr_snapshot_root(snapshot);
 	assert_int_equal(view.count, 1);
 	assert_string_equal(entry_name(&view, view.items), ".");
 	assert_int_equal(view.items[0].mode, 040755);
@@ -169,7 +167,7 @@ UNIT_TEST(directories_know_their_place)
 	assert_string_equal(strbuf_text(&path), "");
 	attr_snapshot_dir_path(snapshot, find(snapshot, "sub/deep/er", &view)->dir, &path);
 	assert_string_equal(strbuf_text(&path), "sub/deep/er");
-	attr_snapshot_dir(snapshot, sub, &facts);
+	facts = attr_snapshot_dir(snapshot, sub);
 	assert_int_equal(facts.parent, 0);
 	assert_int_equal(facts.leading, 5);
 	assert_int_equal(facts.subtree_end, 10);
@@ -177,13 +175,13 @@ UNIT_TEST(directories_know_their_place)
 	assert_int_equal(facts.dev, SAMPLE_DEV);
 	assert_int_equal(facts.ctime, 1400000000 + facts.ino - 100);
 	assert_int_equal(facts.ctime_nsec, facts.ino - 100);
-	attr_snapshot_dir(snapshot, deep, &facts);
+	facts = attr_snapshot_dir(snapshot, deep);
 	assert_int_equal(facts.parent, sub);
-	attr_snapshot_view(snapshot, sub, &view);
+	view = attr_snapshot_view(snapshot, sub);
 	assert_string_equal(entry_name(&view, &view.items[facts.parent_entry]), "deep");
-	attr_snapshot_dir(snapshot, find(snapshot, "secret", &view)->dir, &facts);
+	facts = attr_snapshot_dir(snapshot, find(snapshot, "secret", &view)->dir);
 	assert_int_equal(facts.error, 13);
-	attr_snapshot_dir(snapshot, find(snapshot, "mount", &view)->dir, &facts);
+	facts = attr_snapshot_dir(snapshot, find(snapshot, "mount", &view)->dir);
 	assert_int_equal(facts.dev, SAMPLE_MOUNT_DEV);
 	strbuf_free(&path);
 	attr_snapshot_close(snapshot);
@@ -252,7 +250,7 @@ UNIT_TEST(an_empty_tree_has_its_root)
 	image_free(image);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
-	attr_snapshot_view(snapshot, 0, &view);
+	view = attr_snapshot_view(snapshot, 0);
 	assert_int_equal(view.count, 0);
 	assert_int_equal(attr_snapshot_facts(snapshot)->entry_count, 1);
 	snapshot_walk_all(snapshot);
