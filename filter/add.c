@@ -62,68 +62,41 @@ static void add_open_file(const struct target *outer, int fd, uint16_t flags)
 
 /* --- the rules of CVS, 4.4 --- */
 
-static void add_cvs_file(struct target *target)
-{
-	struct filter_list *list = target->list;
-	const char *home = list->setup.cvs_home ? list->setup.cvs_home : getenv("HOME");
-	struct strbuf path = STRBUF_INIT;
-
-	if (!home || !*home)
-		return;
-	strbuf_add_string(&path, home);
-	strbuf_add_path(&path, ".cvsignore");
-	struct origin origin = { .label = strbuf_text(&path) };
-	int fd = open_rule_file(list, FILTER_AT_OPERATOR, strbuf_text(&path), NULL);
-
-	target->syntax.origin = &origin;
-	if (fd >= 0)
-		add_open_file(target, fd, RULE_WORDS);
-	target->syntax.origin = NULL;
-	strbuf_free(&path);
-}
-
-/* The names that a "-C" rule with these flags stands for. */
+/* The names that a "-C" rule with these flags stands for: built in, of the user's .cvsignore, of the environment. */
 static struct segment *cvs_segment(struct filter_list *list, uint16_t flags)
 {
 	struct segment *names = xcalloc(1, sizeof *names);
 	uint16_t shared = flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_SIDES | RULE_PERISHABLE);
-	const char *words = getenv("CVSIGNORE");
+	const char *words = getenv("CVSIGNORE"), *home = list->setup.cvs_home ? list->setup.cvs_home : getenv("HOME");
+	struct strbuf path = STRBUF_INIT;
 	struct target target = {
 		.list = list, .out = names,
 		.syntax = { .style = FILTER_OLD_EXCLUDE, .words = true, .defaults = shared | RULE_FIXED_EXCLUDE | RULE_CVS },
 	};
-	struct target built_in = target;
+	struct target built_in = target, file = target;
 
 	names->is_cvs = true;
 	if (!list->setup.lasting_cvs_names)
 		built_in.syntax.defaults |= RULE_PERISHABLE;
 	add_text(&built_in, cvs_names, strlen(cvs_names));
-	target.syntax.words = false;
-	add_cvs_file(&target);
-	target.syntax.words = true;
+	if (home && *home) {
+		strbuf_add_string(&path, home);
+		strbuf_add_path(&path, ".cvsignore");
+		struct origin origin = { .label = strbuf_text(&path) };
+		int fd = open_rule_file(list, FILTER_AT_OPERATOR, strbuf_text(&path), NULL);
+
+		file.syntax.words = false;
+		file.syntax.origin = &origin;
+		if (fd >= 0)
+			add_open_file(&file, fd, RULE_WORDS);
+		strbuf_free(&path);
+	}
 	if (words)
 		add_text(&target, words, strlen(words));
 	return names;
 }
 
 /* --- one exclude or include rule, or the one that stands for a per-directory merge --- */
-
-/* The pattern as it is kept. A module's "dir/" hides what is below the directory too. */
-static char *copy_pattern(const struct filter_list *list, const struct parsed *parsed)
-{
-	bool is_dir = parsed->length > 1 && parsed->pattern[parsed->length - 1] == '/';
-
-	if (list->setup.daemon_rules && is_dir && parsed->action == ACTION_EXCLUDE && !(parsed->flags & RULE_NEGATE))
-		return xasprintf("%.*s***", (int)parsed->length, parsed->pattern);
-	return xstrndup(parsed->pattern, parsed->length);
-}
-
-static bool has_inner_slash(const char *pattern)
-{
-	const char *slash = strchr(pattern, '/');
-
-	return slash && slash[1];
-}
 
 /* Does a rule with these flags count on the other side only? */
 static bool is_other_side(const struct filter_list *list, uint16_t flags)
@@ -138,18 +111,25 @@ static void append_rule(const struct target *target, const struct parsed *parsed
 {
 	struct filter_list *list = target->list;
 	struct rule rule = { .action = (uint8_t)parsed->action, .flags = parsed->flags, .home = target->out };
+	bool is_dir = parsed->length > 1 && parsed->pattern[parsed->length - 1] == '/';
 
 	segment_count_rule(list, target->out, parsed->length);
-	rule.pattern = copy_pattern(list, parsed);
+	/* A module's "dir/" hides what is below the directory too. */
+	if (list->setup.daemon_rules && is_dir && parsed->action == ACTION_EXCLUDE && !(parsed->flags & RULE_NEGATE))
+		rule.pattern = xasprintf("%.*s***", (int)parsed->length, parsed->pattern);
+	else
+		rule.pattern = xstrndup(parsed->pattern, parsed->length);
+	const char *slash = strchr(rule.pattern, '/');
+
 	if (target->syntax.origin)
 		rule.flags |= RULE_FROM_FILE;
 	if (is_other_side(list, rule.flags))
 		rule.flags |= RULE_IDLE;
 	if (rule.flags & RULE_XATTR)
 		list->has_xattr_rules = true;
-	if (target->in_directory && rule.pattern[0] == '/' && !(rule.flags & RULE_ABSOLUTE))
+	if (target->in_directory && slash == rule.pattern && !(rule.flags & RULE_ABSOLUTE))
 		rule.anchored_here = true;
-	else if (list->setup.daemon_rules && has_inner_slash(rule.pattern))
+	else if (list->setup.daemon_rules && slash && slash[1])
 		rule.flags |= RULE_ABSOLUTE;
 	if (merge)
 		rule.merge = merge;
@@ -174,33 +154,6 @@ static void settle_sides(const struct filter_list *list, struct parsed *parsed)
 
 /* --- single merges, 4.11.3 --- */
 
-/* What die() and log_error() show of a rule. */
-struct shown {
-	char text[PATTERN_MAX + 1];
-};
-
-static struct shown show_rule(const struct target *target, const char *text)
-{
-	char *label = rule_label(target->syntax.origin, text, strlen(text));
-	struct shown shown;
-
-	snprintf(shown.text, sizeof shown.text, "%s", label);
-	free(label);
-	return shown;
-}
-
-/* A file whose name came from a file shows neither its name nor why it cannot be opened. */
-static _Noreturn void refuse_unopened(const struct target *target, const struct parsed *parsed, const char *name, int error)
-{
-	bool includes = parsed->flags & RULE_FIXED_INCLUDE || target->syntax.style == FILTER_OLD_INCLUDE;
-	const char *kind = includes ? "include" : "exclude";
-
-	if (target->syntax.origin)
-		die(EXIT_FILEIO, "failed to open %s file %s", kind, show_rule(target, "").text);
-	log_errno(L_ERROR, error, "failed to open %s file %s", kind, name);
-	exit_with(EXIT_FILEIO);
-}
-
 /* The single merge rule of `parsed`, an --exclude-from and the like. */
 static void merge_file(const struct target *target, const struct parsed *parsed)
 {
@@ -212,11 +165,19 @@ static void merge_file(const struct target *target, const struct parsed *parsed)
 
 	if (target->depth >= MERGE_DEPTH_MAX)
 		die(EXIT_FILEIO, "merge-file include depth limit (%d) exceeded at %s", MERGE_DEPTH_MAX,
-		    show_rule(target, name).text);
+		    show_rule(from, name, strlen(name)).text);
 	int fd = target->in_directory ? open_inner_merge(target->list, target->out, name)
 				      : open_rule_file(target->list, FILTER_AT_OPERATOR, name, NULL);
-	if (fd < 0 && fd != FILTER_HIDDEN)
-		refuse_unopened(target, parsed, name, errno);
+	if (fd < 0 && fd != FILTER_HIDDEN) {
+		bool includes = parsed->flags & RULE_FIXED_INCLUDE || target->syntax.style == FILTER_OLD_INCLUDE;
+		const char *kind = includes ? "include" : "exclude";
+
+		/* A file whose name came from a file shows neither its name nor why it cannot be opened. */
+		if (from)
+			die(EXIT_FILEIO, "failed to open %s file %s", kind, show_rule(from, "", 0).text);
+		log_errno(L_ERROR, errno, "failed to open %s file %s", kind, name);
+		exit_with(EXIT_FILEIO);
+	}
 	inner.syntax = (struct rule_syntax){
 		.style = target->syntax.style, .defaults = parsed->flags & RULE_PASSED_ON, .origin = &origin,
 	};
@@ -227,77 +188,64 @@ static void merge_file(const struct target *target, const struct parsed *parsed)
 	free(name);
 }
 
-/* --- per-directory merges --- */
-
-static void add_dir_merge(const struct target *target, const struct parsed *parsed)
-{
-	const struct origin *origin = target->syntax.origin;
-	char *name = xstrndup(parsed->pattern, parsed->length);
-	char *label = origin ? name_label(origin, name) : NULL;
-	struct merge *merge = list_add_merge(target->list, target->out, name, label, parsed->flags);
-
-	if (merge)
-		append_rule(target, parsed, merge);
-	else
-		free(label);
-	free(name);
-}
+/* --- any rule --- */
 
 /* Modifier "e": the merge file itself is excluded, whatever the sides of the merge. */
 static void exclude_self(const struct target *target, const struct parsed *merge)
 {
-	char *name = xstrndup(merge->pattern, merge->length);
-	const char *base_name = merge_base_name(name);
-	struct parsed parsed = { .action = ACTION_EXCLUDE, .pattern = base_name, .length = strlen(base_name) };
+	const char *slash = memrchr(merge->pattern, '/', merge->length);
+	struct parsed parsed = { .action = ACTION_EXCLUDE, .pattern = slash ? slash + 1 : merge->pattern };
 
-	if (!parsed.length) {
-		free(name);
+	parsed.length = merge->length - (size_t)(parsed.pattern - merge->pattern);
+	if (!parsed.length)
 		die(EXIT_SYNTAX, "unexpected end of filter rule: - ");
-	}
 	settle_sides(target->list, &parsed);
 	append_rule(target, &parsed, NULL);
-	free(name);
-}
-
-/* --- any rule --- */
-
-static void clear_rules(const struct target *target)
-{
-	struct filter_list *list = target->list;
-
-	if (target->out == &list->rules)
-		list_leave_all(list);
-	segment_clear(list, target->out);
-	target->out->inherited = NULL;
 }
 
 /* Add the rule to the target's segment, or do what it says. */
 static void add_parsed(const struct target *target, const struct parsed *given)
 {
+	const struct origin *origin = target->syntax.origin;
+	struct filter_list *list = target->list;
 	struct parsed parsed = *given;
+	struct merge *merge = NULL;
 
 	if (parsed.action == ACTION_CLEAR) {
-		clear_rules(target);
+		if (target->out == &list->rules)
+			list_leave_all(list);
+		segment_clear(list, target->out);
+		target->out->inherited = NULL;
 		return;
 	}
 	if (parsed.length > PATTERN_MAX) {
-		report_long_rule(target->syntax.origin, parsed.pattern, parsed.length);
+		report_long_rule(origin, parsed.pattern, parsed.length);
 		return;
 	}
-	settle_sides(target->list, &parsed);
-	if (target->in_directory && is_other_side(target->list, parsed.flags))
+	settle_sides(list, &parsed);
+	if (target->in_directory && is_other_side(list, parsed.flags))
 		return;
 	if (parsed.action == ACTION_MERGE && target->from_wire)
 		die(EXIT_SYNTAX, "a merge rule cannot be sent to a server: %.*s", (int)parsed.length, parsed.pattern);
 	if (parsed.flags & RULE_EXCLUDE_SELF)
 		exclude_self(target, &parsed);
 	parsed.flags &= (uint16_t)~RULE_EXCLUDE_SELF;
-	if (parsed.action == ACTION_MERGE)
+	if (parsed.action == ACTION_MERGE) {
 		merge_file(target, &parsed);
-	else if (parsed.action == ACTION_DIR_MERGE)
-		add_dir_merge(target, &parsed);
-	else
-		append_rule(target, &parsed, NULL);
+		return;
+	}
+	if (parsed.action == ACTION_DIR_MERGE) {
+		char *name = xstrndup(parsed.pattern, parsed.length);
+		char *label = origin ? name_label(origin, name) : NULL;
+
+		merge = list_add_merge(list, target->out, name, label, parsed.flags);
+		free(name);
+		if (!merge) {
+			free(label);
+			return;
+		}
+	}
+	append_rule(target, &parsed, merge);
 }
 
 /* --- what the list's users add --- */

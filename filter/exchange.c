@@ -13,20 +13,6 @@
 
 /* --- receiving --- */
 
-static size_t receive_rule(struct filter_list *list, enum filter_style style, struct wire *wire)
-{
-	char text[RULE_TEXT_MAX];
-	uint32_t length = (uint32_t)wire_read_int(wire);
-
-	if (length > RULE_TEXT_MAX)
-		die(EXIT_MALLOC, "buffer overflow: recv_rules");
-	wire_read(wire, text, length);
-	if (memchr(text, '\0', length))
-		die(EXIT_PROTOCOL, "filter rule from the peer contains a NUL byte");
-	filter_add_received(list, text, length, style);
-	return length;
-}
-
 void filter_receive(struct filter_list *list, struct session *session)
 {
 	enum filter_style style = session->caps.modern_filters ? FILTER_NEW_STYLE : FILTER_OLD_EXCLUDE;
@@ -34,10 +20,17 @@ void filter_receive(struct filter_list *list, struct session *session)
 
 	list->setup.lasting_cvs_names = !session->caps.perishable_rules;
 	list->from_peer = true;
-	for (size_t length; (length = receive_rule(list, style, session->wire)) > 0;) {
-		bytes += length;
+	for (uint32_t length; (length = (uint32_t)wire_read_int(session->wire)) > 0; bytes += length) {
+		char text[RULE_TEXT_MAX];
+
+		if (length > RULE_TEXT_MAX)
+			die(EXIT_MALLOC, "buffer overflow: recv_rules");
+		wire_read(session->wire, text, length);
+		if (memchr(text, '\0', length))
+			die(EXIT_PROTOCOL, "filter rule from the peer contains a NUL byte");
+		filter_add_received(list, text, length, style);
 		/* Counted apart from the rules in force: a clear rule does not make room for more. */
-		if (++count > PEER_RULES_MAX || bytes > PEER_BYTES_MAX)
+		if (++count > PEER_RULES_MAX || bytes + length > PEER_BYTES_MAX)
 			die(EXIT_MALLOC, "too many filter rules (limits: %d rules, %u bytes)", PEER_RULES_MAX, PEER_BYTES_MAX);
 	}
 	if (!list->setup.cvs_exclude)
@@ -60,20 +53,6 @@ struct sending {
 static _Noreturn void refuse_modern(void)
 {
 	die(EXIT_PROTOCOL, "filter rules are too modern for remote rsync.");
-}
-
-static void send_text(const struct sending *sending, const char *text, size_t length)
-{
-	if (sending->lines) {
-		if (memchr(text, '\n', length))
-			die(EXIT_SYNTAX, "a filter rule with a newline cannot be kept with a batch");
-		strbuf_add(sending->lines, text, length);
-		strbuf_add_char(sending->lines, '\n');
-	}
-	if (!sending->wire)
-		return;
-	wire_write_int(sending->wire, (int32_t)length);
-	wire_write(sending->wire, text, length);
 }
 
 /* The letters behind the action, in the order of 4.6.2. NOT: left out if any of those flags is set. */
@@ -102,47 +81,29 @@ static void add_modern(const struct rule *rule, uint16_t flags, struct strbuf *t
 			strbuf_add_char(text, wire_modifiers[i].letter);
 	strbuf_add_char(text, ' ');
 	strbuf_add_string(text, rule->pattern);
-	if (flags & RULE_DIR_ONLY)
-		strbuf_add_char(text, '/');
-}
-
-static void send_modern(const struct sending *sending, const struct rule *rule, uint16_t flags)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	add_modern(rule, flags, &text);
-	send_text(sending, text.data, text.length);
-	strbuf_free(&text);
+	strbuf_add_string(text, flags & RULE_DIR_ONLY ? "/" : "");
 }
 
 /* Below protocol 29: a pattern, with a prefix only where one is needed. */
-static void send_classic(const struct sending *sending, const struct rule *rule, uint16_t flags)
+static void add_classic(const struct sending *sending, const struct rule *rule, uint16_t flags, struct strbuf *text)
 {
 	const char *pattern = rule->pattern;
 	bool looks_prefixed = (pattern[0] == '-' || pattern[0] == '+') && pattern[1] == ' ';
-	struct strbuf text = STRBUF_INIT;
 
-	if (rule->action == ACTION_DIR_MERGE || (flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR)))
+	/* The old peer takes "!" for "clear" (4.18 no. 8). */
+	if (rule->action == ACTION_DIR_MERGE || (flags & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR))
+	    || (sending->is_sender && sending->delete_excluded && (flags & RULE_RECEIVER))
+	    || (rule->action == ACTION_EXCLUDE && !strcmp(pattern, "!") && !(flags & RULE_DIR_ONLY)))
 		refuse_modern();
-	if (sending->is_sender && sending->delete_excluded && (flags & RULE_RECEIVER))
-		refuse_modern();
-	/* The old peer takes this for "clear" (4.18 no. 8). */
-	if (rule->action == ACTION_EXCLUDE && !strcmp(pattern, "!") && !(flags & RULE_DIR_ONLY))
-		refuse_modern();
-	if (rule->action == ACTION_INCLUDE)
-		strbuf_add_string(&text, "+ ");
-	else if (looks_prefixed)
-		strbuf_add_string(&text, "- ");
-	strbuf_add_string(&text, pattern);
-	if (flags & RULE_DIR_ONLY)
-		strbuf_add_char(&text, '/');
-	send_text(sending, text.data, text.length);
-	strbuf_free(&text);
+	strbuf_add_string(text, rule->action == ACTION_INCLUDE ? "+ " : looks_prefixed ? "- " : "");
+	strbuf_add_string(text, pattern);
+	strbuf_add_string(text, flags & RULE_DIR_ONLY ? "/" : "");
 }
 
 static void send_rule(const struct sending *sending, const struct rule *rule)
 {
 	uint16_t flags = rule->flags, sides = flags & RULE_SIDES;
+	struct strbuf text = STRBUF_INIT;
 
 	if (!sending->lines && sides == (sending->is_sender ? RULE_SENDER : RULE_RECEIVER))
 		return;
@@ -152,9 +113,19 @@ static void send_rule(const struct sending *sending, const struct rule *rule)
 		flags &= (uint16_t)~RULE_PERISHABLE;
 	}
 	if (sending->caps.modern_filters)
-		send_modern(sending, rule, flags);
+		add_modern(rule, flags, &text);
 	else
-		send_classic(sending, rule, flags);
+		add_classic(sending, rule, flags, &text);
+	if (sending->lines) {
+		if (memchr(text.data, '\n', text.length))
+			die(EXIT_SYNTAX, "a filter rule with a newline cannot be kept with a batch");
+		strbuf_addf(sending->lines, "%s\n", text.data);
+	}
+	if (sending->wire) {
+		wire_write_int(sending->wire, (int32_t)text.length);
+		wire_write(sending->wire, text.data, text.length);
+	}
+	strbuf_free(&text);
 }
 
 static void send_segment(const struct sending *sending, const struct segment *segment)
@@ -195,11 +166,11 @@ void filter_send(struct filter_list *list, struct session *session, bool wanted)
 struct filter_list *filter_xattr_list(const struct filter_list *list)
 {
 	struct strbuf text = STRBUF_INIT;
-	struct filter_list *copy;
 
 	if (!list->has_xattr_rules)
 		return NULL;
-	copy = filter_new(&list->setup);
+	struct filter_list *copy = filter_new(&list->setup);
+
 	for (size_t i = 0; i < list->rules.rules.count; i++) {
 		const struct rule *rule = &list->rules.rules.items[i];
 

@@ -59,49 +59,35 @@ struct place {
 	const char *transfer; /* transfer name; NULL: only the full path counts (parent scans) */
 };
 
-static int open_merge(struct filter_list *list, const struct merge *merge, const struct place *place, struct strbuf *full)
-{
-	struct strbuf path = STRBUF_INIT;
-	/* A module's rules know its root only. */
-	bool below_base = place->transfer && place->transfer[0] != '/' && !list->setup.daemon_rules;
-
-	strbuf_add_string(full, place->full);
-	strbuf_add_path(full, merge->base_name);
-	if (below_base)
-		strbuf_add_string(&path, place->transfer);
-	if (below_base)
-		strbuf_add_path(&path, merge->base_name);
-	else
-		strbuf_addf(&path, "/%s", strbuf_text(full));
-	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), strbuf_text(full));
-
-	strbuf_free(&path);
-	return fd;
-}
-
 /* The rules of the merge's file in `place`, inheriting those in force; NULL if there is no file. Sets merge->current. */
 static struct segment *read_merge(struct filter_list *list, struct merge *merge, const struct place *place)
 {
-	struct strbuf full = STRBUF_INIT;
-	struct segment *inherited = merge->flags & RULE_NO_INHERIT ? NULL : merge->current;
-	int fd = open_merge(list, merge, place, &full);
+	struct segment *inherited = merge->flags & RULE_NO_INHERIT ? NULL : merge->current, *segment = NULL;
+	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
+	/* A module's rules know its root only. */
+	bool below_base = place->transfer && place->transfer[0] != '/' && !list->setup.daemon_rules;
+
+	strbuf_add_string(&full, place->full);
+	strbuf_add_path(&full, merge->base_name);
+	strbuf_add_string(&path, below_base ? place->transfer : "/");
+	strbuf_add_path(&path, below_base ? merge->base_name : strbuf_text(&full));
+	int fd = open_rule_file(list, below_base ? FILTER_AT_BASE : FILTER_AT_ROOT, strbuf_text(&path), strbuf_text(&full));
 
 	merge->current = inherited;
-	if (fd < 0) {
-		strbuf_free(&full);
-		return NULL;
-	}
-	struct segment *segment = xcalloc(1, sizeof *segment);
-	segment->inherited = inherited;
-	segment->dir = xstrdup(place->full);
-	segment->dir_length = strlen(place->full);
-	segment->base_name = merge->label ? merge->label : merge->base_name;
-	char *shown = merge->label ? xstrdup(merge->label) : xasprintf("/%s", strbuf_text(&full));
-	struct origin origin = { .label = shown, .is_secret = merge->label != NULL };
+	if (fd >= 0) {
+		segment = xcalloc(1, sizeof *segment);
+		segment->inherited = inherited;
+		segment->dir = xstrdup(place->full);
+		segment->dir_length = strlen(place->full);
+		segment->base_name = merge->label ? merge->label : merge->base_name;
+		char *shown = merge->label ? xstrdup(merge->label) : xasprintf("/%s", strbuf_text(&full));
+		struct origin origin = { .label = shown, .is_secret = merge->label != NULL };
 
-	filter_add_directory_file(list, segment, fd, &origin, merge->flags);
-	merge->current = segment;
-	free(shown);
+		filter_add_directory_file(list, segment, fd, &origin, merge->flags);
+		merge->current = segment;
+		free(shown);
+	}
+	strbuf_free(&path);
 	strbuf_free(&full);
 	return segment;
 }
@@ -117,17 +103,6 @@ static void read_to_keep(struct filter_list *list, struct merge *merge, const st
 
 /* --- parent scan, 4.10.4 --- */
 
-/* DIR as a full path: `directory` is absolute or relative to the full path `first`. */
-static char *resolve_directory(const char *directory, const char *first)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	if (directory[0] != '/')
-		add_clean_path(&path, first);
-	add_clean_path(&path, directory);
-	return path.data ? strbuf_detach(&path) : xstrdup("");
-}
-
 static bool is_ancestor(const char *dir, size_t length, const char *path)
 {
 	return !length || (!strncmp(dir, path, length) && (path[length] == '/' || !path[length]));
@@ -137,13 +112,17 @@ static bool is_ancestor(const char *dir, size_t length, const char *path)
  * activate join in, from their directory on. All this is in force until `first` is left, and does not come back. */
 static void scan_parents(struct filter_list *list, struct merge *merge, const char *first)
 {
-	char *dir = resolve_directory(merge->directory, first);
+	struct strbuf dir = STRBUF_INIT;
+
+	if (merge->directory[0] != '/')
+		add_clean_path(&dir, first);
+	add_clean_path(&dir, merge->directory);
 	char *parent = xstrdup(first);
-	size_t length = strlen(dir), activated = list->merges.count;
+	size_t length = dir.length, activated = list->merges.count;
+	bool scans = is_ancestor(strbuf_text(&dir), length, first) && !(merge->flags & RULE_NO_INHERIT);
 
 	free(merge->directory);
 	merge->directory = NULL;
-	bool scans = is_ancestor(dir, length, first) && !(merge->flags & RULE_NO_INHERIT);
 	while (scans && first[length]) {
 		struct place place = { .full = parent };
 		parent[length] = '\0';
@@ -158,23 +137,16 @@ static void scan_parents(struct filter_list *list, struct merge *merge, const ch
 		length += strcspn(first + length, "/");
 	}
 	free(parent);
-	free(dir);
+	strbuf_free(&dir);
 }
 
 /* --- entering and leaving directories --- */
 
-static char *full_path(const struct filter_list *list, const char *transfer)
-{
-	if (transfer[0] == '/')
-		return xstrdup(transfer + 1);
-	if (!list->base.length)
-		return xstrdup(transfer);
-	return xasprintf("%s%s%s", list->base.data, *transfer ? "/" : "", transfer);
-}
-
 static void enter(struct filter_list *list, const char *transfer)
 {
-	char *full = full_path(list, transfer);
+	char *full = transfer[0] == '/' ? xstrdup(transfer + 1)
+					: xasprintf("%s%s%s", strbuf_text(&list->base),
+						    list->base.length && *transfer ? "/" : "", transfer);
 	struct place place = { .full = full, .transfer = transfer };
 
 	size_t merges = list->merges.count;
@@ -201,36 +173,31 @@ static void enter(struct filter_list *list, const char *transfer)
 
 /* --- where the scan is --- */
 
-/* Is the directory of this level `dir` or above it? The base directory is above every relative name. */
-static bool is_level_above(const struct filter_list *list, const struct level *level, const char *dir)
-{
-	if (!level->dir_length)
-		return dir[0] != '/';
-	return is_ancestor(strbuf_text(&list->dir), level->dir_length, dir);
-}
-
-static bool root_was_entered(struct filter_list *list)
-{
-	const char *base = strbuf_text(&list->base);
-
-	return hashmap_get(&list->roots, hashmap_hash(&list->roots, base, list->base.length), 0) != NULL;
-}
-
-static void note_root(struct filter_list *list)
+/* filter_set_dir for a path from list->base on. */
+static void enter_directory(struct filter_list *list, const char *dir)
 {
 	bool inserted;
 
-	hashmap_put(&list->roots, hashmap_hash(&list->roots, strbuf_text(&list->base), list->base.length), 0, 1, &inserted);
-}
+	if (!list->merges.count || (list->levels.count && !strcmp(dir, strbuf_text(&list->dir))))
+		return;
+	uint64_t root = hashmap_hash(&list->roots, strbuf_text(&list->base), list->base.length);
+	size_t length = 0;
 
-/* Enter what is missing between the deepest level and `dir`. */
-static void enter_down_to(struct filter_list *list, const char *dir)
-{
-	size_t length = list->levels.count ? list->levels.items[list->levels.count - 1].dir_length : 0;
+	if (!*dir)
+		hashmap_put(&list->roots, root, 0, 1, &inserted);
+	for (; list->levels.count; list_leave(list)) {
+		length = list->levels.items[list->levels.count - 1].dir_length;
+		/* The base directory is above every relative name. */
+		if (length ? is_ancestor(strbuf_text(&list->dir), length, dir) : dir[0] != '/')
+			break;
+		length = 0;
+	}
+	strbuf_reset(&list->dir);
+	strbuf_add_string(&list->dir, dir);
+	if (!list->levels.count && (!*dir || list->setup.daemon_rules || (dir[0] != '/' && hashmap_get(&list->roots, root, 0))))
+		enter(list, "");
 	char *path = xstrdup(dir);
 
-	if (!list->levels.count && (!*dir || list->setup.daemon_rules || (dir[0] != '/' && root_was_entered(list))))
-		enter(list, "");
 	while (dir[length]) {
 		length += dir[length] == '/';
 		length += strcspn(dir + length, "/");
@@ -241,51 +208,26 @@ static void enter_down_to(struct filter_list *list, const char *dir)
 	free(path);
 }
 
-/* filter_set_dir for a path from list->base on. */
-static void enter_directory(struct filter_list *list, const char *dir)
-{
-	if (!list->merges.count)
-		return;
-	if (list->levels.count && !strcmp(dir, strbuf_text(&list->dir)))
-		return;
-	if (!*dir)
-		note_root(list);
-	while (list->levels.count && !is_level_above(list, &list->levels.items[list->levels.count - 1], dir))
-		list_leave(list);
-	size_t length = strlen(dir);
-
-	strbuf_reset(&list->dir);
-	strbuf_add(&list->dir, dir, length);
-	enter_down_to(list, strbuf_text(&list->dir));
-}
-
 /* --- where the scan is, as callers say it --- */
-
-/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
-static void add_base_path(struct strbuf *clean, const char *base, bool of_module)
-{
-	for (size_t length; *base && !of_module; base += length) {
-		base += strspn(base, "/");
-		length = strcspn(base, "/");
-		if (!length || (length == 1 && *base == '.'))
-			continue;
-		if (clean->length)
-			strbuf_add_char(clean, '/');
-		strbuf_add(clean, base, length);
-	}
-	if (of_module)
-		add_clean_path(clean, base);
-}
 
 void filter_set_base(struct filter_list *list, const char *base)
 {
 	struct strbuf clean = STRBUF_INIT;
 
-	add_base_path(&clean, base, list->setup.daemon_rules);
+	/* ".." is taken out of a module's only: elsewhere it may stand behind a symlink. */
 	if (list->setup.daemon_rules) {
-		strbuf_free(&list->scan_base);
-		list->scan_base = clean;
+		strbuf_reset(&list->scan_base);
+		add_clean_path(&list->scan_base, base);
 		return;
+	}
+	for (size_t length; *base; base += length) {
+		base += strspn(base, "/");
+		length = strcspn(base, "/");
+		if (!length || (length == 1 && *base == '.'))
+			continue;
+		if (clean.length)
+			strbuf_add_char(&clean, '/');
+		strbuf_add(&clean, base, length);
 	}
 	if (strcmp(strbuf_text(&clean), strbuf_text(&list->base)) != 0) {
 		list_leave_all(list);
@@ -302,9 +244,8 @@ void filter_set_dir(struct filter_list *list, const char *dir)
 	if (!list->merges.count)
 		return;
 	if (list->setup.daemon_rules) {
-		add_clean_path(&full, strbuf_text(&list->scan_base));
-		if (*dir == '/')
-			strbuf_truncate(&full, 0);
+		if (*dir != '/')
+			add_clean_path(&full, strbuf_text(&list->scan_base));
 		add_clean_path(&full, dir);
 		dir = strbuf_text(&full);
 	}
@@ -390,30 +331,28 @@ static enum verdict go_through(struct filter_list *list, const struct segment *s
 	return UNDECIDED;
 }
 
-static enum verdict decide(struct filter_list *list, struct subject *subject, uint16_t ignored)
+static bool excludes(struct filter_list *list, struct subject *subject, uint16_t ignored)
 {
 	enum verdict verdict = go_through(list, &list->rules, subject, ignored);
 
 	count_work(list, subject);
-	return verdict;
+	return verdict == EXCLUDED;
 }
 
 bool filter_excludes(struct filter_list *list, const char *name, bool is_dir)
 {
 	struct subject subject;
 
-	if (!list->rules.rules.count || !subject_init(&subject, name, strlen(name), is_dir))
-		return false;
-	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
+	return list->rules.rules.count && subject_init(&subject, name, strlen(name), is_dir)
+	       && excludes(list, &subject, RULE_IDLE);
 }
 
 bool filter_excludes_doomed(struct filter_list *list, const char *name, bool is_dir)
 {
 	struct subject subject;
 
-	if (!list->rules.rules.count || !subject_init(&subject, name, strlen(name), is_dir))
-		return false;
-	return decide(list, &subject, RULE_IDLE | RULE_PERISHABLE) == EXCLUDED;
+	return list->rules.rules.count && subject_init(&subject, name, strlen(name), is_dir)
+	       && excludes(list, &subject, RULE_IDLE | RULE_PERISHABLE);
 }
 
 /* --- what a module hides: names counted from its root --- */
@@ -425,15 +364,7 @@ static bool hides(struct filter_list *list, const char *path, size_t length, boo
 	if (!subject_init(&subject, path, length, is_dir))
 		return false;
 	subject.is_absolute = subject.from_root = true;
-	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
-}
-
-/* What is spelled like this can only be a directory. */
-static bool ends_as_directory(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-
-	return !*last || !strcmp(last, ".") || !strcmp(last, "..");
+	return excludes(list, &subject, RULE_IDLE);
 }
 
 /* Every directory on the way, and the path. With per-directory files those of each directory hold for the names in it. */
@@ -457,28 +388,24 @@ static bool hides_way(struct filter_list *list, struct strbuf *path, bool is_dir
 	return false;
 }
 
-/* The scan may be elsewhere, and goes on from there. */
-static bool hides_elsewhere(struct filter_list *list, struct strbuf *path, bool is_dir)
-{
-	char *dir = list->levels.count ? xstrdup(strbuf_text(&list->dir)) : NULL;
-	bool hidden = hides_way(list, path, is_dir);
-
-	if (dir)
-		enter_directory(list, dir);
-	free(dir);
-	return hidden;
-}
-
 bool filter_hides_path(struct filter_list *list, const char *path, bool is_dir)
 {
+	const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
 	struct strbuf *clean = &list->tested;
 
 	if (!list->rules.rules.count)
 		return false;
 	strbuf_reset(clean);
 	add_clean_path(clean, path);
-	is_dir |= ends_as_directory(path);
-	return (list->merges.count ? hides_elsewhere : hides_way)(list, clean, is_dir);
+	/* The scan may be elsewhere, and goes on from there. */
+	char *dir = list->levels.count ? xstrdup(strbuf_text(&list->dir)) : NULL;
+	/* What is spelled like this can only be a directory. */
+	bool hidden = hides_way(list, clean, is_dir || !*last || !strcmp(last, ".") || !strcmp(last, ".."));
+
+	if (dir)
+		enter_directory(list, dir);
+	free(dir);
+	return hidden;
 }
 
 bool filter_hides_entry(struct filter_list *list, const char *name, bool is_dir)
@@ -504,5 +431,5 @@ int filter_excludes_xattr(struct filter_list *list, const char *name)
 	if (!subject_init(&subject, name, strlen(name), false))
 		return 0;
 	subject.is_xattr = true;
-	return decide(list, &subject, RULE_IDLE) == EXCLUDED;
+	return excludes(list, &subject, RULE_IDLE);
 }

@@ -225,23 +225,16 @@ static void merge_free(struct filter_list *list, struct merge *merge)
 	free(merge);
 }
 
-static void drop_merges_of(struct filter_list *list, const struct segment *owner)
+void segment_clear(struct filter_list *list, struct segment *segment)
 {
 	for (size_t i = list->merges.count; i-- > 0;) {
-		if (i >= list->merges.count || list->merges.items[i]->owner != owner)
+		if (i >= list->merges.count || list->merges.items[i]->owner != segment)
 			continue;
 		struct merge *merge = list->merges.items[i];
 		memmove(&list->merges.items[i], &list->merges.items[i + 1], (list->merges.count - i - 1) * sizeof merge);
 		list->merges.count--;
 		merge_free(list, merge);
 	}
-}
-
-void segment_clear(struct filter_list *list, struct segment *segment)
-{
-	const size_t rule_count = segment->rules.count;
-
-	drop_merges_of(list, segment);
 	for (size_t i = 0; i < segment->rules.count; i++) {
 		struct rule *rule = &segment->rules.items[i];
 		if (rule->action != ACTION_DIR_MERGE && rule->cvs)
@@ -250,7 +243,7 @@ void segment_clear(struct filter_list *list, struct segment *segment)
 	}
 	list->live_rules -= segment->rules.count;
 	list->live_bytes -= segment->bytes;
-	budget_give_back(segment->budget, segment->bytes + rule_count * RULE_OVERHEAD);
+	budget_give_back(segment->budget, segment->bytes + segment->rules.count * RULE_OVERHEAD);
 	segment->rules.count = 0;
 	segment->bytes = 0;
 }
@@ -282,22 +275,15 @@ void segment_count_rule(struct filter_list *list, struct segment *segment, size_
 
 /* --- merges in force --- */
 
-static bool is_active(const struct filter_list *list, const char *base_name)
-{
-	for (size_t i = 0; i < list->merges.count; i++)
-		if (!strcmp(list->merges.items[i]->base_name, base_name))
-			return true;
-	return false;
-}
-
 struct merge *list_add_merge(struct filter_list *list, const struct segment *owner, const char *name, char *label,
 			     uint16_t flags)
 {
 	const char *base_name = merge_base_name(name);
 
 	list->has_had_merges = true;
-	if (is_active(list, base_name))
-		return NULL;
+	for (size_t i = 0; i < list->merges.count; i++)
+		if (!strcmp(list->merges.items[i]->base_name, base_name))
+			return NULL;
 	if (list->merges.count == ACTIVE_MERGES_MAX)
 		die(EXIT_MALLOC, "too many per-directory merge files (limit %d)", ACTIVE_MERGES_MAX);
 	struct merge *merge = xcalloc(1, sizeof *merge);
@@ -313,18 +299,13 @@ struct merge *list_add_merge(struct filter_list *list, const struct segment *own
 
 /* --- levels --- */
 
-/* Merges that a merge's files have activated stand behind it. */
-static void drop_from(struct filter_list *list, size_t count)
-{
-	while (list->merges.count > count)
-		merge_free(list, list->merges.items[--list->merges.count]);
-}
-
 void list_leave(struct filter_list *list)
 {
 	struct level level = list->levels.items[--list->levels.count];
 
-	drop_from(list, level.merges);
+	/* Merges that a merge's files have activated stand behind it. */
+	while (list->merges.count > level.merges)
+		merge_free(list, list->merges.items[--list->merges.count]);
 	for (size_t i = 0; i < level.merges; i++) {
 		list->merges.items[i]->current = level.saved[i];
 		segment_free(list, level.created[i]);

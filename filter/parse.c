@@ -64,31 +64,36 @@ static const struct rule_modifier {
 
 /* --- errors --- */
 
-char *rule_label(const struct origin *origin, const char *text, size_t length)
+/* The text if that may be shown, else where it stands; `what` says what is there. */
+static char *label_text(const struct origin *origin, const char *text, size_t length, const char *what)
 {
 	if (!origin)
 		return xstrndup(text, length);
 	if (origin->is_secret)
 		return xstrdup(origin->label);
 	if (origin->line)
-		return xasprintf("<rule from %s line %d>", origin->label, origin->line);
-	return xasprintf("<rule from %s>", origin->label);
+		return xasprintf("<rule from %s%s line %d>", what, origin->label, origin->line);
+	return xasprintf("<rule from %s%s>", what, origin->label);
 }
 
 char *name_label(const struct origin *origin, const char *name)
 {
-	if (!origin)
-		return xstrdup(name);
-	if (origin->is_secret)
-		return xstrdup(origin->label);
-	if (origin->line)
-		return xasprintf("<rule from a file named at %s line %d>", origin->label, origin->line);
-	return xasprintf("<rule from a file named at %s>", origin->label);
+	return label_text(origin, name, strlen(name), "a file named at ");
+}
+
+struct shown_rule show_rule(const struct origin *origin, const char *text, size_t length)
+{
+	char *label = label_text(origin, text, length, "");
+	struct shown_rule shown;
+
+	snprintf(shown.text, sizeof shown.text, "%s", label);
+	free(label);
+	return shown;
 }
 
 void report_long_rule(const struct origin *origin, const char *text, size_t length)
 {
-	char *label = rule_label(origin, text, length);
+	char *label = label_text(origin, text, length, "");
 
 	log_error("discarding over-long filter: %s", label);
 	free(label);
@@ -96,12 +101,7 @@ void report_long_rule(const struct origin *origin, const char *text, size_t leng
 
 static _Noreturn void refuse_rule(const struct rule_syntax *syntax, const char *text, size_t length, const char *problem)
 {
-	char *label = rule_label(syntax->origin, text, length);
-	char shown[RULE_TEXT_MAX + 1];
-
-	snprintf(shown, sizeof shown, "%s", label);
-	free(label);
-	die(EXIT_SYNTAX, "%s: %s", problem, shown);
+	die(EXIT_SYNTAX, "%s: %s", problem, show_rule(syntax->origin, text, length).text);
 }
 
 /* Which modifier and where it stands is part of the text, so it is said only where the text may be shown. */
@@ -148,20 +148,6 @@ static const struct rule_modifier *find_modifier(char letter, const struct rule_
 	return NULL;
 }
 
-static size_t parse_modifiers(const struct rule_syntax *syntax, const char *text, size_t length, size_t at,
-			      const struct rule_name *name, uint16_t *flags)
-{
-	for (; at < length && text[at] != ' ' && text[at] != '_'; at++) {
-		if (syntax->words && is_white(text[at]))
-			break;
-		const struct rule_modifier *modifier = find_modifier(text[at], name, *flags);
-		if (!modifier)
-			refuse_modifier(syntax, text, length, at);
-		*flags |= modifier->flags;
-	}
-	return at;
-}
-
 /* Where the rule that starts at `text` ends as far as it is known before its prefix is parsed. */
 static size_t word_length(const char *text, size_t length)
 {
@@ -172,22 +158,11 @@ static size_t word_length(const char *text, size_t length)
 	return end;
 }
 
-static size_t parse_clear(const struct rule_syntax *syntax, const char *text, size_t length, size_t used)
-{
-	size_t end = syntax->words ? word_length(text, length) : length;
-
-	if (used != end)
-		refuse_rule(syntax, text, length, "'!' rule has trailing characters");
-	return end;
-}
-
 /* The pattern behind a prefix that ends at `at`. */
 static size_t parse_pattern(const struct rule_syntax *syntax, const char *text, size_t length, size_t at, struct parsed *parsed)
 {
-	size_t end = length;
+	size_t end = syntax->words ? at + word_length(text + at, length - at) : length;
 
-	if (syntax->words)
-		end = at + word_length(text + at, length - at);
 	parsed->pattern = text + at;
 	parsed->length = end - at;
 	return end;
@@ -201,12 +176,21 @@ static size_t parse_new_style(const struct rule_syntax *syntax, const char *text
 	if (!name)
 		refuse_rule(syntax, text, length, "Unknown filter rule");
 	parsed->action = name->action;
-	if (name->action == ACTION_CLEAR)
-		return parse_clear(syntax, text, length, used);
+	if (name->action == ACTION_CLEAR) {
+		if (used != (syntax->words ? word_length(text, length) : length))
+			refuse_rule(syntax, text, length, "'!' rule has trailing characters");
+		return used;
+	}
 	parsed->flags |= name->side;
-	if (used < length && text[used] == ',')
-		used++;
-	size_t at = parse_modifiers(syntax, text, length, used, name, &parsed->flags);
+	size_t at = used + (used < length && text[used] == ',');
+
+	for (; at < length && text[at] != ' ' && text[at] != '_' && !(syntax->words && is_white(text[at])); at++) {
+		const struct rule_modifier *modifier = find_modifier(text[at], name, parsed->flags);
+
+		if (!modifier)
+			refuse_modifier(syntax, text, length, at);
+		parsed->flags |= modifier->flags;
+	}
 	size_t end = parse_pattern(syntax, text, length, at < length ? at + 1 : at, parsed);
 	bool is_merge = MAY_MERGE & 1u << parsed->action;
 
@@ -222,7 +206,7 @@ static size_t parse_new_style(const struct rule_syntax *syntax, const char *text
 	return end;
 }
 
-/* --- old style, and texts that are nothing but a pattern --- */
+/* --- old style --- */
 
 static size_t parse_old_style(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
@@ -243,34 +227,27 @@ static size_t parse_old_style(const struct rule_syntax *syntax, const char *text
 	return end;
 }
 
-static size_t parse_fixed(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
-{
-	size_t end = parse_pattern(syntax, text, length, 0, parsed);
-
-	parsed->action = syntax->defaults & RULE_FIXED_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
-	if ((syntax->defaults & RULE_CVS) && end == 1 && text[0] == '!')
-		parsed->action = ACTION_CLEAR;
-	return end;
-}
-
 size_t parse_rule(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed)
 {
 	size_t skip = 0, used;
 
-	if (syntax->words)
-		while (skip < length && is_white(text[skip]))
-			skip++;
+	while (syntax->words && skip < length && is_white(text[skip]))
+		skip++;
 	if (skip == length)
 		return 0;
 	text += skip;
 	length -= skip;
 	*parsed = (struct parsed){ .flags = 0 };
-	if (syntax->defaults & RULE_FIXED)
-		used = parse_fixed(syntax, text, length, parsed);
-	else if (syntax->style == FILTER_NEW_STYLE)
+	if (syntax->defaults & RULE_FIXED) {
+		used = parse_pattern(syntax, text, length, 0, parsed);
+		parsed->action = syntax->defaults & RULE_FIXED_INCLUDE ? ACTION_INCLUDE : ACTION_EXCLUDE;
+		if ((syntax->defaults & RULE_CVS) && used == 1 && text[0] == '!')
+			parsed->action = ACTION_CLEAR;
+	} else if (syntax->style == FILTER_NEW_STYLE) {
 		used = parse_new_style(syntax, text, length, parsed);
-	else
+	} else {
 		used = parse_old_style(syntax, text, length, parsed);
+	}
 	if ((parsed->flags & RULE_SIDES) && (syntax->defaults & RULE_SIDES))
 		refuse_rule(syntax, text, length, "specified-side merge file contains specified-side filter");
 	parsed->flags |= syntax->defaults & (RULE_ABSOLUTE | RULE_NEGATE | RULE_XATTR | RULE_PERISHABLE | RULE_SIDES);
@@ -320,15 +297,15 @@ int open_inner_merge(struct filter_list *list, const struct segment *outer, cons
 	const char *base = strbuf_text(&list->base);
 	size_t base_length = list->base.length;
 	struct strbuf full = STRBUF_INIT, path = STRBUF_INIT;
-	bool below_base;
 
 	if (name[0] != '/')
 		add_clean_path(&full, strchr(name, '/') ? outer->dir : base);
 	add_clean_path(&full, name);
 	const char *text = strbuf_text(&full);
 
-	below_base = !base_length || (!strncmp(text, base, base_length) && text[base_length] == '/');
-	below_base = below_base && !list->setup.daemon_rules;
+	bool below_base =
+		(!base_length || (!strncmp(text, base, base_length) && text[base_length] == '/')) && !list->setup.daemon_rules;
+
 	if (below_base)
 		strbuf_add_string(&path, text + base_length + (base_length > 0));
 	else

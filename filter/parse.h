@@ -47,8 +47,11 @@ struct parsed {
 
 /* Parse the rule at the start of `text`; returns the bytes used, 0 if there is no rule (only white space). */
 size_t parse_rule(const struct rule_syntax *syntax, const char *text, size_t length, struct parsed *parsed);
-/* How a message names the rule: its text if that may be shown. Free the result. */
-char *rule_label(const struct origin *origin, const char *text, size_t length);
+/* How a message names the rule: its text if that may be shown. */
+struct shown_rule {
+	char text[RULE_TEXT_MAX + 1];
+};
+struct shown_rule show_rule(const struct origin *origin, const char *text, size_t length);
 /* How messages call a file that is named `name` by a rule from `origin`. Free the result. */
 char *name_label(const struct origin *origin, const char *name);
 /* The message about a rule that is left out because of its length. */

@@ -88,23 +88,6 @@ static bool take_byte(struct span *pattern, unsigned char *byte)
 	return true;
 }
 
-/* A single byte or a range of a class. */
-static enum item match_range(struct span *pattern, unsigned char c)
-{
-	unsigned char low, high;
-
-	if (!take_byte(pattern, &low))
-		return ITEM_MALFORMED;
-	bool member = c == low;
-	if (pattern->end - pattern->at >= 2 && pattern->at[0] == '-' && pattern->at[1] != ']') {
-		pattern->at++;
-		if (!take_byte(pattern, &high))
-			return ITEM_MALFORMED;
-		member = member || (low <= c && c <= high);
-	}
-	return member ? ITEM_MEMBER : ITEM_OTHER;
-}
-
 static enum item match_item(struct span *pattern, unsigned char c)
 {
 	if (pattern->end - pattern->at >= 2 && pattern->at[0] == '[' && pattern->at[1] == ':') {
@@ -118,7 +101,19 @@ static enum item match_item(struct span *pattern, unsigned char c)
 			return item;
 		}
 	}
-	return match_range(pattern, c);
+	/* A single byte or a range of a class. */
+	unsigned char low, high;
+
+	if (!take_byte(pattern, &low))
+		return ITEM_MALFORMED;
+	bool member = c == low;
+	if (pattern->end - pattern->at >= 2 && pattern->at[0] == '-' && pattern->at[1] != ']') {
+		pattern->at++;
+		if (!take_byte(pattern, &high))
+			return ITEM_MALFORMED;
+		member = member || (low <= c && c <= high);
+	}
+	return member ? ITEM_MEMBER : ITEM_OTHER;
 }
 
 /* pattern->at is behind "["; leaves it behind the closing "]" when the class matches. */
@@ -179,23 +174,6 @@ struct match {
 	bool floating; /* double_star is the floating start, which only goes to starts of components */
 };
 
-/* Note a run of stars, which first takes nothing. */
-static void take_stars(struct match *m)
-{
-	const char *start = m->pattern.at;
-
-	while (m->pattern.at < m->pattern.end && *m->pattern.at == '*')
-		m->pattern.at++;
-	struct retry retry = { m->pattern.at, m->text.at };
-	if (m->pattern.at - start == 1) {
-		m->star = retry;
-	} else {
-		m->star.text = NULL;
-		m->double_star = retry;
-		m->floating = false;
-	}
-}
-
 /* After a mismatch: let the last star take one byte more. False if no star can. */
 static bool backtrack(struct match *m)
 {
@@ -225,31 +203,6 @@ static bool backtrack(struct match *m)
 	return true;
 }
 
-static bool find_match(struct match *m, uint64_t *steps)
-{
-	for (;;) {
-		const char *before = m->pattern.at;
-
-		++*steps;
-		if (m->pattern.at < m->pattern.end && *m->pattern.at == '*') {
-			take_stars(m);
-			if (m->pattern.at == m->pattern.end && !m->star.text)
-				return true; /* "**" takes all that is left */
-			continue;
-		}
-		if (m->pattern.at == m->pattern.end && m->text.at == m->text.end)
-			return true;
-		bool matches = m->pattern.at < m->pattern.end && m->text.at < m->text.end
-			       && match_element(&m->pattern, (unsigned char)*m->text.at);
-
-		*steps += (uint64_t)(m->pattern.at - before);
-		if (matches)
-			m->text.at++;
-		else if (!backtrack(m))
-			return false;
-	}
-}
-
 bool wild_match(const char *pattern, size_t pattern_length, const char *text, size_t text_length, bool floating,
 		uint64_t *steps)
 {
@@ -260,7 +213,39 @@ bool wild_match(const char *pattern, size_t pattern_length, const char *text, si
 		.floating = floating,
 	};
 
-	return find_match(&m, steps);
+	for (;;) {
+		const char *before = m.pattern.at;
+
+		++*steps;
+		if (m.pattern.at < m.pattern.end && *m.pattern.at == '*') {
+			/* Note a run of stars, which first takes nothing. */
+			const char *start = m.pattern.at;
+
+			while (m.pattern.at < m.pattern.end && *m.pattern.at == '*')
+				m.pattern.at++;
+			struct retry retry = { m.pattern.at, m.text.at };
+			if (m.pattern.at - start == 1) {
+				m.star = retry;
+			} else {
+				m.star.text = NULL;
+				m.double_star = retry;
+				m.floating = false;
+			}
+			if (m.pattern.at == m.pattern.end && !m.star.text)
+				return true; /* "**" takes all that is left */
+			continue;
+		}
+		if (m.pattern.at == m.pattern.end && m.text.at == m.text.end)
+			return true;
+		bool matches = m.pattern.at < m.pattern.end && m.text.at < m.text.end
+			       && match_element(&m.pattern, (unsigned char)*m.text.at);
+
+		*steps += (uint64_t)(m.pattern.at - before);
+		if (matches)
+			m.text.at++;
+		else if (!backtrack(&m))
+			return false;
+	}
 }
 
 bool wildmatch_for(struct budget *budget, const char *pattern, const char *text)
