@@ -93,60 +93,44 @@ static void say_all_entries(struct flist *list, const char *role)
 			say_entry(list, role, pos.dir, pos.entry, ndx);
 }
 
-static void say_name(const struct flist *list, int32_t node, const struct entry *entry, bool below_argument)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	flist_entry_path(list, node, entry, &path);
-
-	const char *name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
-
-	if (list->received)
-		log_info("recv_file_name(%s)", name);
-	else
-		log_info("[sender] make_file(%s,*,%d)", name, below_argument ? 2 : 0);
-	strbuf_free(&path);
-}
-
 static void say_names(const struct flist *list, int32_t node)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
 	int32_t dot = node ? -1 : entries_find(dir->entries, ".", true);
+	struct strbuf path = STRBUF_INIT;
 
-	for (uint32_t i = 0; i < dir->count; i++)
-		say_name(list, node, &dir->entries->items[i], node || (dot >= 0 && (int32_t)i != dot));
+	for (uint32_t i = 0; i < dir->count; i++) {
+		flist_entry_path(list, node, &dir->entries->items[i], &path);
+		const char *name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
+
+		if (list->received)
+			log_info("recv_file_name(%s)", name);
+		else
+			log_info("[sender] make_file(%s,*,%d)", name, node || (dot >= 0 && (int32_t)i != dot) ? 2 : 0);
+	}
+	strbuf_free(&path);
 }
 
 /* --- the half that reads --- */
 
-static void say_rules(const struct flist *list, int32_t node)
-{
-	const struct flist_dir *dir = &list->dirs.items[node];
-	const struct flist_base *base = &list->bases.items[dir->base];
-	const char *below = list->module_source ? "" : base->shown ? base->shown : list->cwd;
-	struct strbuf path = STRBUF_INIT;
-
-	flist_dir_path(list, node, &path);
-	log_info("[sender] pushing local filters for %s/%s%s", strcmp(below, "/") != 0 ? below : "",
-		 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), path.length ? "/" : "");
-	strbuf_free(&path);
-}
-
-/* The first node is a directory only if an operand stands for its content. */
-static bool is_read(const struct flist *list, int32_t node)
-{
-	const struct flist_dir *dir = &list->dirs.items[node];
-
-	return node ? !(dir->flags & ENTRY_NO_CONTENT) : entries_find(dir->entries, ".", true) >= 0;
-}
-
 void flist_debug_sent(struct flist *list, int32_t node)
 {
+	const struct flist_dir *dir = &list->dirs.items[node];
 	int level = list->options->levels.debug[DEBUG_FLIST];
 	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
 
-	if (list->options->levels.debug[DEBUG_FILTER] > 1 && is_read(list, node))
-		say_rules(list, node);
+	/* The first node is a directory only if an operand stands for its content. */
+	if (list->options->levels.debug[DEBUG_FILTER] > 1
+	    && (node ? !(dir->flags & ENTRY_NO_CONTENT) : entries_find(dir->entries, ".", true) >= 0)) {
+		const char *shown = list->bases.items[dir->base].shown;
+		const char *below = list->module_source ? "" : shown ? shown : list->cwd;
+		struct strbuf path = STRBUF_INIT;
+
+		flist_dir_path(list, node, &path);
+		log_info("[sender] pushing local filters for %s/%s%s", strcmp(below, "/") != 0 ? below : "",
+			 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), path.length ? "/" : "");
+		strbuf_free(&path);
+	}
 	if (level < 2)
 		return;
 	say_names(list, node);

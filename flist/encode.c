@@ -40,38 +40,6 @@ struct outgoing {
 
 /* --- flags --- */
 
-static void flag_directory(const struct flist_sender *sender, struct outgoing *out)
-{
-	/* An equal one that is sent as well has the other bit. */
-	bool top = (out->entry->flags & (ENTRY_TOP_DIR | ENTRY_ALSO_LISTED)) == ENTRY_TOP_DIR;
-	bool no_content = out->entry->flags & ENTRY_NO_CONTENT;
-
-	if (sender->session->caps.content_flags) {
-		out->flags |= (top ? XMIT_TOP_DIR : 0) | (no_content ? XMIT_NO_CONTENT_DIR : 0);
-	} else if (top && !no_content) {
-		out->flags |= XMIT_TOP_DIR;
-	}
-}
-
-static void flag_owner(struct flist_sender *sender, struct outgoing *out)
-{
-	const struct entry_state *state = &sender->state;
-	const struct entry *entry = out->entry;
-
-	if (!sender->options->owner || (state->any && state->uid == entry->uid)) {
-		out->flags |= XMIT_SAME_UID;
-	} else {
-		out->user_name = id_names_mention_user(&sender->names, entry->uid);
-		out->flags |= out->user_name ? XMIT_USER_NAME_FOLLOWS : 0;
-	}
-	if (!sender->options->group || (state->any && state->gid == entry->gid)) {
-		out->flags |= XMIT_SAME_GID;
-	} else {
-		out->group_name = id_names_mention_group(&sender->names, entry->gid);
-		out->flags |= out->group_name ? XMIT_GROUP_NAME_FOLLOWS : 0;
-	}
-}
-
 /*
  * Device numbers, doc/protocol/02-file-list.md section 2.8. FIFOs and sockets travel as device 0: releases before 3.1 compare
  * the number with that of their own file, so the number of the device before would make every special a changed one.
@@ -101,14 +69,13 @@ static void flag_device(struct flist_sender *sender, struct outgoing *out)
 		out->flags |= XMIT_RDEV_MINOR_8_PRE30;
 }
 
-static void remember_first(struct flist_sender *sender, const struct outgoing *out, int32_t ndx)
+/* The values of an entry as transmitted. */
+static struct first_link sent_values(const struct outgoing *out, int32_t ndx)
 {
-	struct first_link first = {
+	return (struct first_link){
 		.ndx = ndx, .mtime = out->entry->mtime, .mode = out->mode, .uid = out->entry->uid, .gid = out->entry->gid,
 		.atime = out->side->atime, .rdev_major = out->side->rdev_major,
 	};
-
-	vec_push(&sender->firsts, first);
 }
 
 /* Hard links by group index, doc/protocol/02-file-list.md section 2.10. */
@@ -130,8 +97,10 @@ static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t
 	uint64_t *group = hashmap_put(&sender->links, out->side->dev, out->side->ino, sender->firsts.count, &inserted);
 
 	if (inserted) {
+		struct first_link first = sent_values(out, ndx);
+
 		out->flags |= XMIT_HLINK_FIRST;
-		remember_first(sender, out, ndx);
+		vec_push(&sender->firsts, first);
 		return;
 	}
 	out->first = &sender->firsts.items[*group];
@@ -141,22 +110,38 @@ static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t
 static void compute_flags(struct flist_sender *sender, struct outgoing *out, int32_t ndx, int32_t list_first_ndx)
 {
 	const struct entry_state *state = &sender->state;
+	const struct options *options = sender->options;
 	const struct entry *entry = out->entry;
 	const struct session_caps *caps = &sender->session->caps;
 
 	if (caps->marks_links)
 		flag_link(sender, out, ndx, list_first_ndx);
-	if (entry_is_dir(entry))
-		flag_directory(sender, out);
+	if (entry_is_dir(entry)) {
+		/* An equal one that is sent as well has the other bit. */
+		bool is_top = (entry->flags & (ENTRY_TOP_DIR | ENTRY_ALSO_LISTED)) == ENTRY_TOP_DIR;
+		bool has_content = !(entry->flags & ENTRY_NO_CONTENT);
+
+		if (is_top && (has_content || caps->content_flags))
+			out->flags |= XMIT_TOP_DIR;
+		if (!has_content && caps->content_flags)
+			out->flags |= XMIT_NO_CONTENT_DIR;
+	}
 	if (out->mode == state->mode)
 		out->flags |= XMIT_SAME_MODE;
 	if (caps->wide_mtime ? entry->mtime == state->mtime : (uint32_t)entry->mtime == (uint32_t)state->mtime)
 		out->flags |= XMIT_SAME_TIME;
 	if (caps->mtime_nsec && entry->mtime_nsec)
 		out->flags |= XMIT_MOD_NSEC;
-	flag_owner(sender, out);
+	if (!options->owner || (state->any && state->uid == entry->uid))
+		out->flags |= XMIT_SAME_UID;
+	else if ((out->user_name = id_names_mention_user(&sender->names, entry->uid)))
+		out->flags |= XMIT_USER_NAME_FOLLOWS;
+	if (!options->group || (state->any && state->gid == entry->gid))
+		out->flags |= XMIT_SAME_GID;
+	else if ((out->group_name = id_names_mention_group(&sender->names, entry->gid)))
+		out->flags |= XMIT_GROUP_NAME_FOLLOWS;
 	flag_device(sender, out);
-	if (sender->options->atimes && !entry_is_dir(entry) && out->side->atime == state->atime)
+	if (options->atimes && !entry_is_dir(entry) && out->side->atime == state->atime)
 		out->flags |= XMIT_SAME_ATIME;
 }
 
@@ -182,68 +167,55 @@ static size_t common_prefix(const char *a, size_t a_length, const char *b, size_
 static void wire_name(struct flist_sender *sender, int32_t node, const struct entry *entry, struct strbuf *name)
 {
 	struct charset *charset = sender->setup.charset;
+	struct strbuf local = STRBUF_INIT;
 
 	if (!charset) {
 		flist_entry_path(sender->list, node, entry, name);
 		return;
 	}
-	struct strbuf local = STRBUF_INIT;
-	const char *leaf = entry_name(sender->list->dirs.items[node].entries, entry);
-
 	strbuf_reset(name);
 	flist_dir_path(sender->list, node, &local);
 	charset_to_wire(charset, strbuf_text(&local), local.length, PATH_MAX - 1, name);
 	if (name->length)
 		strbuf_add_char(name, '/');
-	charset_to_wire(charset, leaf, strlen(leaf), PATH_MAX - 1, name);
+	charset_to_wire(charset, entry_name(sender->list->dirs.items[node].entries, entry), entry->name_length, PATH_MAX - 1,
+			name);
 	strbuf_free(&local);
-}
-
-/* The previous name lies in the same directory: only what follows the last slash changes. Returns the length of the prefix. */
-static size_t replace_leaf(struct entry_state *state, const char *leaf, size_t length)
-{
-	struct strbuf *name = &state->name;
-	size_t same = common_prefix(name->data + state->leaf, name->length - state->leaf, leaf, length);
-
-	if (state->leaf + length >= name->capacity)
-		strbuf_reserve(name, length);
-	memcpy(name->data + state->leaf + same, leaf + same, length - same);
-	name->length = state->leaf + length;
-	name->data[name->length] = '\0';
-	return state->leaf + same;
-}
-
-/* Another directory: the whole path changes. */
-static size_t replace_path(struct flist_sender *sender, const struct outgoing *out)
-{
-	struct entry_state *state = &sender->state;
-	struct strbuf previous = state->name;
-
-	wire_name(sender, out->node, out->entry, &sender->path);
-	size_t same = common_prefix(strbuf_text(&previous), previous.length, sender->path.data, sender->path.length);
-
-	/* The new name becomes the previous one; the old buffer is used for the next. */
-	state->name = sender->path;
-	sender->path = previous;
-	state->node = sender->setup.charset ? -1 : out->node;
-	state->leaf = state->name.length - out->entry->name_length;
-	return same;
 }
 
 /* The entry's wire name takes the place of the previous one: sets the prefix and the name flags. */
 static void set_name(struct flist_sender *sender, struct outgoing *out)
 {
 	struct entry_state *state = &sender->state;
-	size_t same;
+	struct strbuf *name = &state->name;
+	size_t length = out->entry->name_length, same;
 
-	if (out->node == state->node)
-		same = replace_leaf(state, entry_name(out->entries, out->entry), out->entry->name_length);
-	else
-		same = replace_path(sender, out);
+	if (out->node == state->node) {
+		/* The previous name lies in the same directory: only what follows the last slash changes. */
+		const char *leaf = entry_name(out->entries, out->entry);
+
+		same = common_prefix(name->data + state->leaf, name->length - state->leaf, leaf, length);
+		if (state->leaf + length >= name->capacity)
+			strbuf_reserve(name, length);
+		memcpy(name->data + state->leaf + same, leaf + same, length - same);
+		same += state->leaf;
+		name->length = state->leaf + length;
+		name->data[name->length] = '\0';
+	} else {
+		/* The new name becomes the previous one; the old buffer is used for the next. */
+		struct strbuf previous = *name;
+
+		wire_name(sender, out->node, out->entry, &sender->path);
+		same = common_prefix(strbuf_text(&previous), previous.length, sender->path.data, sender->path.length);
+		*name = sender->path;
+		sender->path = previous;
+		state->node = sender->setup.charset ? -1 : out->node;
+		state->leaf = name->length - length;
+	}
 	out->prefix = same > 255 ? 255 : same;
 	if (out->prefix)
 		out->flags |= XMIT_SAME_NAME;
-	if (state->name.length - out->prefix > 255)
+	if (name->length - out->prefix > 255)
 		out->flags |= XMIT_LONG_NAME;
 }
 
@@ -282,23 +254,6 @@ static uint8_t *put_flags(const struct flist_sender *sender, const struct outgoi
 	return to + 1;
 }
 
-static uint8_t *put_name(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
-{
-	const struct strbuf *name = &sender->state.name;
-	size_t rest = name->length - out->prefix;
-	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
-	bool long_form = (out->flags & XMIT_LONG_NAME)
-			 || (!sender->session->caps.extended_flags && !(out->flags & 0xff) && entry_is_dir(out->entry));
-
-	if (out->flags & XMIT_SAME_NAME)
-		*to++ = (uint8_t)out->prefix;
-	if (long_form)
-		to = put_vint30(sender, to, (int32_t)rest);
-	else
-		*to++ = (uint8_t)rest;
-	return put_bytes(to, name->data + out->prefix, rest);
-}
-
 static uint8_t *put_id(const struct flist_sender *sender, uint8_t *to, uint32_t id, const char *name)
 {
 	size_t length = name ? strlen(name) : 0;
@@ -310,34 +265,13 @@ static uint8_t *put_id(const struct flist_sender *sender, uint8_t *to, uint32_t 
 	return put_bytes(to, name, length > 255 ? 255 : length);
 }
 
-static uint8_t *put_times_and_mode(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
-{
-	const struct entry *entry = out->entry;
-
-	if (!(out->flags & XMIT_SAME_TIME)) {
-		if (sender->session->caps.wide_mtime)
-			to = encode_varlong(to, entry->mtime, 4);
-		else
-			to = encode_int(to, (uint32_t)entry->mtime);
-	}
-	if (out->flags & XMIT_MOD_NSEC)
-		to = encode_varint(to, (int32_t)entry->mtime_nsec);
-	if (!(out->flags & XMIT_SAME_MODE))
-		to = encode_int(to, out->mode);
-	if (sender->options->atimes && !entry_is_dir(entry) && !(out->flags & XMIT_SAME_ATIME))
-		to = encode_varlong(to, out->side->atime, 4);
-	return to;
-}
-
 static uint8_t *put_device(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
 {
 	const struct session_caps *caps = &sender->session->caps;
 
-	if (!caps->split_rdev) {
-		if (!(out->flags & XMIT_SAME_RDEV_PRE28))
-			to = encode_int(to, (uint32_t)makedev(out->rdev_major, out->rdev_minor));
-		return to;
-	}
+	if (!caps->split_rdev)
+		return out->flags & XMIT_SAME_RDEV_PRE28
+			       ? to : encode_int(to, (uint32_t)makedev(out->rdev_major, out->rdev_minor));
 	if (!(out->flags & XMIT_SAME_RDEV_MAJOR))
 		to = put_vint30(sender, to, (int32_t)out->rdev_major);
 	if (out->flags & XMIT_RDEV_MINOR_8_PRE30 && caps->byte_minors) {
@@ -345,22 +279,6 @@ static uint8_t *put_device(const struct flist_sender *sender, const struct outgo
 		return to + 1;
 	}
 	return put_vint30(sender, to, (int32_t)out->rdev_minor);
-}
-
-static uint8_t *put_target(const struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
-{
-	const char *target = out->entries->pool + out->side->target;
-	size_t length = out->side->target_length;
-	struct strbuf converted = STRBUF_INIT;
-
-	if (sender->setup.charset && sender->session->symlink_iconv
-	    && charset_to_wire(sender->setup.charset, target, length, PATH_MAX - 1, &converted)) {
-		target = converted.data;
-		length = converted.length;
-	}
-	to = put_bytes(put_vint30(sender, to, (int32_t)length), target, length);
-	strbuf_free(&converted);
-	return to;
 }
 
 /* Device and inode as an opaque key, protocols 27 to 29. */
@@ -383,22 +301,39 @@ static uint8_t *put_link_key(struct flist_sender *sender, const struct outgoing 
 
 static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *out, uint8_t *to)
 {
+	const struct session_caps *caps = &sender->session->caps;
+	const struct options *options = sender->options;
 	const struct entry *entry = out->entry;
 
-	if (sender->session->caps.varints)
-		to = encode_varlong(to, (int64_t)entry->size, 3);
-	else
-		to = encode_longint(to, (int64_t)entry->size);
-	to = put_times_and_mode(sender, out, to);
+	to = caps->varints ? encode_varlong(to, (int64_t)entry->size, 3) : encode_longint(to, (int64_t)entry->size);
+	if (!(out->flags & XMIT_SAME_TIME))
+		to = caps->wide_mtime ? encode_varlong(to, entry->mtime, 4) : encode_int(to, (uint32_t)entry->mtime);
+	if (out->flags & XMIT_MOD_NSEC)
+		to = encode_varint(to, (int32_t)entry->mtime_nsec);
+	if (!(out->flags & XMIT_SAME_MODE))
+		to = encode_int(to, out->mode);
+	if (options->atimes && !entry_is_dir(entry) && !(out->flags & XMIT_SAME_ATIME))
+		to = encode_varlong(to, out->side->atime, 4);
 	if (!(out->flags & XMIT_SAME_UID))
 		to = put_id(sender, to, entry->uid, out->user_name);
 	if (!(out->flags & XMIT_SAME_GID))
 		to = put_id(sender, to, entry->gid, out->group_name);
 	if (out->has_rdev)
 		to = put_device(sender, out, to);
-	if (entry_is_symlink(entry) && sender->options->links)
-		to = put_target(sender, out, to);
-	if (sender->options->hard_links && !sender->session->caps.links_by_index)
+	if (entry_is_symlink(entry) && options->links) {
+		const char *target = out->entries->pool + out->side->target;
+		size_t length = out->side->target_length;
+		struct strbuf converted = STRBUF_INIT;
+
+		if (sender->setup.charset && sender->session->symlink_iconv
+		    && charset_to_wire(sender->setup.charset, target, length, PATH_MAX - 1, &converted)) {
+			target = converted.data;
+			length = converted.length;
+		}
+		to = put_bytes(put_vint30(sender, to, (int32_t)length), target, length);
+		strbuf_free(&converted);
+	}
+	if (options->hard_links && !caps->links_by_index)
 		to = put_link_key(sender, out, to);
 	return to;
 }
@@ -445,83 +380,64 @@ static void compute_digest(struct flist_sender *sender, const struct outgoing *o
 	file_digest_finish(sender->digest, digest);
 }
 
-/* The digest that the module's snapshot holds, if it is of the session's kind. Of an entry that is no part of a view it is
- * looked up by path. */
-static const uint8_t *stored_digest(const struct flist_sender *sender, const struct outgoing *out)
+/* The digest that the module's snapshot holds, if it is of the session's kind, else that of the content. */
+static void write_digest(struct flist_sender *sender, const struct outgoing *out)
 {
 	enum sum_algorithm sum = sender->session->file_sum;
 	enum attr_digest which = sum == SUM_MD5 ? ATTR_DIGEST_MD5 : ATTR_DIGEST_XXH128;
-	struct strbuf path = STRBUF_INIT;
-
-	if (sum != SUM_XXH128 && sum != SUM_MD5)
-		return NULL;
-	if (out->entries->snapshot)
-		return attr_source_view_digest(sender->list->module_source, out->entries, out->entry, which);
-	struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
-	const uint8_t *digest = attr_source_digest(source, strbuf_text(&path), follows_links(sender), which);
-
-	strbuf_free(&path);
-	return digest;
-}
-
-static void write_digest(struct flist_sender *sender, const struct outgoing *out)
-{
 	uint8_t computed[DIGEST_MAX_LENGTH] = { 0 };
-	const uint8_t *digest = computed;
-	bool regular = entry_is_regular(out->entry);
+	const uint8_t *digest = NULL;
+	bool is_regular = entry_is_regular(out->entry);
 
-	if (!regular && sender->session->caps.sums_only_files)
+	if (!is_regular && sender->session->caps.sums_only_files)
 		return;
-	if (regular && !(digest = stored_digest(sender, out))) {
-		digest = computed;
-		compute_digest(sender, out, computed);
+	if (is_regular && (sum == SUM_XXH128 || sum == SUM_MD5)) {
+		struct strbuf path = STRBUF_INIT;
+
+		/* Of an entry that is no part of a view it is looked up by path. */
+		if (out->entries->snapshot)
+			digest = attr_source_view_digest(sender->list->module_source, out->entries, out->entry, which);
+		else
+			digest = attr_source_digest(flist_entry_source(sender->list, out->node, out->entry, &path),
+						    strbuf_text(&path), follows_links(sender), which);
+		strbuf_free(&path);
 	}
-	wire_write(sender->session->wire, digest, (size_t)digest_length(sender->session->file_sum));
+	if (is_regular && !digest)
+		compute_digest(sender, out, computed);
+	wire_write(sender->session->wire, digest ? digest : computed, (size_t)digest_length(sum));
 }
 
 /* --- state after an entry --- */
 
+/* An abbreviated entry leaves the state of the group's first member, as transmitted. */
 static void update_state(struct flist_sender *sender, const struct outgoing *out)
 {
 	struct entry_state *state = &sender->state;
-	const struct entry *entry = out->entry;
+	const struct first_link sent = out->abbreviated ? *out->first : sent_values(out, 0);
 
 	state->any = true;
-	state->mtime = entry->mtime;
-	state->mode = out->mode;
+	state->mtime = sent.mtime;
+	state->mode = sent.mode;
 	if (sender->options->owner)
-		state->uid = entry->uid;
+		state->uid = sent.uid;
 	if (sender->options->group)
-		state->gid = entry->gid;
-	if (sender->options->atimes && !entry_is_dir(entry))
-		state->atime = out->side->atime;
+		state->gid = sent.gid;
+	if (sender->options->atimes && !entry_is_dir(out->entry))
+		state->atime = sent.atime;
+	if (out->abbreviated) {
+		if (entry_is_device(out->entry) && sender->options->devices)
+			state->rdev_major = sent.rdev_major;
+		else if (out->has_rdev && state->rdev_major)
+			/* Some receivers take over the 0 of the first member, others do not. */
+			state->rdev_major = RDEV_MAJOR_UNKNOWN;
+		return;
+	}
 	if (out->has_rdev) {
 		state->rdev_major = out->rdev_major;
 		state->rdev = (uint32_t)makedev(out->rdev_major, out->rdev_minor);
 	}
 	if (out->flags & XMIT_HLINKED && !sender->session->caps.links_by_index)
 		state->link_dev = (int64_t)out->side->dev + 1;
-}
-
-/* An abbreviated entry leaves the state of the group's first member, as transmitted. */
-static void copy_state(struct flist_sender *sender, const struct outgoing *out)
-{
-	struct entry_state *state = &sender->state;
-	const struct first_link *first = out->first;
-
-	state->any = true;
-	state->mtime = first->mtime;
-	state->mode = first->mode;
-	if (sender->options->owner)
-		state->uid = first->uid;
-	if (sender->options->group)
-		state->gid = first->gid;
-	if (sender->options->atimes)
-		state->atime = first->atime;
-	if (entry_is_device(out->entry) && sender->options->devices)
-		state->rdev_major = first->rdev_major;
-	else if (out->has_rdev && state->rdev_major)
-		state->rdev_major = RDEV_MAJOR_UNKNOWN; /* some receivers take over the 0 of the first member, others do not */
 }
 
 /* --- one entry --- */
@@ -533,9 +449,20 @@ _Static_assert((int)ENTRY_ROOM <= (int)WIRE_RESERVE_MAX, "an entry fits into the
 static void write_entry(struct flist_sender *sender, struct outgoing *out)
 {
 	struct wire *wire = sender->session->wire;
-	uint8_t *to = wire_reserve(wire, ENTRY_ROOM);
+	const struct strbuf *name = &sender->state.name;
+	size_t rest = name->length - out->prefix;
+	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
+	bool is_long = (out->flags & XMIT_LONG_NAME)
+		       || (!sender->session->caps.extended_flags && !(out->flags & 0xff) && entry_is_dir(out->entry));
+	uint8_t *to = put_flags(sender, out, wire_reserve(wire, ENTRY_ROOM));
 
-	to = put_name(sender, out, put_flags(sender, out, to));
+	if (out->flags & XMIT_SAME_NAME)
+		*to++ = (uint8_t)out->prefix;
+	if (is_long)
+		to = put_vint30(sender, to, (int32_t)rest);
+	else
+		*to++ = (uint8_t)rest;
+	to = put_bytes(to, name->data + out->prefix, rest);
 	if (out->first)
 		to = encode_varint(to, out->first->ndx);
 	if (!out->abbreviated)
@@ -558,13 +485,9 @@ void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *e
 	compute_flags(sender, &out, ndx, list_first_ndx);
 	set_name(sender, &out);
 	write_entry(sender, &out);
-	if (out.abbreviated) {
-		copy_state(sender, &out);
-	} else {
-		if (sender->options->checksum)
-			write_digest(sender, &out);
-		update_state(sender, &out);
-	}
+	if (sender->options->checksum && !out.abbreviated)
+		write_digest(sender, &out);
+	update_state(sender, &out);
 	if (sender->options->acls && !entry_is_symlink(entry))
 		xattr_send_acls(sender->xattrs, node, entry, out.mode);
 	if (sender->options->xattrs)

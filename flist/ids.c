@@ -31,35 +31,35 @@ void id_names_init(struct id_names *names, struct session *session, const struct
 
 void id_names_free(struct id_names *names)
 {
-	hashmap_free(&names->users);
-	hashmap_free(&names->groups);
-	vec_free(&names->user_order);
-	vec_free(&names->group_order);
+	hashmap_free(&names->users.known);
+	hashmap_free(&names->groups.known);
+	vec_free(&names->users.order);
+	vec_free(&names->groups.order);
 }
 
-/* Is this the first mention of the id? */
-static bool is_new(struct hashmap *known, uint32_t id)
+/* Notes the first mention of an id; its name if that is sent with it. */
+static const char *mention(struct id_names *names, struct id_mentions *mentions, uint32_t id,
+			   const char *(*name_of)(struct fs_ids *, uint32_t))
 {
 	bool inserted;
 
-	hashmap_put(known, id, 0, 1, &inserted);
-	return inserted;
+	if (!names->inline_names && !names->trailing_names)
+		return NULL;
+	hashmap_put(&mentions->known, id, 0, 1, &inserted);
+	if (!inserted)
+		return NULL;
+	vec_push(&mentions->order, id);
+	return names->inline_names && !names->no_names ? name_of(names->ids, id) : NULL;
 }
 
 const char *id_names_mention_user(struct id_names *names, uint32_t uid)
 {
-	if ((!names->inline_names && !names->trailing_names) || !is_new(&names->users, uid))
-		return NULL;
-	vec_push(&names->user_order, uid);
-	return names->inline_names && !names->no_names ? fs_user_name(names->ids, uid) : NULL;
+	return mention(names, &names->users, uid, fs_user_name);
 }
 
 const char *id_names_mention_group(struct id_names *names, uint32_t gid)
 {
-	if ((!names->inline_names && !names->trailing_names) || !is_new(&names->groups, gid))
-		return NULL;
-	vec_push(&names->group_order, gid);
-	return names->inline_names && !names->no_names ? fs_group_name(names->ids, gid) : NULL;
+	return mention(names, &names->groups, gid, fs_group_name);
 }
 
 void id_names_write_name(struct session *session, const char *name)
@@ -72,16 +72,18 @@ void id_names_write_name(struct session *session, const char *name)
 	wire_write(session->wire, name ? name : "", length);
 }
 
-static void write_list(struct id_names *names, const uint32_t *ids, size_t count,
+static void write_list(struct id_names *names, const struct id_mentions *mentions,
 		       const char *(*name_of)(struct fs_ids *, uint32_t))
 {
 	struct session *session = names->session;
 
-	for (size_t i = 0; i < count && !names->no_names; i++) {
-		const char *name = ids[i] ? name_of(names->ids, ids[i]) : NULL;
+	for (size_t i = 0; i < mentions->order.count && !names->no_names; i++) {
+		uint32_t id = mentions->order.items[i];
+		const char *name = id ? name_of(names->ids, id) : NULL;
+
 		if (!name)
 			continue;
-		wire_write_vint30(session->wire, (int32_t)ids[i]);
+		wire_write_vint30(session->wire, (int32_t)id);
 		id_names_write_name(session, name);
 	}
 	wire_write_vint30(session->wire, 0);
@@ -91,12 +93,10 @@ static void write_list(struct id_names *names, const uint32_t *ids, size_t count
 
 void id_names_write_lists(struct id_names *names, bool users, bool groups)
 {
-	if (!names->trailing_names)
-		return;
-	if (users)
-		write_list(names, names->user_order.items, names->user_order.count, fs_user_name);
-	if (groups)
-		write_list(names, names->group_order.items, names->group_order.count, fs_group_name);
+	if (names->trailing_names && users)
+		write_list(names, &names->users, fs_user_name);
+	if (names->trailing_names && groups)
+		write_list(names, &names->groups, fs_group_name);
 }
 
 /* --- ids of the peer and ids of this machine --- */

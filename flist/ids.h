@@ -18,14 +18,18 @@ struct wire;
 
 /* --- sending --- */
 
+struct id_mentions {
+	struct hashmap known;
+	VEC(uint32_t) order;
+};
+
 struct id_names {
 	struct session *session;
 	struct fs_ids *ids;
 	bool inline_names;    /* incremental recursion: names travel with the first mention */
 	bool trailing_names;  /* lists at the end */
 	bool no_names;        /* a daemon's "numeric ids" */
-	struct hashmap users, groups;            /* ids mentioned */
-	VEC(uint32_t) user_order, group_order;   /* the same, in order */
+	struct id_mentions users, groups;
 };
 
 void id_names_init(struct id_names *names, struct session *session, const struct options *options, struct fs_ids *ids,

@@ -92,25 +92,21 @@ static void send_whole_list(struct flist_sender *sender)
 		wire_write_int(session->wire, sender->options->ignore_errors ? 0 : session->io_error);
 }
 
-static void send_sub_list(struct flist_sender *sender, int32_t node)
-{
-	struct flist *list = sender->list;
-	const struct flist_dir *dir = &list->dirs.items[node];
-
-	flist_debug_sent(list, node);
-	wire_write_ndx(sender->session->wire, NDX_FLIST_OFFSET - dir->number);
-	send_range(sender, node, 0, dir->count, dir->first_ndx, dir->first_ndx);
-	write_end(sender);
-	wire_keep_alive(sender->session->wire);
-}
-
 /* Load and send the next sub-list; false (and NDX_FLIST_EOF sent) at the end. */
 static bool send_next(struct flist_sender *sender)
 {
 	int32_t node = flist_load_next(sender->list);
 
-	if (node >= 0)
-		send_sub_list(sender, node);
+	if (node >= 0) {
+		struct flist *list = sender->list;
+		const struct flist_dir *dir = &list->dirs.items[node];
+
+		flist_debug_sent(list, node);
+		wire_write_ndx(sender->session->wire, NDX_FLIST_OFFSET - dir->number);
+		send_range(sender, node, 0, dir->count, dir->first_ndx, dir->first_ndx);
+		write_end(sender);
+		wire_keep_alive(sender->session->wire);
+	}
 	if (flist_is_complete(sender->list)) {
 		send_flist_eof(sender);
 		return false;

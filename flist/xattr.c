@@ -16,6 +16,7 @@
 #include "lib/checked.h"
 #include "lib/exit.h"
 #include "lib/log.h"
+#include "wire/encode.h"
 
 /* Literals already sent, numbered from 0; equal ones are sent as their number + 1. */
 struct literals {
@@ -112,33 +113,24 @@ static void complain(struct xattr_sender *sender, int32_t node, const struct ent
 
 /* --- ACLs --- */
 
-static void acl_key(const struct fs_acl *acl, struct strbuf *key)
+/* A number of one that has been sent, or the ACL itself. */
+static void write_acl(struct xattr_sender *sender, struct literals *literals, const struct fs_acl *acl)
 {
-	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
-
-	strbuf_add(key, parts, sizeof parts);
-	for (size_t i = 0; i < acl->named_count; i++)
-		strbuf_addf(key, "%u,%u,%u;", acl->named[i].id, acl->named[i].bits, acl->named[i].is_user);
-}
-
-static void write_named(struct xattr_sender *sender, const struct fs_acl_entry *named)
-{
-	struct wire *wire = sender->session->wire;
-	const char *name = named->is_user ? id_names_mention_user(sender->names, named->id)
-					  : id_names_mention_group(sender->names, named->id);
-
-	wire_write_varint(wire, (int32_t)named->id);
-	wire_write_varint(wire, named->bits << 2 | (named->is_user ? 2 : 0) | (name ? 1 : 0));
-	if (name)
-		id_names_write_name(sender->session, name);
-}
-
-static void write_acl_literal(struct xattr_sender *sender, const struct fs_acl *acl)
-{
-	struct wire *wire = sender->session->wire;
 	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
 	uint8_t flags = acl->named_count ? 0x10 : 0;
+	struct wire *wire = sender->session->wire;
+	struct strbuf key = STRBUF_INIT;
+	bool known;
 
+	strbuf_add(&key, parts, sizeof parts);
+	for (size_t i = 0; i < acl->named_count; i++)
+		strbuf_addf(&key, "%u,%u,%u;", acl->named[i].id, acl->named[i].bits, acl->named[i].is_user);
+	size_t number = literals_number(literals, &key, &known);
+
+	strbuf_free(&key);
+	wire_write_varint(wire, known ? (int32_t)number + 1 : 0);
+	if (known)
+		return;
 	for (int i = 0; i < 4; i++)
 		flags |= parts[i] == FS_ACL_ABSENT ? 0 : 1 << i;
 	wire_write_byte(wire, flags);
@@ -147,25 +139,17 @@ static void write_acl_literal(struct xattr_sender *sender, const struct fs_acl *
 			wire_write_varint(wire, parts[i]);
 	if (acl->named_count)
 		wire_write_varint(wire, (int32_t)acl->named_count);
-	for (size_t i = 0; i < acl->named_count; i++)
-		write_named(sender, &acl->named[i]);
+	for (size_t i = 0; i < acl->named_count; i++) {
+		const struct fs_acl_entry *named = &acl->named[i];
+		const char *name = named->is_user ? id_names_mention_user(sender->names, named->id)
+						  : id_names_mention_group(sender->names, named->id);
+
+		wire_write_varint(wire, (int32_t)named->id);
+		wire_write_varint(wire, named->bits << 2 | (named->is_user ? 2 : 0) | (name ? 1 : 0));
+		if (name)
+			id_names_write_name(sender->session, name);
+	}
 }
-
-static void write_acl(struct xattr_sender *sender, struct literals *literals, const struct fs_acl *acl)
-{
-	struct strbuf key = STRBUF_INIT;
-	bool known;
-
-	acl_key(acl, &key);
-	size_t number = literals_number(literals, &key, &known);
-
-	wire_write_varint(sender->session->wire, known ? (int32_t)number + 1 : 0);
-	if (!known)
-		write_acl_literal(sender, acl);
-	strbuf_free(&key);
-}
-
-static const struct fs_acl no_acl = ACL_NOTHING;
 
 /* Devices and specials that are not preserved, and missing arguments, have an empty ACL. */
 static bool has_attributes(const struct xattr_sender *sender, const struct entry *entry)
@@ -183,16 +167,14 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 		       bool is_default, struct fs_acl *acl)
 {
 	bool follows = flist_acl_follows(list, entry);
-	struct fs_held held;
-
 	bool is_fake = list->options->super == SUPER_FAKE;
-	int result;
+	struct fs_held held;
 
 	if (follows ? fs_hold_follow(&held, root, path) < 0 : is_fake && fs_hold(&held, root, path) < 0)
 		held.fd = -1;
 	if ((!follows && !is_fake) || held.fd < 0)
 		return fs_acl_read(root, path, is_default, acl);
-	result = is_fake ? fs_fake_acl(&held, is_default, acl) : fs_held_acl(&held, is_default, acl);
+	int result = is_fake ? fs_fake_acl(&held, is_default, acl) : fs_held_acl(&held, is_default, acl);
 
 	fs_release(&held);
 	return result;
@@ -200,16 +182,15 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 
 static void read_acl(struct xattr_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
+	static const struct fs_acl nothing = ACL_NOTHING;
 	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = flist_entry_source(sender->list, node, entry, &path);
+	const struct fs_root *root = attr_source_real_root(flist_entry_source(sender->list, node, entry, &path));
 
-	*acl = no_acl;
-	const struct fs_root *root = attr_source_real_root(source);
-
+	*acl = nothing;
 	if (has_attributes(sender, entry)
 	    && read_acl_of(sender->list, root, strbuf_text(&path), entry, is_default, acl) < 0) {
 		complain(sender, node, entry, "sys_acl_get_file", errno);
-		*acl = no_acl;
+		*acl = nothing;
 	}
 	strbuf_free(&path);
 }
@@ -268,63 +249,34 @@ static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct 
 	strbuf_free(&path);
 }
 
-/* A value as it stands in the list: itself, or its MD5. Returns the number of bytes in `shown`. */
-static size_t shown_value(struct xattr_sender *sender, const struct fs_xattr *item, const void **shown, uint8_t *digest)
+static void add_varint(struct strbuf *out, size_t value)
 {
-	*shown = item->value;
-	if (item->length <= XATTR_SHORT)
-		return item->length;
-	file_digest_start_plain(sender->digest, SUM_MD5);
-	file_digest_update(sender->digest, item->value, item->length);
-	file_digest_finish(sender->digest, digest);
-	*shown = digest;
-	return XATTR_DIGEST_LENGTH;
+	uint8_t encoded[ENCODED_MAX + ENCODE_SLACK];
+
+	strbuf_add(out, encoded, (size_t)(encode_varint(encoded, (int32_t)value) - encoded));
 }
 
-static void xattr_key(struct xattr_sender *sender, const struct fs_xattr_list *list, struct strbuf *key)
+/* The list as it is sent when it is a new one; a long value stands there as its MD5. */
+static void add_literal(struct xattr_sender *sender, const struct fs_xattr_list *list, struct strbuf *out)
 {
 	uint8_t digest[DIGEST_MAX_LENGTH];
-	const void *shown;
 
-	for (size_t i = 0; i < list->count; i++) {
-		uint32_t value_length = (uint32_t)list->items[i].length;
-
-		strbuf_add(key, &value_length, sizeof value_length);
-		strbuf_add(key, wire_name(sender, &list->items[i]), strlen(wire_name(sender, &list->items[i])) + 1);
-		size_t length = shown_value(sender, &list->items[i], &shown, digest);
-		strbuf_add(key, shown, length);
-	}
-}
-
-static void remember_list(struct xattr_sender *sender, const struct fs_xattr_list *list)
-{
-	struct sent_list sent = { .items = xcalloc(list->count, sizeof *sent.items), .count = list->count };
-
-	for (size_t i = 0; i < list->count; i++) {
-		sent.items[i].name = xstrdup(list->items[i].name);
-		sent.items[i].requestable = list->items[i].length > XATTR_SHORT;
-	}
-	vec_push(&sender->lists, sent);
-}
-
-static void write_xattr_literal(struct xattr_sender *sender, const struct fs_xattr_list *list)
-{
-	struct wire *wire = sender->session->wire;
-	uint8_t digest[DIGEST_MAX_LENGTH];
-	const void *shown;
-
-	wire_write_varint(wire, 0);
-	wire_write_varint(wire, (int32_t)list->count);
+	add_varint(out, list->count);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct fs_xattr *item = &list->items[i];
 		const char *name = wire_name(sender, item);
-		size_t name_length = strlen(name) + 1;
 
-		wire_write_varint(wire, (int32_t)name_length);
-		wire_write_varint(wire, (int32_t)item->length);
-		wire_write(wire, name, name_length);
-		size_t length = shown_value(sender, item, &shown, digest);
-		wire_write(wire, shown, length);
+		add_varint(out, strlen(name) + 1);
+		add_varint(out, item->length);
+		strbuf_add(out, name, strlen(name) + 1);
+		if (item->length <= XATTR_SHORT) {
+			strbuf_add(out, item->value, item->length);
+			continue;
+		}
+		file_digest_start_plain(sender->digest, SUM_MD5);
+		file_digest_update(sender->digest, item->value, item->length);
+		file_digest_finish(sender->digest, digest);
+		strbuf_add(out, digest, XATTR_DIGEST_LENGTH);
 	}
 }
 
@@ -337,43 +289,43 @@ static void enter_rules(struct flist *list, int32_t node)
 	strbuf_free(&path);
 }
 
-/*
- * In one list a directory's entry comes when its own contents have been read already: the merge files in force are those of its
- * contents, and for its attributes those of the directory above count.
- */
-static bool comes_late(const struct flist *list, const struct entry *entry)
-{
-	return list->user && !list->session->inc_recurse && entry->dir && !(entry->flags & ENTRY_TOP_DIR);
-}
-
 void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry)
 {
-	struct entries *entries = sender->list->dirs.items[node].entries;
+	struct flist *flist = sender->list;
 	struct fs_xattr_list list;
-	struct strbuf key = STRBUF_INIT;
-	bool known, is_late = comes_late(sender->list, entry);
+	struct strbuf literal = STRBUF_INIT;
+	/*
+	 * In one list a directory's entry comes when its own contents have been read already: the merge files in force are
+	 * those of its contents, and for its attributes those of the directory above count.
+	 */
+	bool is_late = flist->user && !flist->session->inc_recurse && entry->dir && !(entry->flags & ENTRY_TOP_DIR), known;
 
 	if (is_late)
-		enter_rules(sender->list, node);
+		enter_rules(flist, node);
 	read_xattrs(sender, node, entry, &list);
-	xattr_key(sender, &list, &key);
-	size_t number = literals_number(&sender->xattrs, &key, &known);
+	add_literal(sender, &list, &literal);
+	size_t number = literals_number(&sender->xattrs, &literal, &known);
 
-	if (known) {
-		wire_write_varint(sender->session->wire, (int32_t)number + 1);
-	} else {
-		write_xattr_literal(sender, &list);
-		remember_list(sender, &list);
+	wire_write_varint(sender->session->wire, known ? (int32_t)number + 1 : 0);
+	if (!known) {
+		struct sent_list sent = { .items = xcalloc(list.count, sizeof *sent.items), .count = list.count };
+
+		wire_write(sender->session->wire, literal.data, literal.length);
+		for (size_t i = 0; i < list.count; i++) {
+			sent.items[i].name = xstrdup(list.items[i].name);
+			sent.items[i].requestable = list.items[i].length > XATTR_SHORT;
+		}
+		vec_push(&sender->lists, sent);
 	}
 	if (list.count) {
-		entries_side(entries, entry)->xattrs = (uint32_t)number + 1;
+		entries_side(flist->dirs.items[node].entries, entry)->xattrs = (uint32_t)number + 1;
 		if (entry->dir)
-			sender->list->dirs.items[entry->dir].xattrs = (uint32_t)number + 1;
+			flist->dirs.items[entry->dir].xattrs = (uint32_t)number + 1;
 	}
 	if (is_late)
-		enter_rules(sender->list, (int32_t)entry->dir);
+		enter_rules(flist, (int32_t)entry->dir);
 	fs_xattr_list_free(&list);
-	strbuf_free(&key);
+	strbuf_free(&literal);
 }
 
 void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name)
