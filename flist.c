@@ -14,34 +14,6 @@
 
 /* --- a new list --- */
 
-static void set_scan_options(struct flist *list)
-{
-	const struct options *options = list->options;
-	struct scan_options *scan = &list->scan;
-
-	scan->links = options->links;
-	scan->devices = options->devices;
-	scan->specials = options->specials;
-	scan->hard_links = options->hard_links > 0;
-	scan->atimes = options->atimes > 0;
-	scan->copy_links = options->copy_links;
-	scan->copy_devices = options->copy_devices;
-	scan->copy_dirlinks = options->copy_dirlinks;
-	scan->copy_unsafe_links = options->copy_unsafe_links;
-	scan->one_file_system = options->one_file_system;
-	scan->log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0;
-	scan->log_mounts = options->levels.info[INFO_MOUNT] > 0;
-	scan->context = list;
-}
-
-/* Messages name it; where it has been removed, paths below it lead nowhere. */
-static char *working_directory(void)
-{
-	char *path = getcwd(NULL, 0);
-
-	return path ? path : xstrdup("(unreachable)");
-}
-
 struct flist *flist_new(const struct options *options, struct session *session, struct attr_source *module_source,
 			struct filter_list *user, struct filter_list *hidden)
 {
@@ -54,14 +26,22 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	list->module_source = module_source;
 	list->user = user;
 	list->hidden = hidden && !filter_is_empty(hidden) ? hidden : NULL;
-	if (!module_source)
-		list->cwd = working_directory();
+	/* Messages name it; where it has been removed, paths below it lead nowhere. */
+	if (!module_source && !(list->cwd = getcwd(NULL, 0)))
+		list->cwd = xstrdup("(unreachable)");
 	first.entries = xcalloc(1, sizeof *first.entries);
 	entries_init(first.entries);
 	vec_push(&list->dirs, first);
 	if (module_source && options->only_send_attrs)
 		module_source->only_attrs = true;
-	set_scan_options(list);
+	list->scan = (struct scan_options){
+		.links = options->links, .devices = options->devices, .specials = options->specials,
+		.hard_links = options->hard_links > 0, .atimes = options->atimes > 0, .copy_links = options->copy_links,
+		.copy_devices = options->copy_devices, .copy_dirlinks = options->copy_dirlinks,
+		.copy_unsafe_links = options->copy_unsafe_links, .one_file_system = options->one_file_system,
+		.log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0,
+		.log_mounts = options->levels.info[INFO_MOUNT] > 0, .context = list,
+	};
 	/* Views are not written to: no other flags, no attributes noted, no names left out. */
 	list->can_view = module_source && module_source->snapshot && flist_recursive(list) && !options->xattrs;
 	return list;
@@ -209,26 +189,6 @@ static void load_parts(struct flist *list, int32_t node, struct flist_parts *dee
 	list->dirs.items[node].parts = NULL;
 }
 
-static void load(struct flist *list, int32_t node)
-{
-	struct flist_parts deeper = { VEC_INIT };
-	struct flist_dir *dir = &list->dirs.items[node];
-	bool merged = dir->parts != NULL;
-
-	dir->entries = xcalloc(1, sizeof *dir->entries);
-	entries_init(dir->entries);
-	if (!merged && !(dir->flags & ENTRY_NO_CONTENT) && flist_view_directory(list, node)) {
-		flist_enter_node(list, node, NULL);
-		return;
-	}
-	if (merged)
-		load_parts(list, node, &deeper);
-	else if (!(dir->flags & ENTRY_NO_CONTENT))
-		flist_scan_part(list, node, dir->base);
-	flist_finish_node(list, node, merged ? &deeper : NULL, merged);
-	flist_parts_free(list, &deeper);
-}
-
 int32_t flist_load_next(struct flist *list)
 {
 	if (list->received)
@@ -244,7 +204,22 @@ int32_t flist_load_next(struct flist *list)
 		return -1;
 	}
 	list->walk = node;
-	load(list, node);
+	struct flist_parts deeper = { VEC_INIT };
+	struct flist_dir *dir = &list->dirs.items[node];
+	bool is_merged = dir->parts != NULL, has_content = !(dir->flags & ENTRY_NO_CONTENT);
+
+	dir->entries = xcalloc(1, sizeof *dir->entries);
+	entries_init(dir->entries);
+	if (!is_merged && has_content && flist_view_directory(list, node)) {
+		flist_enter_node(list, node, NULL);
+		return node;
+	}
+	if (is_merged)
+		load_parts(list, node, &deeper);
+	else if (has_content)
+		flist_scan_part(list, node, dir->base);
+	flist_finish_node(list, node, is_merged ? &deeper : NULL, is_merged);
+	flist_parts_free(list, &deeper);
 	return node;
 }
 

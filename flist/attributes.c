@@ -294,11 +294,6 @@ static int compare_wanted(const void *name, const void *item)
 	return strcmp(name, ((const struct xattr_item *)item)->name);
 }
 
-static bool is_wanted(const struct xattr_list *list, const char *name)
-{
-	return list->count && bsearch(name, list->items, list->count, sizeof *list->items, compare_wanted);
-}
-
 bool xattr_list_same(const struct xattr_list *list, const struct fs_xattr_list *have, const struct xattr_policy *policy)
 {
 	size_t next = 0;
@@ -363,7 +358,8 @@ bool xattr_list_apply(const struct xattr_list *list, const struct fs_held *to, c
 	for (size_t i = 0; i < have.count; i++) {
 		const char *name = have.items[i].name;
 
-		if (!xattr_name_counts(policy, name) || is_wanted(list, name))
+		if (!xattr_name_counts(policy, name)
+		    || (list->count && bsearch(name, list->items, list->count, sizeof *list->items, compare_wanted)))
 			continue;
 		if (fs_held_remove(to, name) == 0)
 			changed = true;

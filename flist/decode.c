@@ -77,65 +77,6 @@ static void clean_name(const struct flist_receiver *receiver, const char *name, 
 	}
 }
 
-/* The form in which a name is kept (doc/protocol/02-file-list.md section 11.1), in->name, and in->is_child; ends the process if
- * it must not come. */
-static void flist_clean_name(const struct flist_receiver *receiver, const char *name, size_t length, struct incoming *in)
-{
-	strbuf_reset(&in->name);
-	in->is_child = is_clean_child(receiver, name, length);
-	if (in->is_child)
-		strbuf_add(&in->name, name, length);
-	else
-		clean_name(receiver, name, length, &in->name);
-}
-
-static size_t depth_of(const char *name)
-{
-	size_t depth = 0;
-
-	for (name += strspn(name, "/"); *name; name++)
-		depth += *name == '/';
-	return depth;
-}
-
-static void add_component(struct strbuf *path, const char *component, size_t length)
-{
-	if (path->length && path->data[path->length - 1] != '/')
-		strbuf_add_char(path, '/');
-	strbuf_add(path, component, length);
-}
-
-/* The target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the link
- * has the name `name` (doc/protocol/07-daemon.md section 5.16). */
-static void flist_clean_target(const char *target, const char *name, struct strbuf *clean)
-{
-	size_t depth = depth_of(name), start = clean->length, below = 0;
-	struct strbuf path = STRBUF_INIT;
-	bool slash = false;
-
-	while (*target) {
-		size_t length = strcspn(target, "/");
-		bool climbs = is_component(target, length, "..");
-
-		if (climbs && below) {
-			const char *last = strrchr(strbuf_text(&path), '/');
-
-			strbuf_truncate(&path, last ? (size_t)(last - path.data) : 0);
-			below--;
-		} else if (length && !is_component(target, length, ".") && (!climbs || depth)) {
-			add_component(&path, target, length);
-			below += !climbs;
-			depth -= climbs;
-		}
-		slash = target[length] == '/';
-		target += length + slash;
-	}
-	strbuf_add_string(clean, path.length ? strbuf_text(&path) : ".");
-	if (slash && path.length && clean->length > start)
-		strbuf_add_char(clean, '/');
-	strbuf_free(&path);
-}
-
 static bool is_type(const struct incoming *in, uint32_t type)
 {
 	return (in->mode & S_IFMT) == type;
@@ -144,11 +85,6 @@ static bool is_type(const struct incoming *in, uint32_t type)
 static bool is_device(const struct incoming *in)
 {
 	return is_type(in, S_IFCHR) || is_type(in, S_IFBLK);
-}
-
-static bool is_special(const struct incoming *in)
-{
-	return is_type(in, S_IFIFO) || is_type(in, S_IFSOCK);
 }
 
 /* --- flags --- */
@@ -162,18 +98,13 @@ static _Noreturn void die_flags(uint32_t flags)
 static uint32_t known_flags(const struct flist_receiver *receiver)
 {
 	const struct session_caps *caps = &receiver->session->caps;
-	uint32_t known = UINT8_MAX;
+	const struct options *options = receiver->options;
 
 	if (!caps->extended_flags)
-		return known;
-	known |= XMIT_SAME_RDEV_MAJOR | XMIT_USER_NAME_FOLLOWS | XMIT_GROUP_NAME_FOLLOWS;
-	if (receiver->options->hard_links)
-		known |= XMIT_HLINKED | (caps->links_by_index ? XMIT_HLINK_FIRST : 0);
-	if (caps->mtime_nsec)
-		known |= XMIT_MOD_NSEC;
-	if (receiver->options->atimes)
-		known |= XMIT_SAME_ATIME;
-	return known;
+		return UINT8_MAX;
+	return UINT8_MAX | XMIT_SAME_RDEV_MAJOR | XMIT_USER_NAME_FOLLOWS | XMIT_GROUP_NAME_FOLLOWS
+	       | (options->hard_links ? XMIT_HLINKED | (caps->links_by_index ? XMIT_HLINK_FIRST : 0) : 0)
+	       | (caps->mtime_nsec ? XMIT_MOD_NSEC : 0) | (options->atimes ? XMIT_SAME_ATIME : 0);
 }
 
 /* The flag word of an entry; 0 at the end of the list, with the error mask. */
@@ -222,23 +153,23 @@ static void read_name(struct flist_receiver *receiver, uint32_t flags)
 	strbuf_truncate(name, prefix + (size_t)rest);
 }
 
+/* The form in which a name is kept, in->name, and in->is_child; ends the process if it must not come. */
 static void take_name(struct flist_receiver *receiver, struct incoming *in)
 {
-	const struct strbuf *wire_name = &receiver->state.name;
+	const struct strbuf *name = &receiver->state.name;
+	struct charset *charset = receiver->setup.charset;
 	struct strbuf converted = STRBUF_INIT;
 
-	in->unconvertible = false;
-	if (!receiver->setup.charset) {
-		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, in);
-		return;
-	}
-	if (charset_from_wire(receiver->setup.charset, strbuf_text(wire_name), wire_name->length, PATH_MAX - 1, &converted)) {
-		flist_clean_name(receiver, strbuf_text(&converted), converted.length, in);
-	} else {
-		/* Such an entry is a hole. */
-		flist_clean_name(receiver, strbuf_text(wire_name), wire_name->length, in);
-		in->unconvertible = true;
-	}
+	/* An entry without a name here is a hole. */
+	in->unconvertible = charset && !charset_from_wire(charset, strbuf_text(name), name->length, PATH_MAX - 1, &converted);
+	if (charset && !in->unconvertible)
+		name = &converted;
+	strbuf_reset(&in->name);
+	in->is_child = is_clean_child(receiver, strbuf_text(name), name->length);
+	if (in->is_child)
+		strbuf_add(&in->name, name->data, name->length);
+	else
+		clean_name(receiver, strbuf_text(name), name->length, &in->name);
 	strbuf_free(&converted);
 }
 
@@ -260,114 +191,74 @@ static bool is_known_mode(uint32_t mode)
 	}
 }
 
-static void read_mode(struct flist_receiver *receiver, struct incoming *in)
-{
-	if (!(in->flags & XMIT_SAME_MODE))
-		receiver->state.mode = (uint32_t)wire_read_int(receiver->session->wire);
-	in->mode = receiver->state.mode;
-	if (!is_known_mode(in->mode) && (in->mode || !receiver->options->delete_missing_args))
-		die(EXIT_PROTOCOL, "invalid file mode 0%o for %s", in->mode, strbuf_text(&receiver->state.name));
-}
-
-static void read_size_and_times(struct flist_receiver *receiver, struct incoming *in)
-{
-	struct incoming_state *state = &receiver->state;
-	struct wire *wire = receiver->session->wire;
-	int64_t size = wire_read_vlong30(wire, 3);
-
-	if (size < 0)
-		die(EXIT_UNSUPPORTED, "Offset underflow: file-length is negative");
-	in->size = (uint64_t)size;
-	if (!(in->flags & XMIT_SAME_TIME)) {
-		if (receiver->session->caps.wide_mtime)
-			state->mtime = wire_read_varlong(wire, 4);
-		else
-			state->mtime = (uint32_t)wire_read_int(wire);
-	}
-	in->mtime = state->mtime;
-	in->nsec = in->flags & XMIT_MOD_NSEC ? (uint32_t)wire_read_varint_range(wire, 0, NSEC_MAX, "modtime_nsec") : 0;
-}
-
-static void read_owner(struct flist_receiver *receiver, struct incoming *in)
-{
-	struct incoming_state *state = &receiver->state;
-	struct wire *wire = receiver->session->wire;
-	bool has_names = receiver->session->caps.inline_names;
-
-	if (receiver->options->owner && !(in->flags & XMIT_SAME_UID)) {
-		state->uid = (uint32_t)wire_read_vint30(wire);
-		receiver->users.heard = true;
-		if (has_names && in->flags & XMIT_USER_NAME_FOLLOWS)
-			id_map_read_name(&receiver->users, wire, state->uid);
-	}
-	if (receiver->options->group && !(in->flags & XMIT_SAME_GID)) {
-		state->gid = (uint32_t)wire_read_vint30(wire);
-		receiver->groups.heard = true;
-		if (has_names && in->flags & XMIT_GROUP_NAME_FOLLOWS)
-			id_map_read_name(&receiver->groups, wire, state->gid);
-	}
-	in->uid = state->uid;
-	in->gid = state->gid;
-}
-
-static void read_old_device(struct flist_receiver *receiver, struct incoming *in)
-{
-	struct incoming_state *state = &receiver->state;
-
-	if (!(in->flags & XMIT_SAME_RDEV_PRE28))
-		state->rdev = (uint32_t)wire_read_int(receiver->session->wire);
-	in->rdev_major = major(state->rdev);
-	in->rdev_minor = minor(state->rdev);
-}
-
 /* doc/protocol/02-file-list.md section 2.8. */
 static void read_device(struct flist_receiver *receiver, struct incoming *in)
 {
 	const struct options *options = receiver->options;
+	struct incoming_state *state = &receiver->state;
 	struct wire *wire = receiver->session->wire;
 	const struct session_caps *caps = &receiver->session->caps;
+	bool is_special = is_type(in, S_IFIFO) || is_type(in, S_IFSOCK);
 
-	if (!(is_device(in) && options->devices) && !(is_special(in) && options->specials && caps->special_rdev)) {
-		receiver->state.rdev = 0;
+	if (!(is_device(in) && options->devices) && !(is_special && options->specials && caps->special_rdev)) {
+		state->rdev = 0;
 		return;
 	}
 	if (!caps->split_rdev) {
-		read_old_device(receiver, in);
+		if (!(in->flags & XMIT_SAME_RDEV_PRE28))
+			state->rdev = (uint32_t)wire_read_int(wire);
+		in->rdev_major = major(state->rdev);
+		in->rdev_minor = minor(state->rdev);
 		return;
 	}
 	if (!(in->flags & XMIT_SAME_RDEV_MAJOR))
-		receiver->state.rdev_major = (uint32_t)wire_read_vint30(wire);
-	in->rdev_major = receiver->state.rdev_major;
+		state->rdev_major = (uint32_t)wire_read_vint30(wire);
+	in->rdev_major = state->rdev_major;
 	if (caps->byte_minors && in->flags & XMIT_RDEV_MINOR_8_PRE30)
 		in->rdev_minor = wire_read_byte(wire);
 	else
 		in->rdev_minor = (uint32_t)wire_read_vint30(wire);
 }
 
-static void convert_target(struct flist_receiver *receiver, struct incoming *in)
+/* Append the target of a symlink without a slash at its beginning and without ".." that climb above the transfer, in which the
+ * link has the name `name` (doc/protocol/07-daemon.md section 5.16). */
+static void clean_target(const char *target, const char *name, struct strbuf *clean)
 {
-	const struct strbuf *raw = &receiver->wire_target;
+	size_t depth = 0, start = clean->length, below = 0;
+	struct strbuf path = STRBUF_INIT;
+	bool slash = false;
 
-	strbuf_reset(&in->target);
-	if (receiver->setup.clean_symlinks) {
-		flist_clean_target(strbuf_text(raw), strbuf_text(&in->name), &in->target);
-		return;
+	for (name += strspn(name, "/"); *name; name++)
+		depth += *name == '/';
+	while (*target) {
+		size_t length = strcspn(target, "/");
+		bool climbs = is_component(target, length, "..");
+
+		if (climbs && below) {
+			const char *last = strrchr(strbuf_text(&path), '/');
+
+			strbuf_truncate(&path, last ? (size_t)(last - path.data) : 0);
+			below--;
+		} else if (length && !is_component(target, length, ".") && (!climbs || depth)) {
+			if (path.length)
+				strbuf_add_char(&path, '/');
+			strbuf_add(&path, target, length);
+			below += !climbs;
+			depth -= climbs;
+		}
+		slash = target[length] == '/';
+		target += length + slash;
 	}
-	if (receiver->setup.munge_symlinks)
-		strbuf_add_string(&in->target, MUNGE_PREFIX);
-	if (!receiver->setup.charset || !receiver->session->symlink_iconv)
-		strbuf_add(&in->target, raw->data, raw->length);
-	else if (!charset_from_wire(receiver->setup.charset, raw->data, raw->length, PATH_MAX - 1, &in->target))
-		in->unconvertible = true;
+	strbuf_add_string(clean, path.length ? strbuf_text(&path) : ".");
+	if (slash && path.length && clean->length > start)
+		strbuf_add_char(clean, '/');
+	strbuf_free(&path);
 }
 
 static void read_target(struct flist_receiver *receiver, struct incoming *in)
 {
+	const struct flist_receive_setup *setup = &receiver->setup;
 	struct strbuf *raw = &receiver->wire_target;
-
-	in->has_target = is_type(in, S_IFLNK) && receiver->options->links;
-	if (!in->has_target)
-		return;
 	int32_t length = wire_read_vint30(receiver->session->wire);
 
 	if (length <= 0 || length >= PATH_MAX)
@@ -378,25 +269,20 @@ static void read_target(struct flist_receiver *receiver, struct incoming *in)
 	strbuf_truncate(raw, (size_t)length);
 	if (memchr(raw->data, '\0', raw->length))
 		die(EXIT_PROTOCOL, "NUL byte inside the target of symlink %s received", strbuf_text(&in->name));
-	convert_target(receiver, in);
-}
-
-static void read_digest(struct flist_receiver *receiver, struct incoming *in)
-{
-	size_t length = (size_t)digest_length(receiver->session->file_sum);
-
-	if (receiver->options->checksum && (is_type(in, S_IFREG) || !receiver->session->caps.sums_only_files))
-		wire_read(receiver->session->wire, in->digest, length);
+	strbuf_reset(&in->target);
+	if (setup->clean_symlinks) {
+		clean_target(strbuf_text(raw), strbuf_text(&in->name), &in->target);
+		return;
+	}
+	if (setup->munge_symlinks)
+		strbuf_add_string(&in->target, MUNGE_PREFIX);
+	if (!setup->charset || !receiver->session->symlink_iconv)
+		strbuf_add(&in->target, raw->data, raw->length);
+	else if (!charset_from_wire(setup->charset, raw->data, raw->length, PATH_MAX - 1, &in->target))
+		in->unconvertible = true;
 }
 
 /* --- hard links: doc/protocol/02-file-list.md section 2.10 --- */
-
-static struct entry *link_entry(const struct flist_receiver *receiver, const struct received_link *link,
-				struct entries **entries)
-{
-	*entries = receiver->staged.items[link->directory].entries;
-	return &(*entries)->items[link->index];
-}
 
 /* A group becomes known; its first member is the entry that is added next. */
 static uint64_t new_group(struct flist_receiver *receiver)
@@ -408,20 +294,22 @@ static uint64_t new_group(struct flist_receiver *receiver)
 	return receiver->links.count;
 }
 
-static void declare_link(struct flist_receiver *receiver, struct incoming *in)
+/* The reference of a later member; true if nothing of it follows. */
+static bool read_reference(struct flist_receiver *receiver, struct incoming *in)
 {
-	bool inserted;
+	int32_t reference = wire_read_varint(receiver->session->wire);
+	int64_t next = (int64_t)receiver->list_first + receiver->arrived;
+	const uint64_t *group = reference < 0 ? NULL : hashmap_get(&receiver->link_keys, 0, (uint64_t)reference);
 
-	in->group = new_group(receiver);
-	hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group,
-		    &inserted);
-}
-
-/* Everything that an abbreviated entry has in common with the first of its group. */
-static void copy_first(struct flist_receiver *receiver, struct incoming *in)
-{
-	struct entries *entries;
-	const struct entry *first = link_entry(receiver, &receiver->links.items[in->group - 1], &entries);
+	if (reference >= next || !group)
+		die(EXIT_PROTOCOL, "hard-link reference out of range: %d (%lld)", reference, (long long)next);
+	in->group = *group;
+	if (reference < receiver->list_first)
+		return false;
+	/* Everything that an abbreviated entry has in common with the first of its group. */
+	const struct received_link *link = &receiver->links.items[in->group - 1];
+	const struct entries *entries = receiver->staged.items[link->directory].entries;
+	const struct entry *first = &entries->items[link->index];
 	const struct entry_side *side = entry_side_of(entries, first);
 
 	in->size = receiver->options->only_send_attrs && entry_is_regular(first) ? side->real_size : first->size;
@@ -447,21 +335,6 @@ static void copy_first(struct flist_receiver *receiver, struct incoming *in)
 	if (receiver->options->checksum && entry_is_regular(first))
 		memcpy(in->digest, entry_name(entries, first) + first->name_length + 1,
 		       (size_t)digest_length(receiver->session->file_sum));
-}
-
-/* The reference of a later member; true if nothing of it follows. */
-static bool read_reference(struct flist_receiver *receiver, struct incoming *in)
-{
-	int32_t reference = wire_read_varint(receiver->session->wire);
-	int64_t next = (int64_t)receiver->list_first + receiver->arrived;
-	const uint64_t *group = reference < 0 ? NULL : hashmap_get(&receiver->link_keys, 0, (uint64_t)reference);
-
-	if (reference >= next || !group)
-		die(EXIT_PROTOCOL, "hard-link reference out of range: %d (%lld)", reference, (long long)next);
-	in->group = *group;
-	if (reference < receiver->list_first)
-		return false;
-	copy_first(receiver, in);
 	return true;
 }
 
@@ -473,9 +346,7 @@ static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
 	const struct session_caps *caps = &receiver->session->caps;
 	bool inserted;
 
-	bool has_key = caps->marks_links ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG);
-
-	if (!receiver->options->hard_links || caps->links_by_index || !has_key)
+	if (!(caps->marks_links ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG)))
 		return;
 	if (!caps->marks_links || !(in->flags & XMIT_SAME_DEV_PRE30))
 		state->link_dev = wire_read_longint(wire);
@@ -492,26 +363,57 @@ static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
 
 static void read_fields(struct flist_receiver *receiver, struct incoming *in)
 {
+	const struct options *options = receiver->options;
+	const struct session_caps *caps = &receiver->session->caps;
 	struct incoming_state *state = &receiver->state;
+	struct wire *wire = receiver->session->wire;
+	int64_t size = wire_read_vlong30(wire, 3);
 
-	read_size_and_times(receiver, in);
-	read_mode(receiver, in);
+	if (size < 0)
+		die(EXIT_UNSUPPORTED, "Offset underflow: file-length is negative");
+	in->size = (uint64_t)size;
+	if (!(in->flags & XMIT_SAME_TIME))
+		state->mtime = caps->wide_mtime ? wire_read_varlong(wire, 4) : (uint32_t)wire_read_int(wire);
+	in->mtime = state->mtime;
+	in->nsec = in->flags & XMIT_MOD_NSEC ? (uint32_t)wire_read_varint_range(wire, 0, NSEC_MAX, "modtime_nsec") : 0;
+	if (!(in->flags & XMIT_SAME_MODE))
+		state->mode = (uint32_t)wire_read_int(wire);
+	in->mode = state->mode;
+	if (!is_known_mode(in->mode) && (in->mode || !options->delete_missing_args))
+		die(EXIT_PROTOCOL, "invalid file mode 0%o for %s", in->mode, strbuf_text(&state->name));
 	if (in->flags & XMIT_HLINKED && is_type(in, S_IFDIR))
 		die(EXIT_PROTOCOL, "hard-linked directory in the file list: %s", strbuf_text(&state->name));
-	if (receiver->options->atimes && !is_type(in, S_IFDIR) && !(in->flags & XMIT_SAME_ATIME))
-		state->atime = wire_read_varlong(receiver->session->wire, 4);
+	if (options->atimes && !is_type(in, S_IFDIR) && !(in->flags & XMIT_SAME_ATIME))
+		state->atime = wire_read_varlong(wire, 4);
 	in->atime = state->atime;
-	read_owner(receiver, in);
+	if (options->owner && !(in->flags & XMIT_SAME_UID)) {
+		state->uid = (uint32_t)wire_read_vint30(wire);
+		receiver->users.heard = true;
+		if (caps->inline_names && in->flags & XMIT_USER_NAME_FOLLOWS)
+			id_map_read_name(&receiver->users, wire, state->uid);
+	}
+	if (options->group && !(in->flags & XMIT_SAME_GID)) {
+		state->gid = (uint32_t)wire_read_vint30(wire);
+		receiver->groups.heard = true;
+		if (caps->inline_names && in->flags & XMIT_GROUP_NAME_FOLLOWS)
+			id_map_read_name(&receiver->groups, wire, state->gid);
+	}
+	in->uid = state->uid;
+	in->gid = state->gid;
 	read_device(receiver, in);
-	read_target(receiver, in);
-	read_link_key(receiver, in);
-	read_digest(receiver, in);
+	in->has_target = is_type(in, S_IFLNK) && options->links;
+	if (in->has_target)
+		read_target(receiver, in);
+	if (options->hard_links && !caps->links_by_index)
+		read_link_key(receiver, in);
+	if (options->checksum && (is_type(in, S_IFREG) || !caps->sums_only_files))
+		wire_read(wire, in->digest, (size_t)digest_length(receiver->session->file_sum));
 }
 
 bool flist_decode_entry(struct flist_receiver *receiver, int *mask)
 {
 	struct incoming *in = &receiver->incoming;
-	bool abbreviated = false;
+	bool is_abbreviated = false, inserted;
 	uint32_t flags = read_flags(receiver, mask);
 
 	if (!flags)
@@ -523,13 +425,14 @@ bool flist_decode_entry(struct flist_receiver *receiver, int *mask)
 	in->rdev_major = in->rdev_minor = 0;
 	read_name(receiver, flags);
 	take_name(receiver, in);
-	if (receiver->session->caps.links_by_index && flags & XMIT_HLINKED) {
-		if (flags & XMIT_HLINK_FIRST)
-			declare_link(receiver, in);
-		else
-			abbreviated = read_reference(receiver, in);
+	if (receiver->session->caps.links_by_index && flags & XMIT_HLINK_FIRST) {
+		in->group = new_group(receiver);
+		hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group,
+			    &inserted);
+	} else if (receiver->session->caps.links_by_index && flags & XMIT_HLINKED) {
+		is_abbreviated = read_reference(receiver, in);
 	}
-	if (!abbreviated)
+	if (!is_abbreviated)
 		read_fields(receiver, in);
 	if (receiver->options->acls && !is_type(in, S_IFLNK))
 		in->acls = received_acls_read(receiver, in->mode);

@@ -86,32 +86,21 @@ static bool follows_all(const struct flist *list)
 	return options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
 }
 
-/* The directory of --files-from, and *below: the part of the base's path that came out of the list. */
-static char *listed_base(const struct flist *list, const struct flist_base *base, const char **below)
-{
-	const char *from = list->from_base;
-	size_t length = strcmp(from, ".") && strcmp(from, "./") ? strlen(from) : 0;
-
-	*below = base->path + length + strspn(base->path + length, "/");
-	return xstrdup(length ? from : ".");
-}
-
 /* Where the list of --files-from leads is no choice of the operator (doc/protocol/09-since-3.5.0.md section 6.3). */
 static int open_listed_base(const struct flist *list, const struct flist_base *base, struct fs_root *root)
 {
-	const char *below;
-	char *from = listed_base(list, base, &below);
-	struct fs_root outer;
-	int result = fs_root_open(&outer, from);
+	const char *from = strcmp(list->from_base, ".") && strcmp(list->from_base, "./") ? list->from_base : "";
+	/* The part of the base's path that came out of the list. */
+	const char *below = base->path + strlen(from) + strspn(base->path + strlen(from), "/");
+	int result = fs_root_open(root, *from ? from : ".");
 
-	free(from);
-	*root = outer;
 	if (result < 0)
 		return -1;
-	outer.trusting = follows_all(list);
-	outer.owned = !outer.trusting;
-	*root = outer;
+	root->trusting = follows_all(list);
+	root->owned = !root->trusting;
 	if (*below) {
+		struct fs_root outer = *root;
+
 		result = fs_root_open_below(root, &outer, below);
 		int error = errno;
 
@@ -122,23 +111,21 @@ static int open_listed_base(const struct flist *list, const struct flist_base *b
 	return result;
 }
 
-/* A directory of the operator's choice, however it is reached; below it the anchors know how arguments go on. */
-static int open_named_base(const struct flist *list, struct flist_base *base, struct fs_root *root)
-{
-	if (fs_root_open(root, base->path[0] ? base->path : ".") < 0)
-		return -1;
-	root->trusting = follows_all(list);
-	root->anchors = base->anchors;
-	return 0;
-}
-
 /* A base that was closed in between is the same directory again, or ELOOP. */
 static int open_same(struct flist *list, struct flist_base *base, struct fs_root *root)
 {
 	struct fs_stat st;
 
-	if ((list->from_base ? open_listed_base(list, base, root) : open_named_base(list, base, root)) < 0)
-		return -1;
+	if (list->from_base) {
+		if (open_listed_base(list, base, root) < 0)
+			return -1;
+	} else {
+		/* The operator's choice, however it is reached; below it the anchors know how arguments go on. */
+		if (fs_root_open(root, base->path[0] ? base->path : ".") < 0)
+			return -1;
+		root->trusting = follows_all(list);
+		root->anchors = base->anchors;
+	}
 	if (fs_stat_at_fd(root->fd, &st) == 0 && (!base->is_known || (st.dev == base->dev && st.ino == base->ino))) {
 		base->is_known = true;
 		base->dev = st.dev;
@@ -150,36 +137,12 @@ static int open_same(struct flist *list, struct flist_base *base, struct fs_root
 	return -1;
 }
 
-static void open_base(struct flist *list, struct flist_base *base)
-{
-	const struct options *options = list->options;
-	struct fs_root *root = &base->source.attr_root;
-
-	close_one_base(list);
-	if (!base->shown)
-		show_base(list, base, false);
-	base->source.kind = ATTRS_LIVE;
-	base->source.only_attrs = options->only_send_attrs;
-	base->source.open_noatime = options->open_noatime;
-	base->source.fake_super = options->super == SUPER_FAKE;
-	base->source.copies_devices = options->copy_devices;
-	if (open_same(list, base, root) < 0) {
-		base->open_error = errno;
-		*root = (struct fs_root){ .fd = -1, .error = base->open_error };
-		show_base(list, base, true);
-	}
-	base->source.shown_prefix = base->shown;
-	base->open = true;
-	list->open_bases++;
-}
-
 struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, const char *transfer, struct strbuf *path)
 {
 	struct flist_base *base = &list->bases.items[base_index];
 
 	strbuf_reset(path);
-	while (*transfer == '/')
-		transfer++;
+	transfer += strspn(transfer, "/");
 	if (!strcmp(transfer, "."))
 		transfer = "";
 	if (list->module_source) {
@@ -189,8 +152,26 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 		list->module_source->quotes_bare = list->module_source->below_root && !*base->path;
 		return list->module_source;
 	}
-	if (!base->open)
-		open_base(list, base);
+	if (!base->open) {
+		const struct options *options = list->options;
+
+		close_one_base(list);
+		if (!base->shown)
+			show_base(list, base, false);
+		base->source.kind = ATTRS_LIVE;
+		base->source.only_attrs = options->only_send_attrs;
+		base->source.open_noatime = options->open_noatime;
+		base->source.fake_super = options->super == SUPER_FAKE;
+		base->source.copies_devices = options->copy_devices;
+		if (open_same(list, base, &base->source.attr_root) < 0) {
+			base->open_error = errno;
+			base->source.attr_root = (struct fs_root){ .fd = -1, .error = base->open_error };
+			show_base(list, base, true);
+		}
+		base->source.shown_prefix = base->shown;
+		base->open = true;
+		list->open_bases++;
+	}
 	strbuf_add_string(path, transfer);
 	return &base->source;
 }
@@ -231,16 +212,11 @@ void flist_entry_path(const struct flist *list, int32_t node, const struct entry
 
 void flist_quote(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
 {
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT;
 	/* Opening a base does not change what the list says. */
-	struct flist *opener = (struct flist *)list;
-
-	flist_entry_path(list, node, entry, &transfer);
-	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
-	struct attr_source *source = flist_base_source(opener, base, strbuf_text(&transfer), &path);
+	struct attr_source *source = flist_entry_source((struct flist *)list, node, entry, &path);
 
 	attr_source_quote(source, strbuf_text(&path), out);
-	strbuf_free(&transfer);
 	strbuf_free(&path);
 }
 

@@ -150,22 +150,17 @@ static void clear_staged(struct flist_receiver *receiver)
 	receiver->staged.items[0].is_listed = true;
 }
 
-static void free_staged(struct flist_receiver *receiver)
-{
-	drop_staged(receiver);
-	vec_free(&receiver->staged);
-	strbuf_free(&receiver->staged_paths);
-}
-
 /* --- what was asked for (doc/protocol/02-file-list.md section 11.3) --- */
 
-/* What the source arguments allow, as sets of paths without leading slashes. */
+struct name_set {
+	VEC(char *) names, patterns; /* names: sorted */
+};
+
+/* What the source arguments allow: paths without leading slashes. */
 struct asked_names {
 	bool recursive, dirs;
-	bool everything, top;   /* the root of the transfer was asked for, with what lies below it; with what lies in it */
-	VEC(char *) exact;      /* sorted */
-	VEC(char *) parents;    /* sorted: as directories only */
-	VEC(char *) patterns, parent_patterns;
+	bool everything, top;            /* the root of the transfer, with all that is below it; with what is in it */
+	struct name_set wanted, parents; /* parents: as directories only */
 };
 
 static int compare_texts(const void *a, const void *b)
@@ -173,40 +168,22 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "//", "./" and what stands at the end are left out; no leading slash. */
-static void clean_argument(const char *text, struct strbuf *clean)
-{
-	strbuf_reset(clean);
-	while (*text) {
-		size_t length = strcspn(text, "/");
-
-		if (length && !(length == 1 && *text == '.')) {
-			if (clean->length)
-				strbuf_add_char(clean, '/');
-			strbuf_add(clean, text, length);
-		}
-		text += length + (text[length] == '/');
-	}
-}
-
-static void add_parents(struct asked_names *asked, const char *path, bool is_pattern)
-{
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		char *parent = xstrndup(path, (size_t)(slash - path));
-
-		if (is_pattern && has_wildcards(parent))
-			vec_push(&asked->parent_patterns, parent);
-		else
-			vec_push(&asked->parents, parent);
-	}
-}
-
 static void add_asked(struct asked_names *asked, const char *argument, bool relative)
 {
 	struct strbuf clean = STRBUF_INIT;
 	const char *cut = relative ? strstr(argument, "/./") : strrchr(argument, '/');
 
-	clean_argument(cut ? cut + (relative ? 3 : 1) : argument, &clean);
+	/* "//", "./" and what stands at the end are left out; no leading slash. */
+	for (const char *at = cut ? cut + (relative ? 3 : 1) : argument; *at; at += *at == '/') {
+		size_t length = strcspn(at, "/");
+
+		if (length && !(length == 1 && *at == '.')) {
+			if (clean.length)
+				strbuf_add_char(&clean, '/');
+			strbuf_add(&clean, at, length);
+		}
+		at += length;
+	}
 	const char *path = strbuf_text(&clean);
 	bool is_pattern = has_wildcards(path);
 
@@ -215,13 +192,25 @@ static void add_asked(struct asked_names *asked, const char *argument, bool rela
 		asked->everything |= asked->recursive;
 	} else {
 		if (is_pattern)
-			vec_push(&asked->patterns, xstrdup(path));
+			vec_push(&asked->wanted.patterns, xstrdup(path));
 		if (!is_pattern || strchr(path, '['))
-			vec_push(&asked->exact, xstrdup(path));
-		if (relative)
-			add_parents(asked, path, is_pattern);
+			vec_push(&asked->wanted.names, xstrdup(path));
+	}
+	for (const char *slash = strchr(path, '/'); relative && slash; slash = strchr(slash + 1, '/')) {
+		char *parent = xstrndup(path, (size_t)(slash - path));
+
+		if (has_wildcards(parent))
+			vec_push(&asked->parents.patterns, parent);
+		else
+			vec_push(&asked->parents.names, parent);
 	}
 	strbuf_free(&clean);
+}
+
+static void name_set_sort(struct name_set *set)
+{
+	if (set->names.count)
+		qsort(set->names.items, set->names.count, sizeof(char *), compare_texts);
 }
 
 static struct asked_names *asked_names_new(const struct options *options, const struct args *args)
@@ -232,44 +221,29 @@ static struct asked_names *asked_names_new(const struct options *options, const 
 	asked->dirs = options->dirs;
 	for (size_t i = 0; i < args->count; i++)
 		add_asked(asked, args->items[i], options->relative);
-	if (asked->exact.count)
-		qsort(asked->exact.items, asked->exact.count, sizeof(char *), compare_texts);
-	if (asked->parents.count)
-		qsort(asked->parents.items, asked->parents.count, sizeof(char *), compare_texts);
+	name_set_sort(&asked->wanted);
+	name_set_sort(&asked->parents);
 	return asked;
 }
 
-#define free_texts(texts) \
-	do { \
-		for (size_t i_ = 0; i_ < (texts)->count; i_++) \
-			free((texts)->items[i_]); \
-		vec_free(texts); \
-	} while (0)
-
-static void asked_names_free(struct asked_names *asked)
+static void name_set_free(struct name_set *set)
 {
-	if (!asked)
-		return;
-	free_texts(&asked->exact);
-	free_texts(&asked->parents);
-	free_texts(&asked->patterns);
-	free_texts(&asked->parent_patterns);
-	free(asked);
+	for (size_t i = 0; i < set->names.count; i++)
+		free(set->names.items[i]);
+	for (size_t i = 0; i < set->patterns.count; i++)
+		free(set->patterns.items[i]);
+	vec_free(&set->names);
+	vec_free(&set->patterns);
 }
 
-static bool is_among(const char *name, char *const *texts, size_t count, char *const *patterns, size_t pattern_count)
+static bool name_set_has(const struct name_set *set, const char *name)
 {
-	if (count && bsearch(&name, texts, count, sizeof *texts, compare_texts))
+	if (set->names.count && bsearch(&name, set->names.items, set->names.count, sizeof(char *), compare_texts))
 		return true;
-	for (size_t i = 0; i < pattern_count; i++)
-		if (wildmatch(patterns[i], name))
+	for (size_t i = 0; i < set->patterns.count; i++)
+		if (wildmatch(set->patterns.items[i], name))
 			return true;
 	return false;
-}
-
-static bool is_asked(const struct asked_names *asked, const char *name)
-{
-	return is_among(name, asked->exact.items, asked->exact.count, asked->patterns.items, asked->patterns.count);
 }
 
 /* Does the name lie below something that was asked for, as deep as the options go? `path` is scratch. */
@@ -283,7 +257,7 @@ static bool is_below_asked(const struct asked_names *asked, char *path)
 		return true;
 	for (; slash; slash = strrchr(path, '/')) {
 		*slash = '\0';
-		if (is_asked(asked, path))
+		if (name_set_has(&asked->wanted, path))
 			return true;
 		if (!asked->recursive)
 			return false;
@@ -303,35 +277,14 @@ static enum asked asked_names_look_up(const struct asked_names *asked, const cha
 	name += *name == '/';
 	if (!strcmp(name, "."))
 		return asked->top ? ASKED_YES : ASKED_PARENT;
-	if (is_asked(asked, name))
+	if (name_set_has(&asked->wanted, name))
 		return ASKED_YES;
 	if (strlen(name) >= sizeof path)
 		return ASKED_NO;
 	strcpy(path, name);
 	if (is_below_asked(asked, path))
 		return ASKED_YES;
-	bool is_parent = is_dir && is_among(name, asked->parents.items, asked->parents.count, asked->parent_patterns.items,
-					    asked->parent_patterns.count);
-
-	return is_parent ? ASKED_PARENT : ASKED_NO;
-}
-
-static void check_name(struct flist_receiver *receiver, struct incoming *in, bool *parent_only)
-{
-	const char *name = strbuf_text(&in->name);
-	bool is_dir = S_ISDIR(in->mode), is_dot = !strcmp(name, ".");
-	enum asked asked = ASKED_YES;
-
-	if (is_dot && !is_dir)
-		die(EXIT_PROTOCOL, "ERROR: rejecting non-directory transfer-root entry: %s", name);
-	if (receiver->asked)
-		asked = asked_names_look_up(receiver->asked, name, is_dir);
-	*parent_only = asked == ASKED_PARENT;
-	if (asked == ASKED_NO)
-		die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
-	/* What --relative implies, and ".", is not subject to rules (doc/protocol/02-file-list.md section 7.7). */
-	if (receiver->rules && !*parent_only && !is_dot && filter_excludes(receiver->rules, name, is_dir))
-		die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
+	return is_dir && name_set_has(&asked->parents, name) ? ASKED_PARENT : ASKED_NO;
 }
 
 /* --- class of a directory: doc/protocol/02-file-list.md section 3 --- */
@@ -345,30 +298,22 @@ static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struc
 	return name->length > top->length && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
 }
 
-static uint16_t old_class(struct flist_receiver *receiver, const struct incoming *in)
+static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
 {
-	if (in->flags & XMIT_TOP_DIR) {
+	bool is_top = in->flags & XMIT_TOP_DIR;
+
+	if (!parent_only && receiver->session->caps.content_flags)
+		return (uint16_t)((is_top ? ENTRY_TOP_DIR : 0) | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
+	if (!parent_only && is_top) {
 		receiver->in_hierarchy = receiver->options->recursive > 0;
 		strbuf_reset(&receiver->hierarchy);
 		strbuf_add(&receiver->hierarchy, strbuf_text(&in->name), in->name.length);
 		return ENTRY_TOP_DIR;
 	}
 	receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
-	return receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
-}
-
-static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
-{
 	/* Whatever the sender says: what was not asked for is not swept by --delete (doc/protocol/08-security.md
 	 * section 4.5). */
-	if (parent_only) {
-		receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
-		return ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-	}
-	if (!receiver->session->caps.content_flags)
-		return old_class(receiver, in);
-	return (uint16_t)((in->flags & XMIT_TOP_DIR ? ENTRY_TOP_DIR : 0)
-			  | (in->flags & XMIT_NO_CONTENT_DIR ? ENTRY_NO_CONTENT : 0));
+	return parent_only ? ENTRY_TOP_DIR | ENTRY_NO_CONTENT : receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
 }
 
 /* --- from fields to an entry --- */
@@ -407,8 +352,28 @@ static bool is_device(const struct incoming *in)
 	return S_ISCHR(in->mode) || S_ISBLK(in->mode);
 }
 
-static void fill_side(struct flist_receiver *receiver, const struct incoming *in, struct entries *entries, struct entry *entry)
+static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
 {
+	size_t leaf = 0;
+	uint32_t directory = in->unconvertible ? 0 : stage(receiver, in, &leaf);
+	struct entries *entries = receiver->staged.items[directory].entries;
+	const char *name = strbuf_text(&in->name) + leaf;
+	size_t before = entries_memory(entries);
+	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
+
+	if (receiver->options->checksum && S_ISREG(in->mode))
+		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
+	entry->size = is_device(in) || S_ISFIFO(in->mode) || S_ISSOCK(in->mode) ? 0 : in->size;
+	entry->mtime = in->mtime;
+	entry->mtime_nsec = in->nsec;
+	entry->mode = (uint16_t)in->mode;
+	entry->uid = in->uid;
+	entry->gid = in->gid;
+	entry->dir = (uint32_t)receiver->arrived;
+	if (S_ISDIR(in->mode))
+		entry->flags = class_flags(receiver, in, parent_only);
+	else if (in->unconvertible)
+		entry->flags = ENTRY_DUPLICATE;
 	if (receiver->options->atimes && !S_ISDIR(in->mode))
 		entries_side(entries, entry)->atime = in->atime;
 	if (receiver->options->only_send_attrs && S_ISREG(in->mode)) {
@@ -429,98 +394,63 @@ static void fill_side(struct flist_receiver *receiver, const struct incoming *in
 	}
 	if (in->has_target)
 		entries_set_target(entries, entry, strbuf_text(&in->target), in->target.length);
-}
-
-static void check_count(const struct flist_receiver *receiver)
-{
-	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
-		die(EXIT_MALLOC, "rsync: the file list has too many entries");
-}
-
-/* What cannot be named here keeps its index, as a file with no name that has lost against another one. */
-static void make_hole(struct flist_receiver *receiver, struct incoming *in)
-{
-	log_msg(L_ERROR_XFER, "[%s] cannot convert filename: %s (%s)", log_role(), strbuf_text(&receiver->state.name),
-		strerror(EILSEQ));
-	receiver->io_error |= IOERR_GENERAL;
-	strbuf_reset(&in->name);
-	if (S_ISDIR(in->mode))
-		in->mode = S_IFREG;
-}
-
-static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
-{
-	size_t leaf = 0;
-	uint32_t directory = in->unconvertible ? 0 : stage(receiver, in, &leaf);
-	struct entries *entries = receiver->staged.items[directory].entries;
-	const char *name = strbuf_text(&in->name) + leaf;
-	size_t before = entries_memory(entries);
-	struct entry *entry = entries_add(entries, name, in->name.length - leaf);
-	uint32_t index = entries->count - 1;
-
-	if (receiver->options->checksum && S_ISREG(in->mode))
-		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
-	entry->size = is_device(in) || S_ISFIFO(in->mode) || S_ISSOCK(in->mode) ? 0 : in->size;
-	entry->mtime = in->mtime;
-	entry->mtime_nsec = in->nsec;
-	entry->mode = (uint16_t)in->mode;
-	entry->uid = in->uid;
-	entry->gid = in->gid;
-	entry->dir = (uint32_t)receiver->arrived;
-	if (S_ISDIR(in->mode))
-		entry->flags = class_flags(receiver, in, parent_only);
-	else if (in->unconvertible)
-		entry->flags = ENTRY_DUPLICATE;
-	fill_side(receiver, in, entries, entry);
 	if (in->group)
-		link_members(receiver, directory, index, in->group);
+		link_members(receiver, directory, entries->count - 1, in->group);
 	count_staged(receiver, entries_memory(entries) - before);
 }
 
 static void take_entry(struct flist_receiver *receiver, struct incoming *in)
 {
-	bool parent_only = false;
+	const char *name = strbuf_text(&in->name);
+	bool is_dir = S_ISDIR(in->mode), is_dot = !strcmp(name, ".");
+	enum asked asked = ASKED_YES;
 
-	check_count(receiver);
-	if (S_ISDIR(in->mode) && receiver->session->inc_recurse && receiver->options->iconv)
+	if ((int64_t)receiver->list_first + receiver->arrived >= INT32_MAX - 2)
+		die(EXIT_MALLOC, "rsync: the file list has too many entries");
+	if (is_dir && receiver->session->inc_recurse && receiver->options->iconv)
 		vec_push(&receiver->list->received->arrived_dirs, (uint32_t)receiver->arrived);
-	if (in->unconvertible)
-		make_hole(receiver, in);
-	else
-		check_name(receiver, in, &parent_only);
-	add_entry(receiver, in, parent_only);
+	if (in->unconvertible) {
+		/* What cannot be named here keeps its index, as a file with no name that has lost against another one. */
+		log_msg(L_ERROR_XFER, "[%s] cannot convert filename: %s (%s)", log_role(), strbuf_text(&receiver->state.name),
+			strerror(EILSEQ));
+		receiver->io_error |= IOERR_GENERAL;
+		strbuf_reset(&in->name);
+		if (is_dir)
+			in->mode = S_IFREG;
+	} else {
+		if (is_dot && !is_dir)
+			die(EXIT_PROTOCOL, "ERROR: rejecting non-directory transfer-root entry: %s", name);
+		if (receiver->asked)
+			asked = asked_names_look_up(receiver->asked, name, is_dir);
+		if (asked == ASKED_NO)
+			die(EXIT_UNSUPPORTED, "ERROR: rejecting unrequested file-list name: %s", name);
+		/* What --relative implies, and ".", is not subject to rules (doc/protocol/02-file-list.md section 7.7). */
+		if (receiver->rules && asked == ASKED_YES && !is_dot && filter_excludes(receiver->rules, name, is_dir))
+			die(EXIT_UNSUPPORTED, "ERROR: rejecting excluded file-list name: %s", name);
+	}
+	add_entry(receiver, in, asked == ASKED_PARENT);
 	receiver->arrived++;
 }
 
 /* --- a directory is complete --- */
 
-static void localize_owners(struct flist_receiver *receiver, struct entries *entries)
+static void publish(struct flist_receiver *receiver, int32_t node, struct entries *entries)
 {
+	uint32_t repeated = 0;
+
 	for (uint32_t i = 0; i < entries->count; i++) {
 		if (receiver->users.heard)
 			entries->items[i].uid = id_map_local(&receiver->users, entries->items[i].uid);
 		if (receiver->groups.heard)
 			entries->items[i].gid = id_map_local(&receiver->groups, entries->items[i].gid);
 	}
-}
-
-/* Equal directories share the numbers of one node. */
-static void check_repetitions(const struct entries *entries)
-{
-	uint32_t repeated = 0;
-
+	entries_mark_duplicates(entries);
+	/* Equal directories share the numbers of one node. */
 	for (uint32_t i = 0; i < entries->count; i++) {
 		repeated = entries->items[i].flags & ENTRY_DUPLICATE && entry_is_dir(&entries->items[i]) ? repeated + 1 : 0;
 		if (repeated >= UINT16_MAX)
 			die(EXIT_MALLOC, "rsync: a directory is in the file list too often");
 	}
-}
-
-static void publish(struct flist_receiver *receiver, int32_t node, struct entries *entries)
-{
-	localize_owners(receiver, entries);
-	entries_mark_duplicates(entries);
-	check_repetitions(entries);
 	flist_received_publish(receiver->list, node, entries, receiver->list_first, receiver->io_error);
 }
 
@@ -555,18 +485,13 @@ static void list_missing_parents(struct flist_receiver *receiver)
 	strbuf_free(&path);
 }
 
-static bool is_dot_of_directory(const struct entries *entries, const struct entry *entry)
-{
-	return entry_is_dir(entry) && entry->name_length == 1 && entry_name(entries, entry)[0] == '.';
-}
-
 /* "a/." of old releases speaks of "a": a hole, whose class counts for the directory itself. */
 static void fold_dots(struct flist_receiver *receiver, struct entries *entries, int32_t node)
 {
 	for (uint32_t i = 0; node && i < entries->count; i++) {
 		struct entry *entry = &entries->items[i];
 
-		if (!is_dot_of_directory(entries, entry))
+		if (!(entry_is_dir(entry) && entry->name_length == 1 && entry_name(entries, entry)[0] == '.'))
 			continue;
 		struct flist_dir *dir = &receiver->list->dirs.items[node];
 		struct entry *own = &receiver->list->dirs.items[dir->parent].entries->items[dir->parent_entry];
@@ -577,19 +502,6 @@ static void fold_dots(struct flist_receiver *receiver, struct entries *entries, 
 		}
 		entry->flags |= ENTRY_DUPLICATE;
 	}
-}
-
-static struct entries *take_staged(struct flist_receiver *receiver, int32_t node)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	flist_dir_path(receiver->list, node, &path);
-	uint32_t index = find_staged(receiver, strbuf_text(&path), path.length);
-	struct entries *entries = receiver->staged.items[index].entries;
-
-	receiver->staged.items[index].entries = NULL;
-	strbuf_free(&path);
-	return entries;
 }
 
 /* Only --relative has files that come behind directories: "/x" behind "!". The walk numbers files first. */
@@ -610,19 +522,24 @@ static bool is_mixed(const struct flist_receiver *receiver)
 static void split(struct flist_receiver *receiver)
 {
 	struct flist *list = receiver->list;
+	struct strbuf path = STRBUF_INIT;
 
 	list_missing_parents(receiver);
 	unstage(receiver);
 	if (!list->received->is_permuted && is_mixed(receiver))
 		flist_received_permute(list->received);
 	for (int32_t node = 0; node >= 0; node = flist_next_node(list)) {
-		struct entries *entries = take_staged(receiver, node);
+		flist_dir_path(list, node, &path);
+		uint32_t index = find_staged(receiver, strbuf_text(&path), path.length);
+		struct entries *entries = receiver->staged.items[index].entries;
 
+		receiver->staged.items[index].entries = NULL;
 		list->walk = node;
 		fold_dots(receiver, entries, node);
 		entries_sort(entries);
 		publish(receiver, node, entries);
 	}
+	strbuf_free(&path);
 }
 
 /* --- lists --- */
@@ -655,32 +572,23 @@ static void receive_node(struct flist_receiver *receiver, int32_t node)
 	receiver->last_node = node;
 }
 
-/* What follows the only list. */
-static void receive_trailer(struct flist_receiver *receiver)
+static void receive_whole_list(struct flist_receiver *receiver)
 {
+	struct flist *list = receiver->list;
 	const struct options *options = receiver->options;
 	struct session *session = receiver->session;
 
-	if (!options->numeric_ids) {
-		if (options->owner || options->acls)
-			id_map_read_list(&receiver->users, session);
-		if (options->group || options->acls)
-			id_map_read_list(&receiver->groups, session);
-	}
+	receive_list(receiver);
+	if (!options->numeric_ids && (options->owner || options->acls))
+		id_map_read_list(&receiver->users, session);
+	if (!options->numeric_ids && (options->group || options->acls))
+		id_map_read_list(&receiver->groups, session);
 	if (!session->caps.io_error_message) {
 		int32_t mask = wire_read_int(session->wire) & (IOERR_GENERAL | IOERR_VANISHED | IOERR_DEL_LIMIT);
 
 		receiver->io_error |= options->ignore_errors ? 0 : mask;
 	}
-}
-
-static void receive_whole_list(struct flist_receiver *receiver)
-{
-	struct flist *list = receiver->list;
-
-	receive_list(receiver);
-	receive_trailer(receiver);
-	if (receiver->options->acls)
+	if (options->acls)
 		received_acls_localize(receiver);
 	split(receiver);
 	if (list->received->is_permuted)
@@ -704,21 +612,11 @@ void flist_receive_first(struct flist_receiver *receiver)
 	received->shown = receiver->list->totals;
 }
 
-/* The walk goes depth first: a directory is announced while its parent is the last one or above that. */
-static void check_walk(const struct flist_receiver *receiver, int32_t node)
-{
-	const struct flist_dir *dirs = receiver->list->dirs.items;
-	int32_t above = receiver->last_node;
-
-	while (above >= 0 && above != dirs[node].parent)
-		above = dirs[above].parent;
-	if (above < 0)
-		die(EXIT_PROTOCOL, "rsync: the list of directory %d comes out of order", dirs[node].number);
-}
-
 void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)
 {
 	int64_t number = (int64_t)NDX_FLIST_OFFSET - ndx, count = (int64_t)receiver->list->received->node_by_number.count;
+	const struct flist_dir *dirs = receiver->list->dirs.items;
+	int32_t above = receiver->last_node;
 
 	if (!receiver->session->inc_recurse || receiver->is_over || (ndx != NDX_FLIST_EOF && number < 0))
 		die(EXIT_PROTOCOL, "Invalid file index: %d (%d - %d)", ndx, NDX_DONE, receiver->list->next_ndx - 1);
@@ -733,19 +631,17 @@ void flist_receive_next(struct flist_receiver *receiver, int32_t ndx)
 
 	if (node < 0)
 		die(EXIT_PROTOCOL, "rsync: refusing the list of cleared directory index %lld", (long long)number);
-	if (receiver->list->dirs.items[node].loaded)
+	if (dirs[node].loaded)
 		die(EXIT_PROTOCOL, "rsync: refusing a second list of directory index %lld", (long long)number);
-	check_walk(receiver, node);
+	/* The walk goes depth first: a directory is announced while its parent is the last one or above that. */
+	while (above >= 0 && above != dirs[node].parent)
+		above = dirs[above].parent;
+	if (above < 0)
+		die(EXIT_PROTOCOL, "rsync: the list of directory %d comes out of order", dirs[node].number);
 	receive_node(receiver, node);
 }
 
 /* --- a receiver --- */
-
-static void check_options(const struct options *options, const struct session *session)
-{
-	if (options->atimes && !session->caps.extended_flags)
-		die(EXIT_PROTOCOL, "--atimes requires protocol 28 or higher (negotiated %d).", session->protocol);
-}
 
 struct flist_receiver *flist_receiver_new(struct flist *list, struct session *session, const struct options *options,
 					  const struct flist_receive_setup *setup)
@@ -753,7 +649,8 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 	struct flist_receiver *receiver = xcalloc(1, sizeof *receiver);
 	bool doubtful = !setup->trust_sender && !session->is_server;
 
-	check_options(options, session);
+	if (options->atimes && !session->caps.extended_flags)
+		die(EXIT_PROTOCOL, "--atimes requires protocol 28 or higher (negotiated %d).", session->protocol);
 	receiver->list = list;
 	receiver->session = session;
 	receiver->options = options;
@@ -773,8 +670,14 @@ void flist_receiver_free(struct flist_receiver *receiver)
 {
 	if (!receiver)
 		return;
-	free_staged(receiver);
-	asked_names_free(receiver->asked);
+	drop_staged(receiver);
+	vec_free(&receiver->staged);
+	strbuf_free(&receiver->staged_paths);
+	if (receiver->asked) {
+		name_set_free(&receiver->asked->wanted);
+		name_set_free(&receiver->asked->parents);
+		free(receiver->asked);
+	}
 	id_map_free(&receiver->users);
 	id_map_free(&receiver->groups);
 	strbuf_free(&receiver->state.name);

@@ -103,26 +103,6 @@ static uint8_t read_bits(struct wire *wire, bool is_there)
 	return is_there ? check_bits((uint32_t)wire_read_varint(wire)) : FS_ACL_ABSENT;
 }
 
-static void read_named(struct flist_receiver *receiver, struct fs_acl *acl)
-{
-	struct wire *wire = receiver->session->wire;
-	size_t count = (size_t)wire_read_varint_range(wire, 0, ITEMS_MAX, "ACL count"), capacity = 0;
-
-	while (acl->named_count < count) {
-		uint32_t id = (uint32_t)wire_read_varint(wire), access = (uint32_t)wire_read_varint(wire);
-		bool is_user = access & 2;
-
-		if (access & 1)
-			id_map_read_name(is_user ? &receiver->users : &receiver->groups, wire, id);
-		if (acl->named_count == capacity) {
-			account(receiver, (capacity + 4) * sizeof *acl->named);
-			capacity = 2 * capacity + 4;
-			acl->named = xrealloc_array(acl->named, capacity, sizeof *acl->named);
-		}
-		acl->named[acl->named_count++] = (struct fs_acl_entry){ id, check_bits(access >> 2), is_user };
-	}
-}
-
 /* The number of the ACL that an entry has, from 1. */
 static uint32_t read_acl(struct flist_receiver *receiver, bool is_default, uint32_t mode)
 {
@@ -147,8 +127,23 @@ static uint32_t read_acl(struct flist_receiver *receiver, bool is_default, uint3
 	acl->group_obj = read_bits(wire, flags & 2);
 	acl->mask = read_bits(wire, flags & 4);
 	acl->other = read_bits(wire, flags & 8);
-	if (flags & 0x10)
-		read_named(receiver, acl);
+	if (flags & 0x10) {
+		size_t count = (size_t)wire_read_varint_range(wire, 0, ITEMS_MAX, "ACL count"), capacity = 0;
+
+		while (acl->named_count < count) {
+			uint32_t id = (uint32_t)wire_read_varint(wire), access = (uint32_t)wire_read_varint(wire);
+			bool is_user = access & 2;
+
+			if (access & 1)
+				id_map_read_name(is_user ? &receiver->users : &receiver->groups, wire, id);
+			if (acl->named_count == capacity) {
+				account(receiver, (capacity + 4) * sizeof *acl->named);
+				capacity = 2 * capacity + 4;
+				acl->named = xrealloc_array(acl->named, capacity, sizeof *acl->named);
+			}
+			acl->named[acl->named_count++] = (struct fs_acl_entry){ id, check_bits(access >> 2), is_user };
+		}
+	}
 	acl_complete(acl, is_default, mode);
 	return table->count;
 }
@@ -237,15 +232,6 @@ void flist_received_acls(const struct flist *list, int32_t node, const struct en
 
 /* --- extended attributes --- */
 
-static void read_name(struct wire *wire, char *name, size_t length)
-{
-	wire_read(wire, name, length);
-	if (name[length - 1])
-		die(EXIT_FILEIO, "Invalid xattr name received (missing trailing \\0).");
-	if (strlen(name) != length - 1 || length == 1)
-		die(EXIT_PROTOCOL, "Invalid xattr name received (%s).", length == 1 ? "empty" : "NUL inside");
-}
-
 /* As much of a value as anybody can use; the rest is read and thrown away. */
 static struct xattr_value *read_value(struct flist_receiver *receiver, size_t length)
 {
@@ -287,7 +273,11 @@ static size_t read_item(struct flist_receiver *receiver, struct xattr_list *list
 	char name[NAME_LENGTH_MAX];
 	struct xattr_item item = { .length = read_value_length(wire), .number = number };
 
-	read_name(wire, name, name_length);
+	wire_read(wire, name, name_length);
+	if (name[name_length - 1])
+		die(EXIT_FILEIO, "Invalid xattr name received (missing trailing \\0).");
+	if (strlen(name) != name_length - 1 || name_length == 1)
+		die(EXIT_PROTOCOL, "Invalid xattr name received (%s).", name_length == 1 ? "empty" : "NUL inside");
 	if (item.length > XATTR_SHORT)
 		wire_read(wire, item.digest, XATTR_DIGEST_LENGTH);
 	else
@@ -299,17 +289,6 @@ static size_t read_item(struct flist_receiver *receiver, struct xattr_list *list
 	else
 		free(atomic_load(&item.value));
 	return name_length + item.length;
-}
-
-/* Where an item stands by its number, for the answers to come. */
-static void note_places(struct received_xattrs *xattrs, int32_t count)
-{
-	if (!xattrs->list.count)
-		return;
-	xattrs->sent_count = count;
-	xattrs->places = xcalloc((size_t)count, sizeof *xattrs->places);
-	for (size_t i = 0; i < xattrs->list.count; i++)
-		xattrs->places[xattrs->list.items[i].number - 1] = (uint32_t)i + 1;
 }
 
 uint32_t received_xattrs_read(struct flist_receiver *receiver)
@@ -334,7 +313,13 @@ uint32_t received_xattrs_read(struct flist_receiver *receiver)
 				die(EXIT_PROTOCOL, "xattr list exceeds per-file limit");
 		}
 		xattr_list_sort(&xattrs->list);
-		note_places(xattrs, count);
+		/* Where an item stands by its number, for the answers to come. */
+		if (xattrs->list.count) {
+			xattrs->sent_count = count;
+			xattrs->places = xcalloc((size_t)count, sizeof *xattrs->places);
+			for (size_t i = 0; i < xattrs->list.count; i++)
+				xattrs->places[xattrs->list.items[i].number - 1] = (uint32_t)i + 1;
+		}
 		index = (int32_t)table->count;
 	}
 	const struct received_xattrs *found = table_item(table, (uint32_t)index - 1);

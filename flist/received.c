@@ -57,15 +57,6 @@ static struct received_order *order_of(const struct flist_received *received, in
 	return (struct received_order *)received->orders.start + node;
 }
 
-static void free_order(struct flist_received *received, int32_t node)
-{
-	struct received_order *order = order_of(received, node);
-
-	free(order->ndx);
-	free(order->place);
-	*order = (struct received_order){ NULL, NULL };
-}
-
 void flist_received_free(struct flist *list)
 {
 	struct flist_received *received = list->received;
@@ -95,10 +86,14 @@ struct entries *flist_received_take(struct flist *list, int32_t node)
 	struct entries *entries = list->dirs.items[node].entries;
 
 	list->dirs.items[node].entries = NULL;
-	if (entries) {
+	if (entries)
 		budget_give_back(session_budget(list->session), entries_memory(entries));
-		if (received->is_permuted)
-			free_order(received, node);
+	if (entries && received->is_permuted) {
+		struct received_order *order = order_of(received, node);
+
+		free(order->ndx);
+		free(order->place);
+		*order = (struct received_order){ NULL, NULL };
 	}
 	pthread_mutex_unlock(&received->lock);
 	return entries;
@@ -127,22 +122,11 @@ int32_t flist_received_next(struct flist *list)
 	return node;
 }
 
-bool flist_next_is_known(struct flist *list)
-{
-	struct flist_received *received = list->received;
-
-	pthread_mutex_lock(&received->lock);
-	bool known = has_next(list) || received->over;
-
-	pthread_mutex_unlock(&received->lock);
-	return known;
-}
-
 bool flist_await_next(struct flist *list, int ms)
 {
 	struct flist_received *received = list->received;
 	const struct timespec until = clock_after(CLOCK_REALTIME, ms);
-	int result = 0;
+	int result = ms > 0 ? 0 : ETIMEDOUT;
 
 	pthread_mutex_lock(&received->lock);
 	while (!has_next(list) && !received->over && result != ETIMEDOUT)
@@ -223,126 +207,92 @@ const uint8_t *flist_received_digest(const struct flist *list, int32_t node, con
 
 /* --- the reading thread: from an index to an entry --- */
 
-static bool locate_place(struct flist *list, int32_t ndx, struct flist_pos *pos)
-{
-	struct flist_received *received = list->received;
-
-	if (ndx < 0 || (size_t)ndx >= received->places.count)
-		return false;
-	flist_set_pos(list, pos, received->places.items[ndx].node, received->places.items[ndx].index);
-	return pos->entry != NULL;
-}
-
-static bool locate_in_order(struct flist *list, int32_t ndx, struct flist_pos *pos)
-{
-	int32_t node = flist_node_of(list, ndx);
-	const struct flist_dir *dir = &list->dirs.items[node];
-	const struct received_order *order = order_of(list->received, node);
-
-	if (ndx < dir->first_ndx)
-		return flist_locate_numbered(list, ndx, pos);
-	if (ndx - dir->first_ndx >= (int32_t)dir->count || !order->place)
-		return false;
-	flist_set_pos(list, pos, node, order->place[ndx - dir->first_ndx]);
-	return pos->entry != NULL;
-}
-
 bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
-	bool found;
+	struct flist_received *received = list->received;
+	int32_t node = -1;
+	uint32_t index = 0;
+	bool found = false;
 
-	pthread_mutex_lock(&list->received->lock);
-	if (!list->load_order.count)
-		found = false;
-	else if (!list->received->is_permuted)
-		found = flist_locate_numbered(list, ndx, pos);
-	else if (list->session->inc_recurse)
-		found = locate_in_order(list, ndx, pos);
-	else
-		found = locate_place(list, ndx, pos);
-	pthread_mutex_unlock(&list->received->lock);
+	pthread_mutex_lock(&received->lock);
+	if (list->load_order.count && received->is_permuted && !list->session->inc_recurse) {
+		if (ndx >= 0 && (size_t)ndx < received->places.count) {
+			node = received->places.items[ndx].node;
+			index = received->places.items[ndx].index;
+		}
+	} else if (list->load_order.count) {
+		int32_t holder = flist_node_of(list, ndx);
+		const struct flist_dir *dir = &list->dirs.items[holder];
+
+		if (!received->is_permuted || ndx < dir->first_ndx) {
+			found = flist_locate_numbered(list, ndx, pos);
+		} else if (ndx - dir->first_ndx < (int32_t)dir->count && order_of(received, holder)->place) {
+			node = holder;
+			index = order_of(received, holder)->place[ndx - dir->first_ndx];
+		}
+	}
+	if (node >= 0) {
+		flist_set_pos(list, pos, node, index);
+		found = pos->entry != NULL;
+	}
+	pthread_mutex_unlock(&received->lock);
 	return found;
 }
 
 /* --- the reading thread: a directory is complete --- */
 
-/* Nodes and names of the directories among the entries must find room where they are. */
-static void make_room(struct flist *list, const struct entries *entries)
+static void number_directory(struct flist_received *received, const struct entry *entry)
 {
-	struct flist_received *received = list->received;
-	size_t dirs = 0, names = 0;
-
-	for (uint32_t i = 0; i < entries->count; i++) {
-		if (!entry_is_dir(&entries->items[i]))
-			continue;
-		dirs++;
-		names += (size_t)entries->items[i].name_length + 1;
-	}
-	reserved_grow(&received->dirs, (list->dirs.count + dirs) * sizeof *list->dirs.items);
-	list->dirs.capacity = received->dirs.usable / sizeof *list->dirs.items;
-	reserved_grow(&received->names, list->names.length + names + 1);
-	list->names.capacity = received->names.usable;
-	if (received->is_permuted)
-		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
-	/* With their numbers, their places in the walk, and what the engine keeps of them. */
-	budget_take(session_budget(list->session), dirs * (sizeof *list->dirs.items + sizeof(struct received_order)
-							   + 8 * sizeof(int32_t)) + names, "directories of a file list");
-}
-
-/* Until now `dir` was the place in the order of arrival. */
-static void settle_order(struct flist *list, int32_t node, struct entries *entries, int32_t first)
-{
-	struct flist_received *received = list->received;
-	struct received_order *order = received->is_permuted ? order_of(received, node) : NULL;
-
-	if (order) {
-		budget_take(session_budget(list->session),
-			    (2 * sizeof *order->ndx + 2 * sizeof(struct received_place)) * entries->count, "a file list");
-		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
-	}
-	if (order && list->session->inc_recurse)
-		order->place = xcalloc((size_t)entries->count + 1, sizeof *order->place);
-	for (uint32_t i = 0; i < entries->count; i++) {
-		uint32_t arrival = entries->items[i].dir;
-
-		if (order)
-			order->ndx[i] = first + (int32_t)arrival;
-		if (order && order->place)
-			order->place[arrival] = i;
-		entries->items[i].dir = 0;
-	}
-}
-
-static void number_directories(struct flist_received *received, const struct entries *entries,
-			       const struct received_order *order)
-{
-	if (order) {
-		for (size_t i = 0; i < received->arrived_dirs.count; i++) {
-			const struct entry *entry = &entries->items[order->place[received->arrived_dirs.items[i]]];
-			vec_push(&received->node_by_number, entry->dir ? (int32_t)entry->dir : -1);
-		}
-		received->arrived_dirs.count = 0;
-		return;
-	}
-	for (uint32_t i = 0; i < entries->count; i++)
-		if (entry_is_dir(&entries->items[i]))
-			vec_push(&received->node_by_number, entries->items[i].dir ? (int32_t)entries->items[i].dir : -1);
+	vec_push(&received->node_by_number, entry->dir ? (int32_t)entry->dir : -1);
 }
 
 void flist_received_publish(struct flist *list, int32_t node, struct entries *entries, int32_t first, int io_error)
 {
 	struct flist_received *received = list->received;
+	struct received_order *order = NULL;
+	size_t dirs = 0, names = 0;
 
-	make_room(list, entries);
-	settle_order(list, node, entries, first);
+	for (uint32_t i = 0; i < entries->count; i++) {
+		dirs += entry_is_dir(&entries->items[i]);
+		names += entry_is_dir(&entries->items[i]) ? (size_t)entries->items[i].name_length + 1 : 0;
+	}
+	/* Nodes and names of the directories among the entries must find room where they are. */
+	reserved_grow(&received->dirs, (list->dirs.count + dirs) * sizeof *list->dirs.items);
+	list->dirs.capacity = received->dirs.usable / sizeof *list->dirs.items;
+	reserved_grow(&received->names, list->names.length + names + 1);
+	list->names.capacity = received->names.usable;
+	/* With their numbers, their places in the walk, and what the engine keeps of them. */
+	budget_take(session_budget(list->session), dirs * (sizeof *list->dirs.items + sizeof(struct received_order)
+							   + 8 * sizeof(int32_t)) + names, "directories of a file list");
+	if (received->is_permuted) {
+		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
+		order = order_of(received, node);
+		budget_take(session_budget(list->session),
+			    (2 * sizeof *order->ndx + 2 * sizeof(struct received_place)) * entries->count, "a file list");
+		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
+		if (list->session->inc_recurse)
+			order->place = xcalloc((size_t)entries->count + 1, sizeof *order->place);
+	}
+	/* Until now `dir` was the place in the order of arrival. */
+	for (uint32_t i = 0; i < entries->count; i++) {
+		if (order)
+			order->ndx[i] = first + (int32_t)entries->items[i].dir;
+		if (order && order->place)
+			order->place[entries->items[i].dir] = i;
+		entries->items[i].dir = 0;
+	}
 	budget_take(session_budget(list->session), entries_memory(entries), "a file list");
 	pthread_mutex_lock(&received->lock);
 	list->dirs.items[node].entries = entries;
 	flist_enter_node(list, node, NULL);
 	received->io_error |= io_error;
 	/* From here on the entries are the working thread's. */
-	if (list->session->inc_recurse)
-		number_directories(received, entries, received->is_permuted ? order_of(received, node) : NULL);
+	for (size_t i = 0; order && order->place && i < received->arrived_dirs.count; i++)
+		number_directory(received, &entries->items[order->place[received->arrived_dirs.items[i]]]);
+	for (uint32_t i = 0; !order && list->session->inc_recurse && i < entries->count; i++)
+		if (entry_is_dir(&entries->items[i]))
+			number_directory(received, &entries->items[i]);
+	received->arrived_dirs.count = 0;
 	pthread_cond_signal(&received->arrived);
 	pthread_mutex_unlock(&received->lock);
 }

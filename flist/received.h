@@ -52,9 +52,8 @@ struct flist_received {
 	VEC(int32_t) node_by_number; /* directory number -> node, -1 for "." and holes */
 };
 
-/* Working thread: would flist_load_next return at once? If not, what waits to be sent has to be sent first. */
-bool flist_next_is_known(struct flist *list);
-/* The same once it is, or after so many milliseconds. */
+/* Working thread: would flist_load_next return at once? Waits until it does, but at most so many milliseconds. If it does not,
+ * what waits to be sent has to be sent first. */
 bool flist_await_next(struct flist *list, int ms);
 /* The index that stands for an entry, or for a directory node itself (entry NULL), in requests. For nodes that have been handed
  * out. Incremental: a directory is requested by its node only. */

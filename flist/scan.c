@@ -31,7 +31,7 @@ static bool is_excluded(void *context, const char *path, bool is_dir)
 	return list->user && filter_excludes(list->user, path, is_dir);
 }
 
-/* Tell the user's rules which base directory the names that follow belong to. The base has been opened. */
+/* The rules look at names below this base directory from now on. The base has been opened. */
 static void set_rule_base(struct flist *list, uint16_t base)
 {
 	list->scan_base = base;
@@ -41,7 +41,7 @@ static void set_rule_base(struct flist *list, uint16_t base)
 		filter_set_base(list->user, list->module_source ? list->bases.items[base].path : list->bases.items[base].shown);
 }
 
-/* Which rules hold for the names of a directory? Rules may have been added since the list was made. */
+/* Which rules hold for the names of a directory? */
 static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
 {
 	set_rule_base(list, base);
@@ -51,10 +51,10 @@ static void enter_rules(struct flist *list, uint16_t base, const char *transfer)
 		filter_set_dir(list->hidden, transfer);
 }
 
-/* Without any rule, names are not even put together. */
-static bool has_rules(const struct flist *list)
+/* Rules may have been added since the list was made. Without any, names are not even put together. */
+static void select_rules(struct flist *list)
 {
-	return list->hidden || (list->user && !filter_is_empty(list->user));
+	list->scan.excluded = list->hidden || (list->user && !filter_is_empty(list->user)) ? is_excluded : NULL;
 }
 
 int flist_open_rule_file(void *flist_address, enum filter_place place, const char *path)
@@ -94,7 +94,7 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
 	flist_dir_path(list, node, &transfer);
 	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
 
-	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
+	select_rules(list);
 	enter_rules(list, base, strbuf_text(&transfer));
 	attr_source_scan(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), entries, &list->session->io_error);
 	for (uint32_t i = first; i < entries->count; i++) {
@@ -119,7 +119,7 @@ bool flist_view_directory(struct flist *list, int32_t node)
 
 	if (!list->can_view)
 		return false;
-	list->scan.excluded = has_rules(list) ? is_excluded : NULL;
+	select_rules(list);
 	if (list->scan.excluded || dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN) {
 		flist_dir_path(list, node, &transfer);
 		flist_base_source(list, dir->base, strbuf_text(&transfer), &path);
@@ -208,17 +208,11 @@ static void split_plain(const char *text, struct argument *argument)
 		strbuf_add_char(&full, '.');
 	else if (!strcmp(full.data, "..") || ends_with(full.data, full.length, "/.."))
 		strbuf_add_string(&full, "/.");
-	char *slash = strrchr(full.data, '/');
-	const char *name = slash ? slash + 1 : full.data;
+	const char *slash = strrchr(full.data, '/'), *name = slash ? slash + 1 : full.data;
 
 	argument->path = xstrdup(name);
 	argument->content = !strcmp(name, ".");
-	if (!slash)
-		argument->base = xstrdup("");
-	else if (slash == full.data)
-		argument->base = xstrdup("/");
-	else
-		argument->base = xstrndup(full.data, (size_t)(slash - full.data));
+	argument->base = slash == full.data ? xstrdup("/") : xstrndup(full.data, slash ? (size_t)(slash - full.data) : 0);
 	strbuf_free(&full);
 }
 
@@ -248,38 +242,6 @@ static char *clean_relative(const char *path, bool *content)
 	if (!clean.length || !strcmp(clean.data, "/"))
 		strbuf_add_char(&clean, '.');
 	return strbuf_detach(&clean);
-}
-
-/* What follows the cut point: the part that is listed. */
-static const char *relative_path(const char *text)
-{
-	const char *cut = strstr(text, "/./");
-
-	return cut ? cut + 3 + strspn(cut + 3, "/") : text;
-}
-
-static void split_relative(const char *text, struct argument *argument)
-{
-	const char *cut = strstr(text, "/./");
-	const char *path = relative_path(text);
-
-	argument->base = cut ? cut == text ? xstrdup("/") : xstrndup(text, (size_t)(cut - text)) : xstrdup(*text == '/'
-			? "/" : "");
-	argument->path = clean_relative(*path ? path : ".", &argument->content);
-}
-
-static void put_base_below(struct argument *argument, const char *directory)
-{
-	struct strbuf joined = STRBUF_INIT;
-	const char *below = argument->base;
-
-	strbuf_add_string(&joined, strcmp(directory, ".") && strcmp(directory, "./") ? directory : "");
-	while (*below == '/')
-		below++;
-	if (*below)
-		strbuf_add_path(&joined, below);
-	free(argument->base);
-	argument->base = strbuf_detach(&joined);
 }
 
 /* --- one named entry --- */
@@ -330,23 +292,6 @@ static bool base_is_missing(struct flist *list, struct attr_source *source, uint
 	return true;
 }
 
-/* An argument that cannot be looked at: say so as the options want. True if it is to be listed as missing. */
-static bool report_missing(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
-{
-	if (base_is_missing(list, source, base))
-		return false;
-	if (error != ENOENT && error != ENOTDIR) {
-		link_stat_failed(source, path, error);
-		list->session->io_error |= IOERR_GENERAL;
-		return false;
-	}
-	if (list->options->delete_missing_args)
-		return true;
-	if (!list->options->ignore_missing_args)
-		link_stat_failed(source, path, error);
-	return false;
-}
-
 static struct entry *last_entry(struct entries *entries)
 {
 	return &entries->items[entries->count - 1];
@@ -360,19 +305,26 @@ static void report_hidden(struct flist *list, uint16_t base, struct attr_source 
 		link_stat_failed(source, path, ENOENT);
 }
 
-/* As whatever it might be. */
-static bool hides_missing(struct flist *list, const char *path)
-{
-	return list->hidden && (filter_hides_path(list->hidden, path, false) || filter_hides_path(list->hidden, path, true));
-}
-
-/* report_missing for an argument that may be hidden. */
+/* An argument that cannot be looked at: say so as the options want. True if it is to be listed as missing. */
 static bool report_absent(struct flist *list, uint16_t base, struct attr_source *source, const char *path, int error)
 {
-	if (!hides_missing(list, path))
-		return report_missing(list, base, source, path, error);
-	report_hidden(list, base, source, path);
-	return false;
+	const struct options *options = list->options;
+
+	/* As whatever it might be. */
+	if (list->hidden && (filter_hides_path(list->hidden, path, false) || filter_hides_path(list->hidden, path, true))) {
+		report_hidden(list, base, source, path);
+		return false;
+	}
+	if (base_is_missing(list, source, base))
+		return false;
+	if (error != ENOENT && error != ENOTDIR) {
+		link_stat_failed(source, path, error);
+		list->session->io_error |= IOERR_GENERAL;
+		return false;
+	}
+	if (!options->delete_missing_args && !options->ignore_missing_args)
+		link_stat_failed(source, path, error);
+	return options->delete_missing_args;
 }
 
 /* Is the argument left out by rules? The daemon's own make it look absent. merged_for: the name whose parents' merge files are
@@ -423,20 +375,6 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 	/* What is not there is reported by those who want it. */
 	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
 	strbuf_free(&path);
-}
-
-/* The directories on the way of an argument that --relative lists, and the last one if it is one. */
-static void note_directories(struct flist *list, uint16_t base, const struct argument *argument)
-{
-	char *path = xstrdup(argument->path);
-
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		note_directory(list, base, path, true);
-		*slash = '/';
-	}
-	note_directory(list, base, path, argument->content);
-	free(path);
 }
 
 static void add_leaf(struct flist *list, int32_t node, const struct flist_part *part)
@@ -585,10 +523,11 @@ static void add_dot(struct flist *list, uint16_t base, bool implied_only)
 	strbuf_free(&path);
 }
 
-static void add_parsed(struct flist *list, struct argument *argument, bool leading_dot)
+static void add_parsed(struct flist *list, const struct argument *argument, bool leading_dot)
 {
 	struct flist_dir *first = &list->dirs.items[0];
 	uint16_t base = flist_add_base(list, argument->base);
+	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
 
 	if (!first->parts)
 		first->parts = xcalloc(1, sizeof *first->parts);
@@ -600,10 +539,14 @@ static void add_parsed(struct flist *list, struct argument *argument, bool leadi
 		add_dot(list, base, true);
 		list->implied_dot_sent = true;
 	}
-	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
-
-	note_directories(list, base, argument);
-	if (!strchr(argument->path + 1, '/') || is_wanted(list, base, argument))
+	/* The directories on the way of an argument that --relative lists, and the last one if it is one. */
+	for (char *slash = strchr(part.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		note_directory(list, base, part.path, true);
+		*slash = '/';
+	}
+	note_directory(list, base, part.path, part.content);
+	if (!strchr(part.path + 1, '/') || is_wanted(list, base, argument))
 		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
 }
 
@@ -612,17 +555,17 @@ static char *sanitise_name(const char *name)
 {
 	struct strbuf clean = STRBUF_INIT;
 
-	while (*name) {
+	for (; *name; name += *name == '/') {
 		size_t length = strcspn(name, "/");
+
 		if (length == 2 && name[0] == '.' && name[1] == '.') {
 			char *slash = clean.length > 1 ? memrchr(clean.data, '/', clean.length - 1) : NULL;
+
 			strbuf_truncate(&clean, slash ? (size_t)(slash - clean.data) + 1 : 0);
 		} else if (length) {
-			strbuf_add(&clean, name, length);
-			if (name[length] == '/')
-				strbuf_add_char(&clean, '/');
+			strbuf_add(&clean, name, length + (name[length] == '/'));
 		}
-		name += length + (name[length] == '/');
+		name += length;
 	}
 	if (!clean.length)
 		strbuf_add_char(&clean, '.');
@@ -633,21 +576,34 @@ void flist_add_argument(struct flist *list, const char *text, bool from_file)
 {
 	struct argument argument;
 	char *clean = NULL;
-	bool relative = list->options->relative;
+	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
+	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file, has_dot = false;
 
 	if (from_file)
 		text = clean = sanitise_name(text);
-	if (relative)
-		split_relative(text, &argument);
-	else
-		split_plain(text, &argument);
-	if (from_file)
-		put_base_below(&argument, list->from_base ? list->from_base : "");
-	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
-	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file;
-	const char *path = relative ? relative_path(text) : text;
+	if (list->options->relative) {
+		const char *cut = strstr(text, "/./"), *path = cut ? cut + 3 + strspn(cut + 3, "/") : text;
 
-	add_parsed(list, &argument, relative && !was_absolute && !strncmp(path, "./", 2) && path[2]);
+		if (cut && cut > text)
+			argument.base = xstrndup(text, (size_t)(cut - text));
+		else
+			argument.base = xstrdup(*text == '/' ? "/" : "");
+		argument.path = clean_relative(*path ? path : ".", &argument.content);
+		has_dot = !was_absolute && !strncmp(path, "./", 2) && path[2];
+	} else {
+		split_plain(text, &argument);
+	}
+	if (from_file) {
+		const char *from = list->from_base ? list->from_base : "", *below = argument.base + strspn(argument.base, "/");
+		struct strbuf joined = STRBUF_INIT;
+
+		strbuf_add_string(&joined, strcmp(from, ".") && strcmp(from, "./") ? from : "");
+		if (*below)
+			strbuf_add_path(&joined, below);
+		free(argument.base);
+		argument.base = strbuf_detach(&joined);
+	}
+	add_parsed(list, &argument, has_dot);
 	flist_count_entries(list, 0);
 	free(argument.path);
 	free(clean);

@@ -98,43 +98,6 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 	vec_push(&list->dirs, child);
 }
 
-/* The same where nothing is repeated: directories come last. */
-static void make_children_of_view(struct flist *list, int32_t node)
-{
-	const struct entries *entries = list->dirs.items[node].entries;
-	uint32_t first = entries->count;
-
-	while (first && entry_is_dir(&entries->items[first - 1]))
-		first--;
-	for (uint32_t i = first; i < entries->count; i++) {
-		make_child(list, node, i, 1);
-		list->next_number++;
-	}
-}
-
-/* Nodes for the directories of a sorted node; every directory entry takes a directory number (doc/protocol/02-file-list.md
- * section 6.3). */
-static void make_children(struct flist *list, int32_t node)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-
-	for (uint32_t i = 0; i < entries->count;) {
-		uint32_t group = 1;
-
-		if (!entry_is_dir(&entries->items[i])) {
-			i++;
-			continue;
-		}
-		while (i + group < entries->count && entry_is_dir(&entries->items[i + group])
-		       && (entries->items[i + group].flags & ENTRY_DUPLICATE))
-			group++;
-		if (!entry_is_dot(entries, &entries->items[i]))
-			make_child(list, node, i, group);
-		list->next_number += (int32_t)group;
-		i += group;
-	}
-}
-
 /* Hand the named paths that lie below directories of this node to the children. */
 static void distribute_parts(struct flist *list, int32_t node, struct flist_parts *deeper)
 {
@@ -161,8 +124,28 @@ static void distribute_parts(struct flist *list, int32_t node, struct flist_part
 	}
 }
 
-static void number_entries(struct flist *list, int32_t node)
+void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper)
 {
+	struct entries *entries = list->dirs.items[node].entries;
+
+	for (uint32_t i = 0; i < entries->count; i++)
+		count_entry(&list->totals, &entries->items[i]);
+	list->dirs.items[node].count = entries->count;
+	list->dirs.items[node].loaded = true;
+	/* Every directory entry takes a directory number (doc/protocol/02-file-list.md section 6.3). */
+	for (uint32_t i = 0, group; i < entries->count; i += group) {
+		group = 1;
+		if (!entry_is_dir(&entries->items[i]))
+			continue;
+		while (i + group < entries->count && entry_is_dir(&entries->items[i + group])
+		       && (entries->items[i + group].flags & ENTRY_DUPLICATE))
+			group++;
+		if (!entry_is_dot(entries, &entries->items[i]))
+			make_child(list, node, i, group);
+		list->next_number += (int32_t)group;
+	}
+	if (deeper)
+		distribute_parts(list, node, deeper);
 	struct flist_dir *dir = &list->dirs.items[node];
 	uint32_t leading = dir->count;
 
@@ -182,23 +165,6 @@ static void number_entries(struct flist *list, int32_t node)
 		die(EXIT_MALLOC, "rsync: the file list has too many entries");
 	list->next_ndx = (int32_t)next;
 	vec_push(&list->load_order, node);
-}
-
-void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-
-	for (uint32_t i = 0; i < entries->count; i++)
-		count_entry(&list->totals, &entries->items[i]);
-	list->dirs.items[node].count = entries->count;
-	list->dirs.items[node].loaded = true;
-	if (entries->snapshot)
-		make_children_of_view(list, node);
-	else
-		make_children(list, node);
-	if (deeper)
-		distribute_parts(list, node, deeper);
-	number_entries(list, node);
 }
 
 /* Depth first, pre-order: the first child, else the next sibling, else an ancestor's. */

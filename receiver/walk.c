@@ -563,7 +563,7 @@ static void stand_by(struct receiver *receiver, struct queue *queue)
 /* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
 static void await_list(struct receiver *receiver, struct queue *queue)
 {
-	while (receiver->dest.contents->is_remote && !flist_next_is_known(receiver->dest.list) && queue->count) {
+	while (receiver->dest.contents->is_remote && !flist_await_next(receiver->dest.list, 0) && queue->count) {
 		if (has_finished_front(receiver, queue))
 			finish_front(receiver, queue);
 		else

@@ -236,7 +236,7 @@ static int walk_nodes(struct side *side)
 	int32_t node;
 	int count = 0;
 
-	assert_true(flist_next_is_known(side->list));
+	assert_true(flist_await_next(side->list, 0));
 	while ((node = flist_load_next(side->list)) >= 0) {
 		count++;
 		assert_true(flist_dir(side->list, node)->loaded);
@@ -795,7 +795,7 @@ UNIT_TEST(io_errors_come_with_their_list)
 	start_receiving(&hand.side, hand.bytes, hand.length, &setup);
 	flist_receive_first(hand.side.receiver);
 	assert_int_equal(hand.side.session.io_error, IOERR_VANISHED);
-	assert_false(flist_next_is_known(hand.side.list));
+	assert_false(flist_await_next(hand.side.list, 0));
 	flist_receive_next(hand.side.receiver, wire_read_ndx(hand.side.session.wire));
 	assert_int_equal(hand.side.session.io_error, IOERR_VANISHED);
 	assert_true(flist_load_next(hand.side.list) > 0);
