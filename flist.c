@@ -168,27 +168,6 @@ static void permute(struct flist *list)
 
 /* --- the walk --- */
 
-static void load_parts(struct flist *list, int32_t node, struct flist_parts *deeper)
-{
-	struct flist_parts *parts = list->dirs.items[node].parts;
-	bool *scanned = xcalloc(list->bases.count, sizeof *scanned);
-
-	for (size_t i = 0; i < parts->parts.count; i++) {
-		const struct flist_part *part = &parts->parts.items[i];
-
-		if (part->path)
-			flist_add_named(list, node, part, deeper);
-		else if (!scanned[part->base])
-			flist_scan_part(list, node, part->base);
-		if (!part->path)
-			scanned[part->base] = true;
-	}
-	free(scanned);
-	flist_parts_free(list, parts);
-	free(parts);
-	list->dirs.items[node].parts = NULL;
-}
-
 int32_t flist_load_next(struct flist *list)
 {
 	if (list->received)
@@ -214,10 +193,27 @@ int32_t flist_load_next(struct flist *list)
 		flist_enter_node(list, node, NULL);
 		return node;
 	}
-	if (is_merged)
-		load_parts(list, node, &deeper);
-	else if (has_content)
+	if (is_merged) {
+		struct flist_parts *parts = list->dirs.items[node].parts;
+		bool *scanned = xcalloc(list->bases.count, sizeof *scanned);
+
+		for (size_t i = 0; i < parts->parts.count; i++) {
+			const struct flist_part *part = &parts->parts.items[i];
+
+			if (part->path)
+				flist_add_named(list, node, part, &deeper);
+			else if (!scanned[part->base])
+				flist_scan_part(list, node, part->base);
+			if (!part->path)
+				scanned[part->base] = true;
+		}
+		free(scanned);
+		flist_parts_free(list, parts);
+		free(parts);
+		list->dirs.items[node].parts = NULL;
+	} else if (has_content) {
 		flist_scan_part(list, node, dir->base);
+	}
 	flist_finish_node(list, node, is_merged ? &deeper : NULL, is_merged);
 	flist_parts_free(list, &deeper);
 	return node;

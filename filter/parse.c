@@ -104,17 +104,6 @@ static _Noreturn void refuse_rule(const struct rule_syntax *syntax, const char *
 	die(EXIT_SYNTAX, "%s: %s", problem, show_rule(syntax->origin, text, length).text);
 }
 
-/* Which modifier and where it stands is part of the text, so it is said only where the text may be shown. */
-static _Noreturn void refuse_modifier(const struct rule_syntax *syntax, const char *text, size_t length, size_t position)
-{
-	char problem[80] = "invalid modifier in filter rule";
-
-	if (!syntax->origin)
-		snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule", text[position],
-				position);
-	refuse_rule(syntax, text, length, problem);
-}
-
 /* --- new style --- */
 
 /* The rule's name at the start of the text, and how many bytes it has; NULL if there is none. */
@@ -187,8 +176,16 @@ static size_t parse_new_style(const struct rule_syntax *syntax, const char *text
 	for (; at < length && text[at] != ' ' && text[at] != '_' && !(syntax->words && is_white(text[at])); at++) {
 		const struct rule_modifier *modifier = find_modifier(text[at], name, parsed->flags);
 
-		if (!modifier)
-			refuse_modifier(syntax, text, length, at);
+		if (!modifier) {
+			/* Which modifier and where it stands is part of the text, so it is said only where the text may be
+			 * shown. */
+			char problem[80] = "invalid modifier in filter rule";
+
+			if (!syntax->origin)
+				snprintf(problem, sizeof problem, "invalid modifier '%c' at position %zu in filter rule",
+					 text[at], at);
+			refuse_rule(syntax, text, length, problem);
+		}
 		parsed->flags |= modifier->flags;
 	}
 	size_t end = parse_pattern(syntax, text, length, at < length ? at + 1 : at, parsed);
@@ -364,15 +361,6 @@ static bool fill(struct reader *reader)
 	return true;
 }
 
-static bool ends_text(const struct reader *reader, char c)
-{
-	if (reader->words)
-		return c && strchr(" \t\n\v\f\r", c);
-	if (reader->from0)
-		return !c;
-	return c == '\n' || c == '\r';
-}
-
 /* The next line or word, which may be empty; false at the end. */
 static bool next_text(struct reader *reader)
 {
@@ -388,7 +376,7 @@ static bool next_text(struct reader *reader)
 		bool second_half = reader->after_cr && c == '\n';
 
 		reader->after_cr = c == '\r';
-		if (!ends_text(reader, c)) {
+		if (!(reader->words ? is_white(c) : reader->from0 ? !c : c == '\n' || c == '\r')) {
 			if (reader->length < sizeof reader->text)
 				reader->text[reader->length++] = c;
 			else

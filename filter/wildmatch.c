@@ -26,35 +26,40 @@ bool has_wildcards(const char *pattern)
 	return strpbrk(pattern, "*?[") != NULL;
 }
 
-static bool is_upper(unsigned char c) { return c >= 'A' && c <= 'Z'; }
-static bool is_lower(unsigned char c) { return c >= 'a' && c <= 'z'; }
-static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-static bool is_alpha(unsigned char c) { return is_upper(c) || is_lower(c); }
-static bool is_alnum(unsigned char c) { return is_alpha(c) || is_digit(c); }
-static bool is_blank(unsigned char c) { return c == ' ' || c == '\t'; }
-static bool is_cntrl(unsigned char c) { return c < 32 || c == 127; }
-static bool is_graph(unsigned char c) { return c > 32 && c < 127; }
-static bool is_print(unsigned char c) { return c >= 32 && c < 127; }
-static bool is_punct(unsigned char c) { return is_graph(c) && !is_alnum(c); }
-static bool is_space(unsigned char c) { return c == ' ' || (c >= 9 && c <= 13); }
-static bool is_xdigit(unsigned char c) { return is_digit(c) || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f'); }
-
-/* ASCII whatever the locale, so that both sides of a transfer agree. */
+/* ASCII whatever the locale, so that both sides of a transfer agree. No text has a NUL, which ranges that are left out stand
+ * for. */
 static const struct {
 	const char *name;
-	bool (*has)(unsigned char c);
+	struct {
+		unsigned char low, high;
+	} ranges[4];
 } named_classes[] = {
-	{ "alnum", is_alnum }, { "alpha", is_alpha }, { "blank", is_blank }, { "cntrl", is_cntrl },
-	{ "digit", is_digit }, { "graph", is_graph }, { "lower", is_lower }, { "print", is_print },
-	{ "punct", is_punct }, { "space", is_space }, { "upper", is_upper }, { "xdigit", is_xdigit },
+	{ "alnum", { { '0', '9' }, { 'A', 'Z' }, { 'a', 'z' } } },
+	{ "alpha", { { 'A', 'Z' }, { 'a', 'z' } } },
+	{ "blank", { { ' ', ' ' }, { '\t', '\t' } } },
+	{ "cntrl", { { 1, 31 }, { 127, 127 } } },
+	{ "digit", { { '0', '9' } } },
+	{ "graph", { { 33, 126 } } },
+	{ "lower", { { 'a', 'z' } } },
+	{ "print", { { 32, 126 } } },
+	{ "punct", { { 33, '0' - 1 }, { '9' + 1, 'A' - 1 }, { 'Z' + 1, 'a' - 1 }, { 'z' + 1, 126 } } },
+	{ "space", { { ' ', ' ' }, { 9, 13 } } },
+	{ "upper", { { 'A', 'Z' } } },
+	{ "xdigit", { { '0', '9' }, { 'A', 'F' }, { 'a', 'f' } } },
 };
 
 /* 1 or 0: is c in the class of this name; -1: there is no such class. */
 static int named_class_has(const char *name, size_t length, unsigned char c)
 {
-	for (size_t i = 0; i < sizeof named_classes / sizeof named_classes[0]; i++)
-		if (strlen(named_classes[i].name) == length && !memcmp(named_classes[i].name, name, length))
-			return named_classes[i].has(c);
+	for (size_t i = 0; i < sizeof named_classes / sizeof named_classes[0]; i++) {
+		bool has = false;
+
+		if (strlen(named_classes[i].name) != length || memcmp(named_classes[i].name, name, length) != 0)
+			continue;
+		for (size_t j = 0; j < 4; j++)
+			has |= c >= named_classes[i].ranges[j].low && c <= named_classes[i].ranges[j].high;
+		return has;
+	}
 	return -1;
 }
 

@@ -105,16 +105,6 @@ static bool starts_with(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_fake_record(const char *name)
-{
-	static const char *const records[] = { "stat", "aacl", "dacl" };
-
-	for (size_t i = 0; i < sizeof records / sizeof *records; i++)
-		if (starts_with(name, XATTR_PERCENT_PREFIX) && !strcmp(name + strlen(XATTR_PERCENT_PREFIX), records[i]))
-			return true;
-	return false;
-}
-
 /* What the rules say: -1 nothing, because there are none of the kind. */
 static int excluded(const struct xattr_policy *policy, const char *name)
 {
@@ -132,8 +122,11 @@ static int excluded(const struct xattr_policy *policy, const char *name)
 
 static bool is_reserved(const struct xattr_policy *policy, const char *name)
 {
-	return (!policy->verbatim && starts_with(name, XATTR_PERCENT_PREFIX))
-	       || (policy->level == LEVEL_FAKE && is_fake_record(name));
+	if (!starts_with(name, XATTR_PERCENT_PREFIX))
+		return false;
+	name += strlen(XATTR_PERCENT_PREFIX);
+	return !policy->verbatim
+	       || (policy->level == LEVEL_FAKE && (!strcmp(name, "stat") || !strcmp(name, "aacl") || !strcmp(name, "dacl")));
 }
 
 const char *xattr_name_to_send(const struct xattr_policy *policy, const char *name)
@@ -313,33 +306,25 @@ bool xattr_list_same(const struct xattr_list *list, const struct fs_xattr_list *
 
 /* --- setting --- */
 
-static bool set_value(const struct fs_held *to, const char *name, const void *bytes, size_t length,
-		      const struct xattr_complaint *complaint)
-{
-	if (length > XATTR_KEPT_MAX) {
-		complaint->say(complaint->context, E2BIG, "setxattr", name);
-		return false;
-	}
-	if (fs_held_set(to, name, bytes, length) == 0)
-		return true;
-	complaint->say(complaint->context, errno, "setxattr", name);
-	return false;
-}
-
 static bool set_item(const struct xattr_item *item, const struct fs_held *to, const struct fs_xattr_list *have,
 		     const struct fs_xattr_list *old, const struct xattr_complaint *complaint)
 {
 	const struct xattr_value *known = atomic_load(&item->value);
-	const struct fs_xattr *there = xattr_find(have, item->name), *before;
+	const struct fs_xattr *there = xattr_find(have, item->name);
+	const struct fs_xattr *before = old && !known ? xattr_find(old, item->name) : NULL;
 
 	if (there && xattr_item_matches(item, there->value, there->length))
 		return false;
-	if (known)
-		return set_value(to, item->name, known->bytes, known->length, complaint);
-	before = old ? xattr_find(old, item->name) : NULL;
-	if (before && xattr_item_matches(item, before->value, before->length))
-		return set_value(to, item->name, before->value, before->length, complaint);
-	complaint->say(complaint->context, 0, "", item->name);
+	if (!known && (!before || !xattr_item_matches(item, before->value, before->length))) {
+		complaint->say(complaint->context, 0, "", item->name);
+		return false;
+	}
+	size_t length = known ? known->length : before->length;
+	bool fits = length <= XATTR_KEPT_MAX;
+
+	if (fits && fs_held_set(to, item->name, known ? known->bytes : before->value, length) == 0)
+		return true;
+	complaint->say(complaint->context, fits ? errno : E2BIG, "setxattr", item->name);
 	return false;
 }
 

@@ -77,16 +77,6 @@ static void clean_name(const struct flist_receiver *receiver, const char *name, 
 	}
 }
 
-static bool is_type(const struct incoming *in, uint32_t type)
-{
-	return (in->mode & S_IFMT) == type;
-}
-
-static bool is_device(const struct incoming *in)
-{
-	return is_type(in, S_IFCHR) || is_type(in, S_IFBLK);
-}
-
 /* --- flags --- */
 
 static _Noreturn void die_flags(uint32_t flags)
@@ -175,22 +165,6 @@ static void take_name(struct flist_receiver *receiver, struct incoming *in)
 
 /* --- fields --- */
 
-static bool is_known_mode(uint32_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-	case S_IFDIR:
-	case S_IFLNK:
-	case S_IFCHR:
-	case S_IFBLK:
-	case S_IFIFO:
-	case S_IFSOCK:
-		return mode <= UINT16_MAX;
-	default:
-		return false;
-	}
-}
-
 /* doc/protocol/02-file-list.md section 2.8. */
 static void read_device(struct flist_receiver *receiver, struct incoming *in)
 {
@@ -198,9 +172,9 @@ static void read_device(struct flist_receiver *receiver, struct incoming *in)
 	struct incoming_state *state = &receiver->state;
 	struct wire *wire = receiver->session->wire;
 	const struct session_caps *caps = &receiver->session->caps;
-	bool is_special = is_type(in, S_IFIFO) || is_type(in, S_IFSOCK);
+	bool is_special = S_ISFIFO(in->mode) || S_ISSOCK(in->mode);
 
-	if (!(is_device(in) && options->devices) && !(is_special && options->specials && caps->special_rdev)) {
+	if (!(incoming_is_device(in) && options->devices) && !(is_special && options->specials && caps->special_rdev)) {
 		state->rdev = 0;
 		return;
 	}
@@ -327,36 +301,15 @@ static bool read_reference(struct flist_receiver *receiver, struct incoming *in)
 		receiver->state.atime = in->atime;
 	in->rdev_major = side->rdev_major;
 	in->rdev_minor = side->rdev_minor;
-	if (is_device(in) && receiver->options->devices)
+	if (incoming_is_device(in) && receiver->options->devices)
 		receiver->state.rdev_major = in->rdev_major;
-	in->has_target = is_type(in, S_IFLNK) && receiver->options->links;
+	in->has_target = S_ISLNK(in->mode) && receiver->options->links;
 	strbuf_reset(&in->target);
 	strbuf_add(&in->target, entry_target(entries, first), side->target_length);
 	if (receiver->options->checksum && entry_is_regular(first))
 		memcpy(in->digest, entry_name(entries, first) + first->name_length + 1,
 		       (size_t)digest_length(receiver->session->file_sum));
 	return true;
-}
-
-/* Device and inode as an opaque key, below protocol 30. */
-static void read_link_key(struct flist_receiver *receiver, struct incoming *in)
-{
-	struct incoming_state *state = &receiver->state;
-	struct wire *wire = receiver->session->wire;
-	const struct session_caps *caps = &receiver->session->caps;
-	bool inserted;
-
-	if (!(caps->marks_links ? in->flags & XMIT_HLINKED : is_type(in, S_IFREG)))
-		return;
-	if (!caps->marks_links || !(in->flags & XMIT_SAME_DEV_PRE30))
-		state->link_dev = wire_read_longint(wire);
-	int64_t inode = wire_read_longint(wire);
-	uint64_t *group = hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode,
-				      receiver->links.count + 1, &inserted);
-
-	in->group = *group;
-	if (inserted)
-		new_group(receiver);
 }
 
 /* --- one entry --- */
@@ -379,11 +332,15 @@ static void read_fields(struct flist_receiver *receiver, struct incoming *in)
 	if (!(in->flags & XMIT_SAME_MODE))
 		state->mode = (uint32_t)wire_read_int(wire);
 	in->mode = state->mode;
-	if (!is_known_mode(in->mode) && (in->mode || !options->delete_missing_args))
+	bool is_known = in->mode <= UINT16_MAX
+			&& (S_ISREG(in->mode) || S_ISDIR(in->mode) || S_ISLNK(in->mode) || S_ISFIFO(in->mode)
+			    || S_ISSOCK(in->mode) || incoming_is_device(in));
+
+	if (!is_known && (in->mode || !options->delete_missing_args))
 		die(EXIT_PROTOCOL, "invalid file mode 0%o for %s", in->mode, strbuf_text(&state->name));
-	if (in->flags & XMIT_HLINKED && is_type(in, S_IFDIR))
+	if (in->flags & XMIT_HLINKED && S_ISDIR(in->mode))
 		die(EXIT_PROTOCOL, "hard-linked directory in the file list: %s", strbuf_text(&state->name));
-	if (options->atimes && !is_type(in, S_IFDIR) && !(in->flags & XMIT_SAME_ATIME))
+	if (options->atimes && !S_ISDIR(in->mode) && !(in->flags & XMIT_SAME_ATIME))
 		state->atime = wire_read_varlong(wire, 4);
 	in->atime = state->atime;
 	if (options->owner && !(in->flags & XMIT_SAME_UID)) {
@@ -401,12 +358,24 @@ static void read_fields(struct flist_receiver *receiver, struct incoming *in)
 	in->uid = state->uid;
 	in->gid = state->gid;
 	read_device(receiver, in);
-	in->has_target = is_type(in, S_IFLNK) && options->links;
+	in->has_target = S_ISLNK(in->mode) && options->links;
 	if (in->has_target)
 		read_target(receiver, in);
-	if (options->hard_links && !caps->links_by_index)
-		read_link_key(receiver, in);
-	if (options->checksum && (is_type(in, S_IFREG) || !caps->sums_only_files))
+	/* Device and inode as an opaque key, below protocol 30. */
+	if (options->hard_links && !caps->links_by_index
+	    && (caps->marks_links ? in->flags & XMIT_HLINKED : S_ISREG(in->mode))) {
+		bool inserted;
+
+		if (!caps->marks_links || !(in->flags & XMIT_SAME_DEV_PRE30))
+			state->link_dev = wire_read_longint(wire);
+		int64_t inode = wire_read_longint(wire);
+
+		in->group = *hashmap_put(&receiver->link_keys, (uint64_t)state->link_dev, (uint64_t)inode,
+					 receiver->links.count + 1, &inserted);
+		if (inserted)
+			new_group(receiver);
+	}
+	if (options->checksum && (S_ISREG(in->mode) || !caps->sums_only_files))
 		wire_read(wire, in->digest, (size_t)digest_length(receiver->session->file_sum));
 }
 
@@ -434,7 +403,7 @@ bool flist_decode_entry(struct flist_receiver *receiver, int *mask)
 	}
 	if (!is_abbreviated)
 		read_fields(receiver, in);
-	if (receiver->options->acls && !is_type(in, S_IFLNK))
+	if (receiver->options->acls && !S_ISLNK(in->mode))
 		in->acls = received_acls_read(receiver, in->mode);
 	if (receiver->options->xattrs)
 		in->xattrs = received_xattrs_read(receiver);

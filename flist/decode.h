@@ -28,6 +28,11 @@ struct incoming {
 	uint8_t digest[DIGEST_MAX_LENGTH];
 };
 
+static inline bool incoming_is_device(const struct incoming *in)
+{
+	return S_ISCHR(in->mode) || S_ISBLK(in->mode);
+}
+
 /* Both sides' persistent state of doc/protocol/02-file-list.md section 2.4. */
 struct incoming_state {
 	struct strbuf name;       /* previous wire name */

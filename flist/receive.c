@@ -246,25 +246,6 @@ static bool name_set_has(const struct name_set *set, const char *name)
 	return false;
 }
 
-/* Does the name lie below something that was asked for, as deep as the options go? `path` is scratch. */
-static bool is_below_asked(const struct asked_names *asked, char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (!asked->recursive && !asked->dirs)
-		return false;
-	if (asked->top && !slash)
-		return true;
-	for (; slash; slash = strrchr(path, '/')) {
-		*slash = '\0';
-		if (name_set_has(&asked->wanted, path))
-			return true;
-		if (!asked->recursive)
-			return false;
-	}
-	return false;
-}
-
 /* ASKED_PARENT: as a directory on the way to what was asked for. */
 enum asked { ASKED_NO, ASKED_PARENT, ASKED_YES };
 
@@ -282,8 +263,17 @@ static enum asked asked_names_look_up(const struct asked_names *asked, const cha
 	if (strlen(name) >= sizeof path)
 		return ASKED_NO;
 	strcpy(path, name);
-	if (is_below_asked(asked, path))
+	char *slash = strrchr(path, '/');
+
+	/* What lies below something that was asked for, as deep as the options go. */
+	if (!slash && asked->top && (asked->recursive || asked->dirs))
 		return ASKED_YES;
+	for (bool goes_on = asked->recursive || asked->dirs; slash && goes_on; slash = strrchr(path, '/')) {
+		*slash = '\0';
+		if (name_set_has(&asked->wanted, path))
+			return ASKED_YES;
+		goes_on = asked->recursive;
+	}
 	return is_dir && name_set_has(&asked->parents, name) ? ASKED_PARENT : ASKED_NO;
 }
 
@@ -347,11 +337,6 @@ static void link_members(struct flist_receiver *receiver, uint32_t directory, ui
 	mark_linked(receiver, directory, index, group);
 }
 
-static bool is_device(const struct incoming *in)
-{
-	return S_ISCHR(in->mode) || S_ISBLK(in->mode);
-}
-
 static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool parent_only)
 {
 	size_t leaf = 0;
@@ -363,7 +348,7 @@ static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool
 
 	if (receiver->options->checksum && S_ISREG(in->mode))
 		entries_add_bytes(entries, in->digest, (size_t)digest_length(receiver->session->file_sum));
-	entry->size = is_device(in) || S_ISFIFO(in->mode) || S_ISSOCK(in->mode) ? 0 : in->size;
+	entry->size = incoming_is_device(in) || S_ISFIFO(in->mode) || S_ISSOCK(in->mode) ? 0 : in->size;
 	entry->mtime = in->mtime;
 	entry->mtime_nsec = in->nsec;
 	entry->mode = (uint16_t)in->mode;
@@ -380,7 +365,7 @@ static void add_entry(struct flist_receiver *receiver, struct incoming *in, bool
 		entries_side(entries, entry)->real_size = in->size;
 		entry->size = ATTR_FILE_SIZE;
 	}
-	if (is_device(in)) {
+	if (incoming_is_device(in)) {
 		struct entry_side *side = entries_side(entries, entry);
 
 		side->rdev_major = in->rdev_major;
@@ -456,35 +441,6 @@ static void publish(struct flist_receiver *receiver, int32_t node, struct entrie
 
 /* --- from paths to nodes --- */
 
-/* Directories that only their contents speak of. More may be found on the way. */
-static void list_missing_parents(struct flist_receiver *receiver)
-{
-	bool may_lack = receiver->options->relative && receiver->session->caps.omits_parents;
-	struct strbuf path = STRBUF_INIT;
-
-	for (size_t i = 0; i < receiver->staged.count; i++) {
-		struct staged_dir staged = receiver->staged.items[i];
-		size_t leaf;
-
-		if (staged.is_listed)
-			continue;
-		strbuf_reset(&path);
-		strbuf_add(&path, receiver->staged_paths.data + staged.path, staged.length);
-		/* What is only to be deleted may lie where the sender has nothing (doc/protocol/02-file-list.md
-		 * section 7.6). */
-		if (staged.is_needed && !may_lack)
-			die_misplaced(receiver, strbuf_text(&path));
-		size_t length = split_path(path.data, path.length, &leaf);
-		uint32_t parent = find_staged(receiver, path.data, length);
-		struct entry *entry = entries_add(receiver->staged.items[parent].entries, path.data + leaf, path.length - leaf);
-
-		entry->mode = S_IFDIR | 0755;
-		entry->flags = ENTRY_HIDDEN | ENTRY_NO_CONTENT;
-		receiver->staged.items[i].is_listed = true;
-	}
-	strbuf_free(&path);
-}
-
 /* "a/." of old releases speaks of "a": a hole, whose class counts for the directory itself. */
 static void fold_dots(struct flist_receiver *receiver, struct entries *entries, int32_t node)
 {
@@ -522,9 +478,30 @@ static bool is_mixed(const struct flist_receiver *receiver)
 static void split(struct flist_receiver *receiver)
 {
 	struct flist *list = receiver->list;
+	bool may_lack = receiver->options->relative && receiver->session->caps.omits_parents;
 	struct strbuf path = STRBUF_INIT;
 
-	list_missing_parents(receiver);
+	/* Directories that only their contents speak of. More may be found on the way. */
+	for (size_t i = 0; i < receiver->staged.count; i++) {
+		struct staged_dir staged = receiver->staged.items[i];
+		size_t leaf;
+
+		if (staged.is_listed)
+			continue;
+		strbuf_reset(&path);
+		strbuf_add(&path, receiver->staged_paths.data + staged.path, staged.length);
+		/* What is only to be deleted may lie where the sender has nothing (doc/protocol/02-file-list.md
+		 * section 7.6). */
+		if (staged.is_needed && !may_lack)
+			die_misplaced(receiver, strbuf_text(&path));
+		size_t length = split_path(path.data, path.length, &leaf);
+		uint32_t parent = find_staged(receiver, path.data, length);
+		struct entry *entry = entries_add(receiver->staged.items[parent].entries, path.data + leaf, path.length - leaf);
+
+		entry->mode = S_IFDIR | 0755;
+		entry->flags = ENTRY_HIDDEN | ENTRY_NO_CONTENT;
+		receiver->staged.items[i].is_listed = true;
+	}
 	unstage(receiver);
 	if (!list->received->is_permuted && is_mixed(receiver))
 		flist_received_permute(list->received);

@@ -265,32 +265,6 @@ static size_t read_value_length(struct wire *wire)
 	return (size_t)length;
 }
 
-/* One item; returns what its name and value take. */
-static size_t read_item(struct flist_receiver *receiver, struct xattr_list *list, size_t *capacity, int32_t number)
-{
-	struct wire *wire = receiver->session->wire;
-	size_t name_length = (size_t)wire_read_varint_range(wire, 1, NAME_LENGTH_MAX, "xattr name_len");
-	char name[NAME_LENGTH_MAX];
-	struct xattr_item item = { .length = read_value_length(wire), .number = number };
-
-	wire_read(wire, name, name_length);
-	if (name[name_length - 1])
-		die(EXIT_FILEIO, "Invalid xattr name received (missing trailing \\0).");
-	if (strlen(name) != name_length - 1 || name_length == 1)
-		die(EXIT_PROTOCOL, "Invalid xattr name received (%s).", name_length == 1 ? "empty" : "NUL inside");
-	if (item.length > XATTR_SHORT)
-		wire_read(wire, item.digest, XATTR_DIGEST_LENGTH);
-	else
-		atomic_init(&item.value, read_value(receiver, item.length));
-	item.name = xattr_name_to_keep(&receiver->xattr_policy, name);
-	account(receiver, ITEM_COST + name_length);
-	if (item.name)
-		xattr_list_add(list, capacity, &item);
-	else
-		free(atomic_load(&item.value));
-	return name_length + item.length;
-}
-
 uint32_t received_xattrs_read(struct flist_receiver *receiver)
 {
 	struct received_table *table = &receiver->list->received->attributes->xattrs;
@@ -308,7 +282,27 @@ uint32_t received_xattrs_read(struct flist_receiver *receiver)
 		struct received_xattrs *xattrs = table_add(table);
 
 		for (int32_t number = 1; number <= count; number++) {
-			total += read_item(receiver, &xattrs->list, &capacity, number);
+			size_t name_length = (size_t)wire_read_varint_range(wire, 1, NAME_LENGTH_MAX, "xattr name_len");
+			char name[NAME_LENGTH_MAX];
+			struct xattr_item item = { .length = read_value_length(wire), .number = number };
+
+			wire_read(wire, name, name_length);
+			if (name[name_length - 1])
+				die(EXIT_FILEIO, "Invalid xattr name received (missing trailing \\0).");
+			if (strlen(name) != name_length - 1 || name_length == 1)
+				die(EXIT_PROTOCOL, "Invalid xattr name received (%s).",
+				    name_length == 1 ? "empty" : "NUL inside");
+			if (item.length > XATTR_SHORT)
+				wire_read(wire, item.digest, XATTR_DIGEST_LENGTH);
+			else
+				atomic_init(&item.value, read_value(receiver, item.length));
+			item.name = xattr_name_to_keep(&receiver->xattr_policy, name);
+			account(receiver, ITEM_COST + name_length);
+			if (item.name)
+				xattr_list_add(&xattrs->list, &capacity, &item);
+			else
+				free(atomic_load(&item.value));
+			total += name_length + item.length;
 			if (total > LIST_LENGTH_MAX)
 				die(EXIT_PROTOCOL, "xattr list exceeds per-file limit");
 		}
@@ -339,30 +333,23 @@ const struct xattr_list *flist_received_xattrs(const struct flist *list, int32_t
 
 /* --- values that were asked for --- */
 
-static struct xattr_item *requested_item(const struct flist_receiver *receiver, uint32_t number, int32_t item)
-{
-	const struct received_table *table = &receiver->list->received->attributes->xattrs;
-	const struct received_xattrs *xattrs = number ? table_item(table, number - 1) : NULL;
-	uint32_t place = xattrs && item >= 1 && item <= xattrs->sent_count ? xattrs->places[item - 1] : 0;
-	struct xattr_item *found = place ? &xattrs->list.items[place - 1] : NULL;
-
-	if (!found || (atomic_load(&found->value) && !receiver->setup.repeats_values))
-		die(EXIT_PROTOCOL, "could not find xattr #%d [receiver]", item);
-	return found;
-}
-
 void flist_receive_xattr_answer(struct flist_receiver *receiver, int32_t node, const struct entry *entry)
 {
 	struct wire *wire = receiver->session->wire;
 	uint32_t list = entry ? side_number(receiver->list, node, entry, false) : 0;
+	const struct received_xattrs *xattrs =
+		list ? table_item(&receiver->list->received->attributes->xattrs, list - 1) : NULL;
 	int32_t number = 0, delta;
 
 	while ((delta = wire_read_varint(wire)) != 0) {
 		if (!checked_add(number, delta, &number))
 			die(EXIT_PROTOCOL, "could not find xattr #%d [receiver]", delta);
-		struct xattr_item *item = requested_item(receiver, list, number);
-		size_t length = read_value_length(wire);
+		uint32_t place = xattrs && number >= 1 && number <= xattrs->sent_count ? xattrs->places[number - 1] : 0;
+		struct xattr_item *item = place ? &xattrs->list.items[place - 1] : NULL;
 
+		if (!item || (atomic_load(&item->value) && !receiver->setup.repeats_values))
+			die(EXIT_PROTOCOL, "could not find xattr #%d [receiver]", number);
+		size_t length = read_value_length(wire);
 		struct xattr_value *value = read_value(receiver, length);
 
 		if (atomic_load(&item->value)) {

@@ -223,32 +223,6 @@ static int compare_wire_names(const void *a, const void *b, void *sender)
 	return strcmp(wire_name(sender, a), wire_name(sender, b));
 }
 
-static void read_xattrs(struct xattr_sender *sender, int32_t node, const struct entry *entry, struct fs_xattr_list *list)
-{
-	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = flist_entry_source(sender->list, node, entry, &path);
-	size_t kept = 0;
-
-	memset(list, 0, sizeof *list);
-	if (has_attributes(sender, entry) && fs_xattr_read(attr_source_real_root(source), strbuf_text(&path), list) < 0) {
-		complain(sender, node, entry, "get_xattr_names", errno);
-		memset(list, 0, sizeof *list);
-	}
-	for (size_t i = 0; i < list->count; i++) {
-		struct fs_xattr item = list->items[i];
-		if (!wire_name(sender, &item)) {
-			free(item.name);
-			free(item.value);
-			continue;
-		}
-		list->items[kept++] = item;
-	}
-	list->count = kept;
-	if (sender->policy.level == LEVEL_FAKE && kept > 1)
-		qsort_r(list->items, kept, sizeof *list->items, compare_wire_names, sender);
-	strbuf_free(&path);
-}
-
 static void add_varint(struct strbuf *out, size_t value)
 {
 	uint8_t encoded[ENCODED_MAX + ENCODE_SLACK];
@@ -292,8 +266,9 @@ static void enter_rules(struct flist *list, int32_t node)
 void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry)
 {
 	struct flist *flist = sender->list;
-	struct fs_xattr_list list;
-	struct strbuf literal = STRBUF_INIT;
+	struct fs_xattr_list list = { 0 };
+	struct strbuf literal = STRBUF_INIT, path = STRBUF_INIT;
+	size_t kept = 0;
 	/*
 	 * In one list a directory's entry comes when its own contents have been read already: the merge files in force are
 	 * those of its contents, and for its attributes those of the directory above count.
@@ -302,7 +277,26 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 
 	if (is_late)
 		enter_rules(flist, node);
-	read_xattrs(sender, node, entry, &list);
+	const struct fs_root *root = attr_source_real_root(flist_entry_source(flist, node, entry, &path));
+
+	if (has_attributes(sender, entry) && fs_xattr_read(root, strbuf_text(&path), &list) < 0) {
+		complain(sender, node, entry, "get_xattr_names", errno);
+		memset(&list, 0, sizeof list);
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		struct fs_xattr item = list.items[i];
+
+		if (!wire_name(sender, &item)) {
+			free(item.name);
+			free(item.value);
+			continue;
+		}
+		list.items[kept++] = item;
+	}
+	list.count = kept;
+	if (sender->policy.level == LEVEL_FAKE && kept > 1)
+		qsort_r(list.items, kept, sizeof *list.items, compare_wire_names, sender);
+	strbuf_free(&path);
 	add_literal(sender, &list, &literal);
 	size_t number = literals_number(&sender->xattrs, &literal, &known);
 
