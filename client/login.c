@@ -572,8 +572,6 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 	return greeting.digests ? xstrdup(greeting.digests) : NULL;
 }
 
-/* --- what we send --- */
-
 /* --- what it answers --- */
 
 /* Lines up to the one that lets us in. Those that are not the protocol's are for the user: the message of the day, a list of

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dest/apply.h"
 #include "dest/dest.h"
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
 

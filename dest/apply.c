@@ -14,11 +14,21 @@
 #include <unistd.h>
 
 #include "attrs/hint.h"
+#include "dest/attributes.h"
+#include "dest/decide.h"
 #include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/fake.h"
+#include "fs/file.h"
+#include "fs/temp.h"
+#include "lib/alloc.h"
+#include "lib/log.h"
+#include "options.h"
 #include "options/owners.h"
+#include "wire/request.h"
 
 /* --- mapped owners --- */
 

@@ -10,12 +10,18 @@
 
 #include "dest/alternate.h"
 #include "dest/attributes.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/paths.h"
+#include "dest/task.h"
+#include "flist/attributes.h"
 #include "flist/paths.h"
+#include "flist/receive.h"
 #include "flist/receive_attributes.h"
 #include "fs/fake.h"
+#include "wire/request.h"
 
 #define PERMISSION_BITS 07777u
 #define SETID_BITS (S_ISUID | S_ISGID)

@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dest/attributes.h"
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/paths.h"
+#include "dest/task.h"
 #include "fs/copy.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/exit.h"

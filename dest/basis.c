@@ -15,10 +15,16 @@
 
 #include "dest/alternate.h"
 #include "dest/backup.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
 #include "dest/events.h"
+#include "dest/job.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
+#include "dest/task.h"
+#include "fs/file.h"
+#include "lib/alloc.h"
+#include "wire/request.h"
 
 /* --- how alike two names are: the distance of Levenshtein, bytes that differ a little being a little closer --- */
 

@@ -21,8 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attrs/source.h"
 #include "dest/dest.h"
 #include "dest/paths.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -3,23 +3,32 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attrs/hint.h"
 #include "dest/alternate.h"
 #include "dest/apply.h"
+#include "dest/attributes.h"
+#include "dest/backup.h"
 #include "dest/basis.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
 #include "dest/events.h"
 #include "dest/file.h"
+#include "dest/job.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
+#include "dest/task.h"
 #include "dest/write.h"
 #include "fs/fake.h"
+#include "fs/file.h"
 #include "ui/progress.h"
+#include "wire/request.h"
 
 /* --- what is there --- */
 

@@ -11,11 +11,15 @@
 #include <unistd.h>
 
 #include "dest/backup.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
+#include "dest/events.h"
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/task.h"
+#include "flist/receive.h"
 #include "flist/received.h"
+#include "fs/file.h"
 #include "fs/operator.h"
 #include "lib/exit.h"
 

@@ -16,7 +16,9 @@
 
 #include "dest/dest.h"
 #include "flist/paths.h"
+#include "fs/file.h"
 #include "fs/operator.h"
+#include "fs/xattr.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 

@@ -18,11 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attrs/image.h"
 #include "dest/dest.h"
 #include "dest/job.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
+#include "fs/file.h"
 #include "lib/hashmap.h"
 
 #define SETTLE_SECONDS 2
