@@ -502,7 +502,6 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.recursive = options->recursive != 0,
 		.allow_inc_recurse = options->allow_inc_recurse,
 		.use_qsort = options->use_qsort,
-		.numeric_ids = options->numeric_ids,
 		.compress = options->compress,
 		.compress_choice = options->compress_choice,
 		.compress_level = options->compress_level,
@@ -521,7 +520,6 @@ void options_setup_request(const struct options *options, struct setup_request *
 		.from_batch = options->read_batch != NULL,
 		.acls = options->acls,
 		.xattrs = options->xattrs > 0,
-		.atimes = options->atimes > 0,
 		.alt_dests = options->alt_dests,
 	};
 }

@@ -139,14 +139,6 @@ static void add_number(struct strbuf *out, const struct escape *escape, uint64_t
 	add_padded(out, escape, number);
 }
 
-static void add_plain(struct strbuf *out, const struct escape *escape, uint64_t value)
-{
-	char digits[32];
-
-	snprintf(digits, sizeof digits, "%" PRIu64, value);
-	add_padded(out, escape, digits);
-}
-
 static void add_time(struct strbuf *out, const struct escape *escape, int64_t seconds, char between)
 {
 	time_t when = (time_t)seconds;
@@ -194,72 +186,60 @@ static void add_digest(struct strbuf *out, const struct escape *escape, const st
 	strbuf_free(&hex);
 }
 
-static void add_permissions(struct strbuf *out, const struct escape *escape, const struct format_values *values)
+/* The value of one escape; what is none, or has no value, stays as it is written. */
+static void add_value(struct strbuf *out, const char *text, const struct escape *escape, const struct format_values *values)
 {
-	char letters[10];
-
-	permission_letters(values->is_deletion ? 0 : values->look.mode, letters);
-	add_padded(out, escape, letters);
-}
-
-static void add_item(struct strbuf *out, const struct escape *escape, const struct format_values *values)
-{
+	bool deleted = values->is_deletion;
 	struct item_look look = values->look;
-	char item[COLUMNS + 1];
+	const char *value = NULL;
+	char short_text[32];
 
-	if (values->is_deletion)
-		look.flags = ITEM_DELETED;
-	itemize(&look, item);
-	add_padded(out, escape, item);
-}
-
-/* Letters whose value is a string; NULL leaves the escape as it is written. */
-static const char *text_value(char letter, const struct format_values *values)
-{
-	switch (letter) {
-	case 'a': return values->address;
-	case 'h': return values->host;
-	case 'P': return values->module_path;
-	case 'u': return values->user;
-	case 'm': return values->module ? values->module : "";
-	case 'o': return values->is_deletion ? "del." : values->operation ? values->operation : "";
-	case 'f': return values->shown ? values->shown : values->name;
-	default: return NULL;
-	}
-}
-
-/* Letters whose value is a number. */
-static bool add_number_letter(struct strbuf *out, const struct escape *escape, const struct format_values *values)
-{
 	switch (escape->letter) {
-	case 'l': add_number(out, escape, values->is_deletion ? 0 : values->length); return true;
-	case 'b': add_number(out, escape, values->is_deletion ? 0 : values->transferred); return true;
-	case 'c': add_number(out, escape, values->is_deletion ? 0 : values->checksum_bytes); return true;
-	case 'p': add_plain(out, escape, (uint64_t)values->pid); return true;
-	case 'U': add_plain(out, escape, values->uid); return true;
+	case 'a': value = values->address; break;
+	case 'h': value = values->host; break;
+	case 'P': value = values->module_path; break;
+	case 'u': value = values->user; break;
+	case 'm': value = values->module ? values->module : ""; break;
+	case 'o': value = deleted ? "del." : values->operation ? values->operation : ""; break;
+	case 'f': value = values->shown ? values->shown : values->name; break;
+	case 'l': add_number(out, escape, deleted ? 0 : values->length); return;
+	case 'b': add_number(out, escape, deleted ? 0 : values->transferred); return;
+	case 'c': add_number(out, escape, deleted ? 0 : values->checksum_bytes); return;
+	case 'n': add_name(out, escape, values); return;
+	case 'L': add_link(out, escape, values); return;
+	case 'C': add_digest(out, escape, values); return;
+	case 'M': add_time(out, escape, deleted ? 0 : values->mtime, '-'); return;
+	case 't': add_time(out, escape, (int64_t)time(NULL), ' '); return;
+	case '%': strbuf_add_char(out, '%'); return;
+	case 'p':
+		snprintf(short_text, sizeof short_text, "%d", values->pid);
+		value = short_text;
+		break;
+	case 'U':
+		snprintf(short_text, sizeof short_text, "%" PRIu32, values->uid);
+		value = short_text;
+		break;
 	case 'G':
-		if (values->group_not_kept)
-			add_padded(out, escape, "DEFAULT");
-		else
-			add_plain(out, escape, values->gid);
-		return true;
-	default: return false;
+		snprintf(short_text, sizeof short_text, "%" PRIu32, values->gid);
+		value = values->group_not_kept ? "DEFAULT" : short_text;
+		break;
+	case 'B':
+		permission_letters(deleted ? 0 : look.mode, short_text);
+		value = short_text;
+		break;
+	case 'i':
+		if (deleted)
+			look.flags = ITEM_DELETED;
+		itemize(&look, short_text);
+		value = short_text;
+		break;
+	default:
+		break;
 	}
-}
-
-static bool add_other_letter(struct strbuf *out, const struct escape *escape, const struct format_values *values)
-{
-	switch (escape->letter) {
-	case 'i': add_item(out, escape, values); return true;
-	case 'n': add_name(out, escape, values); return true;
-	case 'L': add_link(out, escape, values); return true;
-	case 'B': add_permissions(out, escape, values); return true;
-	case 'C': add_digest(out, escape, values); return true;
-	case 'M': add_time(out, escape, values->is_deletion ? 0 : values->mtime, '-'); return true;
-	case 't': add_time(out, escape, (int64_t)time(NULL), ' '); return true;
-	case '%': strbuf_add_char(out, '%'); return true;
-	default: return false;
-	}
+	if (value)
+		add_padded(out, escape, value);
+	else
+		strbuf_add(out, text, escape->length);
 }
 
 void format_expand(const char *format, const struct format_values *values, struct strbuf *out)
@@ -274,12 +254,7 @@ void format_expand(const char *format, const struct format_values *values, struc
 			continue;
 		}
 		escape = parse_escape(at);
-		const char *value = text_value(escape.letter, values);
-
-		if (value)
-			add_padded(out, &escape, value);
-		else if (!add_number_letter(out, &escape, values) && !add_other_letter(out, &escape, values))
-			strbuf_add(out, at, escape.length);
+		add_value(out, at, &escape, values);
 		at += escape.length;
 	}
 }

@@ -94,22 +94,19 @@ void args_read_secluded(struct wire *wire, struct args *args)
 		args_read(wire, args, true);
 }
 
-static void unescape(char *word)
-{
-	char *to = word;
-
-	for (; *word; word++) {
-		if (*word == '\\' && word[1])
-			word++;
-		*to++ = *word;
-	}
-	*to = '\0';
-}
-
 void args_unescape_options(struct args *args)
 {
-	for (size_t i = 0; i < args->count && strcmp(args->items[i], ".") != 0; i++)
-		unescape(args->items[i]);
+	for (size_t i = 0; i < args->count && strcmp(args->items[i], ".") != 0; i++) {
+		char *word = args->items[i];
+		char *to = word;
+
+		for (; *word; word++) {
+			if (*word == '\\' && word[1])
+				word++;
+			*to++ = *word;
+		}
+		*to = '\0';
+	}
 }
 
 /* An empty word would end the list; as the value of an option it is the name of a directory. */

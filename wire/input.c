@@ -88,19 +88,6 @@ static void message_check(const struct wire *wire, int code, size_t length)
 		die(EXIT_STREAMIO, "invalid multi-message %d:%zu [%s]", code, length, log_role());
 }
 
-static void message_bound(int code, uint8_t *payload)
-{
-	uint32_t value = get_le32(payload);
-
-	if (code == MSG_IO_ERROR)
-		put_le32(payload, value & 7);
-	else if (code == MSG_ERROR_EXIT)
-		put_le32(payload, value & 0xff);
-	else if ((int32_t)value < 0)
-		die(EXIT_PROTOCOL, "wire value %s index out of range: %d", code == MSG_SUCCESS ? "success" : "no-send",
-		    (int32_t)value);
-}
-
 /* --- frames --- */
 
 /* A peer may only shorten the time-out (doc/protocol/08-security.md section 3.1). */
@@ -110,20 +97,6 @@ static bool adopt_timeout(struct wire *wire, int32_t seconds)
 		return false;
 	wire->timeout = seconds;
 	return true;
-}
-
-static void deliver(struct wire *wire, int code, uint8_t *payload, size_t length)
-{
-	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
-		return;
-	if (code == MSG_ERROR_EXIT)
-		wire->exit_heard = true;
-	if (code == MSG_BLOCK_STATS && wire_message_longint(payload) < 0)
-		memset(payload, 0, length);
-	if (length == 4 && message_rule(code)->receive != TEXT && message_rule(code)->receive != NAME)
-		message_bound(code, payload);
-	if (wire->handler)
-		wire->handler(wire->handler_context, (enum message_code)code, payload, length);
 }
 
 void wire_input_grew(struct wire *wire, size_t length)
@@ -182,7 +155,25 @@ static bool next_frame(struct wire *wire)
 	payload[length] = '\0';
 	wire->limit += FRAME_HEADER + length;
 	wire->pos = wire->limit;
-	deliver(wire, code, payload, length);
+	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
+		return true;
+	if (code == MSG_ERROR_EXIT)
+		wire->exit_heard = true;
+	if (code == MSG_BLOCK_STATS && wire_message_longint(payload) < 0)
+		memset(payload, 0, length);
+	if (length == 4 && message_rule(code)->receive != TEXT && message_rule(code)->receive != NAME) {
+		uint32_t value = get_le32(payload);
+
+		if (code == MSG_IO_ERROR)
+			put_le32(payload, value & 7);
+		else if (code == MSG_ERROR_EXIT)
+			put_le32(payload, value & 0xff);
+		else if ((int32_t)value < 0)
+			die(EXIT_PROTOCOL, "wire value %s index out of range: %d",
+			    code == MSG_SUCCESS ? "success" : "no-send", (int32_t)value);
+	}
+	if (wire->handler)
+		wire->handler(wire->handler_context, (enum message_code)code, payload, length);
 	return true;
 }
 
@@ -195,25 +186,6 @@ bool wire_take_frames(struct wire *wire)
 
 /* --- bytes --- */
 
-static void move_to_front(struct wire *wire)
-{
-	memmove(wire->in, wire->in + wire->pos, wire->end - wire->pos);
-	wire->end -= wire->pos;
-	wire->limit -= wire->pos;
-	wire->pos = 0;
-}
-
-static size_t make_room(struct wire *wire, size_t room_max)
-{
-	if (wire->pos && (wire->pos == wire->end || wire->in_capacity - wire->end < READ_ROOM))
-		move_to_front(wire);
-	if (wire->in_capacity - wire->end < READ_ROOM && wire->in_capacity < room_max) {
-		wire->in = xrealloc_array(wire->in, wire->in_capacity * 2, 1);
-		wire->in_capacity *= 2;
-	}
-	return wire->in_capacity - wire->end;
-}
-
 enum wire_received wire_receive(struct wire *wire, size_t room_max)
 {
 	size_t room;
@@ -221,7 +193,17 @@ enum wire_received wire_receive(struct wire *wire, size_t room_max)
 
 	if (wire->in_closed)
 		return WIRE_CLOSED;
-	room = make_room(wire, room_max);
+	if (wire->pos && (wire->pos == wire->end || wire->in_capacity - wire->end < READ_ROOM)) {
+		memmove(wire->in, wire->in + wire->pos, wire->end - wire->pos);
+		wire->end -= wire->pos;
+		wire->limit -= wire->pos;
+		wire->pos = 0;
+	}
+	if (wire->in_capacity - wire->end < READ_ROOM && wire->in_capacity < room_max) {
+		wire->in = xrealloc_array(wire->in, wire->in_capacity * 2, 1);
+		wire->in_capacity *= 2;
+	}
+	room = wire->in_capacity - wire->end;
 	if (!room)
 		return WIRE_WOULD_BLOCK;
 	do {
@@ -272,12 +254,6 @@ void wire_check_peer(void *wire_void)
 
 /* --- the end --- */
 
-static void await_close(const struct wire *wire, int64_t end)
-{
-	while (!wire->in_closed && !wire->exit_heard && clock_nanoseconds() < end)
-		poll(NULL, 0, AWAIT_MS);
-}
-
 /* Throw away frames that are here. true: an ERROR_EXIT was among them. */
 static bool discard_frames(struct wire *wire)
 {
@@ -300,7 +276,8 @@ void wire_drain(struct wire *wire, int seconds)
 	enum wire_received result = WIRE_RECEIVED;
 
 	if (wire->split && !wire_is_reader(wire)) {
-		await_close(wire, end);
+		while (!wire->in_closed && !wire->exit_heard && clock_nanoseconds() < end)
+			poll(NULL, 0, AWAIT_MS);
 		return;
 	}
 	while (result != WIRE_CLOSED && !discard_frames(wire) && clock_nanoseconds() < end) {

@@ -27,21 +27,6 @@ enum {
 
 /* --- bytes --- */
 
-/* A server that ends says why before it closes, and there is no other way to know than to read on to the end. */
-static void hear_last_words(struct wire *wire)
-{
-	int64_t end = clock_nanoseconds() + LAST_WORDS_SECONDS * CLOCK_SECOND;
-	enum wire_received result = WIRE_RECEIVED;
-
-	while (wire->mux_in && result != WIRE_CLOSED && clock_nanoseconds() < end) {
-		while (wire_take_frames(wire))
-			wire->pos = wire->limit;
-		result = wire_receive(wire, IN_MAX);
-		if (result == WIRE_WOULD_BLOCK)
-			wire_wait_input(wire, end);
-	}
-}
-
 static void write_failed(struct wire *wire, int error)
 {
 	wire->failed = true;
@@ -51,8 +36,19 @@ static void write_failed(struct wire *wire, int error)
 	 * other error the peer knows nothing: it waits for what was not sent. */
 	if (!wire->is_server && !wire->received && (error == EPIPE || error == ECONNRESET))
 		return;
-	if (!wire->is_server && !wire->split)
-		hear_last_words(wire);
+	if (!wire->is_server && !wire->split) {
+		/* It says why before it closes, and there is no other way to know than to read on to the end. */
+		int64_t end = clock_nanoseconds() + LAST_WORDS_SECONDS * CLOCK_SECOND;
+		enum wire_received result = WIRE_RECEIVED;
+
+		while (wire->mux_in && result != WIRE_CLOSED && clock_nanoseconds() < end) {
+			while (wire_take_frames(wire))
+				wire->pos = wire->limit;
+			result = wire_receive(wire, IN_MAX);
+			if (result == WIRE_WOULD_BLOCK)
+				wire_wait_input(wire, end);
+		}
+	}
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
 }
 
@@ -61,25 +57,6 @@ static size_t bw_write_max(const struct wire *wire)
 	size_t most = (size_t)wire->bwlimit * 128;
 
 	return most < BW_WRITE_MIN ? BW_WRITE_MIN : most;
-}
-
-/* After `length` bytes: pause when what was sent ahead is worth it. */
-static void bw_pause(struct wire *wire, size_t length)
-{
-	uint64_t rate = (uint64_t)wire->bwlimit * 1024, earned, milliseconds;
-	int64_t now = clock_nanoseconds();
-	struct timespec pause;
-
-	wire->bw_debt += length;
-	earned = (uint64_t)(now - wire->bw_last) / 1000 * rate / 1000000;
-	wire->bw_debt = earned < wire->bw_debt ? wire->bw_debt - earned : 0;
-	wire->bw_last = now;
-	milliseconds = wire->bw_debt * 1000 / rate;
-	if (milliseconds < BW_PAUSE_MS)
-		return;
-	pause.tv_sec = (time_t)(milliseconds / 1000);
-	pause.tv_nsec = (long)(milliseconds % 1000) * 1000000;
-	nanosleep(&pause, NULL);
 }
 
 static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
@@ -100,31 +77,36 @@ static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
 	return write(wire->out_fd, iov->iov_base, length);
 }
 
-/* Until output is possible, take in what the peer sends, so that it can come to read: the buffer is bounded. */
-static void wait_for_output(struct wire *wire, int64_t wait_start)
-{
-	bool drain = !wire->split && !wire->in_closed && wire->end - wire->pos < IN_MAX - READ_ROOM;
-
-	wire_wait_for(wire, drain ? wire->in_fd : -1, wire->out_fd, wait_start);
-	if (drain)
-		wire_receive(wire, IN_MAX);
-}
-
 static void count_sent(struct wire *wire, uint64_t length)
 {
 	wire->sent += length;
 	if (wire->meter)
 		atomic_store_explicit(&wire->meter->sent, wire->sent, memory_order_relaxed);
+	wire->last_io = wire->last_output = clock_nanoseconds();
+	if (!wire->sends_keep_alive)
+		wire->last_traffic = wire->last_io;
 }
 
 static void account(struct wire *wire, size_t length)
 {
 	count_sent(wire, length);
-	wire->last_io = wire->last_output = clock_nanoseconds();
-	if (!wire->sends_keep_alive)
-		wire->last_traffic = wire->last_io;
-	if (wire->bwlimit && wire->out_fd >= 0 && !wire->failed)
-		bw_pause(wire, length);
+	if (wire->bwlimit && wire->out_fd >= 0 && !wire->failed) {
+		/* After `length` bytes: pause when what was sent ahead is worth it. */
+		uint64_t rate = (uint64_t)wire->bwlimit * 1024, earned, milliseconds;
+		int64_t now = clock_nanoseconds();
+		struct timespec pause;
+
+		wire->bw_debt += length;
+		earned = (uint64_t)(now - wire->bw_last) / 1000 * rate / 1000000;
+		wire->bw_debt = earned < wire->bw_debt ? wire->bw_debt - earned : 0;
+		wire->bw_last = now;
+		milliseconds = wire->bw_debt * 1000 / rate;
+		if (milliseconds >= BW_PAUSE_MS) {
+			pause.tv_sec = (time_t)(milliseconds / 1000);
+			pause.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+			nanosleep(&pause, NULL);
+		}
+	}
 	wire_check_limits(wire, wire->last_io);
 }
 
@@ -153,30 +135,17 @@ static void send_all(struct wire *wire, struct iovec *iov, int count)
 			account(wire, (size_t)written);
 			advance(&iov, &count, (size_t)written);
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-			wait_for_output(wire, wait_start);
+			/* Until output is possible, take in what the peer sends, so that it can come to read: the buffer is
+			 * bounded. */
+			bool drain = !wire->split && !wire->in_closed && wire->end - wire->pos < IN_MAX - READ_ROOM;
+
+			wire_wait_for(wire, drain ? wire->in_fd : -1, wire->out_fd, wait_start);
+			if (drain)
+				wire_receive(wire, IN_MAX);
 		} else if (errno != EINTR) {
 			write_failed(wire, errno);
 		}
 	}
-}
-
-static void send_some(struct wire *wire)
-{
-	struct iovec iov[1] = { { wire->out, wire->out_used } };
-	ssize_t written = write_some(wire, iov, 1);
-
-	if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-		write_failed(wire, errno);
-	if (written <= 0)
-		return;
-	wire->out_used -= (size_t)written;
-	memmove(wire->out, wire->out + written, wire->out_used);
-	count_sent(wire, (uint64_t)written);
-	wire->last_io = wire->last_output = clock_nanoseconds();
-	if (!wire->sends_keep_alive)
-		wire->last_traffic = wire->last_io;
-	/* Not the moment to pause: the next writer makes up for it. */
-	wire->bw_debt += (uint64_t)written;
 }
 
 /* --- the tee: data without frames and messages, for somebody who writes it down --- */
@@ -212,23 +181,19 @@ static size_t tee_payload(struct wire *wire, const uint8_t *bytes, size_t length
 	return step;
 }
 
-static void tee_frames(struct wire *wire, const uint8_t *bytes, size_t length)
-{
-	size_t step;
-
-	for (; length; bytes += step, length -= step)
-		if (wire->tee_header_length < FRAME_HEADER)
-			step = tee_header(wire, bytes, length);
-		else
-			step = tee_payload(wire, bytes, length);
-}
-
 static void tee_output(struct wire *wire, const struct iovec *iov, int count)
 {
 	for (int i = 0; i < count; i++)
-		if (wire->mux_out)
-			tee_frames(wire, iov[i].iov_base, iov[i].iov_len);
-		else if (iov[i].iov_len)
+		if (wire->mux_out) {
+			const uint8_t *bytes = iov[i].iov_base;
+			size_t length = iov[i].iov_len, step;
+
+			for (; length; bytes += step, length -= step)
+				if (wire->tee_header_length < FRAME_HEADER)
+					step = tee_header(wire, bytes, length);
+				else
+					step = tee_payload(wire, bytes, length);
+		} else if (iov[i].iov_len)
 			wire->tee_out(wire->tee_out_context, iov[i].iov_base, iov[i].iov_len);
 }
 
@@ -380,23 +345,30 @@ static void send_at_once(struct wire *wire)
 		put_empty_frame(wire);
 	}
 	close_frame(wire);
-	if (wire->out_used)
-		send_some(wire);
-	wire->sends_keep_alive = false;
-}
+	if (wire->out_used) {
+		struct iovec iov = { wire->out, wire->out_used };
+		ssize_t written = write_some(wire, &iov, 1);
 
-static void offer_output(struct wire *wire)
-{
-	if (!wire->output_lock || pthread_mutex_trylock(wire->output_lock) != 0)
-		return;
-	send_at_once(wire);
-	pthread_mutex_unlock(wire->output_lock);
+		if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+			write_failed(wire, errno);
+		if (written > 0) {
+			wire->out_used -= (size_t)written;
+			memmove(wire->out, wire->out + written, wire->out_used);
+			count_sent(wire, (uint64_t)written);
+			/* Not the moment to pause: the next writer makes up for it. */
+			wire->bw_debt += (uint64_t)written;
+		}
+	}
+	wire->sends_keep_alive = false;
 }
 
 void wire_keep_alive(struct wire *wire)
 {
 	if (wire_is_reader(wire)) {
-		offer_output(wire);
+		if (wire->output_lock && pthread_mutex_trylock(wire->output_lock) == 0) {
+			send_at_once(wire);
+			pthread_mutex_unlock(wire->output_lock);
+		}
 		return;
 	}
 	if (!is_keep_alive_due(wire))
@@ -530,31 +502,11 @@ bool wire_mux_out(const struct wire *wire)
 
 /* --- messages --- */
 
-/* Without memory the process ends within the lock, and its last message comes here again: the lock is recursive, and nothing is
- * added before there is room for all of the frame. */
-static void queue_frame(struct wire *wire, enum message_code code, const void *payload, size_t length)
-{
-	uint8_t header[FRAME_HEADER];
-
-	put_le32(header, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
-	pthread_mutex_lock(&wire->queue_lock);
-	strbuf_reserve(&wire->queue, sizeof header + length);
-	strbuf_add(&wire->queue, header, sizeof header);
-	strbuf_add(&wire->queue, payload, length);
-	atomic_store_explicit(&wire->queued, true, memory_order_release);
-	pthread_mutex_unlock(&wire->queue_lock);
-}
-
-/* The longest text that every release speaking the protocol takes. */
-static size_t message_text_max(int protocol)
-{
-	return protocol < 29 ? 1023 : protocol < 30 ? 4096 : TEXT_MAX;
-}
-
 void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length)
 {
 	const struct message_rule *rule = message_rule((int)code);
-	size_t step, most = message_text_max(wire->protocol);
+	/* The longest text that every release speaking the protocol takes. */
+	size_t step, most = wire->protocol < 29 ? 1023 : wire->protocol < 30 ? 4096 : TEXT_MAX;
 	const uint8_t *from = payload;
 
 	if (rule && rule->send_from > wire->protocol) {
@@ -570,7 +522,17 @@ void wire_send_message(struct wire *wire, enum message_code code, const void *pa
 			take_queue(wire);
 			put_frame(wire, code, from, step);
 		} else {
-			queue_frame(wire, code, from, step);
+			/* Without memory the process ends within the lock, and its last message comes here again: the lock is
+			 * recursive, and nothing is added before there is room for all of the frame. */
+			uint8_t header[FRAME_HEADER];
+
+			put_le32(header, (uint32_t)step | (uint32_t)(code + TAG_BASE) << 24);
+			pthread_mutex_lock(&wire->queue_lock);
+			strbuf_reserve(&wire->queue, sizeof header + step);
+			strbuf_add(&wire->queue, header, sizeof header);
+			strbuf_add(&wire->queue, from, step);
+			atomic_store_explicit(&wire->queued, true, memory_order_release);
+			pthread_mutex_unlock(&wire->queue_lock);
 		}
 		if (step)
 			from += step;

@@ -16,35 +16,6 @@ enum {
 
 /* --- item attributes --- */
 
-/* "../../a//b/" becomes "a/b/": a name that cannot climb. What is left of nothing is ".". */
-static void make_harmless(char *path)
-{
-	char *to = path, *from = path;
-	size_t length;
-	bool slash;
-
-	while (*from) {
-		length = strcspn(from, "/");
-		slash = from[length] == '/';
-		if (length == 2 && from[0] == '.' && from[1] == '.') {
-			/* One component back, if there is one. */
-			if (to > path)
-				to--;
-			while (to > path && to[-1] != '/')
-				to--;
-		} else if (length && !(length == 1 && from[0] == '.')) {
-			memmove(to, from, length);
-			to += length;
-			if (slash)
-				*to++ = '/';
-		}
-		from += length + slash;
-	}
-	if (to == path)
-		*to++ = '.';
-	*to = '\0';
-}
-
 void request_read_attrs(struct session *session, struct item_attrs *item)
 {
 	struct wire *wire = session->wire;
@@ -63,7 +34,31 @@ void request_read_attrs(struct session *session, struct item_attrs *item)
 		return;
 	item->xname_length = wire_read_vstring(wire, item->xname, sizeof item->xname, "extra name");
 	if (item->basis >= BASIS_FUZZY) {
-		make_harmless(item->xname);
+		/* "../../a//b/" becomes "a/b/": a name that cannot climb. What is left of nothing is ".". */
+		char *to = item->xname, *from = item->xname;
+		size_t length;
+		bool slash;
+
+		while (*from) {
+			length = strcspn(from, "/");
+			slash = from[length] == '/';
+			if (length == 2 && from[0] == '.' && from[1] == '.') {
+				/* One component back, if there is one. */
+				if (to > item->xname)
+					to--;
+				while (to > item->xname && to[-1] != '/')
+					to--;
+			} else if (length && !(length == 1 && from[0] == '.')) {
+				memmove(to, from, length);
+				to += length;
+				if (slash)
+					*to++ = '/';
+			}
+			from += length + slash;
+		}
+		if (to == item->xname)
+			*to++ = '.';
+		*to = '\0';
 		item->xname_length = strlen(item->xname);
 	}
 }

@@ -217,22 +217,6 @@ static int choice_by_client_order(enum choice choice, const char *client_list, c
 	return -1;
 }
 
-/* The part of the environment's list that is ours: before "&" for a client, after it for a server. */
-static void environment_list(struct strbuf *part, enum choice choice, bool is_server)
-{
-	const char *text = getenv(kinds[choice].variable), *ampersand;
-
-	if (!text)
-		return;
-	ampersand = strchr(text, '&');
-	if (!ampersand)
-		strbuf_add_string(part, text);
-	else if (is_server)
-		strbuf_add_string(part, ampersand + 1);
-	else
-		strbuf_add(part, text, (size_t)(ampersand - text));
-}
-
 /*
  * Our names, in order of preference, from RSYNC_CHECKSUM_LIST or RSYNC_COMPRESS_LIST or the default. true: the environment
  * restricts the list; "INVALID" if nothing of it is known.
@@ -244,7 +228,18 @@ static bool choice_our_list(struct strbuf *list, enum choice choice, bool is_ser
 	const char *word;
 	size_t length;
 
-	environment_list(&wanted, choice, is_server);
+	/* The part of the environment's list that is ours: before "&" for a client, after it for a server. */
+	const char *text = getenv(kinds[choice].variable), *ampersand;
+
+	if (text) {
+		ampersand = strchr(text, '&');
+		if (!ampersand)
+			strbuf_add_string(&wanted, text);
+		else if (is_server)
+			strbuf_add_string(&wanted, ampersand + 1);
+		else
+			strbuf_add(&wanted, text, (size_t)(ampersand - text));
+	}
 	word = strbuf_text(&wanted);
 	if (!next_word(&word)) {
 		strbuf_free(&wanted);
@@ -379,25 +374,9 @@ static void check_options(const struct session *session, const struct setup_requ
 		"--compare-dest, --copy-dest or --link-dest with --inplace");
 	require(session, request->alt_dests > 1, 29, "Using more than one --compare-dest, --copy-dest or --link-dest option");
 	require(session, request->prune_empty_dirs, 29, "--prune-empty-dirs");
-	require(session, request->crtimes, 30, "--crtimes");
 }
 
 /* --- compat flags (7.3, 7.4) --- */
-
-static void keep_letters(struct session *session, const char *info)
-{
-	int version, sub;
-	size_t length;
-
-	if (!info)
-		info = "";
-	info = parse_client_info(info, &version, &sub);
-	length = strlen(info);
-	if (length >= sizeof session->peer_letters)
-		length = sizeof session->peer_letters - 1;
-	memcpy(session->peer_letters, info, length);
-	session->peer_letters[length] = '\0';
-}
 
 static bool peer_has(const struct session *session, char letter)
 {
@@ -498,32 +477,6 @@ static void check_against_list(const struct session *session, const struct setup
 	strbuf_free(&list);
 }
 
-static void choose_sum_by_option(struct session *session, const struct setup_request *request)
-{
-	const char *choice = request->checksum_choice, *comma = strchr(choice, ',');
-	size_t length = comma ? (size_t)(comma - choice) : strlen(choice);
-
-	session->xfer_sum = parse_sum(choice, length);
-	session->file_sum = comma ? parse_sum(comma + 1, strlen(comma + 1)) : session->xfer_sum;
-	check_against_list(session, request, CHOICE_CHECKSUM, (int)session->xfer_sum, choice);
-	check_against_list(session, request, CHOICE_CHECKSUM, (int)session->file_sum, choice);
-}
-
-static void choose_implied_sum(struct session *session, const struct setup_request *request)
-{
-	enum sum_algorithm listed = session->caps.md5 ? SUM_MD5 : SUM_MD4;
-
-	check_against_list(session, request, CHOICE_CHECKSUM, (int)listed, NULL);
-	session->xfer_sum = session->file_sum = session->caps.md5 ? SUM_MD5 : SUM_MD4_OLD;
-}
-
-static void choose_compress_by_option(struct session *session, const struct setup_request *request)
-{
-	if (!compress_algorithm_parse(request->compress_choice, &session->compress))
-		die(EXIT_UNSUPPORTED, "unknown compress name: %s", request->compress_choice);
-	check_against_list(session, request, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
-}
-
 static void write_list(struct session *session, const struct setup_request *request, enum choice choice)
 {
 	struct strbuf ours = STRBUF_INIT;
@@ -577,26 +530,20 @@ static void write_name(struct session *session, const char *name)
 	wire_write_vstring(session->wire, name, strlen(name));
 }
 
-/*
- * Servers differ in whose order decides where both lists have several names. A client with an order of its own thus waits for
- * the server's list, which comes unasked, and answers with the one name that is its choice.
- */
-static void negotiate_in_own_order(struct session *session, const struct setup_request *request, bool sums,
-				   bool compress)
-{
-	read_lists(session, request, sums, compress);
-	if (sums)
-		write_name(session, sum_algorithm_name(session->xfer_sum));
-	if (compress)
-		write_name(session, compress_algorithm_name(session->compress));
-}
-
 /* Both strings go out before one is read, so that neither side waits for the other. */
 static void negotiate(struct session *session, const struct setup_request *request, bool sums, bool compress)
 {
 	if (!session->is_server && !request->for_batch
 	    && ((sums && has_own_order(CHOICE_CHECKSUM)) || (compress && has_own_order(CHOICE_COMPRESS)))) {
-		negotiate_in_own_order(session, request, sums, compress);
+		/*
+		 * Servers differ in whose order decides where both lists have several names. A client with an order of its own
+		 * thus waits for the server's list, which comes unasked, and answers with the one name that is its choice.
+		 */
+		read_lists(session, request, sums, compress);
+		if (sums)
+			write_name(session, sum_algorithm_name(session->xfer_sum));
+		if (compress)
+			write_name(session, compress_algorithm_name(session->compress));
 		return;
 	}
 	if (sums)
@@ -643,15 +590,29 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 	bool auto_compress = request->compress && is_auto(request->compress_choice);
 
 	session->compress = COMPRESS_NONE;
-	if (!auto_sum)
-		choose_sum_by_option(session, request);
-	if (request->compress && !auto_compress)
-		choose_compress_by_option(session, request);
+	if (!auto_sum) {
+		const char *choice = request->checksum_choice, *comma = strchr(choice, ',');
+		size_t length = comma ? (size_t)(comma - choice) : strlen(choice);
+
+		session->xfer_sum = parse_sum(choice, length);
+		session->file_sum = comma ? parse_sum(comma + 1, strlen(comma + 1)) : session->xfer_sum;
+		check_against_list(session, request, CHOICE_CHECKSUM, (int)session->xfer_sum, choice);
+		check_against_list(session, request, CHOICE_CHECKSUM, (int)session->file_sum, choice);
+	}
+	if (request->compress && !auto_compress) {
+		if (!compress_algorithm_parse(request->compress_choice, &session->compress))
+			die(EXIT_UNSUPPORTED, "unknown compress name: %s", request->compress_choice);
+		check_against_list(session, request, CHOICE_COMPRESS, (int)session->compress, request->compress_choice);
+	}
 	if (session->varint_flags && !request->from_batch) {
 		negotiate(session, request, auto_sum, auto_compress);
 	} else {
-		if (auto_sum)
-			choose_implied_sum(session, request);
+		if (auto_sum) {
+			enum sum_algorithm listed = session->caps.md5 ? SUM_MD5 : SUM_MD4;
+
+			check_against_list(session, request, CHOICE_CHECKSUM, (int)listed, NULL);
+			session->xfer_sum = session->file_sum = session->caps.md5 ? SUM_MD5 : SUM_MD4_OLD;
+		}
 		if (auto_compress)
 			check_against_list(session, request, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
 	}
@@ -662,36 +623,27 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 	choose_level(session, request);
 }
 
-/* --- seed (7.6) --- */
-
-static int32_t choose_seed(int32_t wanted)
-{
-	int32_t seed = 0;
-
-	while (!wanted) {
-		if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-			die(EXIT_IPC, "cannot get random bytes for the checksum seed: %s", strerror(errno));
-		wanted = seed;
-	}
-	return wanted;
-}
-
-/* --- all of it (7.7) --- */
+/* --- all of it (7.6, 7.7) --- */
 
 void setup_server(struct session *session, const struct setup_request *request)
 {
+	int version, sub;
+
 	session_set_protocol(session, session->protocol);
 	wire_set_server(session->wire, true);
 	check_options(session, request);
-	keep_letters(session, request->client_info);
+	const char *letters = parse_client_info(request->client_info ? request->client_info : "", &version, &sub);
+
+	snprintf(session->peer_letters, sizeof session->peer_letters, "%s", letters);
 	session->compat = session->caps.compat_flags ? choose_compat(session, request) : 0;
 	apply_compat(session, request);
 	if (session->caps.compat_flags)
 		wire_write_varint(session->wire, (int32_t)session->compat);
-	if (request->crtimes && !session->varint_flags)
-		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
 	choose_algorithms(session, request);
-	session->seed = choose_seed(request->checksum_seed);
+	session->seed = request->checksum_seed;
+	while (!session->seed)
+		if (getrandom(&session->seed, sizeof session->seed, 0) != sizeof session->seed)
+			die(EXIT_IPC, "cannot get random bytes for the checksum seed: %s", strerror(errno));
 	wire_write_int(session->wire, session->seed);
 }
 
@@ -713,8 +665,6 @@ void setup_client(struct session *session, const struct setup_request *request)
 	check_options(session, request);
 	session->compat = session->caps.compat_flags ? read_compat(session, request) : 0;
 	apply_compat(session, request);
-	if (request->crtimes && !session->varint_flags)
-		die(EXIT_PROTOCOL, "--crtimes requires a peer with varint file-list flags (release 3.2.0 or later).");
 	choose_algorithms(session, request);
 	session->seed = wire_read_int(session->wire);
 }

@@ -48,7 +48,6 @@ struct setup_request {
 	int max_protocol;              /* --protocol, default PROTOCOL_MAX */
 	const char *client_info;       /* server: value of -e, "" if none */
 	bool recursive, allow_inc_recurse, use_qsort;
-	bool numeric_ids;
 	bool compress;                 /* compression asked for */
 	const char *compress_choice;   /* NULL: negotiate or zlib */
 	int compress_level;
@@ -58,7 +57,7 @@ struct setup_request {
 	bool always_checksum;          /* -c: "none" is then refused */
 	int32_t checksum_seed;         /* 0: random */
 	bool iconv;                    /* conversion in force on our side */
-	bool inplace, append, fuzzy, prune_empty_dirs, acls, xattrs, crtimes, atimes;
+	bool inplace, append, fuzzy, prune_empty_dirs, acls, xattrs;
 	int alt_dests;                 /* number of compare/copy/link-dest */
 	bool needs_whole_list;         /* as a receiving side: no incremental recursion */
 	bool for_batch;                /* algorithms only that the reader of a batch expects */

@@ -58,14 +58,6 @@ static void time_out(struct wire *wire, int64_t seconds)
 	die(EXIT_TIMEOUT, "[%s] io timeout after %" PRId64 " seconds -- exiting", log_role(), seconds);
 }
 
-static void check_idle(struct wire *wire, int64_t wait_start, int64_t now)
-{
-	int timeout = wire->timeout;
-
-	if (timeout && now - idle_start(wire, wait_start) >= timeout * CLOCK_SECOND)
-		time_out(wire, timeout);
-}
-
 /*
  * Our own keep-alives count as traffic, so that a peer may be busy with its disk for longer than the time-out, as with every
  * other server. But one that only ever takes them would hold its slot for good (doc/protocol/08-security.md section 3.1).
@@ -110,25 +102,6 @@ static int wait_milliseconds(const struct wire *wire, int64_t wait_start, int64_
 	return ms < 1 ? 1 : (int)ms;
 }
 
-/*
- * Other rsyncs write their words in several pieces and let the kernel keep the second back until the first is acknowledged,
- * which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we wait for more. Long transfers do
- * without: they are acknowledged as they come.
- */
-static void acknowledge(const struct wire *wire)
-{
-	int one = 1;
-
-	setsockopt(wire->in_fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
-}
-
-/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
-static void count_wait(struct wire *wire, bool for_output, int64_t since)
-{
-	if (wire->meter && (for_output || !wire->split || wire->owed))
-		atomic_fetch_add_explicit(&wire->meter->waited, (uint64_t)(clock_nanoseconds() - since), memory_order_relaxed);
-}
-
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
 void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 {
@@ -136,12 +109,25 @@ void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 	int64_t now = clock_nanoseconds();
 
 	wire_check_limits(wire, now);
-	check_idle(wire, wait_start, now);
-	if (wire->is_tcp && in_fd >= 0 && out_fd < 0 && wire->last_piece <= SMALL_PIECE)
-		acknowledge(wire);
+	int timeout = wire->timeout;
+
+	if (timeout && now - idle_start(wire, wait_start) >= timeout * CLOCK_SECOND)
+		time_out(wire, timeout);
+	if (wire->is_tcp && in_fd >= 0 && out_fd < 0 && wire->last_piece <= SMALL_PIECE) {
+		/*
+		 * Other rsyncs write their words in several pieces and let the kernel keep the second back until the first is
+		 * acknowledged, which the kernel on this side puts off for 40 ms in the hope of an answer. There is none: we
+		 * wait for more. Long transfers do without: they are acknowledged as they come.
+		 */
+		int one = 1;
+
+		setsockopt(wire->in_fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+	}
 	if (poll(fds, 2, wait_milliseconds(wire, wait_start, now)) < 0 && errno != EINTR && errno != EAGAIN)
 		die(EXIT_SOCKETIO, "[%s] poll on the connection failed: %s (%d)", log_role(), strerror(errno), errno);
-	count_wait(wire, out_fd >= 0, now);
+	/* A wait for the peer has ended. While a split connection is owed nothing, it is the peer who waits for our disk. */
+	if (wire->meter && ((out_fd >= 0) || !wire->split || wire->owed))
+		atomic_fetch_add_explicit(&wire->meter->waited, (uint64_t)(clock_nanoseconds() - now), memory_order_relaxed);
 	wire_run_wait_hook(wire);
 }
 

@@ -40,15 +40,6 @@ static void receive_or_close(struct wire *wire)
 	}
 }
 
-static void receive_more(struct wire *wire)
-{
-	uint64_t before = wire->received;
-
-	receive_or_close(wire);
-	if (wire->received == before)
-		wire_die_closed(wire);
-}
-
 bool wire_input_ready(struct wire *wire)
 {
 	do {
@@ -60,8 +51,13 @@ bool wire_input_ready(struct wire *wire)
 
 static void fill_stream(struct wire *wire)
 {
-	while (!wire_take_frames(wire))
-		receive_more(wire);
+	while (!wire_take_frames(wire)) {
+		uint64_t before = wire->received;
+
+		receive_or_close(wire);
+		if (wire->received == before)
+			wire_die_closed(wire);
+	}
 }
 
 bool wire_next_byte(struct wire *wire, uint8_t *byte)
@@ -140,14 +136,6 @@ static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
 	return wire;
 }
 
-static bool is_tcp(int fd)
-{
-	int protocol;
-	socklen_t length = sizeof protocol;
-
-	return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
-}
-
 struct wire *wire_new(int in_fd, int out_fd)
 {
 	struct wire *wire;
@@ -157,7 +145,10 @@ struct wire *wire_new(int in_fd, int out_fd)
 	set_nonblocking(in_fd);
 	set_nonblocking(out_fd);
 	wire = new_wire(in_fd, out_fd, IN_SIZE);
-	wire->is_tcp = is_tcp(in_fd);
+	int protocol;
+	socklen_t length = sizeof protocol;
+
+	wire->is_tcp = getsockopt(in_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
 	return wire;
 }
 

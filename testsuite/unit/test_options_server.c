@@ -624,12 +624,12 @@ UNIT_TEST(the_set_up_is_told_what_it_asks)
 	options_setup_request(&parsed.options, &request);
 	assert_int_equal(request.max_protocol, 31);
 	assert_string_equal(request.client_info, ".LsfxC");
-	assert_true(request.recursive && request.allow_inc_recurse && request.use_qsort && request.numeric_ids);
+	assert_true(request.recursive && request.allow_inc_recurse && request.use_qsort);
 	assert_true(request.compress && request.compress_level_set && request.compress_level == 4);
 	assert_string_equal(request.compress_choice, "zstd");
 	assert_string_equal(request.checksum_choice, "md5");
 	assert_true(request.always_checksum && request.checksum_seed == 5 && request.iconv);
 	assert_true(request.inplace && request.append && request.fuzzy && request.prune_empty_dirs);
-	assert_true(request.acls && request.xattrs && request.atimes && !request.crtimes && request.alt_dests == 1);
+	assert_true(request.acls && request.xattrs && request.alt_dests == 1);
 	parsed_free(&parsed);
 }

@@ -487,7 +487,6 @@ UNIT_TEST(options_that_the_protocol_cannot_carry)
 		{ offsetof(struct setup_request, prune_empty_dirs), 28, "--prune-empty-dirs requires protocol 29" },
 		{ offsetof(struct setup_request, acls), 29, "--acls requires protocol 30 or higher (negotiated 29)." },
 		{ offsetof(struct setup_request, xattrs), 29, "--xattrs requires protocol 30 or higher (negotiated 29)." },
-		{ offsetof(struct setup_request, crtimes), 31, "--crtimes requires a peer with varint" },
 	};
 	struct setup_request request;
 	struct session session;
