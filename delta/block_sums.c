@@ -5,11 +5,10 @@
  */
 #include "delta/block_sums.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fs/file.h"
 #include "lib/alloc.h"
 
 #ifdef __x86_64__
@@ -177,12 +176,12 @@ void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, 
 {
 	uint32_t length = block_size ? block_size : usual_block_length(size, (uint32_t)longest);
 	uint64_t count = size / length + (size % length != 0);
-	int strong_length;
 
 	*head = (struct sum_head){ 0 };
 	if (!count || count > INT32_MAX)
 		return;
-	strong_length = full ? STRONG_MAX : usual_strong_length(size, length);
+	int strong_length = full ? STRONG_MAX : usual_strong_length(size, length);
+
 	if (strong_length > STRONG_MAX)
 		strong_length = STRONG_MAX;
 	head->count = (int32_t)count;
@@ -196,26 +195,6 @@ uint64_t sum_head_size(const struct sum_head *head)
 	uint64_t size = (uint64_t)head->count * (uint64_t)head->block_length;
 
 	return head->count && head->remainder ? size - (uint64_t)(head->block_length - head->remainder) : size;
-}
-
-/* What cannot be read is zero bytes. Returns errno, 0 if all is there. */
-static int read_or_zeros(int fd, uint8_t *buffer, size_t length, uint64_t offset)
-{
-	size_t done = 0;
-	int error = 0;
-
-	while (done < length && !error) {
-		ssize_t got = pread(fd, buffer + done, length - done, (off_t)(offset + done));
-
-		if (got > 0)
-			done += (size_t)got;
-		else if (got == 0)
-			error = ENODATA;
-		else if (errno != EINTR)
-			error = errno;
-	}
-	memset(buffer + done, 0, length - done);
-	return error;
 }
 
 static void write_sums(struct session *session, const struct sum_head *head, const uint8_t *data, size_t length)
@@ -235,21 +214,22 @@ static void write_sums(struct session *session, const struct sum_head *head, con
 
 int block_sums_write(struct session *session, int fd, const struct sum_head *head)
 {
-	uint64_t size = sum_head_size(head), block = (uint64_t)head->block_length, step;
+	uint64_t size = sum_head_size(head), block = (uint64_t)head->block_length;
 	int error = 0;
-	uint8_t *buffer;
 
 	if (!size)
 		return 0;
-	step = block < READ_SIZE ? READ_SIZE / block * block : block;
+	uint64_t step = block < READ_SIZE ? READ_SIZE / block * block : block;
+
 	if (step > size)
 		step = size;
-	buffer = peer_alloc((size_t)step, 1, session->max_alloc ? session->max_alloc : MAX_ALLOC_DEFAULT);
+	uint8_t *buffer = peer_alloc((size_t)step, 1, session->max_alloc ? session->max_alloc : MAX_ALLOC_DEFAULT);
+
 	for (uint64_t offset = 0; offset < size; offset += step) {
 		size_t length = size - offset < step ? (size_t)(size - offset) : (size_t)step;
 
 		if (!error)
-			error = read_or_zeros(fd, buffer, length, offset);
+			error = fs_read_at(fd, buffer, length, offset);
 		else
 			memset(buffer, 0, length);
 		write_sums(session, head, buffer, length);

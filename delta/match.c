@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "delta/block_sums.h"
+#include "fs/file.h"
 #include "lib/alloc.h"
 
 /* --- the source: read with pread(2) into a sliding buffer; what cannot be read becomes zero bytes --- */
@@ -80,33 +80,16 @@ static void open_window(struct source_file *file, uint64_t start, size_t window,
 /* After the first failure the rest of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
 static void read_at(struct source_file *file, uint64_t offset, uint8_t *out, size_t length)
 {
-	size_t done = 0;
-
 	if (file->fd < 0) {
 		memcpy(out, file->memory + offset, length);
-		return;
-	}
-	while (done < length && !file->failed) {
-		ssize_t got = pread(file->fd, out + done, length - done, (off_t)(offset + done));
-		if (got > 0) {
-			done += (size_t)got;
-		} else if (got == 0 || errno != EINTR) {
-			file->failed = true;
-			file->error = got < 0 ? errno : 0;
-		}
-	}
-	memset(out + done, 0, length - done);
-}
+	} else if (file->failed) {
+		memset(out, 0, length);
+	} else {
+		int error = fs_read_at(file->fd, out, length, offset);
 
-static void forget(struct source_file *file, uint64_t keep)
-{
-	size_t gone = (size_t)(keep - file->start);
-
-	if (!gone)
-		return;
-	memmove(file->buffer, file->buffer + gone, file->length - gone);
-	file->length -= gone;
-	file->start = keep;
+		file->failed = error != 0;
+		file->error = error == ENODATA ? 0 : error;
+	}
 }
 
 /*
@@ -121,10 +104,13 @@ static const uint8_t *look(struct source_file *file, uint64_t keep, uint64_t off
 	if (wanted > file->size - offset)
 		wanted = (size_t)(file->size - offset);
 	if (end < offset + wanted) {
-		forget(file, keep);
-		size_t room = file->capacity - file->length;
-		uint64_t rest = file->size - end;
-		size_t take = rest < room ? (size_t)rest : room;
+		size_t gone = (size_t)(keep - file->start), room = file->capacity - file->length + gone;
+		size_t take = file->size - end < room ? (size_t)(file->size - end) : room;
+
+		if (gone)
+			memmove(file->buffer, file->buffer + gone, file->length - gone);
+		file->length -= gone;
+		file->start = keep;
 
 		read_at(file, end, file->buffer + file->length, take);
 		file->seen(file->context, file->buffer + file->length, take);
@@ -242,22 +228,11 @@ static void build_table(struct matcher *matcher)
 
 /* --- in place: which blocks can the receiver still read? (5.3) --- */
 
-static bool stands_unchanged(const struct matcher *matcher, uint32_t block)
-{
-	return matcher->kept_place[block / 8] & (1 << block % 8);
-}
-
 static bool is_readable(const struct matcher *matcher, uint32_t block, uint64_t offset)
 {
 	if (!matcher->request->in_place)
 		return true;
-	return (uint64_t)block * matcher->block_length >= offset || stands_unchanged(matcher, block);
-}
-
-static void note_use(struct matcher *matcher, uint32_t block, uint64_t offset)
-{
-	if (matcher->request->in_place && (uint64_t)block * matcher->block_length == offset)
-		matcher->kept_place[block / 8] |= (uint8_t)(1 << block % 8);
+	return (uint64_t)block * matcher->block_length >= offset || matcher->kept_place[block / 8] & (1 << block % 8);
 }
 
 /* --- one offset --- */
@@ -303,10 +278,9 @@ static bool own_place_matches(struct matcher *matcher, struct window *window, ui
 
 static bool expected_matches(struct matcher *matcher, struct window *window, uint32_t *block)
 {
-	if (matcher->expected < 0 || matcher->expected >= matcher->sums->head.count)
-		return false;
 	*block = (uint32_t)matcher->expected;
-	return block_matches(matcher, window, *block);
+	return matcher->expected >= 0 && matcher->expected < matcher->sums->head.count
+	       && block_matches(matcher, window, *block);
 }
 
 /* Walk the window's chain; *looked: candidates on the way. What has been overwritten in place leaves the chain for good. */
@@ -369,11 +343,16 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 	}
 }
 
-static void write_match(struct matcher *matcher, const struct window *window, uint32_t block)
+/* A match at the window: the literal before it, then the block. The window's data is found again behind the literal. */
+static void take_match(struct matcher *matcher, struct window *window, uint32_t block)
 {
 	const struct match_request *request = matcher->request;
+	size_t available;
 
-	note_use(matcher, block, window->offset);
+	write_literal(matcher, window->offset);
+	window->data = look(request->source, window->offset, window->offset, window->length, &available);
+	if (request->in_place && (uint64_t)block * matcher->block_length == window->offset)
+		matcher->kept_place[block / 8] |= (uint8_t)(1 << block % 8);
 	if (request->matched)
 		request->matched(request->matched_context, window->offset, block, (uint32_t)window->length);
 	token_block(matcher->tokens, (int32_t)block, window->data, window->length);
@@ -382,16 +361,6 @@ static void write_match(struct matcher *matcher, const struct window *window, ui
 	matcher->expected = (int32_t)block + 1;
 	matcher->pending = window->offset + window->length;
 	report_progress_of(matcher);
-}
-
-/* A match at the window: the literal before it, then the block. The window's data is found again behind the literal. */
-static void take_match(struct matcher *matcher, struct window *window, uint32_t block)
-{
-	size_t available;
-
-	write_literal(matcher, window->offset);
-	window->data = look(matcher->request->source, window->offset, window->offset, window->length, &available);
-	write_match(matcher, window, block);
 }
 
 /* --- the scan --- */
@@ -423,16 +392,6 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 	}
 	*weak = (s1 & 0xffff) | s2 << 16;
 	return step;
-}
-
-static uint32_t roll_once(uint32_t weak, uint32_t length, const uint8_t *data)
-{
-	uint32_t s1 = weak & 0xffff, s2 = weak >> 16;
-	int32_t out = (int8_t)data[0], in = (int8_t)data[length]; /* NOLINT(bugprone-signed-char-misuse): signed sums */
-
-	s1 += (uint32_t)(in - out);
-	s2 += s1 - length * (uint32_t)out;
-	return (s1 & 0xffff) | s2 << 16;
 }
 
 /* All windows of full length. */
@@ -470,7 +429,13 @@ static void scan_full_windows(struct matcher *matcher)
 			offset = matcher->pending;
 			fresh = true;
 		} else if (available - rolled > length) {
-			window.weak = roll_once(window.weak, (uint32_t)length, window.data);
+			uint32_t s1 = window.weak & 0xffff, s2 = window.weak >> 16;
+			int32_t out = (int8_t)window.data[0];     /* NOLINT(bugprone-signed-char-misuse): signed sums */
+			int32_t in = (int8_t)window.data[length]; /* NOLINT(bugprone-signed-char-misuse) */
+
+			s1 += (uint32_t)(in - out);
+			s2 += s1 - (uint32_t)length * (uint32_t)out;
+			window.weak = (s1 & 0xffff) | s2 << 16;
 			offset++;
 		} else {
 			break;
@@ -551,22 +516,10 @@ static void match_blocks(struct matcher *matcher)
 	free(matcher->kept_place);
 }
 
-/* A digest that cannot be right, for content that could not be read (doc/protocol/03-transfer.md section 7.8). */
-static void spoil(uint8_t digest[DIGEST_MAX_LENGTH], int length)
-{
-	static const uint8_t zeros[DIGEST_MAX_LENGTH];
-	bool is_zero = !memcmp(digest, zeros, (size_t)length);
-
-	memset(digest, 0, DIGEST_MAX_LENGTH);
-	if (is_zero)
-		digest[length - 1] = 1;
-}
-
 int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
 	       uint8_t digest[DIGEST_MAX_LENGTH])
 {
 	struct matcher matcher = { .request = request, .tokens = tokens, .stats = stats, .digest = file_digest_new() };
-	int error, length;
 
 	file_digest_start(matcher.digest, request->file_sum, request->seed);
 	if (can_match(request))
@@ -575,9 +528,17 @@ int match_file(const struct match_request *request, struct token_writer *tokens,
 		skip_prefix(&matcher, request->append_from < request->size ? request->append_from : request->size);
 	write_literal(&matcher, request->size);
 	token_end_file(tokens);
-	length = file_digest_finish(matcher.digest, digest);
-	if (source_file_failed(request->source, &error))
-		spoil(digest, length);
+	int length = file_digest_finish(matcher.digest, digest);
+
+	if (request->source->failed) {
+		/* A digest that cannot be right (doc/protocol/03-transfer.md section 7.8). */
+		static const uint8_t zeros[DIGEST_MAX_LENGTH];
+		bool is_zero = !memcmp(digest, zeros, (size_t)length);
+
+		memset(digest, 0, DIGEST_MAX_LENGTH);
+		if (is_zero)
+			digest[length - 1] = 1;
+	}
 	file_digest_free(matcher.digest);
 	return length;
 }

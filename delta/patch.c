@@ -10,6 +10,7 @@
 
 #include "delta/block_sums.h"
 #include "fs/copy.h"
+#include "fs/file.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -43,48 +44,30 @@ static void fail(struct patch *patch, enum patch_result result, int error)
 
 /* --- out --- */
 
-static void write_out(struct patch *patch, const uint8_t *data, size_t length)
-{
-	int result;
-
-	file_digest_update(patch->request->digest, data, length);
-	if (!patch->makes_holes)
-		block_count_add(&patch->touched, patch->offset, length);
-	result = patch->makes_holes ? fs_sparse_write(&patch->sparse, data, length, patch->offset)
-				    : fs_write_at(patch->out_fd, data, length, patch->offset);
-	if (result < 0)
-		fail(patch, PATCH_WRITE_FAILED, errno);
-	else
-		patch->offset += length;
-}
-
-/* What stands there already. */
-static void pass(struct patch *patch, const uint8_t *data, size_t length)
-{
-	file_digest_update(patch->request->digest, data, length);
-	/* Only shared with the basis: anybody else would have copied it. */
-	if (patch->request->is_clone)
-		block_count_add(&patch->touched, patch->offset, length);
-	if (patch->makes_holes && fs_sparse_pass(&patch->sparse, data, length, patch->offset) < 0)
-		fail(patch, PATCH_WRITE_FAILED, errno);
-	patch->offset += length;
-}
-
 static void flush(struct patch *patch)
 {
-	if (patch->used && patch->out_fd >= 0)
-		write_out(patch, patch->buffer, patch->used);
+	if (patch->used && patch->out_fd >= 0) {
+		file_digest_update(patch->request->digest, patch->buffer, patch->used);
+		if (!patch->makes_holes)
+			block_count_add(&patch->touched, patch->offset, patch->used);
+		int result = patch->makes_holes ? fs_sparse_write(&patch->sparse, patch->buffer, patch->used, patch->offset)
+						: fs_write_all_at(patch->out_fd, patch->buffer, patch->used, patch->offset);
+
+		if (result < 0)
+			fail(patch, PATCH_WRITE_FAILED, errno);
+		else
+			patch->offset += patch->used;
+	}
 	patch->used = 0;
 }
 
 /* The length of the buffer's free part, which is never empty. */
 static size_t room(struct patch *patch, uint64_t wanted)
 {
-	size_t free_length;
-
 	if (patch->used == patch->capacity)
 		flush(patch);
-	free_length = patch->capacity - patch->used;
+	size_t free_length = patch->capacity - patch->used;
+
 	return wanted < free_length ? (size_t)wanted : free_length;
 }
 
@@ -104,24 +87,11 @@ static void append(struct patch *patch, const uint8_t *data, size_t length)
 
 static bool read_basis(struct patch *patch, uint8_t *to, size_t length, uint64_t offset)
 {
-	if (patch->request->basis_fd < 0) {
-		fail(patch, PATCH_READ_FAILED, ENOENT);
-		return false;
-	}
-	while (length) {
-		ssize_t got = pread(patch->request->basis_fd, to, length, (off_t)offset);
+	int fd = patch->request->basis_fd, error = fd < 0 ? ENOENT : fs_read_at(fd, to, length, offset);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			fail(patch, PATCH_READ_FAILED, got < 0 ? errno : ENODATA);
-			return false;
-		}
-		to += got;
-		offset += (uint64_t)got;
-		length -= (size_t)got;
-	}
-	return true;
+	if (error)
+		fail(patch, PATCH_READ_FAILED, error);
+	return !error;
 }
 
 /* The pending blocks become part of the file. What stands there already is only read, for the digest and for zeros. */
@@ -141,29 +111,20 @@ static void finish_run(struct patch *patch)
 		token_reader_see_block(request->tokens, data, length);
 		patch->run_start += length;
 		patch->run_length -= length;
-		if (stays)
-			pass(patch, data, length);
-		else
+		if (stays) {
+			file_digest_update(request->digest, data, length);
+			/* Only shared with the basis: anybody else would have copied it. */
+			if (request->is_clone)
+				block_count_add(&patch->touched, patch->offset, length);
+			if (patch->makes_holes && fs_sparse_pass(&patch->sparse, data, length, patch->offset) < 0)
+				fail(patch, PATCH_WRITE_FAILED, errno);
+			patch->offset += length;
+		} else {
 			patch->used += length;
+		}
 	}
 	token_reader_see_block(request->tokens, NULL, (size_t)patch->run_length);
 	patch->run_length = 0;
-}
-
-static uint64_t length_of(const struct sum_head *head, int32_t block)
-{
-	return (uint64_t)(block == head->count - 1 && head->remainder ? head->remainder : head->block_length);
-}
-
-static void check_block(const struct patch_request *request, int32_t block)
-{
-	int32_t count = request->append ? 0 : request->head->count;
-
-	if (block >= count)
-		die(EXIT_PROTOCOL, "Invalid block index %d (count=%d) [%s]", block, count, log_role());
-	if (request->out_fd >= 0 && request->basis_fd < 0 && !request->basis_is_gone)
-		die(EXIT_PROTOCOL, "got a block match with no basis file for %s [%s]", request->name ? request->name : "it",
-		    log_role());
 }
 
 /* Before anything of it is written: what comes after it is thrown away. */
@@ -179,12 +140,18 @@ static void check_length(struct patch *patch, uint64_t more)
 static void take_block(struct patch *patch, int32_t block)
 {
 	const struct patch_request *request = patch->request;
-	uint64_t length, start;
+	const struct sum_head *head = request->head;
+	int32_t count = request->append ? 0 : head->count;
 
-	check_block(request, block);
-	length = length_of(request->head, block);
+	if (block >= count)
+		die(EXIT_PROTOCOL, "Invalid block index %d (count=%d) [%s]", block, count, log_role());
+	if (request->out_fd >= 0 && request->basis_fd < 0 && !request->basis_is_gone)
+		die(EXIT_PROTOCOL, "got a block match with no basis file for %s [%s]", request->name ? request->name : "it",
+		    log_role());
+	uint64_t length = (uint64_t)(block == head->count - 1 && head->remainder ? head->remainder : head->block_length);
+	uint64_t start = (uint64_t)block * (uint64_t)head->block_length;
+
 	check_length(patch, length);
-	start = (uint64_t)block * (uint64_t)request->head->block_length;
 	patch->outcome->matched += length;
 	if (patch->run_length && patch->run_start + patch->run_length != start)
 		finish_run(patch);
@@ -194,13 +161,6 @@ static void take_block(struct patch *patch, int32_t block)
 	/* The decompressor needs its data before the next token; of others, a buffer full at a time. */
 	if (patch->out_fd < 0 || patch->run_length >= BUFFER_MAX || token_reader_wants_block_data(request->tokens))
 		finish_run(patch);
-}
-
-static void take_literal(struct patch *patch, const struct token *token)
-{
-	finish_run(patch);
-	patch->outcome->literal += token->length;
-	append(patch, token->data, token->length);
 }
 
 /* --- beginning and end --- */
@@ -222,26 +182,6 @@ static void look_at_output(struct patch *patch)
 	/* Where the file has lost a part that the sender does not send there would be a hole. */
 	if (patch->is_file && (uint64_t)st.st_size < patch->start)
 		fail(patch, PATCH_READ_FAILED, ENODATA);
-}
-
-static void digest_basis(struct patch *patch)
-{
-	for (uint64_t at = 0; at < patch->start && patch->out_fd >= 0;) {
-		size_t length = room(patch, patch->start - at);
-
-		if (read_basis(patch, patch->buffer, length, at))
-			file_digest_update(patch->request->digest, patch->buffer, length);
-		at += length;
-	}
-}
-
-static void grow(struct patch_buffer *buffer, size_t capacity)
-{
-	if (buffer->capacity >= capacity)
-		return;
-	free(buffer->bytes);
-	buffer->bytes = xmalloc(capacity);
-	buffer->capacity = capacity;
 }
 
 void patch_buffer_free(struct patch_buffer *buffer)
@@ -272,10 +212,19 @@ static void begin(struct patch *patch)
 	patch->capacity = request->size < BUFFER_MAX ? (size_t)request->size : BUFFER_MAX;
 	if (patch->capacity < BUFFER_MIN)
 		patch->capacity = BUFFER_MIN;
-	grow(request->buffer, patch->capacity);
+	if (request->buffer->capacity < patch->capacity) {
+		free(request->buffer->bytes);
+		request->buffer->bytes = xmalloc(patch->capacity);
+		request->buffer->capacity = patch->capacity;
+	}
 	patch->buffer = request->buffer->bytes;
-	if (request->append > 1)
-		digest_basis(patch);
+	for (uint64_t at = 0; request->append > 1 && at < patch->start && patch->out_fd >= 0;) {
+		size_t length = room(patch, patch->start - at);
+
+		if (read_basis(patch, patch->buffer, length, at))
+			file_digest_update(request->digest, patch->buffer, length);
+		at += length;
+	}
 }
 
 /* Old content behind the end, a hole at the end, reserved blocks. */
@@ -283,16 +232,12 @@ static void cut(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
 	bool in_place = request->in_place || request->append;
-	int result;
 
-	if (!patch->is_file || !(in_place || request->sparse || patch->has_content))
+	if (!patch->is_file || !(in_place || request->sparse || patch->has_content) || (in_place && patch->out_fd < 0))
 		return;
-	if (in_place && patch->out_fd < 0)
-		return;
-	if (patch->makes_holes && patch->out_fd >= 0)
-		result = fs_sparse_end(&patch->sparse, patch->offset);
-	else
-		result = ftruncate(request->out_fd, (off_t)patch->offset);
+	int result = patch->makes_holes && patch->out_fd >= 0 ? fs_sparse_end(&patch->sparse, patch->offset)
+							      : ftruncate(request->out_fd, (off_t)patch->offset);
+
 	if (result < 0 && patch->out_fd >= 0)
 		fail(patch, PATCH_WRITE_FAILED, errno);
 }
@@ -317,15 +262,6 @@ static void finish(struct patch *patch)
 		outcome->result = PATCH_WRONG_DIGEST;
 }
 
-static void show_progress(struct patch *patch)
-{
-	const struct patch_outcome *outcome = patch->outcome;
-
-	if (patch->request->done)
-		atomic_store_explicit(patch->request->done, patch->start + outcome->literal + outcome->matched,
-				      memory_order_relaxed);
-}
-
 /* The connection may end while it is waited for. */
 static void read_token(struct patch *patch, struct token *token)
 {
@@ -343,11 +279,16 @@ void patch_file(const struct patch_request *request, struct patch_outcome *outco
 	begin(&patch);
 	for (read_token(&patch, &token); token.kind != TOKEN_END; read_token(&patch, &token)) {
 		check_length(&patch, token.kind == TOKEN_LITERAL ? token.length : 0);
-		if (token.kind == TOKEN_LITERAL)
-			take_literal(&patch, &token);
-		else
+		if (token.kind == TOKEN_LITERAL) {
+			finish_run(&patch);
+			outcome->literal += token.length;
+			append(&patch, token.data, token.length);
+		} else {
 			take_block(&patch, token.block);
-		show_progress(&patch);
+		}
+		if (request->done)
+			atomic_store_explicit(request->done, patch.start + outcome->literal + outcome->matched,
+					      memory_order_relaxed);
 	}
 	finish(&patch);
 }

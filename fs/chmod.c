@@ -30,30 +30,15 @@ struct chmod_rules {
 
 static bool parse_class(struct item *item, char letter)
 {
-	switch (letter) {
-	case 'D':
-	case 'F': {
-		enum scope scope = letter == 'D' ? DIRECTORIES : FILES;
-		if (item->scope != ANY && item->scope != scope)
-			return false;
-		item->scope = scope;
-		return true;
-	}
-	case 'u':
-		item->classes |= USER;
-		return true;
-	case 'g':
-		item->classes |= GROUP;
-		return true;
-	case 'o':
-		item->classes |= OTHER;
-		return true;
-	case 'a':
-		item->classes |= ALL;
-		return true;
-	default:
+	enum scope scope = letter == 'D' ? DIRECTORIES : letter == 'F' ? FILES : ANY;
+	unsigned classes = letter == 'u' ? USER : letter == 'g' ? GROUP : letter == 'o' ? OTHER : letter == 'a' ? ALL : 0;
+
+	if (scope != ANY && item->scope != ANY && item->scope != scope)
 		return false;
-	}
+	if (scope != ANY)
+		item->scope = scope;
+	item->classes |= classes;
+	return scope != ANY || classes;
 }
 
 static bool parse_octal(struct item *item, const char *text, size_t length)
@@ -75,37 +60,20 @@ static mode_t set_id_bits(unsigned classes)
 	return (classes & USER ? S_ISUID : 0) | (classes & GROUP ? S_ISGID : 0);
 }
 
-static void add_set_id(struct item *item)
-{
-	mode_t bits = set_id_bits(item->classes);
-
-	item->special = bits ? item->special | bits : S_ISUID;
-}
-
 static bool parse_permission(struct item *item, char letter)
 {
-	switch (letter) {
-	case 'r':
-		item->bits |= 4;
-		return true;
-	case 'w':
-		item->bits |= 2;
-		return true;
-	case 'x':
-		item->bits |= 1;
-		return true;
-	case 'X':
+	mode_t bit = letter == 'r' ? 4 : letter == 'w' ? 2 : letter == 'x' ? 1 : 0, set_id = set_id_bits(item->classes);
+
+	item->bits |= bit;
+	if (letter == 'X')
 		item->conditional_x = true;
-		return true;
-	case 's':
-		add_set_id(item);
-		return true;
-	case 't':
+	else if (letter == 's')
+		item->special = set_id ? item->special | set_id : S_ISUID;
+	else if (letter == 't')
 		item->special |= S_ISVTX;
-		return true;
-	default:
-		return false;
-	}
+	else
+		return bit;
+	return true;
 }
 
 static bool parse_permissions(struct item *item, const char *text, size_t length)
@@ -137,19 +105,13 @@ static bool parse_item(struct item *item, const char *text, size_t length)
 	return parse_permissions(item, text + i, length - i);
 }
 
-static struct chmod_rules *rules_new(void)
-{
-	struct chmod_rules *rules = xcalloc(1, sizeof *rules);
-
-	rules->mask = fs_umask();
-	return rules;
-}
-
 bool chmod_parse(struct chmod_rules **rules, const char *text)
 {
-	struct chmod_rules *list = *rules ? *rules : rules_new();
+	struct chmod_rules *list = *rules ? *rules : xcalloc(1, sizeof *list);
 	size_t before = list->items.count;
 
+	if (!*rules)
+		list->mask = fs_umask();
 	for (;;) {
 		struct item item;
 		size_t length = strcspn(text, ",");
@@ -199,11 +161,10 @@ static mode_t cleared_bits(const struct item *item)
 
 static mode_t apply_item(const struct item *item, mode_t mode, mode_t mask, bool may_execute)
 {
-	mode_t bits;
-
 	if (item->operator == '0')
 		return (mode & ~(mode_t)07777) | item->bits;
-	bits = named_bits(item, mode, mask, may_execute) | item->special;
+	mode_t bits = named_bits(item, mode, mask, may_execute) | item->special;
+
 	if (item->operator == '-')
 		return mode & ~bits;
 	if (item->operator == '=')

@@ -17,24 +17,6 @@
 
 #define HOLE_SIZE 1024
 
-int fs_write_at(int fd, const void *data, size_t length, uint64_t offset)
-{
-	const char *from = data;
-
-	while (length > 0) {
-		ssize_t written = pwrite(fd, from, length, (off_t)offset);
-
-		if (written < 0 && errno != EINTR)
-			return -1;
-		if (written > 0) {
-			from += written;
-			offset += (uint64_t)written;
-			length -= (size_t)written;
-		}
-	}
-	return 0;
-}
-
 static size_t zero_run(const char *data, size_t length)
 {
 	static const char zeros[256];
@@ -65,27 +47,20 @@ static size_t data_run(const char *data, size_t length)
 	return length;
 }
 
-static int write_zeros(int fd, size_t length, uint64_t offset)
-{
-	static const char zeros[HOLE_SIZE];
-
-	return fs_write_at(fd, zeros, length, offset);
-}
-
 /* Zeros get their hole once there is data behind them: what lies beyond the end of a file cannot be given back. */
 static int settle(struct fs_sparse *sparse, uint64_t end)
 {
+	static const char zeros[HOLE_SIZE];
 	uint64_t start = sparse->data_end, length = end - start;
 
 	if (!sparse->has_blocks || !length)
 		return 0;
-	if (length < HOLE_SIZE)
-		return write_zeros(sparse->fd, (size_t)length, start);
-	if (fallocate(sparse->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)length) == 0)
+	if (length >= HOLE_SIZE
+	    && fallocate(sparse->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)length) == 0)
 		return 0;
 	for (; start < end; start += length) {
 		length = end - start < HOLE_SIZE ? end - start : HOLE_SIZE;
-		if (write_zeros(sparse->fd, (size_t)length, start) < 0)
+		if (fs_write_all_at(sparse->fd, zeros, (size_t)length, start) < 0)
 			return -1;
 	}
 	return 0;
@@ -107,7 +82,8 @@ static int add(struct fs_sparse *sparse, const char *data, size_t length, uint64
 		/* It begins and ends with a byte that is not zero, and has no run of zeros as long as a block. */
 		if (!is_there && sparse->touched)
 			block_count_add(sparse->touched, offset + at, run);
-		if ((!is_there && fs_write_at(sparse->fd, data + at, run, offset + at) < 0) || settle(sparse, offset + at) < 0)
+		if ((!is_there && fs_write_all_at(sparse->fd, data + at, run, offset + at) < 0)
+		    || settle(sparse, offset + at) < 0)
 			return -1;
 		at += run;
 		sparse->data_end = offset + at;
@@ -207,16 +183,6 @@ static int copy_in_kernel(struct copy *copy)
 	}
 }
 
-static int write_out(struct copy *copy, const char *data, size_t length)
-{
-	if (!copy->options->sparse)
-		count_touched(copy, length);
-	int result = copy->options->sparse ? fs_sparse_write(&copy->sparse, data, length, copy->done)
-					   : fs_write_at(copy->to, data, length, copy->done);
-
-	return result < 0 ? fail_writing(copy) : 0;
-}
-
 /* A hole of the source need not be read. */
 static int skip_source_hole(struct copy *copy)
 {
@@ -240,43 +206,36 @@ static int copy_by_reading(struct copy *copy, char *buffer, size_t size)
 			continue;
 		if (got <= 0)
 			return (int)got;
-		if (write_out(copy, buffer, (size_t)got) < 0)
-			return -1;
+		if (!copy->options->sparse)
+			count_touched(copy, (uint64_t)got);
+		int result = copy->options->sparse ? fs_sparse_write(&copy->sparse, buffer, (size_t)got, copy->done)
+						   : fs_write_all_at(copy->to, buffer, (size_t)got, copy->done);
+
+		if (result < 0)
+			return fail_writing(copy);
 		advance(copy, (uint64_t)got);
 	}
-}
-
-static int copy_small(struct copy *copy)
-{
-	char buffer[SMALL_SIZE];
-
-	return copy_by_reading(copy, buffer, sizeof buffer);
-}
-
-static int copy_large(struct copy *copy)
-{
-	if (!copy->options->sparse && copy_in_kernel(copy) < 0)
-		return -1;
-	char *buffer = xmalloc(BUFFER_SIZE);
-	int result = copy_by_reading(copy, buffer, BUFFER_SIZE);
-	int error = errno;
-
-	free(buffer);
-	errno = error;
-	return result;
 }
 
 static int copy_all(struct copy *copy)
 {
 	const struct fs_copy_options *options = copy->options;
+	char small[SMALL_SIZE];
 
 	if (options->preallocate && fs_preallocate(copy->to, copy->size) < 0)
 		return fail_writing(copy);
 	if (copy->size <= SMALL_SIZE) {
-		if (copy_small(copy) < 0)
+		if (copy_by_reading(copy, small, sizeof small) < 0)
 			return -1;
-	} else if (!clone_all(copy) && copy_large(copy) < 0) {
-		return -1;
+	} else if (!clone_all(copy)) {
+		if (!options->sparse && copy_in_kernel(copy) < 0)
+			return -1;
+		char *buffer = xmalloc(BUFFER_SIZE);
+		int result = copy_by_reading(copy, buffer, BUFFER_SIZE), error = errno;
+
+		free(buffer);
+		if (result < 0)
+			return fs_fail(error);
 	}
 	if (options->sparse)
 		return fs_sparse_end(&copy->sparse, copy->done) < 0 ? fail_writing(copy) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Copying the content of one open file to another: reflink, copy_file_range, or read and write, with holes if asked; and
- * writing at a place of an open file, whole or with holes where there are only zeros (doc/protocol/03-transfer.md section 7.7).
+ * writing an open file with holes where there are only zeros (doc/protocol/03-transfer.md section 7.7).
  */
 #ifndef FS_COPY_H
 #define FS_COPY_H
@@ -11,9 +11,6 @@
 #include <stdint.h>
 
 #include "lib/block_count.h"
-
-/* All bytes or -1 with errno. The file's position is not touched. */
-int fs_write_at(int fd, const void *data, size_t length, uint64_t offset);
 
 /*
  * A file that is written from one place to its end, with holes for zeros at the start, at the end and in runs of 1 KiB or more.

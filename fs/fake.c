@@ -12,6 +12,7 @@
 
 #include "fs/error.h"
 #include "lib/alloc.h"
+#include "lib/bytes.h"
 
 #define STAT_NAME "user.rsync.%stat"
 #define ACCESS_NAME "user.rsync.%aacl"
@@ -43,18 +44,15 @@ static bool parse_number(const char **text, int base, uint64_t most, char end, u
 	return true;
 }
 
-static bool is_kind(uint32_t mode)
-{
-	return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode) || S_ISCHR(mode) || S_ISBLK(mode) || S_ISFIFO(mode)
-	       || S_ISSOCK(mode);
-}
-
 /* "MODE MAJOR,MINOR UID:GID"; of a directory only another directory is made, and the other way round. */
 static bool parse_record(const char *text, struct fs_stat *st)
 {
 	uint32_t mode;
 
-	if (!parse_number(&text, 8, MODE_MAX, ' ', &mode) || !is_kind(mode) || !S_ISDIR(mode) != !S_ISDIR(st->mode))
+	if (!parse_number(&text, 8, MODE_MAX, ' ', &mode) || !S_ISDIR(mode) != !S_ISDIR(st->mode))
+		return false;
+	if (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISCHR(mode) && !S_ISBLK(mode) && !S_ISFIFO(mode)
+	    && !S_ISSOCK(mode))
 		return false;
 	st->mode = mode;
 	return parse_number(&text, 10, UINT32_MAX, ',', &st->rdev_major)
@@ -132,7 +130,7 @@ int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted)
 	struct fs_stat kept, real = held->st;
 	bool has_record = fs_fake_overlay(held, &kept) == 0 && !same_record(&kept, &real);
 	char text[STAT_MAX];
-	int changed = 0, length;
+	int changed = 0;
 
 	if ((real.mode & PERMISSION_BITS) != mode) {
 		if (fs_held_chmod(held, mode) < 0)
@@ -148,8 +146,9 @@ int fs_fake_store(const struct fs_held *held, const struct fs_stat *wanted)
 	}
 	if (has_record && same_record(&kept, wanted))
 		return changed;
-	length = snprintf(text, sizeof text, "%o %u,%u %u:%u", wanted->mode, wanted->rdev_major, wanted->rdev_minor,
-			  wanted->uid, wanted->gid);
+	int length = snprintf(text, sizeof text, "%o %u,%u %u:%u", wanted->mode, wanted->rdev_major, wanted->rdev_minor,
+			      wanted->uid, wanted->gid);
+
 	return fs_held_set(held, STAT_NAME, text, (size_t)length) < 0 ? -1 : 1;
 }
 
@@ -159,8 +158,7 @@ static ssize_t read_target(int fd, char *target, size_t size)
 {
 	ssize_t length = fd < 0 ? -1 : read(fd, target, size);
 
-	if (fd >= 0)
-		fs_close(fd);
+	fs_close(fd);
 	if (length < 0)
 		return -1;
 	if ((size_t)length == size)
@@ -187,20 +185,12 @@ ssize_t fs_fake_readlink(const struct fs_root *root, const char *path, char *tar
 
 static uint32_t number_at(const uint8_t *bytes)
 {
-	return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-}
-
-static uint8_t *put_number(uint8_t *to, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		*to++ = (uint8_t)(value >> (8 * i));
-	return to;
+	return (uint32_t)bytes_number(bytes, 4);
 }
 
 static int parse_acl(const uint8_t *bytes, size_t length, struct fs_acl *acl)
 {
 	uint8_t *const parts[ACL_PARTS] = { &acl->user_obj, &acl->group_obj, &acl->mask, &acl->other };
-	size_t count;
 
 	if (length < 16 || (length - 16) % 8)
 		return fs_fail(EBADMSG);
@@ -211,7 +201,8 @@ static int parse_acl(const uint8_t *bytes, size_t length, struct fs_acl *acl)
 			return fs_fail(EBADMSG);
 		*parts[i] = bits > 7 ? FS_ACL_ABSENT : (uint8_t)bits;
 	}
-	count = (length - 16) / 8;
+	size_t count = (length - 16) / 8;
+
 	acl->named = xcalloc(count, sizeof *acl->named);
 	for (; acl->named_count < count; acl->named_count++) {
 		const uint8_t *at = bytes + 16 + 8 * acl->named_count;
@@ -245,22 +236,21 @@ int fs_fake_set_acl(const struct fs_held *held, bool is_default, const struct fs
 {
 	const uint8_t parts[ACL_PARTS] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
 	const char *name = is_default ? DEFAULT_NAME : ACCESS_NAME;
-	uint8_t *bytes, *to;
-	int result;
 
 	if (fs_acl_is_empty(acl)) {
-		result = fs_held_remove(held, name);
+		int result = fs_held_remove(held, name);
+
 		return result < 0 && (errno == ENODATA || errno == ENOTSUP) ? 0 : result;
 	}
-	to = bytes = xmalloc(16 + 8 * acl->named_count);
+	uint8_t *bytes = xmalloc(16 + 8 * acl->named_count), *to = bytes;
+
 	for (int i = 0; i < ACL_PARTS; i++)
-		to = put_number(to, parts[i] == FS_ACL_ABSENT ? ACL_ABSENT_PART : parts[i]);
+		to = bytes_put(to, parts[i] == FS_ACL_ABSENT ? ACL_ABSENT_PART : parts[i], 4);
 	for (size_t i = 0; i < acl->named_count; i++) {
-		to = put_number(to, acl->named[i].id);
-		to = put_number(to, acl->named[i].bits | (acl->named[i].is_user ? ACL_USER : 0));
+		to = bytes_put(to, acl->named[i].id, 4);
+		to = bytes_put(to, acl->named[i].bits | (acl->named[i].is_user ? ACL_USER : 0), 4);
 	}
-	result = fs_held_set(held, name, bytes, (size_t)(to - bytes));
-	int error = errno;
+	int result = fs_held_set(held, name, bytes, (size_t)(to - bytes)), error = errno;
 
 	free(bytes);
 	errno = error;

@@ -42,34 +42,21 @@ void fs_dir_start(struct fs_dir *dir, int fd)
 	dir->used = dir->length = 0;
 }
 
-static int refill(struct fs_dir *dir)
-{
-	long got = syscall(SYS_getdents64, dir->fd, dir->buffer, BUFFER_SIZE);
-
-	if (got <= 0)
-		return (int)got;
-	dir->used = 0;
-	dir->length = (size_t)got;
-	return 1;
-}
-
-static int is_dot(const char *name)
-{
-	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 int fs_dir_next(struct fs_dir *dir, struct fs_dirent *entry)
 {
 	for (;;) {
 		if (dir->used == dir->length) {
-			int result = refill(dir);
-			if (result <= 0)
-				return result;
+			long got = syscall(SYS_getdents64, dir->fd, dir->buffer, BUFFER_SIZE);
+
+			if (got <= 0)
+				return (int)got;
+			dir->used = 0;
+			dir->length = (size_t)got;
 		}
 		const struct record *record = (const void *)(dir->buffer + dir->used);
 
 		dir->used += record->length;
-		if (is_dot(record->name))
+		if (!strcmp(record->name, ".") || !strcmp(record->name, ".."))
 			continue;
 		entry->name = record->name;
 		entry->name_length = strlen(record->name);
@@ -123,6 +110,25 @@ int fs_write_all(int fd, const void *data, size_t length)
 	return 0;
 }
 
+int fs_read_at(int fd, void *buffer, size_t length, uint64_t offset)
+{
+	size_t done = 0;
+	int error = 0;
+
+	while (done < length && !error) {
+		ssize_t got = pread(fd, (char *)buffer + done, length - done, (off_t)(offset + done));
+
+		if (got > 0)
+			done += (size_t)got;
+		else if (got == 0)
+			error = ENODATA;
+		else if (errno != EINTR)
+			error = errno;
+	}
+	memset((char *)buffer + done, 0, length - done);
+	return error;
+}
+
 int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset)
 {
 	const char *next = data;
@@ -165,9 +171,7 @@ int fs_read_file(const struct fs_root *root, const char *path, size_t limit, str
 	struct fs_stat st;
 	int fd = fs_open_follow(root, path, O_RDONLY, 0);
 
-	if (fd < 0)
-		return -1;
-	int result = fs_stat_at_fd(fd, &st);
+	int result = fd < 0 ? -1 : fs_stat_at_fd(fd, &st);
 
 	if (result == 0)
 		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fs_fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
@@ -239,8 +243,7 @@ int fs_dir_is_empty(int dir_fd)
 	if (fd < 0)
 		return -1;
 	fs_dir_start(&dir, fd);
-	int more = fs_dir_next(&dir, &entry);
-	int error = errno;
+	int more = fs_dir_next(&dir, &entry), error = errno;
 
 	fs_dir_finish(&dir);
 	errno = error;
@@ -250,14 +253,15 @@ int fs_dir_is_empty(int dir_fd)
 /* A directory for the first `length` bytes of `path`: 1 if it was made, 0 if there was one. */
 static int make_prefix(const struct fs_root *root, const char *path, size_t length, mode_t mode)
 {
-	char prefix[PATH_MAX], *slash;
+	char prefix[PATH_MAX];
 	struct fs_root parent = *root;
 
 	memcpy(prefix, path, length);
 	prefix[length] = '\0';
 	if (fs_is_dir(root, prefix))
 		return 0;
-	slash = strrchr(prefix, '/');
+	char *slash = strrchr(prefix, '/');
+
 	if (slash) {
 		*slash = '\0';
 		if (fs_root_open_below(&parent, root, slash == prefix ? "/" : prefix) < 0)
@@ -328,8 +332,7 @@ mode_t fs_umask(void)
 
 	while (status && !found && fgets(line, sizeof line, status)) {
 		found = !strncmp(line, "Umask:", 6);
-		if (found)
-			mask = (mode_t)strtoul(line + 6, NULL, 8);
+		mask = found ? (mode_t)strtoul(line + 6, NULL, 8) : 0;
 	}
 	if (status)
 		fclose(status);

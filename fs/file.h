@@ -40,7 +40,10 @@ void fs_dir_finish(struct fs_dir *dir); /* frees and closes */
 ssize_t fs_read_full(int fd, void *buffer, size_t size);
 /* All bytes or -1 with errno; short writes and EINTR are taken care of. */
 int fs_write_all(int fd, const void *data, size_t length);
-/* The same at a place of its own: several threads may write to one descriptor. */
+/* The bytes at a place of a file. 0, or the errno of the failure, ENODATA if the file ends before; zero bytes stand for those
+ * that could not be read. */
+int fs_read_at(int fd, void *buffer, size_t length, uint64_t offset);
+/* All bytes at a place, or -1 with errno: several threads may write to one descriptor. */
 int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset);
 /* Append everything up to the end of file to `out`; EFBIG if that is more than `limit` bytes. */
 int fs_read_all(int fd, size_t limit, struct strbuf *out);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/error.h"
 #include "lib/alloc.h"
 #include "lib/hashmap.h"
 #include "lib/vec.h"
@@ -27,8 +28,7 @@ bool fs_is_readable(const struct fs_root *root, const char *path)
 	int fd = fs_open(root, path, O_PATH, 0);
 	bool readable = fd >= 0 && faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	return readable;
 }
 
@@ -187,13 +187,6 @@ static bool is_presentable(const char *name)
 	return length > 0 && length <= NAME_LIMIT;
 }
 
-static char *fallback_name(const struct fs_ids *ids, enum kind kind, uint32_t id)
-{
-	const char *name = ids->fallback ? ids->fallback(ids->fallback_context, kind == GROUP, id) : NULL;
-
-	return name && is_presentable(name) ? xstrdup(name) : NULL;
-}
-
 static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
 {
 	struct query query = { .kind = kind, .id = id };
@@ -208,20 +201,18 @@ static char *look_up_name(struct fs_ids *ids, enum kind kind, uint32_t id)
 	if (name && is_presentable(name))
 		return name;
 	free(name);
-	return fallback_name(ids, kind, id);
+	const char *fallback = ids->fallback ? ids->fallback(ids->fallback_context, kind == GROUP, id) : NULL;
+
+	return fallback && is_presentable(fallback) ? xstrdup(fallback) : NULL;
 }
 
 static const char *name_of(struct fs_ids *ids, enum kind kind, uint32_t id)
 {
 	const uint64_t *known = hashmap_get(&ids->names, kind, id);
-	char *name;
-	bool inserted;
 
-	if (known)
-		return (const char *)(uintptr_t)*known;
-	name = look_up_name(ids, kind, id);
-	hashmap_put(&ids->names, kind, id, (uint64_t)(uintptr_t)name, &inserted);
-	return name;
+	if (!known)
+		known = hashmap_put(&ids->names, kind, id, (uint64_t)(uintptr_t)look_up_name(ids, kind, id), NULL);
+	return (const char *)(uintptr_t)*known;
 }
 
 const char *fs_user_name(struct fs_ids *ids, uint32_t uid)
@@ -271,32 +262,28 @@ static bool look_up_id(struct fs_ids *ids, enum kind kind, const char *name, uin
 	return found;
 }
 
-static const struct named *find_named(struct fs_ids *ids, enum kind kind, const char *name)
-{
-	uint64_t hash = hashmap_hash(&ids->ids, name, strlen(name)), attempt;
-	const uint64_t *index;
-	bool inserted;
-
-	for (attempt = 0; (index = hashmap_get(&ids->ids, hash, attempt)); attempt++) {
-		const struct named *known = &ids->answers.items[*index];
-		if (known->kind == kind && !strcmp(known->name, name))
-			return known;
-	}
-	struct named answer = { .name = xstrdup(name), .kind = kind };
-
-	answer.found = look_up_id(ids, kind, name, &answer.id);
-	hashmap_put(&ids->ids, hash, attempt, ids->answers.count, &inserted);
-	vec_push(&ids->answers, answer);
-	return &ids->answers.items[ids->answers.count - 1];
-}
-
 static bool id_of(struct fs_ids *ids, enum kind kind, const char *name, uint32_t *id)
 {
-	const struct named *answer = find_named(ids, kind, name);
+	uint64_t hash = hashmap_hash(&ids->ids, name, strlen(name)), attempt;
+	const struct named *known = NULL;
+	const uint64_t *index;
 
-	if (answer->found)
-		*id = answer->id;
-	return answer->found;
+	for (attempt = 0; !known && (index = hashmap_get(&ids->ids, hash, attempt)); attempt++) {
+		known = &ids->answers.items[*index];
+		if (known->kind != kind || strcmp(known->name, name))
+			known = NULL;
+	}
+	if (!known) {
+		struct named answer = { .name = xstrdup(name), .kind = kind };
+
+		answer.found = look_up_id(ids, kind, name, &answer.id);
+		hashmap_put(&ids->ids, hash, attempt, ids->answers.count, NULL);
+		vec_push(&ids->answers, answer);
+		known = &ids->answers.items[ids->answers.count - 1];
+	}
+	if (known->found)
+		*id = known->id;
+	return known->found;
 }
 
 bool fs_user_id(struct fs_ids *ids, const char *name, uint32_t *uid)

@@ -2,17 +2,23 @@
 /* Landlock's three system calls. The numbers and bits stand here: headers are often older than the kernel. */
 #include "fs/landlock.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* New system calls have one number on all architectures but alpha. */
-#if !defined(SYS_landlock_create_ruleset) && !defined(__alpha__)
-#define SYS_landlock_create_ruleset 444
-#define SYS_landlock_add_rule 445
-#define SYS_landlock_restrict_self 446
+#include "fs/error.h"
+
+/* New system calls have one number on all architectures but alpha, where it is 110 more. */
+#ifndef SYS_landlock_create_ruleset
+#ifdef __alpha__
+#define FIRST_CALL 554
+#else
+#define FIRST_CALL 444
+#endif
+#define SYS_landlock_create_ruleset FIRST_CALL
+#define SYS_landlock_add_rule (FIRST_CALL + 1)
+#define SYS_landlock_restrict_self (FIRST_CALL + 2)
 #endif
 
 #define QUERY_VERSION 1u
@@ -47,53 +53,12 @@ static struct ruleset all_of(int version)
 	};
 }
 
-#ifdef SYS_landlock_create_ruleset
 int fs_landlock_version(void)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, QUERY_VERSION);
 
 	return version > 0 ? (int)version : 0;
 }
-
-static int make_ruleset(const struct ruleset *ruleset)
-{
-	return (int)syscall(SYS_landlock_create_ruleset, ruleset, sizeof *ruleset, 0u);
-}
-
-static int add_rule(int fd, const struct beneath *rule)
-{
-	return (int)syscall(SYS_landlock_add_rule, fd, BENEATH_PATH, rule, 0u);
-}
-
-static int restrict_self(int fd)
-{
-	return (int)syscall(SYS_landlock_restrict_self, fd, 0u);
-}
-#else
-int fs_landlock_version(void)
-{
-	return 0;
-}
-
-static int make_ruleset(const struct ruleset *ruleset)
-{
-	(void)ruleset;
-	errno = ENOSYS;
-	return -1;
-}
-
-static int add_rule(int fd, const struct beneath *rule)
-{
-	(void)fd, (void)rule;
-	return 0;
-}
-
-static int restrict_self(int fd)
-{
-	(void)fd;
-	return 0;
-}
-#endif
 
 static int allow(int ruleset, uint64_t handled, const struct fs_reachable *reachable)
 {
@@ -105,21 +70,18 @@ static int allow(int ruleset, uint64_t handled, const struct fs_reachable *reach
 	if (reachable->writable)
 		rule.allowed |= WRITE_FILE | CHANGE_ENTRIES | RENAME_BETWEEN | TRUNCATE;
 	rule.allowed &= handled & (S_ISDIR(st.st_mode) ? UINT64_MAX : OF_FILES);
-	return add_rule(ruleset, &rule);
+	return (int)syscall(SYS_landlock_add_rule, ruleset, BENEATH_PATH, &rule, 0u);
 }
 
 int fs_landlock_confine(int version, const struct fs_reachable *reachable, size_t count)
 {
 	const struct ruleset all = all_of(version);
-	int fd = make_ruleset(&all), result = fd < 0 ? -1 : 0, error;
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0u), result = fd < 0 ? -1 : 0;
 
 	for (size_t i = 0; i < count && result == 0; i++)
 		result = allow(fd, all.files, &reachable[i]);
 	if (result == 0)
-		result = restrict_self(fd);
-	error = errno;
-	if (fd >= 0)
-		close(fd);
-	errno = error;
+		result = (int)syscall(SYS_landlock_restrict_self, fd, 0u);
+	fs_close(fd);
 	return result;
 }

@@ -53,10 +53,7 @@ static uint64_t served(int fd)
 
 static enum fs_turn_state give_up(int fd, enum fs_turn_state state)
 {
-	int error = errno;
-
-	close(fd);
-	errno = error;
+	fs_close(fd);
 	return state;
 }
 
@@ -85,9 +82,7 @@ enum fs_turn_state fs_turn_take(struct fs_turn *turn, const char *path, bool wai
 /* Who found the lock taken has gone away; whoever asks from now on finds it free. */
 static bool asked_again(struct fs_turn *turn)
 {
-	if (requests(turn->fd) == turn->asked)
-		return false;
-	if (flock(turn->fd, LOCK_EX | LOCK_NB) < 0 || served(turn->fd) > turn->asked)
+	if (requests(turn->fd) == turn->asked || flock(turn->fd, LOCK_EX | LOCK_NB) < 0 || served(turn->fd) > turn->asked)
 		return false;
 	turn->asked = requests(turn->fd);
 	return true;
@@ -95,17 +90,14 @@ static bool asked_again(struct fs_turn *turn)
 
 bool fs_turn_end(struct fs_turn *turn, bool good)
 {
-	bool again;
-
 	if (good && pwrite(turn->fd, &turn->asked, sizeof turn->asked, 0) != sizeof turn->asked)
 		good = false;
 	flock(turn->fd, LOCK_UN);
-	again = good && asked_again(turn);
-	if (!again) {
-		close(turn->fd);
-		turn->fd = -1;
-	}
-	return again;
+	if (good && asked_again(turn))
+		return true;
+	close(turn->fd);
+	turn->fd = -1;
+	return false;
 }
 
 /* --- slots and pid file --- */
@@ -150,92 +142,60 @@ int fs_slots_take_of(int fd, uint64_t holder, int slots)
 	return take_any(fd, (off_t)(FIRST_HOLDER + (int64_t)(holder % holders) * HOLDER_BYTES), 1, slots);
 }
 
-static bool is_same_file(const struct fs_stat *a, const struct fs_stat *b)
-{
-	return a->dev == b->dev && a->ino == b->ino;
-}
-
-/* Steps of writing the pid file: each returns 0 or -1 with errno, and is named in the message of its failure. */
-
 /* Where others may write, too, the file could be theirs, to say what they like later, or another name of a precious one. */
 static bool is_ours(const struct fs_stat *st)
 {
 	return S_ISREG(st->mode) && st->nlink == 1 && (st->uid == 0 || st->uid == geteuid());
 }
 
-static int remove_other_kind(struct fs_pid_file *file)
-{
-	struct fs_stat st;
-
-	if (fs_lstat_at(file->dir_fd, file->name, &st) < 0)
-		return errno == ENOENT ? 0 : -1;
-	return is_ours(&st) ? 0 : fs_unlink_at(file->dir_fd, file->name);
-}
-
-static int open_file(struct fs_pid_file *file)
-{
-	file->fd = fs_open_at(file->dir_fd, file->name, O_RDWR | O_CREAT, 0664);
-	return file->fd < 0 ? -1 : 0;
-}
-
-static int lock_file(struct fs_pid_file *file)
-{
-	return lock_range(file->fd, 0, SLOT_BYTES);
-}
-
-static int check_small(struct fs_pid_file *file)
-{
-	struct fs_stat st;
-
-	if (fs_stat_at_fd(file->fd, &st) < 0)
-		return -1;
-	return st.size <= PID_FILE_LIMIT ? 0 : fs_fail(EFBIG);
-}
-
-static int check_regular(struct fs_pid_file *file)
-{
-	struct fs_stat st;
-
-	if (fs_stat_at_fd(file->fd, &st) < 0)
-		return -1;
-	return is_ours(&st) ? 0 : fs_fail(EINVAL);
-}
-
-static int check_not_replaced(struct fs_pid_file *file)
+static int check_not_replaced(const struct fs_pid_file *file)
 {
 	struct fs_stat opened, named;
 
 	if (fs_stat_at_fd(file->fd, &opened) < 0 || fs_lstat_at(file->dir_fd, file->name, &named) < 0)
 		return -1;
-	return is_same_file(&opened, &named) ? 0 : fs_fail(ESTALE);
+	return opened.dev == named.dev && opened.ino == named.ino ? 0 : fs_fail(ESTALE);
 }
 
-static int truncate_file(struct fs_pid_file *file)
+/* 0, or -1 with errno; *what names the step that has failed. */
+static int write_pid(struct fs_pid_file *file, const char **what)
 {
-	return ftruncate(file->fd, 0);
-}
-
-static int write_pid(struct fs_pid_file *file)
-{
+	struct fs_stat st;
 	char text[32];
-	int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 
-	return fs_write_all(file->fd, text, (size_t)length);
+	*what = "unlink";
+	if (fs_lstat_at(file->dir_fd, file->name, &st) < 0) {
+		if (errno != ENOENT)
+			return -1;
+	} else if (!is_ours(&st) && fs_unlink_at(file->dir_fd, file->name) < 0) {
+		return -1;
+	}
+	*what = "open";
+	file->fd = fs_open_at(file->dir_fd, file->name, O_RDWR | O_CREAT, 0664);
+	if (file->fd < 0)
+		return -1;
+	*what = "lock";
+	if (lock_range(file->fd, 0, SLOT_BYTES) < 0)
+		return -1;
+	*what = "find small";
+	if (fs_stat_at_fd(file->fd, &st) < 0)
+		return -1;
+	if (st.size > PID_FILE_LIMIT)
+		return fs_fail(EFBIG);
+	*what = "verify stat info for";
+	if (fs_stat_at_fd(file->fd, &st) < 0)
+		return -1;
+	if (!is_ours(&st))
+		return fs_fail(EINVAL);
+	*what = "avoid file overwrite race for";
+	if (check_not_replaced(file) < 0)
+		return -1;
+	*what = "truncate";
+	if (ftruncate(file->fd, 0) < 0)
+		return -1;
+	*what = "write";
+	return fs_write_all(file->fd, text, (size_t)snprintf(text, sizeof text, "%ld\n", (long)getpid()));
 }
-
-static const struct {
-	int (*run)(struct fs_pid_file *file);
-	const char *what;
-} steps[] = {
-	{ remove_other_kind, "unlink" },
-	{ open_file, "open" },
-	{ lock_file, "lock" },
-	{ check_small, "find small" },
-	{ check_regular, "verify stat info for" },
-	{ check_not_replaced, "avoid file overwrite race for" },
-	{ truncate_file, "truncate" },
-	{ write_pid, "write" },
-};
 
 int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char **what)
 {
@@ -244,13 +204,9 @@ int fs_pid_file_write(struct fs_pid_file *pid_file, const char *path, const char
 	pid_file->dir_fd = fs_operator_parent(path, pid_file->name);
 	if (pid_file->dir_fd < 0)
 		return -1;
-	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-		if (steps[i].run(pid_file) < 0) {
-			int error = errno;
-			*what = steps[i].what;
-			fs_pid_file_close(pid_file);
-			return fs_fail(error);
-		}
+	if (write_pid(pid_file, what) < 0) {
+		fs_pid_file_close(pid_file);
+		return -1;
 	}
 	pid_file->owner = getpid();
 	return 0;
@@ -265,9 +221,7 @@ void fs_pid_file_remove(struct fs_pid_file *pid_file)
 
 void fs_pid_file_close(struct fs_pid_file *pid_file)
 {
-	if (pid_file->fd >= 0)
-		close(pid_file->fd);
-	if (pid_file->dir_fd >= 0)
-		close(pid_file->dir_fd);
+	fs_close(pid_file->fd);
+	fs_close(pid_file->dir_fd);
 	*pid_file = (struct fs_pid_file)FS_PID_FILE_INIT;
 }

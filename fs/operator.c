@@ -34,6 +34,7 @@ int fs_operator_open_in(int root_fd, const char *path, int flags)
 	return fs_walk_open(&end, flags, 0);
 }
 
+/* follow: a last symlink is replaced by what it leads to. */
 static int parent_of(const char *path, bool follow, char leaf[256])
 {
 	struct fs_walk_end end;
@@ -85,9 +86,8 @@ bool fs_may(int fd, int how)
 bool fs_operator_may_write(const char *path)
 {
 	char leaf[256];
-	int fd = fs_operator_open(path, O_PATH, 0), how = W_OK, error;
+	int fd = fs_operator_open(path, O_PATH, 0), how = W_OK;
 	struct fs_stat st;
-	bool ok;
 
 	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISDIR(st.mode)) {
 		close(fd);
@@ -100,10 +100,9 @@ bool fs_operator_may_write(const char *path)
 	}
 	if (fd < 0)
 		return false;
-	ok = fs_may(fd, how);
-	error = errno;
-	close(fd);
-	errno = error;
+	bool ok = fs_may(fd, how);
+
+	fs_close(fd);
 	return ok;
 }
 
@@ -120,14 +119,9 @@ int fs_operator_root(struct fs_root *root, const char *path)
 int fs_operator_read(const char *path, int flags, size_t limit, struct strbuf *out)
 {
 	int fd = fs_operator_open(path, O_RDONLY | flags, 0);
+	int result = fd < 0 ? -1 : fs_read_all(fd, limit, out);
 
-	if (fd < 0)
-		return -1;
-	int result = fs_read_all(fd, limit, out);
-	int error = errno;
-
-	close(fd);
-	errno = error;
+	fs_close(fd);
 	return result;
 }
 
@@ -136,37 +130,28 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* The parent of the directory `fd`, which is closed, and its identity; -1 at the top, where ".." stays put. */
-static int climb(int fd, struct stat *here)
-{
-	struct stat parent;
-	int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	close(fd);
-	if (up < 0)
-		return -1;
-	if (fstat(up, &parent) < 0 || is_same(&parent, here)) {
-		close(up);
-		return -1;
-	}
-	*here = parent;
-	return up;
-}
-
 bool fs_is_inside(int inner_fd, int outer_fd)
 {
-	struct stat outer, here;
+	struct stat outer, here, below;
 
 	if (fstat(outer_fd, &outer) < 0 || fstat(inner_fd, &here) < 0)
 		return false;
 	int fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0);
 
-	while (fd >= 0 && !is_same(&here, &outer))
-		fd = climb(fd, &here);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
+	while (fd >= 0 && !is_same(&here, &outer)) {
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		close(fd);
+		below = here;
+		/* At the top ".." stays put. */
+		if (up >= 0 && (fstat(up, &here) < 0 || is_same(&here, &below))) {
+			close(up);
+			return false;
+		}
+		fd = up;
+	}
+	fs_close(fd);
+	return fd >= 0;
 }
 
 int fs_enter_chroot(int dir_fd)

@@ -48,8 +48,7 @@ struct fs_anchors *fs_anchors_new(void)
 
 static void let_go(struct fs_anchors *anchors)
 {
-	if (anchors->fd >= 0)
-		close(anchors->fd);
+	fs_close(anchors->fd);
 	anchors->fd = -1;
 }
 
@@ -98,7 +97,6 @@ int fs_anchors_add(struct fs_anchors *anchors, const struct fs_root *root, const
 {
 	uint64_t hash, attempt;
 	struct stat st;
-	bool inserted;
 
 	if (find(anchors, path, strlen(path), &hash, &attempt) < anchors->items.count)
 		return 0;
@@ -108,7 +106,7 @@ int fs_anchors_add(struct fs_anchors *anchors, const struct fs_root *root, const
 		return -1;
 	struct anchor anchor = { .path = xstrdup(path), .dev = st.st_dev, .ino = st.st_ino };
 
-	hashmap_put(&anchors->by_path, hash, attempt, anchors->items.count, &inserted);
+	hashmap_put(&anchors->by_path, hash, attempt, anchors->items.count, NULL);
 	vec_push(&anchors->items, anchor);
 	let_go(anchors);
 	anchors->held = anchors->items.count - 1;
@@ -228,14 +226,6 @@ static int open_by_kernel(const struct fs_root *root, const char *path, int flag
 	return open_by_walk(root, path, flags, mode, follow);
 }
 
-/* A way without any symlink is as good as one with trusted ones, and one call. The others are walked. */
-static int open_by_owner(const struct fs_root *root, const char *path, int flags, mode_t mode)
-{
-	int fd = root->no_openat2 ? -1 : sys_openat2(root->fd, path, flags, mode, RESOLVE_NO_SYMLINKS);
-
-	return fd >= 0 ? fd : fs_owner_open(root->fd, path, flags, mode);
-}
-
 /* What `path` leads to by the rules of the root, wherever that lies. */
 static int open_found(const struct fs_root *root, const char *path, int flags, mode_t mode, bool follow)
 {
@@ -250,8 +240,12 @@ static int open_found(const struct fs_root *root, const char *path, int flags, m
 	}
 	if (start.trusting || (!follow && is_single_name(path)))
 		return openat(start.fd, path, flags, mode);
-	if (start.owned)
-		return open_by_owner(&start, path, flags, mode);
+	if (start.owned) {
+		/* A way without any symlink is as good as one with trusted ones, and one call. The others are walked. */
+		int fd = start.no_openat2 ? -1 : sys_openat2(start.fd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+
+		return fd >= 0 ? fd : fs_owner_open(start.fd, path, flags, mode);
+	}
 	if (start.no_openat2)
 		return open_by_walk(&start, path, flags, mode, follow);
 	return open_by_kernel(&start, path, flags, mode, follow);
@@ -292,8 +286,7 @@ void fs_root_adopt(struct fs_root *root, int fd)
 	*root = (struct fs_root){ .fd = fd };
 	/* EPERM is what container sandboxes answer to system calls that they do not know. */
 	root->no_openat2 = probe < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL || errno == E2BIG);
-	if (probe >= 0)
-		close(probe);
+	fs_close(probe);
 }
 
 int fs_root_open_below(struct fs_root *root, const struct fs_root *parent, const char *path)
@@ -366,11 +359,7 @@ static int stat_below(const struct fs_root *root, const char *path, bool follow,
 		path = ".";
 	if (is_plain(root, path, follow))
 		return stat_name(root->fd, path, follow ? 0 : AT_SYMLINK_NOFOLLOW, st);
-	int fd = open_below(root, path, O_PATH, 0, follow);
-
-	if (fd < 0)
-		return -1;
-	int result = fs_stat_at_fd(fd, st);
+	int fd = open_below(root, path, O_PATH, 0, follow), result = fd < 0 ? -1 : fs_stat_at_fd(fd, st);
 
 	fs_close(fd);
 	return result;
@@ -404,10 +393,7 @@ ssize_t fs_readlink(const struct fs_root *root, const char *path, char *target, 
 	if (is_plain(root, path, false) && is_single_name(path))
 		return read_target(root->fd, path, target, size);
 	int fd = open_below(root, path, O_PATH, 0, false);
-
-	if (fd < 0)
-		return -1;
-	ssize_t length = read_target(fd, "", target, size);
+	ssize_t length = fd < 0 ? -1 : read_target(fd, "", target, size);
 
 	fs_close(fd);
 	return length;
@@ -485,20 +471,15 @@ int fs_utimens_at(int dir_fd, const char *name, const struct timespec times[2])
 
 /* --- permission bits, without ever following a symlink --- */
 
-/* Linux 6.6; headers are often older than the kernel. New system calls have one number on all architectures but alpha. */
-#if !defined(SYS_fchmodat2) && !defined(__alpha__)
+/* Linux 6.6; headers are often older than the kernel. New system calls have one number on all architectures but alpha, where it
+ * is 110 more. */
+#ifndef SYS_fchmodat2
+#ifdef __alpha__
+#define SYS_fchmodat2 562
+#else
 #define SYS_fchmodat2 452
 #endif
-
-static int chmod_nofollow(int dir_fd, const char *name, mode_t mode)
-{
-#ifdef SYS_fchmodat2
-	return (int)syscall(SYS_fchmodat2, dir_fd, name, mode, AT_SYMLINK_NOFOLLOW);
-#else
-	(void)dir_fd, (void)name, (void)mode;
-	return fs_fail(ENOSYS);
 #endif
-}
 
 /*
  * Older kernels: a held descriptor says what the object is. It can be changed through proc; without proc only an object that
@@ -521,18 +502,17 @@ static int chmod_held(int held, int dir_fd, const char *name, mode_t mode)
 
 	if (fd < 0)
 		return -1;
-	int result = fs_stat_at_fd(fd, &opened) < 0 ? -1
-		     : opened.ino != st.ino || opened.dev != st.dev ? fs_fail(ELOOP) : fchmod(fd, mode);
-	int error = errno;
+	int result = fs_stat_at_fd(fd, &opened) < 0                 ? -1
+		     : opened.ino != st.ino || opened.dev != st.dev ? fs_fail(ELOOP)
+								    : fchmod(fd, mode);
 
-	close(fd);
-	errno = error;
+	fs_close(fd);
 	return result;
 }
 
 int fs_chmod_at(int dir_fd, const char *name, mode_t mode)
 {
-	if (chmod_nofollow(dir_fd, name, mode & 07777) == 0)
+	if (syscall(SYS_fchmodat2, dir_fd, name, mode & 07777, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (errno == EOPNOTSUPP)
 		return fs_fail(ELOOP);
@@ -541,13 +521,9 @@ int fs_chmod_at(int dir_fd, const char *name, mode_t mode)
 	/* EPERM is also what container sandboxes answer to system calls that they do not know. */
 	int held = fs_open_at(dir_fd, name, O_PATH, 0);
 
-	if (held < 0)
-		return -1;
-	int result = chmod_held(held, dir_fd, name, mode & 07777);
-	int error = errno;
+	int result = held < 0 ? -1 : chmod_held(held, dir_fd, name, mode & 07777);
 
-	close(held);
-	errno = error;
+	fs_close(held);
 	return result;
 }
 
@@ -565,14 +541,6 @@ static bool is_component(const char *text, size_t length, const char *name)
 	return length == strlen(name) && !memcmp(text, name, length);
 }
 
-/* Cut the last component of out[0..end]. */
-static size_t without_last(const char *out, size_t end)
-{
-	while (end > 0 && out[end - 1] != '/')
-		end--;
-	return end > 0 ? end - 1 : 0;
-}
-
 void fs_clean_path(char *out, const char *path)
 {
 	size_t end = 0, length;
@@ -582,7 +550,9 @@ void fs_clean_path(char *out, const char *path)
 		bool is_dot = is_component(path, length, "."), is_parent = is_component(path, length, "..");
 
 		if (is_parent) {
-			end = without_last(out, end);
+			while (end > 0 && out[end - 1] != '/')
+				end--;
+			end -= end > 0;
 		} else if (!is_dot) {
 			if (end > 0)
 				out[end++] = '/';
@@ -616,13 +586,6 @@ static int depth_of(const char *link_path)
 	return depth > 0 ? depth - 1 : 0;
 }
 
-static bool ends_in_parent(const char *target)
-{
-	size_t length = strlen(target);
-
-	return length >= 3 && !strcmp(target + length - 3, "/..");
-}
-
 /*
  * Only leading ".."s can be judged: what any later one climbs out of may be a symlink itself. So "a/../b" is unsafe although
  * its text stays inside, and so is "../..", which ends in one.
@@ -630,8 +593,9 @@ static bool ends_in_parent(const char *target)
 bool fs_symlink_is_unsafe(const char *target, const char *link_path)
 {
 	int depth = depth_of(link_path);
+	size_t length = strlen(target);
 
-	if (!*target || *target == '/' || ends_in_parent(target))
+	if (!length || *target == '/' || (length >= 3 && !strcmp(target + length - 3, "/..")))
 		return true;
 	while (!strncmp(target, "../", 3)) {
 		depth--;

@@ -29,50 +29,39 @@
 static int address_of(int dir_fd, const char *name, struct sockaddr_un *address)
 {
 	char dir[FS_PROC_PATH_SIZE];
-	int length;
 
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (!fs_proc_path(dir_fd, dir))
 		return fs_fail(EOPNOTSUPP);
-	length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", dir, name);
+	int length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", dir, name);
+
 	return length < (int)sizeof address->sun_path ? 0 : fs_fail(ENAMETOOLONG);
-}
-
-static int close_failed(int fd)
-{
-	int error = errno;
-
-	close(fd);
-	return fs_fail(error);
 }
 
 static int connect_at(int dir_fd, const char *name, int flags)
 {
 	struct sockaddr_un address;
 	struct fs_stat st;
-	int fd;
 
 	if (address_of(dir_fd, name, &address) < 0 || fs_lstat_at(dir_fd, name, &st) < 0)
 		return -1;
 	if (!S_ISSOCK(st.mode))
 		return fs_fail(ENOTSOCK);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
-		return close_failed(fd);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+		fs_close(fd);
+		return -1;
+	}
 	return fd;
 }
 
 int fs_socket_connect(const char *path, int flags)
 {
 	char name[256];
-	int dir_fd = fs_operator_parent(path, name), fd, error;
+	int dir_fd = fs_operator_parent(path, name), fd = dir_fd < 0 ? -1 : connect_at(dir_fd, name, flags);
 
-	if (dir_fd < 0)
-		return -1;
-	fd = connect_at(dir_fd, name, flags);
-	error = errno;
-	close(dir_fd);
-	errno = error;
+	fs_close(dir_fd);
 	return fd;
 }
 
@@ -81,8 +70,7 @@ static int remove_stale(int dir_fd, const char *name)
 {
 	int fd = connect_at(dir_fd, name, SOCK_NONBLOCK);
 
-	if (fd >= 0)
-		close(fd);
+	fs_close(fd);
 	if (fd >= 0 || errno == EAGAIN)
 		return fs_fail(EADDRINUSE);
 	if (errno == ENOTSOCK)
@@ -95,10 +83,9 @@ static int remove_stale(int dir_fd, const char *name)
 static int bind_privately(int fd, const struct sockaddr_un *address)
 {
 	mode_t mask = umask(0177);
-	int result = bind(fd, (const struct sockaddr *)address, sizeof *address), error = errno;
+	int result = bind(fd, (const struct sockaddr *)address, sizeof *address);
 
-	umask(mask);
-	errno = error;
+	umask(mask); /* which never fails */
 	return result;
 }
 
@@ -121,17 +108,12 @@ static int open_socket(struct fs_socket *file)
 
 int fs_socket_listen(struct fs_socket *file, const char *path)
 {
-	int error;
-
 	*file = (struct fs_socket)FS_SOCKET_INIT;
 	file->dir_fd = fs_operator_parent(path, file->name);
-	if (file->dir_fd < 0)
-		return -1;
-	if (open_socket(file) == 0)
+	if (file->dir_fd >= 0 && open_socket(file) == 0)
 		return 0;
-	error = errno;
 	fs_socket_close(file);
-	return fs_fail(error);
+	return -1;
 }
 
 void fs_socket_remove(struct fs_socket *file)
@@ -146,10 +128,8 @@ void fs_socket_remove(struct fs_socket *file)
 
 void fs_socket_close(struct fs_socket *file)
 {
-	if (file->fd >= 0)
-		close(file->fd);
-	if (file->dir_fd >= 0)
-		close(file->dir_fd);
+	fs_close(file->fd);
+	fs_close(file->dir_fd);
 	*file = (struct fs_socket)FS_SOCKET_INIT;
 }
 

@@ -50,21 +50,15 @@ static struct {
 	_Atomic bool ending, installed;
 } registry;
 
-static uintptr_t this_thread(void)
-{
-	return (uintptr_t)pthread_self();
-}
-
 /* ".NAME." for a file NAME; "NAME." in a directory of temp files. Returns the length. */
 static size_t name_prefix(char *out, const char *name, bool is_hidden)
 {
-	size_t length;
-
 	if (is_hidden) {
 		name += *name == '.';
 		*out++ = '.';
 	}
-	length = strlen(name);
+	size_t length = strlen(name);
+
 	if (length > BASENAME_LIMIT) {
 		bool in_character = (unsigned char)name[BASENAME_LIMIT] >= 0x80;
 		length = BASENAME_LIMIT;
@@ -79,38 +73,22 @@ static size_t name_prefix(char *out, const char *name, bool is_hidden)
 	return length + is_hidden;
 }
 
-/* A child of this process would go on with the same numbers: it gets others. */
-static void forget_random(struct slot *slot, pid_t process)
-{
-	if (atomic_exchange(&slot->process, process) != process)
-		slot->random_left = 0;
-}
-
 static int add_random_suffix(struct slot *slot, char *out)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-	uint64_t random;
-
 	if (!slot->random_left) {
 		if (getrandom(slot->random, sizeof slot->random, 0) != (ssize_t)sizeof slot->random)
 			return -1;
 		slot->random_left = RANDOM_AHEAD;
 	}
-	random = slot->random[--slot->random_left];
+	uint64_t random = slot->random[--slot->random_left];
+
 	for (int i = 0; i < FS_TEMP_SUFFIX_LENGTH; i++) {
 		out[i] = letters[random % (sizeof letters - 1)];
 		random /= sizeof letters - 1;
 	}
 	out[FS_TEMP_SUFFIX_LENGTH] = '\0';
 	return 0;
-}
-
-static void raise_used(int count)
-{
-	int used = atomic_load(&registry.used);
-
-	while (used < count && !atomic_compare_exchange_weak(&registry.used, &used, count))
-		;
 }
 
 static int claim_slot(void)
@@ -121,9 +99,15 @@ static int claim_slot(void)
 
 		if (!atomic_compare_exchange_strong(&slot->state, &expected, CLAIMED))
 			continue;
-		raise_used(i + 1);
-		forget_random(slot, getpid());
-		atomic_store(&slot->thread, this_thread());
+		int used = atomic_load(&registry.used);
+		pid_t process = getpid();
+
+		while (used <= i && !atomic_compare_exchange_weak(&registry.used, &used, i + 1))
+			;
+		/* A child of this process would go on with the same numbers: it gets others. */
+		if (atomic_exchange(&slot->process, process) != process)
+			slot->random_left = 0;
+		atomic_store(&slot->thread, (uintptr_t)pthread_self());
 		return i;
 	}
 	return fs_fail(EMFILE);
@@ -146,7 +130,7 @@ static void change_state(const struct fs_temp *temp, int from, enum slot_state t
 
 /* What is made under the temp name, and from what. */
 struct maker {
-	int (*make)(struct fs_temp *temp, const struct maker *maker);
+	enum { FILE_OF_OURS, SYMLINK, NODE, LINK, NAME_OF_FILE, NOTHING } kind;
 	const char *text; /* symlink target or old name */
 	int old_dir_fd;
 	int unnamed_fd;
@@ -154,6 +138,30 @@ struct maker {
 	mode_t mode;
 	uint32_t major, minor;
 };
+
+static int make(struct fs_temp *temp, const struct maker *maker)
+{
+	struct fs_stat st;
+
+	switch (maker->kind) {
+	case FILE_OF_OURS:
+		temp->fd = openat(temp->dir_fd, temp->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		return temp->fd < 0 ? -1 : 0;
+	case SYMLINK:
+		return fs_symlink_at(maker->text, temp->dir_fd, temp->name);
+	case NODE:
+		return fs_mknod_at(temp->dir_fd, temp->name, maker->mode, maker->major, maker->minor);
+	case LINK:
+		return fs_link_at(maker->old_dir_fd, maker->text, temp->dir_fd, temp->name);
+	case NAME_OF_FILE:
+		return fs_unnamed_publish(maker->unnamed_fd, temp->dir_fd, temp->name);
+	case NOTHING:
+		break;
+	}
+	if (fs_lstat_at(temp->dir_fd, temp->name, &st) == 0)
+		return fs_fail(EEXIST);
+	return errno == ENOENT ? 0 : -1;
+}
 
 /* Try one name: 0, or -1 with EEXIST to try another. The slot is CLAIMED before and, on failure, after. */
 static int make_registered(struct fs_temp *temp, const struct maker *maker)
@@ -163,47 +171,10 @@ static int make_registered(struct fs_temp *temp, const struct maker *maker)
 	slot->dir_fd = temp->dir_fd;
 	memcpy(slot->name, temp->name, sizeof slot->name);
 	change_state(temp, CLAIMED, OPENING);
-	int result = atomic_load(&registry.ending) ? fs_fail(ECANCELED) : maker->make(temp, maker);
+	int result = atomic_load(&registry.ending) ? fs_fail(ECANCELED) : make(temp, maker);
 
 	change_state(temp, OPENING, result < 0 ? CLAIMED : LIVE);
 	return result;
-}
-
-static int make_file(struct fs_temp *temp, const struct maker *maker)
-{
-	(void)maker;
-	temp->fd = openat(temp->dir_fd, temp->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return temp->fd < 0 ? -1 : 0;
-}
-
-static int make_symlink(struct fs_temp *temp, const struct maker *maker)
-{
-	return fs_symlink_at(maker->text, temp->dir_fd, temp->name);
-}
-
-static int make_node(struct fs_temp *temp, const struct maker *maker)
-{
-	return fs_mknod_at(temp->dir_fd, temp->name, maker->mode, maker->major, maker->minor);
-}
-
-static int make_link(struct fs_temp *temp, const struct maker *maker)
-{
-	return fs_link_at(maker->old_dir_fd, maker->text, temp->dir_fd, temp->name);
-}
-
-static int make_name(struct fs_temp *temp, const struct maker *maker)
-{
-	return fs_unnamed_publish(maker->unnamed_fd, temp->dir_fd, temp->name);
-}
-
-static int make_nothing(struct fs_temp *temp, const struct maker *maker)
-{
-	struct fs_stat st;
-
-	(void)maker;
-	if (fs_lstat_at(temp->dir_fd, temp->name, &st) == 0)
-		return fs_fail(EEXIST);
-	return errno == ENOENT ? 0 : -1;
 }
 
 static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const struct maker *maker)
@@ -214,7 +185,7 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 	if (strlen(name) >= FS_TEMP_NAME_SIZE)
 		return fs_fail(ENAMETOOLONG);
 	temp->fd = -1;
-	temp->is_link = maker->make == make_link || maker->make == make_nothing;
+	temp->is_link = maker->kind == LINK || maker->kind == NOTHING;
 	temp->dir_fd = dir_fd;
 	temp->slot = claim_slot();
 	if (temp->slot < 0)
@@ -235,33 +206,32 @@ static int make_temp(struct fs_temp *temp, int dir_fd, const char *name, const s
 
 int fs_temp_create(struct fs_temp *temp, int dir_fd, const char *name)
 {
-	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_file });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = FILE_OF_OURS });
 }
 
 int fs_temp_create_elsewhere(struct fs_temp *temp, int dir_fd, const char *name)
 {
-	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_file, .is_elsewhere = true });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = FILE_OF_OURS, .is_elsewhere = true });
 }
 
 int fs_temp_symlink(struct fs_temp *temp, int dir_fd, const char *name, const char *target)
 {
-	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_symlink, .text = target });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = SYMLINK, .text = target });
 }
 
 int fs_temp_mknod(struct fs_temp *temp, int dir_fd, const char *name, mode_t mode, uint32_t major, uint32_t minor)
 {
-	return make_temp(temp, dir_fd, name,
-			 &(struct maker){ .make = make_node, .mode = mode, .major = major, .minor = minor });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = NODE, .mode = mode, .major = major, .minor = minor });
 }
 
 int fs_temp_link(struct fs_temp *temp, int dir_fd, const char *name, int old_dir_fd, const char *old_name)
 {
-	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_link, .text = old_name, .old_dir_fd = old_dir_fd });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = LINK, .text = old_name, .old_dir_fd = old_dir_fd });
 }
 
 int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd)
 {
-	if (make_temp(temp, dir_fd, name, &(struct maker){ .make = make_name, .unnamed_fd = fd }) < 0)
+	if (make_temp(temp, dir_fd, name, &(struct maker){ .kind = NAME_OF_FILE, .unnamed_fd = fd }) < 0)
 		return -1;
 	temp->fd = fd;
 	return 0;
@@ -269,7 +239,7 @@ int fs_temp_name(struct fs_temp *temp, int dir_fd, const char *name, int fd)
 
 int fs_temp_reserve(struct fs_temp *temp, int dir_fd, const char *name)
 {
-	return make_temp(temp, dir_fd, name, &(struct maker){ .make = make_nothing });
+	return make_temp(temp, dir_fd, name, &(struct maker){ .kind = NOTHING });
 }
 
 static int close_file(struct fs_temp *temp)
@@ -336,26 +306,6 @@ static int hold_slot(struct slot *slot)
 	return FREE;
 }
 
-/* One that is still held is so by what this thread was doing when a signal came: its name stands still, too. */
-static void remove_slot(struct slot *slot, pid_t process)
-{
-	int state = hold_slot(slot);
-
-	if (state == FREE && atomic_load(&slot->state) != HELD)
-		return;
-	if (atomic_load(&slot->process) == process)
-		unlinkat(slot->dir_fd, slot->name, 0);
-	if (state != FREE)
-		atomic_store(&slot->state, state);
-}
-
-static bool is_same_directory(int a_fd, int b_fd)
-{
-	struct fs_stat a, b;
-
-	return fs_stat_at_fd(a_fd, &a) == 0 && fs_stat_at_fd(b_fd, &b) == 0 && a.dev == b.dev && a.ino == b.ino;
-}
-
 bool fs_temp_is_own(int dir_fd, const char *name)
 {
 	pid_t process = getpid();
@@ -364,14 +314,14 @@ bool fs_temp_is_own(int dir_fd, const char *name)
 
 	for (int i = 0; i < used && !is_own; i++) {
 		struct slot *slot = &registry.slots[i];
-		int state;
 
 		await_end_of(slot, HELD);
-		state = hold_slot(slot);
+		int state = hold_slot(slot);
+
 		if (state == FREE)
 			continue;
 		is_own = atomic_load(&slot->process) == process && !strcmp(slot->name, name)
-			 && is_same_directory(slot->dir_fd, dir_fd);
+			 && fs_is_same_directory(slot->dir_fd, dir_fd);
 		atomic_store(&slot->state, state);
 	}
 	return is_own;
@@ -379,19 +329,25 @@ bool fs_temp_is_own(int dir_fd, const char *name)
 
 void fs_temp_remove_all(void)
 {
-	int error = errno, used;
+	int error = errno;
 	pid_t process = getpid();
-	uintptr_t thread = this_thread();
 
 	atomic_store(&registry.ending, true);
-	used = atomic_load(&registry.used);
-	for (int i = 0; i < used; i++) {
+	for (int i = 0, used = atomic_load(&registry.used); i < used; i++) {
 		struct slot *slot = &registry.slots[i];
 
-		if (atomic_load(&slot->process) == process && atomic_load(&slot->thread) != thread)
+		if (atomic_load(&slot->process) == process && atomic_load(&slot->thread) != (uintptr_t)pthread_self())
 			await_end_of(slot, OPENING);
 		await_end_of(slot, HELD);
-		remove_slot(slot, process);
+		int state = hold_slot(slot);
+
+		/* One that is still held is so by what this thread was doing when a signal came: its name stands still, too. */
+		if (state == FREE && atomic_load(&slot->state) != HELD)
+			continue;
+		if (atomic_load(&slot->process) == process)
+			unlinkat(slot->dir_fd, slot->name, 0);
+		if (state != FREE)
+			atomic_store(&slot->state, state);
 	}
 	errno = error;
 }

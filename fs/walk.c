@@ -77,7 +77,7 @@ static int step_into(struct walk *walk, int fd)
 	return 0;
 }
 
-static bool is_same_directory(int a, int b)
+bool fs_is_same_directory(int a, int b)
 {
 	struct stat first, second;
 
@@ -91,11 +91,10 @@ static bool is_same_directory(int a, int b)
  */
 static int step_back(struct walk *walk)
 {
-	int parent;
-
-	if (walk->rule == FS_WALK_ROOTED && is_same_directory(walk->top, walk->root_fd))
+	if (walk->rule == FS_WALK_ROOTED && fs_is_same_directory(walk->top, walk->root_fd))
 		return 0;
-	parent = openat(walk->top, "..", DIRECTORY_FLAGS);
+	int parent = openat(walk->top, "..", DIRECTORY_FLAGS);
+
 	if (parent < 0)
 		return -1;
 	if (walk->rule != FS_WALK_BENEATH) {
@@ -116,19 +115,6 @@ static int step_back(struct walk *walk)
 }
 
 static int walk_text(struct walk *walk, const char *text, bool last);
-
-static bool is_on_proc(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-}
-
-/* Only the kernel makes names on proc. In a user namespace that does not know its root user these belong to nobody. */
-static bool leads_to_us(const char *name)
-{
-	return !strcmp(name, "self") || !strcmp(name, "thread-self");
-}
 
 /* A link of the proc file system: its text need not be a path. `top` is on proc, where nobody else can change names. */
 static int follow_proc_link(struct walk *walk, const char *name, bool last)
@@ -165,13 +151,17 @@ static bool is_of_dev(const struct walk *walk, const char *name)
 static int follow_link(struct walk *walk, int link_fd, const struct stat *st, const char *name, bool last)
 {
 	char target[PATH_MAX];
+	struct statfs fs;
 
 	if (++walk->hops > MAX_HOPS)
 		return fs_fail(ELOOP);
 	if (walk->rule != FS_WALK_BENEATH) {
-		bool on_proc = is_on_proc(link_fd);
+		bool on_proc = fstatfs(link_fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+		/* Only the kernel makes names on proc. In a user namespace that does not know its root user these belong to
+		 * nobody. */
+		bool leads_to_us = on_proc && (!strcmp(name, "self") || !strcmp(name, "thread-self"));
 
-		if (st->st_uid != 0 && st->st_uid != geteuid() && !(on_proc ? leads_to_us(name) : is_of_dev(walk, name))) {
+		if (st->st_uid != 0 && st->st_uid != geteuid() && !(on_proc ? leads_to_us : is_of_dev(walk, name))) {
 			walk->end->foreign_link = true;
 			return fs_fail(ELOOP);
 		}
@@ -223,8 +213,7 @@ static int arrive(struct walk *walk, const char *name, bool follow)
 			fs_close(fd);
 			return result;
 		}
-		if (fd >= 0)
-			close(fd);
+		fs_close(fd);
 	}
 	strcpy(walk->end->leaf, name);
 	return 0;
@@ -281,20 +270,13 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 	}
 }
 
-static int open_start(int start_fd)
-{
-	if (start_fd == AT_FDCWD)
-		return open(".", DIRECTORY_FLAGS);
-	return fcntl(start_fd, F_DUPFD_CLOEXEC, 0);
-}
-
 static int walk_once(struct walk *walk, int start_fd, const char *path)
 {
 	walk->hops = walk->depth = 0;
 	walk->must_hold = false;
 	memset(walk->end, 0, sizeof *walk->end);
 	strcpy(walk->end->leaf, ".");
-	walk->top = open_start(start_fd);
+	walk->top = start_fd == AT_FDCWD ? open(".", DIRECTORY_FLAGS) : fcntl(start_fd, F_DUPFD_CLOEXEC, 0);
 	if (walk->top < 0)
 		return -1;
 	int result = walk_text(walk, path, true);
@@ -334,15 +316,14 @@ int fs_walk(int start_fd, const char *path, enum fs_walk_rule rule, bool follow,
 
 int fs_walk_open(struct fs_walk_end *end, int flags, mode_t mode)
 {
-	int fd;
-
 	if (end->directory && flags & O_CREAT) {
 		close(end->dir_fd);
 		return fs_fail(EISDIR);
 	}
 	if (end->directory)
 		flags |= O_DIRECTORY;
-	fd = openat(end->dir_fd, end->leaf, flags | O_CLOEXEC | (end->kernel_link ? 0 : O_NOFOLLOW), mode);
+	int fd = openat(end->dir_fd, end->leaf, flags | O_CLOEXEC | (end->kernel_link ? 0 : O_NOFOLLOW), mode);
+
 	fs_close(end->dir_fd);
 	return fd;
 }
@@ -363,16 +344,6 @@ int fs_owner_walk(int dir_fd, const char *path, enum fs_walk_rule rule, int flag
 	return result;
 }
 
-/* A pipe, a socket or the like, to which no path leads. A named FIFO lies on the file system that names it. */
-static bool is_anonymous(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0
-	       && (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC || fs.f_type == ANON_INODE_FS_MAGIC
-		   || fs.f_type == NSFS_MAGIC);
-}
-
 /*
  * Whoever has the descriptor may put something else in its place at any time, so the link is followed once: what it led to
  * is held, judged, and opened by its own descriptor.
@@ -382,9 +353,14 @@ static int open_kernel_link(struct fs_walk_end *end, int flags, mode_t mode)
 	char name[FS_PROC_PATH_SIZE];
 	int held = fs_walk_open(end, (flags & ~(OWN_FLAGS | O_NOFOLLOW)) | O_PATH, 0), fd;
 
+	struct statfs fs;
+
 	if (held < 0)
 		return -1;
-	bool has_no_path = is_anonymous(held);
+	/* A pipe, a socket or the like, to which no path leads. A named FIFO lies on the file system that names it. */
+	bool has_no_path = fstatfs(held, &fs) == 0
+			   && (fs.f_type == PIPEFS_MAGIC || fs.f_type == SOCKFS_MAGIC || fs.f_type == ANON_INODE_FS_MAGIC
+			       || fs.f_type == NSFS_MAGIC);
 
 	if (flags & FS_NO_ANONYMOUS && has_no_path)
 		fd = fs_fail(ENOENT);
@@ -441,8 +417,7 @@ bool fs_leads_inside(int fd, const char *dir)
 	bool known = dir_fd >= 0 && name_of(fd, inner, sizeof inner) && name_of(dir_fd, outer, sizeof outer);
 	size_t length = known ? strlen(outer) : 0;
 
-	if (dir_fd >= 0)
-		close(dir_fd);
+	fs_close(dir_fd);
 	if (known && outer[length - 1] == '/')
 		length--;
 	return known && !strncmp(inner, outer, length) && (!inner[length] || inner[length] == '/');

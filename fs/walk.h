@@ -70,6 +70,9 @@ int fs_owner_walk(int dir_fd, const char *path, enum fs_walk_rule rule, int flag
 /* The path of an open directory as this process sees it, malloc'ed; NULL if /proc does not say. */
 char *fs_path_of(int fd);
 
+/* Are two open descriptors the same object? */
+bool fs_is_same_directory(int a, int b);
+
 /* Does the object behind an open descriptor lie in (or equal) the directory `dir`, an absolute path? Goes by /proc. */
 bool fs_leads_inside(int fd, const char *dir);
 

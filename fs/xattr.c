@@ -15,20 +15,28 @@
 #include "fs/root.h"
 #include "fs/walk.h"
 #include "lib/alloc.h"
+#include "lib/bytes.h"
 #include "lib/vec.h"
 
 #define RACE_ATTEMPTS 8 /* an attribute may grow between asking for its length and reading it */
+
+void fs_release(struct fs_held *held)
+{
+	if (held->fd >= 0 && !held->is_borrowed)
+		fs_close(held->fd);
+	held->fd = -1;
+}
 
 /* The f* calls refuse O_PATH descriptors, and nothing but O_PATH may hold symlinks and devices: then the object is named
  * through proc. Without proc regular files and directories are opened, the others have no attributes. */
 static int hold_opened(struct fs_held *held, const struct fs_root *root, const char *path)
 {
 	struct fs_stat opened;
-	int fd;
 
 	if (!S_ISREG(held->st.mode) && !S_ISDIR(held->st.mode))
 		return fs_fail(ENOTSUP);
-	fd = fs_open(root, path, O_RDONLY, 0);
+	int fd = fs_open(root, path, O_RDONLY, 0);
+
 	if (fd < 0)
 		return -1;
 	if (fs_stat_at_fd(fd, &opened) < 0 || opened.ino != held->st.ino || opened.dev != held->st.dev) {
@@ -43,8 +51,6 @@ static int hold_opened(struct fs_held *held, const struct fs_root *root, const c
 /* `fd`: opened with O_PATH, or -1. Taken over. */
 static int hold_found(struct fs_held *held, int fd, const struct fs_root *root, const char *path)
 {
-	int error;
-
 	held->fd = fd;
 	held->is_borrowed = false;
 	if (fd < 0)
@@ -52,10 +58,8 @@ static int hold_found(struct fs_held *held, int fd, const struct fs_root *root, 
 	held->by_path = fs_proc_path(held->fd, held->path);
 	if (fs_stat_at_fd(held->fd, &held->st) == 0 && (held->by_path || hold_opened(held, root, path) == 0))
 		return 0;
-	error = errno;
-	close(held->fd);
-	held->fd = -1;
-	return fs_fail(error);
+	fs_release(held);
+	return -1;
 }
 
 int fs_hold(struct fs_held *held, const struct fs_root *root, const char *path)
@@ -83,41 +87,12 @@ int fs_hold_open(struct fs_held *held, int fd)
 	return fs_stat_at_fd(fd, &held->st);
 }
 
-void fs_release(struct fs_held *held)
-{
-	if (held->fd >= 0 && !held->is_borrowed)
-		fs_close(held->fd);
-	held->fd = -1;
-}
-
-static ssize_t list_names(const struct fs_held *held, char *names, size_t size)
-{
-	return held->by_path ? listxattr(held->path, names, size) : flistxattr(held->fd, names, size);
-}
-
+/* The value of an attribute; name NULL: all names, each with its NUL. */
 static ssize_t get_value(const struct fs_held *held, const char *name, void *value, size_t size)
 {
+	if (!name)
+		return held->by_path ? listxattr(held->path, value, size) : flistxattr(held->fd, value, size);
 	return held->by_path ? getxattr(held->path, name, value, size) : fgetxattr(held->fd, name, value, size);
-}
-
-/* All names, each with its NUL, malloc'ed. */
-static int read_names(const struct fs_held *held, char **names, size_t *length)
-{
-	for (int i = 0; i < RACE_ATTEMPTS; i++) {
-		ssize_t size = list_names(held, NULL, 0);
-		if (size < 0)
-			return -1;
-		*names = xmalloc((size_t)size);
-		size = size ? list_names(held, *names, (size_t)size) : 0;
-		if (size >= 0) {
-			*length = (size_t)size;
-			return 0;
-		}
-		free(*names);
-		if (errno != ERANGE)
-			return -1;
-	}
-	return fs_fail(EBUSY);
 }
 
 int fs_held_get(const struct fs_held *held, const char *name, void **value, size_t *length)
@@ -148,15 +123,15 @@ static int compare_names(const void *a, const void *b)
 int fs_held_xattrs(const struct fs_held *held, struct fs_xattr_list *list)
 {
 	VEC(struct fs_xattr) items = VEC_INIT;
-	char *names;
+	void *names;
 	size_t length;
 	int result = 0;
 
 	list->items = NULL;
 	list->count = 0;
-	if (read_names(held, &names, &length) < 0)
+	if (fs_held_get(held, NULL, &names, &length) < 0)
 		return errno == ENOTSUP ? 0 : -1;
-	for (char *name = names; result == 0 && name < names + length; name += strlen(name) + 1) {
+	for (char *name = names; result == 0 && name < (char *)names + length; name += strlen(name) + 1) {
 		struct fs_xattr item = { .name = name };
 		if (fs_held_get(held, name, &item.value, &item.length) == 0) {
 			item.name = xstrdup(name);
@@ -249,47 +224,19 @@ enum acl_tag {
 	TAG_OTHER = 0x20,
 };
 
-static uint32_t little_endian(const uint8_t *bytes, int count)
-{
-	uint32_t value = 0;
-
-	for (int i = 0; i < count; i++)
-		value |= (uint32_t)bytes[i] << (8 * i);
-	return value;
-}
-
 static void set_all(struct fs_acl *acl, uint8_t user, uint8_t group, uint8_t other)
 {
-	acl->user_obj = user;
-	acl->group_obj = group;
-	acl->mask = FS_ACL_ABSENT;
-	acl->other = other;
-	acl->named = NULL;
-	acl->named_count = 0;
-}
-
-static uint8_t *acl_part(struct fs_acl *acl, unsigned tag)
-{
-	switch (tag) {
-	case TAG_USER_OBJ:
-		return &acl->user_obj;
-	case TAG_GROUP_OBJ:
-		return &acl->group_obj;
-	case TAG_MASK:
-		return &acl->mask;
-	case TAG_OTHER:
-		return &acl->other;
-	default:
-		return NULL;
-	}
+	*acl = (struct fs_acl){ .user_obj = user, .group_obj = group, .mask = FS_ACL_ABSENT, .other = other };
 }
 
 static bool add_acl_entry(struct fs_acl *acl, const uint8_t *bytes)
 {
-	unsigned tag = little_endian(bytes, 2), bits = little_endian(bytes + 2, 2);
-	uint32_t id = little_endian(bytes + 4, 4);
-	uint8_t *part = acl_part(acl, tag);
+	unsigned tag = (unsigned)bytes_number(bytes, 2), bits = (unsigned)bytes_number(bytes + 2, 2);
+	uint32_t id = (uint32_t)bytes_number(bytes + 4, 4);
+	uint8_t *part = tag == TAG_USER_OBJ ? &acl->user_obj : tag == TAG_GROUP_OBJ ? &acl->group_obj : NULL;
 
+	if (tag == TAG_MASK || tag == TAG_OTHER)
+		part = tag == TAG_MASK ? &acl->mask : &acl->other;
 	if (bits > 7 || (!part && tag != TAG_USER && tag != TAG_GROUP))
 		return false;
 	if (part)
@@ -313,7 +260,7 @@ static int parse_acl(struct fs_acl *acl, const uint8_t *bytes, size_t length)
 	size_t count;
 
 	if (length < ACL_HEADER_SIZE || (length - ACL_HEADER_SIZE) % ACL_ENTRY_SIZE
-	    || little_endian(bytes, ACL_HEADER_SIZE) != ACL_VERSION)
+	    || bytes_number(bytes, ACL_HEADER_SIZE) != ACL_VERSION)
 		return fs_fail(EINVAL);
 	count = (length - ACL_HEADER_SIZE) / ACL_ENTRY_SIZE;
 	set_all(acl, FS_ACL_ABSENT, FS_ACL_ABSENT, FS_ACL_ABSENT);
@@ -371,20 +318,9 @@ int fs_acl_read(const struct fs_root *root, const char *path, bool is_default, s
 	return result;
 }
 
-static uint8_t *put_number(uint8_t *to, uint32_t value, int count)
-{
-	for (int i = 0; i < count; i++)
-		*to++ = (uint8_t)(value >> (8 * i));
-	return to;
-}
-
 static uint8_t *put_entry(uint8_t *to, enum acl_tag tag, unsigned bits, uint32_t id)
 {
-	if (bits == FS_ACL_ABSENT)
-		return to;
-	to = put_number(to, tag, 2);
-	to = put_number(to, bits, 2);
-	return put_number(to, id, 4);
+	return bits == FS_ACL_ABSENT ? to : bytes_put(bytes_put(bytes_put(to, tag, 2), bits, 2), id, 4);
 }
 
 /* In the order that the kernel wants. */
@@ -392,7 +328,7 @@ static uint8_t *put_acl(uint8_t *to, const struct fs_acl *acl)
 {
 	size_t i = 0;
 
-	to = put_number(to, ACL_VERSION, ACL_HEADER_SIZE);
+	to = bytes_put(to, ACL_VERSION, ACL_HEADER_SIZE);
 	to = put_entry(to, TAG_USER_OBJ, acl->user_obj, NO_ID);
 	for (; i < acl->named_count && acl->named[i].is_user; i++)
 		to = put_entry(to, TAG_USER, acl->named[i].bits, acl->named[i].id);

@@ -51,12 +51,7 @@ static size_t product(size_t count, size_t size)
 
 void *xmalloc(size_t size)
 {
-	const size_t bytes = product(size, 1);
-	void *memory;
-
-	for (int attempt = 0; !(memory = malloc(bytes)); attempt++)
-		await_memory(bytes, attempt);
-	return memory;
+	return xrealloc_array(NULL, size, 1);
 }
 
 void *xcalloc(size_t count, size_t size)

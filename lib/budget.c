@@ -50,21 +50,17 @@ void budget_lower(struct budget *budget, size_t limit, const char *setting)
 
 /* --- work --- */
 
-static int64_t processor_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * CLOCK_SECOND + now.tv_nsec;
-}
-
 /* What the processor has done since the last look is this work, unless the steps are too few for that. */
 void budget_look(struct budget *budget)
 {
+	struct timespec clock;
+
 	if (!budget)
 		return;
 	uint64_t steps = atomic_exchange(&budget->steps, 0);
-	int64_t now = processor_time(), took = now - atomic_exchange(&budget->looked, now);
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &clock);
+	int64_t now = clock.tv_sec * CLOCK_SECOND + clock.tv_nsec, took = now - atomic_exchange(&budget->looked, now);
 	int64_t most = steps < INT64_MAX / BUDGET_STEP_NS ? (int64_t)steps * BUDGET_STEP_NS : INT64_MAX;
 
 	took = took < 0 ? 0 : took < most ? took : most;

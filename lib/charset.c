@@ -84,11 +84,6 @@ static bool is_ascii(const char *text, size_t length)
 	return true;
 }
 
-static bool is_host_label(const char *label)
-{
-	return *label && label[strspn(label, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
-}
-
 static bool add_label(const char *label, size_t length, struct strbuf *out)
 {
 	char *text, *ascii = NULL;
@@ -101,7 +96,8 @@ static bool add_label(const char *label, size_t length, struct strbuf *out)
 	if (length > LABEL_MAX)
 		return false;
 	text = xstrndup(label, length);
-	is_good = idn2_to_ascii_8z(text, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) == IDN2_OK && is_host_label(ascii);
+	is_good = idn2_to_ascii_8z(text, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) == IDN2_OK && *ascii
+		  && ascii[strspn(ascii, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
 	if (is_good)
 		strbuf_add_string(out, ascii);
 	if (ascii)
@@ -130,11 +126,6 @@ static char *convert_name(const char *name)
 	return NULL;
 }
 
-bool idn_is_there(void)
-{
-	return true;
-}
-
 char *idn_to_ascii(const char *name, bool is_utf8)
 {
 	struct strbuf text = STRBUF_INIT;
@@ -153,14 +144,18 @@ char *idn_to_ascii(const char *name, bool is_utf8)
 	return result;
 }
 #else
-bool idn_is_there(void)
-{
-	return false;
-}
-
 char *idn_to_ascii(const char *name, bool is_utf8)
 {
 	(void)name, (void)is_utf8;
 	return NULL;
 }
 #endif
+
+bool idn_is_there(void)
+{
+#ifdef HAVE_LIBIDN2
+	return true;
+#else
+	return false;
+#endif
+}

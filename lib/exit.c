@@ -78,8 +78,7 @@ void exit_push_hook(exit_hook *hook, void *context)
 	if (state.count == HOOKS_MAX)
 		die(EXIT_CRASHED, "more than %d exit hooks", HOOKS_MAX);
 	state.hooks[state.count].run = hook;
-	state.hooks[state.count].context = context;
-	state.count++;
+	state.hooks[state.count++].context = context;
 }
 
 void exit_pop_hook(void)
@@ -113,31 +112,18 @@ void exit_set_debug(int level, const char *suffix)
 
 static void log_step(const char *step)
 {
-	const char *slash = strrchr(state.file, '/');
-
-	log_info("[%s] _exit_cleanup(code=%d, file=%s, line=%d): %s", log_role(), state.code, slash ? slash + 1 : state.file,
-		 state.line, step);
-}
-
-static void log_last_step(void)
-{
-	char step[64];
-
-	snprintf(step, sizeof step, "about to call exit(%d)%s", state.code, state.debug_suffix);
-	log_step(step);
+	log_info("[%s] _exit_cleanup(code=%d, file=%s, line=%d): %s", log_role(), state.code, state.file, state.line, step);
 }
 
 void exit_report(void)
 {
-	const char *slash;
 	bool warning = state.code == EXIT_VANISHED;
 
 	if (state.quiet || state.reported || state.code == EXIT_OK)
 		return;
 	state.reported = true;
-	slash = strrchr(state.file, '/');
 	log_msg(warning ? L_WARNING : L_ERROR, "rsync %s: %s (code %d) at %s(%d) [%s=%s]", warning ? "warning" : "error",
-		exit_meaning(state.code), state.code, slash ? slash + 1 : state.file, state.line, log_role(), HUAI_VERSION);
+		exit_meaning(state.code), state.code, state.file, state.line, log_role(), HUAI_VERSION);
 }
 
 /* One thread ends the process; a second one that wants to waits for that. */
@@ -155,7 +141,7 @@ void exit_with_at(int code, const char *file, int line)
 {
 	claim_the_end();
 	state.code = code;
-	state.file = file;
+	state.file = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
 	state.line = line;
 	if (state.debug_level > 1)
 		log_step("entered");
@@ -165,8 +151,12 @@ void exit_with_at(int code, const char *file, int line)
 		state.hooks[state.count].run(state.hooks[state.count].context, code);
 	}
 	exit_report();
-	if (state.debug_level)
-		log_last_step();
+	if (state.debug_level) {
+		char step[64];
+
+		snprintf(step, sizeof step, "about to call exit(%d)%s", state.code, state.debug_suffix);
+		log_step(step);
+	}
 	exit(code);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "lib/alloc.h"
+#include "lib/bytes.h"
 #include "lib/exit.h"
 
 enum { FIRST_SLOTS = 64 };
@@ -66,24 +67,14 @@ static inline uint64_t sip_end(struct sip *s)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* Up to eight bytes, the first one lowest. */
-static inline uint64_t sip_word(const uint8_t *bytes, size_t length)
-{
-	uint64_t word = 0;
-
-	for (size_t i = 0; i < length; i++)
-		word |= (uint64_t)bytes[i] << (8 * i);
-	return word;
-}
-
 uint64_t hashmap_keyed_hash(const uint64_t key[2], const void *start, size_t length)
 {
 	const uint8_t *bytes = start;
 	struct sip s = sip_start(key);
 
 	for (size_t at = 0; length - at >= 8; at += 8)
-		sip_add(&s, sip_word(bytes + at, 8));
-	sip_add(&s, sip_word(bytes + length / 8 * 8, length % 8) | (uint64_t)length << 56);
+		sip_add(&s, bytes_number(bytes + at, 8));
+	sip_add(&s, bytes_number(bytes + length / 8 * 8, length % 8) | (uint64_t)length << 56);
 	return sip_end(&s);
 }
 
@@ -126,36 +117,28 @@ static struct hashmap_slot *find_slot(const struct hashmap *map, uint64_t key1, 
 	return &map->slots[i];
 }
 
-static void grow(struct hashmap *map)
-{
-	struct hashmap old;
-
-	choose_key(map);
-	old = *map;
-	map->capacity = old.capacity ? old.capacity * 2 : FIRST_SLOTS;
-	map->slots = xcalloc(map->capacity, sizeof *map->slots);
-	for (size_t i = 0; i < old.capacity; i++)
-		if (old.slots[i].used)
-			*find_slot(map, old.slots[i].key1, old.slots[i].key2) = old.slots[i];
-	free(old.slots);
-}
-
 uint64_t *hashmap_get(const struct hashmap *map, uint64_t key1, uint64_t key2)
 {
-	struct hashmap_slot *slot;
+	struct hashmap_slot *slot = map->capacity ? find_slot(map, key1, key2) : NULL;
 
-	if (!map->capacity)
-		return NULL;
-	slot = find_slot(map, key1, key2);
-	return slot->used ? &slot->value : NULL;
+	return slot && slot->used ? &slot->value : NULL;
 }
 
 uint64_t *hashmap_put(struct hashmap *map, uint64_t key1, uint64_t key2, uint64_t value, bool *inserted)
 {
 	struct hashmap_slot *slot;
 
-	if (map->count >= map->capacity - map->capacity / 4)
-		grow(map);
+	if (map->count >= map->capacity - map->capacity / 4) {
+		choose_key(map);
+		const struct hashmap old = *map;
+
+		map->capacity = old.capacity ? old.capacity * 2 : FIRST_SLOTS;
+		map->slots = xcalloc(map->capacity, sizeof *map->slots);
+		for (size_t i = 0; i < old.capacity; i++)
+			if (old.slots[i].used)
+				*find_slot(map, old.slots[i].key1, old.slots[i].key2) = old.slots[i];
+		free(old.slots);
+	}
 	slot = find_slot(map, key1, key2);
 	if (inserted)
 		*inserted = !slot->used;

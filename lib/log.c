@@ -46,11 +46,6 @@ static void lock(void)
 	pthread_mutex_lock(&state.mutex);
 }
 
-static void unlock(void)
-{
-	pthread_mutex_unlock(&state.mutex);
-}
-
 struct log_sink log_set_sink(struct log_sink sink)
 {
 	struct log_sink old;
@@ -58,7 +53,7 @@ struct log_sink log_set_sink(struct log_sink sink)
 	lock();
 	old = state.sink;
 	state.sink = sink.emit ? sink : (struct log_sink){ emit_to_stdio, NULL };
-	unlock();
+	pthread_mutex_unlock(&state.mutex);
 	return old;
 }
 
@@ -67,21 +62,14 @@ void log_set_copy(struct log_sink copy)
 	lock();
 	state.copy = copy;
 	state.copies_errors_only = false;
-	unlock();
+	pthread_mutex_unlock(&state.mutex);
 }
 
 void log_copy_errors_only(void)
 {
 	lock();
 	state.copies_errors_only = true;
-	unlock();
-}
-
-static bool is_copied(enum log_kind kind)
-{
-	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
-
-	return state.copy.emit && state.nesting <= NESTING_MAX && (is_error || !state.copies_errors_only);
+	pthread_mutex_unlock(&state.mutex);
 }
 
 void log_set_role(const char *role)
@@ -110,13 +98,12 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 {
 	FILE *out = kind == L_INFO || kind == L_CLIENT ? stdout : stderr;
 	size_t body = length && text[length - 1] == '\n' ? length - 1 : length;
-	size_t needed;
+	size_t needed = log_escape(NULL, 0, text, body, 0);
 	char room[LINE_ROOM], *line = room;
 
 	(void)context;
 	if (kind == L_LOG)
 		return;
-	needed = log_escape(NULL, 0, text, body, 0);
 	if (needed + 2 > sizeof room && !(line = malloc(needed + 2))) {
 		line = room;
 		log_escape(line, sizeof room - 1, text, body, 0);
@@ -136,6 +123,8 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 
 static void emit(enum log_kind kind, const char *text, size_t length)
 {
+	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
+
 	if (kind == L_ERROR_XFER)
 		log_note_xfer_error();
 	lock();
@@ -144,10 +133,10 @@ static void emit(enum log_kind kind, const char *text, size_t length)
 		emit_to_stdio(NULL, kind, text, length);
 	else
 		state.sink.emit(state.sink.context, kind, text, length);
-	if (is_copied(kind))
+	if (state.copy.emit && state.nesting <= NESTING_MAX && (is_error || !state.copies_errors_only))
 		state.copy.emit(state.copy.context, kind, text, length);
 	state.nesting--;
-	unlock();
+	pthread_mutex_unlock(&state.mutex);
 }
 
 void log_vmsg(enum log_kind kind, const char *fmt, va_list args)

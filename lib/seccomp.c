@@ -41,18 +41,14 @@ static void answer(filter_program *program, uint32_t action)
 	add(program, BPF_RET | BPF_K, 0, 0, action);
 }
 
-/* Both architectures have their lower half first. */
-static uint32_t argument_half(const struct call_rule *rule, bool upper)
-{
-	return (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)rule->argument + (upper ? 4 : 0));
-}
-
 /* The steps that check an argument; one that is to fail jumps to FAILED. */
 static void add_check(filter_program *check, const struct call_rule *rule)
 {
 	const uint16_t equal = BPF_JMP | BPF_JEQ | BPF_K;
+	/* Both architectures have their lower half first. */
+	const size_t argument = offsetof(struct seccomp_data, args) + sizeof(uint64_t) * rule->argument;
 
-	load(check, argument_half(rule, false));
+	load(check, argument);
 	switch (rule->check) {
 	case CALL_IF_SET:
 		add(check, BPF_ALU | BPF_AND | BPF_K, 0, 0, rule->value);
@@ -62,13 +58,9 @@ static void add_check(filter_program *check, const struct call_rule *rule)
 		add(check, BPF_JMP | BPF_JSET | BPF_K, FAILED, 0, rule->value);
 		break;
 	case CALL_IF_NULL:
-		add(check, equal, 0, FAILED, 0);
-		load(check, argument_half(rule, true));
-		add(check, equal, 0, FAILED, 0);
-		break;
 	case CALL_IF_ZEROS:
 		add(check, equal, 0, FAILED, 0);
-		load(check, argument_half(rule, false) + sizeof(uint64_t));
+		load(check, argument + (rule->check == CALL_IF_NULL ? sizeof(uint32_t) : sizeof(uint64_t)));
 		add(check, equal, 0, FAILED, 0);
 		break;
 	default:
@@ -76,50 +68,31 @@ static void add_check(filter_program *check, const struct call_rule *rule)
 	}
 }
 
-static void add_checked(filter_program *program, const struct call_rule *rule)
-{
-	filter_program check = VEC_INIT;
-
-	add_check(&check, rule);
-	add(program, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(check.count + 2), (uint32_t)rule->number);
-	for (size_t i = 0; i < check.count; i++) {
-		struct sock_filter step = check.items[i];
-		const uint8_t to_the_end = (uint8_t)(check.count - i);
-
-		if (BPF_CLASS(step.code) == BPF_JMP) {
-			step.jt = step.jt == FAILED ? to_the_end : step.jt;
-			step.jf = step.jf == FAILED ? to_the_end : step.jf;
-		}
-		vec_push(program, step);
-	}
-	answer(program, SECCOMP_RET_ALLOW);
-	load(program, offsetof(struct seccomp_data, nr));
-	vec_free(&check);
-}
-
 /* The number is loaded before each rule and after it. */
 static void add_rule(filter_program *program, const struct call_rule *rule)
 {
 	if (rule->check != CALL_ALWAYS && rule->check != CALL_UNKNOWN) {
-		add_checked(program, rule);
+		filter_program check = VEC_INIT;
+
+		add_check(&check, rule);
+		add(program, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(check.count + 2), (uint32_t)rule->number);
+		for (size_t i = 0; i < check.count; i++) {
+			struct sock_filter step = check.items[i];
+			const uint8_t to_the_end = (uint8_t)(check.count - i);
+
+			if (BPF_CLASS(step.code) == BPF_JMP) {
+				step.jt = step.jt == FAILED ? to_the_end : step.jt;
+				step.jf = step.jf == FAILED ? to_the_end : step.jf;
+			}
+			vec_push(program, step);
+		}
+		answer(program, SECCOMP_RET_ALLOW);
+		load(program, offsetof(struct seccomp_data, nr));
+		vec_free(&check);
 		return;
 	}
 	add(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)rule->number);
 	answer(program, rule->check == CALL_ALWAYS ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | ENOSYS);
-}
-
-static void add_program(filter_program *program, const struct call_table *tables, size_t count)
-{
-	load(program, offsetof(struct seccomp_data, arch));
-	add(program, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, OUR_ARCHITECTURE);
-	answer(program, SECCOMP_RET_KILL_PROCESS);
-	load(program, offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < tables[i].count; j++)
-			add_rule(program, &tables[i].rules[j]);
-	add(program, BPF_JMP | BPF_JGT | BPF_K, 0, 1, NEWEST_KNOWN_CALL);
-	answer(program, SECCOMP_RET_ERRNO | ENOSYS);
-	answer(program, SECCOMP_RET_ERRNO | EPERM);
 }
 
 bool seccomp_is_available(void)
@@ -132,13 +105,20 @@ bool seccomp_is_available(void)
 int seccomp_allow_only(const struct call_table *tables, size_t count)
 {
 	filter_program program = VEC_INIT;
-	struct sock_fprog installed;
-	int result, error;
 
-	add_program(&program, tables, count);
-	installed = (struct sock_fprog){ (unsigned short)program.count, program.items };
-	result = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &installed);
-	error = errno;
+	load(&program, offsetof(struct seccomp_data, arch));
+	add(&program, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, OUR_ARCHITECTURE);
+	answer(&program, SECCOMP_RET_KILL_PROCESS);
+	load(&program, offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < tables[i].count; j++)
+			add_rule(&program, &tables[i].rules[j]);
+	add(&program, BPF_JMP | BPF_JGT | BPF_K, 0, 1, NEWEST_KNOWN_CALL);
+	answer(&program, SECCOMP_RET_ERRNO | ENOSYS);
+	answer(&program, SECCOMP_RET_ERRNO | EPERM);
+	struct sock_fprog installed = { (unsigned short)program.count, program.items };
+	int result = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &installed), error = errno;
+
 	vec_free(&program);
 	errno = error;
 	return result;
