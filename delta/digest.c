@@ -21,6 +21,7 @@
 #endif
 
 #include "lib/alloc.h"
+#include "lib/bytes.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
@@ -30,7 +31,7 @@ struct file_digest {
 		struct md4_ctx md4;
 		struct md5_ctx md5;
 		struct sha1_ctx sha1;
-	} state;
+	} state;              /* of nettle's algorithms */
 	XXH64_state_t *xxh64; /* made when first needed, kept */
 	XXH3_state_t *xxh3;
 };
@@ -51,90 +52,55 @@ int digest_length(enum sum_algorithm algorithm)
 	return lengths[algorithm];
 }
 
-static void put_le64(uint8_t *out, uint64_t value)
+/* The algorithm in nettle; NULL for none and those of the xxh family. */
+static const struct nettle_hash *nettle_hash_of(enum sum_algorithm algorithm)
 {
-	for (int i = 0; i < 8; i++)
-		out[i] = (uint8_t)(value >> (8 * i));
-}
-
-static void put_le32(uint8_t *out, uint32_t value)
-{
-	for (int i = 0; i < 4; i++)
-		out[i] = (uint8_t)(value >> (8 * i));
+	switch (algorithm) {
+	case SUM_MD4_OLD:
+	case SUM_MD4:
+		return &nettle_md4;
+	case SUM_MD5:
+		return &nettle_md5;
+	case SUM_SHA1:
+		return &nettle_sha1;
+	default:
+		return NULL;
+	}
 }
 
 static void put_xxh128(uint8_t *out, XXH128_hash_t hash)
 {
-	put_le64(out, hash.low64);
-	put_le64(out + 8, hash.high64);
+	bytes_put(bytes_put(out, hash.low64, 8), hash.high64, 8);
 }
 
 /* --- blocks --- */
 
-static void md4_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
-{
-	struct md4_ctx ctx;
-
-	md4_init(&ctx);
-	md4_update(&ctx, length, data);
-	if (how->seed)
-		md4_update(&ctx, 4, seed);
-	md4_digest(&ctx, MD4_DIGEST_SIZE, out);
-}
-
-static void md5_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
-{
-	struct md5_ctx ctx;
-
-	md5_init(&ctx);
-	if (how->seed && how->seed_first)
-		md5_update(&ctx, 4, seed);
-	md5_update(&ctx, length, data);
-	if (how->seed && !how->seed_first)
-		md5_update(&ctx, 4, seed);
-	md5_digest(&ctx, MD5_DIGEST_SIZE, out);
-}
-
-static void sha1_block(const struct block_digest *how, const uint8_t *seed, const void *data, size_t length, uint8_t *out)
-{
-	struct sha1_ctx ctx;
-
-	sha1_init(&ctx);
-	if (how->seed)
-		sha1_update(&ctx, 4, seed);
-	sha1_update(&ctx, length, data);
-	sha1_digest(&ctx, SHA1_DIGEST_SIZE, out);
-}
-
 void block_digest_compute(const struct block_digest *how, const void *data, size_t length, uint8_t *out)
 {
+	const struct nettle_hash *hash = nettle_hash_of(how->algorithm);
 	uint64_t wide_seed = (uint64_t)(int64_t)how->seed;
-	uint8_t seed[4];
 
-	put_le32(seed, (uint32_t)how->seed);
-	switch (how->algorithm) {
-	case SUM_MD4_OLD:
-	case SUM_MD4:
-		md4_block(how, seed, data, length, out);
-		break;
-	case SUM_MD5:
-		md5_block(how, seed, data, length, out);
-		break;
-	case SUM_SHA1:
-		sha1_block(how, seed, data, length, out);
-		break;
-	case SUM_XXH64:
-		put_le64(out, XXH64(data, length, wide_seed));
-		break;
-	case SUM_XXH3:
-		put_le64(out, XXH3_64bits_withSeed(data, length, wide_seed));
-		break;
-	case SUM_XXH128:
+	if (hash) {
+		bool is_first = how->algorithm == SUM_SHA1 || (how->algorithm == SUM_MD5 && how->seed_first);
+		struct file_digest digest;
+		uint8_t seed[4];
+
+		bytes_put(seed, (uint32_t)how->seed, sizeof seed);
+		hash->init(&digest.state);
+		if (how->seed && is_first)
+			hash->update(&digest.state, sizeof seed, seed);
+		hash->update(&digest.state, length, data);
+		if (how->seed && !is_first)
+			hash->update(&digest.state, sizeof seed, seed);
+		hash->digest(&digest.state, hash->digest_size, out);
+	} else if (how->algorithm == SUM_XXH64) {
+		bytes_put(out, XXH64(data, length, wide_seed), 8);
+	} else if (how->algorithm == SUM_XXH3) {
+		bytes_put(out, XXH3_64bits_withSeed(data, length, wide_seed), 8);
+	} else if (how->algorithm == SUM_XXH128) {
 		put_xxh128(out, XXH3_128bits_withSeed(data, length, wide_seed));
-		break;
-	case SUM_NONE:
+	} else {
 		out[0] = 0;
-		break;
 	}
 }
 
@@ -164,36 +130,21 @@ static void *made(void *state)
 
 void file_digest_start_plain(struct file_digest *digest, enum sum_algorithm algorithm)
 {
+	const struct nettle_hash *hash = nettle_hash_of(algorithm);
+
 	digest->algorithm = algorithm;
-	switch (algorithm) {
-	case SUM_MD4_OLD:
-	case SUM_MD4:
-		md4_init(&digest->state.md4);
-		break;
-	case SUM_MD5:
-		md5_init(&digest->state.md5);
-		break;
-	case SUM_SHA1:
-		sha1_init(&digest->state.sha1);
-		break;
-	case SUM_XXH64:
-		if (!digest->xxh64)
-			digest->xxh64 = made(XXH64_createState());
+	if (hash)
+		hash->init(&digest->state);
+	if (algorithm == SUM_XXH64 && !digest->xxh64)
+		digest->xxh64 = made(XXH64_createState());
+	if ((algorithm == SUM_XXH3 || algorithm == SUM_XXH128) && !digest->xxh3)
+		digest->xxh3 = made(XXH3_createState());
+	if (algorithm == SUM_XXH64)
 		XXH64_reset(digest->xxh64, 0);
-		break;
-	case SUM_XXH3:
-		if (!digest->xxh3)
-			digest->xxh3 = made(XXH3_createState());
+	else if (algorithm == SUM_XXH3)
 		XXH3_64bits_reset(digest->xxh3);
-		break;
-	case SUM_XXH128:
-		if (!digest->xxh3)
-			digest->xxh3 = made(XXH3_createState());
+	else if (algorithm == SUM_XXH128)
 		XXH3_128bits_reset(digest->xxh3);
-		break;
-	case SUM_NONE:
-		break;
-	}
 }
 
 void file_digest_start(struct file_digest *digest, enum sum_algorithm algorithm, int32_t seed)
@@ -203,63 +154,38 @@ void file_digest_start(struct file_digest *digest, enum sum_algorithm algorithm,
 	file_digest_start_plain(digest, algorithm);
 	if (algorithm != SUM_MD4_OLD)
 		return;
-	put_le32(bytes, (uint32_t)seed);
+	bytes_put(bytes, (uint32_t)seed, sizeof bytes);
 	file_digest_update(digest, bytes, sizeof bytes);
 }
 
 void file_digest_update(struct file_digest *digest, const void *data, size_t length)
 {
-	switch (digest->algorithm) {
-	case SUM_MD4_OLD:
-	case SUM_MD4:
-		md4_update(&digest->state.md4, length, data);
-		break;
-	case SUM_MD5:
-		md5_update(&digest->state.md5, length, data);
-		break;
-	case SUM_SHA1:
-		sha1_update(&digest->state.sha1, length, data);
-		break;
-	case SUM_XXH64:
+	const struct nettle_hash *hash = nettle_hash_of(digest->algorithm);
+
+	if (hash)
+		hash->update(&digest->state, length, data);
+	else if (digest->algorithm == SUM_XXH64)
 		XXH64_update(digest->xxh64, data, length);
-		break;
-	case SUM_XXH3:
+	else if (digest->algorithm == SUM_XXH3)
 		XXH3_64bits_update(digest->xxh3, data, length);
-		break;
-	case SUM_XXH128:
+	else if (digest->algorithm == SUM_XXH128)
 		XXH3_128bits_update(digest->xxh3, data, length);
-		break;
-	case SUM_NONE:
-		break;
-	}
 }
 
 int file_digest_finish(struct file_digest *digest, uint8_t out[DIGEST_MAX_LENGTH])
 {
-	switch (digest->algorithm) {
-	case SUM_MD4_OLD:
-	case SUM_MD4:
-		md4_digest(&digest->state.md4, MD4_DIGEST_SIZE, out);
-		break;
-	case SUM_MD5:
-		md5_digest(&digest->state.md5, MD5_DIGEST_SIZE, out);
-		break;
-	case SUM_SHA1:
-		sha1_digest(&digest->state.sha1, SHA1_DIGEST_SIZE, out);
-		break;
-	case SUM_XXH64:
-		put_le64(out, XXH64_digest(digest->xxh64));
-		break;
-	case SUM_XXH3:
-		put_le64(out, XXH3_64bits_digest(digest->xxh3));
-		break;
-	case SUM_XXH128:
+	const struct nettle_hash *hash = nettle_hash_of(digest->algorithm);
+
+	if (hash)
+		hash->digest(&digest->state, hash->digest_size, out);
+	else if (digest->algorithm == SUM_XXH64)
+		bytes_put(out, XXH64_digest(digest->xxh64), 8);
+	else if (digest->algorithm == SUM_XXH3)
+		bytes_put(out, XXH3_64bits_digest(digest->xxh3), 8);
+	else if (digest->algorithm == SUM_XXH128)
 		put_xxh128(out, XXH3_128bits_digest(digest->xxh3));
-		break;
-	case SUM_NONE:
+	else
 		out[0] = 0;
-		break;
-	}
 	return digest_length(digest->algorithm);
 }
 
@@ -288,9 +214,7 @@ int auth_digest_rank(const char *name)
 
 static bool list_has(const char *list, const char *name)
 {
-	size_t length;
-
-	for (; *list; list += length) {
+	for (size_t length; *list; list += length) {
 		list += strspn(list, " ");
 		length = strcspn(list, " ");
 		if (length == strlen(name) && strncasecmp(list, name, length) == 0)

@@ -12,6 +12,23 @@
 #include "lib/exit.h"
 #include "lib/log.h"
 
+static const struct token_codec *codec_of(enum compress_algorithm algorithm)
+{
+	switch (algorithm) {
+	case COMPRESS_ZLIB:
+		return token_codec_zlib();
+	case COMPRESS_ZLIBX:
+		return token_codec_zlibx();
+	case COMPRESS_ZSTD:
+		return token_codec_zstd();
+	case COMPRESS_LZ4:
+		return token_codec_lz4();
+	case COMPRESS_NONE:
+		break;
+	}
+	return NULL;
+}
+
 /* --- writing --- */
 
 #define PLAIN_RUN_MAX 32768 /* as stock's runs; readers take any length */
@@ -28,31 +45,14 @@ struct token_writer {
 	bool unsynced;      /* literals since the last block */
 };
 
-static const struct token_encoder *encoder_of(enum compress_algorithm algorithm)
-{
-	switch (algorithm) {
-	case COMPRESS_ZLIB:
-		return token_encoder_zlib();
-	case COMPRESS_ZLIBX:
-		return token_encoder_zlibx();
-	case COMPRESS_ZSTD:
-		return token_encoder_zstd();
-	case COMPRESS_LZ4:
-		return token_encoder_lz4();
-	case COMPRESS_NONE:
-		break;
-	}
-	return NULL;
-}
-
 struct token_writer *token_writer_new(struct session *session)
 {
+	const struct token_codec *codec = codec_of(session->compress);
 	struct token_writer *writer = xcalloc(1, sizeof *writer);
 
 	writer->session = session;
-	writer->encoder = encoder_of(session->compress);
-	if (writer->encoder)
-		writer->state = writer->encoder->new(session);
+	writer->encoder = codec ? &codec->encoder : NULL;
+	writer->state = codec ? codec->encoder.new(session) : NULL;
 	return writer;
 }
 
@@ -79,31 +79,25 @@ void token_start_file(struct token_writer *writer, int level_off)
 {
 	writer->base = writer->run_length = 0;
 	writer->unsynced = false;
-	if (writer->encoder)
+	if (writer->encoder && writer->encoder->start_file)
 		writer->encoder->start_file(writer->state, level_off);
-}
-
-/* Full runs are sent together: a system call for each would cost as much as its bytes do. Returns the bytes taken. */
-static size_t plain_full_runs(struct wire *wire, const char *data, size_t length)
-{
-	static const uint8_t head[4] = { 0, PLAIN_RUN_MAX >> 8 };
-	struct iovec pieces[2 * PLAIN_RUNS];
-	size_t runs = length / PLAIN_RUN_MAX < PLAIN_RUNS ? length / PLAIN_RUN_MAX : PLAIN_RUNS;
-
-	for (size_t i = 0; i < runs; i++) {
-		pieces[2 * i] = (struct iovec){ (void *)(uintptr_t)head, sizeof head };
-		pieces[2 * i + 1] = (struct iovec){ (void *)(uintptr_t)(data + i * PLAIN_RUN_MAX), PLAIN_RUN_MAX };
-	}
-	wire_write_pieces(wire, pieces, (int)(2 * runs));
-	return runs * PLAIN_RUN_MAX;
 }
 
 static void plain_literal(struct wire *wire, const char *data, size_t length)
 {
 	while (length >= PLAIN_RUN_MAX) {
-		size_t done = plain_full_runs(wire, data, length);
-		data += done;
-		length -= done;
+		/* Full runs are sent together: a system call for each would cost as much as its bytes do. */
+		static const uint8_t head[4] = { 0, PLAIN_RUN_MAX >> 8 };
+		struct iovec pieces[2 * PLAIN_RUNS];
+		size_t runs = length / PLAIN_RUN_MAX < PLAIN_RUNS ? length / PLAIN_RUN_MAX : PLAIN_RUNS;
+
+		for (size_t i = 0; i < runs; i++) {
+			pieces[2 * i] = (struct iovec){ (void *)(uintptr_t)head, sizeof head };
+			pieces[2 * i + 1] = (struct iovec){ (void *)(uintptr_t)(data + i * PLAIN_RUN_MAX), PLAIN_RUN_MAX };
+		}
+		wire_write_pieces(wire, pieces, (int)(2 * runs));
+		data += runs * PLAIN_RUN_MAX;
+		length -= runs * PLAIN_RUN_MAX;
 	}
 	if (!length)
 		return;
@@ -132,7 +126,7 @@ static void write_run(struct token_writer *writer)
 
 static void sync(struct token_writer *writer)
 {
-	if (writer->unsynced)
+	if (writer->unsynced && writer->encoder->sync)
 		writer->encoder->sync(writer->state);
 	writer->unsynced = false;
 }
@@ -195,31 +189,14 @@ struct token_reader {
 	uint8_t chunk[TOKEN_CHUNK_MAX];
 };
 
-static const struct token_decoder *decoder_of(enum compress_algorithm algorithm)
-{
-	switch (algorithm) {
-	case COMPRESS_ZLIB:
-		return token_decoder_zlib();
-	case COMPRESS_ZLIBX:
-		return token_decoder_zlibx();
-	case COMPRESS_ZSTD:
-		return token_decoder_zstd();
-	case COMPRESS_LZ4:
-		return token_decoder_lz4();
-	case COMPRESS_NONE:
-		break;
-	}
-	return NULL;
-}
-
 struct token_reader *token_reader_new(struct session *session)
 {
+	const struct token_codec *codec = codec_of(session->compress);
 	struct token_reader *reader = xcalloc(1, sizeof *reader);
 
 	reader->session = session;
-	reader->decoder = decoder_of(session->compress);
-	if (reader->decoder)
-		reader->state = reader->decoder->new (session);
+	reader->decoder = codec ? &codec->decoder : NULL;
+	reader->state = codec ? codec->decoder.new(session) : NULL;
 	return reader;
 }
 
@@ -246,7 +223,6 @@ void token_reader_see_block(struct token_reader *reader, const void *data, size_
 static void read_plain(struct token_reader *reader, struct token *token)
 {
 	struct wire *wire = reader->session->wire;
-	size_t most;
 
 	if (!reader->literal_left) {
 		int32_t value = wire_read_int(wire);
@@ -258,31 +234,11 @@ static void read_plain(struct token_reader *reader, struct token *token)
 		}
 		reader->literal_left = (size_t)value;
 	}
-	most = reader->literal_left < LITERAL_MAX ? reader->literal_left : LITERAL_MAX;
+	size_t most = reader->literal_left < LITERAL_MAX ? reader->literal_left : LITERAL_MAX;
+
 	token->kind = TOKEN_LITERAL;
 	token->data = wire_read_piece(wire, most, &token->length);
 	reader->literal_left -= token->length;
-}
-
-static void start_file(struct token_reader *reader)
-{
-	reader->inside_file = true;
-	reader->unsynced = false;
-	reader->base = 0;
-	if (reader->decoder->start_file)
-		reader->decoder->start_file(reader->state);
-}
-
-static void read_chunk(struct token_reader *reader, uint8_t flag)
-{
-	struct wire *wire = reader->session->wire;
-	size_t length = (size_t)(flag & ~DEFLATED_DATA) << 8 | wire_read_byte(wire);
-
-	if (!length)
-		die(EXIT_STREAMIO, "Invalid literal token with no data [%s]", log_role());
-	wire_read(wire, reader->chunk, length);
-	reader->decoder->chunk(reader->state, reader->chunk, length);
-	reader->chunk_open = reader->unsynced = true;
 }
 
 /* Literals of the chunk that was read last; false: there are no more. */
@@ -296,11 +252,6 @@ static bool take_literal(struct token_reader *reader, struct token *token)
 	return reader->chunk_open;
 }
 
-static noreturn void refuse_number(void)
-{
-	die(EXIT_PROTOCOL, "invalid token number in compressed stream [%s]", log_role());
-}
-
 /* An item that names blocks: `base` becomes the first, run_left counts those behind it. */
 static void read_run(struct token_reader *reader, uint8_t flag)
 {
@@ -311,16 +262,15 @@ static void read_run(struct token_reader *reader, uint8_t flag)
 
 	if (!is_relative && flag != TOKEN_LONG && flag != TOKENRUN_LONG)
 		die(EXIT_PROTOCOL, "invalid token flag 0x%02x in compressed stream [%s]", flag, log_role());
-	if (!is_relative)
-		reader->base = wire_read_int(wire);
-	else if (step > BLOCK_NUMBER_MAX - reader->base)
-		refuse_number();
-	else
-		reader->base += step;
-	reader->run_left = is_run ? wire_read_short(wire) : 0;
-	if (reader->base < 0 || reader->base > BLOCK_NUMBER_MAX || (is_run && !reader->run_left)
+	bool fits = !is_relative || step <= BLOCK_NUMBER_MAX - reader->base;
+
+	if (fits) {
+		reader->base = is_relative ? reader->base + step : wire_read_int(wire);
+		reader->run_left = is_run ? wire_read_short(wire) : 0;
+	}
+	if (!fits || reader->base < 0 || reader->base > BLOCK_NUMBER_MAX || (is_run && !reader->run_left)
 	    || reader->run_left > (uint32_t)(BLOCK_NUMBER_MAX - reader->base))
-		refuse_number();
+		die(EXIT_PROTOCOL, "invalid token number in compressed stream [%s]", log_role());
 }
 
 static void give_block(struct token_reader *reader, struct token *token)
@@ -348,8 +298,13 @@ static void read_item(struct token_reader *reader, uint8_t flag, struct token *t
 
 static void read_compressed(struct token_reader *reader, struct token *token)
 {
-	if (!reader->inside_file)
-		start_file(reader);
+	if (!reader->inside_file) {
+		reader->inside_file = true;
+		reader->unsynced = false;
+		reader->base = 0;
+		if (reader->decoder->start_file)
+			reader->decoder->start_file(reader->state);
+	}
 	if (reader->run_left) {
 		reader->run_left--;
 		reader->base++;
@@ -363,7 +318,14 @@ static void read_compressed(struct token_reader *reader, struct token *token)
 			read_item(reader, flag, token);
 			return;
 		}
-		read_chunk(reader, flag);
+		struct wire *wire = reader->session->wire;
+		size_t length = (size_t)(flag & ~DEFLATED_DATA) << 8 | wire_read_byte(wire);
+
+		if (!length)
+			die(EXIT_STREAMIO, "Invalid literal token with no data [%s]", log_role());
+		wire_read(wire, reader->chunk, length);
+		reader->decoder->chunk(reader->state, reader->chunk, length);
+		reader->chunk_open = reader->unsynced = true;
 	}
 }
 

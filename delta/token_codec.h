@@ -27,9 +27,9 @@ enum token_flag {
 struct token_encoder {
 	void *(*new)(struct session *session);
 	void (*free)(void *state);
-	void (*start_file)(void *state, int level_off);
+	void (*start_file)(void *state, int level_off); /* NULL: files are not told apart */
 	void (*literal)(void *state, const void *data, size_t length);
-	void (*sync)(void *state);
+	void (*sync)(void *state);                                   /* NULL: nothing is held back */
 	void (*block)(void *state, const void *data, size_t length); /* NULL: blocks are no part of the history */
 };
 
@@ -56,6 +56,11 @@ struct token_decoder {
 	void (*sync)(void *state);                                        /* NULL: nothing to be done */
 	void (*next_block)(void *state);                                  /* NULL: blocks are no part of the history */
 	void (*see_block)(void *state, const void *data, size_t length);
+};
+
+struct token_codec {
+	struct token_encoder encoder;
+	struct token_decoder decoder;
 };
 
 #endif

@@ -24,17 +24,6 @@ static void *lz4_encoder_new(struct session *session)
 	return state;
 }
 
-static void lz4_encoder_free(void *state)
-{
-	free(state);
-}
-
-static void lz4_encoder_start_file(void *state, int level_off)
-{
-	(void)state;
-	(void)level_off;
-}
-
 /* Input that does not shrink may need more than a chunk holds: then half of it at a time. */
 static void lz4_encoder_literal(void *lz4_encoder, const void *literal, size_t length)
 {
@@ -55,21 +44,6 @@ static void lz4_encoder_literal(void *lz4_encoder, const void *literal, size_t l
 	}
 }
 
-static void lz4_encoder_sync(void *state)
-{
-	(void)state;
-}
-
-const struct token_encoder *token_encoder_lz4(void)
-{
-	static const struct token_encoder encoder = {
-		.new = lz4_encoder_new, .free = lz4_encoder_free, .start_file = lz4_encoder_start_file,
-		.literal = lz4_encoder_literal, .sync = lz4_encoder_sync,
-	};
-
-	return &encoder;
-}
-
 /* --- receiving --- */
 
 #define OUT_SIZE 32912 /* what stock has room for */
@@ -83,11 +57,6 @@ static void *lz4_decoder_new(struct session *session)
 {
 	(void)session;
 	return xcalloc(1, sizeof(struct lz4_decoder));
-}
-
-static void lz4_decoder_free(void *state)
-{
-	free(state);
 }
 
 /* A block of no bytes is refused too: other readers take it for the end of the file. */
@@ -111,12 +80,16 @@ static size_t lz4_decoder_literal(void *state, const uint8_t **data)
 	return length;
 }
 
-const struct token_decoder *token_decoder_lz4(void)
+const struct token_codec *token_codec_lz4(void)
 {
-	static const struct token_decoder decoder = {
-		.new = lz4_decoder_new, .free = lz4_decoder_free, .chunk = lz4_decoder_chunk,
-		.literal = lz4_decoder_literal,
+	static const struct token_codec codec = {
+		.encoder = {
+			.new = lz4_encoder_new, .free = free, .literal = lz4_encoder_literal,
+		},
+		.decoder = {
+			.new = lz4_decoder_new, .free = free, .chunk = lz4_decoder_chunk, .literal = lz4_decoder_literal,
+		},
 	};
 
-	return &decoder;
+	return &codec;
 }

@@ -5,7 +5,6 @@
 
 #include "delta/token_codec.h"
 
-const struct token_encoder *token_encoder_lz4(void);
-const struct token_decoder *token_decoder_lz4(void);
+const struct token_codec *token_codec_lz4(void);
 
 #endif

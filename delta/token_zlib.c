@@ -56,22 +56,17 @@ static void deflater_start_file(void *state, int level_off)
 	deflater->used = 0;
 }
 
-static void write_full_chunk(struct deflater *deflater)
-{
-	if (deflater->used < sizeof deflater->out)
-		return;
-	token_write_chunk(deflater->session, deflater->out, TOKEN_CHUNK_MAX);
-	deflater->used -= TOKEN_CHUNK_MAX;
-	memmove(deflater->out, deflater->out + TOKEN_CHUNK_MAX, deflater->used);
-}
-
 /* Run the compressor until it has nothing more to say for this flush mode. */
 static void deflater_run(struct deflater *deflater, int flush)
 {
 	z_stream *stream = &deflater->stream;
 
 	do {
-		write_full_chunk(deflater);
+		if (deflater->used >= sizeof deflater->out) {
+			token_write_chunk(deflater->session, deflater->out, TOKEN_CHUNK_MAX);
+			deflater->used -= TOKEN_CHUNK_MAX;
+			memmove(deflater->out, deflater->out + TOKEN_CHUNK_MAX, deflater->used);
+		}
 		stream->next_out = deflater->out + deflater->used;
 		stream->avail_out = (uInt)(sizeof deflater->out - deflater->used);
 		int result = deflate(stream, flush);
@@ -95,24 +90,19 @@ static void deflater_literal(void *state, const void *data, size_t length)
 	}
 }
 
-/* A flush that just fits would be repeated by the next call: leave it more room than its marker needs. */
-static void make_room_for_marker(struct deflater *deflater)
-{
-	size_t ready = deflater->used < TOKEN_CHUNK_MAX ? deflater->used : TOKEN_CHUNK_MAX;
-
-	if (sizeof deflater->out - deflater->used > 2 * MARKER_LENGTH)
-		return;
-	token_write_chunk(deflater->session, deflater->out, ready);
-	deflater->used -= ready;
-	memmove(deflater->out, deflater->out + ready, deflater->used);
-}
-
 static void deflater_sync(void *state)
 {
 	struct deflater *deflater = state;
 
+	size_t ready = deflater->used < TOKEN_CHUNK_MAX ? deflater->used : TOKEN_CHUNK_MAX;
+
 	deflater->stream.avail_in = 0;
-	make_room_for_marker(deflater);
+	/* A flush that just fits would be repeated by the next call: leave it more room than its marker needs. */
+	if (sizeof deflater->out - deflater->used <= 2 * MARKER_LENGTH) {
+		token_write_chunk(deflater->session, deflater->out, ready);
+		deflater->used -= ready;
+		memmove(deflater->out, deflater->out + ready, deflater->used);
+	}
 	deflater_run(deflater, Z_SYNC_FLUSH);
 	if (deflater->used < MARKER_LENGTH
 	    || memcmp(deflater->out + deflater->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
@@ -149,26 +139,6 @@ static void deflater_block(void *state, const void *data, size_t length)
 		deflater_see_history(deflater, data, piece);
 		length -= piece;
 	}
-}
-
-const struct token_encoder *token_encoder_zlib(void)
-{
-	static const struct token_encoder encoder = {
-		.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
-		.literal = deflater_literal, .sync = deflater_sync, .block = deflater_block,
-	};
-
-	return &encoder;
-}
-
-const struct token_encoder *token_encoder_zlibx(void)
-{
-	static const struct token_encoder encoder = {
-		.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
-		.literal = deflater_literal, .sync = deflater_sync,
-	};
-
-	return &encoder;
 }
 
 /* --- receiving --- */
@@ -225,8 +195,9 @@ static void inflater_see_history(struct inflater *inflater, const uint8_t *data,
 }
 
 /* Below protocol 31: the block as a whole is known now. Of its full pieces, all the same, one fills the window. */
-static void finish_block(struct inflater *inflater)
+static void inflater_next_block(void *state)
 {
+	struct inflater *inflater = state;
 	size_t rest = (size_t)(inflater->block_length % TOKEN_STORED_MAX);
 
 	if (inflater->block_length >= TOKEN_STORED_MAX)
@@ -234,11 +205,6 @@ static void finish_block(struct inflater *inflater)
 	if (rest)
 		inflater_see_history(inflater, inflater->block_head, rest);
 	inflater->block_length = 0;
-}
-
-static void inflater_next_block(void *state)
-{
-	finish_block(state);
 }
 
 static void inflater_see_block(void *state, const void *data, size_t length)
@@ -269,7 +235,7 @@ static void inflater_chunk(void *state, const uint8_t *data, size_t length)
 {
 	struct inflater *inflater = state;
 
-	finish_block(inflater);
+	inflater_next_block(inflater);
 	inflater->stream.next_in = (Bytef *)(uintptr_t)data;
 	inflater->stream.avail_in = (uInt)length;
 	inflater->drained = false;
@@ -279,11 +245,11 @@ static void inflater_chunk(void *state, const uint8_t *data, size_t length)
 static size_t inflate_some(struct inflater *inflater)
 {
 	z_stream *stream = &inflater->stream;
-	int result;
 
 	stream->next_out = inflater->out;
 	stream->avail_out = OUT_SIZE;
-	result = inflate(stream, Z_NO_FLUSH);
+	int result = inflate(stream, Z_NO_FLUSH);
+
 	if (result != Z_OK && result != Z_BUF_ERROR)
 		die(EXIT_STREAMIO, "inflate returned %d (%u bytes) [%s]", result, stream->avail_in, log_role());
 	inflater->drained = stream->avail_out > 0;
@@ -311,23 +277,35 @@ static void inflater_sync(void *state)
 		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
 }
 
-const struct token_decoder *token_decoder_zlib(void)
+const struct token_codec *token_codec_zlib(void)
 {
-	static const struct token_decoder decoder = {
-		.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-		.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
-		.next_block = inflater_next_block, .see_block = inflater_see_block,
+	static const struct token_codec codec = {
+		.encoder = {
+			.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
+			.literal = deflater_literal, .sync = deflater_sync, .block = deflater_block,
+		},
+		.decoder = {
+			.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+			.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+			.next_block = inflater_next_block, .see_block = inflater_see_block,
+		},
 	};
 
-	return &decoder;
+	return &codec;
 }
 
-const struct token_decoder *token_decoder_zlibx(void)
+const struct token_codec *token_codec_zlibx(void)
 {
-	static const struct token_decoder decoder = {
-		.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-		.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+	static const struct token_codec codec = {
+		.encoder = {
+			.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
+			.literal = deflater_literal, .sync = deflater_sync,
+		},
+		.decoder = {
+			.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+			.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+		},
 	};
 
-	return &decoder;
+	return &codec;
 }

@@ -6,9 +6,7 @@
 #include "delta/token_codec.h"
 
 /* zlib is the old method, which has blocks in its history, too. */
-const struct token_encoder *token_encoder_zlib(void);
-const struct token_encoder *token_encoder_zlibx(void);
-const struct token_decoder *token_decoder_zlib(void);
-const struct token_decoder *token_decoder_zlibx(void);
+const struct token_codec *token_codec_zlib(void);
+const struct token_codec *token_codec_zlibx(void);
 
 #endif

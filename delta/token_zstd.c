@@ -42,13 +42,6 @@ static void zstd_encoder_free(void *state)
 	free(encoder);
 }
 
-/* The encoder goes on from file to file; its level cannot change inside a frame, so nothing is lowered either. */
-static void zstd_encoder_start_file(void *state, int level_off)
-{
-	(void)state;
-	(void)level_off;
-}
-
 static void zstd_encoder_run(struct zstd_encoder *encoder, const void *data, size_t length, ZSTD_EndDirective how)
 {
 	ZSTD_inBuffer input = { data, length, 0 };
@@ -72,16 +65,6 @@ static void zstd_encoder_literal(void *state, const void *data, size_t length)
 static void zstd_encoder_sync(void *state)
 {
 	zstd_encoder_run(state, "", 0, ZSTD_e_flush);
-}
-
-const struct token_encoder *token_encoder_zstd(void)
-{
-	static const struct token_encoder encoder = {
-		.new = zstd_encoder_new, .free = zstd_encoder_free, .start_file = zstd_encoder_start_file,
-		.literal = zstd_encoder_literal, .sync = zstd_encoder_sync,
-	};
-
-	return &encoder;
 }
 
 /* --- receiving --- */
@@ -140,12 +123,19 @@ static size_t zstd_decoder_literal(void *state, const uint8_t **data)
 	return output.pos;
 }
 
-const struct token_decoder *token_decoder_zstd(void)
+const struct token_codec *token_codec_zstd(void)
 {
-	static const struct token_decoder decoder = {
-		.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
-		.literal = zstd_decoder_literal,
+	static const struct token_codec codec = {
+		.encoder = {
+			/* Goes on from file to file; its level cannot change inside a frame, so nothing is lowered either. */
+			.new = zstd_encoder_new, .free = zstd_encoder_free, .literal = zstd_encoder_literal,
+			.sync = zstd_encoder_sync,
+		},
+		.decoder = {
+			.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
+			.literal = zstd_decoder_literal,
+		},
 	};
 
-	return &decoder;
+	return &codec;
 }
