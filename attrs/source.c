@@ -46,23 +46,11 @@ static int look_up(struct attr_source *source, const char *path, bool follow, st
 
 /* --- single objects --- */
 
-/* Where a directory could not be looked into, or stems from an attr tree, its device is not known: no mount point then. */
-static void fill_device(const struct attr_snapshot *snapshot, const struct snapshot_place *place, struct fs_stat *st)
-{
-	struct snapshot_dir_facts facts = { .ino = 0 };
-
-	if (entry_is_dir(place->entry))
-		facts = attr_snapshot_dir(snapshot, place->entry->dir);
-	st->ino = facts.ino;
-	if (!facts.ino)
-		facts = attr_snapshot_dir(snapshot, place->parent);
-	st->dev = facts.dev;
-}
-
 /* The link count is only known to be more than one or not. */
 static void fill_stat(const struct attr_snapshot *snapshot, const struct snapshot_place *place, struct fs_stat *st)
 {
 	const struct entry *entry = place->entry;
+	struct snapshot_dir_facts facts = { .ino = 0 };
 	struct entry_side expanded;
 	const struct entry_side *side = entry_any_side(&place->view, entry, &expanded);
 
@@ -70,7 +58,11 @@ static void fill_stat(const struct attr_snapshot *snapshot, const struct snapsho
 		.mode = entry->mode, .uid = entry->uid, .gid = entry->gid, .nlink = entry->flags & ENTRY_HARD_LINKED ? 2 : 1,
 		.size = entry->size, .mtime = entry->mtime, .atime = entry->mtime, .mtime_nsec = entry->mtime_nsec,
 	};
-	fill_device(snapshot, place, st);
+	/* Of a directory that could not be looked into, or stems from an attr tree, the device is not known: no mount point. */
+	if (entry_is_dir(entry))
+		facts = attr_snapshot_dir(snapshot, entry->dir);
+	st->ino = facts.ino;
+	st->dev = facts.ino ? facts.dev : attr_snapshot_dir(snapshot, place->parent).dev;
 	if (!side)
 		return;
 	if (attr_snapshot_facts(snapshot)->has_atimes && !entry_is_dir(entry))
@@ -85,24 +77,12 @@ static void fill_stat(const struct attr_snapshot *snapshot, const struct snapsho
 	}
 }
 
-/* attr_source_stat of a snapshot. */
-static int snapshot_source_stat(struct attr_source *source, const char *path, bool follow, struct fs_stat *st)
-{
-	struct snapshot_place place;
-
-	if (look_up(source, path, follow, &place) < 0)
-		return -1;
-	fill_stat(source->snapshot, &place, st);
-	return 0;
-}
-
 /* --- a directory being read --- */
 
-/* As opendir(3), to be followed by a look at the entries: the number of the directory. 0, or -1 with errno. */
-static int snapshot_source_opendir(struct attr_source *source, const char *path, uint32_t *dir)
+/* As opendir(3) in a snapshot, to be followed by a look at the entries: the number of the directory. 0, or -1 with errno. */
+static int open_mapped(struct attr_source *source, const char *path, uint32_t *dir)
 {
 	struct snapshot_place place;
-	struct snapshot_dir_facts facts;
 
 	if (look_up(source, path, true, &place) < 0)
 		return -1;
@@ -112,20 +92,10 @@ static int snapshot_source_opendir(struct attr_source *source, const char *path,
 		return fail(ENOTDIR);
 	if (!fs_permits(attr_source_who(source), entry->mode, entry->uid, entry->gid, FS_MAY_READ))
 		return fail(EACCES);
-	facts = attr_snapshot_dir(source->snapshot, entry->dir);
 	*dir = entry->dir;
-	return facts.error ? fail(facts.error) : 0;
-}
+	int error = attr_snapshot_dir(source->snapshot, entry->dir).error;
 
-/* Begin to read directory `dir`: its entries are scan->place.view, and place.entry is set to each in turn. */
-static void snapshot_scan_start(struct scan *scan, uint32_t dir)
-{
-	const struct attr_snapshot *snapshot = scan->source->snapshot;
-	struct snapshot_dir_facts facts = attr_snapshot_dir(snapshot, dir);
-	scan->place.view = attr_snapshot_view(snapshot, dir);
-	scan->place.parent = dir;
-	scan->parent_dev = facts.dev;
-	scan->is_searchable = snapshot_dir_permits(snapshot, attr_source_who(scan->source), dir, FS_MAY_SEARCH);
+	return error ? fail(error) : 0;
 }
 
 /* A named object is looked up each time it is asked for, as in a live tree. */
@@ -135,42 +105,6 @@ static int current_place(const struct scan *scan, struct snapshot_place *place)
 		return look_up(scan->source, strbuf_text(&scan->path), false, place);
 	*place = scan->place;
 	return scan->is_searchable ? 0 : fail(EACCES);
-}
-
-/* As lstat(2), readlink(2) and access(2) of the current name. */
-static int snapshot_scan_lstat(const struct scan *scan, struct fs_stat *st)
-{
-	struct snapshot_place place;
-
-	if (current_place(scan, &place) < 0)
-		return -1;
-	fill_stat(scan->source->snapshot, &place, st);
-	return 0;
-}
-
-static ssize_t snapshot_scan_readlink(const struct scan *scan, char *target, size_t size)
-{
-	struct snapshot_place place;
-
-	if (current_place(scan, &place) < 0)
-		return -1;
-	if (!entry_is_symlink(place.entry))
-		return fail(EINVAL);
-	const char *text = entry_target(&place.view, place.entry);
-	size_t length = strlen(text);
-
-	if (length >= size)
-		return fail(ENAMETOOLONG);
-	memcpy(target, text, length + 1);
-	return (ssize_t)length;
-}
-
-static bool snapshot_scan_is_readable(const struct scan *scan)
-{
-	struct snapshot_place place;
-
-	return current_place(scan, &place) == 0
-	       && fs_permits(attr_source_who(scan->source), place.entry->mode, place.entry->uid, place.entry->gid, FS_MAY_READ);
 }
 
 void attr_file_encode(uint8_t out[ATTR_FILE_SIZE], uint64_t size)
@@ -209,8 +143,14 @@ void attr_source_quote(const struct attr_source *source, const char *path, struc
 
 int attr_source_stat(struct attr_source *source, const char *path, bool follow, struct fs_stat *st)
 {
-	if (source->kind == ATTRS_SNAPSHOT)
-		return snapshot_source_stat(source, path, follow, st);
+	struct snapshot_place place;
+
+	if (source->kind == ATTRS_SNAPSHOT) {
+		if (look_up(source, path, follow, &place) < 0)
+			return -1;
+		fill_stat(source->snapshot, &place, st);
+		return 0;
+	}
 	if (follow)
 		return fs_stat_follow(&source->attr_root, path, st);
 	return source->fake_super ? fs_fake_lstat(&source->attr_root, path, st) : fs_lstat(&source->attr_root, path, st);
@@ -219,33 +159,55 @@ int attr_source_stat(struct attr_source *source, const char *path, bool follow, 
 /* The current name of a scan, not followed. */
 static int scan_lstat(const struct scan *scan, const char *name, struct fs_stat *st)
 {
-	if (scan->source->kind == ATTRS_SNAPSHOT)
-		return snapshot_scan_lstat(scan, st);
-	if (scan->source->fake_super)
-		return scan->dir_fd >= 0 ? fs_fake_lstat_at(scan->dir_fd, name, st)
-					 : fs_fake_lstat(&scan->source->attr_root, strbuf_text(&scan->path), st);
-	return scan->dir_fd >= 0 ? fs_lstat_at(scan->dir_fd, name, st)
-				 : fs_lstat(&scan->source->attr_root, strbuf_text(&scan->path), st);
+	struct attr_source *source = scan->source;
+
+	if (scan->place.entry && !scan->is_searchable)
+		return fail(EACCES);
+	if (scan->place.entry) {
+		fill_stat(source->snapshot, &scan->place, st);
+		return 0;
+	}
+	if (scan->dir_fd < 0)
+		return attr_source_stat(source, strbuf_text(&scan->path), false, st);
+	return source->fake_super ? fs_fake_lstat_at(scan->dir_fd, name, st) : fs_lstat_at(scan->dir_fd, name, st);
 }
 
 static ssize_t read_target(struct scan *scan, const char *name, char *target, size_t size)
 {
-	if (scan->source->kind == ATTRS_SNAPSHOT)
-		return snapshot_scan_readlink(scan, target, size);
+	const char *path = strbuf_text(&scan->path);
+	struct snapshot_place place;
+
+	if (scan->source->kind == ATTRS_SNAPSHOT) {
+		if (current_place(scan, &place) < 0)
+			return -1;
+		if (!entry_is_symlink(place.entry))
+			return fail(EINVAL);
+		const char *text = entry_target(&place.view, place.entry);
+		size_t length = strlen(text);
+
+		if (length >= size)
+			return fail(ENAMETOOLONG);
+		memcpy(target, text, length + 1);
+		return (ssize_t)length;
+	}
 	if (scan->source->fake_super)
 		return scan->dir_fd >= 0 ? fs_fake_readlink_at(scan->dir_fd, name, target, size)
-					 : fs_fake_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
+					 : fs_fake_readlink(&scan->source->attr_root, path, target, size);
 	return scan->dir_fd >= 0 ? fs_readlink_at(scan->dir_fd, name, target, size)
-				 : fs_readlink(&scan->source->attr_root, strbuf_text(&scan->path), target, size);
+				 : fs_readlink(&scan->source->attr_root, path, target, size);
 }
 
 /* An attr file has the mode and owner of the real one, so it is asked in its place. */
 static bool is_readable(struct scan *scan, const char *name, const struct fs_stat *st)
 {
+	struct snapshot_place place;
+
 	if (S_ISLNK(st->mode) || !scan->options->ignore_nonreadable)
 		return true;
 	if (scan->source->kind == ATTRS_SNAPSHOT)
-		return snapshot_scan_is_readable(scan);
+		return current_place(scan, &place) == 0
+		       && fs_permits(attr_source_who(scan->source), place.entry->mode, place.entry->uid, place.entry->gid,
+				     FS_MAY_READ);
 	return scan->dir_fd >= 0 ? fs_is_readable_at(scan->dir_fd, name)
 				 : fs_is_readable(&scan->source->attr_root, strbuf_text(&scan->path));
 }
@@ -260,17 +222,20 @@ static void scan_set_name(struct scan *scan, const char *name)
 	strbuf_add_path(&scan->transfer, name);
 }
 
-/* Log about the current name: `before` QUOTED `after`[: reason]. */
-static void scan_complain(struct scan *scan, enum log_kind kind, const char *before, const char *after, int error)
+/* Log about the current name, `before` QUOTED `after`[: reason], and note it in *io_error. Returns the result. */
+static enum scan_result complain(struct scan *scan, enum scan_result result, const char *before, const char *after, int error)
 {
+	bool vanished = result == SCAN_VANISHED;
 	struct strbuf quoted = STRBUF_INIT;
 
 	attr_source_quote(scan->source, strbuf_text(&scan->path), &quoted);
 	if (error)
-		log_errno(kind, error, "%s%s%s", before, strbuf_text(&quoted), after);
+		log_errno(L_ERROR_XFER, error, "%s%s%s", before, strbuf_text(&quoted), after);
 	else
-		log_msg(kind, "%s%s%s", before, strbuf_text(&quoted), after);
+		log_msg(vanished ? L_WARNING : L_ERROR_XFER, "%s%s%s", before, strbuf_text(&quoted), after);
 	strbuf_free(&quoted);
+	*scan->io_error |= vanished ? IOERR_VANISHED : IOERR_GENERAL;
+	return result;
 }
 
 static bool scan_excluded(struct scan *scan, bool is_dir)
@@ -283,41 +248,18 @@ static enum scan_result scan_failed(struct scan *scan, int error)
 {
 	if (scan_excluded(scan, true) || scan_excluded(scan, false))
 		return SCAN_MISSING;
-	if (error == ENOENT) {
-		scan_complain(scan, L_WARNING, "file has vanished: ", "", 0);
-		*scan->io_error |= IOERR_VANISHED;
-		return SCAN_VANISHED;
-	}
-	scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
-	*scan->io_error |= IOERR_GENERAL;
-	return SCAN_ERROR;
-}
-
-/* The size that an attr file holds, read from its open descriptor. 0, or an explanation. */
-static const char *read_attr_size(int fd, const struct fs_stat *st, uint64_t *size)
-{
-	uint8_t content[ATTR_FILE_SIZE + 1];
-
-	if (st->size != ATTR_FILE_SIZE || fs_read_full(fd, content, sizeof content) != ATTR_FILE_SIZE)
-		return "is not 8 bytes long";
-	*size = attr_file_decode(content);
-	return *size > INT64_MAX ? "holds a size over 2^63-1" : NULL;
-}
-
-/* A file that this process may not read, and so not its attr file either: it is listed all the same if its size is known. */
-static bool hinted_size(struct scan *scan, const char *name, bool follow, struct fs_stat *st)
-{
-	int result = follow ? fs_stat_follow(&scan->source->attr_root, strbuf_text(&scan->path), st)
-			    : fs_lstat_at(scan->dir_fd, name, st);
-
-	return result == 0 && S_ISREG(st->mode) && st->size == ATTR_FILE_SIZE && attr_hint_read(st, &st->size);
+	if (error == ENOENT)
+		return complain(scan, SCAN_VANISHED, "file has vanished: ", "", 0);
+	return complain(scan, SCAN_ERROR, "readlink_stat(", ") failed", error);
 }
 
 /* An attr tree's regular file: metadata and size through one descriptor. */
 static enum scan_result read_attr_file(struct scan *scan, const char *name, bool follow, struct fs_stat *st)
 {
-	int fd = follow ? fs_open_follow(&scan->source->attr_root, strbuf_text(&scan->path), O_RDONLY, 0)
-			: fs_open_at(scan->dir_fd, name, O_RDONLY, 0);
+	const struct fs_root *root = &scan->source->attr_root;
+	const char *path = strbuf_text(&scan->path);
+	int fd = follow ? fs_open_follow(root, path, O_RDONLY, 0) : fs_open_at(scan->dir_fd, name, O_RDONLY, 0);
+	uint8_t content[ATTR_FILE_SIZE + 1];
 
 	if (fd < 0 || fs_stat_at_fd(fd, st) < 0) {
 		int error = errno;
@@ -325,42 +267,43 @@ static enum scan_result read_attr_file(struct scan *scan, const char *name, bool
 			close(fd);
 		if (error == ENOENT)
 			return scan_failed(scan, error);
-		if (error == EACCES && hinted_size(scan, name, follow, st))
+		/* What this process may not read, and so not its attr file either, is listed all the same if its size is known.
+		 */
+		if (error == EACCES && (follow ? fs_stat_follow(root, path, st) : fs_lstat_at(scan->dir_fd, name, st)) == 0
+		    && S_ISREG(st->mode) && st->size == ATTR_FILE_SIZE && attr_hint_read(st, &st->size))
 			return SCAN_OK;
-		scan_complain(scan, L_ERROR_XFER, "send_files failed to open ", "", error);
-		*scan->io_error |= IOERR_GENERAL;
-		return SCAN_ERROR;
+		return complain(scan, SCAN_ERROR, "send_files failed to open ", "", error);
 	}
-	const char *problem = S_ISREG(st->mode) ? read_attr_size(fd, st, &st->size) : NULL;
+	bool is_file = S_ISREG(st->mode);
+	bool is_short = is_file && (st->size != ATTR_FILE_SIZE || fs_read_full(fd, content, sizeof content) != ATTR_FILE_SIZE);
 
 	close(fd);
-	if (!problem)
-		return SCAN_OK;
-	scan_complain(scan, L_ERROR_XFER, "rsync: attr file ", problem[0] == 'i' ? " is not 8 bytes long"
-			: " holds a size over 2^63-1",
-		      0);
-	*scan->io_error |= IOERR_GENERAL;
-	return SCAN_ERROR;
+	if (is_short)
+		return complain(scan, SCAN_ERROR, "rsync: attr file ", " is not 8 bytes long", 0);
+	if (is_file)
+		st->size = attr_file_decode(content);
+	if (is_file && st->size > INT64_MAX)
+		return complain(scan, SCAN_ERROR, "rsync: attr file ", " holds a size over 2^63-1", 0);
+	return SCAN_OK;
 }
 
 /* -L, -k and --copy-unsafe-links: is this symlink to be replaced by what it points to? */
-static bool wants_referent(struct scan *scan, const char *name, struct fs_stat *referent)
+static bool wants_referent(struct scan *scan, const char *name)
 {
 	const struct scan_options *options = scan->options;
+	struct fs_stat referent;
 	char target[PATH_MAX];
 
 	if (options->copy_links)
 		return true;
-	if (options->copy_unsafe_links) {
-		if (read_target(scan, name, target, sizeof target) > 0
-		    && fs_symlink_is_unsafe(target, strbuf_text(&scan->transfer))) {
-			if (options->log_copied_unsafe)
-				log_info("copying unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&scan->transfer), target);
-			return true;
-		}
+	if (options->copy_unsafe_links && read_target(scan, name, target, sizeof target) > 0
+	    && fs_symlink_is_unsafe(target, strbuf_text(&scan->transfer))) {
+		if (options->log_copied_unsafe)
+			log_info("copying unsafe symlink \"%s\" -> \"%s\"", strbuf_text(&scan->transfer), target);
+		return true;
 	}
-	return options->copy_dirlinks && attr_source_stat(scan->source, strbuf_text(&scan->path), true, referent) == 0
-	       && S_ISDIR(referent->mode);
+	return options->copy_dirlinks && attr_source_stat(scan->source, strbuf_text(&scan->path), true, &referent) == 0
+	       && S_ISDIR(referent.mode);
 }
 
 /* Attributes of the current name, links replaced as the options want. *followed: st is that of a symlink's referent. */
@@ -369,11 +312,7 @@ static enum scan_result stat_name(struct scan *scan, const char *name, struct fs
 	*followed = false;
 	if (scan_lstat(scan, name, st) < 0)
 		return scan_failed(scan, errno);
-	if (!S_ISLNK(st->mode))
-		return SCAN_OK;
-	struct fs_stat referent;
-
-	if (!wants_referent(scan, name, &referent))
+	if (!S_ISLNK(st->mode) || !wants_referent(scan, name))
 		return SCAN_OK;
 	*followed = true;
 	if (attr_source_stat(scan->source, strbuf_text(&scan->path), true, st) == 0)
@@ -382,92 +321,75 @@ static enum scan_result stat_name(struct scan *scan, const char *name, struct fs
 
 	if (scan_excluded(scan, true) || scan_excluded(scan, false))
 		return SCAN_MISSING;
-	*scan->io_error |= IOERR_GENERAL;
 	/* To a module's client what lies outside does not exist. */
 	if (error == ENOENT || (error == ELOOP && scan->source->module))
-		scan_complain(scan, L_ERROR_XFER, "symlink has no referent: ", "", 0);
-	else
-		scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
-	return SCAN_ERROR;
+		return complain(scan, SCAN_ERROR, "symlink has no referent: ", "", 0);
+	return complain(scan, SCAN_ERROR, "readlink_stat(", ") failed", error);
 }
 
-static void add_symlink_target(struct scan *scan, struct entry *entry, const char *name)
+/* false, and the entry is gone: its target cannot be read. */
+static bool add_symlink_target(struct scan *scan, struct entry *entry, const char *name)
 {
 	char target[PATH_MAX];
 	ssize_t length = read_target(scan, name, target, sizeof target);
 	size_t prefix = strlen(MUNGE_PREFIX);
 
 	if (length <= 0) {
-		int error = length < 0 ? errno : 0;
-		if (error)
-			scan_complain(scan, L_ERROR_XFER, "readlink_stat(", ") failed", error);
+		if (length < 0)
+			complain(scan, SCAN_ERROR, "readlink_stat(", ") failed", errno);
 		else
-			scan_complain(scan, L_ERROR_XFER, "rsync: symlink ", " has an empty target", 0);
-		*scan->io_error |= IOERR_GENERAL;
+			complain(scan, SCAN_ERROR, "rsync: symlink ", " has an empty target", 0);
 		entries_remove_last(scan->list);
-		return;
+		return false;
 	}
-	if (scan->options->munge_symlinks && (size_t)length > prefix && !memcmp(target, MUNGE_PREFIX, prefix))
-		entries_set_target(scan->list, entry, target + prefix, (size_t)length - prefix);
-	else
-		entries_set_target(scan->list, entry, target, (size_t)length);
+	if (!scan->options->munge_symlinks || (size_t)length <= prefix || memcmp(target, MUNGE_PREFIX, prefix) != 0)
+		prefix = 0;
+	entries_set_target(scan->list, entry, target + prefix, (size_t)length - prefix);
+	return true;
 }
 
-static void add_side(struct scan *scan, struct entry *entry, const struct fs_stat *st)
-{
-	const struct scan_options *options = scan->options;
-
-	if (options->hard_links && st->nlink > 1 && !S_ISDIR(st->mode)) {
-		struct entry_side *side = entries_side(scan->list, entry);
-		side->dev = st->dev;
-		side->ino = st->ino;
-		entry->flags |= ENTRY_HARD_LINKED;
-	}
-	if (options->origins && S_ISREG(st->mode)) {
-		struct entry_side *side = entries_side(scan->list, entry);
-		side->dev = st->dev;
-		side->ino = st->ino;
-		side->ctime = st->ctime;
-		side->ctime_nsec = st->ctime_nsec;
-	}
-	if (options->atimes && !S_ISDIR(st->mode)) {
-		uint64_t size;
-		/* The access time of an attr file may stand for its size: the file's own is not known. */
-		bool is_hint = scan->source->kind == ATTRS_ATTR_TREE && attr_hint_read(st, &size);
-		entries_side(scan->list, entry)->atime = is_hint ? st->mtime : st->atime;
-	}
-	if (entry_is_device(entry)) {
-		struct entry_side *side = entries_side(scan->list, entry);
-		side->rdev_major = st->rdev_major;
-		side->rdev_minor = st->rdev_minor;
-	}
-}
-
-/* An entry from its attributes. The pointer is NULL if a symlink turned out to be unreadable. */
+/* An entry from its attributes. NULL: a symlink turned out to be unreadable. */
 static struct entry *add_entry(struct scan *scan, const char *name, size_t name_length, const struct fs_stat *st)
 {
+	const struct scan_options *options = scan->options;
 	struct entry *entry = entries_add(scan->list, name, name_length);
-	uint32_t before = scan->list->count;
+	bool linked = options->hard_links && st->nlink > 1 && !S_ISDIR(st->mode),
+	     origin = options->origins && S_ISREG(st->mode);
+	bool only_attrs = scan->source->only_attrs && S_ISREG(st->mode), atime = options->atimes && !S_ISDIR(st->mode);
 
 	entry->mode = (uint16_t)st->mode;
 	entry->uid = st->uid;
 	entry->gid = st->gid;
 	entry->mtime = st->mtime;
 	entry->mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
-	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : st->size;
-	add_side(scan, entry, st);
-	if (scan->source->only_attrs && entry_is_regular(entry)) {
-		entries_side(scan->list, entry)->real_size = st->size;
-		entry->size = ATTR_FILE_SIZE;
-	}
-	if (entry_is_symlink(entry) && scan->options->links)
-		add_symlink_target(scan, entry, name);
-	return scan->list->count == before ? entry : NULL;
-}
+	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : only_attrs ? ATTR_FILE_SIZE : st->size;
+	if (linked || origin || atime || only_attrs || entry_is_device(entry)) {
+		struct entry_side *side = entries_side(scan->list, entry);
+		uint64_t size;
 
-static bool is_device(const struct fs_stat *st)
-{
-	return S_ISCHR(st->mode) || S_ISBLK(st->mode);
+		if (linked || origin) {
+			side->dev = st->dev;
+			side->ino = st->ino;
+		}
+		if (linked)
+			entry->flags |= ENTRY_HARD_LINKED;
+		if (origin) {
+			side->ctime = st->ctime;
+			side->ctime_nsec = st->ctime_nsec;
+		}
+		/* The access time of an attr file may stand for its size: the file's own is not known. */
+		if (atime)
+			side->atime = scan->source->kind == ATTRS_ATTR_TREE && attr_hint_read(st, &size) ? st->mtime
+													 : st->atime;
+		if (entry_is_device(entry)) {
+			side->rdev_major = st->rdev_major;
+			side->rdev_minor = st->rdev_minor;
+		}
+		side->real_size = only_attrs ? st->size : 0;
+	}
+	if (entry_is_symlink(entry) && options->links && !add_symlink_target(scan, entry, name))
+		return NULL;
+	return entry;
 }
 
 /* --copy-devices: a device is a file of what can be read from it. Only block devices have an end. */
@@ -475,7 +397,7 @@ static void take_for_file(struct scan *scan, struct fs_stat *st)
 {
 	struct timespec now;
 
-	if (!scan->options->copy_devices || !is_device(st) || scan->source->kind != ATTRS_LIVE)
+	if (!scan->options->copy_devices || !(S_ISCHR(st->mode) || S_ISBLK(st->mode)) || scan->source->kind != ATTRS_LIVE)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	st->mtime = now.tv_sec;
@@ -521,6 +443,12 @@ static void scan_name(struct scan *scan, const struct fs_dirent *name)
 	struct fs_stat st;
 
 	scan_set_name(scan, name->name);
+	if (scan->transfer_length + name->name_length + 2 > PATH_MAX) {
+		log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
+			strbuf_text(&scan->transfer));
+		*scan->io_error |= IOERR_GENERAL;
+		return;
+	}
 	if (kind_known && scan_excluded(scan, name->type == DT_DIR))
 		return;
 	if (attr_tree && name->type == DT_REG) {
@@ -545,26 +473,9 @@ static void scan_name(struct scan *scan, const struct fs_dirent *name)
 
 static enum scan_result opendir_failed(struct scan *scan, int error)
 {
-	if (error == ENOENT) {
-		scan_complain(scan, L_WARNING, "directory has vanished: ", "", 0);
-		*scan->io_error |= IOERR_VANISHED;
-		return SCAN_VANISHED;
-	}
-	scan_complain(scan, L_ERROR_XFER, "opendir ", " failed", error);
-	*scan->io_error |= IOERR_GENERAL;
-	return SCAN_ERROR;
-}
-
-static void scan_next(struct scan *scan, const struct fs_dirent *name)
-{
-	if (scan->transfer_length + name->name_length + 2 <= PATH_MAX) {
-		scan_name(scan, name);
-		return;
-	}
-	scan_set_name(scan, name->name);
-	log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
-		strbuf_text(&scan->transfer));
-	*scan->io_error |= IOERR_GENERAL;
+	if (error == ENOENT)
+		return complain(scan, SCAN_VANISHED, "directory has vanished: ", "", 0);
+	return complain(scan, SCAN_ERROR, "opendir ", " failed", error);
 }
 
 static enum scan_result read_directory(struct scan *scan, int *error)
@@ -578,31 +489,33 @@ static enum scan_result read_directory(struct scan *scan, int *error)
 		scan->parent_dev = st.dev;
 	fs_dir_start(&dir, scan->dir_fd);
 	while ((more = fs_dir_next(&dir, &name)) > 0)
-		scan_next(scan, &name);
+		scan_name(scan, &name);
 	*error = errno;
 	fs_dir_finish(&dir);
 	if (more == 0)
 		return SCAN_OK;
 	strbuf_truncate(&scan->path, scan->path_length);
-	scan_complain(scan, L_ERROR_XFER, "readdir(", ")", *error);
-	*scan->io_error |= IOERR_GENERAL;
-	return SCAN_ERROR;
+	return complain(scan, SCAN_ERROR, "readdir(", ")", *error);
 }
 
 static enum scan_result read_mapped(struct scan *scan)
 {
+	const struct attr_snapshot *snapshot = scan->source->snapshot;
 	const struct entries *view = &scan->place.view;
 	uint32_t dir;
 
-	if (snapshot_source_opendir(scan->source, strbuf_text(&scan->path), &dir) < 0)
+	if (open_mapped(scan->source, strbuf_text(&scan->path), &dir) < 0)
 		return opendir_failed(scan, errno);
-	snapshot_scan_start(scan, dir);
+	scan->place.view = attr_snapshot_view(snapshot, dir);
+	scan->place.parent = dir;
+	scan->parent_dev = attr_snapshot_dir(snapshot, dir).dev;
+	scan->is_searchable = snapshot_dir_permits(snapshot, attr_source_who(scan->source), dir, FS_MAY_SEARCH);
 	for (uint32_t i = 0; i < view->count; i++) {
 		const struct entry *entry = &view->items[i];
 		struct fs_dirent name = { entry_name(view, entry), entry->name_length, IFTODT(entry->mode) };
 
 		scan->place.entry = entry;
-		scan_next(scan, &name);
+		scan_name(scan, &name);
 	}
 	return SCAN_OK;
 }
@@ -640,24 +553,19 @@ enum scan_result attr_source_scan_at(struct attr_source *source, const struct sc
 	return result;
 }
 
-static enum scan_result scan_mapped(struct attr_source *source, const struct scan_options *options, const char *path,
-				    const char *transfer_dir, struct entries *list, int *io_error)
+enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
+				  const char *transfer_dir, struct entries *list, int *io_error)
 {
 	struct scan scan = { .source = source, .options = options, .dir_fd = -1, .list = list, .io_error = io_error };
 
+	if (source->kind != ATTRS_SNAPSHOT)
+		return attr_source_scan_at(source, options, fs_opendir(&source->attr_root, path), path, transfer_dir, list,
+					   io_error);
 	scan_start(&scan, path, transfer_dir);
 	enum scan_result result = read_mapped(&scan);
 
 	scan_free(&scan);
 	return result;
-}
-
-enum scan_result attr_source_scan(struct attr_source *source, const struct scan_options *options, const char *path,
-				  const char *transfer_dir, struct entries *list, int *io_error)
-{
-	if (source->kind == ATTRS_SNAPSHOT)
-		return scan_mapped(source, options, path, transfer_dir, list, io_error);
-	return attr_source_scan_at(source, options, fs_opendir(&source->attr_root, path), path, transfer_dir, list, io_error);
 }
 
 /* Attributes of a named object. Following is for dot arguments and implied parents: a symlink there stands for its target. */
@@ -709,19 +617,7 @@ enum scan_result attr_source_entry(struct attr_source *source, const struct scan
 
 /* --- views of a snapshot --- */
 
-/* Are entries what the mapping holds, whichever directory it is? */
-static bool takes_entries_as_they_are(struct attr_source *source, const struct scan_options *options)
-{
-	if (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links || options->one_file_system)
-		return false;
-	if (options->origins || source->only_attrs)
-		return false;
-	if (options->atimes && !attr_snapshot_facts(source->snapshot)->has_atimes)
-		return false;
-	return !options->ignore_nonreadable || attr_source_who(source)->superuser;
-}
-
-/* transfer_dir: `length` bytes, short enough for any name behind it. */
+/* Is every name wanted, and listed as it is stored? transfer_dir: `length` bytes, short enough for any name behind it. */
 static bool wants_all(const struct scan_options *options, const char *transfer_dir, size_t length, const struct entries *view)
 {
 	char path[PATH_MAX];
@@ -731,7 +627,11 @@ static bool wants_all(const struct scan_options *options, const char *transfer_d
 	memcpy(path, transfer_dir, length);
 	if (length && path[length - 1] != '/')
 		path[length++] = '/';
-	for (uint32_t i = 0; i < view->count; i++) {
+	for (uint32_t i = 0; i < view->count && options->munge_symlinks; i++)
+		if (entry_is_symlink(&view->items[i])
+		    && !strncmp(entry_target(view, &view->items[i]), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
+			return false;
+	for (uint32_t i = 0; i < view->count && options->excluded; i++) {
 		const struct entry *entry = &view->items[i];
 
 		memcpy(path + length, entry_name(view, entry), (size_t)entry->name_length + 1);
@@ -741,42 +641,28 @@ static bool wants_all(const struct scan_options *options, const char *transfer_d
 	return true;
 }
 
-/* Only such targets are listed otherwise than they are stored. */
-static bool has_munged_target(const struct entries *view)
-{
-	for (uint32_t i = 0; i < view->count && !entry_is_dir(&view->items[i]); i++) {
-		const struct entry *entry = &view->items[i];
-
-		if (entry_is_symlink(entry) && !strncmp(entry_target(view, entry), MUNGE_PREFIX, strlen(MUNGE_PREFIX)))
-			return true;
-	}
-	return false;
-}
-
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
-		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result)
+		      const char *transfer_dir, struct entries *view)
 {
-	struct snapshot_dir_facts facts;
-	struct entries found;
 	size_t length = strlen(transfer_dir);
 
-	(void)io_error; /* what there is to complain about is left to attr_source_scan */
-	if (source->kind != ATTRS_SNAPSHOT || !takes_entries_as_they_are(source, options))
+	/* Are entries what the mapping holds, whichever directory it is? */
+	if (source->kind != ATTRS_SNAPSHOT || follows_links(options) || options->one_file_system || options->origins
+	    || source->only_attrs || (options->atimes && !attr_snapshot_facts(source->snapshot)->has_atimes)
+	    || (options->ignore_nonreadable && !attr_source_who(source)->superuser))
 		return false;
 	if (length + NAME_MAX + 2 > PATH_MAX)
 		return false;
-	if (dir == SNAPSHOT_DIR_UNKNOWN && snapshot_source_opendir(source, path, &dir) < 0)
+	if (dir == SNAPSHOT_DIR_UNKNOWN && open_mapped(source, path, &dir) < 0)
 		return false;
-	facts = attr_snapshot_dir(source->snapshot, dir);
-	if (facts.error || !snapshot_dir_permits(source->snapshot, attr_source_who(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
+	if (attr_snapshot_dir(source->snapshot, dir).error
+	    || !snapshot_dir_permits(source->snapshot, attr_source_who(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
 		return false;
-	found = attr_snapshot_view(source->snapshot, dir);
-	if (options->munge_symlinks && has_munged_target(&found))
-		return false;
-	if (options->excluded && !wants_all(options, transfer_dir, length, &found))
+	struct entries found = attr_snapshot_view(source->snapshot, dir);
+
+	if (!wants_all(options, transfer_dir, length, &found))
 		return false;
 	*view = found;
-	*result = SCAN_OK;
 	return true;
 }
 
@@ -788,16 +674,17 @@ int attr_source_names(struct attr_source *source, const char *path, struct attr_
 
 	names->is_view = source->kind == ATTRS_SNAPSHOT;
 	names->next = 0;
-	if (!names->is_view) {
-		int fd = fs_opendir(&source->attr_root, path);
-
-		if (fd >= 0)
-			fs_dir_start(&names->live, fd);
-		return fd < 0 ? -1 : 0;
+	if (names->is_view) {
+		if (open_mapped(source, path, &dir) < 0)
+			return -1;
+		names->view = attr_snapshot_view(source->snapshot, dir);
+		return 0;
 	}
-	if (snapshot_source_opendir(source, path, &dir) < 0)
+	int fd = fs_opendir(&source->attr_root, path);
+
+	if (fd < 0)
 		return -1;
-	names->view = attr_snapshot_view(source->snapshot, dir);
+	fs_dir_start(&names->live, fd);
 	return 0;
 }
 

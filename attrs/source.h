@@ -85,13 +85,13 @@ void attr_names_finish(struct attr_names *names);
 
 /*
  * Entries of a directory without copying them: with a snapshot, if every one of them is wanted as it stands. false, *view
- * as it was and nothing said: attr_source_scan does it. *result as that one's. dir: its number in the snapshot if the caller
- * knows it (then nobody needs `path`), else SNAPSHOT_DIR_UNKNOWN. transfer_dir is only for filters. What the options do not
- * ask for (ENTRY_HARD_LINKED, ENTRY_MOUNT, targets) is in the view nevertheless.
+ * as it was and nothing said: attr_source_scan does it. dir: its number in the snapshot if the caller knows it (then nobody
+ * needs `path`), else SNAPSHOT_DIR_UNKNOWN. transfer_dir is only for filters. What the options do not ask for
+ * (ENTRY_HARD_LINKED, ENTRY_MOUNT, targets) is in the view nevertheless.
  */
 #define SNAPSHOT_DIR_UNKNOWN UINT32_MAX
 bool attr_source_view(struct attr_source *source, const struct scan_options *options, uint32_t dir, const char *path,
-		      const char *transfer_dir, struct entries *view, int *io_error, enum scan_result *result);
+		      const char *transfer_dir, struct entries *view);
 
 /* Append the path as messages quote it: "/x/y" in double quotes, and (in MODULE) on a daemon. */
 void attr_source_quote(const struct attr_source *source, const char *path, struct strbuf *out);

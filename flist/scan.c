@@ -115,7 +115,6 @@ bool flist_view_directory(struct flist *list, int32_t node)
 	struct flist_dir *dir = &list->dirs.items[node];
 	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
 	struct attr_source *source = list->module_source;
-	enum scan_result result;
 
 	if (!list->can_view)
 		return false;
@@ -126,7 +125,7 @@ bool flist_view_directory(struct flist *list, int32_t node)
 		enter_rules(list, dir->base, strbuf_text(&transfer));
 	}
 	bool viewed = attr_source_view(source, &list->scan, dir->snapshot_dir, strbuf_text(&path), strbuf_text(&transfer),
-				       dir->entries, &list->session->io_error, &result);
+				       dir->entries);
 
 	dir->entries->root = dir->base;
 	strbuf_free(&transfer);
