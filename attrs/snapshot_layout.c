@@ -53,13 +53,6 @@ static void order_dirs(struct snapshot_layout *layout)
 
 /* --- what each directory needs, found out by several threads --- */
 
-static uint32_t target_length(const struct entries *list, const struct entry *entry)
-{
-	const struct entry_side *side = entry_side_of(list, entry);
-
-	return side ? side->target_length : 0;
-}
-
 /* For now its record says how many bytes and side records it has, not where they begin. Those of a view lie as they will. */
 static void measure_dir(struct snapshot_dir *record, const struct entries *list)
 {
@@ -70,11 +63,12 @@ static void measure_dir(struct snapshot_dir *record, const struct entries *list)
 	}
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct entry *entry = &list->items[i];
+		const struct entry_side *side = entry_side_of(list, entry);
 
 		record->names += entry->name_length + 1U;
 		record->first_side += snapshot_has_side(entry);
 		if (entry_is_symlink(entry))
-			record->names += target_length(list, entry) + 1U;
+			record->names += (side ? side->target_length : 0) + 1U;
 	}
 }
 
@@ -87,58 +81,30 @@ static void measure_share(void *layout_void, int number)
 		measure_dir(&layout->dirs[i], &layout->order[i]->entries);
 }
 
-static void measure_all(struct snapshot_layout *layout)
-{
-	threads_share(layout->dir_count < SHARED_DIRS ? 1 : threads_useful(THREADS_MOST), SHARES, measure_share, layout);
-}
-
-/* --- where it stands --- */
-
-/* A time that no clock of ours gives is one that nobody can rely upon. */
-static int64_t stored_ctime(const struct image_dir *dir)
-{
-	if (dir->ctime < 0 || dir->ctime >= INT64_MAX / SNAPSHOT_TIME_UNIT)
-		return 0;
-	return dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
-}
-
-static uint16_t device_index(struct snapshot_layout *layout, struct hashmap *devices, uint64_t device)
-{
-	bool inserted;
-	uint64_t *index = hashmap_put(devices, device, 0, layout->devices.count, &inserted);
-
-	if (inserted)
-		vec_push(&layout->devices, device);
-	return (uint16_t)*index;
-}
-
 static void place_dir(struct snapshot_layout *layout, uint32_t number, struct hashmap *devices)
 {
 	const struct image_dir *dir = layout->order[number];
 	struct snapshot_dir *record = &layout->dirs[number];
 	uint64_t names = record->names, sides = record->first_side;
+	bool inserted;
+	uint64_t *device = hashmap_put(devices, dir->dev, 0, layout->devices.count, &inserted);
 
+	if (inserted)
+		vec_push(&layout->devices, dir->dev);
 	record->first_entry = (uint32_t)layout->entry_count;
 	record->names = layout->name_bytes;
 	record->first_side = (uint32_t)layout->side_count;
 	record->ino = dir->ino;
-	record->ctime = stored_ctime(dir);
+	/* A time that no clock of ours gives is one that nobody can rely upon. */
+	if (dir->ctime >= 0 && dir->ctime < INT64_MAX / SNAPSHOT_TIME_UNIT)
+		record->ctime = dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
 	record->count = dir->entries.count;
 	record->leading = dir->entries.count - dir->child_count;
-	record->device = device_index(layout, devices, dir->dev);
+	record->device = (uint16_t)*device;
 	record->error = (uint16_t)dir->error;
 	layout->entry_count += dir->entries.count;
 	layout->name_bytes += names;
 	layout->side_count += sides;
-}
-
-static void place_all(struct snapshot_layout *layout)
-{
-	struct hashmap devices = HASHMAP_INIT;
-
-	for (uint32_t i = 0; i < layout->dir_count; i++)
-		place_dir(layout, i, &devices);
-	hashmap_free(&devices);
 }
 
 /* --- facts --- */
@@ -178,8 +144,20 @@ static void add_facts(struct snapshot_layout *layout, uint64_t generation)
 	strbuf_add_char(&layout->facts, '\0');
 }
 
-static int check_limits(const struct snapshot_layout *layout, struct strbuf *why)
+int snapshot_layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
+			 struct strbuf *why)
 {
+	struct hashmap devices = HASHMAP_INIT;
+
+	*layout = (struct snapshot_layout){ .image = image, .ids = ids, .entry_count = 1, .name_bytes = sizeof "." };
+	layout->order = xcalloc(image->dirs.count, sizeof *layout->order);
+	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
+	order_dirs(layout);
+	threads_share(layout->dir_count < SHARED_DIRS ? 1 : threads_useful(THREADS_MOST), SHARES, measure_share, layout);
+	for (uint32_t i = 0; i < layout->dir_count; i++)
+		place_dir(layout, i, &devices);
+	hashmap_free(&devices);
+	add_facts(layout, generation);
 	strbuf_reset(why);
 	if (layout->entry_count > COUNT_LIMIT)
 		strbuf_add_string(why, "too many files for one attr snapshot");
@@ -193,19 +171,6 @@ static int check_limits(const struct snapshot_layout *layout, struct strbuf *why
 	return -1;
 }
 
-int snapshot_layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
-			 struct strbuf *why)
-{
-	*layout = (struct snapshot_layout){ .image = image, .ids = ids, .entry_count = 1, .name_bytes = sizeof "." };
-	layout->order = xcalloc(image->dirs.count, sizeof *layout->order);
-	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
-	order_dirs(layout);
-	measure_all(layout);
-	place_all(layout);
-	add_facts(layout, generation);
-	return check_limits(layout, why);
-}
-
 /* --- what all entries have together --- */
 
 /* Ids of users or of groups that entries have. Neighbours mostly have the same. */
@@ -215,28 +180,6 @@ struct id_set {
 	uint32_t last;
 };
 
-static void add_id(struct id_set *set, uint32_t id)
-{
-	bool inserted;
-
-	set->last = id;
-	hashmap_put(&set->map, id, 0, 0, &inserted);
-	if (inserted)
-		vec_push(&set->ids, id);
-}
-
-static inline void note_id(struct id_set *set, uint32_t id)
-{
-	if (id != set->last || !set->ids.count)
-		add_id(set, id);
-}
-
-static void id_set_free(struct id_set *set)
-{
-	hashmap_free(&set->map);
-	vec_free(&set->ids);
-}
-
 static int compare_ids(const void *a, const void *b)
 {
 	uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
@@ -244,14 +187,15 @@ static int compare_ids(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool is_group, struct fs_ids *ids)
+/* Add the names of the ids, which are freed. */
+static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool is_group)
 {
 	static const char zeros[4];
 
 	qsort(set->ids.items, set->ids.count, sizeof *set->ids.items, compare_ids);
-	for (size_t i = 0; i < set->ids.count; i++) {
+	for (size_t i = 0; layout->ids && i < set->ids.count; i++) {
 		uint32_t id = set->ids.items[i];
-		const char *name = is_group ? fs_group_name(ids, id) : fs_user_name(ids, id);
+		const char *name = is_group ? fs_group_name(layout->ids, id) : fs_user_name(layout->ids, id);
 
 		if (!name || !*name)
 			continue;
@@ -261,41 +205,42 @@ static void add_owners(struct snapshot_layout *layout, struct id_set *set, bool 
 		strbuf_add(&layout->owners, name, owner.length);
 		strbuf_add(&layout->owners, zeros, 4 - owner.length % 4U);
 	}
+	hashmap_free(&set->map);
+	vec_free(&set->ids);
 }
 
-struct counting {
-	struct id_set users, groups;
-	uint64_t content_bytes;
-};
-
-static void count_entry(struct counting *counting, const struct entry *entry)
+static void note_id(struct id_set *set, uint32_t id)
 {
-	note_id(&counting->users, entry->uid);
-	note_id(&counting->groups, entry->gid);
-	if (entry_is_regular(entry))
-		counting->content_bytes += entry->size;
+	bool inserted;
+
+	if (set->ids.count && id == set->last)
+		return;
+	set->last = id;
+	hashmap_put(&set->map, id, 0, 0, &inserted);
+	if (inserted)
+		vec_push(&set->ids, id);
 }
 
 void snapshot_layout_count(struct snapshot_layout *layout)
 {
-	struct counting counting = { .content_bytes = 0 };
+	struct id_set users = { .last = 0 }, groups = { .last = 0 };
+	uint64_t content_bytes = 0;
 
-	count_entry(&counting, layout->image->root.items);
-	for (uint32_t i = 0; i < layout->dir_count; i++) {
-		const struct entries *list = &layout->order[i]->entries;
+	for (uint32_t i = 0; i <= layout->dir_count; i++) {
+		const struct entries *list = i ? &layout->order[i - 1]->entries : &layout->image->root;
 
-		for (uint32_t j = 0; j < list->count; j++)
-			count_entry(&counting, &list->items[j]);
+		for (uint32_t j = 0; j < list->count; j++) {
+			const struct entry *entry = &list->items[j];
+
+			note_id(&users, entry->uid);
+			note_id(&groups, entry->gid);
+			content_bytes += entry_is_regular(entry) ? entry->size : 0;
+		}
 	}
-	memcpy(layout->facts.data + offsetof(struct snapshot_facts, content_bytes), &counting.content_bytes,
-	       sizeof counting.content_bytes);
+	memcpy(layout->facts.data + offsetof(struct snapshot_facts, content_bytes), &content_bytes, sizeof content_bytes);
 	strbuf_reset(&layout->owners);
-	if (layout->ids) {
-		add_owners(layout, &counting.users, false, layout->ids);
-		add_owners(layout, &counting.groups, true, layout->ids);
-	}
-	id_set_free(&counting.users);
-	id_set_free(&counting.groups);
+	add_owners(layout, &users, false);
+	add_owners(layout, &groups, true);
 }
 
 void snapshot_layout_free(struct snapshot_layout *layout)

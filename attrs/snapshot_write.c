@@ -89,32 +89,9 @@ static void put_view_entries(const struct snapshot_layout *layout, uint32_t numb
 	}
 }
 
-/* Entry 0, ".", belongs to no directory. */
-static void put_root_entry(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	struct entry *root = output_room(out, sizeof *root);
-
-	*root = layout->image->root.items[0];
-	root->flags = root->root = 0;
-	root->name = root->side = root->dir = 0;
-}
-
 /* --- side records --- */
 
-/* target: where a symlink's will stand, counted from the directory's names. */
-static void fill_side(const struct entry *entry, const struct entry_side *known, uint32_t target, struct snapshot_side *side)
-{
-	if (entry_is_symlink(entry)) {
-		side->a = target;
-		side->b = known->target_length;
-	} else if (entry_is_device(entry)) {
-		side->a = known->rdev_major;
-		side->b = known->rdev_minor;
-	}
-	if (entry->flags & ENTRY_HARD_LINKED)
-		side->ino = known->ino;
-}
-
+/* A symlink's target will stand behind the directory's names, and is counted from where they begin. */
 static void put_built_sides(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
 	static const struct entry_side nothing;
@@ -129,12 +106,19 @@ static void put_built_sides(const struct snapshot_layout *layout, uint32_t numbe
 
 		if (!snapshot_has_side(entry))
 			continue;
-		struct snapshot_side *side = output_room(out, sizeof *side);
+		struct snapshot_side *side = memset(output_room(out, sizeof *side), 0, sizeof *side);
 
-		memset(side, 0, sizeof *side);
-		fill_side(entry, known ? known : &nothing, target, side);
-		if (entry_is_symlink(entry))
+		known = known ? known : &nothing;
+		if (entry_is_symlink(entry)) {
+			side->a = target;
+			side->b = known->target_length;
 			target += side->b + 1;
+		} else if (entry_is_device(entry)) {
+			side->a = known->rdev_major;
+			side->b = known->rdev_minor;
+		}
+		if (entry->flags & ENTRY_HARD_LINKED)
+			side->ino = known->ino;
 	}
 }
 
@@ -167,12 +151,6 @@ static void put_view_names(const struct snapshot_layout *layout, uint32_t number
 	const struct entries *view = entries_of(layout, number);
 
 	output_lend(out, view->pool, view->pool_used);
-}
-
-static void put_root_name(const struct snapshot_layout *layout, struct snapshot_output *out)
-{
-	(void)layout;
-	output_put(out, ".", sizeof ".");
 }
 
 /* --- records of which each entry has one: a zeroed one is filled if the entry has a side record --- */
@@ -209,82 +187,23 @@ static void fill_md5(const struct image *image, const struct entry *entry, const
 		memcpy(record, image->digest_list.items[side->digest - 1].md5, SNAPSHOT_DIGEST);
 }
 
-static void put_built_records(const struct snapshot_layout *layout, uint32_t number, size_t size, fill_record *fill,
-			      struct snapshot_output *out)
-{
-	const struct entries *list = entries_of(layout, number);
-
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry_side *side = entry_side_of(list, &list->items[i]);
-		void *record = memset(output_room(out, size), 0, size);
-
-		if (side)
-			fill(layout->image, &list->items[i], side, record);
-	}
-}
-
-/* Those of a view, from the same chunk of its snapshot, which may have none. */
-static void put_view_records(const struct snapshot_layout *layout, uint32_t number, size_t size, const void *chunk,
-			     struct snapshot_output *out)
-{
-	const struct entries *view = entries_of(layout, number);
-	uint64_t first = view->snapshot->dirs[view->snapshot_dir].first_entry;
-
-	if (chunk)
-		output_lend(out, (const unsigned char *)chunk + first * size, view->count * size);
-	else
-		output_zeros(out, view->count * size);
-}
-
-/* Origins say which digests there are, so those of a larger set are not passed on as they are. */
-static void put_fewer_origins(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	const struct entries *view = entries_of(layout, number);
-	const struct attr_snapshot *old = view->snapshot;
-
-	for (uint32_t i = 0; i < view->count; i++) {
-		struct snapshot_origin *origin = output_room(out, sizeof *origin);
-
-		*origin = old->origins[old->dirs[view->snapshot_dir].first_entry + i];
-		origin->digests &= layout->image->digests;
-	}
-}
-
 /* --- all of them --- */
 
 typedef void put_dir(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out);
 
 /* What the directories hold one after the other, by the kind of their entries; or the records of entries. */
 static const struct chunk_writer {
-	void (*root)(const struct snapshot_layout *layout, struct snapshot_output *out); /* before them; NULL: nothing */
 	put_dir *view, *built;
 	fill_record *fill;
 } writers[CHUNK_IDS] = {
-	[CHUNK_ENTRIES] = { .root = put_root_entry, .view = put_view_entries, .built = put_built_entries },
+	[CHUNK_ENTRIES] = { .view = put_view_entries, .built = put_built_entries },
 	[CHUNK_SIDES] = { .view = put_view_sides, .built = put_built_sides },
-	[CHUNK_NAMES] = { .root = put_root_name, .view = put_view_names, .built = put_built_names },
+	[CHUNK_NAMES] = { .view = put_view_names, .built = put_built_names },
 	[CHUNK_ATIMES] = { .fill = fill_atime },
 	[CHUNK_ORIGINS] = { .fill = fill_origin },
 	[CHUNK_XXH128] = { .fill = fill_xxh128 },
 	[CHUNK_MD5] = { .fill = fill_md5 },
 };
-
-/* What lies ready as a whole; NULL: the writers make it. */
-static const void *ready_content(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
-{
-	switch (id) {
-	case CHUNK_FACTS:
-		return layout->facts.data;
-	case CHUNK_DIRS:
-		return layout->dirs;
-	case CHUNK_DEVICES:
-		return layout->devices.items;
-	case CHUNK_OWNERS:
-		return layout->owners.data;
-	default:
-		return NULL;
-	}
-}
 
 static uint64_t chunk_length(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
 {
@@ -306,43 +225,71 @@ static uint64_t chunk_length(const struct snapshot_layout *layout, enum snapshot
 	return counts[id] * snapshot_chunk_kinds[id].record;
 }
 
+/* Records of which each entry has one, for the entries of a directory. */
 static void put_records(const struct snapshot_layout *layout, enum snapshot_chunk_id id, uint32_t number,
 			struct snapshot_output *out)
 {
-	const struct attr_snapshot *old = layout->order[number]->entries.snapshot;
+	const struct entries *list = entries_of(layout, number);
+	const struct attr_snapshot *old = list->snapshot;
+	uint64_t first = old ? old->dirs[list->snapshot_dir].first_entry : 0;
 	size_t size = snapshot_chunk_kinds[id].record;
 
+	for (uint32_t i = 0; !old && i < list->count; i++) {
+		const struct entry_side *side = entry_side_of(list, &list->items[i]);
+		void *record = memset(output_room(out, size), 0, size);
+
+		if (side)
+			writers[id].fill(layout->image, &list->items[i], side, record);
+	}
 	if (!old)
-		put_built_records(layout, number, size, writers[id].fill, out);
-	else if (id == CHUNK_ORIGINS && old->origins && old->facts.digests & ~layout->image->digests)
-		put_fewer_origins(layout, number, out);
-	else
-		put_view_records(layout, number, size, old->chunks[id], out);
+		return;
+	/* Those of a view come from the same chunk of its snapshot, which may have none. */
+	if (!old->chunks[id]) {
+		output_zeros(out, list->count * size);
+		return;
+	}
+	if (id != CHUNK_ORIGINS || !(old->facts.digests & ~layout->image->digests)) {
+		output_lend(out, (const unsigned char *)old->chunks[id] + first * size, list->count * size);
+		return;
+	}
+	/* Origins say which digests there are, so those of a larger set are not passed on as they are. */
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct snapshot_origin *origin = output_room(out, sizeof *origin);
+
+		*origin = old->origins[first + i];
+		origin->digests &= layout->image->digests;
+	}
 }
 
 static void put_chunk(const struct snapshot_layout *layout, enum snapshot_chunk_id id, struct snapshot_output *out)
 {
 	const struct chunk_writer *writer = &writers[id];
-	const void *ready = ready_content(layout, id);
+	const void *const ready[CHUNK_IDS] = {
+		[CHUNK_FACTS] = layout->facts.data, [CHUNK_DIRS] = layout->dirs,
+		[CHUNK_DEVICES] = layout->devices.items, [CHUNK_OWNERS] = layout->owners.data,
+	};
 
-	if (ready) {
-		output_put(out, ready, chunk_length(layout, id));
+	if (ready[id]) {
+		output_put(out, ready[id], chunk_length(layout, id));
 		return;
 	}
-	if (writer->root)
-		writer->root(layout, out);
-	else if (writer->fill)
+	/* Entry 0, ".", belongs to no directory. */
+	if (id == CHUNK_ENTRIES) {
+		struct entry *root = output_room(out, sizeof *root);
+
+		*root = layout->image->root.items[0];
+		root->flags = root->root = 0;
+		root->name = root->side = root->dir = 0;
+	}
+	if (id == CHUNK_NAMES)
+		output_put(out, ".", sizeof ".");
+	if (writer->fill)
 		output_zeros(out, snapshot_chunk_kinds[id].record);
 	for (uint32_t i = 0; i < layout->dir_count; i++)
 		if (writer->fill)
 			put_records(layout, id, i, out);
 		else
-			(layout->order[i]->entries.snapshot ? writer->view : writer->built)(layout, i, out);
-}
-
-static uint64_t aligned(uint64_t offset)
-{
-	return (offset + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
+			(entries_of(layout, i)->snapshot ? writer->view : writer->built)(layout, i, out);
 }
 
 /* Append a chunk to the table of contents; its place is behind what is planned. */
@@ -354,7 +301,7 @@ static void plan_chunk(struct snapshot_front *front, const struct snapshot_layou
 	front->ids[header->chunk_count++] = id;
 	memcpy(chunk->tag, snapshot_chunk_kinds[id].tag, sizeof chunk->tag);
 	chunk->flags = snapshot_chunk_is_required(id) ? SNAPSHOT_REQUIRED : 0;
-	chunk->offset = aligned(header->file_size);
+	chunk->offset = (header->file_size + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
 	chunk->length = chunk_length(layout, id);
 	header->file_size = chunk->offset + chunk->length;
 }
@@ -388,11 +335,10 @@ struct writing {
 
 static void write_chunk(struct writing *writing, uint32_t number)
 {
-	struct snapshot_output *out;
-
 	if (writing->error)
 		return;
-	out = output_new(writing->target, writing->front->chunks[number].offset);
+	struct snapshot_output *out = output_new(writing->target, writing->front->chunks[number].offset);
+
 	put_chunk(writing->layout, writing->front->ids[number], out);
 	writing->error = output_end(out);
 	output_free(out);
@@ -484,33 +430,29 @@ static bool read_at(int fd, void *out, size_t size, uint64_t offset)
 }
 
 /* Nothing but the facts is looked at, and no sum: with a damaged file the worst is a number that is not the next one. */
-static uint64_t read_generation(int fd)
+static uint64_t next_generation(int dir_fd, const char *name)
 {
-	const char *tag = snapshot_chunk_kinds[CHUNK_FACTS].tag;
 	struct snapshot_header header;
 	struct snapshot_chunk chunks[SNAPSHOT_CHUNKS_MAX];
 	struct snapshot_facts facts;
-
-	if (!read_at(fd, &header, sizeof header, 0) || memcmp(header.magic, SNAPSHOT_MAGIC, sizeof header.magic) ||
-	    header.version != SNAPSHOT_VERSION || header.chunk_count > SNAPSHOT_CHUNKS_MAX ||
-	    !read_at(fd, chunks, header.chunk_count * sizeof *chunks, sizeof header))
-		return 0;
-	for (uint32_t i = 0; i < header.chunk_count; i++)
-		if (!memcmp(chunks[i].tag, tag, sizeof chunks[i].tag) && chunks[i].length >= sizeof facts)
-			return read_at(fd, &facts, sizeof facts, chunks[i].offset) ? facts.generation : 0;
-	return 0;
-}
-
-static uint64_t next_generation(int dir_fd, const char *name)
-{
+	uint64_t generation = 0;
+	uint32_t i = 0;
 	int fd = fs_open_at(dir_fd, name, O_RDONLY, 0);
 
 	if (fd < 0)
 		return 1;
-	uint64_t generation = read_generation(fd) + 1;
-
+	if (read_at(fd, &header, sizeof header, 0) && !memcmp(header.magic, SNAPSHOT_MAGIC, sizeof header.magic)
+	    && header.version == SNAPSHOT_VERSION && header.chunk_count <= SNAPSHOT_CHUNKS_MAX
+	    && read_at(fd, chunks, header.chunk_count * sizeof *chunks, sizeof header)) {
+		while (i < header.chunk_count
+		       && (memcmp(chunks[i].tag, snapshot_chunk_kinds[CHUNK_FACTS].tag, sizeof chunks[i].tag)
+			   || chunks[i].length < sizeof facts))
+			i++;
+		if (i < header.chunk_count && read_at(fd, &facts, sizeof facts, chunks[i].offset))
+			generation = facts.generation;
+	}
 	close(fd);
-	return generation ? generation : 1;
+	return generation + 1 ? generation + 1 : 1;
 }
 
 /* --- the file --- */
@@ -597,28 +539,6 @@ static int sync_dir(int dir_fd, struct strbuf *why)
 	return error ? fail(why, error, "it is written, but its directory cannot be brought to the disk") : 0;
 }
 
-static int check_target(int dir_fd, const char *name, struct strbuf *why)
-{
-	struct fs_stat st;
-
-	if (fs_lstat_at(dir_fd, name, &st) < 0)
-		return errno == ENOENT ? 0 : fail(why, errno, "cannot look at it");
-	if (S_ISREG(st.mode))
-		return 0;
-	return fail(why, S_ISDIR(st.mode) ? EISDIR : EINVAL, "only a regular file is replaced");
-}
-
-static int replace(int dir_fd, const char *name, struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
-{
-	int result = replace_unnamed(dir_fd, name, layout, size, why);
-
-	if (result < 0 && errno == EOPNOTSUPP) {
-		strbuf_reset(why);
-		result = replace_named(dir_fd, name, layout, size, why);
-	}
-	return result < 0 ? result : sync_dir(dir_fd, why);
-}
-
 void attr_snapshot_reserve(struct image *image, const char *path, uint64_t bytes)
 {
 	if (!image->room)
@@ -630,18 +550,29 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 {
 	char name[256];
 	struct snapshot_layout layout;
-	int dir_fd = fs_operator_target(path, name);
+	struct fs_stat st;
+	int dir_fd = fs_operator_target(path, name), result;
 
 	if (dir_fd < 0)
 		return fail(why, errno, "cannot find its directory");
-	int result = check_target(dir_fd, name, why);
+	bool exists = fs_lstat_at(dir_fd, name, &st) == 0;
 
-	if (!result) {
+	if (!exists && errno != ENOENT) {
+		result = fail(why, errno, "cannot look at it");
+	} else if (exists && !S_ISREG(st.mode)) {
+		result = fail(why, S_ISDIR(st.mode) ? EISDIR : EINVAL, "only a regular file is replaced");
+	} else {
 		if (!generation)
 			generation = next_generation(dir_fd, name);
 		result = snapshot_layout_make(&layout, image, generation, ids, why);
 		if (!result)
-			result = replace(dir_fd, name, &layout, size, why);
+			result = replace_unnamed(dir_fd, name, &layout, size, why);
+		if (result < 0 && errno == EOPNOTSUPP) {
+			strbuf_reset(why);
+			result = replace_named(dir_fd, name, &layout, size, why);
+		}
+		if (!result)
+			result = sync_dir(dir_fd, why);
 		int error = errno;
 		snapshot_layout_free(&layout);
 		errno = error;
