@@ -173,28 +173,7 @@ static void parameters_set_defaults(struct config *config)
 	module->timeout = 600; /* doc/protocol/08-security.md section 8: a stalled transfer must not hold its slot for ever */
 }
 
-static bool set_bool(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
-{
-	bool ok = parameter->type == P_BOOL ? config_parse_bool(text, field) : config_parse_tristate(text, field);
-
-	if (!ok)
-		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
-	return ok;
-}
-
-static bool set_fallback(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
-{
-	bool walk = grammar_same_name(text, "walk");
-
-	if (!walk && !grammar_same_name(text, "refuse")) {
-		strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
-		return false;
-	}
-	*(enum snapshot_fallback *)field = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
-	return true;
-}
-
-static bool set_size(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool parse_size(const char *text, size_t *size)
 {
 	static const char units[] = "KMG";
 	size_t digits = strspn(text, "0123456789");
@@ -203,29 +182,57 @@ static bool set_size(void *field, const struct parameter *parameter, const char 
 
 	for (const char *step = units; unit && step <= unit; step++)
 		value = value <= UINT64_MAX >> 10 ? value << 10 : 0;
-	if (text[digits + (unit != NULL)] || value < SIZE_LEAST || value > SIZE_MAX) {
-		strbuf_addf(why, "\"%s\" is not a size of the range of \"%s\"", text, parameter->name);
+	if (text[digits + (unit != NULL)] || value < SIZE_LEAST || value > SIZE_MAX)
 		return false;
-	}
-	*(size_t *)field = (size_t)value;
+	*size = (size_t)value;
 	return true;
 }
 
-static bool set_facility(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool parse_fallback(const char *text, enum snapshot_fallback *fallback)
 {
-	(void)parameter;
-	if (config_parse_facility(text, field))
-		return true;
-	strbuf_addf(why, "unknown syslog facility \"%s\"", text);
-	return false;
+	bool walk = grammar_same_name(text, "walk");
+
+	if (!walk && !grammar_same_name(text, "refuse"))
+		return false;
+	*fallback = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
+	return true;
 }
 
-static bool set_number(void *field, const struct parameter *parameter, const char *text, struct strbuf *why)
+static bool parse_value(const struct parameter *parameter, const char *text, void *field)
 {
-	if (config_parse_integer(text, parameter->low, parameter->high, field))
-		return true;
-	strbuf_addf(why, "\"%s\" is not a number of the range of \"%s\"", text, parameter->name);
-	return false;
+	switch (parameter->type) {
+	case P_BOOL:
+		return config_parse_bool(text, field);
+	case P_TRISTATE:
+		return config_parse_tristate(text, field);
+	case P_INTEGER:
+		return config_parse_integer(text, parameter->low, parameter->high, field);
+	case P_FACILITY:
+		return config_parse_facility(text, field);
+	case P_FALLBACK:
+		return parse_fallback(text, field);
+	default:
+		return parse_size(text, field);
+	}
+}
+
+static void explain_value(const struct parameter *parameter, const char *text, struct strbuf *why)
+{
+	switch (parameter->type) {
+	case P_BOOL:
+	case P_TRISTATE:
+		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
+		break;
+	case P_FACILITY:
+		strbuf_addf(why, "unknown syslog facility \"%s\"", text);
+		break;
+	case P_FALLBACK:
+		strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
+		break;
+	default:
+		strbuf_addf(why, "\"%s\" is not a %s of the range of \"%s\"", text,
+			    parameter->type == P_SIZE ? "size" : "number", parameter->name);
+	}
 }
 
 /* Strings that can be judged before any reference in them is expanded. */
@@ -259,40 +266,32 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 	return true;
 }
 
-static bool set_string(struct config *config, void *base, const struct parameter *parameter, const char *text,
-		       struct strbuf *why)
-{
-	char *copy;
-	size_t length;
 
-	if (!check_string(parameter, text, why))
-		return false;
-	copy = config_keep(config, text);
-	length = strlen(copy);
-	while (parameter->type == P_PATH && length > 1 && copy[length - 1] == '/')
-		copy[--length] = 0;
-	*string_field(base, parameter) = copy;
-	return true;
-}
 
 /* Sets a value in `base`, the globals or a module. Returns false with the reason if it cannot be used. */
 static bool parameter_set(struct config *config, void *base, const struct parameter *parameter, const char *text,
 			  struct strbuf *why)
 {
-	static bool (*const setters[])(void *, const struct parameter *, const char *, struct strbuf *) = {
-		[P_BOOL] = set_bool, [P_TRISTATE] = set_bool, [P_INTEGER] = set_number, [P_FACILITY] = set_facility,
-		[P_FALLBACK] = set_fallback, [P_SIZE] = set_size,
-	};
 	struct strbuf expanded = STRBUF_INIT;
+	size_t length;
+	char *copy;
 	bool ok;
 
-	if (parameter->type == P_STRING || parameter->type == P_PATH)
-		return set_string(config, base, parameter, text, why);
+	if (parameter->type == P_STRING || parameter->type == P_PATH) {
+		if (!check_string(parameter, text, why))
+			return false;
+		copy = config_keep(config, text);
+		length = strlen(copy);
+		while (parameter->type == P_PATH && length > 1 && copy[length - 1] == '/')
+			copy[--length] = 0;
+		*string_field(base, parameter) = copy;
+		return true;
+	}
 	ok = config_expand(text, &expanded);
 	if (!ok)
 		strbuf_addf(why, "the value of \"%s\" grows too long", parameter->name);
-	else
-		ok = setters[parameter->type]((char *)base + parameter->offset, parameter, strbuf_text(&expanded), why);
+	else if (!(ok = parse_value(parameter, strbuf_text(&expanded), (char *)base + parameter->offset)))
+		explain_value(parameter, strbuf_text(&expanded), why);
 	strbuf_free(&expanded);
 	return ok;
 }
@@ -444,26 +443,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-typedef VEC(char *) name_list;
 
-/* The files of a directory that `suffix` selects, sorted. Dot files are what editors and package tools leave behind. */
-static bool list_directory(int fd, const char *suffix, name_list *names)
-{
-	struct fs_dir dir;
-	struct fs_dirent entry;
-	size_t tail = strlen(suffix);
-	int got;
-
-	fs_dir_start(&dir, fd);
-	while ((got = fs_dir_next(&dir, &entry)) > 0)
-		if (entry.name[0] != '.' && entry.type != DT_DIR && entry.name_length > tail
-		    && !strcmp(entry.name + entry.name_length - tail, suffix))
-			vec_push(names, xstrndup(entry.name, entry.name_length));
-	fs_dir_finish(&dir);
-	if (names->count)
-		qsort(names->items, names->count, sizeof *names->items, compare_names);
-	return got == 0;
-}
 
 /* One file of a directive. The listener takes the globals of included files as they come; a session keeps them apart. */
 static bool load_part(struct loader *loader, const char *path, bool isolate)
@@ -488,9 +468,24 @@ static bool load_part(struct loader *loader, const char *path, bool isolate)
 
 static bool load_directory(struct loader *loader, const char *path, int fd, bool isolate)
 {
-	name_list names = VEC_INIT;
-	bool ok = list_directory(fd, isolate ? ".conf" : ".inc", &names);
+	const char *suffix = isolate ? ".conf" : ".inc";
+	const size_t tail = strlen(suffix);
+	VEC(char *) names = VEC_INIT;
+	struct fs_dirent entry;
+	struct fs_dir dir;
+	bool ok;
+	int got;
 
+	/* Dot files are what editors and package tools leave behind. */
+	fs_dir_start(&dir, fd);
+	while ((got = fs_dir_next(&dir, &entry)) > 0)
+		if (entry.name[0] != '.' && entry.type != DT_DIR && entry.name_length > tail
+		    && !strcmp(entry.name + entry.name_length - tail, suffix))
+			vec_push(&names, xstrndup(entry.name, entry.name_length));
+	fs_dir_finish(&dir);
+	if (names.count)
+		qsort(names.items, names.count, sizeof *names.items, compare_names);
+	ok = got == 0;
 	note_file(loader, path);
 	if (!ok)
 		problem(loader, CONFIG_FATAL, "cannot read directory \"%s\": %s", path, strerror(errno));
@@ -595,16 +590,6 @@ static bool load_file(struct loader *loader, const char *path)
 	return ok;
 }
 
-/* Checks between global parameters, once all of them are known. */
-static void check_globals(struct loader *loader)
-{
-	const struct config_globals *globals = &loader->config->globals;
-
-	loader->line = 0;
-	if (loader->mode == CONFIG_CHECK && globals->proxy_protocol && !*globals->proxy_protocol_hosts)
-		problem(loader, CONFIG_UNSERVED, "without \"proxy protocol hosts\" every connection is rejected");
-}
-
 /* Paths that depend on the client, or on the module's name, are only known in a session. */
 static void check_prefix(struct loader *loader, const struct module *module)
 {
@@ -671,7 +656,9 @@ struct config *config_load(const char *path, char *const *dparams, size_t dparam
 	ok = load_file(&loader, path);
 	if (mode == CONFIG_LISTENER)
 		apply_dparams(&loader);
-	check_globals(&loader);
+	loader.line = 0;
+	if (mode == CONFIG_CHECK && config->globals.proxy_protocol && !*config->globals.proxy_protocol_hosts)
+		problem(&loader, CONFIG_UNSERVED, "without \"proxy protocol hosts\" every connection is rejected");
 	check_modules(&loader);
 	config->any_reverse_lookup = config->defaults.reverse_lookup;
 	for (size_t i = 0; i < config->modules.count; i++)

@@ -136,19 +136,6 @@ static enum grammar_event broken(struct grammar *grammar, const char *message)
 	return GRAMMAR_BROKEN;
 }
 
-static enum grammar_event read_section(struct grammar *grammar)
-{
-	take(grammar);
-	if (collect_name(grammar, ']') != ']')
-		return broken(grammar, "badly formed section header: no \"]\"");
-	if (!grammar->name.length)
-		return broken(grammar, "empty section name");
-	if (memchr(grammar->name.data, '/', grammar->name.length))
-		return broken(grammar, "a section name must not contain \"/\"");
-	skip_line(grammar);
-	return GRAMMAR_SECTION;
-}
-
 static enum grammar_event read_directive(struct grammar *grammar)
 {
 	int c;
@@ -164,16 +151,6 @@ static enum grammar_event read_directive(struct grammar *grammar)
 	if (!grammar->value.length)
 		return ignored(grammar, "badly formed directive: no path");
 	return GRAMMAR_DIRECTIVE;
-}
-
-static enum grammar_event read_parameter(struct grammar *grammar)
-{
-	if (collect_name(grammar, '=') != '=')
-		return ignored(grammar, "badly formed line: no \"=\"");
-	if (!grammar->name.length)
-		return broken(grammar, "a parameter without a name");
-	collect_value(grammar);
-	return GRAMMAR_PARAMETER;
 }
 
 enum grammar_event grammar_next(struct grammar *grammar)
@@ -198,11 +175,24 @@ enum grammar_event grammar_next(struct grammar *grammar)
 			skip_line(grammar);
 			continue;
 		case '[':
-			return read_section(grammar);
+			take(grammar);
+			if (collect_name(grammar, ']') != ']')
+				return broken(grammar, "badly formed section header: no \"]\"");
+			if (!grammar->name.length)
+				return broken(grammar, "empty section name");
+			if (memchr(grammar->name.data, '/', grammar->name.length))
+				return broken(grammar, "a section name must not contain \"/\"");
+			skip_line(grammar);
+			return GRAMMAR_SECTION;
 		case '&':
 			return read_directive(grammar);
 		default:
-			return read_parameter(grammar);
+			if (collect_name(grammar, '=') != '=')
+				return ignored(grammar, "badly formed line: no \"=\"");
+			if (!grammar->name.length)
+				return broken(grammar, "a parameter without a name");
+			collect_value(grammar);
+			return GRAMMAR_PARAMETER;
 		}
 	}
 }
@@ -283,33 +273,25 @@ bool config_parse_facility(const char *text, int *value)
 
 /* --- references and lists --- */
 
-/* Length of the reference that starts at `at` (with both percent signs), 0 if there is none. */
-static size_t reference_length(const char *at)
+/* The value of the reference that starts at `at`, *length with both percent signs; NULL: there is none, or it has no value. */
+static const char *look_up(const char *at, size_t *length)
 {
-	const char *end;
+	const char *end = at[0] == '%' && isupper((unsigned char)at[1]) ? strchr(at + 1, '%') : NULL;
+	char *name = end ? xstrndup(at + 1, (size_t)(end - at) - 1) : NULL;
+	const char *value = name ? getenv(name) : NULL;
 
-	if (at[0] != '%' || !isupper((unsigned char)at[1]))
-		return 0;
-	end = strchr(at + 1, '%');
-	return end ? (size_t)(end - at) + 1 : 0;
-}
-
-static const char *lookup(const char *at, size_t length)
-{
-	char *name = xstrndup(at + 1, length - 2);
-	const char *value = getenv(name);
-
+	if (end)
+		*length = (size_t)(end - at) + 1;
 	free(name);
 	return value;
 }
 
 bool config_expand(const char *value, struct strbuf *out)
 {
-	size_t growth = 0;
+	size_t growth = 0, length;
 
 	while (*value) {
-		size_t length = reference_length(value);
-		const char *text = length ? lookup(value, length) : NULL;
+		const char *text = look_up(value, &length);
 
 		if (text) {
 			if (strlen(text) > length)
@@ -363,29 +345,15 @@ static bool is_harmless(const char *text)
 	return true;
 }
 
-static void add_quoted(struct strbuf *out, const char *value, char quote)
-{
-	if (quote != '\'')
-		strbuf_add_char(out, '\'');
-	strbuf_add_string(out, value);
-	if (quote != '\'')
-		strbuf_add_char(out, '\'');
-}
 
-static char quote_after(char quote, char c)
-{
-	if (!quote && (c == '\'' || c == '"'))
-		return c;
-	return c == quote ? 0 : quote;
-}
 
 bool config_expand_command(const char *command, struct strbuf *out, char **bad)
 {
 	char quote = 0;
+	size_t length;
 
 	while (*command) {
-		size_t length = reference_length(command);
-		const char *value = length ? lookup(command, length) : NULL;
+		const char *value = look_up(command, &length);
 		bool ours = !strncmp(command, "%RSYNC_", 7);
 
 		if (value && ours && !is_harmless(value)) {
@@ -393,13 +361,19 @@ bool config_expand_command(const char *command, struct strbuf *out, char **bad)
 			return false;
 		}
 		if (value && ours) {
-			add_quoted(out, value, quote);
+			if (quote != '\'')
+				strbuf_add_char(out, '\'');
+			strbuf_add_string(out, value);
+			if (quote != '\'')
+				strbuf_add_char(out, '\'');
 		} else if (value) {
 			strbuf_add_string(out, value);
 		} else {
 			length = *command == '\\' && quote != '\'' && command[1] ? 2 : 1;
-			if (length == 1)
-				quote = quote_after(quote, *command);
+			if (length == 1 && !quote && (*command == '\'' || *command == '"'))
+				quote = *command;
+			else if (length == 1 && *command == quote)
+				quote = 0;
 			strbuf_add(out, command, length);
 		}
 		command += length;

@@ -95,11 +95,11 @@ static bool parse_network(const char *token, struct network *network)
 	return ok && parse_mask(slash + 1, &network->address, &network->mask);
 }
 
-static bool is_mapped(const uint8_t bytes[16])
+static bool is_mapped(const struct address *address)
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
 
-	return !memcmp(bytes, prefix, sizeof prefix);
+	return address->family == AF_INET6 && !memcmp(address->bytes, prefix, sizeof prefix);
 }
 
 static bool is_inside(const struct address *address, const struct network *network)
@@ -110,22 +110,17 @@ static bool is_inside(const struct address *address, const struct network *netwo
 	return true;
 }
 
-/* Clients whom nobody knows (behind a proxy that does not say, at a socket without addresses) are 0.0.0.0. */
-static bool is_nobody(const struct address *address)
-{
-	static const uint8_t zero[4];
 
-	return address->family == AF_INET && !memcmp(address->bytes, zero, sizeof zero);
-}
 
 static enum verdict match_network(const char *token, const struct host_peer *peer)
 {
 	struct network network;
 	struct address address, mapped = { .family = AF_INET6, .length = 16, .bytes = { [10] = 0xff, [11] = 0xff } };
+	static const uint8_t nobody[4];
 
 	if (!parse_network(token, &network) || !parse_address(peer->address, &address))
 		return BLIND;
-	if (address.family == AF_INET && network.address.family == AF_INET6 && is_mapped(network.address.bytes)) {
+	if (address.family == AF_INET && is_mapped(&network.address)) {
 		/* It means this client, but no client is written so: as a refusal it counts, as a right it does not. */
 		memcpy(mapped.bytes + 12, address.bytes, 4);
 		return is_inside(&mapped, &network) ? BLIND : MISS;
@@ -133,7 +128,8 @@ static enum verdict match_network(const char *token, const struct host_peer *pee
 	if (address.family == network.address.family && is_inside(&address, &network) &&
 	    (!network.address.scope || network.address.scope == address.scope))
 		return MATCH;
-	return is_nobody(&address) ? BLIND : MISS;
+	/* Clients whom nobody knows (behind a proxy that does not say, at a socket without addresses) are 0.0.0.0. */
+	return address.family == AF_INET && !memcmp(address.bytes, nobody, sizeof nobody) ? BLIND : MISS;
 }
 
 /* 0: resolved, and whether it has the address; else the error of getaddrinfo. */
@@ -154,21 +150,24 @@ static int look_up(const char *name, int family, const char *address, bool *same
 }
 
 /* The client's family is asked for alone: addresses of the other one must not hide that a server has not answered. */
-static int system_resolves(const char *name, const char *address)
+static int resolves(const struct host_peer *peer, const char *name)
 {
 	bool same;
-	int error = look_up(name, strchr(address, ':') ? AF_INET6 : AF_INET, address, &same);
+	int error;
 
+	if (peer->resolves)
+		return peer->resolves(peer->context, name, peer->address);
+	error = look_up(name, strchr(peer->address, ':') ? AF_INET6 : AF_INET, peer->address, &same);
 	if (!error)
 		return same;
 	if (error == EAI_NODATA || error == EAI_ADDRFAMILY)
 		return 0;
-	return error == EAI_NONAME && !look_up(name, AF_UNSPEC, address, &same) ? 0 : -1;
+	return error == EAI_NONAME && !look_up(name, AF_UNSPEC, peer->address, &same) ? 0 : -1;
 }
 
 static enum verdict match_by_lookup(const char *token, const struct host_peer *peer)
 {
-	int same = peer->resolves ? peer->resolves(peer->context, token, peer->address) : system_resolves(token, peer->address);
+	int same = resolves(peer, token);
 
 	if (same < 0)
 		return BLIND;
@@ -215,10 +214,12 @@ static enum verdict match_name(const char *token, const struct host_peer *peer)
 }
 
 /* 1 member, 0 not, -1 there is no such group, or nobody who could say. */
-static int system_has_member(const char *group, const char *name)
+static int has_member(const struct host_peer *peer, const char *group, const char *name)
 {
 	bool known;
 
+	if (peer->has_member)
+		return peer->has_member(peer->context, group, name);
 	if (innetgr(group, name, NULL, NULL))
 		return 1;
 	known = setnetgrent(group);
@@ -226,21 +227,17 @@ static int system_has_member(const char *group, const char *name)
 	return known ? 0 : -1;
 }
 
-static enum verdict match_group(const char *group, const struct host_peer *peer)
-{
-	int member = peer->has_member ? peer->has_member(peer->context, group, peer->name) :
-		     system_has_member(group, peer->name);
-
-	return member > 0 ? MATCH : member < 0 || !has_name(peer) ? BLIND : MISS;
-}
-
 static enum verdict match_token(const char *token, const struct host_peer *peer)
 {
-	if (token[0] == '@' && token[1])
-		return match_group(token + 1, peer);
-	char *ascii = idn_to_ascii(token, true);
+	char *ascii;
 	enum verdict verdict;
 
+	if (token[0] == '@' && token[1]) {
+		int member = has_member(peer, token + 1, peer->name);
+
+		return member > 0 ? MATCH : member < 0 || !has_name(peer) ? BLIND : MISS;
+	}
+	ascii = idn_to_ascii(token, true);
 	token = ascii ? ascii : token;
 	verdict = looks_like_network(token) ? match_network(token, peer) : match_name(token, peer);
 	free(ascii);
@@ -297,16 +294,6 @@ bool hosts_list_check(const char *list, struct strbuf *why)
 	return ok;
 }
 
-static const char *doubt_of_group(const char *group, const struct host_peer *peer)
-{
-	int member;
-
-	if (!has_name(peer))
-		return "clients have no names without \"reverse lookup\"";
-	member = peer->has_member ? peer->has_member(peer->context, group, "") : system_has_member(group, "");
-	return member < 0 ? "there is no such netgroup, or nobody who knows it" : NULL;
-}
-
 static const char *doubt_of_name(const char *token, const struct host_peer *peer)
 {
 	bool same;
@@ -327,8 +314,11 @@ static const char *doubt_of(const char *token, const struct host_peer *peer)
 {
 	struct network network;
 
-	if (token[0] == '@' && token[1])
-		return doubt_of_group(token + 1, peer);
+	if (token[0] == '@' && token[1]) {
+		if (!has_name(peer))
+			return "clients have no names without \"reverse lookup\"";
+		return has_member(peer, token + 1, "") < 0 ? "there is no such netgroup, or nobody who knows it" : NULL;
+	}
 	if (!looks_like_network(token)) {
 		char *ascii = idn_to_ascii(token, true);
 		const char *doubt = doubt_of_name(ascii ? ascii : token, peer);
@@ -336,8 +326,7 @@ static const char *doubt_of(const char *token, const struct host_peer *peer)
 		free(ascii);
 		return doubt;
 	}
-	return parse_network(token, &network) && network.address.family == AF_INET6 && is_mapped(network.address.bytes) ?
-	       "write it as an IPv4 address" : NULL;
+	return parse_network(token, &network) && is_mapped(&network.address) ? "write it as an IPv4 address" : NULL;
 }
 
 void hosts_list_doubts(const char *list, const struct host_peer *peer, bool denies, struct strbuf *why)

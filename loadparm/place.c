@@ -133,23 +133,16 @@ char *place_find_prefix(const struct module_place *place, const char *daemon_roo
 	return path ? path : place_prefix_path(place, daemon_root, prefix);
 }
 
-static bool is_there(const char *path)
-{
-	int fd = fs_operator_open(path, O_PATH, 0);
-
-	fs_close(fd);
-	return fd >= 0;
-}
-
 /* Says so if there is something at another reading of a path than the one that counts; uses `path` up. */
 static bool mention(char *path, const char *what, const char *root, struct strbuf *why)
 {
-	bool found = is_there(path);
+	int fd = fs_operator_open(path, O_PATH, 0);
 
-	if (found)
+	if (fd >= 0)
 		strbuf_addf(why, "; there is a %s, but %s is seen from %s", path, what, root);
+	fs_close(fd);
 	free(path);
-	return found;
+	return fd >= 0;
 }
 
 void place_explain_prefix(const struct module_place *place, const char *daemon_root, const char *prefix, int error,
