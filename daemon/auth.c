@@ -37,7 +37,7 @@
 #define ANSWER_SIZE 5119             /* with the NUL */
 #define SECRET_LINE_MAX 1023
 #define SECRETS_SIZE_MAX (64u << 20)
-#define GROUPS_MAX 65536
+
 
 /* --- the module's lists of hosts --- */
 
@@ -101,10 +101,7 @@ struct rule {
 	char *group; /* the user's group that a group rule has matched; else NULL */
 };
 
-static bool same_letters(const char *option, const char *letters)
-{
-	return !strncasecmp(option, letters, 2);
-}
+
 
 static int rule_kind(const char *option)
 {
@@ -112,25 +109,21 @@ static int rule_kind(const char *option)
 		return RULE_PLAIN;
 	if (tolower((unsigned char)*option) == 'd')
 		return RULE_DENY;
-	return same_letters(option, "ro") ? RULE_READ_ONLY : same_letters(option, "rw") ? RULE_READ_WRITE : RULE_PLAIN;
+	return !strncasecmp(option, "ro", 2) ? RULE_READ_ONLY : !strncasecmp(option, "rw", 2) ? RULE_READ_WRITE : RULE_PLAIN;
 }
 
 /* The name of the first group of a user of this system that the pattern matches; NULL. */
 static char *find_group(const char *user, const char *pattern)
 {
 	const struct passwd *account = getpwnam(user);
-	int room = 32, count;
-	gid_t *groups = NULL;
+	size_t count;
+	gid_t *groups;
 	char *name = NULL;
 
 	if (!account)
 		return NULL;
-	do {
-		room *= 2;
-		count = room;
-		groups = xrealloc_array(groups, (size_t)room, sizeof *groups);
-	} while (getgrouplist(user, account->pw_gid, groups, &count) < 0 && room < GROUPS_MAX);
-	for (int i = 0; i < count && i < room && !name; i++) {
+	groups = groups_of_user(user, account->pw_gid, &count);
+	for (size_t i = 0; i < count && !name; i++) {
 		const struct group *group = getgrgid(groups[i]);
 
 		if (group && wildmatch(pattern, group->gr_name))

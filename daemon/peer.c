@@ -304,21 +304,12 @@ static bool is_port(const char *text)
 	return *text && strlen(text) <= 5 && text[strspn(text, "0123456789")] == 0 && atoi(text) > 0;
 }
 
-/* The words between single spaces; their number, more than FIELDS if there are too many. */
-static int split(char *line, char *fields[FIELDS])
-{
-	int count = 0;
-	char *rest = line, *field;
 
-	while ((field = strsep(&rest, " ")) && count < FIELDS)
-		fields[count++] = field;
-	return field ? FIELDS + 1 : count;
-}
 
 static enum proxy_result parse_line(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {
-	char line[LINE_MAX_LENGTH + 1], destination[PROXY_ADDRESS_SIZE], *fields[FIELDS];
-	int count;
+	char line[LINE_MAX_LENGTH + 1], destination[PROXY_ADDRESS_SIZE], *fields[FIELDS], *rest = line, *field;
+	int count = 0;
 
 	if (bytes[length - 1] == 0 || (bytes[length - 1] != '\n' && length == LINE_MAX_LENGTH))
 		return PROXY_BAD;
@@ -328,40 +319,38 @@ static enum proxy_result parse_line(const uint8_t *bytes, size_t length, char ad
 		return PROXY_BAD;
 	memcpy(line, bytes, length - 2);
 	line[length - 2] = 0;
-	count = split(line, fields);
+	while ((field = strsep(&rest, " ")) && count < FIELDS)
+		fields[count++] = field;
 	if (count >= 2 && !strcmp(fields[1], "UNKNOWN"))
 		return PROXY_UNKNOWN;
-	if (count != FIELDS || (strcmp(fields[1], "TCP4") && strcmp(fields[1], "TCP6")) || !read_address(fields[2], address) ||
-	    !read_address(fields[3], destination) || !is_port(fields[4]) || !is_port(fields[5]))
+	if (count != FIELDS || field || (strcmp(fields[1], "TCP4") && strcmp(fields[1], "TCP6"))
+	    || !read_address(fields[2], address) || !read_address(fields[3], destination) || !is_port(fields[4])
+	    || !is_port(fields[5]))
 		return PROXY_BAD;
 	return PROXY_ADDRESS;
 }
 
 /* --- a proxy's header, version 2: binary --- */
 
-static bool fixed_part_is_good(const uint8_t *bytes, size_t payload)
-{
-	int command = bytes[12] & 0x0f, family = bytes[13];
-	size_t least = command != 1 ? 0 : family == 0x11 ? IPV4_LENGTH : family == 0x21 ? IPV6_LENGTH : 0;
-
-	return bytes[12] >> 4 == 2 && command <= 1 && payload >= least && FIXED_LENGTH + payload <= PROXY_HEADER_MAX;
-}
-
 /* Everything behind the addresses is skipped. */
 static enum proxy_result parse_binary(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {
-	size_t payload;
+	size_t payload, least;
+	int command, family;
 
 	if (length < FIXED_LENGTH)
 		return PROXY_MORE;
+	command = bytes[12] & 0x0f;
+	family = bytes[13];
 	payload = (size_t)bytes[14] << 8 | bytes[15];
-	if (!fixed_part_is_good(bytes, payload))
+	least = command != 1 ? 0 : family == 0x11 ? IPV4_LENGTH : family == 0x21 ? IPV6_LENGTH : 0;
+	if (bytes[12] >> 4 != 2 || command > 1 || payload < least || FIXED_LENGTH + payload > PROXY_HEADER_MAX)
 		return PROXY_BAD;
 	if (length < FIXED_LENGTH + payload)
 		return PROXY_MORE;
-	if ((bytes[12] & 0x0f) == 0 || (bytes[13] != 0x11 && bytes[13] != 0x21))
+	if (!least)
 		return PROXY_UNKNOWN;
-	if (bytes[13] == 0x11)
+	if (family == 0x11)
 		inet_ntop(AF_INET, bytes + FIXED_LENGTH, address, PROXY_ADDRESS_SIZE);
 	else
 		show_ipv6(bytes + FIXED_LENGTH, address);
@@ -370,43 +359,34 @@ static enum proxy_result parse_binary(const uint8_t *bytes, size_t length, char 
 
 /* --- a proxy's header --- */
 
-static size_t shorter(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
+
 
 enum proxy_result proxy_parse(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {
-	size_t text_length = sizeof proxy_word - 1;
+	const size_t mark = sizeof proxy_signature, word = sizeof proxy_word - 1;
 
-	if (!memcmp(bytes, proxy_signature, shorter(length, sizeof proxy_signature)))
+	if (!memcmp(bytes, proxy_signature, length < mark ? length : mark))
 		return parse_binary(bytes, length, address);
-	if (memcmp(bytes, proxy_word, shorter(length, text_length)))
+	if (memcmp(bytes, proxy_word, length < word ? length : word))
 		return PROXY_BAD;
-	return length <= text_length ? PROXY_MORE : parse_line(bytes, length, address);
-}
-
-/* Only certain peers may say whom they speak for (S-094). */
-static bool may_be_proxy(const struct peer *peer, const struct config_globals *globals)
-{
-	char *hosts = config_text(globals->proxy_protocol_hosts);
-	const struct host_peer host = { .address = peer->address, .name = peer->real_name };
-	bool allowed = *hosts && hosts_allowed(hosts, "", &host);
-
-	free(hosts);
-	if (!allowed)
-		log_msg(L_LOG, "proxy protocol rejected from untrusted peer %s (%s)", host.name, host.address);
-	return allowed;
+	return length <= word ? PROXY_MORE : parse_line(bytes, length, address);
 }
 
 bool peer_from_proxy(struct peer *peer, const struct config_globals *globals, struct wire *wire)
 {
+	char *hosts = config_text(globals->proxy_protocol_hosts);
+	const struct host_peer host = { .address = peer->address, .name = peer->real_name };
+	bool allowed = *hosts && hosts_allowed(hosts, "", &host);
 	enum proxy_result result = PROXY_MORE;
 	uint8_t header[PROXY_HEADER_MAX];
 	size_t length = 0;
 
-	if (!may_be_proxy(peer, globals))
+	free(hosts);
+	/* Only certain peers may say whom they speak for (S-094). */
+	if (!allowed) {
+		log_msg(L_LOG, "proxy protocol rejected from untrusted peer %s (%s)", host.name, host.address);
 		return false;
+	}
 	while (result == PROXY_MORE && length < sizeof header && wire_next_byte(wire, &header[length]))
 		result = proxy_parse(header, ++length, peer->address);
 	/* The proxy's own rights are not those of a client that it does not name (S-095). */

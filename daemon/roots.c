@@ -31,6 +31,8 @@
 #include "lib/alloc.h"
 #include "lib/log.h"
 
+#define GROUPS_MAX 65536
+
 /* --- where it lies --- */
 
 static bool may_chroot(void)
@@ -49,12 +51,6 @@ static bool may_chroot(void)
 	return ok;
 }
 
-/* An anonymous client has no user name: the path would widen to the parent of all users' directories. So would "..". */
-static bool is_component(const char *user)
-{
-	return *user && strcmp(user, ".") && strcmp(user, "..") && !strchr(user, '/');
-}
-
 static bool names_user(const char *value)
 {
 	return strstr(value, "%RSYNC_USER_NAME%");
@@ -63,11 +59,13 @@ static bool names_user(const char *value)
 void place_resolve(struct daemon_session *session)
 {
 	const struct module *module = session->module;
+	const char *user = session->user;
 	char *path;
 	bool chroot = module->use_chroot == YES;
 
-	if ((names_user(module->path) || names_user(module->real_file_prefix) || names_user(module->attr_snapshot)) &&
-	    !is_component(session->user)) {
+	/* An anonymous client has no user name: the path would widen to the parent of all users' directories. So would "..". */
+	if ((names_user(module->path) || names_user(module->real_file_prefix) || names_user(module->attr_snapshot))
+	    && (!*user || !strcmp(user, ".") || !strcmp(user, "..") || strchr(user, '/'))) {
 		log_error("the path of module %s needs a user name that is one component of a path", module->name);
 		session_refuse(session, "no path setting.");
 	}
@@ -162,26 +160,12 @@ static noreturn void refuse_place(struct daemon_session *session, bool chroot, c
 	session_refuse(session, chroot ? "chroot failed" : "chdir failed");
 }
 
-static void open_content_root(struct daemon_session *session)
-{
-	char *prefix = config_text(session->module->real_file_prefix);
-	struct strbuf why = STRBUF_INIT;
-
-	if (*prefix) {
-		session->source.kind = ATTRS_ATTR_TREE;
-		if (place_open_prefix(&session->place, "", prefix, &session->source.content_root) < 0) {
-			place_explain_prefix(&session->place, "", prefix, errno, &why);
-			log_error("module %s: %s", session->module->name, strbuf_text(&why));
-			session_refuse(session, "chdir failed");
-		}
-	}
-	free(prefix);
-}
-
 void roots_open(struct daemon_session *session)
 {
 	const struct module_place *place = &session->place;
 	struct attr_source *source = &session->source;
+	char *prefix = config_text(session->module->real_file_prefix);
+	struct strbuf why = STRBUF_INIT;
 
 	*source = (struct attr_source){
 		.kind = ATTRS_LIVE, .attr_root.fd = -1, .content_root.fd = -1, .module = session->module->name,
@@ -191,7 +175,14 @@ void roots_open(struct daemon_session *session)
 		refuse_place(session, place->chroot, place->outer);
 	if (fs_root_open_below(&source->attr_root, &session->outer, place->inner) < 0)
 		refuse_place(session, false, place->path);
-	open_content_root(session);
+	if (*prefix)
+		source->kind = ATTRS_ATTR_TREE;
+	if (*prefix && place_open_prefix(place, "", prefix, &source->content_root) < 0) {
+		place_explain_prefix(place, "", prefix, errno, &why);
+		log_error("module %s: %s", session->module->name, strbuf_text(&why));
+		session_refuse(session, "chdir failed");
+	}
+	free(prefix);
 	snapshot_choose(session);
 	/* Where the module is what the process will be rooted in, links lead nowhere else, not even absolute ones. */
 	source->attr_root.trusting = ((place->chroot && !*place->inner) || session->module->insecure_links) &&
@@ -214,14 +205,6 @@ static bool roots_enter_daemon(const char *path)
 	return true;
 }
 
-static void check_munge_directory(struct daemon_session *session)
-{
-	if (!place_munges_symlinks(session) || !attrs_munging_is_unsafe())
-		return;
-	log_error(MUNGE_UNSAFE);
-	session_refuse(session, "daemon security issue -- contact admin");
-}
-
 void roots_enter(struct daemon_session *session)
 {
 	const struct module_place *place = &session->place;
@@ -233,7 +216,10 @@ void roots_enter(struct daemon_session *session)
 	if (fchdir(session->source.attr_root.fd) < 0)
 		refuse_place(session, false, place->path);
 	fs_root_close(&session->outer);
-	check_munge_directory(session);
+	if (place_munges_symlinks(session) && attrs_munging_is_unsafe()) {
+		log_error(MUNGE_UNSAFE);
+		session_refuse(session, "daemon security issue -- contact admin");
+	}
 }
 
 bool session_hides_names(const struct daemon_session *session)
@@ -340,53 +326,48 @@ static bool invalid(struct fault fault, const char *what, const char *name)
 	return false;
 }
 
-static bool add_default_groups(struct identity *identity, struct fault fault)
+gid_t *groups_of_user(const char *name, gid_t gid, size_t *count)
 {
-	gid_t gid;
+	int room = 32, found;
+	gid_t *groups = NULL;
 
-	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid))
-		return invalid(fault, "gid", "nobody");
-	vec_push(&identity->gids, gid);
-	return true;
+	do {
+		room *= 2;
+		found = room;
+		groups = xrealloc_array(groups, (size_t)room, sizeof *groups);
+	} while (getgrouplist(name, gid, groups, &found) < 0 && room < GROUPS_MAX);
+	*count = (size_t)(found < room ? found : room);
+	return groups;
 }
 
 /* "*": all groups that the user database gives to the module's user. */
-static bool add_groups_of_user(struct identity *identity, struct fault fault)
+static bool add_group(struct identity *identity, const char *name, struct fault fault)
 {
-	const struct passwd *user = getpwuid(identity->set_uid ? identity->uid : geteuid());
-	int room = 32, count;
-	gid_t *groups = NULL;
+	const struct passwd *user;
+	size_t count;
+	gid_t gid, *groups;
 
+	if (strcmp(name, "*")) {
+		if (!find_gid(name, &gid))
+			return invalid(fault, "gid", name);
+		vec_push(&identity->gids, gid);
+		return true;
+	}
+	if (identity->gids.count) {
+		strbuf_add_string(fault.log, "invalid gid setting.");
+		strbuf_add_string(fault.answer, "invalid gid setting.");
+		return false;
+	}
+	user = getpwuid(identity->set_uid ? identity->uid : geteuid());
 	if (!user) {
 		strbuf_addf(fault.log, "getpwuid(%u) failed", (unsigned)identity->uid);
 		strbuf_add_string(fault.answer, "getpwuid failed");
 		return false;
 	}
-	do {
-		room *= 2;
-		count = room;
-		groups = xrealloc_array(groups, (size_t)room, sizeof *groups);
-	} while (getgrouplist(user->pw_name, user->pw_gid, groups, &count) < 0 && room < 65536);
-	for (int i = 0; i < count && i < room; i++)
+	groups = groups_of_user(user->pw_name, user->pw_gid, &count);
+	for (size_t i = 0; i < count; i++)
 		vec_push(&identity->gids, groups[i]);
 	free(groups);
-	return true;
-}
-
-static bool add_group(struct identity *identity, const char *name, struct fault fault)
-{
-	gid_t gid;
-
-	if (!strcmp(name, "*")) {
-		if (!identity->gids.count)
-			return add_groups_of_user(identity, fault);
-		strbuf_add_string(fault.log, "invalid gid setting.");
-		strbuf_add_string(fault.answer, "invalid gid setting.");
-		return false;
-	}
-	if (!find_gid(name, &gid))
-		return invalid(fault, "gid", name);
-	vec_push(&identity->gids, gid);
 	return true;
 }
 
@@ -394,12 +375,18 @@ static bool add_groups(struct identity *identity, char *text, struct fault fault
 {
 	struct config_list list;
 	char *name;
+	gid_t gid;
 
 	config_list_start(&list, text);
 	while ((name = config_list_next(&list)))
 		if (!add_group(identity, name, fault))
 			return false;
-	return !identity->set_gid || identity->gids.count || add_default_groups(identity, fault);
+	if (!identity->set_gid || identity->gids.count)
+		return true;
+	if (!find_gid("nobody", &gid) && !find_gid("nogroup", &gid))
+		return invalid(fault, "gid", "nobody");
+	vec_push(&identity->gids, gid);
+	return true;
 }
 
 bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer)

@@ -42,6 +42,9 @@ struct identity {
 /* The daemon's own root, group and user. false: it has been logged why that is impossible. */
 bool identity_assume_daemon(const struct config_globals *globals);
 
+/* All groups that the user database gives to a user with this primary group; malloc'ed. */
+gid_t *groups_of_user(const char *name, gid_t gid, size_t *count);
+
 void identity_resolve(struct daemon_session *session);
 /* Does the same without a session. Returns false with the reason for the log and, in another strbuf, for the client. */
 bool identity_find(const struct module *module, struct identity *identity, struct strbuf *log, struct strbuf *answer);

@@ -133,18 +133,6 @@ void metrics_count_refusal(struct metrics *metrics)
 	metrics->modules.items[0].connections[OUTCOME_REFUSED]++;
 }
 
-static void count_all(struct metrics *metrics)
-{
-	for (size_t i = 0; i < metrics->modules.count; i++)
-		metrics->modules.items[i].current = 0;
-	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
-		int64_t since;
-
-		if (children_pid(metrics->children, slot, &since))
-			count_slot(metrics, slot)->current++;
-	}
-}
-
 /* --- the text --- */
 
 /* The length of the UTF-8 character at `at`, 0 if there is none; a text ends in a NUL, so nothing is read beyond it. */
@@ -269,7 +257,14 @@ static void add_snapshots(const struct metrics *metrics, struct strbuf *out)
 void metrics_format(struct metrics *metrics, struct strbuf *out)
 {
 	snapshots_refresh(metrics->snapshots);
-	count_all(metrics);
+	for (size_t i = 0; i < metrics->modules.count; i++)
+		metrics->modules.items[i].current = 0;
+	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
+		int64_t since;
+
+		if (children_pid(metrics->children, slot, &since))
+			count_slot(metrics, slot)->current++;
+	}
 	add_head(out, "start_time_seconds", "gauge", "When the daemon was started.");
 	strbuf_addf(out, "rsync_huai_start_time_seconds %" PRId64 "\n", metrics->started);
 	add_connections(metrics, out);
@@ -297,21 +292,6 @@ static int replace_file(const struct metrics *metrics, const struct strbuf *text
 	}
 	fs_close(dir_fd);
 	return result;
-}
-
-/* A failure is logged once, until the file can be written again. */
-static void write_file(struct metrics *metrics, struct strbuf *text)
-{
-	bool ok = replace_file(metrics, text) == 0;
-
-	if (!ok && !metrics->failing)
-		log_errno(L_ERROR, errno, "cannot write metrics file %s", metrics->path);
-	metrics->failing = !ok;
-	strbuf_free(&metrics->written);
-	if (ok)
-		metrics->written = *text;
-	else
-		strbuf_free(text);
 }
 
 struct metrics *metrics_new(const char *path, struct children *children, struct snapshots *snapshots)
@@ -342,10 +322,21 @@ void metrics_update(struct metrics *metrics, bool now)
 	if (!*metrics->path || (!now && metrics_wait(metrics) > 0))
 		return;
 	metrics_format(metrics, &text);
-	if (now || metrics->failing || strcmp(strbuf_text(&text), strbuf_text(&metrics->written)) != 0)
-		write_file(metrics, &text);
-	else
+	if (now || metrics->failing || strcmp(strbuf_text(&text), strbuf_text(&metrics->written)) != 0) {
+		bool ok = replace_file(metrics, &text) == 0;
+
+		/* A failure is logged once, until the file can be written again. */
+		if (!ok && !metrics->failing)
+			log_errno(L_ERROR, errno, "cannot write metrics file %s", metrics->path);
+		metrics->failing = !ok;
+		strbuf_free(&metrics->written);
+		if (ok)
+			metrics->written = text;
+		else
+			strbuf_free(&text);
+	} else {
 		strbuf_free(&text);
+	}
 	metrics->next = clock_nanoseconds() / CLOCK_MILLISECOND + INTERVAL_MS;
 }
 
@@ -355,66 +346,49 @@ void metrics_update(struct metrics *metrics, bool now)
 
 /* --- the answer --- */
 
-struct total {
-	uint64_t received, sent, files, speed;
-	int connections;
-};
 
-static void add_time(struct strbuf *out, int64_t when)
-{
-	char text[32];
-	time_t seconds = (time_t)when;
-	struct tm parts;
-
-	if (localtime_r(&seconds, &parts) && strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S", &parts))
-		strbuf_add_string(out, text);
-}
-
-static void add_connection(struct children *children, int slot, int64_t now, struct strbuf *out, struct total *total)
-{
-	struct board_view view;
-	int64_t since, seconds;
-	pid_t pid = children_pid(children, slot, &since);
-	uint64_t speed;
-
-	if (!pid)
-		return;
-	board_read(children_board(children, slot), &view);
-	seconds = now > since ? now - since : 0;
-	speed = (view.received + view.sent) / (uint64_t)(seconds ? seconds : 1);
-	strbuf_addf(out, "%d %s since ", (int)pid, board_state_name(view.state));
-	add_time(out, since);
-	strbuf_addf(out, " (%" PRId64 " s): %s%s%s module %s, received %" PRIu64 ", sent %" PRIu64 ", files %" PRIu64
-		    ", %" PRIu64 " bytes/s\n", seconds, view.texts[BOARD_USER], *view.texts[BOARD_USER] ? "@" : "",
-		    *view.texts[BOARD_ADDRESS] ? view.texts[BOARD_ADDRESS] : "-",
-		    *view.texts[BOARD_MODULE] ? view.texts[BOARD_MODULE] : "-", view.received, view.sent,
-		    view.counts[BOARD_FILES], speed);
-	total->connections++;
-	total->received += view.received;
-	total->sent += view.sent;
-	total->files += view.counts[BOARD_FILES];
-	total->speed += speed;
-}
 
 void status_format(struct children *children, int64_t now, struct strbuf *out)
 {
-	struct total total = { .connections = 0 };
+	uint64_t received = 0, sent = 0, files = 0, speed = 0;
+	int connections = 0;
 
-	for (int slot = 0; slot < CHILDREN_SLOTS; slot++)
-		add_connection(children, slot, now, out, &total);
-	strbuf_addf(out, "total: connections %d, received %" PRIu64 ", sent %" PRIu64 ", files %" PRIu64 ", %" PRIu64
-		    " bytes/s\n", total.connections, total.received, total.sent, total.files, total.speed);
+	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
+		struct board_view view;
+		int64_t since;
+		const pid_t pid = children_pid(children, slot, &since);
+		const time_t start = (time_t)since;
+		const uint64_t seconds = now > since ? (uint64_t)(now - since) : 0;
+		uint64_t own_speed;
+		char time_text[32] = "";
+		struct tm parts;
+
+		if (!pid)
+			continue;
+		board_read(children_board(children, slot), &view);
+		own_speed = (view.received + view.sent) / (seconds ? seconds : 1);
+		if (!localtime_r(&start, &parts) || !strftime(time_text, sizeof time_text, "%Y/%m/%d %H:%M:%S", &parts))
+			time_text[0] = 0;
+		strbuf_addf(out, "%d %s since %s (%" PRIu64 " s): %s%s%s module %s, received %" PRIu64 ", sent %" PRIu64
+			    ", files %" PRIu64 ", %" PRIu64 " bytes/s\n", (int)pid, board_state_name(view.state), time_text,
+			    seconds, view.texts[BOARD_USER], *view.texts[BOARD_USER] ? "@" : "",
+			    *view.texts[BOARD_ADDRESS] ? view.texts[BOARD_ADDRESS] : "-",
+			    *view.texts[BOARD_MODULE] ? view.texts[BOARD_MODULE] : "-", view.received, view.sent,
+			    view.counts[BOARD_FILES], own_speed);
+		connections++;
+		received += view.received;
+		sent += view.sent;
+		files += view.counts[BOARD_FILES];
+		speed += own_speed;
+	}
+	strbuf_addf(out,
+		    "total: connections %d, received %" PRIu64 ", sent %" PRIu64 ", files %" PRIu64 ", %" PRIu64 " bytes/s\n",
+		    connections, received, sent, files, speed);
 }
 
 /* --- the listener --- */
 
-static bool may_ask(int fd)
-{
-	struct ucred who;
-	socklen_t length = sizeof who;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && (who.uid == 0 || who.uid == geteuid());
-}
 
 /* A byte and a descriptor, if the socket takes them at once, as one that is new does. */
 static int hand_over(int socket_fd, int fd)
@@ -440,9 +414,11 @@ static int hand_over(int socket_fd, int fd)
 static void answer_one(int connection, struct children *children)
 {
 	struct strbuf text = STRBUF_INIT;
+	struct ucred who;
+	socklen_t length = sizeof who;
 	int fd;
 
-	if (!may_ask(connection)) {
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid != 0 && who.uid != geteuid())) {
 		log_msg(L_LOG, "somebody else may not ask for the status");
 		return;
 	}
@@ -509,14 +485,6 @@ static int ask(const char *path, struct strbuf *answer)
 	return result;
 }
 
-/* Whoever has made the socket: nothing acts on the terminal. */
-static void make_plain(struct strbuf *text)
-{
-	for (size_t i = 0; i < text->length; i++)
-		if (((unsigned char)text->data[i] < ' ' && text->data[i] != '\n') || (unsigned char)text->data[i] == 0x7f)
-			text->data[i] = '?';
-}
-
 static int report(const char *config_path, const char *path)
 {
 	struct strbuf answer = STRBUF_INIT;
@@ -530,7 +498,10 @@ static int report(const char *config_path, const char *path)
 		log_error("rsync: no daemon answers at the control socket %s: %s", path, strerror(errno));
 		code = EXIT_SYNTAX;
 	}
-	make_plain(&answer);
+	/* Whoever has made the socket: nothing acts on the terminal. */
+	for (size_t i = 0; i < answer.length; i++)
+		if (((unsigned char)answer.data[i] < ' ' && answer.data[i] != '\n') || (unsigned char)answer.data[i] == 0x7f)
+			answer.data[i] = '?';
 	if (!code && (fwrite(answer.data, 1, answer.length, stdout) != answer.length || fflush(stdout) != 0))
 		code = EXIT_FILEIO;
 	strbuf_free(&answer);

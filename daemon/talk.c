@@ -191,16 +191,11 @@ static char *make_relative(const char *word)
 	return strbuf_detach(&path);
 }
 
-static const char *skip_module(const char *word, const char *module)
+char *argument_clean(const char *word, const char *module)
 {
 	size_t length = strlen(module);
 
-	return strncmp(word, module, length) ? word : word + length;
-}
-
-char *argument_clean(const char *word, const char *module)
-{
-	word = skip_module(word, module);
+	word = strncmp(word, module, length) ? word : word + length;
 	return *word ? make_relative(word) : xstrdup("");
 }
 
@@ -235,24 +230,13 @@ static void set_refusal(struct daemon_session *session, char *error, int code)
 	session->refusal_code = code;
 }
 
-/* Options that were not understood do not end the request: commands of the module get it as it was. */
-static void take_operands(struct args *operands, const struct args *words)
-{
-	size_t i = 0;
 
-	args_free(operands);
-	*operands = (struct args){ NULL, 0 };
-	while (i < words->count && strcmp(words->items[i], "."))
-		i++;
-	while (++i < words->count)
-		args_append(operands, words->items[i]);
-}
 
 /* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the
  * wire is binary. */
 static void read_and_parse(struct daemon_session *session, const struct refused_options *refused)
 {
-	struct args words = { NULL, 0 }, secluded = { NULL, 0 };
+	struct args words = { NULL, 0 }, secluded = { NULL, 0 }, *operands = &session->options.operands, *last;
 	enum options_result result;
 	char *error = NULL;
 	int code = 0;
@@ -273,8 +257,17 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 							&error, &code);
 	}
 	if (result != OPTIONS_OK) {
+		size_t i = 0;
+
+		/* This does not end the request: commands of the module get it as it was. */
 		set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
-		take_operands(&session->options.operands, secluded.count ? &secluded : &words);
+		last = secluded.count ? &secluded : &words;
+		args_free(operands);
+		*operands = (struct args){ NULL, 0 };
+		while (i < last->count && strcmp(last->items[i], "."))
+			i++;
+		while (++i < last->count)
+			args_append(operands, last->items[i]);
 	}
 	args_free(&words);
 	args_free(&secluded);
@@ -323,29 +316,21 @@ static bool is_hidden_place(struct daemon_session *session, const char *place)
 	return hidden;
 }
 
-static bool names_hidden_place(struct daemon_session *session)
+static bool names_hidden(struct daemon_session *session)
 {
 	const struct options *options = &session->options;
-	bool hidden = is_hidden_place(session, options->temp_dir) || is_hidden_place(session, options->backup_dir);
+	bool hidden =
+		(options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from, false))
+		|| is_hidden_place(session, options->temp_dir) || is_hidden_place(session, options->backup_dir);
 
 	if (options->partial_dir && *options->partial_dir == '/')
 		hidden |= is_hidden_place(session, options->partial_dir);
 	for (size_t i = 0; i < options->alt_dest_dirs.count; i++)
 		hidden |= is_hidden_place(session, options->alt_dest_dirs.items[i]);
-	return hidden;
-}
-
-static void check_option_paths(struct daemon_session *session)
-{
-	const struct options *options = &session->options;
-	bool hidden = options->files_from && strcmp(options->files_from, "-") && is_hidden(session, options->files_from, false);
-
-	hidden |= names_hidden_place(session);
 	for (size_t i = 0; i < options->filters.count; i++)
 		if (options->filters.items[i].kind == FOPT_FILE)
 			hidden |= is_hidden(session, options->filters.items[i].text, false);
-	if (hidden)
-		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
+	return hidden;
 }
 
 void arguments_receive(struct daemon_session *session)
@@ -356,8 +341,8 @@ void arguments_receive(struct daemon_session *session)
 
 	read_and_parse(session, refused);
 	resolve_paths(session);
-	if (!session->refusal)
-		check_option_paths(session);
+	if (!session->refusal && names_hidden(session))
+		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
 	refused_options_free(refused);
 	free(refuse);
 }
