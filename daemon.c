@@ -303,8 +303,8 @@ static void take_signals(struct listener *listener)
 
 static noreturn void serve(struct listener *listener, int fd, int slot, struct session_limit over)
 {
-	const struct session_start start = {
-		.options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
+	struct daemon_session session = {
+		.daemon_options = listener->options, .log = &listener->log, .in_fd = fd, .out_fd = fd, .standalone = true,
 		.snapshots = listener->snapshots, .over = over, .board = children_become(listener->children, slot),
 		.guesses = listener->guesses,
 	};
@@ -321,7 +321,7 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	signal(SIGUSR2, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &listener->outside_mask, NULL);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	daemon_session_run(&start);
+	daemon_session_run(&session);
 }
 
 /* Too many of them: a line, if the socket takes it at once, and good-bye. */
@@ -501,17 +501,16 @@ static int run_standalone(struct options *options)
 /* inetd and systemd's Accept=yes: the connection is descriptor 0. */
 static noreturn void run_on_socket(struct options *options)
 {
-	struct session_start start = { .options = options };
 	struct log_file log;
+	struct daemon_session session = { .daemon_options = options, .log = &log };
 	int one = 1;
 
 	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
-	start.log = &log;
-	start.in_fd = start.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	session.in_fd = session.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	use_dev_null();
-	setsockopt(start.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	socket_options_apply(start.in_fd, "");
-	daemon_session_run(&start);
+	setsockopt(session.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	socket_options_apply(session.in_fd, "");
+	daemon_session_run(&session);
 }
 
 int daemon_main(struct options *options)
@@ -525,10 +524,9 @@ int daemon_main(struct options *options)
 
 int daemon_over_shell(struct options *options)
 {
-	struct session_start start = { .options = options, .in_fd = 0, .out_fd = 1, .over_shell = true };
 	struct log_file log;
+	struct daemon_session session = { .daemon_options = options, .log = &log, .out_fd = 1, .over_shell = true };
 
 	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
-	start.log = &log;
-	daemon_session_run(&start);
+	daemon_session_run(&session);
 }

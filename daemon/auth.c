@@ -38,16 +38,7 @@
 #define SECRET_LINE_MAX 1023
 #define SECRETS_SIZE_MAX (64u << 20)
 
-
 /* --- the module's lists of hosts --- */
-
-static void export_peer(const struct daemon_session *session)
-{
-	setenv("RSYNC_MODULE_NAME", session->module->name, 1);
-	setenv("RSYNC_HOST_NAME", session->peer.name, 1);
-	setenv("RSYNC_HOST_ADDR", session->peer.address, 1);
-	setenv("RSYNC_USER_NAME", "", 1);
-}
 
 static bool is_allowed(struct daemon_session *session)
 {
@@ -76,7 +67,10 @@ void session_check_access(struct daemon_session *session)
 
 	if (module->reverse_lookup)
 		memcpy(peer->name, peer->real_name, sizeof peer->name);
-	export_peer(session);
+	setenv("RSYNC_MODULE_NAME", module->name, 1);
+	setenv("RSYNC_HOST_NAME", peer->name, 1);
+	setenv("RSYNC_HOST_ADDR", peer->address, 1);
+	setenv("RSYNC_USER_NAME", "", 1);
 	if (!is_allowed(session)) {
 		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
 		if (!module->list)
@@ -100,8 +94,6 @@ struct rule {
 	enum { RULE_NONE, RULE_DENY, RULE_PLAIN, RULE_READ_ONLY, RULE_READ_WRITE } kind;
 	char *group; /* the user's group that a group rule has matched; else NULL */
 };
-
-
 
 static int rule_kind(const char *option)
 {
@@ -154,25 +146,20 @@ static struct rule find_rule(char *users, const char *user)
 
 /* --- secrets --- */
 
-/* Returns the reason for which `strict modes` rejects the file, NULL for none. */
-static const char *find_laxity(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || st.st_mode & 06)
-		return "secrets file must not be other-accessible (see strict modes option)";
-	if (geteuid() == 0 && st.st_uid != 0)
-		return "secrets file must be owned by root when running as root (see strict modes)";
-	return NULL;
-}
-
-/* -1: there is none; else *laxity is set. */
+/* -1: there is none; else *laxity is the reason for which `strict modes` rejects the file, NULL for none. */
 static int open_secrets(const struct module *module, const char **laxity)
 {
 	char *path = config_text(module->secrets_file);
 	int fd = *path ? fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0) : -1;
+	struct stat st;
 
-	*laxity = fd >= 0 && module->strict_modes ? find_laxity(fd) : NULL;
+	*laxity = NULL;
+	if (fd >= 0 && module->strict_modes) {
+		if (fstat(fd, &st) < 0 || st.st_mode & 06)
+			*laxity = "secrets file must not be other-accessible (see strict modes option)";
+		else if (geteuid() == 0 && st.st_uid != 0)
+			*laxity = "secrets file must be owned by root when running as root (see strict modes)";
+	}
 	free(path);
 	return fd;
 }
@@ -411,45 +398,33 @@ static uint64_t holder_of(const struct daemon_session *session, const struct ori
 	return origin_hash(origin, hash);
 }
 
-/* Clients without an address cannot be distinguished, and are not limited. */
-static void claim_host_slot(struct daemon_session *session, const char *path)
-{
-	const struct origin origin = origin_of_address(session->peer.address);
-	const int limit = session->module->max_connections_per_host;
 
-	if (!limit || origin.family == AF_UNSPEC ||
-	    fs_slots_take_of(session->slot_fd, holder_of(session, &origin), limit) == 0)
-		return;
-	if (errno != EBUSY)
-		refuse_lock_file(session, path);
-	session_refuse_crowd(session, &(struct session_limit){ "max connections per host", limit });
-}
-
-static void claim_module_slot(struct daemon_session *session, const char *path)
-{
-	const int limit = session->module->max_connections;
-
-	if (!limit || fs_slots_take(session->slot_fd, limit) == 0)
-		return;
-	if (errno != EBUSY)
-		refuse_lock_file(session, path);
-	log_error("max connections (%d) reached", limit);
-	session_refuse(session, "max connections (%d) reached -- try again later", limit);
-}
 
 void session_claim_slot(struct daemon_session *session)
 {
-	const struct module *module = session->module;
+	const int limit = session->module->max_connections, host_limit = session->module->max_connections_per_host;
+	const struct origin origin = origin_of_address(session->peer.address);
 	char *path;
 
 	session->slot_fd = -1;
-	if (!module->max_connections && !module->max_connections_per_host)
+	if (!limit && !host_limit)
 		return;
-	path = config_text(module->lock_file);
+	path = config_text(session->module->lock_file);
 	session->slot_fd = fs_slots_open(path);
 	if (session->slot_fd < 0)
 		refuse_lock_file(session, path);
-	claim_host_slot(session, path);
-	claim_module_slot(session, path);
+	/* Clients without an address cannot be distinguished, and are not limited. */
+	if (host_limit && origin.family != AF_UNSPEC
+	    && fs_slots_take_of(session->slot_fd, holder_of(session, &origin), host_limit) < 0) {
+		if (errno != EBUSY)
+			refuse_lock_file(session, path);
+		session_refuse_crowd(session, &(struct session_limit){ "max connections per host", host_limit });
+	}
+	if (limit && fs_slots_take(session->slot_fd, limit) < 0) {
+		if (errno != EBUSY)
+			refuse_lock_file(session, path);
+		log_error("max connections (%d) reached", limit);
+		session_refuse(session, "max connections (%d) reached -- try again later", limit);
+	}
 	free(path);
 }

@@ -164,15 +164,6 @@ static noreturn void refuse_start(struct daemon_session *session, const char *wh
 
 /* --- early exec --- */
 
-static noreturn void be_early(const struct daemon_session *session, const int input[2])
-{
-	command_detach(session->over_shell);
-	if (dup2(input[0], 0) < 0)
-		_exit(1);
-	setenv("RSYNC_REQUEST", "(NONE)", 1);
-	command_run(session, session->commands.early);
-}
-
 void hook_run_early(struct daemon_session *session)
 {
 	const struct strbuf *bytes = &session->early_input;
@@ -183,8 +174,13 @@ void hook_run_early(struct daemon_session *session)
 		return;
 	if (pipe2(input, O_CLOEXEC) < 0 || (child = fork()) < 0)
 		refuse_start(session, "early exec preparation failed");
-	if (child == 0)
-		be_early(session, input);
+	if (child == 0) {
+		command_detach(session->over_shell);
+		if (dup2(input[0], 0) < 0)
+			_exit(1);
+		setenv("RSYNC_REQUEST", "(NONE)", 1);
+		command_run(session, session->commands.early);
+	}
 	close(input[0]);
 	/* A pipe takes it at once; a command that does not read it need not. */
 	if (bytes->length && fs_write_all(input[1], bytes->data, bytes->length) < 0 && errno != EPIPE)
@@ -198,16 +194,6 @@ void hook_run_early(struct daemon_session *session)
 
 /* --- pre-xfer exec: started before the process is confined, run once the request is known --- */
 
-static noreturn void be_pre_xfer(const struct daemon_session *session, const int request[2], const int output[2])
-{
-	close(request[1]);
-	command_receive_request(request[0]);
-	command_detach(false);
-	if (dup2(output[1], 1) < 0)
-		_exit(1);
-	command_run(session, session->commands.pre_xfer);
-}
-
 void hook_start_pre_xfer(struct daemon_session *session)
 {
 	struct commands *commands = &session->commands;
@@ -217,8 +203,14 @@ void hook_start_pre_xfer(struct daemon_session *session)
 		return;
 	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(output, O_CLOEXEC) < 0 || (commands->pre_xfer_pid = fork()) < 0)
 		refuse_start(session, "pre-xfer exec preparation failed");
-	if (commands->pre_xfer_pid == 0)
-		be_pre_xfer(session, request, output);
+	if (commands->pre_xfer_pid == 0) {
+		close(request[1]);
+		command_receive_request(request[0]);
+		command_detach(false);
+		if (dup2(output[1], 1) < 0)
+			_exit(1);
+		command_run(session, session->commands.pre_xfer);
+	}
 	close(request[0]);
 	close(output[1]);
 	commands->request_fd = request[1];
@@ -254,9 +246,9 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 	close(commands->output_fd);
 	status = process_wait(commands->pre_xfer_pid);
 	if (status != 0) {
-		session->refusal = xasprintf("pre-xfer exec returned failure (%d)%s",
-					     WIFEXITED(status) ? status : KILLED_STATUS, output.length ? ":" : "");
-		session->refusal_code = EXIT_UNSUPPORTED;
+		session_set_refusal(session, xasprintf("pre-xfer exec returned failure (%d)%s",
+						       WIFEXITED(status) ? status : KILLED_STATUS, output.length ? ":" : ""),
+				    EXIT_UNSUPPORTED);
 		session->refusal_output = xstrdup(strbuf_text(&output));
 	}
 	strbuf_free(&output);
@@ -294,11 +286,10 @@ static noreturn void attend(struct daemon_session *session, pid_t child, const s
 	pid_t hook;
 
 	/* The client's connection ends with the session. */
-	if (session->over_shell) {
+	if (session->over_shell)
 		command_detach(true);
-	} else {
+	else
 		close(session->in_fd);
-	}
 	log_file_close(session->log);
 	status = wait_for_session(child, signals);
 	set_number("RSYNC_EXIT_STATUS", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
@@ -333,18 +324,6 @@ void hook_fork_post_xfer(struct daemon_session *session)
 
 /* --- the name converter: it answers for the user and group tables (doc/protocol/07-daemon.md section 9) --- */
 
-static noreturn void be_converter(const struct daemon_session *session, const int request[2], const int to[2],
-				  const int from[2])
-{
-	close(request[1]);
-	close(to[1]);
-	close(from[0]);
-	command_receive_request(request[0]);
-	if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0)
-		_exit(1);
-	command_run(session, session->commands.converter);
-}
-
 void converter_start(struct daemon_session *session)
 {
 	int request[2], to[2], from[2];
@@ -352,13 +331,17 @@ void converter_start(struct daemon_session *session)
 
 	if (!session->commands.converter)
 		return;
-	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0)
+	if (pipe2(request, O_CLOEXEC) < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || (child = fork()) < 0)
 		refuse_start(session, "name-converter exec preparation failed");
-	child = fork();
-	if (child < 0)
-		refuse_start(session, "name-converter exec preparation failed");
-	if (child == 0)
-		be_converter(session, request, to, from);
+	if (child == 0) {
+		close(request[1]);
+		close(to[1]);
+		close(from[0]);
+		command_receive_request(request[0]);
+		if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0)
+			_exit(1);
+		command_run(session, session->commands.converter);
+	}
 	close(request[0]);
 	close(to[0]);
 	close(from[1]);

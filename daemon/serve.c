@@ -10,6 +10,7 @@
 #include "daemon/commands.h"
 #include "daemon/roots.h"
 #include "daemon/session.h"
+#include "daemon/talk.h"
 #include "delta/skip_list.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
@@ -27,27 +28,37 @@ struct session_log {
 	bool ended;         /* the closing lines have been written */
 };
 
+/* A line about a file, with what the roles know of neither the client nor the module. */
+static void log_file_line(const struct session_log *log, struct format_values *values)
+{
+	const struct daemon_session *session = log->session;
+	struct strbuf line = STRBUF_INIT;
+
+	values->address = session->peer.address;
+	values->host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED";
+	values->module = session->module->name;
+	values->module_path = session->place.path;
+	values->user = session->user;
+	format_expand(log->format, values, &line);
+	log_msg(L_LOG, "%s", strbuf_text(&line));
+	strbuf_free(&line);
+}
+
 static void log_transfer(void *context, const struct transfer_record *record)
 {
 	const struct session_log *log = context;
 	const struct daemon_session *session = log->session;
 	const struct entry *entry = record->entry;
-	struct strbuf line = STRBUF_INIT;
-	const struct format_values values = {
+	struct format_values values = {
 		.look = { .flags = record->flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
 			  .unknown = !session_caps_of(session->protocol).item_flags },
 		.name = record->name, .shown = record->shown, .link = record->link, .link_is_hard = record->link_is_hard,
 		.length = entry->size, .transferred = record->written, .checksum_bytes = record->sums, .mtime = entry->mtime,
 		.uid = session->options.owner ? entry->uid : 0, .gid = entry->gid, .group_not_kept = !session->options.group,
-		.digest = record->digest, .digest_length = record->digest_length, .address = session->peer.address,
-		.host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED",
-		.module = session->module->name, .module_path = session->place.path, .user = session->user,
-		.pid = (int)getpid(), .operation = "send",
+		.digest = record->digest, .digest_length = record->digest_length, .pid = (int)getpid(), .operation = "send",
 	};
 
-	format_expand(log->format, &values, &line);
-	log_msg(L_LOG, "%s", strbuf_text(&line));
-	strbuf_free(&line);
+	log_file_line(log, &values);
 }
 
 static void note_received(void *context)
@@ -66,22 +77,10 @@ static void note_transfer(void *context, enum item_stage stage)
 		board_count_file(log->session->board);
 }
 
-/* Completes a line of a receiver, which knows neither the client nor the module. */
 static void log_received(void *context, struct format_values *values)
 {
-	const struct session_log *log = context;
-	const struct daemon_session *session = log->session;
-	struct strbuf line = STRBUF_INIT;
-
 	values->look.unknown = false;
-	values->address = session->peer.address;
-	values->host = session->module->reverse_lookup ? session->peer.name : "UNDETERMINED";
-	values->module = session->module->name;
-	values->module_path = session->place.path;
-	values->user = session->user;
-	format_expand(log->format, values, &line);
-	log_msg(L_LOG, "%s", strbuf_text(&line));
-	strbuf_free(&line);
+	log_file_line(context, values);
 }
 
 static void log_deletion(void *context, const char *path, bool is_dir)
@@ -175,7 +174,7 @@ static void add_chmod(struct daemon_session *session)
 	if (*text && good && !options->sender)
 		good = chmod_parse(&options->incoming_chmod, text);
 	if (!good)
-		session->refusal = xstrdup("the module is misconfigured"), session->refusal_code = EXIT_UNSUPPORTED;
+		session_set_refusal(session, xstrdup("the module is misconfigured"), EXIT_UNSUPPORTED);
 	free(text);
 }
 
@@ -192,36 +191,27 @@ static struct skip_list *dont_compress(struct daemon_session *session)
 	return list;
 }
 
-/* A relative one is walked to from each directory: it must not climb. */
-static void confine_partial_dir(struct options *options)
-{
-	const char *given = options->partial_dir;
-	char *clean;
-
-	if (!given || *given == '/')
-		return;
-	clean = xmalloc(strlen(given) + 2);
-	fs_clean_path(clean, given);
-	options->partial_dir = strcmp(clean, ".") ? clean : NULL;
-	options->has_partial_dir = options->partial_dir != NULL;
-}
-
 /* The module's settings for files that it receives. */
 static void apply_receiving_settings(struct daemon_session *session)
 {
 	struct options *options = &session->options;
-	const char *temp_dir = session->module->temp_dir;
+	const char *temp_dir = session->module->temp_dir, *given = options->partial_dir;
+	char *clean;
 
 	if (!*temp_dir && session->daemon_options->temp_dir)
 		temp_dir = session->daemon_options->temp_dir;
 	session->has_own_temp_dir = !options->temp_dir && *temp_dir;
 	if (session->has_own_temp_dir)
 		options->temp_dir = config_text(temp_dir);
-	confine_partial_dir(options);
-	if (!session->refusal && options->only_send_attrs) {
-		session->refusal = xstrdup("rsync: --only-send-attrs cannot be sent to a module");
-		session->refusal_code = EXIT_UNSUPPORTED;
+	/* A relative one is walked to from each directory: it must not climb. */
+	if (given && *given != '/') {
+		clean = xmalloc(strlen(given) + 2);
+		fs_clean_path(clean, given);
+		options->partial_dir = strcmp(clean, ".") ? clean : NULL;
+		options->has_partial_dir = options->partial_dir != NULL;
 	}
+	if (!session->refusal && options->only_send_attrs)
+		session_set_refusal(session, xstrdup("rsync: --only-send-attrs cannot be sent to a module"), EXIT_UNSUPPORTED);
 }
 
 /* May data flow in this direction (doc/protocol/07-daemon.md section 5.21)? */
@@ -236,17 +226,8 @@ static void check_direction(struct daemon_session *session)
 	else if (session->module->write_only && (session->options.sender || (names && strcmp(names, "-") != 0)))
 		/* A list of names in the module would be sent to the client that pushes them. */
 		why = "ERROR: module is write only";
-	if (!why || session->refusal)
-		return;
-	session->refusal = xstrdup(why);
-	session->refusal_code = EXIT_SYNTAX;
-}
-
-/* Where the scan could not look, a live walk could not either, and the client must not take the list for all there is. What
- * vanished meanwhile is gone and missing from the list as it should be. */
-static int errors_of_list(const struct attr_source *source)
-{
-	return source->kind == ATTRS_SNAPSHOT ? attr_snapshot_facts(source->snapshot)->io_error & IOERR_GENERAL : 0;
+	if (why && !session->refusal)
+		session_set_refusal(session, xstrdup(why), EXIT_SYNTAX);
 }
 
 static const char *stored_name(const void *context, bool group, uint32_t id)
@@ -307,8 +288,11 @@ void daemon_serve(struct daemon_session *session)
 	session->source.fake_super = session->options.super == SUPER_FAKE;
 	server->session = (struct session){
 		.wire = session->wire, .is_server = true, .is_daemon = true, .is_sender = session->options.sender,
-		.io_error = errors_of_list(&session->source),
 	};
+	/* Where the scan could not look, a live walk could not either, and the client must not take the list for all there is.
+	 * What vanished meanwhile is gone and missing from the list as it should be. */
+	if (session->source.kind == ATTRS_SNAPSHOT)
+		server->session.io_error = attr_snapshot_facts(session->source.snapshot)->io_error & IOERR_GENERAL;
 	session_set_protocol(&server->session, session->protocol);
 	server->options = &session->options;
 	server->module = module;

@@ -78,7 +78,7 @@ static void load_configuration(struct daemon_session *session)
 		die(EXIT_SYNTAX, "the configuration in %s cannot be used", options->config_file);
 }
 
-static void identify_peer(struct daemon_session *session, int fd)
+static void identify_peer(struct daemon_session *session)
 {
 	const struct config_globals *globals = &session->config->globals;
 	struct peer *peer = &session->peer;
@@ -86,7 +86,7 @@ static void identify_peer(struct daemon_session *session, int fd)
 	if (session->over_shell)
 		peer_from_shell(peer);
 	else
-		peer_from_socket(peer, fd);
+		peer_from_socket(peer, session->in_fd);
 	if (globals->proxy_protocol && !session->over_shell && !peer_from_proxy(peer, globals, session->wire))
 		session_end(EXIT_STARTCLIENT);
 	if (session->config->any_reverse_lookup)
@@ -110,10 +110,13 @@ static void become_daemon(struct daemon_session *session)
 
 /* --- stages 7 and 8: greeting, command or module --- */
 
-static void send_motd(struct daemon_session *session)
+static void exchange_greetings(struct daemon_session *session, char *line)
 {
+	int version = session->daemon_options->max_protocol;
 	char *path = config_text(session->config->globals.motd_file);
 	struct strbuf text = STRBUF_INIT;
+
+	wire_write(session->wire, line, greeting_format(line, SESSION_LINE_SIZE, version));
 
 	if (*path) {
 		if (fs_operator_read(path, O_NONBLOCK, 1 << 20, &text) < 0)
@@ -123,14 +126,6 @@ static void send_motd(struct daemon_session *session)
 	}
 	strbuf_free(&text);
 	free(path);
-}
-
-static void exchange_greetings(struct daemon_session *session, char *line)
-{
-	int version = session->daemon_options->max_protocol;
-
-	wire_write(session->wire, line, greeting_format(line, SESSION_LINE_SIZE, version));
-	send_motd(session);
 	wire_flush(session->wire);
 	session_read_line(session, line, SESSION_LINE_SIZE);
 	switch (greeting_parse(&session->greeting, line)) {
@@ -168,28 +163,23 @@ static noreturn void list_modules(struct daemon_session *session)
 	session_end(EXIT_OK);
 }
 
-static void read_early_input(struct daemon_session *session, const char *count)
-{
-	char bytes[EARLY_INPUT_MAX];
-	long length = strtol(count, NULL, 10);
-
-	if (length < 1 || length > EARLY_INPUT_MAX)
-		session_refuse(session, "invalid early_input length");
-	wire_read(session->wire, bytes, (size_t)length);
-	strbuf_add(&session->early_input, bytes, (size_t)length);
-}
-
-static void choose_module(struct daemon_session *session, const struct session_limit *over, char *line)
+static void choose_module(struct daemon_session *session, char *line)
 {
 	const char early[] = "#early_input=";
 
 	session_read_line(session, line, SESSION_LINE_SIZE);
 	if (!strncmp(line, early, strlen(early))) {
-		read_early_input(session, line + strlen(early));
+		char bytes[EARLY_INPUT_MAX];
+		long length = strtol(line + strlen(early), NULL, 10);
+
+		if (length < 1 || length > EARLY_INPUT_MAX)
+			session_refuse(session, "invalid early_input length");
+		wire_read(session->wire, bytes, (size_t)length);
+		strbuf_add(&session->early_input, bytes, (size_t)length);
 		session_read_line(session, line, SESSION_LINE_SIZE);
 	}
-	if (over->name)
-		session_refuse_crowd(session, over);
+	if (session->over.name)
+		session_refuse_crowd(session, &session->over);
 	if (!*line || !strcmp(line, "#list"))
 		list_modules(session);
 	if (*line == '#')
@@ -204,14 +194,6 @@ static void choose_module(struct daemon_session *session, const struct session_l
 }
 
 /* --- stages 9 to 11: may it come in? --- */
-
-static void check_protocol(struct daemon_session *session)
-{
-	if (session->protocol)
-		return;
-	log_error("protocol %d of the client is not supported", session->greeting.version);
-	session_refuse(session, "protocol version %d is not supported", session->greeting.version);
-}
 
 /* After the handshake has taken its time, a new one begins for the module's users. */
 static void authenticate(struct daemon_session *session)
@@ -230,21 +212,17 @@ static void authenticate(struct daemon_session *session)
 
 /* --- stages 20 to 23: the request --- */
 
-/* Sets the limits of a session; a client may lower that of memory. */
-static void set_budget(struct daemon_session *session)
+static void receive_request(struct daemon_session *session)
 {
 	struct budget *budget = wire_budget(session->wire);
+	char *request;
 
+	/* A client may lower the limit of memory. */
 	budget_lower(budget, session->module->memory_limit, "\"memory limit per session\" in rsyncd.conf");
 	budget->work_seconds = session->module->cpu_limit;
 	budget->work_setting = "\"cpu limit per session\" in rsyncd.conf";
 	budget->look = wire_check_peer;
 	budget->context = session->wire;
-}
-
-static void receive_request(struct daemon_session *session)
-{
-	set_budget(session);
 	session_say(session, "@RSYNCD: OK\n");
 	wire_flush(session->wire);
 	session_set_deadline(session, session->module->timeout);
@@ -253,34 +231,20 @@ static void receive_request(struct daemon_session *session)
 	reach(session, BOARD_REQUESTED);
 	hook_finish_pre_xfer(session);
 	converter_deliver(session);
-}
-
-static void log_request(struct daemon_session *session)
-{
-	char *request = session_request(session);
-
+	request = session_request(session);
 	if (session->request.count)
 		log_msg(L_LOG, "rsync %s %s from %s%s%s (%s)", session->options.sender ? "on" : "to", request, session->user,
 			*session->user ? "@" : "", session->peer.name, session->peer.address);
 	free(request);
 }
 
-void daemon_session_run(const struct session_start *start)
+void daemon_session_run(struct daemon_session *session)
 {
-	struct daemon_session *session = xcalloc(1, sizeof *session);
 	char line[SESSION_LINE_SIZE];
 
-	session->daemon_options = start->options;
-	session->log = start->log;
-	session->over_shell = start->over_shell;
-	session->standalone = start->standalone;
-	session->snapshots = start->snapshots;
-	session->board = start->board;
-	session->guesses = start->guesses;
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(session->log));
-	session->in_fd = start->in_fd;
-	session->wire = wire_new(start->in_fd, start->out_fd);
+	session->wire = wire_new(session->in_fd, session->out_fd);
 	wire_set_meter(session->wire, board_meter(session->board));
 	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
 	session_take_signals(session);
@@ -289,19 +253,22 @@ void daemon_session_run(const struct session_start *start)
 	load_configuration(session);
 	if (!session->over_shell)
 		session_set_deadline(session, session->config->defaults.timeout);
-	identify_peer(session, start->in_fd);
+	identify_peer(session);
 	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
 	become_daemon(session);
 	log_msg(L_LOG, "connect from %s (%s)", session->peer.name, session->peer.address);
 	exchange_greetings(session, line);
-	choose_module(session, &start->over, line);
+	choose_module(session, line);
 	session_clear_deadline(session);
 	/* Held open for the session: the conversion's tables could not be loaded from inside the module. */
 	if (*session->module->charset && !charset_new(session->module->charset))
 		die(EXIT_UNSUPPORTED, "module %s: charset \"%s\" is not known to this system", session->module->name,
 		    session->module->charset);
 	session_check_access(session);
-	check_protocol(session);
+	if (!session->protocol) {
+		log_error("protocol %d of the client is not supported", session->greeting.version);
+		session_refuse(session, "protocol version %d is not supported", session->greeting.version);
+	}
 	authenticate(session);
 	session_set_limit(RLIMIT_CPU, session->processor_seconds);
 	session_claim_slot(session);
@@ -320,6 +287,5 @@ void daemon_session_run(const struct session_start *start)
 	identity_assume(session);
 	roots_confine(session);
 	receive_request(session);
-	log_request(session);
 	daemon_serve(session);
 }

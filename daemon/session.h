@@ -31,17 +31,26 @@
 struct converter;
 struct snapshots;
 
+/* A limit of the operator's that the client is over; name NULL: none. */
+struct session_limit {
+	const char *name;
+	int value;
+};
+
+/* The first members, up to `over`, are set by whoever starts the session. */
 struct daemon_session {
 	const struct options *daemon_options; /* of the daemon's own command line */
 	struct log_file *log;
-	struct config *config;
-	struct wire *wire;
-	int in_fd;            /* of the wire; over a shell there is another one for what goes out */
+	int in_fd, out_fd;    /* of the wire */
 	bool over_shell;
 	bool standalone;      /* a listener has reported the configuration's notes already */
 	struct snapshots *snapshots; /* the listener's (daemon/snapshots.h); NULL: there is none */
 	struct guesses *guesses;  /* the listener's; NULL: there is none */
 	struct board_slot *board; /* the session's state, for the listener; NULL: there is none */
+	struct session_limit over;
+
+	struct config *config;
+	struct wire *wire;
 	atomic_bool makes_way;    /* has lowered its priority */
 	int low_priority;
 
@@ -75,24 +84,10 @@ struct daemon_session {
 	int refusal_code;
 };
 
-/* A limit of the operator's that the client is over; name NULL: none. */
-struct session_limit {
-	const char *name;
-	int value;
-};
+
 
 #define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
 
-struct session_start {
-	const struct options *options;
-	struct log_file *log;
-	int in_fd, out_fd;
-	bool over_shell, standalone;
-	struct snapshots *snapshots;
-	struct session_limit over;
-	struct board_slot *board;
-	struct guesses *guesses;
-};
-noreturn void daemon_session_run(const struct session_start *start);
+noreturn void daemon_session_run(struct daemon_session *session);
 
 #endif

@@ -224,7 +224,7 @@ void argument_split(struct args *pieces, const char *word, const char *module, s
 
 /* --- the list of words --- */
 
-static void set_refusal(struct daemon_session *session, char *error, int code)
+void session_set_refusal(struct daemon_session *session, char *error, int code)
 {
 	session->refusal = error;
 	session->refusal_code = code;
@@ -260,7 +260,7 @@ static void read_and_parse(struct daemon_session *session, const struct refused_
 		size_t i = 0;
 
 		/* This does not end the request: commands of the module get it as it was. */
-		set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
+		session_set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
 		last = secluded.count ? &secluded : &words;
 		args_free(operands);
 		*operands = (struct args){ NULL, 0 };
@@ -342,7 +342,7 @@ void arguments_receive(struct daemon_session *session)
 	read_and_parse(session, refused);
 	resolve_paths(session);
 	if (!session->refusal && names_hidden(session))
-		set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
+		session_set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
 	refused_options_free(refused);
 	free(refuse);
 }

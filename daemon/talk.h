@@ -51,6 +51,9 @@ char *argument_clean(const char *word, const char *module);
 /* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
 void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
 
+/* The client gets this error (malloc'ed) instead of being served, and the session ends with the code. */
+void session_set_refusal(struct daemon_session *session, char *error, int code);
+
 /* The path words as logs show them: joined by spaces, cut after the one that passes 1024 bytes; malloc'ed. */
 char *session_request(const struct daemon_session *session);
 
