@@ -38,8 +38,7 @@
 struct check {
 	const struct options *options;
 	const struct config *config;
-	const struct snapshots *snapshots;
-	const char *file;
+	struct snapshots *snapshots;
 	struct config_problems problems;
 };
 
@@ -70,8 +69,8 @@ static void complain(struct subject *subject, const char *value, enum config_sev
 	va_end(args);
 	if (!place && module)
 		place = config_place_of(config, module->name);
-	config_problem_add(&subject->check->problems, place ? place->file : subject->check->file, place ? place->line : 0,
-			   severity, "%s", strbuf_text(&text));
+	config_problem_add(&subject->check->problems, place ? place->file : subject->check->options->config_file,
+			   place ? place->line : 0, severity, "%s", strbuf_text(&text));
 	strbuf_free(&text);
 }
 
@@ -177,58 +176,6 @@ static void describe_snapshot(const struct subject *subject, struct strbuf *out)
 	free(path);
 }
 
-static void describe_form(const struct subject *subject, struct strbuf *out)
-{
-	char *path = config_text(subject->module->path), *prefix = config_text(subject->module->real_file_prefix);
-	char *daemon_root = config_text(subject->check->config->globals.daemon_chroot), *real;
-	struct module_place place;
-
-	strbuf_addf(out, "[%s] %s", subject->module->name, path);
-	if (*prefix) {
-		place_split(&place, path, place_divides(subject->module, path));
-		real = place_prefix_path(&place, daemon_root, prefix);
-		strbuf_addf(out, ", an attr tree of %s", real);
-		place_free(&place);
-		free(real);
-	} else if (strstr(path, "%RSYNC_"))
-		strbuf_add_string(out, ", which depends on the client");
-	else if (*subject->module->attr_snapshot)
-		describe_snapshot(subject, out);
-	else
-		strbuf_add_string(out, ", listed from the tree itself");
-	free(path);
-	free(prefix);
-	free(daemon_root);
-}
-
-static void describe_identity(const struct subject *subject, struct strbuf *out)
-{
-	const struct identity *identity = &subject->session.identity;
-
-	if (!subject->has_identity)
-		return;
-	strbuf_addf(out, ", uid %u, gid", (unsigned)(identity->set_uid ? identity->uid : geteuid()));
-	for (size_t i = 0; i < identity->gids.count; i++)
-		strbuf_addf(out, "%s%u", i ? "," : " ", (unsigned)identity->gids.items[i]);
-	if (!identity->gids.count)
-		strbuf_addf(out, " %u", (unsigned)getegid());
-}
-
-/* The limits of memory and processor time of one session. */
-static void describe_budget(const struct module *module, struct strbuf *out)
-{
-	size_t memory = module->memory_limit;
-
-	if (memory % ((size_t)1 << 30) == 0)
-		strbuf_addf(out, ", per session %zuG of memory", memory >> 30);
-	else if (memory % (1 << 20) == 0)
-		strbuf_addf(out, ", per session %zuM of memory", memory >> 20);
-	else
-		strbuf_addf(out, ", per session %zu bytes of memory", memory);
-	if (module->cpu_limit)
-		strbuf_addf(out, " and %d s of the processor", module->cpu_limit);
-}
-
 static void describe_limits(const struct module *module, struct strbuf *out)
 {
 	static const struct {
@@ -243,6 +190,7 @@ static void describe_limits(const struct module *module, struct strbuf *out)
 		{ ", post-xfer exec", offsetof(struct module, post_xfer_exec) },
 		{ ", name converter", offsetof(struct module, name_converter) },
 	};
+	const size_t memory = module->memory_limit;
 
 	for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
 		if (**(char *const *)((const char *)module + set[i].offset))
@@ -255,28 +203,69 @@ static void describe_limits(const struct module *module, struct strbuf *out)
 		strbuf_addf(out, ", at most %d connections per host", module->max_connections_per_host);
 	if (module->timeout > 0)
 		strbuf_addf(out, ", timeout %d s", module->timeout);
-	describe_budget(module, out);
+	if (memory % ((size_t)1 << 30) == 0)
+		strbuf_addf(out, ", per session %zuG of memory", memory >> 30);
+	else if (memory % (1 << 20) == 0)
+		strbuf_addf(out, ", per session %zuM of memory", memory >> 20);
+	else
+		strbuf_addf(out, ", per session %zu bytes of memory", memory);
+	if (module->cpu_limit)
+		strbuf_addf(out, " and %d s of the processor", module->cpu_limit);
 	if (!module->list)
 		strbuf_add_string(out, ", not in the list of modules");
 }
 
+static void describe_form(const struct subject *subject)
+{
+	const struct module *module = subject->module;
+	char *path = config_text(module->path), *prefix = config_text(module->real_file_prefix);
+	char *daemon_root = config_text(subject->check->config->globals.daemon_chroot), *real;
+	struct strbuf text = STRBUF_INIT;
+	struct module_place place;
+
+	strbuf_addf(&text, "[%s] %s", module->name, path);
+	if (*prefix) {
+		place_split(&place, path, place_divides(module, path));
+		real = place_prefix_path(&place, daemon_root, prefix);
+		strbuf_addf(&text, ", an attr tree of %s", real);
+		place_free(&place);
+		free(real);
+	} else if (strstr(path, "%RSYNC_")) {
+		strbuf_add_string(&text, ", which depends on the client");
+	} else if (*module->attr_snapshot) {
+		describe_snapshot(subject, &text);
+	} else {
+		strbuf_add_string(&text, ", listed from the tree itself");
+	}
+	log_info("%s", strbuf_text(&text));
+	strbuf_free(&text);
+	free(path);
+	free(prefix);
+	free(daemon_root);
+}
+
 static void describe_module(const struct subject *subject)
 {
-	struct strbuf form = STRBUF_INIT, rights = STRBUF_INIT;
+	struct strbuf rights = STRBUF_INIT;
 	const struct daemon_session *session = &subject->session;
+	const struct identity *identity = &session->identity;
 	const struct module *module = subject->module;
 	bool read_only = place_is_read_only(session);
 
 	if (subject->check->options->quiet)
 		return;
-	describe_form(subject, &form);
+	describe_form(subject);
 	strbuf_addf(&rights, "    %s, %s", module->write_only ? (read_only ? "neither read nor written" : "write only")
 		    : read_only ? "read only" : "writable", session->place.chroot ? "chroot" : "no chroot");
-	describe_identity(subject, &rights);
+	if (subject->has_identity) {
+		strbuf_addf(&rights, ", uid %u, gid", (unsigned)(identity->set_uid ? identity->uid : geteuid()));
+		for (size_t i = 0; i < identity->gids.count; i++)
+			strbuf_addf(&rights, "%s%u", i ? "," : " ", (unsigned)identity->gids.items[i]);
+		if (!identity->gids.count)
+			strbuf_addf(&rights, " %u", (unsigned)getegid());
+	}
 	describe_limits(module, &rights);
-	log_info("%s", strbuf_text(&form));
 	log_info("%s", strbuf_text(&rights));
-	strbuf_free(&form);
 	strbuf_free(&rights);
 }
 
@@ -287,7 +276,7 @@ static void describe_daemon(const struct check *check)
 
 	if (check->options->quiet)
 		return;
-	strbuf_addf(&text, "%s: %zu module%s, port %d", check->file, check->config->modules.count,
+	strbuf_addf(&text, "%s: %zu module%s, port %d", check->options->config_file, check->config->modules.count,
 		    check->config->modules.count == 1 ? "" : "s", globals->port ? globals->port : DEFAULT_PORT);
 	if (*globals->daemon_chroot)
 		strbuf_addf(&text, ", paths below %s", globals->daemon_chroot);
@@ -309,16 +298,6 @@ static void set_socket_options(const void *context)
 
 	if (fd >= 0)
 		socket_options_apply(fd, context);
-}
-
-static void check_socket_options(struct subject *daemon)
-{
-	const char *value = daemon->check->config->globals.socket_options;
-	struct strbuf output = STRBUF_INIT;
-
-	if (*value)
-		try(set_socket_options, value, &output);
-	complain_of(daemon, value, CONFIG_NOTE, NULL, &output);
 }
 
 static void bind_sockets(const void *context)
@@ -359,22 +338,16 @@ static void check_listener(struct check *check)
 	check_writable(&daemon, log, "log file", CONFIG_NOTE);
 	check_writable(&daemon, config->globals.metrics_file, "metrics file", CONFIG_NOTE);
 	/* Options of the command line replace these parameters. */
-	if (!check->options->sockopts)
-		check_socket_options(&daemon);
+	if (!check->options->sockopts) {
+		const char *value = config->globals.socket_options;
+		struct strbuf output = STRBUF_INIT;
+
+		if (*value)
+			try(set_socket_options, value, &output);
+		complain_of(&daemon, value, CONFIG_NOTE, NULL, &output);
+	}
 	if (!check->options->address)
 		check_address(&daemon);
-}
-
-/* As the daemon whose rights have been given up. */
-static void check_motd(struct check *check)
-{
-	const char *value = check->config->globals.motd_file;
-	char *path = known_text(value);
-	struct subject daemon = { .check = check };
-
-	if (path && !may_read(path))
-		complain(&daemon, value, CONFIG_NOTE, "motd file %s: %s", path, strerror(errno));
-	free(path);
 }
 
 /* --- the files of a module, as the daemon --- */
@@ -397,49 +370,37 @@ static void check_command(struct subject *subject, const char *value, const char
 	free(command);
 }
 
-/* Patterns may match what is still to come. */
-static void check_groups(struct subject *subject)
-{
-	char *users = known_text(subject->module->auth_users), *word;
-	struct config_list list;
-
-	if (!users)
-		return;
-	config_list_start(&list, users);
-	while ((word = config_list_next(&list))) {
-		word[strcspn(word, ":")] = 0;
-		if (*word == '@' && !strpbrk(word, "*?[") && !getgrnam(word + 1))
-			complain(subject, subject->module->auth_users, CONFIG_NOTE, "auth users: there is no group \"%s\"",
-				 word + 1);
-	}
-	free(users);
-}
-
-static void check_digest(struct subject *subject)
-{
-	char *digest = known_text(subject->module->auth_digest);
-
-	if (digest && auth_digest_rank(digest) < 0)
-		complain(subject, subject->module->auth_digest, CONFIG_UNSERVED,
-			 "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
-	free(digest);
-}
-
 static void check_users(struct subject *subject)
 {
 	const struct module *module = subject->module;
+	char *digest, *users, *word;
+	struct config_list list;
 	const char *why;
 
 	if (!*module->auth_users)
 		return;
-	check_digest(subject);
+	digest = known_text(module->auth_digest);
+	if (digest && auth_digest_rank(digest) < 0)
+		complain(subject, module->auth_digest, CONFIG_UNSERVED,
+			 "nobody can log in: auth digest \"%s\" is no digest that this build has", digest);
+	free(digest);
 	if (strstr(module->secrets_file, "%RSYNC_"))
 		return;
 	why = auth_secrets_problem(module);
 	if (why)
 		complain(subject, module->secrets_file, CONFIG_UNSERVED, "nobody can log in: secrets file%s%s: %s",
 			 *module->secrets_file ? " " : "", module->secrets_file, why);
-	check_groups(subject);
+	users = known_text(module->auth_users);
+	if (!users)
+		return;
+	config_list_start(&list, users);
+	while ((word = config_list_next(&list))) {
+		word[strcspn(word, ":")] = 0;
+		/* Patterns may match what is still to come. */
+		if (*word == '@' && !strpbrk(word, "*?[") && !getgrnam(word + 1))
+			complain(subject, module->auth_users, CONFIG_NOTE, "auth users: there is no group \"%s\"", word + 1);
+	}
+	free(users);
 }
 
 struct rules_of {
@@ -497,27 +458,20 @@ static void find_refused(const void *context)
 	refused_options_free(refused_options_new(context, true));
 }
 
-static void check_refused_options(struct subject *subject)
-{
-	const char *value = subject->module->refuse_options;
-	struct strbuf output = STRBUF_INIT;
-	char *text = known_text(value);
-
-	if (text)
-		try(find_refused, text, &output);
-	free(text);
-	complain_of(subject, value, CONFIG_NOTE, "refuse options", &output);
-}
-
 static void check_files(struct subject *subject)
 {
 	const struct module *module = subject->module;
+	char *refused = known_text(module->refuse_options);
+	struct strbuf output = STRBUF_INIT;
 
 	check_users(subject);
 	check_hosts(subject, module->hosts_allow, false);
 	check_hosts(subject, module->hosts_deny, true);
 	check_rules(subject);
-	check_refused_options(subject);
+	if (refused)
+		try(find_refused, refused, &output);
+	free(refused);
+	complain_of(subject, module->refuse_options, CONFIG_NOTE, "refuse options", &output);
 	check_command(subject, module->early_exec, "early exec", CONFIG_UNSERVED);
 	check_command(subject, module->pre_xfer_exec, "pre-xfer exec", CONFIG_UNSERVED);
 	check_command(subject, module->post_xfer_exec, "post-xfer exec", CONFIG_NOTE);
@@ -639,17 +593,6 @@ static void check_temp_dir(struct subject *subject)
 	free(path);
 }
 
-static void complain_of_contents(struct subject *subject, int error)
-{
-	char *prefix = config_text(subject->module->real_file_prefix);
-	char *path = place_prefix_path(&subject->session.place, "", prefix);
-
-	complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
-		 (unsigned)geteuid(), path, strerror(error));
-	free(prefix);
-	free(path);
-}
-
 /* As the module's user. */
 static void check_access(struct subject *subject)
 {
@@ -663,8 +606,15 @@ static void check_access(struct subject *subject)
 		complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
 			 session->place.path, strerror(errno));
 	check_temp_dir(subject);
-	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK))
-		complain_of_contents(subject, errno);
+	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK)) {
+		char *prefix = config_text(subject->module->real_file_prefix);
+		char *path = place_prefix_path(&subject->session.place, "", prefix);
+
+		complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
+			 (unsigned)geteuid(), path, strerror(errno));
+		free(prefix);
+		free(path);
+	}
 }
 
 static void find_identity(struct subject *subject)
@@ -682,11 +632,17 @@ static void find_identity(struct subject *subject)
 
 /* --- processes --- */
 
-static void report(struct check *check)
+/* Reports the problems and forgets them. Returns the worst severity, -1 for none. */
+static int report(struct check *check)
 {
+	int worst = config_problems_worst(&check->problems);
+
 	config_problems_report(&check->problems, CONFIG_REMARK);
 	fflush(stdout);
 	fflush(stderr);
+	config_problems_free(&check->problems);
+	check->problems = (struct config_problems)CONFIG_PROBLEMS_INIT;
+	return worst;
 }
 
 /* A process of its own, whose exit code is the worst severity that it has found, plus one. */
@@ -705,8 +661,7 @@ static noreturn void examine(struct check *check, const struct module *module)
 	describe_module(&subject);
 	if (opened && enter(&subject))
 		check_access(&subject);
-	report(check);
-	_exit(config_problems_worst(&check->problems) + 1);
+	_exit(report(check) + 1);
 }
 
 /* Returns the worst of a process of the check. */
@@ -723,16 +678,18 @@ static int await(pid_t pid)
 static noreturn void examine_all(struct check *check)
 {
 	const struct config *config = check->config;
-	int worst = -1, found;
+	struct subject daemon = { .check = check };
+	int worst, found;
+	char *motd;
 	pid_t pid;
 
 	if (!identity_assume_daemon(&config->globals))
 		_exit(CONFIG_UNSERVED + 1);
-	check_motd(check);
-	report(check);
-	worst = config_problems_worst(&check->problems);
-	config_problems_free(&check->problems);
-	check->problems = (struct config_problems)CONFIG_PROBLEMS_INIT;
+	motd = known_text(config->globals.motd_file);
+	if (motd && !may_read(motd))
+		complain(&daemon, config->globals.motd_file, CONFIG_NOTE, "motd file %s: %s", motd, strerror(errno));
+	free(motd);
+	worst = report(check);
 	for (size_t i = 0; i < config->modules.count; i++) {
 		const struct module *module = &config->modules.items[i];
 
@@ -752,12 +709,15 @@ static noreturn void examine_all(struct check *check)
 
 /* --- the whole --- */
 
-static void check_module_names(const struct config *config, const char *path, struct config_problems *problems)
+struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
 {
-	for (size_t i = 0; i < config->modules.count; i++) {
+	struct config *config =
+		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
+
+	for (size_t i = 0; config && i < config->modules.count; i++) {
 		const struct module *module = &config->modules.items[i];
 		const struct config_place *place = config_place_of(config, module->name);
-		const char *file = place ? place->file : path;
+		const char *file = place ? place->file : options->config_file;
 		const int line = place ? place->line : 0;
 
 		/* A line of the client names the module, and one with a "#" is a command. */
@@ -767,56 +727,34 @@ static void check_module_names(const struct config *config, const char *path, st
 		else if (!*module->path)
 			config_problem_add(problems, file, line, CONFIG_UNSERVED, "module \"%s\" has no path", module->name);
 	}
-}
-
-struct config *check_load(const struct options *options, struct snapshots *snapshots, struct config_problems *problems)
-{
-	struct config *config =
-		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_CHECK, problems);
-
-	if (config)
-		check_module_names(config, options->config_file, problems);
 	snapshots_refresh(snapshots);
 	if (config)
 		snapshots_report(snapshots, config, problems);
 	return config;
 }
 
-/* The listener's part. Then another process, which gives up the daemon's rights, looks at the modules. */
-static int run_check(struct check *check)
+int daemon_check_main(const struct options *options)
 {
+	struct check check = { .options = options, .snapshots = snapshots_new(options), .problems = CONFIG_PROBLEMS_INIT };
+	struct config *config = check_load(options, check.snapshots, &check.problems);
 	int worst, found;
 	pid_t pid;
 
-	if (check->config) {
-		describe_daemon(check);
-		check_listener(check);
-	}
-	report(check);
-	worst = config_problems_worst(&check->problems);
-	if (!check->config)
-		return worst;
-	config_problems_free(&check->problems);
-	check->problems = (struct config_problems)CONFIG_PROBLEMS_INIT;
-	pid = fork();
-	if (pid == 0)
-		examine_all(check);
-	found = await(pid);
-	return found > worst ? found : worst;
-}
-
-int daemon_check_main(const struct options *options)
-{
-	struct check check = { .options = options, .file = options->config_file, .problems = CONFIG_PROBLEMS_INIT };
-	struct snapshots *snapshots = snapshots_new(options);
-	struct config *config = check_load(options, snapshots, &check.problems);
-	int worst;
-
 	exit_set_quiet(true);
 	check.config = config;
-	check.snapshots = snapshots;
-	worst = run_check(&check);
+	if (config) {
+		describe_daemon(&check);
+		check_listener(&check);
+	}
+	worst = report(&check);
+	/* Another process, which gives up the daemon's rights, looks at the modules. */
+	if (config) {
+		pid = fork();
+		if (pid == 0)
+			examine_all(&check);
+		found = await(pid);
+		worst = found > worst ? found : worst;
+	}
 	config_free(config);
-	config_problems_free(&check.problems);
 	return worst < (int)CONFIG_UNSERVED ? EXIT_OK : EXIT_SYNTAX;
 }

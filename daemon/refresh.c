@@ -61,19 +61,8 @@ static void add_rules(const struct refresh *refresh, struct options *run, int ki
 
 	if (kind == FOPT_FILE)
 		rules.text = place_below(refresh->daemon_root, rules.text);
-
 	if (*rules.text)
 		vec_push(&run->filters, rules);
-}
-
-/* Names that the module hides from its clients are left out; the rules have the order of the daemon itself. */
-static void add_module_rules(const struct refresh *refresh, struct options *run, const struct module *module)
-{
-	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
-	add_rules(refresh, run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
-	add_rules(refresh, run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
-	add_rules(refresh, run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
-	add_rules(refresh, run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
 }
 
 /* Where the session of a client finds the module, as paths of this process; malloc'ed. */
@@ -112,7 +101,12 @@ static void set_up_run(struct options *run, const struct refresh *refresh, const
 	args_free(&line);
 	run->attr_refresh = refresh->options->attr_refresh;
 	run->attr_digests = refresh->options->attr_digests;
-	add_module_rules(refresh, run, module);
+	/* The rules of the module, in the order in which they count. */
+	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
+	add_rules(refresh, run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
+	add_rules(refresh, run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
+	add_rules(refresh, run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
 }
 
 static int refresh_snapshot(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
@@ -162,16 +156,7 @@ static int refresh_tree(const struct refresh *refresh, const struct module *modu
 	return code;
 }
 
-static noreturn void run_module(const struct refresh *refresh, const struct module *module, int out)
-{
-	struct outcome outcome = { 0, 0 };
-	int code;
 
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, &outcome);
-	fs_write_all(out, (const char *)&outcome, sizeof outcome);
-	exit_with(code);
-}
 
 /* --- one module --- */
 
@@ -185,7 +170,7 @@ static void say(const struct refresh *refresh, const struct module *module, cons
 /* Run it in a process of its own. The exit code, and what it said. */
 static int run_apart(const struct refresh *refresh, const struct module *module, struct outcome *outcome)
 {
-	int ends[2], status;
+	int ends[2], status, code;
 	pid_t pid;
 
 	*outcome = (struct outcome){ 0, 0 };
@@ -195,7 +180,10 @@ static int run_apart(const struct refresh *refresh, const struct module *module,
 	pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		run_module(refresh, module, ends[1]);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		code = (has_snapshot(module) ? refresh_snapshot : refresh_tree)(refresh, module, outcome);
+		fs_write_all(ends[1], (const char *)outcome, sizeof *outcome);
+		exit_with(code);
 	}
 	close(ends[1]);
 	if (pid > 0 && read(ends[0], outcome, sizeof *outcome) < (ssize_t)sizeof *outcome)
@@ -223,26 +211,7 @@ static int refresh_once(const struct refresh *refresh, const struct module *modu
 	return code;
 }
 
-/* Beside what is refreshed, so that it is there for as long as that is. */
-static char *lock_path(const struct refresh *refresh, const struct module *module)
-{
-	char *path, *real;
-	size_t length;
 
-	find_places(refresh, module, &path, &real);
-	free(real);
-	if (has_snapshot(module)) {
-		free(path);
-		path = config_text(module->attr_snapshot);
-	}
-	length = strlen(path);
-	while (length > 1 && path[length - 1] == '/')
-		path[--length] = 0;
-	char *lock = xasprintf("%s.lock", path);
-
-	free(path);
-	return lock;
-}
 
 static void note_code(struct refresh *refresh, int code)
 {
@@ -250,29 +219,28 @@ static void note_code(struct refresh *refresh, int code)
 		refresh->code = code;
 }
 
-/* A tree that should lie in memory is written to the disk where its tmpfs is not mounted. */
-static void warn_of_disk(const struct refresh *refresh, const struct module *module)
-{
-	char *tree, *real;
-
-	find_places(refresh, module, &tree, &real);
-	if (*real && check_tree_is_on_disk(tree, real))
-		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
-			    module->name);
-	free(tree);
-	free(real);
-}
-
 static void refresh_module(struct refresh *refresh, const struct module *module)
 {
+	char *tree, *real, *place, *lock;
 	struct fs_turn turn;
-	char *lock;
+	size_t length;
 	int code;
 
 	/* Values may refer to it, as in a session. */
 	setenv("RSYNC_MODULE_NAME", module->name, 1);
-	warn_of_disk(refresh, module);
-	lock = lock_path(refresh, module);
+	find_places(refresh, module, &tree, &real);
+	/* A tree that should lie in memory is written to the disk where its tmpfs is not mounted. */
+	if (*real && check_tree_is_on_disk(tree, real))
+		log_warning("module \"%s\": the attr tree lies on the file system of its real tree: is its tmpfs not mounted?",
+			    module->name);
+	/* Beside what is refreshed, so that it is there for as long as that is. */
+	place = has_snapshot(module) ? config_text(module->attr_snapshot) : xstrdup(tree);
+	for (length = strlen(place); length > 1 && place[length - 1] == '/';)
+		length--;
+	lock = xasprintf("%.*s.lock", (int)length, place);
+	free(tree);
+	free(real);
+	free(place);
 	switch (fs_turn_take(&turn, lock, !refresh->options->no_wait)) {
 	case FS_TURN_OURS:
 		do {
@@ -331,13 +299,6 @@ static void check_choice(struct refresh *refresh)
 	note_code(refresh, EXIT_SYNTAX);
 }
 
-/* Names of paths are below one module. */
-static void check_paths(const struct options *options)
-{
-	if (options->attr_refresh && strcmp(options->attr_refresh, "dirs") && options->operands.count != 1)
-		die(EXIT_SYNTAX, "rsync: --attr-refresh=%s lists paths of one module: name that one", options->attr_refresh);
-}
-
 static void load(struct refresh *refresh)
 {
 	const struct options *options = refresh->options;
@@ -355,7 +316,9 @@ int daemon_refresh_main(struct options *options)
 {
 	struct refresh refresh = { .options = options };
 
-	check_paths(options);
+	/* Names of paths are below one module. */
+	if (options->attr_refresh && strcmp(options->attr_refresh, "dirs") && options->operands.count != 1)
+		die(EXIT_SYNTAX, "rsync: --attr-refresh=%s lists paths of one module: name that one", options->attr_refresh);
 	exit_set_quiet(true);
 	load(&refresh);
 	if (!refresh.config)

@@ -29,7 +29,7 @@
 /* A part of the configuration. */
 struct watched {
 	char *path;
-	bool there, settled;
+	bool settled;
 	struct snapshot_identity identity;
 };
 
@@ -150,10 +150,53 @@ static void note_trouble(struct snapshots *snapshots, struct snapshot_file *file
 	file->serial = ++snapshots->serial;
 }
 
-static void note_missing(struct snapshots *snapshots, struct snapshot_file *file, int error)
-{
-	char *why;
 
+
+static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
+{
+	struct strbuf why = STRBUF_INIT;
+	struct attr_snapshot *next = attr_snapshot_open(file->path, &why);
+	int error = errno;
+	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL;
+
+	file->missing = false;
+	if (next) {
+		const struct attr_snapshot_facts *facts = attr_snapshot_facts(next);
+
+		if (!last || file->why.length || last->generation != facts->generation || last->made != facts->made
+		    || last->made_nsec != facts->made_nsec)
+			file->serial = ++snapshots->serial;
+		drop_mapping(file);
+		file->snapshot = next;
+		file->seen = facts->identity;
+		file->checked = true;
+		strbuf_reset(&file->why);
+	} else {
+		const char *text = why.length ? strbuf_text(&why) : strerror(error);
+
+		/* A mapped file that was written to in place is no longer what was checked. */
+		if (last && last->identity.dev == now->dev && last->identity.ino == now->ino)
+			drop_mapping(file);
+		file->seen = *now;
+		file->checked = !is_shortage(error);
+		if (strcmp(strbuf_text(&file->why), text) != 0 || file->checked)
+			note_trouble(snapshots, file, text);
+	}
+	strbuf_free(&why);
+}
+
+static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
+{
+	struct snapshot_identity now;
+	char *why;
+	int error;
+
+	if (snapshot_identity_read(file->path, &now) == 0) {
+		if (!file->checked || !snapshot_identity_equal(&now, &file->seen))
+			check_file(snapshots, file, &now);
+		return;
+	}
+	error = errno;
 	if (is_shortage(error) && file->serial)
 		return;
 	why = xasprintf("it cannot be opened: %s", strerror(error));
@@ -164,68 +207,6 @@ static void note_missing(struct snapshots *snapshots, struct snapshot_file *file
 		note_trouble(snapshots, file, why);
 	}
 	free(why);
-}
-
-static bool is_same_generation(const struct snapshot_file *file, const struct attr_snapshot_facts *next)
-{
-	const struct attr_snapshot_facts *last = file->snapshot ? attr_snapshot_facts(file->snapshot) : NULL;
-
-	return last && !file->why.length && last->generation == next->generation && last->made == next->made &&
-	       last->made_nsec == next->made_nsec;
-}
-
-static void take(struct snapshots *snapshots, struct snapshot_file *file, struct attr_snapshot *next)
-{
-	const struct attr_snapshot_facts *facts = attr_snapshot_facts(next);
-
-	if (!is_same_generation(file, facts))
-		file->serial = ++snapshots->serial;
-	drop_mapping(file);
-	file->snapshot = next;
-	file->seen = facts->identity;
-	file->checked = true;
-	file->missing = false;
-	strbuf_reset(&file->why);
-}
-
-/* A mapped file that was written to in place is no longer what was checked. */
-static void drop_if_overwritten(struct snapshot_file *file, const struct snapshot_identity *now)
-{
-	const struct snapshot_identity *mapped = file->snapshot ? &attr_snapshot_facts(file->snapshot)->identity : NULL;
-
-	if (mapped && mapped->dev == now->dev && mapped->ino == now->ino)
-		drop_mapping(file);
-}
-
-static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
-{
-	struct strbuf why = STRBUF_INIT;
-	struct attr_snapshot *next = attr_snapshot_open(file->path, &why);
-	int error = errno;
-
-	if (next) {
-		take(snapshots, file, next);
-	} else {
-		const char *text = why.length ? strbuf_text(&why) : strerror(error);
-
-		drop_if_overwritten(file, now);
-		file->seen = *now;
-		file->checked = !is_shortage(error);
-		file->missing = false;
-		if (strcmp(strbuf_text(&file->why), text) != 0 || file->checked)
-			note_trouble(snapshots, file, text);
-	}
-	strbuf_free(&why);
-}
-
-static void refresh_file(struct snapshots *snapshots, struct snapshot_file *file)
-{
-	struct snapshot_identity now;
-
-	if (snapshot_identity_read(file->path, &now) < 0)
-		note_missing(snapshots, file, errno);
-	else if (!file->checked || !snapshot_identity_equal(&now, &file->seen))
-		check_file(snapshots, file, &now);
 }
 
 /* --- the configuration --- */
@@ -282,20 +263,15 @@ static _Atomic uint64_t *find_logged(const struct snapshots *snapshots, const ch
 	return NULL;
 }
 
-/* Memory for what has been logged. Without it every process logs for itself. */
-static void share(struct snapshots *snapshots)
+/* The old list of modules, with what has been logged of them, makes room for the new one. */
+static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
 {
 	size_t size = snapshots->modules.count * sizeof *snapshots->logged;
 	void *shared = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
 
+	/* Without this memory every process logs for itself. */
 	snapshots->logged = shared == MAP_FAILED ? NULL : shared;
 	snapshots->logged_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
-}
-
-/* The old list of modules, with what has been logged of them, makes room for the new one. */
-static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
-{
-	share(snapshots);
 	for (size_t i = 0; i < snapshots->logged_count; i++) {
 		const struct snapshot_module *module = &snapshots->modules.items[i];
 		_Atomic uint64_t *before = find_logged(old, module->name, snapshots->files.items[module->file]->path);
@@ -324,21 +300,6 @@ static size_t want_file(struct snapshots *snapshots, char *path)
 	return index;
 }
 
-/* Files keep their indices while modules refer to them; what nobody names any more only loses its mapping. */
-static void drop_unwanted(struct snapshots *snapshots)
-{
-	for (size_t i = 0; i < snapshots->files.count; i++) {
-		struct snapshot_file *file = snapshots->files.items[i];
-
-		if (file->wanted)
-			continue;
-		drop_mapping(file);
-		strbuf_reset(&file->why);
-		file->checked = false;
-		file->serial = 0;
-	}
-}
-
 static void take_modules(struct snapshots *snapshots, const struct config *config)
 {
 	const struct snapshots old = *snapshots;
@@ -358,80 +319,70 @@ static void take_modules(struct snapshots *snapshots, const struct config *confi
 		}
 		free(path);
 	}
-	drop_unwanted(snapshots);
+	/* Files keep their indices while modules refer to them; what nobody names any more only loses its mapping. */
+	for (size_t i = 0; i < snapshots->files.count; i++) {
+		struct snapshot_file *file = snapshots->files.items[i];
+
+		if (file->wanted)
+			continue;
+		drop_mapping(file);
+		strbuf_reset(&file->why);
+		file->checked = false;
+		file->serial = 0;
+	}
 	carry_over(snapshots, &old);
 }
 
-static void take_names(struct snapshots *snapshots, const struct config *config)
+static bool configuration_has_changed(const struct snapshots *snapshots)
 {
-	for (size_t i = 0; i < snapshots->names.count; i++)
-		free(snapshots->names.items[i]);
-	snapshots->names.count = 0;
-	for (size_t i = 0; i < config->modules.count; i++)
-		vec_push(&snapshots->names, xstrdup(config->modules.items[i].name));
-}
+	for (size_t i = 0; i < snapshots->watched.count; i++) {
+		const struct watched *item = &snapshots->watched.items[i];
+		struct snapshot_identity now;
 
-static void forget_watched(struct snapshots *snapshots)
-{
-	for (size_t i = 0; i < snapshots->watched.count; i++)
-		free(snapshots->watched.items[i].path);
-	snapshots->watched.count = 0;
+		if (!item->settled || snapshot_identity_read(item->path, &now) < 0
+		    || !snapshot_identity_equal(&now, &item->identity))
+			return true;
+	}
+	return snapshots->watched.count == 0;
 }
 
 static void watch(struct snapshots *snapshots, const struct config *config)
 {
 	int64_t now = time(NULL);
 
-	forget_watched(snapshots);
+	for (size_t i = 0; i < snapshots->watched.count; i++)
+		free(snapshots->watched.items[i].path);
+	snapshots->watched.count = 0;
 	for (size_t i = 0; i < config->files.count; i++) {
 		struct watched item = { .path = xstrdup(config->files.items[i]) };
 
-		item.there = snapshot_identity_read(item.path, &item.identity) == 0;
-		item.settled = item.there && item.identity.ctime < now - SETTLED_SECONDS;
+		item.settled =
+			snapshot_identity_read(item.path, &item.identity) == 0 && item.identity.ctime < now - SETTLED_SECONDS;
 		vec_push(&snapshots->watched, item);
 	}
-}
-
-static bool has_changed(const struct watched *item)
-{
-	struct snapshot_identity now;
-
-	return !item->settled || snapshot_identity_read(item->path, &now) < 0 ||
-	       !snapshot_identity_equal(&now, &item->identity);
-}
-
-static bool configuration_has_changed(const struct snapshots *snapshots)
-{
-	for (size_t i = 0; i < snapshots->watched.count; i++)
-		if (has_changed(&snapshots->watched.items[i]))
-			return true;
-	return snapshots->watched.count == 0;
-}
-
-/* Reading anything else could take for ever. */
-static bool is_regular(const char *path)
-{
-	int fd = fs_operator_open(path, O_PATH, 0);
-	struct fs_stat st;
-	bool regular = fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode);
-
-	fs_close(fd);
-	return regular;
 }
 
 static void refresh_modules(struct snapshots *snapshots)
 {
 	const struct options *options = snapshots->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	struct config *config;
+	struct config *config = NULL;
+	int fd = fs_operator_open(options->config_file, O_PATH, 0);
+	struct fs_stat st;
 
-	if (!is_regular(options->config_file))
-		return;
-	config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
+	/* Reading anything but a regular file could take for ever. */
+	if (fd >= 0 && fs_stat_at_fd(fd, &st) == 0 && S_ISREG(st.mode))
+		config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
+				     &problems);
+	fs_close(fd);
 	if (config) {
 		watch(snapshots, config);
 		take_modules(snapshots, config);
-		take_names(snapshots, config);
+		for (size_t i = 0; i < snapshots->names.count; i++)
+			free(snapshots->names.items[i]);
+		snapshots->names.count = 0;
+		for (size_t i = 0; i < config->modules.count; i++)
+			vec_push(&snapshots->names, xstrdup(config->modules.items[i].name));
 	}
 	config_free(config);
 	config_problems_free(&problems);
@@ -587,65 +538,41 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 
 /* --- for one session --- */
 
-/* Takes the finding of the listener, or opens the file here; `opened_why` then owns the text. */
-static void find(struct daemon_session *session, const char *path, struct snapshot_finding *finding, struct strbuf *opened_why)
-{
-	if (session->snapshots && snapshots_find(session->snapshots, session->module->name, path, finding))
-		return;
-	*finding = (struct snapshot_finding){ .why = "" };
-	if (*path != '/')
-		strbuf_addf(opened_why, "\"%s\" is not an absolute path", path);
-	else if (!(finding->snapshot = attr_snapshot_open(path, opened_why)) && !opened_why->length)
-		strbuf_add_string(opened_why, strerror(errno));
-	finding->why = strbuf_text(opened_why);
-}
 
-static void log_use(const struct daemon_session *session, const struct snapshot_finding *finding)
-{
-	const struct attr_snapshot_facts *facts = attr_snapshot_facts(finding->snapshot);
-	struct strbuf text = STRBUF_INIT;
-
-	if (!snapshot_is_news(finding, SNAPSHOT_IN_USE))
-		return;
-	if (*finding->why) {
-		add_age(&text, age_of(finding->snapshot, time(NULL)));
-		log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
-			    "stays in use", session->module->name, finding->why, facts->generation, strbuf_text(&text));
-	} else {
-		snapshot_summary(finding->snapshot, time(NULL), &text);
-		log_msg(L_LOG, "module %s: attr snapshot %s", session->module->name, strbuf_text(&text));
-	}
-	strbuf_free(&text);
-}
-
-static void fall_back(struct daemon_session *session, const struct snapshot_finding *finding, enum snapshot_news news,
-		      const char *why)
-{
-	bool refuses = session->module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE;
-
-	if (snapshot_is_news(finding, news))
-		log_warning("module %s: attr snapshot cannot be used: %s; %s", session->module->name, why,
-			    refuses ? "clients are refused" : "the tree itself is listed");
-	if (refuses)
-		session_refuse(session, "the file list of %s is not available -- try again later", session->module->name);
-}
 
 static void choose(struct daemon_session *session, const struct snapshot_finding *finding)
 {
+	const bool refuses = session->module->attr_snapshot_fallback == SNAPSHOT_FALLBACK_REFUSE;
 	struct strbuf why = STRBUF_INIT;
 	enum snapshot_news verdict = SNAPSHOT_UNUSABLE;
+	bool is_news;
 
 	if (finding->snapshot)
 		verdict = snapshot_judge(finding->snapshot, session->module->attr_snapshot_max_age,
 					 session->source.attr_root.fd, time(NULL), &why);
 	else
 		strbuf_add_string(&why, finding->why);
-	if (verdict == SNAPSHOT_IN_USE) {
+	is_news = snapshot_is_news(finding, verdict);
+	if (verdict != SNAPSHOT_IN_USE) {
+		if (is_news)
+			log_warning("module %s: attr snapshot cannot be used: %s; %s", session->module->name, strbuf_text(&why),
+				    refuses ? "clients are refused" : "the tree itself is listed");
+		if (refuses)
+			session_refuse(session, "the file list of %s is not available -- try again later",
+				       session->module->name);
+	} else {
 		session->source.kind = ATTRS_SNAPSHOT;
 		session->source.snapshot = finding->snapshot;
-		log_use(session, finding);
-	} else {
-		fall_back(session, finding, verdict, strbuf_text(&why));
+		if (is_news && *finding->why) {
+			add_age(&why, age_of(finding->snapshot, time(NULL)));
+			log_warning("module %s: the new attr snapshot cannot be used: %s; generation %" PRIu64 ", made %s ago, "
+				    "stays in use",
+				    session->module->name, finding->why, attr_snapshot_facts(finding->snapshot)->generation,
+				    strbuf_text(&why));
+		} else if (is_news) {
+			snapshot_summary(finding->snapshot, time(NULL), &why);
+			log_msg(L_LOG, "module %s: attr snapshot %s", session->module->name, strbuf_text(&why));
+		}
 	}
 	strbuf_free(&why);
 }
@@ -657,7 +584,14 @@ void snapshot_choose(struct daemon_session *session)
 	struct snapshot_finding finding;
 
 	if (*path) {
-		find(session, path, &finding, &opened_why);
+		if (!session->snapshots || !snapshots_find(session->snapshots, session->module->name, path, &finding)) {
+			finding = (struct snapshot_finding){ .why = "" };
+			if (*path != '/')
+				strbuf_addf(&opened_why, "\"%s\" is not an absolute path", path);
+			else if (!(finding.snapshot = attr_snapshot_open(path, &opened_why)) && !opened_why.length)
+				strbuf_add_string(&opened_why, strerror(errno));
+			finding.why = strbuf_text(&opened_why);
+		}
 		choose(session, &finding);
 	}
 	/* Nothing of other modules in a process that a client talks to. */
