@@ -40,11 +40,7 @@
 
 #define DESCRIPTORS_WANTED 4096
 
-/* As the configuration has them; 0: none. */
-struct host_limits {
-	int connections, per_minute;
-	int minimum_rate; /* bytes a minute */
-};
+
 
 struct listener {
 	const struct options *options;
@@ -56,7 +52,7 @@ struct listener {
 	struct children *children;
 	struct rates *rates;
 	struct guesses *guesses;
-	struct host_limits limits;
+	int per_host, per_minute;     /* connections of a host, and in a minute; 0: any number */
 	struct snapshots *snapshots;
 	struct metrics *metrics;
 	sigset_t outside_mask;        /* for server processes */
@@ -78,9 +74,9 @@ static struct config *load_globals(const struct options *options)
 
 static void set_limits(struct listener *listener, const struct config *config)
 {
-	listener->limits.connections = config->globals.max_connections_per_host;
-	listener->limits.per_minute = config->globals.max_connection_rate;
-	listener->limits.minimum_rate = config->globals.minimum_rate;
+	listener->per_host = config->globals.max_connections_per_host;
+	listener->per_minute = config->globals.max_connection_rate;
+	children_set_minimum_rate(listener->children, config->globals.minimum_rate);
 }
 
 /* Every connection reads the configuration anew. What is left is to say what is wrong with it, and how many may come. */
@@ -100,10 +96,9 @@ static void reload(struct listener *listener)
 	config = load_globals(listener->options);
 	if (!config)
 		return;
-	if (config->globals.max_connection_rate != listener->limits.per_minute)
+	if (config->globals.max_connection_rate != listener->per_minute)
 		rates_forget(listener->rates);
 	set_limits(listener, config);
-	children_set_minimum_rate(listener->children, listener->limits.minimum_rate);
 	config_free(config);
 }
 
@@ -132,13 +127,7 @@ static bool is_connection(int fd)
 	       (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
 }
 
-static bool is_listening(int fd)
-{
-	int listening = 0;
-	socklen_t length = sizeof listening;
 
-	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening;
-}
 
 static int listener_port(const struct listener *listener)
 {
@@ -158,9 +147,11 @@ static bool get_sockets(struct listener *listener)
 		.family = options->ip_family, .verbose = options->verbose > 1,
 		.socket_options = options->sockopts ? options->sockopts : globals->socket_options,
 	};
+	int listening = 0;
+	socklen_t length = sizeof listening;
 	bool ok = true;
 
-	if (is_listening(0))
+	if (getsockopt(0, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening)
 		vec_push(&listener->sockets, fcntl(0, F_DUPFD_CLOEXEC, 3));
 	else
 		listen_from_systemd(&listener->sockets);
@@ -214,31 +205,23 @@ static void notify_starter(struct listener *listener, int code)
 	listener->starter_fd = -1;
 }
 
-static int write_pid_file(struct listener *listener)
+/* The pid file and the control socket. */
+static bool make_files(struct listener *listener)
 {
-	char *path = config_text(listener->config->globals.pid_file);
+	char *pid_file = config_text(listener->config->globals.pid_file);
+	char *control = config_text(listener->config->globals.control_socket);
 	const char *what = "open";
-	int code = EXIT_OK;
+	bool ok = !*pid_file || fs_pid_file_write(&listener->pid_file, pid_file, &what) == 0;
 
-	if (*path && fs_pid_file_write(&listener->pid_file, path, &what) < 0) {
-		log_error("failed to %s pid file %s: %s", what, path, strerror(errno));
-		code = EXIT_FILEIO;
+	if (!ok) {
+		log_error("failed to %s pid file %s: %s", what, pid_file, strerror(errno));
+	} else if (*control && fs_socket_listen(&listener->control, control) < 0) {
+		log_error("cannot listen at the control socket %s: %s", control, strerror(errno));
+		ok = false;
 	}
-	free(path);
-	return code;
-}
-
-static int open_control_socket(struct listener *listener)
-{
-	char *path = config_text(listener->config->globals.control_socket);
-	int code = EXIT_OK;
-
-	if (*path && fs_socket_listen(&listener->control, path) < 0) {
-		log_error("cannot listen at the control socket %s: %s", path, strerror(errno));
-		code = EXIT_FILEIO;
-	}
-	free(path);
-	return code;
+	free(pid_file);
+	free(control);
+	return ok;
 }
 
 static void raise_descriptor_limit(void)
@@ -324,30 +307,20 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	daemon_session_run(&session);
 }
 
-/* Too many of them: a line, if the socket takes it at once, and good-bye. */
-static void turn_away(int fd, int limit)
-{
-	char text[100];
-	int length = snprintf(text, sizeof text, "@ERROR: max connections (%d) reached -- try again later\n", limit);
-	ssize_t sent = send(fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	log_msg(L_LOG, "connection refused: too many server processes%s", sent < 0 ? ", and no answer could be sent" : "");
-}
 
 /* Returns the operator's limit that the client in this slot exceeds, if any; a process of its own then refuses it. */
 static struct session_limit check_limits(struct listener *listener, int slot)
 {
-	const struct host_limits *limits = &listener->limits;
 	const struct origin *origin = children_origin(listener->children, slot);
 	struct session_limit over = { .name = NULL };
 
 	if (origin->family == AF_UNSPEC)
 		return over;
-	if (limits->connections && children_of_host(listener->children, slot) >= limits->connections)
-		over = (struct session_limit){ "max connections per host", limits->connections };
-	else if (limits->per_minute &&
-		 !rates_take(listener->rates, origin, limits->per_minute, clock_nanoseconds()))
-		over = (struct session_limit){ "max connection rate", limits->per_minute };
+	if (listener->per_host && children_of_host(listener->children, slot) >= listener->per_host)
+		over = (struct session_limit){ "max connections per host", listener->per_host };
+	else if (listener->per_minute && !rates_take(listener->rates, origin, listener->per_minute, clock_nanoseconds()))
+		over = (struct session_limit){ "max connection rate", listener->per_minute };
 	if (over.name)
 		children_refuse(listener->children, slot);
 	return over;
@@ -358,7 +331,8 @@ static void accept_one(struct listener *listener, int socket_fd)
 	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof peer;
 	int fd = accept4(socket_fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC), slot, limit;
-	struct session_limit over = { .name = NULL };
+	struct session_limit over;
+	char text[100];
 	pid_t pid;
 
 	if (fd < 0) {
@@ -372,24 +346,28 @@ static void accept_one(struct listener *listener, int socket_fd)
 	children_reap(listener->children);
 	slot = children_admit(listener->children, listener->config->globals.proxy_protocol ? NULL : (struct sockaddr *)&peer,
 			      clock_nanoseconds(), &limit);
-	if (slot >= 0) {
-		over = check_limits(listener, slot);
-		snapshots_refresh(listener->snapshots);
-	}
 	if (slot < 0) {
-		turn_away(fd, limit);
+		/* Too many of them: a line, if the socket takes it at once, and good-bye. */
+		length = (socklen_t)snprintf(text, sizeof text, "@ERROR: max connections (%d) reached -- try again later\n",
+					     limit);
+		log_msg(L_LOG, "connection refused: too many server processes%s",
+			send(fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? ", and no answer could be sent" : "");
 		metrics_count_refusal(listener->metrics);
-	} else if ((pid = fork()) == 0) {
-		serve(listener, fd, slot, over);
-	} else if (pid < 0) {
-		log_errno(L_ERROR, errno, "could not create child server process");
 		close(fd);
-		sleep(2);
 		return;
-	} else {
-		children_started(listener->children, slot, pid);
 	}
+	over = check_limits(listener, slot);
+	snapshots_refresh(listener->snapshots);
+	pid = fork();
+	if (pid == 0)
+		serve(listener, fd, slot, over);
+	if (pid < 0)
+		log_errno(L_ERROR, errno, "could not create child server process");
+	else
+		children_started(listener->children, slot, pid);
 	close(fd);
+	if (pid < 0)
+		sleep(2);
 }
 
 /* Milliseconds until there is something to do though nothing has come, -1: never. */
@@ -450,7 +428,6 @@ static int run_standalone(struct options *options)
 				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	char *metrics_path;
-	int code;
 
 	listener.snapshots = snapshots_new(options);
 	config_free(check_load(options, listener.snapshots, &problems));
@@ -461,23 +438,19 @@ static int run_standalone(struct options *options)
 		log_error("Failed to parse config file: %s", options->config_file);
 		return EXIT_SYNTAX;
 	}
-	set_limits(&listener, listener.config);
 	prepare_log(&listener);
 	if (!get_sockets(&listener))
 		return EXIT_SOCKETIO;
 	raise_descriptor_limit();
 	if (options->detach)
 		detach(&listener);
-	code = write_pid_file(&listener);
-	if (!code)
-		code = open_control_socket(&listener);
-	if (code) {
+	if (!make_files(&listener)) {
 		fs_pid_file_remove(&listener.pid_file);
-		notify_starter(&listener, code);
-		return code;
+		notify_starter(&listener, EXIT_FILEIO);
+		return EXIT_FILEIO;
 	}
 	listener.children = children_new();
-	children_set_minimum_rate(listener.children, listener.limits.minimum_rate);
+	set_limits(&listener, listener.config);
 	listener.rates = rates_new();
 	listener.guesses = guesses_new();
 	metrics_path = config_text(listener.config->globals.metrics_file);

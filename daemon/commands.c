@@ -47,14 +47,20 @@ static char *expand_command(const char *command)
 	return strbuf_detach(&expanded);
 }
 
+static void set_number(const char *name, int number)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%d", number);
+	setenv(name, text, 1);
+}
+
 void commands_expand(struct daemon_session *session)
 {
 	const struct module *module = session->module;
-	char pid[32];
 
-	snprintf(pid, sizeof pid, "%d", (int)getpid());
 	if (*module->early_exec || *module->pre_xfer_exec || *module->post_xfer_exec || *module->name_converter)
-		setenv("RSYNC_PID", pid, 1);
+		set_number("RSYNC_PID", (int)getpid());
 	session->commands = (struct commands){
 		.early = expand_command(module->early_exec), .pre_xfer = expand_command(module->pre_xfer_exec),
 		.post_xfer = expand_command(module->post_xfer_exec), .converter = expand_command(module->name_converter),
@@ -217,24 +223,12 @@ void hook_start_pre_xfer(struct daemon_session *session)
 	commands->output_fd = output[0];
 }
 
-/* Reads the output of the command up to its end; drops CRs before LFs, and everything beyond the size of a message. */
-static void read_output(int fd, struct strbuf *out)
-{
-	char bytes[1024];
-	ssize_t got;
-
-	while ((got = read(fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR))
-		for (ssize_t i = 0; i < got && out->length < OUTPUT_MAX; i++) {
-			if (bytes[i] == '\n' && out->length && out->data[out->length - 1] == '\r')
-				strbuf_truncate(out, out->length - 1);
-			strbuf_add_char(out, bytes[i]);
-		}
-}
-
 void hook_finish_pre_xfer(struct daemon_session *session)
 {
 	struct commands *commands = &session->commands;
 	struct strbuf output = STRBUF_INIT;
+	char bytes[1024];
+	ssize_t got;
 	int status;
 
 	if (!commands->pre_xfer)
@@ -242,7 +236,13 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 	if (command_send_request(commands->request_fd, session) < 0)
 		log_errno(L_ERROR, errno, "cannot send the request to pre-xfer exec");
 	close(commands->request_fd);
-	read_output(commands->output_fd, &output);
+	/* Drops CRs before LFs, and everything beyond the size of a message. */
+	while ((got = read(commands->output_fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR))
+		for (ssize_t i = 0; i < got && output.length < OUTPUT_MAX; i++) {
+			if (bytes[i] == '\n' && output.length && output.data[output.length - 1] == '\r')
+				strbuf_truncate(&output, output.length - 1);
+			strbuf_add_char(&output, bytes[i]);
+		}
 	close(commands->output_fd);
 	status = process_wait(commands->pre_xfer_pid);
 	if (status != 0) {
@@ -255,14 +255,6 @@ void hook_finish_pre_xfer(struct daemon_session *session)
 }
 
 /* --- post-xfer exec: the process that has been the session so far waits for the one that is it from now on --- */
-
-static void set_number(const char *name, int number)
-{
-	char text[32];
-
-	snprintf(text, sizeof text, "%d", number);
-	setenv(name, text, 1);
-}
 
 /* A signal that is to end the session may go to either process. */
 static int wait_for_session(pid_t child, const sigset_t *signals)
@@ -361,13 +353,7 @@ void converter_deliver(struct daemon_session *session)
 	converter->request_fd = -1;
 }
 
-static bool has_control_byte(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			return true;
-	return false;
-}
+
 
 /* One line without its LF; false at the end of the command or if the line does not fit. */
 static bool read_answer(int fd, char *line, size_t size)
@@ -406,10 +392,11 @@ char *converter_ask(void *context, const char *kind, const char *text)
 	bool wants_id = !strcmp(kind, "usr") || !strcmp(kind, "grp");
 	int length;
 
-	if (has_control_byte(text)) {
-		log_error("a name with a control byte is not given to the name converter");
-		return NULL;
-	}
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f) {
+			log_error("a name with a control byte is not given to the name converter");
+			return NULL;
+		}
 	length = snprintf(line, sizeof line, "%s %s\n", kind, text);
 	if (length < 0 || length > LINE_MAX_LENGTH)
 		die(EXIT_UNSUPPORTED, "request to the name converter is too long");

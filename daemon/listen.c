@@ -24,22 +24,11 @@
 
 /* --- binding --- */
 
-static void describe(const struct addrinfo *address, char *out, size_t size)
-{
-	char host[NI_MAXHOST], port[NI_MAXSERV];
-
-	if (getnameinfo(address->ai_addr, address->ai_addrlen, host, sizeof host, port, sizeof port,
-			NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(out, size, "address of family %d", address->ai_family);
-	else
-		snprintf(out, size, "%s port %s", host, port);
-}
-
 /* A bound socket, or -1 with a line added to `why`. */
 static int bind_one(const struct addrinfo *address, const struct listen_request *request, struct strbuf *why)
 {
 	int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
-	char text[NI_MAXHOST + NI_MAXSERV + 16];
+	char host[NI_MAXHOST], port[NI_MAXSERV];
 	const char *what = "socket";
 	int one = 1, error;
 
@@ -53,8 +42,11 @@ static int bind_one(const struct addrinfo *address, const struct listen_request 
 			return fd;
 	}
 	error = errno;
-	describe(address, text, sizeof text);
-	strbuf_addf(why, "%s() failed for %s: %s\n", what, text, strerror(error));
+	if (getnameinfo(address->ai_addr, address->ai_addrlen, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		strbuf_addf(why, "%s() failed for address of family %d: %s\n", what, address->ai_family, strerror(error));
+	else
+		strbuf_addf(why, "%s() failed for %s port %s: %s\n", what, host, port, strerror(error));
 	fs_close(fd);
 	return -1;
 }
@@ -77,17 +69,7 @@ static struct addrinfo *resolve(const struct listen_request *request)
 	return NULL;
 }
 
-static bool start_listening(listen_sockets *sockets, int backlog)
-{
-	for (size_t i = 0; i < sockets->count; i++)
-		if (listen(sockets->items[i], backlog) < 0) {
-			log_errno(L_ERROR, errno, "listen() on socket failed");
-			if (errno == EADDRINUSE && i)
-				log_error("Try using --ipv4 or --ipv6 to avoid this listen() error.");
-			return false;
-		}
-	return true;
-}
+
 
 bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 {
@@ -112,7 +94,16 @@ bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 
 bool listen_open(const struct listen_request *request, listen_sockets *sockets)
 {
-	return listen_bind(request, sockets) && start_listening(sockets, request->backlog);
+	if (!listen_bind(request, sockets))
+		return false;
+	for (size_t i = 0; i < sockets->count; i++)
+		if (listen(sockets->items[i], request->backlog) < 0) {
+			log_errno(L_ERROR, errno, "listen() on socket failed");
+			if (errno == EADDRINUSE && i)
+				log_error("Try using --ipv4 or --ipv6 to avoid this listen() error.");
+			return false;
+		}
+	return true;
 }
 
 /* --- systemd --- */

@@ -61,28 +61,26 @@
 
 static const struct call_rule session_calls[] = {
 	/* memory; nothing new becomes code */
-	CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise),
-	CHECKED(mmap, CALL_IF_CLEAR, 2, PROT_EXEC), CHECKED(mprotect, CALL_IF_CLEAR, 2, PROT_EXEC),
+	CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise), CHECKED(mmap, CALL_IF_CLEAR, 2, PROT_EXEC),
+	CHECKED(mprotect, CALL_IF_CLEAR, 2, PROT_EXEC),
 	/* what is open */
-	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64), CALL(lseek),
-	CALL(close),
+	CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(pread64), CALL(pwrite64), CALL(lseek), CALL(close),
 	/* those that cannot make a descriptor send signals to other processes */
 	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_DUPFD_CLOEXEC),
 	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFD), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFD),
-	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFL), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFL),
-	CALL(dup), CALL(dup3), CALL(pipe2), CALL(flock), CALL(fadvise64), CALL(fstat), CALL(fstatfs),
-	CALL(fsync), CALL(ppoll),
-	CALL(pselect6), CALL(fchdir), CALL(fgetxattr), CALL(flistxattr), CALL(getdents64),
+	CHECKED(fcntl, CALL_IF_EQUAL, 1, F_GETFL), CHECKED(fcntl, CALL_IF_EQUAL, 1, F_SETFL), CALL(dup), CALL(dup3),
+	CALL(pipe2), CALL(flock), CALL(fadvise64), CALL(fstat), CALL(fstatfs), CALL(fsync), CALL(ppoll), CALL(pselect6),
+	CALL(fchdir), CALL(fgetxattr), CALL(flistxattr), CALL(getdents64),
 	/* names */
 	CALL(openat), CALL(openat2), CALL(newfstatat), CALL(statx), CALL(statfs), CALL(readlinkat), CALL(faccessat),
-	CALL(faccessat2), CALL(chdir), CALL(getcwd), CALL(umask), CALL(getxattr), CALL(lgetxattr),
-	CALL(listxattr), CALL(llistxattr),
+	CALL(faccessat2), CALL(chdir), CALL(getcwd), CALL(umask), CALL(getxattr), CALL(lgetxattr), CALL(listxattr),
+	CALL(llistxattr),
 	/* the connection: a datagram may go nowhere else */
 	CALL(recvfrom), CALL(shutdown), CALL(getsockopt), CALL(setsockopt), CALL(getpeername), CALL(getsockname),
 	CHECKED(sendto, CALL_IF_NULL, 4, 0),
 	/* threads, but no processes. The arguments of clone3 cannot be seen: the C library goes back to clone. */
-	CHECKED(clone, CALL_IF_SET, 0, CLONE_THREAD), CHECKED(clone3, CALL_UNKNOWN, 0, 0),
-	CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(set_tid_address), CALL(exit), CALL(exit_group),
+	CHECKED(clone, CALL_IF_SET, 0, CLONE_THREAD), CHECKED(clone3, CALL_UNKNOWN, 0, 0), CALL(futex),
+	CALL(set_robust_list), CALL(rseq), CALL(set_tid_address), CALL(exit), CALL(exit_group),
 	CALL(sched_yield), CHECKED(setpriority, CALL_IF_ZEROS, 0, 0), /* of itself, not of a group or others */
 	CALL(sched_getaffinity), CALL(gettid),
 	/* signals, of its own and to itself (see the rule that is made for each process), and its commands' ends */
@@ -90,29 +88,25 @@ static const struct call_rule session_calls[] = {
 	CALL(rt_sigsuspend), CALL(sigaltstack), CALL(restart_syscall), CALL(wait4), CALL(waitid),
 	/* time, limits, identity */
 	CALL(clock_gettime), CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday),
-	CALL(times),
-	CALL(getrusage), CHECKED(prlimit64, CALL_IF_NULL, 0, 0), CALL(sysinfo), CALL(uname), CALL(getrandom), CALL(getpid),
-	CALL(getppid), CALL(getuid),
-	CALL(geteuid), CALL(getgid), CALL(getegid), CALL(getgroups), CALL(getresuid), CALL(getresgid),
+	CALL(times), CALL(getrusage), CHECKED(prlimit64, CALL_IF_NULL, 0, 0), CALL(sysinfo), CALL(uname),
+	CALL(getrandom), CALL(getpid), CALL(getppid), CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid),
+	CALL(getgroups), CALL(getresuid), CALL(getresgid),
 #ifdef __x86_64__
 	CALL(poll), CALL(select), CALL(dup2), CALL(pipe), CALL(getrlimit), CALL(time), CALL(open), CALL(stat),
-	CALL(lstat),
-	CALL(access), CALL(readlink), CALL(getdents),
+	CALL(lstat), CALL(access), CALL(readlink), CALL(getdents),
 #endif
 };
 
 static const struct call_rule writing_calls[] = {
-	CALL(mkdirat), CALL(unlinkat), CALL(renameat), CALL(renameat2), CALL(linkat), CALL(symlinkat),
-	CALL(mknodat), CALL(fchmod),
-	CALL(fchmodat), CALL(fchmodat2), CALL(fchown), CALL(fchownat), CALL(utimensat), CALL(truncate),
-	CALL(ftruncate),
-	CALL(fallocate), CALL(copy_file_range), CALL(sendfile), CALL(fdatasync), CALL(sync_file_range), CALL(syncfs),
-	CALL(setxattr), CALL(lsetxattr), CALL(fsetxattr), CALL(removexattr), CALL(lremovexattr), CALL(fremovexattr),
-	CHECKED(ioctl, CALL_IF_EQUAL, 1, (uint32_t)FICLONE), CHECKED(ioctl, CALL_IF_EQUAL, 1, (uint32_t)FICLONERANGE),
+	CALL(mkdirat), CALL(unlinkat), CALL(renameat), CALL(renameat2), CALL(linkat), CALL(symlinkat), CALL(mknodat),
+	CALL(fchmod), CALL(fchmodat), CALL(fchmodat2), CALL(fchown), CALL(fchownat), CALL(utimensat), CALL(truncate),
+	CALL(ftruncate), CALL(fallocate), CALL(copy_file_range), CALL(sendfile), CALL(fdatasync), CALL(sync_file_range),
+	CALL(syncfs), CALL(setxattr), CALL(lsetxattr), CALL(fsetxattr), CALL(removexattr), CALL(lremovexattr),
+	CALL(fremovexattr), CHECKED(ioctl, CALL_IF_EQUAL, 1, (uint32_t)FICLONE),
+	CHECKED(ioctl, CALL_IF_EQUAL, 1, (uint32_t)FICLONERANGE),
 #ifdef __x86_64__
-	CALL(mkdir), CALL(unlink), CALL(rmdir), CALL(rename), CALL(link), CALL(symlink), CALL(mknod),
-	CALL(chmod), CALL(chown),
-	CALL(lchown), CALL(utime), CALL(utimes), CALL(futimesat),
+	CALL(mkdir), CALL(unlink), CALL(rmdir), CALL(rename), CALL(link), CALL(symlink), CALL(mknod), CALL(chmod),
+	CALL(chown), CALL(lchown), CALL(utime), CALL(utimes), CALL(futimesat),
 #endif
 };
 

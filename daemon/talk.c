@@ -232,47 +232,6 @@ void session_set_refusal(struct daemon_session *session, char *error, int code)
 
 
 
-/* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on the
- * wire is binary. */
-static void read_and_parse(struct daemon_session *session, const struct refused_options *refused)
-{
-	struct args words = { NULL, 0 }, secluded = { NULL, 0 }, *operands = &session->options.operands, *last;
-	enum options_result result;
-	char *error = NULL;
-	int code = 0;
-
-	args_read(session->wire, &words, session_caps_of(session->protocol).nul_args);
-	args_unescape_options(&words);
-	args_prepend(&words, "rsyncd");
-	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);
-	for (size_t i = 0; i < words.count && strcmp(words.items[i], "."); i++)
-		args_append(&session->words, words.items[i]);
-	if (session->options.secluded_args) {
-		args_read_secluded(session->wire, &secluded);
-		for (size_t i = 0; i < secluded.count && strcmp(secluded.items[i], "."); i++)
-			args_append(&session->words, secluded.items[i]);
-		args_prepend(&secluded, "rsyncd");
-		if (result == OPTIONS_OK)
-			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused,
-							&error, &code);
-	}
-	if (result != OPTIONS_OK) {
-		size_t i = 0;
-
-		/* This does not end the request: commands of the module get it as it was. */
-		session_set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
-		last = secluded.count ? &secluded : &words;
-		args_free(operands);
-		*operands = (struct args){ NULL, 0 };
-		while (i < last->count && strcmp(last->items[i], "."))
-			i++;
-		while (++i < last->count)
-			args_append(operands, last->items[i]);
-	}
-	args_free(&words);
-	args_free(&secluded);
-}
-
 /* From the words of the client to paths below the module's root. */
 static void resolve_paths(struct daemon_session *session)
 {
@@ -338,8 +297,43 @@ void arguments_receive(struct daemon_session *session)
 	const struct module *module = session->module;
 	char *refuse = config_text(module->refuse_options);
 	struct refused_options *refused = refused_options_new(refuse, *module->charset != 0);
+	struct args words = { NULL, 0 }, secluded = { NULL, 0 }, *operands = &session->options.operands, *last;
+	enum options_result result;
+	char *error = NULL;
+	int code = 0;
 
-	read_and_parse(session, refused);
+	/* The visible list, then the secluded one. The second is read in any case where the client sends it: what follows on
+	 * the wire is binary. */
+	args_read(session->wire, &words, session_caps_of(session->protocol).nul_args);
+	args_unescape_options(&words);
+	args_prepend(&words, "rsyncd");
+	result = options_parse(&session->options, (int)words.count, words.items, refused, &error, &code);
+	for (size_t i = 0; i < words.count && strcmp(words.items[i], "."); i++)
+		args_append(&session->words, words.items[i]);
+	if (session->options.secluded_args) {
+		args_read_secluded(session->wire, &secluded);
+		for (size_t i = 0; i < secluded.count && strcmp(secluded.items[i], "."); i++)
+			args_append(&session->words, secluded.items[i]);
+		args_prepend(&secluded, "rsyncd");
+		if (result == OPTIONS_OK)
+			result = options_parse_secluded(&session->options, (int)secluded.count, secluded.items, refused, &error,
+							&code);
+	}
+	if (result != OPTIONS_OK) {
+		size_t i = 0;
+
+		/* This does not end the request: commands of the module get it as it was. */
+		session_set_refusal(session, error ? error : xstrdup("invalid options"), code ? code : EXIT_UNSUPPORTED);
+		last = secluded.count ? &secluded : &words;
+		args_free(operands);
+		*operands = (struct args){ NULL, 0 };
+		while (i < last->count && strcmp(last->items[i], "."))
+			i++;
+		while (++i < last->count)
+			args_append(operands, last->items[i]);
+	}
+	args_free(&words);
+	args_free(&secluded);
 	resolve_paths(session);
 	if (!session->refusal && names_hidden(session))
 		session_set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
