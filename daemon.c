@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "daemon/check.h"
-#include "daemon/children.h"
 #include "daemon/listen.h"
 #include "daemon/peer.h"
 #include "daemon/sandbox.h"

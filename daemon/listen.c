@@ -1,28 +1,454 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Listening sockets, and systemd's two environment variables. */
+/*
+ * What a listener has: the board in shared memory on which server processes publish their state, the count of these processes,
+ * its sockets, and systemd's two environment variables.
+ */
 #include "daemon/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fs/file.h"
 #include "fs/socket.h"
 #include "lib/alloc.h"
+#include "lib/clock.h"
+#include "lib/exit.h"
 #include "lib/log.h"
 #include "lib/strbuf.h"
 
 #define FIRST_PASSED_FD 3
+#define REPORT_MS 60000
+#define MINUTE (60 * CLOCK_SECOND)
 
-/* --- binding --- */
+/* --- the board --- */
+
+struct board_slot {
+	atomic_int step;
+	atomic_int state;
+	struct wire_meter meter;
+	_Atomic uint64_t counts[BOARD_COUNTS];
+	_Atomic char texts[BOARD_TEXTS][BOARD_TEXT];
+};
+
+const char *board_state_name(enum board_state state)
+{
+	static const char *const names[BOARD_STATES] = {
+		"handshake", "authentication", "listing", "sending", "receiving", "ending",
+	};
+
+	return names[state];
+}
+
+bool board_reach(struct board_slot *slot, enum board_step step)
+{
+	int seen = slot ? atomic_load(&slot->step) : BOARD_DISMISSED;
+
+	while (slot && seen != BOARD_DISMISSED)
+		if (atomic_compare_exchange_weak(&slot->step, &seen, (int)step))
+			return true;
+	return !slot;
+}
+
+void board_set_state(struct board_slot *slot, enum board_state state)
+{
+	if (slot)
+		atomic_store_explicit(&slot->state, (int)state, memory_order_relaxed);
+}
+
+void board_set_text(struct board_slot *slot, enum board_text which, const char *text)
+{
+	size_t length = strnlen(text, BOARD_TEXT - 1);
+
+	for (size_t i = 0; slot && i < BOARD_TEXT; i++)
+		atomic_store_explicit(&slot->texts[which][i], i < length ? text[i] : 0, memory_order_relaxed);
+}
+
+void board_set_count(struct board_slot *slot, enum board_count which, uint64_t value)
+{
+	if (slot)
+		atomic_store_explicit(&slot->counts[which], value, memory_order_relaxed);
+}
+
+void board_count_file(struct board_slot *slot)
+{
+	if (slot)
+		atomic_fetch_add_explicit(&slot->counts[BOARD_FILES], 1, memory_order_relaxed);
+}
+
+struct wire_meter *board_meter(struct board_slot *slot)
+{
+	return slot ? &slot->meter : NULL;
+}
+
+uint64_t board_traffic(const struct board_slot *slot)
+{
+	if (!slot)
+		return 0;
+	return atomic_load_explicit(&slot->meter.received, memory_order_relaxed) +
+	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
+}
+
+static void read_text(const struct board_slot *slot, enum board_text which, char out[BOARD_TEXT])
+{
+	size_t i;
+
+	for (i = 0; i < BOARD_TEXT - 1; i++) {
+		char byte = atomic_load_explicit(&slot->texts[which][i], memory_order_relaxed);
+
+		if (!byte)
+			break;
+		out[i] = (unsigned char)byte < ' ' || byte == 0x7f ? '?' : byte;
+	}
+	out[i] = 0;
+}
+
+void board_read(const struct board_slot *slot, struct board_view *view)
+{
+	int state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+	view->state = state >= 0 && state < BOARD_STATES ? (enum board_state)state : BOARD_ENDING;
+	view->received = atomic_load_explicit(&slot->meter.received, memory_order_relaxed);
+	view->sent = atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
+	for (int i = 0; i < BOARD_COUNTS; i++)
+		view->counts[i] = atomic_load_explicit(&slot->counts[i], memory_order_relaxed);
+	for (int i = 0; i < BOARD_TEXTS; i++)
+		read_text(slot, (enum board_text)i, view->texts[i]);
+}
+
+/* --- the processes --- */
+
+/* The traffic of a session up to a moment, and how long it has waited for its client. */
+struct mark {
+	int64_t at;
+	uint64_t bytes, waited;
+};
+
+struct child {
+	pid_t pid; /* 0: free slot */
+	struct origin origin;
+	int64_t since;
+	int64_t began; /* clock_nanoseconds */
+	bool refused;  /* runs only to say so */
+	bool killed;   /* to make room: it counts no more */
+	struct mark marks[2]; /* a minute ago and the one before that, or when it began */
+};
+
+struct children {
+	struct child items[CHILDREN_SLOTS];
+	char *board;
+	size_t stride;         /* of its slots: whole pages, so that a process can be left with its own */
+	int killed, slow;      /* not reported yet: clients that were not admitted, and sessions that were too slow */
+	int64_t report_at;     /* when that may be, ns */
+	char last[BOARD_TEXT], last_slow[BOARD_TEXT]; /* address of the last of them */
+	int minimum_rate;      /* bytes a minute */
+	int64_t sampled_at;
+	void (*ended)(void *context, int slot, int status);
+	void *ended_context;
+};
+
+struct children *children_new(void)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct children *children = xcalloc(1, sizeof *children);
+
+	children->stride = (sizeof(struct board_slot) + page - 1) / page * page;
+	children->board =
+		mmap(NULL, CHILDREN_SLOTS * children->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (children->board == MAP_FAILED)
+		die(EXIT_MALLOC, "cannot share memory with server processes: %s", strerror(errno));
+	return children;
+}
+
+static enum board_step step_of(struct children *children, int slot)
+{
+	return (enum board_step)atomic_load(&children_board(children, slot)->step);
+}
+
+/* The slot whose process makes room, -1: none may be asked to. */
+static int find_dispensable(struct children *children, int64_t began_before, enum board_step *step)
+{
+	int found = -1;
+
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		const struct child *child = &children->items[i];
+		const enum board_step at = step_of(children, i);
+
+		if (!child->pid || child->killed || at > BOARD_CHOSEN || child->began > began_before)
+			continue;
+		if (found >= 0 && (at > *step || (at == *step && child->began >= children->items[found].began)))
+			continue;
+		found = i;
+		*step = at;
+	}
+	return found;
+}
+
+static void note_room(struct children *children, int slot, int *count, char last[BOARD_TEXT])
+{
+	struct board_view view;
+
+	board_read(children_board(children, slot), &view);
+	memcpy(last, view.texts[BOARD_ADDRESS], BOARD_TEXT);
+	++*count;
+	children->items[slot].killed = true;
+}
+
+static bool dismiss_stranger(struct children *children, int64_t now)
+{
+	enum board_step step = BOARD_CONNECTED;
+	int slot, seen;
+
+	do {
+		slot = find_dispensable(children, now - HANDSHAKE_MS * CLOCK_MILLISECOND, &step);
+		if (slot < 0)
+			return false;
+		seen = (int)step;
+	} while (!atomic_compare_exchange_strong(&children_board(children, slot)->step, &seen, BOARD_DISMISSED));
+	note_room(children, slot, &children->killed, children->last);
+	kill(children->items[slot].pid, SIGKILL);
+	return true;
+}
+
+/* --- sessions that are too slow --- */
+
+static struct mark mark_now(struct children *children, int slot, int64_t now)
+{
+	const struct board_slot *board = children_board(children, slot);
+
+	return (struct mark){ now, board_traffic(board), atomic_load_explicit(&board->meter.waited, memory_order_relaxed) };
+}
+
+/*
+ * Bytes that a session has moved in a minute of waiting for its client, since the mark before the last: at least one minute is
+ * looked at. Negative: it has not waited for so long, it is our disk that makes it slow.
+ */
+static double rate_of(struct children *children, int slot, int64_t now)
+{
+	const struct mark *then = &children->items[slot].marks[0];
+	const struct mark here = mark_now(children, slot, now);
+	int64_t waited = (int64_t)(here.waited - then->waited);
+
+	/* It may wait for more than one thing at a time, and it is a process that talks to unknown clients. */
+	if (waited > now - then->at)
+		waited = now - then->at;
+	if (waited < MINUTE)
+		return -1;
+	return (double)(here.bytes - then->bytes) / ((double)waited / (double)MINUTE);
+}
+
+/*
+ * The slowest of those below the minimum rate. It may have files to put away, and a command to be run at its end: it gets a
+ * signal that it can handle.
+ */
+static bool end_slowest(struct children *children, int64_t now)
+{
+	double least = children->minimum_rate;
+	int found = -1;
+
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		const struct child *child = &children->items[i];
+		const enum board_step at = step_of(children, i);
+		double rate;
+
+		if (!child->pid || child->killed || (at != BOARD_ADMITTED && at != BOARD_REQUESTED))
+			continue;
+		rate = rate_of(children, i, now);
+		if (rate < 0 || rate >= least)
+			continue;
+		found = i;
+		least = rate;
+	}
+	if (found < 0)
+		return false;
+	note_room(children, found, &children->slow, children->last_slow);
+	kill(children->items[found].pid, SIGTERM);
+	return true;
+}
+
+void children_set_minimum_rate(struct children *children, int bytes_per_minute)
+{
+	children->minimum_rate = bytes_per_minute;
+}
+
+void children_sample(struct children *children, int64_t now)
+{
+	if (now - children->sampled_at < MINUTE)
+		return;
+	children->sampled_at = now;
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		struct child *child = &children->items[i];
+
+		child->marks[0] = child->marks[1];
+		child->marks[1] = mark_now(children, i, now);
+	}
+}
+
+int children_sample_wait(const struct children *children, int64_t now)
+{
+	int64_t left = (children->sampled_at + MINUTE - now) / CLOCK_MILLISECOND;
+
+	for (int i = 0; children->minimum_rate && i < CHILDREN_SLOTS; i++)
+		if (children->items[i].pid)
+			return left > 0 ? (int)left + 1 : 0;
+	return -1;
+}
+
+int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit)
+{
+	const struct origin origin = origin_of(peer);
+	int processes = 0, handshakes = 0, slot = -1;
+	struct board_slot *board;
+
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		const struct child *child = &children->items[i];
+
+		if (!child->pid)
+			slot = i;
+		else if (!child->killed)
+			processes++;
+		if (child->pid && step_of(children, i) < BOARD_REQUESTED && origin_is_same(&child->origin, &origin))
+			handshakes++;
+	}
+	*limit = HANDSHAKES_MAX;
+	if (peer && handshakes >= HANDSHAKES_MAX)
+		return -1;
+	*limit = CHILDREN_MAX;
+	if (slot < 0 || (processes >= CHILDREN_MAX && !dismiss_stranger(children, now) && !end_slowest(children, now)))
+		return -1;
+	children->items[slot] = (struct child){ .origin = origin, .began = now, .marks = { { .at = now }, { .at = now } } };
+	board = children_board(children, slot);
+	atomic_store(&board->step, BOARD_CONNECTED);
+	board_set_state(board, BOARD_HANDSHAKE);
+	atomic_store_explicit(&board->meter.received, 0, memory_order_relaxed);
+	atomic_store_explicit(&board->meter.sent, 0, memory_order_relaxed);
+	atomic_store_explicit(&board->meter.waited, 0, memory_order_relaxed);
+	for (int i = 0; i < BOARD_COUNTS; i++)
+		board_set_count(board, (enum board_count)i, 0);
+	for (int i = 0; i < BOARD_TEXTS; i++)
+		board_set_text(board, (enum board_text)i, "");
+	return slot;
+}
+
+const struct origin *children_origin(const struct children *children, int slot)
+{
+	return &children->items[slot].origin;
+}
+
+int children_of_host(const struct children *children, int slot)
+{
+	int count = 0;
+
+	for (int i = 0; i < CHILDREN_SLOTS; i++) {
+		const struct child *child = &children->items[i];
+
+		count += i != slot && child->pid && !child->refused && !child->killed &&
+			 origin_is_same(&child->origin, &children->items[slot].origin);
+	}
+	return count;
+}
+
+void children_refuse(struct children *children, int slot)
+{
+	children->items[slot].refused = true;
+}
+
+void children_started(struct children *children, int slot, pid_t pid)
+{
+	children->items[slot].pid = pid;
+	children->items[slot].since = time(NULL);
+}
+
+pid_t children_pid(const struct children *children, int slot, int64_t *since)
+{
+	*since = children->items[slot].since;
+	return children->items[slot].pid;
+}
+
+struct board_slot *children_board(struct children *children, int slot)
+{
+	return (struct board_slot *)(void *)(children->board + (size_t)slot * children->stride);
+}
+
+struct board_slot *children_become(struct children *children, int slot)
+{
+	char *own = children->board + (size_t)slot * children->stride, *next = own + children->stride;
+	char *end = children->board + CHILDREN_SLOTS * children->stride;
+
+	if ((own > children->board && munmap(children->board, (size_t)(own - children->board)) < 0)
+	    || (next < end && munmap(next, (size_t)(end - next)) < 0))
+		die(EXIT_IPC, "cannot give up the memory of other server processes: %s", strerror(errno));
+	return children_board(children, slot);
+}
+
+bool children_made_room(const struct children *children, int slot)
+{
+	return children->items[slot].killed;
+}
+
+void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context)
+{
+	children->ended = ended;
+	children->ended_context = context;
+}
+
+void children_reap(struct children *children)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (int i = 0; i < CHILDREN_SLOTS; i++) {
+			struct child *child = &children->items[i];
+
+			if (child->pid != pid)
+				continue;
+			if (WIFSIGNALED(status) && !child->killed)
+				log_error("server process %d died of signal %d", (int)pid, WTERMSIG(status));
+			if (children->ended)
+				children->ended(children->ended_context, i, status);
+			child->pid = 0;
+		}
+}
+
+int children_report_wait(const struct children *children, int64_t now)
+{
+	int64_t left = (children->report_at - now) / CLOCK_MILLISECOND;
+
+	return !children->killed && !children->slow ? -1 : left > 0 ? (int)left : 0;
+}
+
+static void report(int *count, const char *who, const char *last)
+{
+	if (*count)
+		log_msg(L_LOG, "too many server processes: ended %d of %s, the last that of %s", *count, who,
+			*last ? last : "an unknown address");
+	*count = 0;
+}
+
+void children_report(struct children *children, int64_t now, bool all)
+{
+	if ((!children->killed && !children->slow) || (!all && children_report_wait(children, now) > 0))
+		return;
+	report(&children->killed, "clients that had not been let in", children->last);
+	report(&children->slow, "sessions below the minimum rate", children->last_slow);
+	children->report_at = now + REPORT_MS * CLOCK_MILLISECOND;
+}
+
+/* --- its sockets --- */
 
 /* A bound socket, or -1 with a line added to `why`. */
 static int bind_one(const struct addrinfo *address, const struct listen_request *request, struct strbuf *why)
@@ -68,8 +494,6 @@ static struct addrinfo *resolve(const struct listen_request *request)
 		  gai_strerror(error));
 	return NULL;
 }
-
-
 
 bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 {

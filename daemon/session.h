@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 #include "attrs/source.h"
-#include "daemon/children.h"
 #include "daemon/commands.h"
+#include "daemon/listen.h"
 #include "daemon/peer.h"
 #include "daemon/roots.h"
 #include "filter/filter.h"

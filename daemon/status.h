@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "daemon/children.h"
+#include "daemon/listen.h"
 #include "daemon/snapshots.h"
 #include "lib/strbuf.h"
 #include "options.h"

@@ -8,7 +8,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "daemon/children.h"
+#include "daemon/listen.h"
 #include "daemon/status.h"
 
 static int admit(struct children *children)

@@ -11,7 +11,7 @@
 
 #include "testsuite/unit/unit.h"
 
-#include "daemon/children.h"
+#include "daemon/listen.h"
 
 #define MILLISECOND INT64_C(1000000)
 #define BEYOND_PIDS (1 << 30) /* no process has such a number: the kernel's limit is 1 << 22 */
