@@ -51,28 +51,6 @@ static void allow_descriptors(void)
 	}
 }
 
-/* --- the list --- */
-
-static bool is_incremental(const struct options *options)
-{
-	return options->recursive && options->allow_inc_recurse && !options->use_qsort && options->delete_when != DELETE_BEFORE
-	       && options->delete_when != DELETE_AFTER && !options->delay_updates && !options->prune_empty_dirs;
-}
-
-/* What decides between "into the directory" and "under this name": a list of one directory counts with its contents. */
-static uint64_t count_first_entries(struct receiver *receiver)
-{
-	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
-	uint64_t count = first->count;
-
-	if (count == 1 && first->items[0].dir) {
-		receiver->preloaded = flist_load_next(receiver->dest.list);
-		if (receiver->preloaded >= 0)
-			count += flist_dir(receiver->dest.list, receiver->preloaded)->entries->count;
-	}
-	return count;
-}
-
 /* --- the parts of a run --- */
 
 static void read_groups(struct receiver *receiver)
@@ -125,7 +103,9 @@ static void set_up(struct run *run)
 	receiver->dest.session = &receiver->session;
 	session_set_protocol(&receiver->session, PROTOCOL_MAX);
 	receiver->session.is_sender = true;
-	receiver->session.inc_recurse = is_incremental(options);
+	receiver->session.inc_recurse = options->recursive && options->allow_inc_recurse && !options->use_qsort
+					&& options->delete_when != DELETE_BEFORE && options->delete_when != DELETE_AFTER
+					&& !options->delay_updates && !options->prune_empty_dirs;
 	if (run->peer) {
 		receiver->session = *run->peer->session;
 		receiver->service = run->peer->service;
@@ -175,18 +155,6 @@ static void set_up(struct run *run)
 			      || options->delay_updates;
 }
 
-/* The one who may read the file may see all of it. */
-static struct attr_source *snapshot_source(struct run *run)
-{
-	if (!run->from)
-		return NULL;
-	run->source = (struct attr_source){
-		.kind = ATTRS_SNAPSHOT, .attr_root.fd = -1, .snapshot = run->from->snapshot, .shown_prefix = run->from->shown,
-		.who = { .known = true, .superuser = true },
-	};
-	return &run->source;
-}
-
 static void make_list(struct run *run)
 {
 	struct receiver *receiver = &run->receiver;
@@ -194,7 +162,14 @@ static void make_list(struct run *run)
 	receiver->dest.contents = run->new_contents(receiver, NULL);
 	run_read_rules(run);
 	run_make_xattr_policies(run);
-	receiver->dest.list = flist_new(run->options, &receiver->session, snapshot_source(run), receiver->sender_rules, NULL);
+	/* The one who may read the file may see all of it. */
+	if (run->from)
+		run->source = (struct attr_source){
+			.kind = ATTRS_SNAPSHOT, .attr_root.fd = -1, .snapshot = run->from->snapshot,
+			.shown_prefix = run->from->shown, .who = { .known = true, .superuser = true },
+		};
+	receiver->dest.list = flist_new(run->options, &receiver->session, run->from ? &run->source : NULL,
+					receiver->sender_rules, NULL);
 	flist_scan_options(receiver->dest.list)->munge_symlinks = run->options->munge_links;
 	run_say_header(run);
 	receiver->owner_maps = dest_owner_maps_new(run->options, &receiver->dest.rules);
@@ -260,6 +235,7 @@ static void end_contents(struct run *run)
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct receiver *receiver = &run->receiver;
+	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 	uint64_t entries;
 
 	if (receiver->loads_all) {
@@ -268,9 +244,15 @@ static void copy_tree(struct run *run, const char *destination)
 		entries = receiver->loaded_entries;
 	} else {
 		receiver_debug_list(receiver, 0);
-		entries = count_first_entries(receiver);
+		entries = first->count;
+		/* What decides between "into the directory" and "under this name": a list of one directory counts with its
+		 * contents. */
+		if (entries == 1 && first->items[0].dir) {
+			receiver->preloaded = flist_load_next(receiver->dest.list);
+			if (receiver->preloaded >= 0)
+				entries += flist_dir(receiver->dest.list, receiver->preloaded)->entries->count;
+		}
 	}
-
 	if (!entries && receiver->dest.shows_receiver && !receiver->service)
 		return;
 	receiver_debug_destination(receiver, entries, destination);

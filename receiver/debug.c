@@ -78,29 +78,19 @@ static void say_node_duplicates(struct receiver *receiver, int32_t node)
 	}
 }
 
-/* Old protocols number the whole list by path. */
-static void say_all_duplicates(struct receiver *receiver)
-{
-	struct flist_pos pos;
-
-	for (int32_t ndx = 0; flist_locate(receiver->dest.list, ndx, &pos); ndx++)
-		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
-			say_duplicate(receiver, pos.dir, pos.entry, ndx);
-}
-
-static void say_duplicates(struct receiver *receiver, int32_t node)
-{
-	if (!receiver->dest.options->levels.debug[DEBUG_DUP])
-		return;
-	if (!receiver->session.caps.sorts_by_path)
-		say_node_duplicates(receiver, node);
-	else if (!node)
-		say_all_duplicates(receiver);
-}
-
 void receiver_debug_list(struct receiver *receiver, int32_t node)
 {
-	say_duplicates(receiver, node);
+	struct flist_pos pos;
+	bool wants_duplicates = receiver->dest.options->levels.debug[DEBUG_DUP];
+
+	/* Old protocols number the whole list by path. */
+	if (wants_duplicates && !receiver->session.caps.sorts_by_path)
+		say_node_duplicates(receiver, node);
+	for (int32_t ndx = 0;
+	     wants_duplicates && receiver->session.caps.sorts_by_path && !node && flist_locate(receiver->dest.list, ndx, &pos);
+	     ndx++)
+		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
+			say_duplicate(receiver, pos.dir, pos.entry, ndx);
 	if (receiver->dest.contents->is_remote)
 		flist_debug_received(receiver->dest.list, node);
 	else

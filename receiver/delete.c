@@ -53,19 +53,10 @@ static void order_names(const struct session *session, struct entries *names)
 		qsort_r(names->items, names->count, sizeof *names->items, compare_names, names);
 }
 
-/* By whoever holds the task. */
-static void say_directory(struct task *task)
-{
-	const char *path = task->dir->path;
-
-	if (task->dest->options->levels.debug[DEBUG_DEL] > 1)
-		task_text(task, L_INFO, "delete_in_dir(%s)", *path ? path : ".");
-}
-
 void receiver_find_surplus(struct task *task)
 {
-	if (!task->dir->absent)
-		say_directory(task);
+	if (!task->dir->absent && task->dest->options->levels.debug[DEBUG_DEL] > 1)
+		task_text(task, L_INFO, "delete_in_dir(%s)", *task->dir->path ? task->dir->path : ".");
 	if (task->dir->fresh || task->dir->fd < 0)
 		return;
 	if (dest_read_names(task->dir->fd, task->entries, &task->surplus) < 0)
@@ -87,8 +78,9 @@ static bool limit_reached(struct receiver *receiver)
 	return true;
 }
 
-static void count_deleted(struct receiver *receiver, uint32_t mode)
+static void note_deleted(const struct deletion *deletion, mode_t mode)
 {
+	struct receiver *receiver = deletion->receiver;
 	struct kind_counts *counts = &receiver->stats.deleted;
 
 	receiver->delete_count++;
@@ -97,12 +89,7 @@ static void count_deleted(struct receiver *receiver, uint32_t mode)
 	counts->links += S_ISLNK(mode);
 	counts->devices += S_ISCHR(mode) || S_ISBLK(mode);
 	counts->specials += S_ISFIFO(mode) || S_ISSOCK(mode);
-}
-
-static void note_deleted(const struct deletion *deletion, mode_t mode)
-{
-	count_deleted(deletion->receiver, mode);
-	report_deletion(deletion->receiver->report, strbuf_text(&deletion->path), S_ISDIR(mode));
+	report_deletion(receiver->report, strbuf_text(&deletion->path), S_ISDIR(mode));
 }
 
 static void delete_failed(struct deletion *deletion, int error, const char *call)
@@ -112,19 +99,6 @@ static void delete_failed(struct deletion *deletion, int error, const char *call
 	log_set_role("generator");
 	log_errno(L_ERROR_XFER, error, "delete_file: %s(%s) failed", call, strbuf_text(&deletion->path));
 	log_set_role(old_role);
-}
-
-/* An attr tree has no regular file of another size; a mirror that was named by mistake has. */
-static void guard_attr_tree(struct deletion *deletion, const struct fs_stat *st)
-{
-	struct receiver *receiver = deletion->receiver;
-
-	if (receiver->dest.attrs_only && S_ISREG(st->mode) && st->size != ATTR_FILE_SIZE && !receiver->dest.options->force
-	    && !receiver->dest.dry_run)
-		die(EXIT_FILESELECT,
-		    "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
-		    "--force overrides this",
-		    receiver->dest.top_path, strbuf_text(&deletion->path));
 }
 
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
@@ -209,18 +183,6 @@ static void say_not_empty(const struct deletion *deletion)
 	log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
 }
 
-/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice; and in a dry run, where
- * nothing fails, as if it were gone. */
-static void try_in_vain(const struct deletion *deletion, mode_t mode)
-{
-	if (limit_reached(deletion->receiver))
-		return;
-	if (deletion->receiver->dest.dry_run)
-		note_deleted(deletion, mode);
-	else
-		say_not_empty(deletion);
-}
-
 static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
 				     bool reported, bool nested)
 {
@@ -248,8 +210,14 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	if (outcome != GONE) {
 		say_not_empty(deletion);
 		say_emptied(deletion, st->mode, nested);
-		if (nested)
-			try_in_vain(deletion, st->mode);
+		/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice; and in a dry
+		 * run, where nothing fails, as if it were gone. */
+		if (nested && !limit_reached(receiver)) {
+			if (receiver->dest.dry_run)
+				note_deleted(deletion, st->mode);
+			else
+				say_not_empty(deletion);
+		}
 		return outcome;
 	}
 	say_emptied(deletion, st->mode, nested);
@@ -265,26 +233,6 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 	return GONE;
 }
 
-/* Anything but a directory; with --backup it moves there. */
-static enum outcome delete_object(struct deletion *deletion, int dir_fd, const char *name)
-{
-	struct receiver *receiver = deletion->receiver;
-	size_t parent = deletion->path.length - strlen(name);
-	char *dir_path = xstrndup(strbuf_text(&deletion->path), parent ? parent - 1 : 0);
-	const struct backup_of of = { &receiver->dest, NULL, "generator", dir_fd, dir_path, name };
-	enum outcome outcome = GONE;
-
-	if (!dest_is_backup_name(&receiver->dest, name) && !dest_back_up(&of, BACKUP_RENAME)) {
-		delete_failed(deletion, errno, "make_backup");
-		outcome = STAYS;
-	} else if (!receiver->dest.dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
-		delete_failed(deletion, errno, "unlink");
-		outcome = STAYS;
-	}
-	free(dir_path);
-	return outcome;
-}
-
 static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
 {
 	struct receiver *receiver = deletion->receiver;
@@ -297,14 +245,32 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		delete_failed(deletion, errno, "lstat");
 		return STAYS;
 	}
-	guard_attr_tree(deletion, &st);
+	/* An attr tree has no regular file of another size; a mirror that was named by mistake has. */
+	if (receiver->dest.attrs_only && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !receiver->dest.options->force
+	    && !receiver->dest.dry_run)
+		die(EXIT_FILESELECT,
+		    "rsync: refusing to delete \"%s/%s\": it is not an attr file (not 8 bytes long); "
+		    "--force overrides this",
+		    receiver->dest.top_path, strbuf_text(&deletion->path));
 	say_deletion(deletion, st.mode, nested);
 	if (S_ISDIR(st.mode)) {
 		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
 	} else if (reported && limit_reached(receiver)) {
 		outcome = LIMITED;
 	} else {
-		outcome = delete_object(deletion, dir_fd, name);
+		/* Anything but a directory; with --backup it moves there. */
+		size_t parent = deletion->path.length - strlen(name);
+		char *dir_path = xstrndup(strbuf_text(&deletion->path), parent ? parent - 1 : 0);
+		const struct backup_of of = { &receiver->dest, NULL, "generator", dir_fd, dir_path, name };
+
+		if (!dest_is_backup_name(&receiver->dest, name) && !dest_back_up(&of, BACKUP_RENAME)) {
+			delete_failed(deletion, errno, "make_backup");
+			outcome = STAYS;
+		} else if (!receiver->dest.dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
+			delete_failed(deletion, errno, "unlink");
+			outcome = STAYS;
+		}
+		free(dir_path);
 	}
 	if (outcome == GONE)
 		dest_seen_change(&receiver->dest, &st);
@@ -362,17 +328,12 @@ static void delete_or_delay(struct receiver *receiver, struct dest_dir *dir, con
 	filter_set_dir(receiver->receiver_rules, dir->path);
 }
 
-static void delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names)
+void receiver_delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names)
 {
 	atomic_store(&dir->touched, true);
 	filter_set_dir(receiver->receiver_rules, dir->path);
 	for (uint32_t i = names->count; i-- > 0;)
 		delete_or_delay(receiver, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
-}
-
-void receiver_delete_surplus(struct receiver *receiver, struct task *task)
-{
-	delete_names(receiver, task->dir, &task->surplus);
 }
 
 void receiver_delete_delayed(struct receiver *receiver)
@@ -428,7 +389,7 @@ static bool delete_pass_node(struct receiver *receiver, int32_t node)
 		entries_init(&names);
 		if (dest_read_names(dir.fd, listed->entries, &names) >= 0) {
 			order_names(&receiver->session, &names);
-			delete_names(receiver, &dir, &names);
+			receiver_delete_names(receiver, &dir, &names);
 		} else {
 			reading_failed(receiver, dir.path, errno);
 		}

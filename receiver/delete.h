@@ -9,6 +9,7 @@
 #include "fs/root.h"
 
 struct dest_dir;
+struct entries;
 struct entry;
 struct receiver;
 struct task;
@@ -16,7 +17,8 @@ struct task;
 /* What --debug=del says of what is to give way to the task's directory. */
 void receiver_say_file_goes(struct task *task, const struct fs_stat *st);
 void receiver_find_surplus(struct task *task); /* worker */
-void receiver_delete_surplus(struct receiver *receiver, struct task *task);
+/* Delete, or note for later, what the rules let go of these names of a directory, or of none. */
+void receiver_delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names);
 void receiver_delete_delayed(struct receiver *receiver);
 void receiver_delete_pass(struct receiver *receiver); /* --delete-before, --delete-after */
 /* No I/O error, or told to ignore them? Else it is said, once; in the turn of `task`, unless that is NULL. */

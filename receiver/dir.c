@@ -32,17 +32,6 @@
 
 /* --- making and opening --- */
 
-static void refuse_source(struct receiver *receiver, int fd)
-{
-	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source =
-		flist_entry_source(receiver->dest.list, 0, &flist_dir(receiver->dest.list, 0)->entries->items[0], &path);
-
-	if (fs_is_inside(fd, source->attr_root.fd))
-		die(EXIT_FILESELECT, "rsync: a symlink in the attr tree leads into the source: refusing to write there");
-	strbuf_free(&path);
-}
-
 /* --no-implied-dirs: a parent that the arguments only imply, or that is not even listed, is made where it is missing and not
  * looked at where it is not. */
 static bool is_unwanted_parent(const struct receiver *receiver, const struct entry *entry)
@@ -109,8 +98,15 @@ static int open_directory(struct receiver *receiver, struct dest_dir *parent, st
 	int fd = dir->is_link ? fs_open_follow(&root, dir->path, O_RDONLY | O_DIRECTORY, 0)
 			      : fs_open_at(parent->fd, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd >= 0 && dest_enters_links(&receiver->dest) && receiver->dest.attrs_only)
-		refuse_source(receiver, fd);
+	if (fd >= 0 && dest_enters_links(&receiver->dest) && receiver->dest.attrs_only) {
+		const struct entry *first = &flist_dir(receiver->dest.list, 0)->entries->items[0];
+		struct strbuf path = STRBUF_INIT;
+
+		if (fs_is_inside(fd, flist_entry_source(receiver->dest.list, 0, first, &path)->attr_root.fd))
+			die(EXIT_FILESELECT,
+			    "rsync: a symlink in the attr tree leads into the source: refusing to write there");
+		strbuf_free(&path);
+	}
 	if (fd >= 0 || errno != EACCES || dir->is_link)
 		return fd;
 	if (!receiver->dest.dry_run && fs_chmod_at(parent->fd, name, (st->mode & PERMISSION_BITS) | 0700) == 0)
@@ -130,18 +126,6 @@ static void skip_contents(struct task *task, int error, const char *before)
 static void complain(struct receiver *receiver, const struct dest_dir *dir, int error, const char *before, const char *after)
 {
 	dest_complain_path(&receiver->dest, "generator", error, *dir->path ? dir->path : ".", before, after);
-}
-
-/* What chown is to be told; false: nothing. */
-static bool choose_owner(struct receiver *receiver, struct dest_dir *dir, const struct fs_stat *st, uid_t *uid, gid_t *gid)
-{
-	unsigned impossible = decide_owner(&receiver->dest.rules, &dir->entry, st->uid, st->gid, uid, gid);
-
-	if (impossible & OWNER_UID_IMPOSSIBLE)
-		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_UID_TEXT, "");
-	if (impossible & OWNER_GID_IMPOSSIBLE)
-		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_GID_TEXT, "");
-	return *uid != (uid_t)-1 || *gid != (gid_t)-1;
 }
 
 /* ACLs and extended attributes: what has not come yet is asked for. True: the mode has to be set again. */
@@ -183,32 +167,32 @@ static uint32_t compare_new(const struct receiver *receiver, const struct dest_d
 	return flags;
 }
 
-/* Nothing of what is kept locks us out. */
-static void apply_fake_to_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, struct wanted *wanted)
-{
-	const struct attr_subject subject = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
-	struct fs_held held;
-
-	if (!subject_hold(&subject, dir->fd, ".", &held))
-		return;
-	dir_fake_store(&receiver->dest, dir, &subject, &held);
-	fs_release(&held);
-	apply_attributes(dir, task, wanted);
-}
-
 /* Owner and mode of now; times and what would lock us out wait until the end. */
 static void apply_to_directory(struct receiver *receiver, struct dest_dir *dir, struct task *task, const struct fs_stat *st,
 			       struct wanted *wanted)
 {
 	if (receiver->dest.is_fake) {
-		apply_fake_to_directory(receiver, dir, task, wanted);
+		/* Nothing of what is kept locks us out. */
+		const struct attr_subject subject = { .task = task, .name = ".", .old_name = ".", .role = "generator" };
+		struct fs_held held;
+
+		if (subject_hold(&subject, dir->fd, ".", &held)) {
+			dir_fake_store(&receiver->dest, dir, &subject, &held);
+			fs_release(&held);
+			apply_attributes(dir, task, wanted);
+		}
 		return;
 	}
 	const struct decide_rules *rules = &receiver->dest.rules;
 	uid_t uid;
 	gid_t gid;
+	unsigned impossible = decide_owner(rules, &dir->entry, st->uid, st->gid, &uid, &gid);
 
-	bool gives = choose_owner(receiver, dir, st, &uid, &gid);
+	if (impossible & OWNER_UID_IMPOSSIBLE)
+		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_UID_TEXT, "");
+	if (impossible & OWNER_GID_IMPOSSIBLE)
+		dest_complain_path(&receiver->dest, NULL, 0, dir->path, OWNER_GID_TEXT, "");
+	bool gives = uid != (uid_t)-1 || gid != (gid_t)-1;
 
 	dir->subject |= gives;
 	if (gives && receiver->dest.logs_steps)
@@ -306,11 +290,6 @@ static void say_skipped(struct task *task, const struct decision *decision)
 			  task->dest->options->levels.info[INFO_SKIP] > 1 ? " (type change)" : "");
 }
 
-static bool is_bare(const struct dest *dest, const struct dest_dir *dir)
-{
-	return !dir->subject && !dest->dry_run && !decide_keeps_time(dest->options, &dir->entry);
-}
-
 static void count_directory(struct task *task, uint32_t flags)
 {
 	/* Not quite the one of the alternate destination. */
@@ -325,7 +304,10 @@ static void count_directory(struct task *task, uint32_t flags)
 	dest_debug_umask(task);
 	if (!task->dest->wants_items)
 		return;
-	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare(task->dest, task->dir) });
+	bool is_bare =
+		!task->dir->subject && !task->dest->dry_run && !decide_keeps_time(task->dest->options, &task->dir->entry);
+
+	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare });
 }
 
 /* False: nothing is to be done with the directory, said so. */

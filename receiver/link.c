@@ -152,20 +152,16 @@ static bool decide_member(struct receiver *receiver, struct task *task, struct l
 	return leads;
 }
 
-/* A peer sends further members later: the last one of this task leads, as if there were no more. */
-static void find_last_here(struct receiver *receiver, struct task *task)
-{
-	for (uint32_t i = task->first; i < task->last; i++)
-		if (link_is_member(&task->entries->items[i]))
-			link_group_of(receiver, task->entries, &task->entries->items[i])->last_here = i;
-}
-
 void receiver_links_mark(struct receiver *receiver, struct task *task)
 {
 	if (!receiver->dest.options->hard_links)
 		return;
-	if (receiver->dest.contents->is_remote && !receiver->loads_all)
-		find_last_here(receiver, task);
+	if (receiver->dest.contents->is_remote && !receiver->loads_all) {
+		/* A peer sends further members later: the last one of this task leads, as if there were no more. */
+		for (uint32_t i = task->first; i < task->last; i++)
+			if (link_is_member(&task->entries->items[i]))
+				link_group_of(receiver, task->entries, &task->entries->items[i])->last_here = i;
+	}
 	for (uint32_t i = task->first; i < task->last; i++) {
 		const struct entry *entry = &task->entries->items[i];
 		struct link_group *group;
@@ -206,16 +202,6 @@ static const char *leaf_of(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static int open_leader_dir(struct receiver *receiver, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
-	int fd = dest_open_dir(&receiver->dest, parent, false);
-
-	free(parent);
-	return fd;
 }
 
 static bool back_up(struct link_job *job)
@@ -265,17 +251,6 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
 }
 
-/* The leader has one name more than before, what it replaced one less. */
-static void note_link(struct receiver *receiver, struct fs_stat *leader, const struct fs_stat *replaced)
-{
-	if (leader) {
-		leader->nlink++;
-		dest_seen_change(&receiver->dest, leader);
-	}
-	if (replaced)
-		dest_seen_change(&receiver->dest, replaced);
-}
-
 /* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
 static bool may_have_alternate(const struct receiver *receiver, const struct entry *entry)
 {
@@ -317,14 +292,15 @@ static void make_link(struct link_job *job)
 	struct receiver *receiver = job->receiver;
 	const struct entries *entries = flist_dir(receiver->dest.list, job->node)->entries;
 	struct decide_dest dest = { .exists = false }, old;
-	int leader_fd = receiver->dest.top.fd < 0 ? -1 : open_leader_dir(receiver, job->group->path);
+	const char *leaf = leaf_of(job->group->path);
+	char *parent = xstrndup(job->group->path, leaf == job->group->path ? 0 : (size_t)(leaf - 1 - job->group->path));
+	int leader_fd = receiver->dest.top.fd < 0 ? -1 : dest_open_dir(&receiver->dest, parent, false);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
 	uint32_t flags;
-	bool is_compared;
+	bool is_compared, has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf, &leader) == 0;
 
-	bool has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf_of(job->group->path), &leader) == 0;
-
+	free(parent);
 	dest.exists = job->dir_fd >= 0 && dest_lstat_at(&receiver->dest, job->dir_fd, job->name, &dest.st) == 0;
 	old = job->removed.exists ? job->removed : dest;
 	/* What is in the way of content that may be sent is removed before a leader is found. */
@@ -342,7 +318,13 @@ static void make_link(struct link_job *job)
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
 		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
 	} else if (receiver->dest.dry_run || link_object(job, leader_fd, dest.exists) == 0) {
-		note_link(receiver, has_leader ? &leader : NULL, dest.exists ? &dest.st : NULL);
+		/* The leader has one name more than before, what it replaced one less. */
+		if (has_leader) {
+			leader.nlink++;
+			dest_seen_change(&receiver->dest, &leader);
+		}
+		if (dest.exists)
+			dest_seen_change(&receiver->dest, &dest.st);
 		report_link(job, flags, job->group->path);
 		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
 	} else {

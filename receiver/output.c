@@ -144,26 +144,19 @@ void run_fill_statistics(struct run *run)
 	stats->elapsed_seconds = (clock_nanoseconds() - run->started) / CLOCK_SECOND;
 }
 
-/* A daemon has an end of its own. */
-static void log_service_end(const struct run *run, int code)
-{
-	const struct wire *wire = run->receiver.session.wire;
-
-	if (run->options->log_file)
-		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->receiver.dest.list)->size,
-			    code);
-}
-
 void run_say_end(struct run *run, int code)
 {
 	const struct options *options = run->options;
+	const struct wire *wire = run->receiver.session.wire;
 	struct run_stats *stats = &run->receiver.stats;
 	int level = options->levels.info[INFO_STATS];
 
-	if (run->receiver.service) {
-		log_service_end(run, code);
+	/* A daemon has an end of its own. */
+	if (run->receiver.service && options->log_file)
+		log_run_end(false, wire_bytes_written(wire), wire_bytes_read(wire), flist_totals(run->receiver.dest.list)->size,
+			    code);
+	if (run->receiver.service)
 		return;
-	}
 	if (options->levels.debug[DEBUG_DELTASUM] && !run->peer)
 		log_info("total: matches=0  hash_hits=0  false_alarms=0 data=%llu", (unsigned long long)stats->literal);
 	run_fill_statistics(run);
@@ -210,38 +203,23 @@ static void print_node(struct receiver *receiver, int32_t node)
 	}
 }
 
-static void list_by_path(struct receiver *receiver)
-{
-	struct flist_pos pos;
-
-	for (int32_t ndx = 0; flist_locate(receiver->dest.list, ndx, &pos); ndx++)
-		if (!(pos.entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
-			print_entry(receiver, pos.dir, pos.entry);
-}
-
-static void list_whole(struct receiver *receiver)
-{
-	receiver_load_everything(receiver);
-	if (receiver->dest.options->prune_empty_dirs)
-		receiver_prune(receiver);
-	if (receiver_goes_by_path(receiver)) {
-		list_by_path(receiver);
-		return;
-	}
-	for (size_t i = 0; i < receiver->order.count; i++)
-		print_node(receiver, receiver->order.items[i]);
-}
-
 void receiver_list_run(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
+	bool by_path = receiver_goes_by_path(receiver), loads_all = receiver->dest.options->prune_empty_dirs || by_path;
+	struct flist_pos pos;
 	int32_t node = 0;
 
-	if (receiver->dest.options->prune_empty_dirs || receiver_goes_by_path(receiver)) {
-		list_whole(receiver);
-		return;
-	}
-	while (node >= 0) {
+	if (loads_all)
+		receiver_load_everything(receiver);
+	if (receiver->dest.options->prune_empty_dirs)
+		receiver_prune(receiver);
+	for (int32_t ndx = 0; by_path && flist_locate(receiver->dest.list, ndx, &pos); ndx++)
+		if (!(pos.entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)))
+			print_entry(receiver, pos.dir, pos.entry);
+	for (size_t i = 0; loads_all && !by_path && i < receiver->order.count; i++)
+		print_node(receiver, receiver->order.items[i]);
+	while (!loads_all && node >= 0) {
 		receiver->loaded_entries += flist_dir(receiver->dest.list, node)->entries->count;
 		receiver_debug_list(receiver, node);
 		print_node(receiver, node);

@@ -265,11 +265,6 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	return true;
 }
 
-static bool is_busy(const struct task *task)
-{
-	return task_state_of(task) == TASK_QUEUED || task_state_of(task) == TASK_RUNNING;
-}
-
 enum task_state pool_state(struct pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -314,7 +309,8 @@ enum task_state pool_wait(struct pool *pool, struct task *task, int ms)
 	int result = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	while (is_busy(task) && !is_crowded(task) && result != ETIMEDOUT)
+	while ((task_state_of(task) == TASK_QUEUED || task_state_of(task) == TASK_RUNNING) && !is_crowded(task)
+	       && result != ETIMEDOUT)
 		result = pthread_cond_timedwait(&pool->finished, &pool->lock, &until);
 	enum task_state state = task_state_of(task);
 

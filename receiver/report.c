@@ -288,43 +288,32 @@ static uint64_t first_update(const struct report *report, uint64_t size)
 	return size < FIRST_UPDATE ? size : FIRST_UPDATE;
 }
 
-static void show_held(struct report *report, struct held *held)
-{
-	if (held->line && !held->announced)
-		log_msg(L_CLIENT, "%s", held->line);
-	if (held->transfer && report->progress) {
-		set_totals(report, report->progress);
-		if (!held->announced)
-			progress_file_start(report->progress, held->size);
-		if (!held->announced && held->size)
-			progress_update(report->progress, first_update(report, held->size));
-		progress_file_end(report->progress, held->size, held->position);
-	}
-	if (held->log_line)
-		log_msg(L_LOG, "%s", held->log_line);
-	free(held->line);
-	free(held->log_line);
-}
-
 void report_drain(struct report *report)
 {
-	for (size_t i = 0; i < report->held.count; i++)
-		show_held(report, &report->held.items[i]);
+	for (size_t i = 0; i < report->held.count; i++) {
+		const struct held *held = &report->held.items[i];
+
+		if (held->line && !held->announced)
+			log_msg(L_CLIENT, "%s", held->line);
+		if (held->transfer && report->progress) {
+			set_totals(report, report->progress);
+			if (!held->announced)
+				progress_file_start(report->progress, held->size);
+			if (!held->announced && held->size)
+				progress_update(report->progress, first_update(report, held->size));
+			progress_file_end(report->progress, held->size, held->position);
+		}
+		if (held->log_line)
+			log_msg(L_LOG, "%s", held->log_line);
+		free(held->line);
+		free(held->log_line);
+	}
 	report->held.count = 0;
 }
 
 void report_drain_if_old(struct report *report)
 {
 	if (report->held.count && clock_milliseconds() - report->oldest_ms >= HELD_MS)
-		report_drain(report);
-}
-
-static void hold(struct report *report, const struct held *held)
-{
-	if (!report->held.count)
-		report->oldest_ms = clock_milliseconds();
-	vec_push(&report->held, *held);
-	if (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS)
 		report_drain(report);
 }
 
@@ -451,15 +440,6 @@ static bool is_named_in_log(const struct report *report, const struct item_lines
 	       && !lines->logged_has_item;
 }
 
-static void name_in_log(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
-			const char *link)
-{
-	char *line = format_line(report, "%n%L", node, entry, event, link);
-
-	log_msg(L_LOG, "%s", line);
-	free(line);
-}
-
 /* From the module's root on; "." of the transfer stays visible. */
 static char *logged_path(const struct receiver *receiver, const char *path)
 {
@@ -493,27 +473,6 @@ static void log_item(struct report *report, int32_t node, const struct entry *en
 	strbuf_free(&shown);
 }
 
-static void log_deletion(const struct report *report, const char *path, bool is_dir)
-{
-	const struct dest_module *module = report->receiver->dest.module;
-	char *shown = dest_named_in_module(&report->receiver->dest, path);
-	struct format_values values = {
-		.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
-		.name = path,
-		.shown = shown,
-		.is_deletion = true,
-		.pid = (int)getpid(),
-		.operation = "del.",
-		.group_not_kept = !report->receiver->dest.options->group,
-	};
-
-	if (module->logs_items || module->logs_operations)
-		module->log_item(module->context, &values);
-	else
-		module->log_deletion(module->context, path, is_dir);
-	free(shown);
-}
-
 /* A signal has asked for progress, and a file has come to its end. */
 static void answer_request(struct report *report, int32_t node, const struct entry *entry, const struct event *event,
 			   uint64_t position)
@@ -530,14 +489,6 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 			  before->transferred_size + event->total - entry->size);
 	progress_file_end(report->on_request, entry->size, position);
 	progress_break_line(report->on_request);
-}
-
-/* What is left of a format where is_unheard. */
-static const char *choose_local_format(const struct receiver *receiver)
-{
-	return receiver->dest.contents->is_replay && (receiver->dest.options->itemize || receiver->dest.options->out_format)
-		       ? NULL
-		       : choose_service_format(receiver);
 }
 
 /* Both ends are here, and an old one that sends does not hear of what is done without it. */
@@ -604,7 +555,12 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	bool tells = report->receiver->dest.logs_steps && report_is_wanted(report->receiver->dest.options, event->flags, link);
 
 	if (is_unheard(report->receiver, event)) {
-		names.shown = choose_local_format(report->receiver);
+		/* What is left of a format where is_unheard. */
+		names.shown = report->receiver->dest.contents->is_replay
+					      && (report->receiver->dest.options->itemize
+						  || report->receiver->dest.options->out_format)
+				      ? NULL
+				      : choose_service_format(report->receiver);
 		names.shown_has_item = false;
 		lines = &names;
 	} else if (is_of_old_pull(report->receiver, event)) {
@@ -620,8 +576,12 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	if (!(report->receiver->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->receiver, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
-	if (is_named_in_log(report, lines, entry, event))
-		name_in_log(report, node, entry, event, link);
+	if (is_named_in_log(report, lines, entry, event)) {
+		char *line = format_line(report, "%n%L", node, entry, event, link);
+
+		log_msg(L_LOG, "%s", line);
+		free(line);
+	}
 	if (item_is_logged(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.log_line = format_line(report, lines->logged, node, entry, event, link);
 	if (held.transfer && report->live_task && report->live_index == event->index) {
@@ -629,8 +589,13 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		if (held.announced)
 			report->live_task = NULL;
 	}
-	if (held.line || held.log_line || (held.transfer && report->progress))
-		hold(report, &held);
+	if (held.line || held.log_line || (held.transfer && report->progress)) {
+		if (!report->held.count)
+			report->oldest_ms = clock_milliseconds();
+		vec_push(&report->held, held);
+		if (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS)
+			report_drain(report);
+	}
 	if (held.announced || tells)
 		report_drain(report);
 	if (held.transfer && report->on_request && progress_is_asked())
@@ -677,8 +642,25 @@ void report_deletion(struct report *report, const char *path, bool is_dir)
 	struct contents *contents = report->receiver->dest.contents;
 	struct item_lines lines = report->deletions;
 
-	if (report->is_logged)
-		log_deletion(report, path, is_dir);
+	if (report->is_logged) {
+		const struct dest_module *module = report->receiver->dest.module;
+		char *shown = dest_named_in_module(&report->receiver->dest, path);
+		struct format_values values = {
+			.look = { .flags = ITEM_DELETED, .mode = is_dir ? S_IFDIR : S_IFREG },
+			.name = path,
+			.shown = shown,
+			.is_deletion = true,
+			.pid = (int)getpid(),
+			.operation = "del.",
+			.group_not_kept = !report->receiver->dest.options->group,
+		};
+
+		if (module->logs_items || module->logs_operations)
+			module->log_item(module->context, &values);
+		else
+			module->log_deletion(module->context, path, is_dir);
+		free(shown);
+	}
 	if (report->receiver->service && report->receiver->session.caps.deleted_messages) {
 		contents->calls->notify_deletion(contents, path, is_dir);
 		lines.is_only_logged = true;

@@ -24,14 +24,6 @@
 
 /* --- before --- */
 
-/* A single file has no snapshot; a directory that gets another name has. */
-static bool is_directory(struct receiver *receiver)
-{
-	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
-
-	return !receiver->dest.single_name || (first->count && entry_is_dir(&first->items[0]));
-}
-
 static void check_place(struct receiver *receiver)
 {
 	char leaf[256];
@@ -50,10 +42,12 @@ static void check_place(struct receiver *receiver)
 void receiver_snapshot_begin(struct receiver *receiver)
 {
 	const struct options *options = receiver->dest.options;
+	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 
 	if (!receiver->snapshot_file)
 		return;
-	if (!is_directory(receiver))
+	/* A single file has no snapshot; a directory that gets another name has. */
+	if (receiver->dest.single_name && !(first->count && entry_is_dir(&first->items[0])))
 		die(EXIT_SYNTAX, "rsync: --attr-snapshot is of one directory: the destination is a file");
 	check_place(receiver);
 	/* Under another name everything is scanned: that is one directory without contents. What is kept beside the files, too,
@@ -84,18 +78,6 @@ static void add_entry(const struct receiver *receiver, struct entries *to, const
 		entries_set_target(to, entry, from->pool + side->target, side->target_length);
 }
 
-static void set_root(const struct receiver *receiver, struct image *image, const struct entry *dot)
-{
-	struct fs_stat st = {
-		.mode = dot->mode, .uid = dot->uid, .gid = dot->gid, .mtime = dot->mtime, .mtime_nsec = dot->mtime_nsec,
-	};
-
-	if (receiver->dest.options->chmod)
-		st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
-	image_set_root(image, &st);
-	image->root.items->size = dot->size;
-}
-
 /* Directories of the list and of the image. */
 struct list_walk {
 	struct receiver *receiver;
@@ -103,10 +85,34 @@ struct list_walk {
 	VEC(uint32_t) numbers; /* by node: of the image's directory */
 };
 
-static void number_children(struct list_walk *walk, uint32_t number)
+static void take_node(struct list_walk *walk, int32_t node)
 {
+	const struct receiver *receiver = walk->receiver;
+	const struct entries *listed = flist_dir(receiver->dest.list, node)->entries;
+	uint32_t number = node ? walk->numbers.items[node] : 0;
 	struct image_dir *dir = walk->image->dirs.items[number];
 
+	entries_init(&dir->entries);
+	for (uint32_t i = 0; i < listed->count; i++) {
+		const struct entry *entry = &listed->items[i];
+
+		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
+			continue;
+		if (node || strcmp(entry_name(listed, entry), ".") != 0) {
+			add_entry(receiver, &dir->entries, listed, entry);
+			continue;
+		}
+		struct fs_stat st = { .mode = entry->mode, .uid = entry->uid, .gid = entry->gid };
+
+		st.mtime = entry->mtime;
+		st.mtime_nsec = entry->mtime_nsec;
+		if (receiver->dest.options->chmod)
+			st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
+		image_set_root(walk->image, &st);
+		walk->image->root.items->size = entry->size;
+	}
+	image_add_children(walk->image, number);
+	dir = walk->image->dirs.items[number];
 	for (uint32_t i = 0; i < dir->child_count; i++) {
 		struct entry *entry = &dir->entries.items[dir->entries.count - dir->child_count + i];
 
@@ -117,35 +123,13 @@ static void number_children(struct list_walk *walk, uint32_t number)
 	}
 }
 
-static void take_node(struct list_walk *walk, int32_t node)
-{
-	const struct entries *listed = flist_dir(walk->receiver->dest.list, node)->entries;
-	uint32_t number = node ? walk->numbers.items[node] : 0;
-	struct entries *list = &walk->image->dirs.items[number]->entries;
-
-	entries_init(list);
-	for (uint32_t i = 0; i < listed->count; i++) {
-		const struct entry *entry = &listed->items[i];
-
-		if (entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN))
-			continue;
-		if (!node && !strcmp(entry_name(listed, entry), "."))
-			set_root(walk->receiver, walk->image, entry);
-		else
-			add_entry(walk->receiver, list, listed, entry);
-	}
-	image_add_children(walk->image, number);
-	number_children(walk, number);
-}
-
 struct image *receiver_snapshot_of_list(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
 	struct list_walk walk = { .receiver = receiver };
-	const struct entries *first = flist_dir(receiver->dest.list, 0)->entries;
 
 	check_place(receiver);
-	if (entries_find(first, ".", true) < 0) {
+	if (entries_find(flist_dir(receiver->dest.list, 0)->entries, ".", true) < 0) {
 		log_error("rsync: the list has no directory for a snapshot to be of");
 		return NULL;
 	}
@@ -180,22 +164,14 @@ static bool give(void *receiver_void, uint32_t tag, const char *path, struct ent
 	return true;
 }
 
-/* Nothing may have come of a destination that is to get the name of the one thing that is copied. */
-static bool is_there(const char *given)
-{
-	struct fs_root root;
-
-	if (fs_root_open(&root, given) < 0)
-		return false;
-	fs_root_close(&root);
-	return true;
-}
-
 int receiver_snapshot_write(struct receiver *receiver, const char *given)
 {
 	struct image_known known = { give, receiver, 1 };
+	struct fs_root root;
 
-	if (!receiver->snapshot_file || receiver->dest.dry_run || !is_there(given))
+	/* Nothing may have come of a destination that is to get the name of the one thing that is copied. */
+	if (!receiver->snapshot_file || receiver->dest.dry_run || fs_root_open(&root, given) < 0)
 		return EXIT_OK;
+	fs_root_close(&root);
 	return snapshot_make_after_run(receiver->dest.options, given, receiver->dest.seen ? &known : NULL, &receiver->began);
 }

@@ -92,29 +92,6 @@ void run_load_names(struct run *run)
 	exit_with(EXIT_FILEIO);
 }
 
-static void read_files_from(struct run *run)
-{
-	const struct options *options = run->options;
-	const char *base = options->operands.items[0];
-	struct fs_root root;
-	int error;
-
-	if (fs_root_open(&root, base) < 0) {
-		error = errno;
-		char *cwd = getcwd(NULL, 0);
-
-		log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd,
-			  *base == '/' ? "" : "/", base);
-		free(cwd);
-		exit_with(EXIT_FILESELECT);
-	}
-	fs_root_close(&root);
-	flist_set_files_from(run->receiver.dest.list, base);
-	run_load_names(run);
-	for_each_name(run, &run->names_text, add_name);
-	strbuf_free(&run->names_text);
-}
-
 /* A list of names that lies here and is wanted there. Below protocol 31 it travels between frames. */
 void run_send_files_from(struct run *run)
 {
@@ -136,29 +113,50 @@ void run_send_files_from(struct run *run)
 
 void run_add_arguments(struct run *run)
 {
-	size_t operands = run->options->operands.count, sources = operands > 1 ? operands - 1 : operands;
+	struct flist *list = run->receiver.dest.list;
+	const struct args *operands = &run->options->operands;
+	const char *base = operands->count ? operands->items[0] : "";
+	struct fs_root root;
 
 	if (run->from) {
-		flist_add_argument(run->receiver.dest.list, run->from->path, false);
+		flist_add_argument(list, run->from->path, false);
 		return;
 	}
-	if (run->options->files_from) {
-		read_files_from(run);
+	if (!run->options->files_from) {
+		for (size_t i = 0; i + (operands->count > 1) < operands->count; i++)
+			flist_add_argument(list, operands->items[i], false);
 		return;
 	}
-	for (size_t i = 0; i < sources; i++)
-		flist_add_argument(run->receiver.dest.list, run->options->operands.items[i], false);
+	if (fs_root_open(&root, base) < 0) {
+		int error = errno;
+		char *cwd = getcwd(NULL, 0);
+
+		log_errno(L_ERROR, error, "change_dir \"%s%s%s\" failed", *base == '/' || !cwd ? "" : cwd,
+			  *base == '/' ? "" : "/", base);
+		free(cwd);
+		exit_with(EXIT_FILESELECT);
+	}
+	fs_root_close(&root);
+	flist_set_files_from(list, base);
+	run_load_names(run);
+	for_each_name(run, &run->names_text, add_name);
+	strbuf_free(&run->names_text);
 }
 
 /* --- rules --- */
 
 #define RULE_FILE_LIMIT (64u << 20)
 
-/* Rules are read once for each side, standard input only once. */
-static int open_stdin_copy(struct run *run)
+static int open_sender_rules(void *run_void, enum filter_place place, const char *path)
 {
+	struct run *run = run_void;
 	struct strbuf text = STRBUF_INIT;
 
+	if (place != FILTER_AT_OPERATOR)
+		return flist_open_rule_file(&run->receiver.dest.list, place, path);
+	if (strcmp(path, "-") != 0)
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
+	/* Rules are read once for each side, standard input only once. */
 	if (run->stdin_copy < 0) {
 		run->stdin_copy = memfd_create("rules", MFD_CLOEXEC);
 		if (run->stdin_copy < 0 || fs_read_all(STDIN_FILENO, RULE_FILE_LIMIT, &text) < 0
@@ -166,26 +164,7 @@ static int open_stdin_copy(struct run *run)
 			return -1;
 		strbuf_free(&text);
 	}
-	if (lseek(run->stdin_copy, 0, SEEK_SET) < 0)
-		return -1;
-	return fcntl(run->stdin_copy, F_DUPFD_CLOEXEC, 0);
-}
-
-static int open_sender_rules(void *run_void, enum filter_place place, const char *path)
-{
-	struct run *run = run_void;
-
-	if (place == FILTER_AT_OPERATOR && !strcmp(path, "-"))
-		return open_stdin_copy(run);
-	if (place == FILTER_AT_OPERATOR)
-		return fs_operator_open(path, O_RDONLY | O_NONBLOCK | options_link_flag(run->options), 0);
-	return flist_open_rule_file(&run->receiver.dest.list, place, path);
-}
-
-static bool is_hidden_rule_file(struct run *run, enum filter_place place, const char *path)
-{
-	return place == FILTER_AT_ROOT ? dest_is_hidden_in(&run->receiver.dest, "/", path + strspn(path, "/"), false)
-				       : dest_is_hidden(&run->receiver.dest, path, false);
+	return lseek(run->stdin_copy, 0, SEEK_SET) < 0 ? -1 : fcntl(run->stdin_copy, F_DUPFD_CLOEXEC, 0);
 }
 
 static int open_receiver_rules(void *run_void, enum filter_place place, const char *path)
@@ -194,7 +173,9 @@ static int open_receiver_rules(void *run_void, enum filter_place place, const ch
 
 	const struct dest_module *module = run->receiver.dest.module;
 
-	if (module && place != FILTER_AT_OPERATOR && is_hidden_rule_file(run, place, path)) {
+	if (module && place != FILTER_AT_OPERATOR
+	    && (place == FILTER_AT_ROOT ? dest_is_hidden_in(&run->receiver.dest, "/", path + strspn(path, "/"), false)
+					: dest_is_hidden(&run->receiver.dest, path, false))) {
 		errno = ENOENT;
 		return FILTER_HIDDEN;
 	}

@@ -50,18 +50,13 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 	return task;
 }
 
-static void add_kinds(struct kind_counts *to, const struct kind_counts *from)
-{
-	to->total += from->total;
-	to->dirs += from->dirs;
-	to->links += from->links;
-	to->devices += from->devices;
-	to->specials += from->specials;
-}
-
 static void add_counts(struct run_stats *to, const struct run_stats *from)
 {
-	add_kinds(&to->created, &from->created);
+	to->created.total += from->created.total;
+	to->created.dirs += from->created.dirs;
+	to->created.links += from->created.links;
+	to->created.devices += from->created.devices;
+	to->created.specials += from->created.specials;
 	to->transferred_files += from->transferred_files;
 	to->transferred_size += from->transferred_size;
 	to->literal += from->literal;
@@ -403,17 +398,13 @@ static void with_late_task(struct receiver *receiver, const struct link_member *
 	task_free(receiver, task);
 }
 
-/* Such a member is linked when its leader turns out to be current, or later. */
-static bool is_before_leader(const struct link_group *group, const struct task *task, uint32_t index)
-{
-	return group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK;
-}
-
 void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t index)
 {
 	struct link_group *group = link_group_of(receiver, task->entries, &task->entries->items[index]);
 
-	if (receiver_batch_leads(receiver) || (receiver->loads_all && is_before_leader(group, task, index)))
+	/* Such a member is linked when its leader turns out to be current, or later. */
+	if (receiver_batch_leads(receiver)
+	    || (receiver->loads_all && group->leader >= 0 && task->marks[index - task->first] == MARK_EARLY_LINK))
 		return;
 	if (group->done && (group->was_current || !receiver->loads_all)) {
 		link_in_task(receiver, task, index, group, false);
@@ -421,28 +412,6 @@ void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t 
 		/* The leader came to nothing. */
 		lead_instead(receiver, task, index);
 	}
-}
-
-static void leader_succeeded(struct receiver *receiver, struct task *task, struct link_group *group, const struct entry *entry)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	flist_entry_path(receiver->dest.list, task->node, entry, &path);
-	group->done = true;
-	free(group->path);
-	if (receiver->dest.single_name && !task->node)
-		group->path = xstrdup(receiver->dest.single_name);
-	else
-		group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	strbuf_free(&path);
-}
-
-/* The members before the leader had to wait for it. */
-static void link_earlier_members(struct receiver *receiver, struct link_group *group)
-{
-	for (int64_t i = group->leader; i-- > 0;)
-		if (!group->members.items[i].skipped)
-			with_late_task(receiver, &group->members.items[i], group);
 }
 
 void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed)
@@ -456,20 +425,34 @@ void receiver_links_leader_done(struct receiver *receiver, struct task *task, ui
 	/* What was left out is nothing to link to. */
 	if (group->done || (flags & ITEM_MATCHED && !(flags & ITEM_LOCAL_CHANGE)))
 		return;
-	if (!failed)
-		leader_succeeded(receiver, task, group, entry);
-	else if (receiver_batch_leads(receiver))
+	if (!failed) {
+		struct strbuf path = STRBUF_INIT;
+
+		flist_entry_path(receiver->dest.list, task->node, entry, &path);
+		group->done = true;
+		free(group->path);
+		if (receiver->dest.single_name && !task->node)
+			group->path = xstrdup(receiver->dest.single_name);
+		else
+			group->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
+		strbuf_free(&path);
+	} else if (receiver_batch_leads(receiver)) {
 		group->leader = -1;
+	}
 	/* A group that is waiting for the end already is not put there twice. */
 	if (!receiver->loads_all || group->members.count < 2 || group->failed)
 		return;
 	/* Everything else is there when it is told of. */
 	group->was_current = !failed && !(flags & ITEM_TRANSFER);
 	group->failed = failed;
-	if (group->was_current)
-		link_earlier_members(receiver, group);
-	else
+	if (!group->was_current) {
 		vec_push(&receiver->late_groups, group);
+		return;
+	}
+	/* The members before the leader had to wait for it. */
+	for (int64_t i = group->leader; i-- > 0;)
+		if (!group->members.items[i].skipped)
+			with_late_task(receiver, &group->members.items[i], group);
 }
 
 static void handle_event(struct receiver *receiver, struct task *task, const struct event *event)

@@ -46,20 +46,16 @@
  */
 
 /* Files of one directory that stand together in the list, in one task. */
-struct receiver_slice {
+struct slice {
 	int32_t node;
 	bool is_first, is_last; /* of the node */
 	uint32_t first, last;   /* [first, last) of its entries */
 	uint64_t position;      /* of entry 0 in the list, if all of them stood together */
 };
 
-struct receiver_slices {
-	VEC(struct receiver_slice) list;
-};
-
 struct plan {
 	struct receiver *receiver;
-	struct receiver_slices *slices;
+	VEC(struct slice) slices;
 	size_t *last; /* of a node: 1 + its last slice so far, 0: none */
 };
 
@@ -69,55 +65,56 @@ bool receiver_goes_by_path(const struct receiver *receiver)
 	       && !receiver->dest.seen && !receiver->dest.attrs_only;
 }
 
+static void add_slice(struct plan *plan, struct slice slice)
+{
+	vec_push(&plan->slices, slice);
+	plan->last[slice.node] = plan->slices.count;
+}
+
 static void begin_node(struct plan *plan, int32_t node)
 {
-	struct receiver_slice slice = { .node = node, .is_first = true };
-
 	if (plan->last[node])
 		return;
 	if (node)
 		begin_node(plan, flist_dir(plan->receiver->dest.list, node)->parent);
-	vec_push(&plan->slices->list, slice);
-	plan->last[node] = plan->slices->list.count;
+	add_slice(plan, (struct slice){ .node = node, .is_first = true });
 }
 
-static void add_entry(struct plan *plan, int32_t ndx, int32_t node, uint32_t index)
+static void order_by_path(struct plan *plan)
 {
-	struct receiver_slice *slice, next = { .node = node, .first = index, .last = index };
-
-	begin_node(plan, node);
-	slice = &plan->slices->list.items[plan->slices->list.count - 1];
-	if (slice->node != node || (slice->first < slice->last && (slice->last != index || index - slice->first >= SLICE))) {
-		vec_push(&plan->slices->list, next);
-		plan->last[node] = plan->slices->list.count;
-		slice = &plan->slices->list.items[plan->slices->list.count - 1];
-	}
-	if (slice->first == slice->last) {
-		slice->first = index;
-		slice->position = (uint64_t)ndx - index;
-	}
-	slice->last = index + 1;
-}
-
-static void receiver_order_by_path(struct receiver *receiver, struct receiver_slices *slices)
-{
-	uint32_t nodes = flist_dir_count(receiver->dest.list);
-	struct plan plan = { receiver, slices, xcalloc(nodes, sizeof *plan.last) };
+	struct flist *list = plan->receiver->dest.list;
+	uint32_t nodes = flist_dir_count(list);
 	struct flist_pos pos;
 
-	begin_node(&plan, 0);
-	for (int32_t ndx = 0; flist_locate(receiver->dest.list, ndx, &pos); ndx++) {
+	plan->last = xcalloc(nodes, sizeof *plan->last);
+	begin_node(plan, 0);
+	for (int32_t ndx = 0; flist_locate(list, ndx, &pos); ndx++) {
 		int32_t node = (int32_t)pos.entry->dir;
+		uint32_t index = (uint32_t)(pos.entry - pos.entries->items);
+		const struct slice *last;
+		struct slice *slice;
 
-		if (!entry_is_dir(pos.entry))
-			add_entry(&plan, ndx, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
-		else if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(receiver->dest.list, node)->entries->count)
-			begin_node(&plan, node);
+		if (entry_is_dir(pos.entry)) {
+			if (node && !(pos.entry->flags & ENTRY_DUPLICATE) && !flist_dir(list, node)->entries->count)
+				begin_node(plan, node);
+			continue;
+		}
+		begin_node(plan, pos.dir);
+		last = &plan->slices.items[plan->slices.count - 1];
+		if (last->node != pos.dir
+		    || (last->first < last->last && (last->last != index || index - last->first >= SLICE)))
+			add_slice(plan, (struct slice){ .node = pos.dir, .first = index, .last = index });
+		slice = &plan->slices.items[plan->slices.count - 1];
+		if (slice->first == slice->last) {
+			slice->first = index;
+			slice->position = (uint64_t)ndx - index;
+		}
+		slice->last = index + 1;
 	}
 	for (uint32_t node = 0; node < nodes; node++)
-		if (plan.last[node])
-			slices->list.items[plan.last[node] - 1].is_last = true;
-	free(plan.last);
+		if (plan->last[node])
+			plan->slices.items[plan->last[node] - 1].is_last = true;
+	free(plan->last);
 }
 
 /*
@@ -172,16 +169,6 @@ static void prune_entries(struct receiver *receiver, int32_t node, bool *stays)
 	}
 }
 
-static bool is_pruned(struct receiver *receiver, int32_t node, const bool *gone)
-{
-	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
-
-	if (!node)
-		return false;
-	return gone[dir->parent]
-	       || flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry].flags & ENTRY_PRUNED;
-}
-
 void receiver_prune(struct receiver *receiver)
 {
 	uint32_t nodes = flist_dir_count(receiver->dest.list);
@@ -193,8 +180,12 @@ void receiver_prune(struct receiver *receiver)
 		prune_entries(receiver, receiver->order.items[i], stays);
 	for (size_t i = 0; i < receiver->order.count; i++) {
 		int32_t node = receiver->order.items[i];
+		const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
 
-		gone[node] = is_pruned(receiver, node, gone);
+		gone[node] = node
+			     && (gone[dir->parent]
+				 || flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry].flags
+					    & ENTRY_PRUNED);
 		if (!gone[node])
 			receiver->order.items[kept++] = node;
 	}
@@ -264,28 +255,6 @@ static void look_up(struct receiver *receiver, struct queue *queue)
 
 /* --- preparing --- */
 
-static void apply_chmod(struct receiver *receiver, struct entries *entries)
-{
-	for (uint32_t i = 0; receiver->dest.options->chmod && i < entries->count; i++)
-		if (entries->items[i].mode && !entry_is_symlink(&entries->items[i]))
-			entries->items[i].mode = (uint16_t)chmod_apply(receiver->dest.options->chmod, entries->items[i].mode);
-}
-
-static void submit(struct receiver *receiver, struct queue *queue, struct task *task)
-{
-	receiver_links_mark(receiver, task);
-	task_open_sources(receiver, task);
-	queue->items[(queue->head + queue->count++) % queue->capacity] = task;
-	if (task->dir->skipped) {
-		task->last = task->first;
-		task->find_surplus = false;
-	}
-	/* Requests have the order of the list, so there is one worker. */
-	if (receiver->dest.contents->is_remote && !receiver->dest.attrs_only && pool_run_here(receiver->pool, task))
-		return;
-	pool_submit(receiver->pool, task, false);
-}
-
 static void set_up_deletion(struct receiver *receiver, struct task *task)
 {
 	enum delete_when when = receiver->dest.options->delete_when;
@@ -304,16 +273,6 @@ static void set_up_deletion(struct receiver *receiver, struct task *task)
 	receiver->session.io_error |= IOERR_GENERAL;
 }
 
-/*
- * May no directory overtake one that waits for its deletions? The peer is told of items as they are decided on; a symlink that
- * is kept for what it leads to has to be looked at when that is gone; backups of its files would be surplus as well.
- */
-static bool deletes_in_turn(const struct receiver *receiver)
-{
-	return receiver->dest.notifies_items || receiver->dest.contents->is_replay || dest_enters_links(&receiver->dest)
-	       || receiver->dest.backups;
-}
-
 static void delete_found(struct receiver *receiver, struct task *task)
 {
 	/* The directory is named before what is deleted in it. */
@@ -321,19 +280,9 @@ static void delete_found(struct receiver *receiver, struct task *task)
 		receiver_handle_events(receiver, task);
 	/* A directory before this one may have failed since it was entered. */
 	if (receiver_may_delete(receiver, NULL))
-		receiver_delete_surplus(receiver, task);
+		receiver_delete_names(receiver, task->dir, &task->surplus);
 	entries_free(&task->surplus);
 	entries_init(&task->surplus);
-}
-
-static void delete_now(struct receiver *receiver, struct task *task)
-{
-	if (task->dir->skipped)
-		return;
-	receiver_find_surplus(task);
-	if (task->surplus.count)
-		delete_found(receiver, task);
-	task->find_surplus = false;
 }
 
 /* The directory of a loaded node and its files. Needs room for all slices, so big directories come one at a time. */
@@ -349,8 +298,20 @@ static void enter_node(struct receiver *receiver, struct task *task, bool has_mo
 	if (!dir->skipped)
 		dest_hide_entries(&receiver->dest, task->node);
 	set_up_deletion(receiver, task);
-	if (task->find_surplus && deletes_in_turn(receiver)) {
-		delete_now(receiver, task);
+	/*
+	 * A directory may not overtake one that waits for its deletions, where the peer is told of items as they are decided
+	 * on; where a symlink that is kept for what it leads to has to be looked at when that is gone; and where backups of its
+	 * files would be surplus as well.
+	 */
+	if (task->find_surplus
+	    && (receiver->dest.notifies_items || receiver->dest.contents->is_replay || dest_enters_links(&receiver->dest)
+		|| receiver->dest.backups)) {
+		if (!task->dir->skipped) {
+			receiver_find_surplus(task);
+			if (task->surplus.count)
+				delete_found(receiver, task);
+			task->find_surplus = false;
+		}
 	} else if (task->find_surplus && has_more) {
 		/* Before the other slices' temp files are among them. */
 		receiver_find_surplus(task);
@@ -358,11 +319,21 @@ static void enter_node(struct receiver *receiver, struct task *task, bool has_mo
 	}
 }
 
-static void submit_in_turn(struct receiver *receiver, struct queue *queue, struct task *task)
+static void submit(struct receiver *receiver, struct queue *queue, struct task *task)
 {
 	if (queue->count == queue->capacity)
 		finish_front(receiver, queue);
-	submit(receiver, queue, task);
+	receiver_links_mark(receiver, task);
+	task_open_sources(receiver, task);
+	queue->items[(queue->head + queue->count++) % queue->capacity] = task;
+	if (task->dir->skipped) {
+		task->last = task->first;
+		task->find_surplus = false;
+	}
+	/* Requests have the order of the list, so there is one worker. */
+	if (receiver->dest.contents->is_remote && !receiver->dest.attrs_only && pool_run_here(receiver->pool, task))
+		return;
+	pool_submit(receiver->pool, task, false);
 }
 
 static void prepare_node(struct receiver *receiver, struct queue *queue, int32_t node)
@@ -380,31 +351,20 @@ static void prepare_node(struct receiver *receiver, struct queue *queue, int32_t
 		first += slice;
 		task->is_last = first >= count;
 		task->first_position = position;
-		submit_in_turn(receiver, queue, task);
+		submit(receiver, queue, task);
 		if (first >= count)
 			return;
 		task = task_new(receiver, node, dir, first, count - first < slice ? count : first + slice);
 	}
 }
 
-/* The same with one slice of protocol 27 and 28. */
-static void prepare_slice(struct receiver *receiver, struct queue *queue, const struct receiver_slice *slice)
-{
-	struct dest_dir *dir = slice->is_first ? NULL : receiver_dir_return(receiver, slice->node);
-	struct task *task = task_new(receiver, slice->node, dir, slice->first, slice->last);
-
-	if (slice->is_first)
-		enter_node(receiver, task, !slice->is_last);
-	task->is_last = slice->is_last;
-	task->first_position = slice->position;
-	submit_in_turn(receiver, queue, task);
-}
-
 static void note_loaded(struct receiver *receiver, int32_t node)
 {
 	struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
 
-	apply_chmod(receiver, entries);
+	for (uint32_t i = 0; receiver->dest.options->chmod && i < entries->count; i++)
+		if (entries->items[i].mode && !entry_is_symlink(&entries->items[i]))
+			entries->items[i].mode = (uint16_t)chmod_apply(receiver->dest.options->chmod, entries->items[i].mode);
 	receiver->loaded_entries += entries->count;
 	if (receiver->loads_all || receiver->keeps_entries)
 		vec_push(&receiver->order, node);
@@ -433,25 +393,6 @@ static struct dest_dir *last_done(const struct receiver *receiver)
 	return receiver->done_stack.count ? receiver->done_stack.items[receiver->done_stack.count - 1] : NULL;
 }
 
-/* Files of a directory are done; so are the directories that are not above it. */
-static void files_done(struct receiver *receiver, struct dest_dir *dir)
-{
-	while (last_done(receiver) && last_done(receiver) != dir && last_done(receiver) != dir->parent)
-		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
-	if (last_done(receiver) == dir)
-		return;
-	dest_dir_hold(dir);
-	vec_push(&receiver->done_stack, dir);
-}
-
-static void close_all_directories(struct receiver *receiver)
-{
-	while (receiver->open_stack.count)
-		dest_dir_release(receiver->open_stack.items[--receiver->open_stack.count]);
-	while (receiver->done_stack.count)
-		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
-}
-
 static void help_replay_with(struct receiver *receiver, struct queue *queue)
 {
 	if (!receiver_must_decide(receiver))
@@ -477,14 +418,6 @@ static enum task_state await(struct receiver *receiver, struct queue *queue, str
 	return state;
 }
 
-/* Members of hard-link groups, once the fate of their leaders is known. */
-static void link_late(struct receiver *receiver, struct task *task)
-{
-	for (size_t i = 0; i < task->links.count; i++)
-		receiver_link_event(receiver, task, task->links.items[i]);
-	task->links.count = 0;
-}
-
 static void finish_front(struct receiver *receiver, struct queue *queue)
 {
 	struct task *task = queue->items[queue->head];
@@ -497,14 +430,23 @@ static void finish_front(struct receiver *receiver, struct queue *queue)
 			pool_submit(receiver->pool, task, true);
 		}
 		receiver_handle_events(receiver, task);
-		link_late(receiver, task);
+		/* Members of hard-link groups, once the fate of their leaders is known. */
+		for (size_t i = 0; i < task->links.count; i++)
+			receiver_link_event(receiver, task, task->links.items[i]);
+		task->links.count = 0;
 	} while (pool_state(receiver->pool, task) != TASK_DONE);
 	dest_seen_take(&receiver->dest, task);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
 	if (task->is_last)
 		receiver->dest.contents->calls->node_done(receiver->dest.contents, task->node);
-	files_done(receiver, task->dir);
+	/* Files of a directory are done; so are the directories that are not above it. */
+	while (last_done(receiver) && last_done(receiver) != task->dir && last_done(receiver) != task->dir->parent)
+		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
+	if (last_done(receiver) != task->dir) {
+		dest_dir_hold(task->dir);
+		vec_push(&receiver->done_stack, task->dir);
+	}
 	if (task->is_last)
 		report_section_end(receiver->report, task->first_position + task->last - (task->last > 0));
 	task_free(receiver, task);
@@ -560,31 +502,6 @@ static void stand_by(struct receiver *receiver, struct queue *queue)
 	help_replay_with(receiver, queue);
 }
 
-/* A peer sends further lists only as the first ones are done: while none is here, finish what can be finished. */
-static void await_list(struct receiver *receiver, struct queue *queue)
-{
-	while (receiver->dest.contents->is_remote && !flist_await_next(receiver->dest.list, 0) && queue->count) {
-		if (has_finished_front(receiver, queue))
-			finish_front(receiver, queue);
-		else
-			stand_by(receiver, queue);
-	}
-	/* Before the next list the batch may have the content of a group of hard links that waits for it. */
-	while (receiver_batch_leads(receiver) && !flist_await_next(receiver->dest.list, receiver_poll_ms(receiver)))
-		stand_by(receiver, queue);
-}
-
-/* The rest of a batch may have contents of groups of hard links that wait for them. */
-static void await_end(struct receiver *receiver, struct queue *queue)
-{
-	struct contents *contents = receiver->dest.contents;
-
-	if (!receiver_batch_leads(receiver))
-		return;
-	while (!contents->calls->await_end(contents, receiver_poll_ms(receiver)) || receiver_await_leaders(receiver))
-		stand_by(receiver, queue);
-}
-
 /* What has been prepared: finish what is done already, and some of the rest if there is no room. */
 static void get_on(struct receiver *receiver, struct queue *queue)
 {
@@ -594,29 +511,22 @@ static void get_on(struct receiver *receiver, struct queue *queue)
 		finish_front(receiver, queue);
 }
 
-static void walk_by_path(struct receiver *receiver, struct queue *queue)
-{
-	struct receiver_slices slices = { VEC_INIT };
-	size_t place = 0;
-
-	while (next_node(receiver, &place) >= 0)
-		;
-	receiver_order_by_path(receiver, &slices);
-	receiver_links_order(receiver);
-	for (size_t i = 0; i < slices.list.count; i++) {
-		prepare_slice(receiver, queue, &slices.list.items[i]);
-		get_on(receiver, queue);
-	}
-	vec_free(&slices.list);
-}
-
 static void walk_by_directory(struct receiver *receiver, struct queue *queue)
 {
 	size_t place = 0;
 	int32_t node;
 
 	for (;;) {
-		await_list(receiver, queue);
+		/* A peer sends further lists only as the first ones are done: while none is here, finish what can be done. */
+		while (receiver->dest.contents->is_remote && !flist_await_next(receiver->dest.list, 0) && queue->count) {
+			if (has_finished_front(receiver, queue))
+				finish_front(receiver, queue);
+			else
+				stand_by(receiver, queue);
+		}
+		/* Before the next list the batch may have the content of a group of hard links that waits for it. */
+		while (receiver_batch_leads(receiver) && !flist_await_next(receiver->dest.list, receiver_poll_ms(receiver)))
+			stand_by(receiver, queue);
 		if ((node = next_node(receiver, &place)) < 0)
 			return;
 		prepare_node(receiver, queue, node);
@@ -624,10 +534,35 @@ static void walk_by_directory(struct receiver *receiver, struct queue *queue)
 	}
 }
 
+/* Slices of directories, as protocol 27 and 28 order them. */
+static void walk_by_path(struct receiver *receiver, struct queue *queue)
+{
+	struct plan plan = { .receiver = receiver };
+	size_t place = 0;
+
+	while (next_node(receiver, &place) >= 0)
+		;
+	order_by_path(&plan);
+	receiver_links_order(receiver);
+	for (size_t i = 0; i < plan.slices.count; i++) {
+		const struct slice *slice = &plan.slices.items[i];
+		struct dest_dir *dir = slice->is_first ? NULL : receiver_dir_return(receiver, slice->node);
+		struct task *task = task_new(receiver, slice->node, dir, slice->first, slice->last);
+
+		if (slice->is_first)
+			enter_node(receiver, task, !slice->is_last);
+		task->is_last = slice->is_last;
+		task->first_position = slice->position;
+		submit(receiver, queue, task);
+		get_on(receiver, queue);
+	}
+	vec_free(&plan.slices);
+}
+
 static void walk(struct receiver *receiver)
 {
-	bool is_old = receiver->dest.contents->is_replay
-		      || (receiver->dest.contents->is_remote && !receiver->session.caps.no_send_message);
+	struct contents *contents = receiver->dest.contents;
+	bool is_old = contents->is_replay || (contents->is_remote && !receiver->session.caps.no_send_message);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
@@ -638,9 +573,15 @@ static void walk(struct receiver *receiver)
 	receiver->all_prepared = true;
 	while (queue.count)
 		finish_front(receiver, &queue);
-	await_end(receiver, &queue);
+	/* The rest of a batch may have contents of groups of hard links that wait for them. */
+	while (receiver_batch_leads(receiver)
+	       && (!contents->calls->await_end(contents, receiver_poll_ms(receiver)) || receiver_await_leaders(receiver)))
+		stand_by(receiver, &queue);
 	free(queue.items);
-	close_all_directories(receiver);
+	while (receiver->open_stack.count)
+		dest_dir_release(receiver->open_stack.items[--receiver->open_stack.count]);
+	while (receiver->done_stack.count)
+		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
 }
 
 static void check_stop(void *receiver)
