@@ -30,11 +30,6 @@ struct copies {
 	struct receiver *receiver;
 };
 
-static struct receiver *local_of(struct contents *contents)
-{
-	return ((struct copies *)contents)->receiver;
-}
-
 static void request(struct contents *contents, struct file_job *job)
 {
 	(void)contents;
@@ -78,7 +73,7 @@ static bool is_same(struct contents *contents, struct file_job *job)
 
 static int32_t next_list(struct contents *contents)
 {
-	return flist_load_next(local_of(contents)->dest.list);
+	return flist_load_next(((struct copies *)contents)->receiver->dest.list);
 }
 
 /* --- what only somebody else wants to know --- */
@@ -215,18 +210,6 @@ static char *source_path(const char *given)
 	return path;
 }
 
-static void log_header(const struct options *options, const char *file, const struct attr_snapshot *snapshot)
-{
-	struct strbuf lines = STRBUF_INIT;
-	char *line, *save = NULL;
-
-	snapshot_describe(&lines, file, snapshot, options->human_readable);
-	/* Each a message of its own: their line breaks are no part of them. */
-	for (line = strtok_r(lines.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		log_info("%s", line);
-	strbuf_free(&lines);
-}
-
 int receiver_list_snapshot(struct options *options)
 {
 	const char *file = options->operands.items[0];
@@ -236,8 +219,16 @@ int receiver_list_snapshot(struct options *options)
 	struct receiver_snapshot from = { .snapshot = snapshot, .path = path, .shown = shown };
 	int code;
 
-	if (options->verbose || options->stats)
-		log_header(options, file, snapshot);
+	if (options->verbose || options->stats) {
+		struct strbuf lines = STRBUF_INIT;
+		char *line, *save = NULL;
+
+		snapshot_describe(&lines, file, snapshot, options->human_readable);
+		/* Each a message of its own: their line breaks are no part of them. */
+		for (line = strtok_r(lines.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			log_info("%s", line);
+		strbuf_free(&lines);
+	}
 	/* The header says what they would. */
 	options->levels.info[INFO_FLIST] = options->levels.info[INFO_STATS] = 0;
 	options->list_only = true;
@@ -249,15 +240,6 @@ int receiver_list_snapshot(struct options *options)
 	return code;
 }
 
-/* Nothing of what a snapshot holds is left out: as -aH. */
-static void want_everything(struct options *options)
-{
-	options->recursive = 2;
-	options->links = options->perms = options->times = options->owner = options->group = true;
-	options->devices = options->specials = true;
-	options->hard_links = options->hard_links ? options->hard_links : 1;
-}
-
 int receiver_snapshot_to_tree(struct options *options)
 {
 	struct attr_snapshot *snapshot = snapshot_open_or_die(options->attr_snapshot);
@@ -266,7 +248,11 @@ int receiver_snapshot_to_tree(struct options *options)
 	struct receiver_snapshot from = { .snapshot = snapshot, .path = "./", .shown = shown, .root = guarded };
 	int code;
 
-	want_everything(options);
+	/* Nothing of what a snapshot holds is left out: as -aH. */
+	options->recursive = 2;
+	options->links = options->perms = options->times = options->owner = options->group = true;
+	options->devices = options->specials = true;
+	options->hard_links = options->hard_links ? options->hard_links : 1;
 	options->only_send_attrs = true;
 	code = run_receiver(options, &from, NULL, contents_of_files, options->operands.items[0], NULL);
 	if (attr_snapshot_facts(snapshot)->io_error && code == EXIT_OK) {

@@ -259,43 +259,37 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 	vec_free(&lacking.items);
 }
 
-/* What there is by now, not what there was, is what the second attempt begins with. */
-static void prepare_redo(struct file_job *job)
-{
-	struct decide_dest dest = { .exists = false };
-	uint32_t flags = job->decision.item_flags;
-
-	job->is_redo = true;
-	dest.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
-	flags &= ITEM_REPORT_ACL | ITEM_REPORT_XATTR;
-	/* A file that was written in place has been given them. */
-	if (flags && dest.exists)
-		flags &= wanted_compare(job->dest, &job->wanted, decide_mode(&job->rules, job->entry, &dest), job->dir->fd,
-					job->name);
-	job->decision.item_flags = flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
-}
-
 /* A file that came out wrong is asked for once more, with sums that leave less to chance (doc/protocol/03-transfer.md
  * section 7.3). */
 static void ask_again(struct pull *pull)
 {
+	const struct lacking nothing = { VEC_INIT };
 	struct basis basis;
 
 	pthread_mutex_lock(&pull->lock);
-	struct transfer *wrong = pull->wrong;
+	struct transfer *wrong = pull->wrong, *next;
 
 	pull->wrong = NULL;
 	pthread_mutex_unlock(&pull->lock);
-	while (wrong) {
-		struct transfer *next = wrong->next;
-		const struct lacking nothing = { VEC_INIT };
+	for (; wrong; wrong = next) {
+		struct file_job *job = &wrong->job;
+		struct decide_dest dest = { .exists = false };
+		uint32_t flags = job->decision.item_flags & (ITEM_REPORT_ACL | ITEM_REPORT_XATTR);
 
-		prepare_redo(&wrong->job);
-		job_choose_basis(&wrong->job, &basis);
+		next = wrong->next;
+		job->is_redo = true;
+		/* What there is by now, not what there was, is what the second attempt begins with. */
+		dest.exists = dest_lstat_at(job->dest, job->dir->fd, job->name, &dest.st) == 0 && S_ISREG(dest.st.mode);
+		/* A file that was written in place has been given them. */
+		if (flags && dest.exists)
+			flags &= wanted_compare(job->dest, &job->wanted, decide_mode(&job->rules, job->entry, &dest),
+						job->dir->fd, job->name);
+		job->decision.item_flags =
+			flags | decide_item_flags(&job->rules, job->task->entries, job->entry, &dest, ITEM_TRANSFER);
+		job_choose_basis(job, &basis);
 		choose_head(pull, wrong, &basis);
 		write_request(pull, wrong, &basis, &nothing);
 		basis_close(&basis);
-		wrong = next;
 	}
 }
 
@@ -437,16 +431,6 @@ static void pull_phase_zero(struct contents *contents)
 
 /* --- the beginning and the end --- */
 
-static void init_recursive(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t kind;
-
-	pthread_mutexattr_init(&kind);
-	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(lock, &kind);
-	pthread_mutexattr_destroy(&kind);
-}
-
 /* Exit hook. The lock is not given back: nobody shall finish the file. */
 static void keep_cut_off(void *pull_void, int code)
 {
@@ -488,13 +472,21 @@ static void await(struct pull *pull, const bool *fact)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-/* The client of a service shows what has been deleted (doc/protocol/01-session.md section 10.4). */
-static void end_deletions(struct pull *pull)
+static void pull_finish(struct contents *contents, struct peer_stats *stats)
 {
+	struct pull *pull = pull_of(contents);
+	const struct session_caps *caps = &pull->session->caps;
 	const struct receiver *receiver = pull->receiver;
 	const struct kind_counts *counts = &receiver->stats.deleted;
 
-	if (receiver->service && (receiver->deletes || receiver->dest.options->force)) {
+	if (pull->replay)
+		replay_all_decided(pull);
+	pull_phase_zero(contents);
+	write_done(pull);                       /* phase 1 */
+	if (caps->third_phase)
+		write_done(pull);               /* phase 2 */
+	/* The client of a service shows what has been deleted (doc/protocol/01-session.md section 10.4). */
+	if (caps->delete_stats && receiver->service && (receiver->deletes || receiver->dest.options->force)) {
 		pull->session->deleted = (struct delete_stats){
 			.files = (int32_t)(counts->total - counts->dirs - counts->links - counts->devices - counts->specials),
 			.dirs = (int32_t)counts->dirs, .symlinks = (int32_t)counts->links,
@@ -504,36 +496,17 @@ static void end_deletions(struct pull *pull)
 		delete_stats_write(pull->session);
 		pthread_mutex_unlock(&pull->out_lock);
 	}
-	write_done(pull);
-}
-
-/* Tell the client of a service how much has been written, once the last content has come (doc/protocol/09-since-3.5.0.md
- * section 2.2). */
-static void send_block_count(struct pull *pull)
-{
-	if (!pull->receiver->service || !pull->session->caps.block_stats)
-		return;
-	await(pull, &pull->last_done);
-	pthread_mutex_lock(&pull->out_lock);
-	wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)pull->receiver->stats.blocks);
-	flush(pull);
-	pthread_mutex_unlock(&pull->out_lock);
-}
-
-static void pull_finish(struct contents *contents, struct peer_stats *stats)
-{
-	struct pull *pull = pull_of(contents);
-	const struct session_caps *caps = &pull->session->caps;
-
-	if (pull->replay)
-		replay_all_decided(pull);
-	pull_phase_zero(contents);
-	write_done(pull);                       /* phase 1 */
-	if (caps->third_phase)
-		write_done(pull);               /* phase 2 */
 	if (caps->delete_stats)
-		end_deletions(pull);
-	send_block_count(pull);
+		write_done(pull);
+	/* Tell the client of a service how much has been written, once the last content has come
+	 * (doc/protocol/09-since-3.5.0.md section 2.2). */
+	if (pull->receiver->service && caps->block_stats) {
+		await(pull, &pull->last_done);
+		pthread_mutex_lock(&pull->out_lock);
+		wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)receiver->stats.blocks);
+		flush(pull);
+		pthread_mutex_unlock(&pull->out_lock);
+	}
 	await(pull, caps->goodbye_reply ? &pull->goodbye_read : &pull->last_done);
 	pthread_join(pull->reader, NULL);
 	exit_remove_hook(keep_cut_off, pull);
@@ -567,17 +540,6 @@ static void to_wire(const struct pull *pull, const char *name, struct strbuf *se
 	}
 }
 
-/* Without values of extended attributes: the client has them. */
-static void write_item(struct pull *pull, int32_t ndx, const struct item_attrs *item)
-{
-	pthread_mutex_lock(&pull->out_lock);
-	atomic_store(&pull->has_requests, true);
-	request_write_attrs(pull->session, ndx, item);
-	if (pull_has_xattr_part(pull, item->flags))
-		wire_write_byte(pull->session->wire, 0);
-	pthread_mutex_unlock(&pull->out_lock);
-}
-
 static void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link)
 {
 	struct pull *pull = pull_of(contents);
@@ -598,7 +560,13 @@ static void serve_item(struct contents *contents, int32_t node, const struct ent
 		item->xname_length = name.length;
 		memcpy(item->xname, strbuf_text(&name), name.length);
 	}
-	write_item(pull, ndx, item);
+	/* Without values of extended attributes: the client has them. */
+	pthread_mutex_lock(&pull->out_lock);
+	atomic_store(&pull->has_requests, true);
+	request_write_attrs(pull->session, ndx, item);
+	if (pull_has_xattr_part(pull, item->flags))
+		wire_write_byte(pull->session->wire, 0);
+	pthread_mutex_unlock(&pull->out_lock);
 	strbuf_free(&name);
 	free(item);
 }
@@ -627,6 +595,7 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 		.free = pull_free,
 	};
 	struct pull *pull = xcalloc(1, sizeof *pull);
+	pthread_mutexattr_t kind;
 
 	pull->contents = (struct contents){ .calls = &calls, .is_remote = true, .is_replay = peer->is_batch };
 	pull->receiver = receiver;
@@ -634,7 +603,10 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 	pull->charset = peer->charset;
 	pull->lists = 1;
 	pull->awaited = -1;
-	init_recursive(&pull->out_lock);
+	pthread_mutexattr_init(&kind);
+	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&pull->out_lock, &kind);
+	pthread_mutexattr_destroy(&kind);
 	pull->replay = peer->is_batch ? replay_new() : NULL;
 	pthread_mutex_init(&pull->lock, NULL);
 	pthread_mutex_init(&pull->keep_lock, NULL);

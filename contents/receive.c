@@ -46,13 +46,6 @@ static struct transfer *pull_take(struct pull *pull, int32_t ndx)
 	return transfer;
 }
 
-/* Everything that is still open, of the first phase or at all, has no reply. */
-static void pull_all_refused(struct pull *pull, bool first_phase)
-{
-	while (!pull->replay && requests_has_open(pull, first_phase))
-		pull_settle(pull, requests_take_oldest(pull), false);
-}
-
 /* Ask once more, for the whole file; the main thread does it soon. */
 static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 {
@@ -81,19 +74,6 @@ static void incoming_set_temp(struct incoming *incoming, struct file_job *job, s
 }
 
 /*
- * A long basis is shared with the new file where the file system knows how: only what differs is written then. Not where the
- * file might be kept half made, since that would be longer than what has come, and --append would take it for whole.
- */
-static bool clone_basis(const struct incoming *incoming, const struct file_job *job, int to, bool in_place)
-{
-	const struct options *options = job->dest->options;
-
-	return to >= 0 && incoming->basis_fd >= 0 && !in_place && !options->preallocate && !options->sparse
-	       && !dest_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
-	       && fs_clone(to, incoming->basis_fd);
-}
-
-/*
  * How long the new file may be, 0: any length. A file may have grown since it was listed, also if the list is that of an attr
  * tree; but what a module takes of strangers is bounded (doc/protocol/08-security.md section 3.5), and what was not wanted when
  * it was listed is not wanted when it has grown.
@@ -113,22 +93,18 @@ static uint64_t most_of(const struct file_job *job)
 	return most;
 }
 
-static void say_too_long(const struct file_job *job, uint64_t most)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
-	task_text(job->task, L_ERROR_XFER, "ERROR: %s was listed with %" PRIu64 " bytes, and more than %" PRIu64
-		  " have come -- update discarded.", strbuf_text(&path), job->entry->size, most);
-	strbuf_free(&path);
-}
-
 static bool incoming_fill(struct incoming *incoming, struct file_job *job, int to, bool in_place)
 {
 	struct pull *pull = pull_of(job->dest->contents);
 	const struct options *options = job->dest->options;
-	const bool is_clone = clone_basis(incoming, job, to, in_place);
+	/*
+	 * A long basis is shared with the new file where the file system knows how: only what differs is written then. Not
+	 * where the file might be kept half made, since that would be longer than what has come, and --append would take it for
+	 * whole.
+	 */
+	const bool is_clone = to >= 0 && incoming->basis_fd >= 0 && !in_place && !options->preallocate && !options->sparse
+			      && !dest_keeps_partial(options) && sum_head_size(&incoming->head) >= CLONE_LEAST
+			      && fs_clone(to, incoming->basis_fd);
 	struct patch_outcome outcome;
 
 	if (options->preallocate && to >= 0 && fs_preallocate(to, job->entry->size) < 0) {
@@ -170,16 +146,18 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	incoming->wrong_digest = outcome.result == PATCH_WRONG_DIGEST || outcome.result == PATCH_READ_FAILED;
 	if (outcome.result == PATCH_WRITE_FAILED)
 		job_write_failed(job, outcome.error);
-	else if (outcome.result == PATCH_TOO_LONG)
-		say_too_long(job, request.most);
-	return outcome.result == PATCH_OK && to >= 0;
-}
+	if (outcome.result == PATCH_TOO_LONG) {
+		struct strbuf path = STRBUF_INIT;
 
-/* For a batch only: read it, and that was it. */
-static bool incoming_pass(struct incoming *incoming, struct file_job *job)
-{
-	incoming_fill(incoming, job, -1, false);
-	return true;
+		strbuf_add_string(&path, job->dir->path);
+		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+		task_text(job->task, L_ERROR_XFER,
+			  "ERROR: %s was listed with %" PRIu64 " bytes, and more than %" PRIu64
+			  " have come -- update discarded.",
+			  strbuf_text(&path), job->entry->size, request.most);
+		strbuf_free(&path);
+	}
+	return outcome.result == PATCH_OK && to >= 0;
 }
 
 /* The digest did not agree: once the file is asked for again (doc/protocol/03-transfer.md section 7.3). */
@@ -201,40 +179,27 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	strbuf_free(&path);
 }
 
-/* A peer that names what cannot have been chosen means harm (doc/protocol/03-transfer.md section 2.4). */
-static void check_basis(const struct transfer *transfer, const struct item_attrs *item)
-{
-	const struct dest *dest = transfer->job.dest;
-	int count = dest->alternates ? dest->alternates->count : 0;
-
-	if (item->basis >= BASIS_FUZZY && !dest->options->fuzzy)
-		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", transfer->job.name);
-	if (item->basis > BASIS_FUZZY + count || (item->basis < BASIS_FILE && item->basis >= count))
-		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
-}
-
-/* Old senders do not repeat what was chosen; others have to. */
-static void find_basis(struct transfer *transfer, const struct item_attrs *item, struct basis *basis)
-{
-	/* A batch goes by what its writer had. */
-	if (transfer->job.dest->contents->is_replay)
-		transfer->basis = item->basis;
-	if (!transfer->job.dest->session->caps.item_flags || item->basis == transfer->basis)
-		job_find_basis(&transfer->job, transfer->basis, item->xname, basis);
-}
-
 static void receive_file(struct pull *pull, struct transfer *transfer, const struct item_attrs *item)
 {
 	struct file_job *job = &transfer->job;
 	struct incoming incoming = { .set_temp = incoming_set_temp, .fill = incoming_fill, .basis_fd = -1 };
 	struct basis basis = { .fd = -1, .type = BASIS_FILE };
+	const struct dest *dest = job->dest;
+	int count = dest->alternates ? dest->alternates->count : 0;
 
-	check_basis(transfer, item);
-	if (job->dest->shows_receiver)
+	/* A peer that names what cannot have been chosen means harm (doc/protocol/03-transfer.md section 2.4). */
+	if (item->basis >= BASIS_FUZZY && !dest->options->fuzzy)
+		die(EXIT_PROTOCOL, "rsync: refusing malicious fuzzy operation for %s", job->name);
+	if (item->basis > BASIS_FUZZY + count || (item->basis < BASIS_FILE && item->basis >= count))
+		die(EXIT_PROTOCOL, "rsync: invalid basis_dir index: %d.", item->basis);
+	if (dest->shows_receiver)
 		pull->item_start = wire_stream_read(pull->session->wire);
 	sum_head_read(pull->session, &incoming.head, digest_length(pull->session->xfer_sum));
-	if (incoming.head.count)
-		find_basis(transfer, item, &basis);
+	/* A batch goes by what its writer had. Old senders do not repeat what was chosen; others have to. */
+	if (incoming.head.count && dest->contents->is_replay)
+		transfer->basis = item->basis;
+	if (incoming.head.count && (!pull->session->caps.item_flags || item->basis == transfer->basis))
+		job_find_basis(job, transfer->basis, item->xname, &basis);
 	incoming.basis_fd = basis.fd;
 	/* It was there when its sums were written, and the peer answers to these. */
 	incoming.basis_is_gone = basis.fd < 0 && transfer->head.count && item->basis < BASIS_FUZZY
@@ -246,7 +211,13 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	job->incoming = &incoming;
 	job->counts = &job->task->received;
 	job_show_live(job);
-	bool good = pull->receiver->dest.dry_run ? incoming_pass(&incoming, job) : job_receive(job);
+	bool good = true;
+
+	/* For a batch only: read it, and that was it. */
+	if (dest->dry_run)
+		incoming_fill(&incoming, job, -1, false);
+	else
+		good = job_receive(job);
 
 	atomic_store(&job->task->live_index, 0);
 	if (!incoming.read)
@@ -267,20 +238,9 @@ static void receive_file(struct pull *pull, struct transfer *transfer, const str
 	}
 	if (!good && !incoming.wrong_digest)
 		job_lost(job);
-	if (good && !job->dest->options->delay_updates && !job->dest->dry_run)
+	if (good && !dest->options->delay_updates && !dest->dry_run)
 		pull_note_success(&pull->contents, job->task->node, job->entry, true);
 	pull_settle(pull, transfer, good);
-}
-
-/* Values of extended attributes, which the file's list has lacked. */
-static void receive_values(struct pull *pull, const struct transfer *transfer)
-{
-	const struct file_job *job = transfer ? &transfer->job : NULL;
-	int32_t node = !job ? 0 : job->task->node;
-
-	if (transfer && transfer->is_directory && node)
-		node = flist_dir(pull->receiver->dest.list, node)->parent;
-	flist_receive_xattr_answer(pull->list_receiver, node, job ? job->entry : NULL);
 }
 
 /* An object of which nothing but such values was asked for. */
@@ -365,8 +325,15 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	if (has_data ? !transfer || transfer->job.decision.action != ACTION_COPY
 		     : transfer && transfer->job.decision.action == ACTION_COPY)
 		die(EXIT_PROTOCOL, "rsync: received data of a file that was not asked for: index %d [receiver]", ndx);
-	if (has_values)
-		receive_values(pull, transfer);
+	/* Values of extended attributes, which the file's list has lacked. */
+	if (has_values) {
+		const struct file_job *job = transfer ? &transfer->job : NULL;
+		int32_t node = !job ? 0 : job->task->node;
+
+		if (transfer && transfer->is_directory && node)
+			node = flist_dir(pull->receiver->dest.list, node)->parent;
+		flist_receive_xattr_answer(pull->list_receiver, node, job ? job->entry : NULL);
+	}
 	/* With --only-write-batch, a client does not give its server what is for the batch. */
 	if (has_data && pull->receiver->service && pull->receiver->dest.options->only_write_batch)
 		pull_settle(pull, transfer, true);
@@ -455,20 +422,6 @@ static void announce(struct pull *pull, bool *fact)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-static void read_stats(struct pull *pull)
-{
-	struct wire *wire = pull->session->wire;
-	struct peer_stats *peer = &pull->peer;
-
-	peer->read = wire_read_vlong30(wire, 3);
-	peer->written = wire_read_vlong30(wire, 3);
-	peer->total_size = wire_read_vlong30(wire, 3);
-	if (!pull->session->caps.list_times)
-		return;
-	peer->build_ms = wire_read_vlong30(wire, 3);
-	peer->transfer_ms = wire_read_vlong30(wire, 3);
-}
-
 /* Is this DONE the sender's last before the statistics? */
 static bool is_last_done(struct pull *pull)
 {
@@ -482,23 +435,11 @@ static bool is_last_done(struct pull *pull)
 	if (pull->replay && pull->echoes >= (session->inc_recurse ? pull->lists : 1))
 		replay_second_phase(pull);
 	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */
-	if (!session->inc_recurse)
-		pull_all_refused(pull, pull->echoes == 1);
+	while (!session->inc_recurse && !pull->replay && requests_has_open(pull, pull->echoes == 1))
+		pull_settle(pull, requests_take_oldest(pull), false);
 	if (session->inc_recurse && !pull->lists_complete)
 		return false;
 	return pull->echoes == (session->inc_recurse ? pull->lists : 1) + phases;
-}
-
-static void receive_list(struct pull *pull, int32_t ndx)
-{
-	uint64_t before = wire_bytes_read(pull->session->wire);
-
-	flist_receive_next(pull->list_receiver, ndx);
-	pull->contents.list_bytes += wire_bytes_read(pull->session->wire) - before;
-	if (ndx == NDX_FLIST_EOF)
-		pull->lists_complete = true;
-	else
-		pull->lists++;
 }
 
 static int32_t read_index(struct pull *pull)
@@ -515,23 +456,13 @@ static int32_t read_index(struct pull *pull)
 	return ndx;
 }
 
-static void say_goodbye(struct pull *pull)
-{
-	if (!pull->session->is_server)
-		read_stats(pull);
-	announce(pull, &pull->last_done);
-	if (!pull->session->caps.goodbye_reply)
-		return;
-	if (read_index(pull) != NDX_DONE)
-		die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run [receiver]");
-	announce(pull, &pull->goodbye_read);
-}
-
 void *pull_read(void *pull_void)
 {
 	struct pull *pull = pull_void;
+	struct peer_stats *peer = &pull->peer;
+	struct wire *wire = pull->session->wire;
 
-	wire_split(pull->session->wire);
+	wire_split(wire);
 	pull->tokens = token_reader_new(pull->session);
 	pull->digest = file_digest_new();
 	announce(pull, &pull->reading);
@@ -539,12 +470,17 @@ void *pull_read(void *pull_void)
 		pull_note_owed(pull);
 		int32_t ndx = read_index(pull);
 
-		wire_set_owed(pull->session->wire, true);
+		wire_set_owed(wire, true);
 		if (ndx == NDX_DONE) {
 			if (is_last_done(pull))
 				break;
 		} else if (ndx == NDX_FLIST_EOF || ndx <= NDX_FLIST_OFFSET) {
-			receive_list(pull, ndx);
+			uint64_t before = wire_bytes_read(wire);
+
+			flist_receive_next(pull->list_receiver, ndx);
+			pull->contents.list_bytes += wire_bytes_read(wire) - before;
+			pull->lists_complete |= ndx == NDX_FLIST_EOF;
+			pull->lists += ndx != NDX_FLIST_EOF;
 		} else if (ndx < 0) {
 			die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
 		} else {
@@ -553,7 +489,21 @@ void *pull_read(void *pull_void)
 	}
 	if (pull->replay)
 		replay_end(pull);
-	say_goodbye(pull);
+	if (!pull->session->is_server) {
+		peer->read = wire_read_vlong30(wire, 3);
+		peer->written = wire_read_vlong30(wire, 3);
+		peer->total_size = wire_read_vlong30(wire, 3);
+	}
+	if (!pull->session->is_server && pull->session->caps.list_times) {
+		peer->build_ms = wire_read_vlong30(wire, 3);
+		peer->transfer_ms = wire_read_vlong30(wire, 3);
+	}
+	announce(pull, &pull->last_done);
+	if (pull->session->caps.goodbye_reply) {
+		if (read_index(pull) != NDX_DONE)
+			die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run [receiver]");
+		announce(pull, &pull->goodbye_read);
+	}
 	token_reader_free(pull->tokens);
 	file_digest_free(pull->digest);
 	patch_buffer_free(&pull->buffer);

@@ -146,21 +146,6 @@ static struct transfer *take_below(struct pull *pull, int64_t limit, bool is_red
 	return transfer;
 }
 
-static bool is_decided(const struct replay *replay, int32_t ndx)
-{
-	return replay->second_phase || replay->all_decided ||
-	       ((size_t)ndx < replay->decided.count && replay->decided.items[ndx]);
-}
-
-/* Under the lock. */
-static void wait_for_decision(struct pull *pull, int32_t ndx)
-{
-	pull->awaited = ndx;
-	pthread_cond_broadcast(&pull->changed);
-	pthread_cond_wait(&pull->changed, &pull->lock);
-	pull->awaited = -1;
-}
-
 /*
  * What everybody waits for while nothing is decided on ndx: it comes too late, or not at all. The batch is not in the order of
  * the list, or this file was to be sent again. Under the lock.
@@ -192,13 +177,19 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 
 	pthread_mutex_lock(&pull->lock);
 	pull->stood_still = 0;
-	while (!(transfer = take_wanted(pull, ndx)) && !is_decided(pull->replay, ndx)) {
+	while (!(transfer = take_wanted(pull, ndx))
+	       && !(pull->replay->second_phase || pull->replay->all_decided
+		    || ((size_t)ndx < pull->replay->decided.count && pull->replay->decided.items[ndx]))) {
 		/* It may be the one that everybody waits for. */
 		missing = take_below(pull, ndx, is_redo);
-		if (!missing && pull->stood_still >= STILL_GIVES_UP)
+		if (!missing && pull->stood_still >= STILL_GIVES_UP) {
 			missing = give_up(pull, ndx);
-		else if (!missing)
-			wait_for_decision(pull, ndx);
+		} else if (!missing) {
+			pull->awaited = ndx;
+			pthread_cond_broadcast(&pull->changed);
+			pthread_cond_wait(&pull->changed, &pull->lock);
+			pull->awaited = -1;
+		}
 		if (!missing)
 			continue;
 		pthread_mutex_unlock(&pull->lock);
