@@ -34,12 +34,6 @@ static int level_of(const struct sender *sender, enum debug_word word)
 	return sender->options->levels.debug[word];
 }
 
-static void sender_debug_start(const struct sender *sender)
-{
-	if (level_of(sender, DEBUG_SEND))
-		log_info("send_files starting");
-}
-
 /* A phase begins; 0: the last is over. */
 static void sender_debug_phase(const struct sender *sender, int phase)
 {
@@ -63,17 +57,6 @@ static void sender_debug_item(const struct sender *sender, int32_t ndx, const st
 	strbuf_free(&path);
 }
 
-static void say_sums(const struct block_sums *sums)
-{
-	const struct sum_head *head = &sums->head;
-
-	log_info("count=%d n=%d rem=%d", head->count, head->block_length, head->remainder);
-	for (int32_t i = 0; i < head->count && sums->weak; i++)
-		log_info("chunk[%d] len=%d offset=%lld sum1=%08x", i,
-			 i == head->count - 1 && head->remainder ? head->remainder : head->block_length,
-			 (long long)i * head->block_length, sums->weak[i]);
-}
-
 static bool is_searched(const struct sender *sender, const struct block_sums *sums)
 {
 	return sums->head.count && sums->weak && level_of(sender, DEBUG_DELTASUM) > 1;
@@ -88,12 +71,6 @@ static void say_match(void *sender_void, uint64_t at, uint32_t block, uint32_t l
 	sender->matched_to = at + length;
 }
 
-/* What is to be told of blocks that are found; NULL: nobody wants to know. */
-static void (*sender_debug_match(const struct sender *sender))(void *context, uint64_t at, uint32_t block, uint32_t length)
-{
-	return level_of(sender, DEBUG_DELTASUM) > 1 ? say_match : NULL;
-}
-
 /* Before the content of a file of this size. */
 static void sender_debug_content(struct sender *sender, const struct flist_pos *pos, uint64_t size,
 				 const struct block_sums *sums)
@@ -102,8 +79,15 @@ static void sender_debug_content(struct sender *sender, const struct flist_pos *
 
 	if (level_of(sender, DEBUG_DELTASUM) < 2)
 		return;
-	if (level_of(sender, DEBUG_DELTASUM) > 2)
-		say_sums(sums);
+	if (level_of(sender, DEBUG_DELTASUM) > 2) {
+		const struct sum_head *head = &sums->head;
+
+		log_info("count=%d n=%d rem=%d", head->count, head->block_length, head->remainder);
+		for (int32_t i = 0; i < head->count && sums->weak; i++)
+			log_info("chunk[%d] len=%d offset=%lld sum1=%08x", i,
+				 i == head->count - 1 && head->remainder ? head->remainder : head->block_length,
+				 (long long)i * head->block_length, sums->weak[i]);
+	}
 	sender->matched_to = 0;
 	flist_pos_operand_name(sender->list, pos, &path);
 	log_info("send_files mapped %s of size %llu", strbuf_text(&path), (unsigned long long)size);
@@ -165,24 +149,6 @@ static void write_item(struct sender *sender, struct request *request)
 		flist_send_write_xattr_answer(sender->list_sender, &request->pos);
 }
 
-static void read_item(struct sender *sender, struct request *request)
-{
-	request_read_attrs(sender->session, &request->item);
-	if (has_xattr_part(sender, &request->item))
-		flist_send_read_xattr_request(sender->list_sender, &request->pos);
-}
-
-static void check_transfer(struct sender *sender, const struct request *request)
-{
-	if (request->pos.gap >= 0 || !entry_is_regular(request->pos.entry)) {
-		struct strbuf name = STRBUF_INIT;
-		flist_pos_path(sender->list, &request->pos, &name);
-		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %s", strbuf_text(&name));
-	}
-	if (sender->phase == 2)
-		die(EXIT_PROTOCOL, "got transfer request in phase 2 [%s]", log_role());
-}
-
 static void no_send(struct sender *sender, const struct request *request)
 {
 	if (sender->session->caps.no_send_message)
@@ -196,6 +162,16 @@ static void complain(struct sender *sender, const struct request *request, enum 
 	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
 	log_msg(kind, "%s: %s", what, strbuf_text(&quoted));
 	strbuf_free(&quoted);
+}
+
+static void complain_errno(struct sender *sender, const struct request *request, int error, const char *what)
+{
+	struct strbuf quoted = STRBUF_INIT;
+
+	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
+	log_errno(L_ERROR_XFER, error, "%s %s", what, strbuf_text(&quoted));
+	strbuf_free(&quoted);
+	sender->session->io_error |= IOERR_GENERAL;
 }
 
 /* What tells the requested file from others, if other names are going to be linked to it. */
@@ -233,22 +209,10 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 		complain(sender, request, L_WARNING, "file has vanished");
 		sender->session->io_error |= IOERR_VANISHED;
 	} else {
-		struct strbuf quoted = STRBUF_INIT;
-		flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
-		log_errno(L_ERROR_XFER, error, "send_files failed to open %s", strbuf_text(&quoted));
-		strbuf_free(&quoted);
-		sender->session->io_error |= IOERR_GENERAL;
+		complain_errno(sender, request, error, "send_files failed to open");
 	}
 	no_send(sender, request);
 	return NULL;
-}
-
-static void close_source(struct sender *sender, struct source_file *source)
-{
-	source_file_free(source);
-	if (sender->content_fd >= 0)
-		close(sender->content_fd);
-	sender->content_fd = -1;
 }
 
 /* Bytes that the receiving side has already, as its header says. */
@@ -283,39 +247,18 @@ static bool is_incompressible(const struct sender *sender, const struct request 
 	       || (others && skip_list_matches(others, name));
 }
 
-static void report_read_error(struct sender *sender, const struct request *request, const struct source_file *source)
-{
-	int error;
-
-	if (!source_file_failed(source, &error))
-		return;
-	struct strbuf quoted = STRBUF_INIT;
-
-	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
-	log_errno(L_ERROR_XFER, error ? error : ENODATA, "read errors mapping %s", strbuf_text(&quoted));
-	sender->session->io_error |= IOERR_GENERAL;
-	strbuf_free(&quoted);
-}
-
 /* --- what the host is told --- */
-
-/* The entry that an item is about: of a directory whose list is gone what was kept of it. */
-static const struct entry *item_entry(const struct sender *sender, const struct request *request)
-{
-	int32_t node = request->pos.gap;
-
-	if (request->pos.entry || node <= 0 || (size_t)node >= sender->directories.count)
-		return request->pos.entry;
-	return &sender->directories.items[node];
-}
 
 static void log_transfer_item(struct sender *sender, const struct request *request, struct transfer_record *record,
 			      enum item_stage stage)
 {
 	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 
-	record->entry = sender->host->item ? item_entry(sender, request) : NULL;
-	if (!record->entry)
+	/* Of a directory whose list is gone what was kept of it. */
+	record->entry = request->pos.entry;
+	if (!record->entry && request->pos.gap > 0 && (size_t)request->pos.gap < sender->directories.count)
+		record->entry = &sender->directories.items[request->pos.gap];
+	if (!sender->host->item || !record->entry)
 		return;
 	flist_pos_path(sender->list, &request->pos, &name);
 	flist_pos_shown_name(sender->list, &request->pos, &shown);
@@ -338,19 +281,9 @@ static void note_transfer(const struct sender *sender, enum item_stage stage)
 		sender->host->transfer(sender->host->context, stage);
 }
 
-static void log_list_done(struct sender *sender)
-{
-	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
-
-	if (sender->host->list_done && dir->count)
-		sender->host->list_done(sender->host->context,
-					flist_send_position(sender->list_sender, dir->first_ndx + (int32_t)dir->count - 1));
-}
-
 /* The oldest list is about to be dropped; its directories may be asked about when their own lists are worked on. */
-static void keep_directories(struct sender *sender)
+static void keep_directories(struct sender *sender, const struct flist_dir *dir)
 {
-	const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
 	static const struct entry none;
 
 	if (!sender->host->item || !dir->entries)
@@ -360,30 +293,6 @@ static void keep_directories(struct sender *sender)
 			vec_push(&sender->directories, none);
 		sender->directories.items[child] = dir->entries->items[flist_dir(sender->list, child)->parent_entry];
 	}
-}
-
-/* Bytes of a request's checksum header and sums. */
-static uint64_t sums_length(const struct request *request)
-{
-	const struct sum_head *head = &request->sums.head;
-
-	return 16 + (request->append ? 0 : (uint64_t)head->count * (4 + (uint64_t)head->strong_length));
-}
-
-/* --- which entries have been sent: the next request for one is a redo --- */
-
-static bool was_sent(const struct sender *sender, int32_t ndx)
-{
-	size_t word = (size_t)ndx / 64;
-
-	return word < sender->sent.count && sender->sent.items[word] >> (ndx % 64) & 1;
-}
-
-static void note_sent(struct sender *sender, int32_t ndx)
-{
-	while (sender->sent.count <= (size_t)ndx / 64)
-		vec_push(&sender->sent, 0);
-	sender->sent.items[ndx / 64] |= UINT64_C(1) << (ndx % 64);
 }
 
 /* --- content --- */
@@ -411,12 +320,14 @@ static void send_content(struct sender *sender, struct request *request, struct 
 		.append_verify = request->append > 1,
 		.progress = sender->host->progress,
 		.context = sender->host->context,
-		.matched = sender_debug_match(sender),
+		.matched = level_of(sender, DEBUG_DELTASUM) > 1 ? say_match : NULL,
 		.matched_context = sender,
 	};
 	struct transfer_record record = { .size = size };
+	const struct sum_head *head = &request->sums.head;
 	uint64_t before = wire_stream_written(session->wire);
 	const struct match_stats counts = *sender->match;
+	int error;
 
 	sender_debug_content(sender, &request->pos, size, match.sums);
 	note_transfer(sender, ITEM_BEGINS);
@@ -432,10 +343,13 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	wire_write(content->wire, digest, (size_t)length);
 	if (content != session)
 		wire_flush(content->wire);
-	report_read_error(sender, request, source);
-	note_sent(sender, request->ndx);
+	if (source_file_failed(source, &error))
+		complain_errno(sender, request, error ? error : ENODATA, "read errors mapping");
+	while (sender->sent.count <= (size_t)request->ndx / 64)
+		vec_push(&sender->sent, 0);
+	sender->sent.items[request->ndx / 64] |= UINT64_C(1) << (request->ndx % 64);
 	record.written = wire_stream_written(session->wire) - before;
-	record.sums = sums_length(request);
+	record.sums = 16 + (request->append ? 0 : (uint64_t)head->count * (4 + (uint64_t)head->strong_length));
 	if (session->caps.plain_digests) { /* before, it is salted and says nothing of the content */
 		digest_for_display(session->xfer_sum, digest, length, shown);
 		record.digest = shown;
@@ -458,9 +372,17 @@ static bool is_diminished(struct sender *sender, struct request *request, uint64
 
 static void transfer(struct sender *sender, struct request *request)
 {
+	size_t word = (size_t)request->ndx / 64;
 	uint64_t size;
 
-	check_transfer(sender, request);
+	if (request->pos.gap >= 0 || !entry_is_regular(request->pos.entry)) {
+		struct strbuf name = STRBUF_INIT;
+
+		flist_pos_path(sender->list, &request->pos, &name);
+		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %s", strbuf_text(&name));
+	}
+	if (sender->phase == 2)
+		die(EXIT_PROTOCOL, "got transfer request in phase 2 [%s]", log_role());
 	if (sender->options->dry_run) {
 		struct transfer_record record = { .size = request->pos.entry->size };
 
@@ -468,7 +390,7 @@ static void transfer(struct sender *sender, struct request *request)
 		log_transfer_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
 		return;
 	}
-	request->redo = was_sent(sender, request->ndx);
+	request->redo = word < sender->sent.count && sender->sent.items[word] >> (request->ndx % 64) & 1;
 	request->append = request->redo ? 0 : sender->append;
 	sum_head_read(sender->session, &request->sums.head, digest_length(sender->session->xfer_sum));
 	if (!request->append)
@@ -478,7 +400,10 @@ static void transfer(struct sender *sender, struct request *request)
 	if (source) {
 		if (!is_diminished(sender, request, size))
 			send_content(sender, request, source, size);
-		close_source(sender, source);
+		source_file_free(source);
+		if (sender->content_fd >= 0)
+			close(sender->content_fd);
+		sender->content_fd = -1;
 	}
 	block_sums_free(&request->sums);
 	if (!request->append)
@@ -490,7 +415,9 @@ static void serve(struct sender *sender, int32_t ndx)
 	struct request request = { .ndx = ndx };
 
 	flist_find(sender->list_sender, ndx, &request.pos);
-	read_item(sender, &request);
+	request_read_attrs(sender->session, &request.item);
+	if (has_xattr_part(sender, &request.item))
+		flist_send_read_xattr_request(sender->list_sender, &request.pos);
 	sender->current_ndx = ndx;
 	sender_debug_item(sender, ndx, &request.pos);
 	if (request.item.flags & ITEM_TRANSFER) {
@@ -537,8 +464,13 @@ static bool end_of_list_or_phase(struct sender *sender)
 	int last_phase = session->caps.third_phase ? 2 : 1;
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
-		keep_directories(sender);
-		log_list_done(sender);
+		const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
+
+		keep_directories(sender, dir);
+		if (sender->host->list_done && dir->count)
+			sender->host->list_done(sender->host->context,
+						flist_send_position(sender->list_sender,
+								    dir->first_ndx + (int32_t)dir->count - 1));
 		flist_send_drop_oldest(sender->list_sender);
 		if (flist_send_held(sender->list_sender) > 0) {
 			sender->current_ndx = -1;
@@ -672,34 +604,6 @@ static void start_list(struct sender *sender)
 		host->list_sent(host->context);
 }
 
-static void report_matches(const struct sender *sender)
-{
-	const struct match_stats *match = sender->match;
-
-	if (sender->options->levels.debug[DEBUG_DELTASUM] > 0)
-		log_info("total: matches=%llu  hash_hits=%llu  false_alarms=%llu data=%llu", (unsigned long long)match->matches,
-			 (unsigned long long)match->hash_hits, (unsigned long long)match->false_alarms,
-			 (unsigned long long)match->literal_bytes);
-}
-
-/* A client that pulls ends after an empty list; one that pushes goes through all the phases (doc/protocol/01-session.md
- * section 10.6). */
-static bool has_nothing_to_do(const struct sender *sender)
-{
-	return sender->session->is_server && flist_send_is_empty(sender->list_sender);
-}
-
-/* A way into the batch that does not lead to the peer. */
-static void start_aside(struct sender *sender)
-{
-	if (!sender->host->batch)
-		return;
-	sender->aside = *sender->session;
-	sender->aside.wire = wire_new_file(-1);
-	wire_set_protocol(sender->aside.wire, sender->session->protocol);
-	wire_set_tee_out(sender->aside.wire, batch_write, sender->host->batch);
-}
-
 void sender_run(struct sender_host *host, struct flist *list)
 {
 	const struct options *options = host->options;
@@ -717,15 +621,28 @@ void sender_run(struct sender_host *host, struct flist *list)
 	wire_set_message_handler(session->wire, handle_message, &sender);
 	start_list(&sender);
 	sender.io_error_sent = session->io_error;
-	if (has_nothing_to_do(&sender)) {
+	/* A client that pulls ends after an empty list; one that pushes goes through all the phases (doc/protocol/01-session.md
+	 * section 10.6). */
+	if (session->is_server && flist_send_is_empty(sender.list_sender)) {
 		wire_flush(session->wire);
 	} else {
-		start_aside(&sender);
+		/* A way into the batch that does not lead to the peer. */
+		if (host->batch) {
+			sender.aside = *session;
+			sender.aside.wire = wire_new_file(-1);
+			wire_set_protocol(sender.aside.wire, session->protocol);
+			wire_set_tee_out(sender.aside.wire, batch_write, host->batch);
+		}
 		sender.tokens = token_writer_new(content_session(&sender));
-		sender_debug_start(&sender);
+		if (level_of(&sender, DEBUG_SEND))
+			log_info("send_files starting");
 		serve_requests(&sender);
 		sender_debug_phase(&sender, 0);
-		report_matches(&sender);
+		if (level_of(&sender, DEBUG_DELTASUM) > 0)
+			log_info("total: matches=%llu  hash_hits=%llu  false_alarms=%llu data=%llu",
+				 (unsigned long long)sender.match->matches, (unsigned long long)sender.match->hash_hits,
+				 (unsigned long long)sender.match->false_alarms,
+				 (unsigned long long)sender.match->literal_bytes);
 		say_goodbye(&sender);
 		token_writer_free(sender.tokens);
 		wire_free(sender.aside.wire);

@@ -78,17 +78,6 @@ static void read_streamed_names(struct sender *sender)
 	strbuf_free(&name);
 }
 
-static void add_line(struct sender *sender, struct strbuf *line)
-{
-	const char *text = strbuf_text(line);
-
-	if (*text && *text != '#' && *text != ';' && line->length >= PATH_MAX)
-		name_too_long(sender);
-	else if (*text && *text != '#' && *text != ';')
-		add_name(sender, text);
-	strbuf_reset(line);
-}
-
 static void read_names_of_file(struct sender *sender)
 {
 	FILE *file = fdopen(sender->host->names_fd, "r");
@@ -97,15 +86,21 @@ static void read_names_of_file(struct sender *sender)
 
 	if (!file)
 		die(EXIT_MALLOC, "rsync: [sender] cannot read the files-from file: %s", strerror(errno));
-	while ((byte = getc(file)) != EOF) {
-		bool ends = byte == '\0' || (!sender->options->from0 && (byte == '\n' || byte == '\r'));
-		if (ends)
-			add_line(sender, &line);
-		/* The file is whatever the client has named: a line may be as long as that. */
-		else if (line.length < PATH_MAX)
+	do {
+		byte = getc(file);
+		if (byte == EOF || byte == '\0' || (!sender->options->from0 && (byte == '\n' || byte == '\r'))) {
+			const char *text = strbuf_text(&line);
+
+			if (*text && *text != '#' && *text != ';' && line.length >= PATH_MAX)
+				name_too_long(sender);
+			else if (*text && *text != '#' && *text != ';')
+				add_name(sender, text);
+			strbuf_reset(&line);
+		} else if (line.length < PATH_MAX) {
+			/* The file is whatever the client has named: a line may be as long as that. */
 			strbuf_add_char(&line, (char)byte);
-	}
-	add_line(sender, &line);
+		}
+	} while (byte != EOF);
 	strbuf_free(&line);
 	fclose(file);
 }
