@@ -47,15 +47,6 @@ struct expansion {
 	struct args *out;
 };
 
-static void expand_from(struct expansion *expansion, const char *done, const char *rest);
-
-static void count_name(struct expansion_cost *cost)
-{
-	if (++cost->names > NAMES_MAX)
-		die(EXIT_PROTOCOL, "the wildcards of the arguments lead to more than %d names", NAMES_MAX);
-	budget_work(cost->budget, NAME_STEPS);
-}
-
 static char *join(const char *directory, const char *name)
 {
 	size_t length = strlen(directory);
@@ -79,36 +70,29 @@ static bool is_there(struct attr_source *source, const char *path, unsigned char
 static void collect_matches(const struct expansion *expansion, const char *directory, const char *pattern,
 			    bool only_directories, struct args *names)
 {
+	struct budget *budget = expansion->cost->budget;
 	struct attr_names entries;
 	struct fs_dirent entry;
 
-	budget_work(expansion->cost->budget, DIRECTORY_STEPS);
+	budget_work(budget, DIRECTORY_STEPS);
 	if (attr_source_names(expansion->source, directory, &entries) < 0)
 		return;
 	while (attr_names_next(&entries, &entry) > 0) {
 		bool is_dir;
 		char *path;
 
-		count_name(expansion->cost);
-		if (!wildmatch_for(expansion->cost->budget, pattern, entry.name))
+		if (++expansion->cost->names > NAMES_MAX)
+			die(EXIT_PROTOCOL, "the wildcards of the arguments lead to more than %d names", NAMES_MAX);
+		budget_work(budget, NAME_STEPS);
+		if (!wildmatch_for(budget, pattern, entry.name))
 			continue;
 		path = join(directory, entry.name);
 		if (is_there(expansion->source, path, entry.type, &is_dir) && (is_dir || !only_directories)
 		    && !(expansion->hidden && filter_hides_path(expansion->hidden, path, is_dir)))
-			args_append_counted(names, path, expansion->cost->budget);
+			args_append_counted(names, path, budget);
 		free(path);
 	}
 	attr_names_finish(&entries);
-}
-
-static void expand_component(struct expansion *expansion, const char *done, const char *pattern, const char *rest)
-{
-	struct args names = { NULL, 0 };
-
-	collect_matches(expansion, done, pattern, *rest != 0, &names);
-	for (size_t i = 0; i < names.count; i++)
-		expand_from(expansion, names.items[i], rest);
-	args_free_counted(&names, expansion->cost->budget);
 }
 
 /* `done` is what stands fast; `rest` starts with the slash that follows it, or with a component if `done` is "". */
@@ -126,7 +110,13 @@ static void expand_from(struct expansion *expansion, const char *done, const cha
 	}
 	component = xstrndup(rest + slashes, length);
 	if (strpbrk(component, "*?[")) {
-		expand_component(expansion, done, component, rest + slashes + length);
+		struct args names = { NULL, 0 };
+
+		rest += slashes + length;
+		collect_matches(expansion, done, component, *rest != 0, &names);
+		for (size_t i = 0; i < names.count; i++)
+			expand_from(expansion, names.items[i], rest);
+		args_free_counted(&names, expansion->cost->budget);
 	} else {
 		char *longer = join(done, component);
 
@@ -233,15 +223,6 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		wire_send_message(server->session.wire, code_of(kind), text, length);
 }
 
-static void set_log(struct server *server)
-{
-	const struct options *options = server->options;
-
-	server->session.log_through_stream = server->session.is_daemon || options->stderr_mode == STDERR_CLIENT
-					     || (server->session.caps.errors_in_stream && !options->stderr_mode_given);
-	server->below = log_set_sink((struct log_sink){ emit, server });
-}
-
 /* --- the end --- */
 
 int session_exit_code(const struct session *session)
@@ -251,11 +232,6 @@ int session_exit_code(const struct session *session)
 	if (session->io_error & IOERR_VANISHED)
 		return EXIT_VANISHED;
 	return session->io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
-}
-
-static bool peer_is_gone(int code)
-{
-	return code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT;
 }
 
 static int drain_seconds(const struct server *server)
@@ -277,13 +253,6 @@ static void goodbye_took_too_long(void *context)
 	exit_with(server->end_code);
 }
 
-static void limit_goodbye(struct server *server, int code)
-{
-	server->end_code = code;
-	wire_set_deadline(server->session.wire, clock_nanoseconds() + DAEMON_DRAIN_SECONDS * CLOCK_SECOND,
-			  goodbye_took_too_long, server);
-}
-
 /* Exit hook: say why the session ends, wait until the peer has read it. */
 static void say_goodbye(void *context, int code)
 {
@@ -292,9 +261,12 @@ static void say_goodbye(void *context, int code)
 
 	if (server->finished || code == EXIT_OK)
 		return;
-	if (server->module)
-		limit_goodbye(server, code);
-	if (peer_is_gone(code)) {
+	if (server->module) {
+		server->end_code = code;
+		wire_set_deadline(wire, clock_nanoseconds() + DAEMON_DRAIN_SECONDS * CLOCK_SECOND, goodbye_took_too_long,
+				  server);
+	}
+	if (code == EXIT_SOCKETIO || code == EXIT_STREAMIO || code == EXIT_SIGNAL1 || code == EXIT_TIMEOUT) {
 		/* Data in the stream may still arrive; a reply is not expected. */
 		server->stream_broken = code != EXIT_STREAMIO && code != EXIT_TIMEOUT;
 		exit_report();
@@ -350,28 +322,24 @@ static bool is_hidden(const struct module_session *module, const char *path)
 	return module && module->hidden && filter_hides_path(module->hidden, path, false);
 }
 
-/* Of a module's client: nothing that is hidden, and nothing outside, wherever links lead. */
-static int open_in_module(const struct module_session *module, const char *path, int flags)
+static int open_named(const struct server *server, const char *path, int flags)
 {
-	char *clean = xmalloc(strlen(path) + 2);
 	int fd = -1, error = ENOENT;
 
+	flags |= O_RDONLY;
+	if (!server->module)
+		return options_confine(server->options, fs_operator_open(path, flags | options_link_flag(server->options), 0));
+	/* Of a module's client: nothing that is hidden, and nothing outside, wherever links lead. */
+	char *clean = xmalloc(strlen(path) + 2);
+
 	fs_clean_path(clean, path + strspn(path, "/"));
-	if (!is_hidden(module, clean)) {
-		fd = fs_open_follow(attr_source_real_root(module->source), clean, flags, 0);
+	if (!is_hidden(server->module, clean)) {
+		fd = fs_open_follow(attr_source_real_root(server->module->source), clean, flags, 0);
 		error = errno;
 	}
 	free(clean);
 	errno = error;
 	return fd;
-}
-
-static int open_named(const struct server *server, const char *path, int flags)
-{
-	flags |= O_RDONLY;
-	if (server->module)
-		return open_in_module(server->module, path, flags);
-	return options_confine(server->options, fs_operator_open(path, flags | options_link_flag(server->options), 0));
 }
 
 static int open_rules(void *server_void, enum filter_place place, const char *path)
@@ -427,80 +395,39 @@ static void send_names(struct server *server)
 	fs_close(server->names_fd);
 }
 
-static void refuse(struct server *server)
-{
-	struct wire *wire = server->session.wire;
-
-	log_error("%s%s", server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7) ? "" : "rsync: ",
-		  server->startup_error);
-	log_lines(L_ERROR, server->startup_output);
-	wire_flush(wire);
-	/* Closing with unread input would reset the connection, and the text with it. A client that sends is told to end. */
-	if (server->session.is_sender)
-		wire_drain(wire, REFUSAL_GRACE_SECONDS);
-	exit_with(server->startup_code);
-}
-
-static void set_limits(struct server *server)
-{
-	const struct options *options = server->options;
-	struct wire *wire = server->session.wire;
-
-	wire_set_bwlimit(wire, options->bwlimit);
-	wire_set_stop_at(wire, options->stop_at);
-	server->session.max_alloc = options->max_alloc;
-	session_limit_memory(&server->session);
-	if (server->session.is_daemon && options->timeout > 0 && server->session.caps.io_timeout)
-		wire_send_message_int(wire, MSG_IO_TIMEOUT, options->timeout);
-}
-
 static void set_up(struct server *server)
 {
 	struct session *session = &server->session;
-	const char *names = server->options->files_from;
-	bool sends_names = !server->options->sender && names && strcmp(names, "-") != 0;
+	const struct options *options = server->options;
+	bool sends_names = !options->sender && options->files_from && strcmp(options->files_from, "-") != 0;
 	struct setup_request request;
 
 	session->is_server = true;
-	session->is_sender = server->options->sender;
-	options_setup_request(server->options, &request);
+	session->is_sender = options->sender;
+	options_setup_request(options, &request);
 	/* A session that will be refused must get so far that the client can read why. */
 	request.always_checksum &= !server->startup_error;
 	if (!session->is_daemon)
 		setup_exchange_versions(session, &request);
 	/* A client that stalls inside the negotiation is timed out, too. */
-	wire_set_timeout(session->wire, server->options->timeout);
-	set_log(server);
+	wire_set_timeout(session->wire, options->timeout);
+	session->log_through_stream = session->is_daemon || options->stderr_mode == STDERR_CLIENT
+				      || (session->caps.errors_in_stream && !options->stderr_mode_given);
+	server->below = log_set_sink((struct log_sink){ emit, server });
 	exit_push_hook(say_goodbye, server);
 	setup_server(session, &request);
 	if (sends_names && !session->caps.framed_names)
 		send_names(server);
 	wire_set_message_handler(session->wire, take_message, server);
-	setup_start_mux(session, server->options->remove_source_files);
-	set_limits(server);
+	setup_start_mux(session, options->remove_source_files);
+	wire_set_bwlimit(session->wire, options->bwlimit);
+	wire_set_stop_at(session->wire, options->stop_at);
+	session->max_alloc = options->max_alloc;
+	session_limit_memory(session);
+	if (session->is_daemon && options->timeout > 0 && session->caps.io_timeout)
+		wire_send_message_int(session->wire, MSG_IO_TIMEOUT, options->timeout);
 	if (sends_names && session->caps.framed_names)
 		send_names(server);
-}
-
-/* An option that a receiver does not have becomes a startup_error, unless there is one already. */
-static void check_receiving(struct server *server)
-{
-	char *lack = server->startup_error ? NULL : options_receiving_lack(server->options);
-
-	if (!lack)
-		return;
-	server->startup_error = lack;
-	server->startup_code = EXIT_UNSUPPORTED;
-}
-
-/* Refuses what cannot be done for this client, after the set-up so that the refusal reaches it. */
-static void check_role(const struct server *server)
-{
-	const struct options *options = server->options;
-
-	if (server->module && server->module->read_only && options->remove_source_files)
-		die(EXIT_SYNTAX, "ERROR: --remove-%s-files cannot be used with a read-only module",
-		    options->remove_sent_files ? "sent" : "source");
 }
 
 /* It could have no end. */
@@ -569,18 +496,6 @@ static noreturn void finish(struct server *server, int code, uint64_t total_size
 	exit_with(code);
 }
 
-/* -c needs a digest for the list (doc/protocol/02-file-list.md section 2.11). */
-static void check_checksum_choice(struct server *server)
-{
-	if (server->startup_error || !options_lack_list_digest(server->options))
-		return;
-	if (!server->module)
-		die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);
-	server->startup_error = OPTIONS_NO_LIST_DIGEST;
-	server->startup_error_is_bare = true;
-	server->startup_code = EXIT_UNSUPPORTED;
-}
-
 /* The module's log line for an item, if it wants one: only changes are worth it (doc/protocol/03-transfer.md section 2.7). */
 static void log_item(void *context, const struct transfer_record *record, enum item_stage stage)
 {
@@ -626,30 +541,6 @@ static void note_transfer(void *context, enum item_stage stage)
 	server->module->transfer(server->module->log_context, stage);
 }
 
-static void send_list(struct server *server, struct flist *list)
-{
-	const struct module_session *module = server->module;
-	struct sender_host host = {
-		.session = &server->session,
-		.options = server->options,
-		.ids = server->ids,
-		.sources = &server->options->operands,
-		.names_fd = server->names_fd,
-		.no_names = module && module->numeric_ids,
-		.chmod = server->options->chmod,
-		.charset = module ? module->charset : server->options->iconv,
-		.dont_compress = module ? module->dont_compress : NULL,
-		.message = take_message,
-		.item = item_logger(server),
-		.transfer = module && module->transfer ? note_transfer : NULL,
-		.context = server,
-	};
-
-	if (!module)
-		log_list_begin(true);
-	sender_run(&host, list);
-}
-
 static void explain(void *list_address, const char *text)
 {
 	(void)list_address;
@@ -659,6 +550,7 @@ static void explain(void *list_address, const char *text)
 static noreturn void server_send(struct server *server)
 {
 	const struct options *options = server->options;
+	const struct module_session *module = server->module;
 	struct flist *list = NULL;
 	struct filter_setup setup = {
 		.side = FILTER_SENDER,
@@ -669,7 +561,7 @@ static noreturn void server_send(struct server *server)
 		.explain = options->levels.debug[DEBUG_FILTER] ? explain : NULL,
 		.budget = wire_budget(server->session.wire),
 		.context = &list,
-		.hidden = server->module ? server->module->hidden : NULL,
+		.hidden = module ? module->hidden : NULL,
 	};
 
 	if (options->levels.debug[DEBUG_SEND])
@@ -677,8 +569,29 @@ static noreturn void server_send(struct server *server)
 	filter_set_up(server->rules, &setup);
 	list = make_list(server);
 	filter_receive(server->rules, &server->session);
-	check_role(server);
-	send_list(server, list);
+	/* After the set-up, so that the refusal reaches the client. */
+	if (module && module->read_only && options->remove_source_files)
+		die(EXIT_SYNTAX, "ERROR: --remove-%s-files cannot be used with a read-only module",
+		    options->remove_sent_files ? "sent" : "source");
+	struct sender_host host = {
+		.session = &server->session,
+		.options = options,
+		.ids = server->ids,
+		.sources = &options->operands,
+		.names_fd = server->names_fd,
+		.no_names = module && module->numeric_ids,
+		.chmod = options->chmod,
+		.charset = module ? module->charset : options->iconv,
+		.dont_compress = module ? module->dont_compress : NULL,
+		.message = take_message,
+		.item = item_logger(server),
+		.transfer = module && module->transfer ? note_transfer : NULL,
+		.context = server,
+	};
+
+	if (!module)
+		log_list_begin(true);
+	sender_run(&host, list);
 	filter_free(server->rules);
 	finish(server, session_exit_code(&server->session), flist_totals(list)->size);
 }
@@ -692,23 +605,6 @@ static struct charset *make_charset(const struct options *options)
 	if (options->iconv && !charset)
 		die(EXIT_UNSUPPORTED, "iconv_open(\"%s\", \"UTF-8\") failed", options->iconv);
 	return charset;
-}
-
-static void describe_module(const struct module_session *module, struct dest_module *place)
-{
-	*place = (struct dest_module){
-		.name = module->name,
-		.root = attr_source_real_root(module->source),
-		.hidden = module->hidden,
-		.log_item = module->log_received,
-		.log_deletion = module->log_deletion,
-		.received = module->received,
-		.logs_items = module->log_items,
-		.logs_operations = module->log_operations,
-		.context = module->log_context,
-		.write_only = module->write_only,
-		.has_own_temp_dir = module->has_own_temp_dir,
-	};
 }
 
 static int receive(struct server *server, uint64_t *total_size)
@@ -738,7 +634,19 @@ static int receive(struct server *server, uint64_t *total_size)
 	if (operands->count > 1)
 		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
 	if (module)
-		describe_module(module, &place);
+		place = (struct dest_module){
+			.name = module->name,
+			.root = attr_source_real_root(module->source),
+			.hidden = module->hidden,
+			.log_item = module->log_received,
+			.log_deletion = module->log_deletion,
+			.received = module->received,
+			.logs_items = module->log_items,
+			.logs_operations = module->log_operations,
+			.context = module->log_context,
+			.write_only = module->write_only,
+			.has_own_temp_dir = module->has_own_temp_dir,
+		};
 	/* A list that the client wants to see as we have understood it: nothing is written. */
 	int code = receiver_pull_main(options, &peer, options->list_only ? NULL : destination);
 
@@ -748,20 +656,41 @@ static int receive(struct server *server, uint64_t *total_size)
 
 noreturn void server_run(struct server *server)
 {
+	struct wire *wire = server->session.wire;
 	uint64_t total_size;
 	int code;
 
 	log_set_role(server->options->sender ? "sender" : "Receiver");
-	check_checksum_choice(server);
+	/* -c needs a digest for the list (doc/protocol/02-file-list.md section 2.11). */
+	if (!server->startup_error && options_lack_list_digest(server->options)) {
+		if (!server->module)
+			die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);
+		server->startup_error = OPTIONS_NO_LIST_DIGEST;
+		server->startup_error_is_bare = true;
+		server->startup_code = EXIT_UNSUPPORTED;
+	}
 	server->names_fd = -1;
 	open_names_file(server);
-	if (server->options->sender)
+	if (server->options->sender) {
 		copy_as_assume(server->options);
-	else
-		check_receiving(server);
+	} else if (!server->startup_error) {
+		/* An option that a receiver does not have. */
+		server->startup_error = options_receiving_lack(server->options);
+		server->startup_code = EXIT_UNSUPPORTED;
+	}
 	set_up(server);
-	if (server->startup_error)
-		refuse(server);
+	if (server->startup_error) {
+		bool is_bare = server->startup_error_is_bare || !strncmp(server->startup_error, "ERROR: ", 7);
+
+		log_error("%s%s", is_bare ? "" : "rsync: ", server->startup_error);
+		log_lines(L_ERROR, server->startup_output);
+		wire_flush(wire);
+		/* Closing with unread input would reset the connection, and the text with it. A client that sends is told to
+		 * end. */
+		if (server->session.is_sender)
+			wire_drain(wire, REFUSAL_GRACE_SECONDS);
+		exit_with(server->startup_code);
+	}
 	/* Errors in them are reported to the client. */
 	if (server->module)
 		read_rules(server);
@@ -773,27 +702,6 @@ noreturn void server_run(struct server *server)
 }
 
 /* --- over a remote shell --- */
-
-static void parse_secluded(struct options *options, struct wire *wire)
-{
-	struct args words = { NULL, 0 };
-	struct charset *charset;
-	char *error;
-	int code;
-
-	args_read_secluded(wire, &words);
-	charset = options->iconv ? charset_new(options->iconv) : NULL;
-	if (charset)
-		args_from_wire(&words, charset);
-	charset_free(charset);
-	args_prepend(&words, "rsync");
-	if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
-		die(code, "rsync: on remote machine: %s", error);
-	/* Inside of a confining root names are taken as they are. There is one destination. */
-	if (!options->confine_root)
-		operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1, wire_budget(wire));
-	args_free(&words);
-}
 
 /* Standard output carries the protocol. */
 static void emit_as_error(void *sink_void, enum log_kind kind, const char *text, size_t length)
@@ -817,8 +725,26 @@ noreturn void server_main(struct options *options)
 	wire_budget(server.session.wire)->look = wire_check_peer;
 	wire_budget(server.session.wire)->context = server.session.wire;
 	server.ids = fs_ids_new(NULL, NULL);
-	if (options->secluded_args)
-		parse_secluded(options, server.session.wire);
+	if (options->secluded_args) {
+		struct args words = { NULL, 0 };
+		struct charset *charset;
+		char *error;
+		int code;
+
+		args_read_secluded(server.session.wire, &words);
+		charset = options->iconv ? charset_new(options->iconv) : NULL;
+		if (charset)
+			args_from_wire(&words, charset);
+		charset_free(charset);
+		args_prepend(&words, "rsync");
+		if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
+			die(code, "rsync: on remote machine: %s", error);
+		/* Inside of a confining root names are taken as they are. There is one destination. */
+		if (!options->confine_root)
+			operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1,
+					    wire_budget(server.session.wire));
+		args_free(&words);
+	}
 	if (options->log_file)
 		log_file_copy(&log, options->log_file, options_link_flag(options));
 	item_lines_init(&server.lines, options);
