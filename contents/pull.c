@@ -13,7 +13,6 @@
 
 #include "contents/receive.h"
 #include "contents/replay.h"
-#include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/apply.h"
 #include "dest/attributes.h"

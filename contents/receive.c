@@ -10,7 +10,6 @@
 #include "contents/pull.h"
 #include "contents/receive.h"
 #include "contents/replay.h"
-#include "contents/requests.h"
 #include "delta/block_sums.h"
 #include "dest/alternate.h"
 #include "dest/apply.h"
