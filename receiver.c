@@ -493,7 +493,7 @@ static void end_contents(struct run *run)
 {
 	struct contents *contents = run->receiver.dest.contents;
 
-	if (run->receiver.service || flist_dir(run->receiver.dest.list, 0)->count)
+	if (contents->is_remote && (run->receiver.service || flist_dir(run->receiver.dest.list, 0)->count))
 		contents->calls->finish(contents, &run->peer_stats);
 }
 
@@ -567,10 +567,8 @@ static void list_tree(struct run *run)
 	end_contents(run);
 }
 
-static int exit_code(const struct run *run)
+int run_exit_code(int io_error)
 {
-	int io_error = run->receiver.session.io_error | atomic_load(&run->receiver.dest.contents->io_error);
-
 	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
 		return EXIT_PARTIAL;
 	if (io_error & IOERR_VANISHED)
@@ -672,7 +670,7 @@ int run_receiver(struct options *options, const struct receiver_snapshot *from, 
 		run_fill_statistics(run);
 		*stats = receiver->stats;
 	}
-	code = exit_code(run);
+	code = run_exit_code(receiver->session.io_error | atomic_load(&receiver->dest.contents->io_error));
 	exit_remove_hook(run_log_broken_end, run);
 	run_say_end(run, code);
 	run_stop_signals(run);

@@ -52,4 +52,8 @@ typedef struct contents *contents_maker(struct receiver *receiver, const struct 
 int run_receiver(struct options *options, const struct receiver_snapshot *from, const struct receiver_peer *peer,
 		 contents_maker *new_contents, const char *destination, struct run_stats *stats);
 
+/* Returns the exit code that these IOERR_* bits, and the errors that have been logged, give a run that otherwise succeeded
+ * (doc/protocol/01-session.md section 10.9). */
+int run_exit_code(int io_error);
+
 #endif

@@ -64,7 +64,7 @@ static int run_client(struct options *options)
 	/* A listing is one in any way, but for a batch. */
 	if (options->by_protocol && (!options->list_only || options->write_batch))
 		return client_local(options);
-	return receiver_main(options);
+	return receiver_main(options, NULL);
 }
 
 static int run(struct options *options)

@@ -187,21 +187,6 @@ static void operands_expand_own(struct args *operands, size_t most, struct budge
 
 /* --- messages --- */
 
-static enum message_code code_of(enum log_kind kind)
-{
-	switch (kind) {
-	case L_INFO:
-	case L_CLIENT:
-		return MSG_INFO;
-	case L_WARNING:
-		return MSG_WARNING;
-	case L_ERROR_XFER:
-		return MSG_ERROR_XFER;
-	default:
-		return MSG_ERROR;
-	}
-}
-
 /* Does this class of text reach the client through the stream? */
 static bool goes_through_stream(const struct server *server, enum log_kind kind)
 {
@@ -220,19 +205,13 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 	if ((server->module && kind != L_CLIENT) || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
 		server->below.emit(server->below.context, kind, text, length);
 	if (streamed)
-		wire_send_message(server->session.wire, code_of(kind), text, length);
+		wire_send_message(server->session.wire, kind == L_INFO || kind == L_CLIENT ? MSG_INFO
+							: kind == L_WARNING                ? MSG_WARNING
+							: kind == L_ERROR_XFER             ? MSG_ERROR_XFER
+											   : MSG_ERROR, text, length);
 }
 
 /* --- the end --- */
-
-int session_exit_code(const struct session *session)
-{
-	if (log_saw_xfer_error() || (session->io_error & IOERR_GENERAL))
-		return EXIT_PARTIAL;
-	if (session->io_error & IOERR_VANISHED)
-		return EXIT_VANISHED;
-	return session->io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
-}
 
 static int drain_seconds(const struct server *server)
 {
@@ -319,7 +298,7 @@ static void take_message(void *server_void, enum message_code code, const uint8_
 
 static bool is_hidden(const struct module_session *module, const char *path)
 {
-	return module && module->hidden && filter_hides_path(module->hidden, path, false);
+	return module && module->dest.hidden && filter_hides_path(module->dest.hidden, path, false);
 }
 
 static int open_named(const struct server *server, const char *path, int flags)
@@ -430,23 +409,18 @@ static void set_up(struct server *server)
 		send_names(server);
 }
 
-/* It could have no end. */
-static bool is_device(int fd)
-{
-	struct fs_stat st;
-
-	return fs_stat_at_fd(fd, &st) == 0 && (S_ISCHR(st.mode) || S_ISBLK(st.mode));
-}
-
 /* Before the session starts: a daemon's client hears of a failure after the set-up, a remote shell's at once. */
 static void open_names_file(struct server *server)
 {
 	const char *path = server->options->files_from;
+	struct fs_stat st;
 
 	if (!path || !strcmp(path, "-") || server->startup_error)
 		return;
 	server->names_fd = open_named(server, path, 0);
-	if (server->names_fd >= 0 && server->module && is_device(server->names_fd)) {
+	/* A device could have no end. */
+	if (server->names_fd >= 0 && server->module && fs_stat_at_fd(server->names_fd, &st) == 0
+	    && (S_ISCHR(st.mode) || S_ISBLK(st.mode))) {
 		close(server->names_fd);
 		server->names_fd = -1;
 		errno = ENXIO;
@@ -468,7 +442,7 @@ static struct flist *make_list(struct server *server)
 {
 	struct module_session *module = server->module;
 	struct flist *list = flist_new(server->options, &server->session, module ? module->source : NULL, server->rules,
-				       module ? module->hidden : NULL);
+				       module ? module->dest.hidden : NULL);
 
 	/* The operator decides how the links of a module are treated. */
 	flist_scan_options(list)->munge_symlinks = module ? module->munge_symlinks : server->options->munge_links;
@@ -488,7 +462,7 @@ static noreturn void finish(struct server *server, int code, uint64_t total_size
 	server->finished = true;
 	/* A receiver that has failed has said how. */
 	if (server->module && server->module->log_end && (server->session.is_sender || code == EXIT_OK))
-		server->module->log_end(server->module->log_context, wire_bytes_written(wire), wire_bytes_read(wire),
+		server->module->log_end(server->module->dest.context, wire_bytes_written(wire), wire_bytes_read(wire),
 					total_size, code);
 	if (!server->module && server->options->log_file && server->session.is_sender)
 		log_run_end(true, wire_bytes_written(wire), wire_bytes_read(wire), total_size, code);
@@ -506,8 +480,8 @@ static void log_item(void *context, const struct transfer_record *record, enum i
 
 	if (server->options->dry_run || stage == ITEM_BEGINS)
 		return;
-	if (stage == ITEM_ENDS || (module->log_items && changes))
-		module->log_transfer(module->log_context, record);
+	if (stage == ITEM_ENDS || (module->dest.logs_items && changes))
+		module->log_transfer(module->dest.context, record);
 }
 
 /* The line of an item in a log of the server's own. */
@@ -520,10 +494,7 @@ static void log_own_item(void *context, const struct transfer_record *record, en
 						    record->link_is_hard))
 		return;
 	item_record_values(&values, server->options, record);
-	char *line = item_line(server->lines.logged, &values);
-
-	log_msg(L_LOG, "%s", line);
-	free(line);
+	item_line_log(L_LOG, server->lines.logged, &values);
 }
 
 static void (*item_logger(const struct server *server))(void *context, const struct transfer_record *record,
@@ -538,7 +509,7 @@ static void note_transfer(void *context, enum item_stage stage)
 {
 	const struct server *server = context;
 
-	server->module->transfer(server->module->log_context, stage);
+	server->module->transfer(server->module->dest.context, stage);
 }
 
 static void explain(void *list_address, const char *text)
@@ -561,7 +532,7 @@ static noreturn void server_send(struct server *server)
 		.explain = options->levels.debug[DEBUG_FILTER] ? explain : NULL,
 		.budget = wire_budget(server->session.wire),
 		.context = &list,
-		.hidden = module ? module->hidden : NULL,
+		.hidden = module ? module->dest.hidden : NULL,
 	};
 
 	if (options->levels.debug[DEBUG_SEND])
@@ -593,7 +564,7 @@ static noreturn void server_send(struct server *server)
 		log_list_begin(true);
 	sender_run(&host, list);
 	filter_free(server->rules);
-	finish(server, session_exit_code(&server->session), flist_totals(list)->size);
+	finish(server, run_exit_code(server->session.io_error), flist_totals(list)->size);
 }
 
 /* --- the role of the receiver --- */
@@ -613,14 +584,13 @@ static int receive(struct server *server, uint64_t *total_size)
 	const struct args *operands = &options->operands;
 	const char *destination = operands->count ? operands->items[0] : ".";
 	struct module_session *module = server->module;
-	struct dest_module place;
 	struct run_stats stats = { .total_size = 0 };
 	const struct receiver_service service = {
 		.message = take_message,
 		.context = server,
 		.stats = &stats,
 		.rules = server->rules,
-		.module = module ? &place : NULL,
+		.module = module ? &module->dest : NULL,
 	};
 	const struct receiver_peer peer = {
 		.session = &server->session,
@@ -634,19 +604,7 @@ static int receive(struct server *server, uint64_t *total_size)
 	if (operands->count > 1)
 		die(EXIT_SYNTAX, "rsync: a server receives into one destination, not into %zu", operands->count);
 	if (module)
-		place = (struct dest_module){
-			.name = module->name,
-			.root = attr_source_real_root(module->source),
-			.hidden = module->hidden,
-			.log_item = module->log_received,
-			.log_deletion = module->log_deletion,
-			.received = module->received,
-			.logs_items = module->log_items,
-			.logs_operations = module->log_operations,
-			.context = module->log_context,
-			.write_only = module->write_only,
-			.has_own_temp_dir = module->has_own_temp_dir,
-		};
+		module->dest.root = attr_source_real_root(module->source);
 	/* A list that the client wants to see as we have understood it: nothing is written. */
 	int code = receiver_pull_main(options, &peer, options->list_only ? NULL : destination);
 

@@ -12,6 +12,7 @@
 #include <stdnoreturn.h>
 
 #include "attrs/source.h"
+#include "dest/paths.h"
 #include "filter/filter.h"
 #include "fs/chmod.h"
 #include "fs/ids.h"
@@ -21,8 +22,6 @@
 #include "sender.h"
 #include "wire/args.h"
 #include "wire/session.h"
-
-struct format_values;
 
 /* The cost of the wildcards in all operands of one client. */
 struct expansion_cost {
@@ -40,27 +39,17 @@ void operand_expand(struct attr_source *source, struct filter_list *hidden, cons
 
 /* The settings that a daemon module adds to a session. */
 struct module_session {
-	const char *name;
+	struct dest_module dest;         /* its name and rules, and how received items are logged; the root is set by server.c */
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
-	struct filter_list *hidden;      /* the module's own rules, or NULL */
 	struct skip_list *dont_compress;
 	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */
-	bool write_only;                 /* no content goes out, nor sums of it */
-	bool has_own_temp_dir;           /* --temp-dir is the operator's: `hidden` does not hold for it */
 	bool numeric_ids;                /* forced: framing stays, names are empty */
 	bool munge_symlinks, ignore_nonreadable, ignore_errors, open_noatime;
 	const char *charset;             /* "" if none */
-	/* One line for each file sent, and with log_items for each item that changes otherwise; never in dry runs
-	 * (doc/protocol/07-daemon.md section 8.3). NULL: no logging. */
+	/* All of these with dest.context. One line for each file sent, and with dest.logs_items for each item that changes
+	 * otherwise; never in dry runs (doc/protocol/07-daemon.md section 8.3). NULL: no logging. */
 	void (*log_transfer)(void *context, const struct transfer_record *record);
-	bool log_items;
 	void (*transfer)(void *context, enum item_stage stage); /* a file begins or has been sent; NULL: nobody wants to know */
-	/* Log lines of received items: struct dest_module. */
-	void (*log_received)(void *context, struct format_values *values);
-	void (*log_deletion)(void *context, const char *path, bool is_dir);
-	bool log_operations;
-	void (*received)(void *context); /* likewise */
-	void *log_context;
 	/* The end of a session that came to its end: byte counts and exit code, before the process exits. NULL: nothing. */
 	void (*log_end)(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code);
 };
@@ -92,9 +81,5 @@ noreturn void server_main(struct options *options);
 /* From the version exchange (remote shell) or the argument list (daemon) on: set-up, multiplexing, filter list, role.
  * Does not return: ends with the session's exit code. */
 noreturn void server_run(struct server *server);
-
-/* Returns the exit code that the errors so far give a run that otherwise succeeded (doc/protocol/01-session.md
- * section 10.9). */
-int session_exit_code(const struct session *session);
 
 #endif

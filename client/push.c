@@ -22,6 +22,7 @@
 #include "lib/exit.h"
 #include "options/batch.h"
 #include "options/owners.h"
+#include "receiver.h"
 #include "receiver/report.h"
 #include "server.h"
 #include "wire/request.h"
@@ -348,7 +349,7 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	flist_free(push->list);
 	push->list = NULL;
 	filter_free(push->rules);
-	code = client_disconnect(&push->connection, session_exit_code(&push->session));
+	code = client_disconnect(&push->connection, run_exit_code(push->session.io_error));
 	exit_remove_hook(log_broken_end, push);
 	client_output_end(push->output, &push->stats, code);
 	client_output_free(push->output);

@@ -78,12 +78,6 @@ static int32_t next_list(struct contents *contents)
 
 /* --- what only somebody else wants to know --- */
 
-static void ignore_start(struct contents *contents, struct flist_receiver *list_receiver)
-{
-	(void)contents;
-	(void)list_receiver;
-}
-
 static void ignore_task(struct contents *contents, struct task *task)
 {
 	(void)contents;
@@ -116,37 +110,9 @@ static void ignore_number(struct contents *contents, int32_t number)
 	(void)number;
 }
 
-static void ignore_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link)
-{
-	(void)contents;
-	(void)node;
-	(void)entry;
-	(void)flags;
-	(void)link;
-}
-
-static void ignore_deletion(struct contents *contents, const char *path, bool is_dir)
-{
-	(void)contents;
-	(void)path;
-	(void)is_dir;
-}
-
 static void ignore(struct contents *contents)
 {
 	(void)contents;
-}
-
-static int never_still(struct contents *contents)
-{
-	(void)contents;
-	return 0;
-}
-
-static void ignore_end(struct contents *contents, struct peer_stats *stats)
-{
-	(void)contents;
-	(void)stats;
 }
 
 static void free_copies(struct contents *contents)
@@ -158,12 +124,10 @@ static void free_copies(struct contents *contents)
 static struct contents *contents_of_files(struct receiver *receiver, const struct receiver_peer *peer)
 {
 	static const struct contents_calls calls = {
-		.start = ignore_start, .request = request, .request_directory = ignore_task, .is_same = is_same,
-		.decided = ignore_decision, .decided_directory = ignore_directory,
-		.decided_task = ignore_directory, .stands_still = never_still, .in_place = ignore_success,
-		.arrived = ignore_number, .notify_item = ignore_item, .notify_deletion = ignore_deletion,
-		.next_list = next_list, .node_done = ignore_number, .flush = ignore, .tick = ignore,
-		.all_requested = ignore, .finish = ignore_end, .free = free_copies,
+		.request = request, .request_directory = ignore_task, .is_same = is_same,
+		.decided = ignore_decision, .decided_directory = ignore_directory, .in_place = ignore_success,
+		.arrived = ignore_number, .next_list = next_list, .node_done = ignore_number, .flush = ignore,
+		.free = free_copies,
 	};
 	struct copies *copies = xcalloc(1, sizeof *copies);
 
@@ -175,7 +139,7 @@ static struct contents *contents_of_files(struct receiver *receiver, const struc
 
 /* --- runs --- */
 
-int receiver_main(struct options *options)
+int receiver_main(struct options *options, struct run_stats *stats)
 {
 	size_t operands = options->operands.count;
 	bool lists = options->list_only || operands == 1;
@@ -183,13 +147,7 @@ int receiver_main(struct options *options)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_receiver(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], NULL);
-}
-
-int receiver_count_main(struct options *options, struct run_stats *stats)
-{
-	return run_receiver(options, NULL, NULL, contents_of_files, options->operands.items[options->operands.count - 1],
-			    stats);
+	return run_receiver(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], stats);
 }
 
 int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination)

@@ -6,11 +6,9 @@
 #include "dest/paths.h"
 #include "receiver.h"
 
-/* Operands: sources and, last, the destination (or one source: list it). Returns the exit code. */
-int receiver_main(struct options *options);
-
-/* The same with a destination, for a caller who wants to know what was done. */
-int receiver_count_main(struct options *options, struct run_stats *stats);
+/* Operands: sources and, last, the destination (or one source: list it). What was done goes into `stats`, unless that is NULL.
+ * Returns the exit code. */
+int receiver_main(struct options *options, struct run_stats *stats);
 
 /* --attr-list FILE [PATH]: what --list-only would say of the tree. */
 int receiver_list_snapshot(struct options *options);

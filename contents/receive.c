@@ -345,20 +345,6 @@ static void receive_item(struct pull *pull, int32_t ndx)
 
 /* --- messages --- */
 
-static enum log_kind kind_of(enum message_code code)
-{
-	switch (code) {
-	case MSG_INFO:
-		return L_INFO;
-	case MSG_WARNING:
-		return L_WARNING;
-	case MSG_ERROR_XFER:
-		return L_ERROR_XFER;
-	default:
-		return L_ERROR;
-	}
-}
-
 /* With --iconv what the peer says is UTF-8, as far as it could be. */
 static void say(struct pull *pull, enum log_kind kind, const char *text, size_t length)
 {
@@ -371,17 +357,10 @@ static void say(struct pull *pull, enum log_kind kind, const char *text, size_t 
 	strbuf_free(&converted);
 }
 
-static noreturn void follow_exit(const uint8_t *payload, size_t length)
-{
-	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
-
-	exit_set_quiet(length == 4 && code);
-	exit_with(code ? code : EXIT_STREAMIO);
-}
-
 void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct pull *pull = pull_void;
+	int end;
 
 	if (pull->receiver->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
 		pull->receiver->service->message(pull->receiver->service->context, code, payload, length);
@@ -392,7 +371,8 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	case MSG_WARNING:
 	case MSG_ERROR_XFER:
 	case MSG_ERROR:
-		say(pull, kind_of(code), (const char *)payload, length);
+		say(pull, code == MSG_INFO ? L_INFO : code == MSG_WARNING ? L_WARNING : code == MSG_ERROR_XFER ? L_ERROR_XFER : L_ERROR,
+		    (const char *)payload, length);
 		break;
 	case MSG_IO_TIMEOUT:
 		if (pull->receiver->dest.options->levels.info[INFO_MISC] > 1)
@@ -405,7 +385,9 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 		pull_refused(pull, wire_message_int(payload));
 		break;
 	case MSG_ERROR_EXIT:
-		follow_exit(payload, length);
+		end = length == 4 ? payload[0] : EXIT_STREAMIO;
+		exit_set_quiet(length == 4 && end);
+		exit_with(end ? end : EXIT_STREAMIO);
 	default:
 		break;
 	}

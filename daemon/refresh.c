@@ -148,7 +148,7 @@ static int refresh_tree(const struct refresh *refresh, const struct module *modu
 	set_up_run(&run, refresh, module, words);
 	run.attr_refresh = NULL;
 	run.attr_digests = 0;
-	code = receiver_count_main(&run, &stats);
+	code = receiver_main(&run, &stats);
 	outcome->entries = stats.files.total;
 	/* A new regular file is a transferred one. */
 	outcome->changed = stats.transferred_files + stats.created.dirs + stats.created.links + stats.created.devices

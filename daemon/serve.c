@@ -271,18 +271,20 @@ void daemon_serve(struct daemon_session *session)
 		apply_receiving_settings(session);
 	log = session_log_new(session);
 	*module = (struct module_session){
-		.name = session->module->name, .source = &session->source, .hidden = session->hidden,
-		.dont_compress = dont_compress(session),
+		.dest = {
+			.name = session->module->name, .hidden = session->hidden, .write_only = session->module->write_only,
+			.has_own_temp_dir = session->has_own_temp_dir,
+			.log_item = log->format ? log_received : NULL, .log_deletion = log_deletion, .received = note_received,
+			.logs_items = log->format && format_uses(log->format, 'i'),
+			.logs_operations = log->format && format_uses(log->format, 'o'), .context = log,
+		},
+		.source = &session->source, .dont_compress = dont_compress(session),
 		.read_only = place_is_read_only(session),
 		.numeric_ids = !session->options.numeric_ids && session_hides_names(session),
-		.munge_symlinks = place_munges_symlinks(session), .write_only = session->module->write_only,
-		.has_own_temp_dir = session->has_own_temp_dir,
+		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer, .received = note_received,
-		.log_received = log->format ? log_received : NULL, .log_deletion = log_deletion,
-		.log_items = log->format && format_uses(log->format, 'i'),
-		.log_operations = log->format && format_uses(log->format, 'o'), .log_end = log_end, .log_context = log,
+		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer, .log_end = log_end,
 	};
 	session->source.open_noatime = session->options.open_noatime;
 	session->source.fake_super = session->options.super == SUPER_FAKE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Where new contents come from: files that lie here and are copied, a peer that is asked for them, or a batch. The run and the
- * code of a destination object know nothing else of that. Each call is for any thread unless it says something else.
+ * code of a destination object know nothing else of that. Each call is for any thread unless it says something else. Those that
+ * are marked with "remote" are never made where contents are not, and may be NULL there.
  */
 #ifndef DEST_CONTENTS_H
 #define DEST_CONTENTS_H
@@ -25,7 +26,7 @@ struct peer_stats {
 enum { STILL_DECIDES = 2, STILL_GIVES_UP };
 
 struct contents_calls {
-	/* `receiver` has read the first list, and more will come (main thread). */
+	/* Remote: `receiver` has read the first list, and more will come (main thread). */
 	void (*start)(struct contents *contents, struct flist_receiver *list_receiver);
 
 	/* --- one object --- */
@@ -41,7 +42,7 @@ struct contents_calls {
 	 * not be. */
 	void (*decided)(struct contents *contents, const struct file_job *job);
 	void (*decided_directory)(struct contents *contents, const struct task *task);
-	void (*decided_task)(struct contents *contents, const struct task *task); /* all of its files */
+	void (*decided_task)(struct contents *contents, const struct task *task); /* remote: all of its files */
 	/* A replay: the index whose content the batch has next and nothing is decided on, -1: none; it is not wanted; wait some
 	 * time for such an index or the end of the batch, true: that has been read (main thread). */
 	int32_t (*awaited)(struct contents *contents);
@@ -50,13 +51,14 @@ struct contents_calls {
 	/* It is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
 	void (*in_place)(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 	void (*arrived)(struct contents *contents, int32_t ndx);
-	/* Notify the peer of what was done without a content, to an entry or, with entry NULL, to a directory. `link`: the file
-	 * that it was made a link of, "" if it was one before; NULL: none. */
+	/* Remote: notify the peer of what was done without a content, to an entry or, with entry NULL, to a directory. `link`:
+	 * the file that it was made a link of, "" if it was one before; NULL: none. */
 	void (*notify_item)(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags,
 			    const char *link);
 
 	/* --- the run (main thread, but for flush) --- */
 
+	/* Remote. */
 	void (*notify_deletion)(struct contents *contents, const char *path, bool is_dir);
 	/* As flist_load_next. */
 	int32_t (*next_list)(struct contents *contents);
@@ -64,16 +66,16 @@ struct contents_calls {
 	void (*node_done)(struct contents *contents, int32_t node);
 	/* What was requested is not to lie in a buffer. */
 	void (*flush)(struct contents *contents);
-	/* Now and then. */
+	/* Remote: now and then. */
 	void (*tick)(struct contents *contents);
 	/*
 	 * A replay's main thread waits, and no worker has anything to do: how often has it looked around like this while the
 	 * reading thread was waiting for a decision, and nothing has been decided? 0: that waits for nothing.
 	 */
 	int (*stands_still)(struct contents *contents);
-	/* Everything has been requested once. */
+	/* Remote: everything has been requested once. */
 	void (*all_requested)(struct contents *contents);
-	/* All files are done. */
+	/* Remote: all files are done. */
 	void (*finish)(struct contents *contents, struct peer_stats *stats);
 	void (*free)(struct contents *contents);
 };

@@ -130,14 +130,7 @@ static bool is_protected(struct receiver *receiver, const struct strbuf *path, i
 /* A directory that cannot be read whole stops the deletions to come, as one of the source does. */
 static void reading_failed(struct receiver *receiver, const char *dir_path, int error)
 {
-	struct strbuf shown = STRBUF_INIT;
-	const char *old_role = log_role();
-
-	dest_show_path(&receiver->dest, dir_path, &shown);
-	log_set_role("generator");
-	log_errno(L_ERROR_XFER, error, "opendir %s failed", strbuf_text(&shown));
-	log_set_role(old_role);
-	strbuf_free(&shown);
+	dest_complain_path(&receiver->dest, "generator", error, dir_path, "opendir ", " failed");
 	receiver->session.io_error |= IOERR_GENERAL;
 }
 

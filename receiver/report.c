@@ -100,7 +100,7 @@ char *item_line(const char *format, const struct format_values *values)
 	return strbuf_detach(&line);
 }
 
-static void log_deleted(enum log_kind kind, const char *format, const struct format_values *values)
+void item_line_log(enum log_kind kind, const char *format, const struct format_values *values)
 {
 	char *line = item_line(format, values);
 
@@ -119,12 +119,12 @@ void item_lines_deletion(const struct item_lines *lines, const char *path, bool 
 	if (lines->is_only_logged)
 		;
 	else if (lines->shown && (lines->shown_has_item || lines->shown_has_operation))
-		log_deleted(L_CLIENT, lines->shown, &values);
+		item_line_log(L_CLIENT, lines->shown, &values);
 	else if (options->levels.info[INFO_DEL] || lines->shown)
-		log_deleted(L_CLIENT, "deleting %n", &values);
+		item_line_log(L_CLIENT, "deleting %n", &values);
 	if (!options->log_file || options->dry_run)
 		return;
-	log_deleted(L_LOG, lines->logged_has_item || lines->logged_has_operation ? lines->logged : "deleting %n", &values);
+	item_line_log(L_LOG, lines->logged_has_item || lines->logged_has_operation ? lines->logged : "deleting %n", &values);
 }
 
 void item_record_values(struct format_values *values, const struct options *options, const struct transfer_record *record)

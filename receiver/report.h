@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/log.h"
 #include "options.h"
 #include "sender.h"
 #include "ui/itemize.h"
@@ -41,6 +42,7 @@ bool item_is_logged(const struct item_lines *lines, uint32_t flags, bool is_dir,
 
 /* The line in this format; owned by the caller. */
 char *item_line(const char *format, const struct format_values *values);
+void item_line_log(enum log_kind kind, const char *format, const struct format_values *values);
 
 /* A deletion, in both places. */
 void item_lines_deletion(const struct item_lines *lines, const char *path, bool is_dir);
