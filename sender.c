@@ -516,20 +516,6 @@ static void note_transfer(const struct sender *sender, enum item_stage stage)
 		sender->host->transfer(sender->host->context, stage);
 }
 
-/* The oldest list is about to be dropped; its directories may be asked about when their own lists are worked on. */
-static void keep_directories(struct sender *sender, const struct flist_dir *dir)
-{
-	static const struct entry none;
-
-	if (!sender->host->item || !dir->entries)
-		return;
-	for (int32_t child = dir->first_child; child < dir->first_child + (int32_t)dir->child_count; child++) {
-		while (sender->directories.count <= (size_t)child)
-			vec_push(&sender->directories, none);
-		sender->directories.items[child] = dir->entries->items[flist_dir(sender->list, child)->parent_entry];
-	}
-}
-
 /* --- content --- */
 
 /* Where contents go: with --only-write-batch to the batch alone. */
@@ -694,13 +680,22 @@ static void take_delete_stats(struct sender *sender)
 /* NDX_DONE: the end of a list, or of a phase. True when the last phase is over. */
 static bool end_of_list_or_phase(struct sender *sender)
 {
+	static const struct entry none;
 	struct session *session = sender->session;
 	int last_phase = session->caps.third_phase ? 2 : 1;
 
 	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
 		const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
 
-		keep_directories(sender, dir);
+		const bool keeps = sender->host->item && dir->entries;
+		const int32_t end = dir->first_child + (int32_t)dir->child_count;
+
+		/* The oldest list is about to be dropped; its directories may be asked about when theirs are worked on. */
+		for (int32_t child = dir->first_child; keeps && child < end; child++) {
+			while (sender->directories.count <= (size_t)child)
+				vec_push(&sender->directories, none);
+			sender->directories.items[child] = dir->entries->items[flist_dir(sender->list, child)->parent_entry];
+		}
 		if (sender->host->list_done && dir->count)
 			sender->host->list_done(sender->host->context,
 						flist_send_position(sender->list_sender,

@@ -143,7 +143,8 @@ static int compare_words(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* An absolute pattern is one below the root, without the slash. */
+/* With the rights and from the working directory of this process; the `most` first. An absolute pattern is one below the root,
+ * without the slash. */
 static void expand_own(const char *pattern, size_t most, struct expansion_cost *cost, struct args *out)
 {
 	const bool is_absolute = *pattern == '/';
@@ -167,18 +168,6 @@ static void expand_own(const char *pattern, size_t most, struct expansion_cost *
 	}
 	args_free(&found);
 	fs_root_close(&source.attr_root);
-}
-
-/* Expand all operands, with the rights and from the working directory of this process; of each the `most` first. */
-static void operands_expand_own(struct args *operands, size_t most, struct budget *budget)
-{
-	struct args patterns = *operands;
-	struct expansion_cost cost = { .budget = budget };
-
-	*operands = (struct args){ NULL, 0 };
-	for (size_t i = 0; i < patterns.count; i++)
-		expand_own(patterns.items[i], most, &cost, operands);
-	args_free(&patterns);
 }
 
 #define DRAIN_SECONDS 60          /* doc/protocol/01-session.md section 10.8 */
@@ -268,30 +257,27 @@ static void say_goodbye(void *context, int code)
 	server->finished = true;
 }
 
-/* The peer ends the session: acknowledge and follow, without a line of our own (doc/protocol/01-session.md section 10.8). */
-static void follow_exit(struct server *server, const uint8_t *payload, size_t length)
-{
-	int code = length == 4 ? payload[0] : EXIT_STREAMIO;
-
-	if (length == 4 && server->session.is_sender)
-		wire_send_message(server->session.wire, MSG_ERROR_EXIT, "", 0);
-	else if (length == 4)
-		wire_send_message_int(server->session.wire, MSG_ERROR_EXIT, code);
-	wire_flush(server->session.wire);
-	server->finished = true;
-	if (!server->module)
-		exit_set_quiet(true);
-	exit_with(code ? code : EXIT_STREAMIO);
-}
-
 static void take_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct server *server = server_void;
 
-	if (code == MSG_ERROR_EXIT)
-		follow_exit(server, payload, length);
-	else if (code == MSG_IO_ERROR)
+	int end = length == 4 ? payload[0] : EXIT_STREAMIO;
+
+	if (code == MSG_IO_ERROR)
 		server->session.io_error |= wire_message_int(payload) & 7;
+	if (code != MSG_ERROR_EXIT)
+		return;
+	/* The peer ends the session: acknowledge and follow, without a line of our own (doc/protocol/01-session.md section
+	 * 10.8). */
+	if (length == 4 && server->session.is_sender)
+		wire_send_message(server->session.wire, MSG_ERROR_EXIT, "", 0);
+	else if (length == 4)
+		wire_send_message_int(server->session.wire, MSG_ERROR_EXIT, end);
+	wire_flush(server->session.wire);
+	server->finished = true;
+	if (!server->module)
+		exit_set_quiet(true);
+	exit_with(end ? end : EXIT_STREAMIO);
 }
 
 /* --- rules and files that the command line names --- */
@@ -698,9 +684,15 @@ noreturn void server_main(struct options *options)
 		if (options_parse_secluded(options, (int)words.count, words.items, NULL, &error, &code) != OPTIONS_OK)
 			die(code, "rsync: on remote machine: %s", error);
 		/* Inside of a confining root names are taken as they are. There is one destination. */
-		if (!options->confine_root)
-			operands_expand_own(&options->operands, options->sender ? SIZE_MAX : 1,
-					    wire_budget(server.session.wire));
+		if (!options->confine_root) {
+			struct args patterns = options->operands;
+			struct expansion_cost cost = { .budget = wire_budget(server.session.wire) };
+
+			options->operands = (struct args){ NULL, 0 };
+			for (size_t i = 0; i < patterns.count; i++)
+				expand_own(patterns.items[i], options->sender ? SIZE_MAX : 1, &cost, &options->operands);
+			args_free(&patterns);
+		}
 		args_free(&words);
 	}
 	if (options->log_file)

@@ -157,26 +157,20 @@ int receiver_pull_main(struct options *options, const struct receiver_peer *peer
 
 /* --- of what a snapshot says --- */
 
-/* As a source argument below the snapshot's root. */
-static char *source_path(const char *given)
-{
-	char *path = xmalloc(strlen(given) + 3);
-
-	fs_clean_path(path, given);
-	if (!strcmp(path, "."))
-		strcpy(path, "./");
-	return path;
-}
-
 int receiver_list_snapshot(struct options *options)
 {
 	const char *file = options->operands.items[0];
 	struct attr_snapshot *snapshot = snapshot_open_or_die(file);
-	char *path = source_path(options->operands.count > 1 ? options->operands.items[1] : "");
+	const char *given = options->operands.count > 1 ? options->operands.items[1] : "";
+	char *path = xmalloc(strlen(given) + 3);
 	char *shown = xasprintf("%s:", file);
 	struct receiver_snapshot from = { .snapshot = snapshot, .path = path, .shown = shown };
 	int code;
 
+	/* As a source argument below the snapshot's root. */
+	fs_clean_path(path, given);
+	if (!strcmp(path, "."))
+		strcpy(path, "./");
 	if (options->verbose || options->stats) {
 		struct strbuf lines = STRBUF_INIT;
 		char *line, *save = NULL;

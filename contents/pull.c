@@ -51,23 +51,6 @@ static void choose_head(struct pull *pull, struct transfer *transfer, const stru
 				transfer->job.is_redo);
 }
 
-/* Each value is asked for once in a session, by the first who lacks it; the others wait for their turn. Under out_lock. */
-static void write_lacking(struct wire *wire, const struct lacking *lacking)
-{
-	int32_t previous = 0;
-
-	for (size_t i = 0; i < lacking->items.count; i++) {
-		struct xattr_item *item = lacking->items.items[i];
-
-		if (item->requested)
-			continue;
-		item->requested = true;
-		wire_write_varint(wire, item->number - previous);
-		previous = item->number;
-	}
-	wire_write_byte(wire, 0);
-}
-
 /*
  * Under out_lock: into the order of replies, and onto the wire. From the moment that it can be replied to, the transfer is the
  * reading thread's: a peer may answer, or skip it by answering something else, before all of the request has been written.
@@ -106,8 +89,21 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	pthread_mutex_unlock(&pull->lock);
 	atomic_store(&pull->has_requests, true);
 	request_write_attrs(session, ndx, item);
-	if (pull_has_xattr_part(pull, item->flags))
-		write_lacking(session->wire, lacking);
+	if (pull_has_xattr_part(pull, item->flags)) {
+		/* Each value is asked for once in a session, by the first who lacks it; the others wait for their turn. */
+		int32_t previous = 0;
+
+		for (size_t i = 0; i < lacking->items.count; i++) {
+			struct xattr_item *lacked = lacking->items.items[i];
+
+			if (lacked->requested)
+				continue;
+			lacked->requested = true;
+			wire_write_varint(session->wire, lacked->number - previous);
+			previous = lacked->number;
+		}
+		wire_write_byte(session->wire, 0);
+	}
 	if (item->flags & ITEM_TRANSFER)
 		sum_head_write(session, &head);
 	if (has_sums)

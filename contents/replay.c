@@ -334,22 +334,6 @@ static struct transfer *take_below(struct pull *pull, int64_t limit, bool is_red
 	return transfer;
 }
 
-/*
- * What everybody waits for while nothing is decided on ndx: it comes too late, or not at all. The batch is not in the order of
- * the list, or this file was to be sent again. Under the lock.
- */
-static struct transfer *give_up(struct pull *pull, int32_t ndx)
-{
-	struct transfer *transfer = take_below(pull, INT64_MAX, true);
-
-	if (!transfer)
-		transfer = take_below(pull, INT64_MAX, false);
-	if (!transfer)
-		set_decided(pull, ndx);
-	pull->stood_still = 0;
-	return transfer;
-}
-
 /* What the batch has for ndx is wanted. Incremental recursion repeats a file that came wrong before the first phase ends. */
 static struct transfer *take_wanted(struct pull *pull, int32_t ndx)
 {
@@ -371,7 +355,16 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 		/* It may be the one that everybody waits for. */
 		missing = take_below(pull, ndx, is_redo);
 		if (!missing && pull->stood_still >= STILL_GIVES_UP) {
-			missing = give_up(pull, ndx);
+			/*
+			 * What everybody waits for while nothing is decided on ndx: it comes too late, or not at all. The batch
+			 * is not in the order of the list, or this file was to be sent again.
+			 */
+			missing = take_below(pull, INT64_MAX, true);
+			if (!missing)
+				missing = take_below(pull, INT64_MAX, false);
+			if (!missing)
+				set_decided(pull, ndx);
+			pull->stood_still = 0;
 		} else if (!missing) {
 			pull->awaited = ndx;
 			pthread_cond_broadcast(&pull->changed);

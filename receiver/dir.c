@@ -523,11 +523,20 @@ static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct 
 	count_directory(task, decision.item_flags | dir->differs);
 }
 
-static struct dest_dir *new_dir(struct receiver *receiver, int32_t node, struct dest_dir *parent)
+struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
 {
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
+	struct dest_dir *parent =
+		receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
 	struct dest_dir *dir = xcalloc(1, sizeof *dir);
 	struct strbuf path = STRBUF_INIT;
 
+	while (parent && parent->node != listed->parent) {
+		dest_dir_release(parent);
+		receiver->open_stack.count--;
+		parent = receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
+	}
+	task->dir = dir;
 	dir->references = 1;
 	dir->fd = -1;
 	dir->node = node;
@@ -539,23 +548,6 @@ static struct dest_dir *new_dir(struct receiver *receiver, int32_t node, struct 
 	flist_dir_path(receiver->dest.list, node, &path);
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
-	return dir;
-}
-
-struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
-{
-	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
-	struct dest_dir *parent =
-		receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
-	struct dest_dir *dir;
-
-	while (parent && parent->node != listed->parent) {
-		dest_dir_release(parent);
-		receiver->open_stack.count--;
-		parent = receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
-	}
-	dir = new_dir(receiver, node, parent);
-	task->dir = dir;
 	if (receiver->dest.logs_steps)
 		dest_debug_directory(task);
 	if (!parent) {

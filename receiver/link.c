@@ -204,27 +204,21 @@ static const char *leaf_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool back_up(struct link_job *job)
+static int link_object(struct link_job *job, int leader_fd, bool replaces)
 {
-	struct strbuf path = STRBUF_INIT;
+	const char *leaf = leaf_of(job->group->path);
 	struct backup_of of = { &job->receiver->dest, NULL, "generator", job->dir_fd, NULL, job->name };
+	struct strbuf path = STRBUF_INIT;
+	struct fs_temp temp;
 
+	if (!replaces)
+		return fs_link_at(leader_fd, leaf, job->dir_fd, job->name);
 	flist_dir_path(job->receiver->dest.list, job->node, &path);
 	of.dir_path = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
 	bool good = dest_back_up(&of, BACKUP_LINK);
 
 	strbuf_free(&path);
-	return good;
-}
-
-static int link_object(struct link_job *job, int leader_fd, bool replaces)
-{
-	const char *leaf = leaf_of(job->group->path);
-	struct fs_temp temp;
-
-	if (!replaces)
-		return fs_link_at(leader_fd, leaf, job->dir_fd, job->name);
-	if (!back_up(job) || fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
+	if (!good || fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
 		return -1;
 	return fs_temp_commit(&temp, job->name);
 }
@@ -249,30 +243,6 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 	if (job->receiver->dest.notifies_items)
 		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
-}
-
-/* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
-static bool may_have_alternate(const struct receiver *receiver, const struct entry *entry)
-{
-	if (!receiver->dest.alternates || receiver->dest.alternates->kind == ALTERNATE_COMPARE)
-		return false;
-	return receiver->dest.alternates->kind == ALTERNATE_LINK || entry_is_regular(entry);
-}
-
-static uint32_t compare_with_alternates(struct link_job *job, const struct fs_stat *leader)
-{
-	struct receiver *receiver = job->receiver;
-	const struct entries *entries = flist_dir(receiver->dest.list, job->node)->entries;
-	struct decide_alternate found = { .level = ALTERNATE_NONE };
-	struct strbuf path = STRBUF_INIT;
-
-	flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
-	dest_find_alternate_link(&receiver->dest, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
-				 job->group->path, leader, &found);
-	strbuf_free(&path);
-	return decide_item_flags(&receiver->dest.rules, entries, job->entry, &found.dest,
-				 ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
-	       | (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 }
 
 /* With what is there, if that counts. */
@@ -307,12 +277,24 @@ static void make_link(struct link_job *job)
 	is_compared = old.exists
 		      && (!job->had_to_wait || receiver->dest.dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
 	old.exists = is_compared;
-	if (job->removed.exists || dest.exists || !may_have_alternate(receiver, job->entry))
+	/* Can an alternate destination have a member that is not here? Of what has no content only a link can come from there. */
+	if (job->removed.exists || dest.exists || !receiver->dest.alternates
+	    || receiver->dest.alternates->kind == ALTERNATE_COMPARE
+	    || (receiver->dest.alternates->kind != ALTERNATE_LINK && !entry_is_regular(job->entry))) {
 		flags = decide_item_flags(&receiver->dest.rules, entries, job->entry, &old,
 					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
 			| compare_attributes(job, is_compared);
-	else
-		flags = compare_with_alternates(job, has_leader ? &leader : NULL);
+	} else {
+		struct decide_alternate found = { .level = ALTERNATE_NONE };
+
+		flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
+		dest_find_alternate_link(&receiver->dest, entries, job->entry, strbuf_text(&path) + strspn(strbuf_text(&path), "/"),
+					 job->group->path, has_leader ? &leader : NULL, &found);
+		strbuf_reset(&path);
+		flags = decide_item_flags(&receiver->dest.rules, entries, job->entry, &found.dest,
+					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
+			| (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
+	}
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
 		dest_seen_link(&receiver->dest, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);

@@ -455,46 +455,6 @@ void receiver_links_leader_done(struct receiver *receiver, struct task *task, ui
 			with_late_task(receiver, &group->members.items[i], group);
 }
 
-static void handle_event(struct receiver *receiver, struct task *task, const struct event *event)
-{
-	switch (event->kind) {
-	case EVENT_ITEM:
-		report_item(receiver->report, task->node, &task->entries->items[event->index], event, NULL,
-			    task->first_position + event->index);
-		if (!event->is_attempt)
-			receiver_links_leader_done(receiver, task, event->index, event->flags, false);
-		break;
-	case EVENT_DIR:
-		report_directory(receiver, task, event);
-		break;
-	case EVENT_TEXT:
-		log_text(event);
-		break;
-	case EVENT_SOURCE_FAILED:
-		log_source_failure(receiver, task, event);
-		receiver_links_leader_done(receiver, task, event->index, 0, true);
-		break;
-	case EVENT_FAILED:
-		receiver_links_leader_done(receiver, task, event->index, 0, true);
-		break;
-	case EVENT_AWAITED:
-	case EVENT_NOTHING:
-		break;
-	case EVENT_LINK:
-		if (receiver->dest.contents->is_remote)
-			vec_push(&task->links, event->index);
-		else
-			receiver_link_event(receiver, task, event->index);
-		break;
-	case EVENT_REDO:
-		redo_entry(receiver, task, event->index);
-		break;
-	case EVENT_DELETE_ARGUMENT:
-		receiver_delete_argument(receiver, task, event->index);
-		break;
-	}
-}
-
 void receiver_handle_events(struct receiver *receiver, struct task *task)
 {
 	struct events events;
@@ -503,8 +463,45 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 	if (receiver->dest.contents->is_remote && events.list.count > 1)
 		events_order(&events);
 	for (size_t i = 0; i < events.list.count; i++) {
-		handle_event(receiver, task, &events.list.items[i]);
-		free(events.list.items[i].text);
+		const struct event *event = &events.list.items[i];
+
+		switch (event->kind) {
+		case EVENT_ITEM:
+			report_item(receiver->report, task->node, &task->entries->items[event->index], event, NULL,
+				    task->first_position + event->index);
+			if (!event->is_attempt)
+				receiver_links_leader_done(receiver, task, event->index, event->flags, false);
+			break;
+		case EVENT_DIR:
+			report_directory(receiver, task, event);
+			break;
+		case EVENT_TEXT:
+			log_text(event);
+			break;
+		case EVENT_SOURCE_FAILED:
+			log_source_failure(receiver, task, event);
+			receiver_links_leader_done(receiver, task, event->index, 0, true);
+			break;
+		case EVENT_FAILED:
+			receiver_links_leader_done(receiver, task, event->index, 0, true);
+			break;
+		case EVENT_AWAITED:
+		case EVENT_NOTHING:
+			break;
+		case EVENT_LINK:
+			if (receiver->dest.contents->is_remote)
+				vec_push(&task->links, event->index);
+			else
+				receiver_link_event(receiver, task, event->index);
+			break;
+		case EVENT_REDO:
+			redo_entry(receiver, task, event->index);
+			break;
+		case EVENT_DELETE_ARGUMENT:
+			receiver_delete_argument(receiver, task, event->index);
+			break;
+		}
+		free(event->text);
 	}
 	vec_free(&events.list);
 }

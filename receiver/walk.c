@@ -485,17 +485,6 @@ static int32_t next_node(struct receiver *receiver, size_t *place)
 	return node;
 }
 
-/* The reading thread of a replay may wait for files of a list that is about to come: stand by without waiting for others. */
-static bool has_finished_front(struct receiver *receiver, const struct queue *queue)
-{
-	enum task_state state;
-
-	if (!receiver->dest.contents->is_replay)
-		return true;
-	state = pool_wait(receiver->pool, queue->items[queue->head], receiver_poll_ms(receiver));
-	return state == TASK_DONE;
-}
-
 static void stand_by(struct receiver *receiver, struct queue *queue)
 {
 	look_up(receiver, queue);
@@ -519,7 +508,9 @@ static void walk_by_directory(struct receiver *receiver, struct queue *queue)
 	for (;;) {
 		/* A peer sends further lists only as the first ones are done: while none is here, finish what can be done. */
 		while (receiver->dest.contents->is_remote && !flist_await_next(receiver->dest.list, 0) && queue->count) {
-			if (has_finished_front(receiver, queue))
+			/* The reading thread of a replay may wait for files of a list that is about to come. */
+			if (!receiver->dest.contents->is_replay
+			    || pool_wait(receiver->pool, queue->items[queue->head], receiver_poll_ms(receiver)) == TASK_DONE)
 				finish_front(receiver, queue);
 			else
 				stand_by(receiver, queue);
@@ -559,12 +550,21 @@ static void walk_by_path(struct receiver *receiver, struct queue *queue)
 	vec_free(&plan.slices);
 }
 
-static void walk(struct receiver *receiver)
+static void check_stop(void *receiver)
+{
+	receiver_stop_check(receiver);
+}
+
+void receiver_run(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
+	enum delete_when when = receiver->deletes ? receiver->dest.options->delete_when : DELETE_NEVER;
 	bool is_old = contents->is_replay || (contents->is_remote && !receiver->session.caps.no_send_message);
 	struct queue queue = { .capacity = is_old ? WINDOW_OLD : WINDOW };
 
+	if (when == DELETE_BEFORE)
+		receiver_delete_pass(receiver);
+	receiver_debug_method(receiver);
 	queue.items = xcalloc(queue.capacity, sizeof *queue.items);
 	if (receiver_goes_by_path(receiver))
 		walk_by_path(receiver, &queue);
@@ -582,21 +582,6 @@ static void walk(struct receiver *receiver)
 		dest_dir_release(receiver->open_stack.items[--receiver->open_stack.count]);
 	while (receiver->done_stack.count)
 		close_directory(receiver, receiver->done_stack.items[--receiver->done_stack.count]);
-}
-
-static void check_stop(void *receiver)
-{
-	receiver_stop_check(receiver);
-}
-
-void receiver_run(struct receiver *receiver)
-{
-	enum delete_when when = receiver->deletes ? receiver->dest.options->delete_when : DELETE_NEVER;
-
-	if (when == DELETE_BEFORE)
-		receiver_delete_pass(receiver);
-	receiver_debug_method(receiver);
-	walk(receiver);
 	report_drain(receiver->report);
 	dest_delayed_install(&receiver->dest, check_stop, receiver);
 	receiver_links_finish(receiver);
