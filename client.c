@@ -139,23 +139,6 @@ static void send_secluded(struct connection *connection, const struct options *o
 	args_write_secluded(connection->wire, words);
 }
 
-static void connect_shell(struct connection *connection, const struct options *options, const struct remote *remote,
-			  const struct args *paths, bool we_send)
-{
-	struct server_line line;
-	struct args *words;
-
-	make_line(&line, options, options->max_protocol, we_send);
-	words = start_paths(&line, options);
-	for (size_t i = 0; i < paths->count; i++)
-		args_take(words, shell_path(options, paths->items[i], we_send, !options->secluded_args && !options->old_args));
-	shell_start(connection, options, remote, &line.seen);
-	make_wire(connection, options);
-	if (options->secluded_args)
-		send_secluded(connection, options, &line.secluded);
-	free_line(&line);
-}
-
 /* The request is made, and logged, before the login, and sent after it. */
 static void make_session(struct connection *connection, const struct options *options, const struct remote *remote,
 			 const struct args *paths, bool we_send)
@@ -281,9 +264,21 @@ void client_connect(struct connection *connection, struct options *options, cons
 {
 	*connection = (struct connection){ .in_fd = -1, .out_fd = -1 };
 	exit_push_hook(end_connection, connection);
-	if (remote->kind == REMOTE_SHELL)
-		connect_shell(connection, options, remote, paths, we_send);
-	else
+	if (remote->kind == REMOTE_SHELL) {
+		struct server_line line;
+		struct args *words;
+
+		make_line(&line, options, options->max_protocol, we_send);
+		words = start_paths(&line, options);
+		for (size_t i = 0; i < paths->count; i++)
+			args_take(words,
+				  shell_path(options, paths->items[i], we_send, !options->secluded_args && !options->old_args));
+		shell_start(connection, options, remote, &line.seen);
+		make_wire(connection, options);
+		if (options->secluded_args)
+			send_secluded(connection, options, &line.secluded);
+		free_line(&line);
+	} else
 		connect_daemon(connection, options, remote, paths, we_send);
 }
 

@@ -211,14 +211,6 @@ static struct option_parse *restart(struct options *options, enum parse_mode mod
 	return options->parse;
 }
 
-static bool refuse_lacking(struct option_parse *parse, const struct option_spec *lacking, const char *where)
-{
-	char label[OPTION_LABEL_SIZE];
-
-	return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build%s", option_label(lacking, label),
-			  where);
-}
-
 /* Does a log format show what only a transfer has: the bytes that travelled, or digests? */
 static bool format_needs_transfer(const struct options *options)
 {
@@ -245,11 +237,19 @@ static bool may_merge_attribute_rules(const struct options *options)
 	return false;
 }
 
-/* A local run with options that mean something between two ends only goes by the protocol, as a pull from its own other end. */
-static bool check_local_run(struct option_parse *parse, struct options *options)
+/* Refuses the options that this kind of run does not have. A local run with options that mean something between two ends only
+ * goes by the protocol, as a pull from its own other end. */
+static bool check_kind_of_run(struct option_parse *parse, struct options *options)
 {
 	char label[OPTION_LABEL_SIZE], other[OPTION_LABEL_SIZE];
+	enum run_kind kind = options_kind_of_run(options);
+	const struct option_spec *lacking = kind == PUSH ? parse->not_push : kind == PULL ? parse->not_pull : NULL;
 
+	if (lacking)
+		return parse_fail(parse, EXIT_UNSUPPORTED, "%s is not supported by this build in a %s",
+				  option_label(lacking, label), kind == PUSH ? "push" : "pull");
+	if (kind != LOCAL)
+		return true;
 	if (parse->not_local && parse->not_pull)
 		return parse_fail(parse, EXIT_UNSUPPORTED, "%s and %s together are not supported by this build in a local run",
 				  option_label(parse->not_local, label), option_label(parse->not_pull, other));
@@ -258,18 +258,6 @@ static bool check_local_run(struct option_parse *parse, struct options *options)
 		&& (parse->not_local || format_needs_transfer(options) || options->max_protocol < PROTOCOL_MAX
 		    || (may_merge_attribute_rules(options) && !options->only_send_attrs && !options->attr_snapshot));
 	return true;
-}
-
-/* Refuses the options that this kind of run does not have. */
-static bool check_kind_of_run(struct option_parse *parse, struct options *options)
-{
-	enum run_kind kind = options_kind_of_run(options);
-
-	if (kind == PUSH && parse->not_push)
-		return refuse_lacking(parse, parse->not_push, " in a push");
-	if (kind == PULL && parse->not_pull)
-		return refuse_lacking(parse, parse->not_pull, " in a pull");
-	return kind != LOCAL || check_local_run(parse, options);
 }
 
 static bool finish(struct option_parse *parse, struct options *options)

@@ -30,8 +30,18 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 	client_print(context, kind, text, length);
 }
 
-static int run_client(struct options *options)
+static int run(struct options *options)
 {
+	if (options->daemon && options->server)
+		return daemon_over_shell(options);
+	if (options->refresh_attrs)
+		return daemon_refresh_main(options);
+	if (options->status)
+		return daemon_status_main(options);
+	if (options->daemon || options->config_check)
+		return daemon_main(options);
+	if (options->server)
+		server_main(options);
 	struct remote remote;
 	struct args paths;
 	bool we_send;
@@ -65,21 +75,6 @@ static int run_client(struct options *options)
 	if (options->by_protocol && (!options->list_only || options->write_batch))
 		return client_local(options);
 	return receiver_main(options, NULL);
-}
-
-static int run(struct options *options)
-{
-	if (options->daemon && options->server)
-		return daemon_over_shell(options);
-	if (options->refresh_attrs)
-		return daemon_refresh_main(options);
-	if (options->status)
-		return daemon_status_main(options);
-	if (options->daemon || options->config_check)
-		return daemon_main(options);
-	if (options->server)
-		server_main(options);
-	return run_client(options);
 }
 
 int main(int argc, char **argv)

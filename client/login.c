@@ -342,34 +342,6 @@ static int make_pair(const struct options *options, int ends[2])
 	return 0;
 }
 
-/* It ends when the connection does; how is of no concern, so nobody waits for it. */
-static int connect_by_command(const struct options *options, const char *program, const char *host)
-{
-	char *command = expand_command(program, host);
-	int ends[2];
-	pid_t child;
-
-	if (make_pair(options, ends) < 0 || (child = fork()) < 0) {
-		log_errno(L_ERROR, errno, "cannot run RSYNC_CONNECT_PROG");
-		exit_with(EXIT_SOCKETIO);
-	}
-	if (child == 0) {
-		const char *shell = getenv("RSYNC_SHELL");
-		sigset_t none;
-
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		signal(SIGPIPE, SIG_DFL);
-		if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0)
-			_exit(127);
-		execl(shell ? shell : "/bin/sh", shell ? shell : "sh", "-c", command, (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	free(command);
-	return ends[0];
-}
-
 int socket_dial(const struct options *options, const struct remote *remote)
 {
 	const char *program = getenv("RSYNC_CONNECT_PROG"), *proxy = getenv("RSYNC_PROXY");
@@ -377,8 +349,32 @@ int socket_dial(const struct options *options, const struct remote *remote)
 	char port[16];
 
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port ? options->port : DAEMON_PORT);
-	if (program && *program)
-		return connect_by_command(options, program, remote->host);
+	if (program && *program) {
+		/* It ends when the connection does; how is of no concern, so nobody waits for it. */
+		char *command = expand_command(program, remote->host);
+		int ends[2];
+		pid_t child;
+
+		if (make_pair(options, ends) < 0 || (child = fork()) < 0) {
+			log_errno(L_ERROR, errno, "cannot run RSYNC_CONNECT_PROG");
+			exit_with(EXIT_SOCKETIO);
+		}
+		if (child == 0) {
+			const char *shell = getenv("RSYNC_SHELL");
+			sigset_t none;
+
+			sigemptyset(&none);
+			sigprocmask(SIG_SETMASK, &none, NULL);
+			signal(SIGPIPE, SIG_DFL);
+			if (dup2(ends[1], 0) < 0 || dup2(ends[1], 1) < 0)
+				_exit(127);
+			execl(shell ? shell : "/bin/sh", shell ? shell : "sh", "-c", command, (char *)NULL);
+			_exit(127);
+		}
+		close(ends[1]);
+		free(command);
+		return ends[0];
+	}
 	char *ascii = idn_to_ascii(remote->host, false);
 	const char *host = ascii ? ascii : remote->host;
 	bool has_proxy = proxy && *proxy;
@@ -470,8 +466,23 @@ static void password_from_terminal(char password[PASSWORD_MAX + 1])
 	fs_close(terminal);
 }
 
-static void find_password(const struct options *options, char password[PASSWORD_MAX + 1])
+static const char *find_user(const struct remote *remote)
 {
+	const char *user = remote->user;
+
+	if (!user || !*user)
+		user = getenv("USER");
+	if (!user || !*user)
+		user = getenv("LOGNAME");
+	return user && *user ? user : "nobody";
+}
+
+static void answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
+		   int protocol, const char *challenge)
+{
+	const char *digest = choose_digest(digests, protocol);
+	char password[PASSWORD_MAX + 1], response[AUTH_TEXT_MAX], *line;
+
 	const char *environment = getenv("RSYNC_PASSWORD");
 
 	if (options->password_file) {
@@ -504,26 +515,6 @@ static void find_password(const struct options *options, char password[PASSWORD_
 		snprintf(password, PASSWORD_MAX + 1, "%s", environment);
 	else
 		password_from_terminal(password);
-}
-
-static const char *find_user(const struct remote *remote)
-{
-	const char *user = remote->user;
-
-	if (!user || !*user)
-		user = getenv("USER");
-	if (!user || !*user)
-		user = getenv("LOGNAME");
-	return user && *user ? user : "nobody";
-}
-
-static void answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
-		   int protocol, const char *challenge)
-{
-	const char *digest = choose_digest(digests, protocol);
-	char password[PASSWORD_MAX + 1], response[AUTH_TEXT_MAX], *line;
-
-	find_password(options, password);
 	auth_response(digest, password, challenge, response);
 	explicit_bzero(password, sizeof password);
 	line = xasprintf("%s %s\n", find_user(remote), response);

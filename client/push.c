@@ -249,18 +249,6 @@ static void take_progress(void *push_void, uint64_t done)
 
 /* --- the run --- */
 
-static void set_up(struct push *push)
-{
-	struct session *session = &push->session;
-
-	session->is_daemon = push->connection.is_daemon;
-	session->is_sender = true;
-	wire_set_message_handler(push->connection.wire, handle_message, push);
-	client_set_up(session, &push->connection, push->options);
-	wire_set_wait_hook(session->wire, look_for_signal, push);
-	exit_push_hook(say_end, push);
-}
-
 static void send_files(struct push *push, int names_fd)
 {
 	const struct options *options = push->options;
@@ -331,7 +319,14 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	names_fd = open_names(options);
 	client_connect(&push->connection, options, remote, paths, true);
 	log_set_role("sender");
-	set_up(push);
+	struct session *session = &push->session;
+
+	session->is_daemon = push->connection.is_daemon;
+	session->is_sender = true;
+	wire_set_message_handler(push->connection.wire, handle_message, push);
+	client_set_up(session, &push->connection, push->options);
+	wire_set_wait_hook(session->wire, look_for_signal, push);
+	exit_push_hook(say_end, push);
 	copy_as_assume(options);
 	options_protect_leftovers(push->options, push->rules, push->session.caps.perishable_rules);
 	filter_send(push->rules, &push->session, server_wants_rules(push));

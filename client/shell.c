@@ -180,19 +180,6 @@ void shell_start(struct connection *connection, const struct options *options, c
 
 /* --- its end --- */
 
-/* After a failure the shell gets a while; one that goes on is left alone. -1: it does. */
-static int wait_a_while(pid_t child, int *status, int milliseconds)
-{
-	const struct timespec pause = { 0, POLL_MS * 1000000L };
-	pid_t got;
-
-	while ((got = waitpid(child, status, WNOHANG)) == 0 && milliseconds > 0) {
-		nanosleep(&pause, NULL);
-		milliseconds -= POLL_MS;
-	}
-	return got == child ? 0 : -1;
-}
-
 bool shell_has_finished(int code)
 {
 	return code == EXIT_OK || code == EXIT_PARTIAL || code == EXIT_VANISHED || code == EXIT_DEL_LIMIT;
@@ -206,8 +193,18 @@ int shell_end(struct connection *connection, int code)
 	connection->shell_pid = 0;
 	if (shell_has_finished(code))
 		waited = status = process_wait(child);
-	else
-		waited = wait_a_while(child, &status, code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS);
+	else {
+		/* After a failure the shell gets a while; one that goes on is left alone. */
+		int milliseconds = code == EXIT_STREAMIO ? PEER_GONE_MS : OTHER_MS;
+		const struct timespec pause = { 0, POLL_MS * 1000000L };
+		pid_t got;
+
+		while ((got = waitpid(child, &status, WNOHANG)) == 0 && milliseconds > 0) {
+			nanosleep(&pause, NULL);
+			milliseconds -= POLL_MS;
+		}
+		waited = got == child ? 0 : -1;
+	}
 	if (waited < 0)
 		return code;
 	theirs = connection->ignores_shell ? EXIT_OK : WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_STREAMIO;

@@ -162,28 +162,6 @@ static void add_general(const struct options *o, bool we_send, struct args *word
 		add_text(words, "--compress-choice", o->compress_choice);
 }
 
-static void add_deletion(const struct options *o, struct args *words)
-{
-	static const char *const whens[] = {
-		[DELETE_BEFORE] = "--delete-before", [DELETE_DURING] = "--delete-during", [DELETE_DELAY] = "--delete-delay",
-		[DELETE_AFTER] = "--delete-after",
-	};
-
-	add_number(words, o->max_delete >= 0, "--max-delete=", o->max_delete ? o->max_delete : -1);
-	add_number(words, o->min_size >= 0, "--min-size=", o->min_size);
-	add_number(words, o->max_size >= 0, "--max-size=", o->max_size);
-	if (o->delete_when == DELETE_DEFAULT)
-		add_flag(words, !o->delete_excluded, "--delete");
-	else if (o->delete_when != DELETE_NEVER)
-		args_append(words, whens[o->delete_when]);
-	add_flag(words, o->delete_excluded, "--delete-excluded");
-	add_flag(words, o->force, "--force");
-	add_flag(words, o->only_write_batch, "--only-write-batch=X");
-	add_flag(words, o->super == SUPER_YES, "--super");
-	add_flag(words, o->size_only, "--size-only");
-	add_flag(words, o->stats, "--stats");
-}
-
 static void add_middle(const struct options *o, bool we_send, struct args *words)
 {
 	if (!we_send)
@@ -206,23 +184,6 @@ static void add_middle(const struct options *o, bool we_send, struct args *words
 	add_flag(words, o->copy_unsafe_links, "--copy-unsafe-links");
 	add_flag(words, o->safe_links, "--safe-links");
 	add_flag(words, o->numeric_ids, "--numeric-ids");
-}
-
-static void add_receiver(const struct options *o, struct args *words)
-{
-	char *kind;
-
-	/* A server takes these for -o and -g, and below protocol 30 it would wait for the names of ids that are not sent. */
-	add_text(words, "--usermap", o->owner || o->acls ? o->usermap : NULL);
-	add_text(words, "--groupmap", o->group || o->acls ? o->groupmap : NULL);
-	add_flag(words, o->ignore_existing, "--ignore-existing");
-	add_flag(words, o->existing, "--existing");
-	add_path(words, "--temp-dir", o->temp_dir);
-	add_flag(words, o->fsync, "--fsync");
-	kind = xasprintf("--%s", o->alt_dest_kind ? o->alt_dest_kind : "");
-	for (size_t i = 0; i < o->alt_dest_dirs.count; i++)
-		add_path(words, kind, o->alt_dest_dirs.items[i]);
-	free(kind);
 }
 
 static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
@@ -281,11 +242,45 @@ void options_server_words(const struct options *options, bool we_send, int proto
 	/* LOCAL,REMOTE: a server gets its own half. */
 	add_text(words, "--iconv", comma ? comma + 1 : options->iconv);
 	add_general(options, we_send, words);
-	if (we_send)
-		add_deletion(options, words);
+	if (we_send) {
+		static const char *const whens[] = {
+			[DELETE_BEFORE] = "--delete-before",
+			[DELETE_DURING] = "--delete-during",
+			[DELETE_DELAY] = "--delete-delay",
+			[DELETE_AFTER] = "--delete-after",
+		};
+
+		add_number(words, options->max_delete >= 0, "--max-delete=", options->max_delete ? options->max_delete : -1);
+		add_number(words, options->min_size >= 0, "--min-size=", options->min_size);
+		add_number(words, options->max_size >= 0, "--max-size=", options->max_size);
+		if (options->delete_when == DELETE_DEFAULT)
+			add_flag(words, !options->delete_excluded, "--delete");
+		else if (options->delete_when != DELETE_NEVER)
+			args_append(words, whens[options->delete_when]);
+		add_flag(words, options->delete_excluded, "--delete-excluded");
+		add_flag(words, options->force, "--force");
+		add_flag(words, options->only_write_batch, "--only-write-batch=X");
+		add_flag(words, options->super == SUPER_YES, "--super");
+		add_flag(words, options->size_only, "--size-only");
+		add_flag(words, options->stats, "--stats");
+	}
 	add_middle(options, we_send, words);
-	if (we_send)
-		add_receiver(options, words);
+	if (we_send) {
+		char *kind;
+
+		/* A server takes these for -o and -g, and below protocol 30 it would wait for the names of ids that are not
+		 * sent. */
+		add_text(words, "--usermap", options->owner || options->acls ? options->usermap : NULL);
+		add_text(words, "--groupmap", options->group || options->acls ? options->groupmap : NULL);
+		add_flag(words, options->ignore_existing, "--ignore-existing");
+		add_flag(words, options->existing, "--existing");
+		add_path(words, "--temp-dir", options->temp_dir);
+		add_flag(words, options->fsync, "--fsync");
+		kind = xasprintf("--%s", options->alt_dest_kind ? options->alt_dest_kind : "");
+		for (size_t i = 0; i < options->alt_dest_dirs.count; i++)
+			add_path(words, kind, options->alt_dest_dirs.items[i]);
+		free(kind);
+	}
 	add_last(options, we_send, &caps, words);
 	for (size_t i = 0; i < options->remote_options.count; i++)
 		args_append(words, options->remote_options.items[i]);

@@ -253,15 +253,6 @@ static void finish_delete(struct option_parse *parse, struct options *options)
 }
 
 /* Options that exclude each other, in any order. */
-static void check_in_place(struct option_parse *parse, const struct options *options)
-{
-	const char *name = options->append ? "append" : options->inplace ? "inplace" : NULL;
-
-	refuse_if(parse, options->append && options->whole_file == 1, "--append cannot be used with --whole-file");
-	refuse_if(parse, name && options->delay_updates, "--%s cannot be used with --delay-updates", name);
-	refuse_if(parse, name && (options->has_partial_dir || parse->partial_dir_empty),
-		  "--%s cannot be used with --partial-dir", name);
-}
 
 /* Variables of the environment that select how arguments reach a remote shell; options take precedence
  * (doc/protocol/06-command-line.md section 5.3). */
@@ -278,8 +269,19 @@ static void finish_arguments(struct option_parse *parse, struct options *options
 		options->secluded_args = atoi(protect) != 0;
 }
 
-static void finish_batch(struct option_parse *parse, struct options *options)
+/* Options that name files and directories: what they imply, and which values are refused (doc/protocol/06-command-line.md
+ * section 3). */
+static void finish_places(struct option_parse *parse, struct options *options)
 {
+	const char *suffix = options->suffix, *directory = options->backup_dir;
+	bool sends = options->server && options->sender;
+
+	refuse_if(parse, options->confine_root && options->insecure_links,
+		  "--insecure-links cannot be combined with --confine-root");
+	if (parse->error)
+		return;
+	if (options->write_devices)
+		options->inplace = true;
 	const char *read = options->read_batch, *written = options->write_batch;
 
 	/* Old clients pass on what is their own business. */
@@ -305,22 +307,6 @@ static void finish_batch(struct option_parse *parse, struct options *options)
 	/* A stock rsync that replays a batch of incremental recursion expects the content of hard links at other names. */
 	if (options->write_batch && options->hard_links)
 		options->allow_inc_recurse = false;
-}
-
-/* Options that name files and directories: what they imply, and which values are refused (doc/protocol/06-command-line.md
- * section 3). */
-static void finish_places(struct option_parse *parse, struct options *options)
-{
-	const char *suffix = options->suffix, *directory = options->backup_dir;
-	bool sends = options->server && options->sender;
-
-	refuse_if(parse, options->confine_root && options->insecure_links,
-		  "--insecure-links cannot be combined with --confine-root");
-	if (parse->error)
-		return;
-	if (options->write_devices)
-		options->inplace = true;
-	finish_batch(parse, options);
 	/* The destination itself is as good as none. */
 	if (options->backup_dir && (!*options->backup_dir || !strcmp(options->backup_dir, ".")))
 		options->backup_dir = NULL;
@@ -334,29 +320,6 @@ static void finish_places(struct option_parse *parse, struct options *options)
 	refuse_if(parse, !sends && suffix && !*suffix && !directory, "--suffix cannot be empty without a --backup-dir");
 	refuse_if(parse, !sends && directory && !options->backup_dir && (!suffix || !*suffix),
 		  "--suffix cannot be empty when --backup-dir is the same as the dest dir");
-}
-
-/* A directory for partial files from the environment, where there is anything to keep in it. */
-static void finish_partial_dir(struct option_parse *parse, struct options *options)
-{
-	const char *directory = getenv("RSYNC_PARTIAL_DIR");
-
-	if (!options->partial || options->inplace || options->append || options->has_partial_dir || parse->partial_dir_empty)
-		return;
-	if (directory && *directory && strcmp(directory, ".") != 0) {
-		options->partial_dir = parse_clean_partial_dir(parse, directory);
-		options->has_partial_dir = true;
-	}
-}
-
-/* --fake-super keeps attributes in an xattr: that cannot be copied as it is as well, and snapshots do not have it. */
-static void check_fake_super(struct option_parse *parse, const struct options *options)
-{
-	if (options->super != SUPER_FAKE)
-		return;
-	refuse_if(parse, options->xattrs > 1, "--fake-super conflicts with -XX");
-	refuse_if(parse, options->only_send_attrs, "--fake-super cannot be used with --only-send-attrs");
-	refuse_if(parse, lists_nothing(options), "--fake-super cannot be used with snapshots of attributes");
 }
 
 static void check_client(struct option_parse *parse, struct options *options)
@@ -404,14 +367,31 @@ bool options_finish(struct option_parse *parse, struct options *options)
 	if (options->munge_links && attrs_munging_is_unsafe())
 		return parse_fail_bare(parse, EXIT_UNSUPPORTED, MUNGE_UNSAFE);
 	options->list_only_given = options->list_only;
-	check_fake_super(parse, options);
+	/* --fake-super keeps attributes in an xattr: that cannot be copied as it is as well, and snapshots do not have it. */
+	if (options->super == SUPER_FAKE) {
+		refuse_if(parse, options->xattrs > 1, "--fake-super conflicts with -XX");
+		refuse_if(parse, options->only_send_attrs, "--fake-super cannot be used with --only-send-attrs");
+		refuse_if(parse, lists_nothing(options), "--fake-super cannot be used with snapshots of attributes");
+	}
 	if (!options->server && options->operands.count == 1 && !options->read_batch && !lists_nothing(options))
 		options->list_only = true;
 	finish_recursion(parse, options);
-	if (!options->server)
-		finish_partial_dir(parse, options);
+	/* A directory for partial files from the environment, where there is anything to keep in it. */
+	const char *partial = getenv("RSYNC_PARTIAL_DIR");
+	bool keeps = !options->server && options->partial && !options->inplace && !options->append;
+
+	if (keeps && !options->has_partial_dir && !parse->partial_dir_empty && partial && *partial
+	    && strcmp(partial, ".") != 0) {
+		options->partial_dir = parse_clean_partial_dir(parse, partial);
+		options->has_partial_dir = true;
+	}
 	finish_delete(parse, options);
-	check_in_place(parse, options);
+	const char *name = options->append ? "append" : options->inplace ? "inplace" : NULL;
+
+	refuse_if(parse, options->append && options->whole_file == 1, "--append cannot be used with --whole-file");
+	refuse_if(parse, name && options->delay_updates, "--%s cannot be used with --delay-updates", name);
+	refuse_if(parse, name && (options->has_partial_dir || parse->partial_dir_empty),
+		  "--%s cannot be used with --partial-dir", name);
 	if (parse->error)
 		return false;
 	if (options->append)
