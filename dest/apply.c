@@ -231,8 +231,7 @@ static bool set_open_times(struct file_job *job, int fd)
 	times_of(job, times);
 	if ((times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT) || futimens(fd, times) == 0)
 		return true;
-	task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
-	return false;
+	return task_complain(job->task, "receiver", errno, name_now(job), "failed to set times on ", "");
 }
 
 bool apply_fake_to_descriptor(struct file_job *job, int fd)
@@ -315,25 +314,21 @@ static int set_owner(struct file_job *job, const char *name, uint32_t old_uid, u
 	return -1;
 }
 
-static int set_times(struct file_job *job, const char *name)
+static bool set_times(struct file_job *job, const char *name)
 {
 	struct timespec times[2];
 
 	times_of(job, times);
 	if (times[0].tv_nsec == UTIME_OMIT && times[1].tv_nsec == UTIME_OMIT)
-		return 0;
-	if (fs_utimens_at(job->dir->fd, name, times) == 0)
-		return 1;
-	task_complain(job->task, role_of(job), errno, job->name, "failed to set times on ", "");
-	return 0;
+		return false;
+	return fs_utimens_at(job->dir->fd, name, times) == 0
+	       || task_complain(job->task, role_of(job), errno, job->name, "failed to set times on ", "");
 }
 
-static int set_mode(struct file_job *job, const char *name, mode_t mode)
+static bool set_mode(struct file_job *job, const char *name, mode_t mode)
 {
-	if (fs_chmod_at(job->dir->fd, name, mode) == 0)
-		return 1;
-	task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
-	return 0;
+	return fs_chmod_at(job->dir->fd, name, mode) == 0
+	       || task_complain(job->task, role_of(job), errno, job->name, "failed to set permissions on ", "");
 }
 
 /* Symlinks, devices and specials: by name, in the order that keeps set-id bits. */

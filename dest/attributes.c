@@ -239,14 +239,13 @@ void wanted_find_lacking(const struct wanted *wanted, int dir_fd, const char *na
 /* Messages name directories as such, everything else by the name that it has at the moment. */
 static void add_path(struct strbuf *out, const struct attr_subject *subject, bool absolute)
 {
+	const struct task *task = subject->task;
+	struct strbuf path = dest_path_of(task->dir->path, strcmp(subject->name, ".") ? subject->name : "");
+
 	if (absolute)
-		strbuf_addf(out, "%s%s%s", subject->task->dest->module ? "/" : "", subject->task->dest->top_path,
-			    *subject->task->dir->path ? "/" : "");
-	strbuf_add_string(out, subject->task->dir->path);
-	if (strcmp(subject->name, ".") != 0)
-		strbuf_addf(out, "%s%s", absolute || *subject->task->dir->path ? "/" : "", subject->name);
-	else if (!*subject->task->dir->path)
-		strbuf_add_string(out, absolute ? "/." : ".");
+		strbuf_addf(out, "%s%s/", task->dest->module ? "/" : "", task->dest->top_path);
+	strbuf_add_string(out, path.length ? strbuf_text(&path) : ".");
+	strbuf_free(&path);
 }
 
 static void say(const struct attr_subject *subject, const char *role, int error, struct strbuf *text)

@@ -99,13 +99,13 @@ void task_text(struct task *task, enum log_kind kind, const char *fmt, ...)
 	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = kind, .text = strbuf_detach(&text) });
 }
 
-void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
+bool task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after)
 {
 	struct strbuf below, text = STRBUF_INIT;
 
 	/* The process is ending and has taken the temp file away. */
 	if (error == ECANCELED)
-		return;
+		return false;
 	below = dest_path_of(task->dir->path, name);
 	strbuf_add_string(&text, before);
 	dest_show_path(task->dest, strbuf_text(&below), &text);
@@ -113,6 +113,7 @@ void task_complain(struct task *task, const char *role, int error, const char *n
 	strbuf_free(&below);
 	task_event(task, (struct event){ .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = role, .error = error,
 					 .text = strbuf_detach(&text) });
+	return false;
 }
 
 const char *task_name(const struct task *task, const struct entry *entry)
@@ -139,7 +140,7 @@ void job_event(struct file_job *job, const struct event *event)
 	pthread_mutex_unlock(task->lock);
 }
 
-void job_source_failed(struct file_job *job, int error, enum source_step step)
+bool job_source_failed(struct file_job *job, int error, enum source_step step)
 {
 	struct event event = { .kind = EVENT_SOURCE_FAILED, .index = job->index, .error = error, .bytes = step };
 
@@ -149,12 +150,14 @@ void job_source_failed(struct file_job *job, int error, enum source_step step)
 	}
 	job->source_failed = true;
 	task_event(job->task, event);
+	return false;
 }
 
-void job_write_failed(struct file_job *job, int error)
+bool job_write_failed(struct file_job *job, int error)
 {
 	task_complain(job->task, "receiver", error, job->name, "write failed on ", "");
 	atomic_store(&job->dest->stop, STOP_WRITE);
+	return false;
 }
 
 /* --- the order of items --- */

@@ -21,13 +21,14 @@ void task_take_redos(struct task *task, struct events *events);
 void task_text(struct task *task, enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Contents may come when they come: put the items of one task into the order of the list. */
 void events_order(struct events *events);
-/* A message about a destination object: BEFORE "PATH" AFTER: reason. */
-void task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
+/* A message about a destination object: BEFORE "PATH" AFTER: reason. Returns false, for callers that fail. */
+bool task_complain(struct task *task, const char *role, int error, const char *name, const char *before, const char *after);
 const char *task_name(const struct task *task, const struct entry *entry);
 /* What has become of a file: in its place, if one is kept for that. */
 void job_event(struct file_job *job, const struct event *event);
-void job_source_failed(struct file_job *job, int error, enum source_step step);
-void job_write_failed(struct file_job *job, int error);
+/* false, likewise */
+bool job_source_failed(struct file_job *job, int error, enum source_step step);
+bool job_write_failed(struct file_job *job, int error);
 
 /* --- lines of --debug --- */
 

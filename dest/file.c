@@ -54,8 +54,7 @@ static bool look_at_destination(struct file_job *job)
 	job->looked_at = (struct looked_at){ job->dir->fd, st };
 	if (job->old.exists || errno == ENOENT)
 		return true;
-	task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
-	return false;
+	return task_complain(job->task, "generator", errno, job->name, "recv_generator: failed to stat ", "");
 }
 
 static bool same_content(void *job_void)

@@ -83,11 +83,9 @@ static bool job_create_temp(struct file_job *job, struct fs_temp *temp)
 	struct event event = { .kind = EVENT_TEXT, .log = L_ERROR_XFER, .role = "receiver", .error = errno };
 
 	/* By the name that was tried; one in a --temp-dir lies below that, without its letters if that is a relative one. */
-	if (is_beside || !*temp->name || job->dest->module || errno == ECANCELED) {
-		task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name, "mkstemp ",
-			      " failed");
-		return false;
-	}
+	if (is_beside || !*temp->name || job->dest->module || errno == ECANCELED)
+		return task_complain(job->task, "receiver", errno, is_beside && *temp->name ? temp->name : job->name,
+				     "mkstemp ", " failed");
 	if (*place == '/')
 		event.text = xasprintf("mkstemp \"%s/%s\" failed", place, temp->name);
 	else
@@ -115,10 +113,8 @@ static bool copy_home(struct file_job *job, const struct fs_temp *temp, struct f
 	uint64_t copied;
 
 	if (fs_stat_at_fd(temp->fd, &st) < 0 || lseek(temp->fd, 0, SEEK_SET) < 0
-	    || fs_temp_create(home, job->dir->fd, job->name) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
-		return false;
-	}
+	    || fs_temp_create(home, job->dir->fd, job->name) < 0)
+		return task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
 	if (fs_copy_content(temp->fd, home->fd, st.size, &how, &copied, &write_error) < 0) {
 		job_write_failed(job, errno);
 		fs_temp_discard(home);
@@ -169,10 +165,8 @@ static bool job_install(struct file_job *job, struct fs_temp *temp)
 	}
 	if (is_file && job->dest->logs_steps && job->dest->options->levels.debug[DEBUG_RECV] && !job->temp_name)
 		job->temp_name = xstrdup(temp->name);
-	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
-		return false;
-	}
+	if (fs_temp_commit_to(temp, job->dir->fd, job->name) < 0)
+		return task_complain(job->task, "receiver", errno, job->name, "rename to ", " failed");
 	if (is_file)
 		dest_partial_drop(job->dest, job->dir, job->name);
 	return true;
@@ -307,10 +301,8 @@ static bool fill_attr_file(struct file_job *job, int fd)
 	uint8_t content[ATTR_FILE_SIZE];
 
 	attr_file_encode(content, side ? side->real_size : job->entry->size);
-	if (fs_write_all(fd, content, sizeof content) < 0 || (job->dest->options->fsync && fsync(fd) < 0)) {
-		job_write_failed(job, errno);
-		return false;
-	}
+	if (fs_write_all(fd, content, sizeof content) < 0 || (job->dest->options->fsync && fsync(fd) < 0))
+		return job_write_failed(job, errno);
 	job->copied = ATTR_FILE_SIZE;
 	job->counts->blocks = block_count_sum(job->counts->blocks, 1);
 	return true;
@@ -333,10 +325,8 @@ static bool copy_attr(struct file_job *job)
 		fd = fs_unnamed_create(job->dir->fd, mode);
 	if (fd >= 0)
 		return finish_unnamed(job, fd, mode, fill_attr_file(job, fd));
-	if (unnamed && errno != EOPNOTSUPP) {
-		task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
-		return false;
-	}
+	if (unnamed && errno != EOPNOTSUPP)
+		return task_complain(job->task, "receiver", errno, job->name, "mkstemp ", " failed");
 	if (unnamed)
 		atomic_store(&job->dest->no_unnamed, true);
 	if (!job_create_temp(job, &temp))
@@ -402,18 +392,9 @@ static bool move_content(struct file_job *job, int from, int to, uint64_t size, 
 	/* What an alternate destination has does not come from the source. */
 	if (job->decision.action != ACTION_TAKE_COPY)
 		job->counts->blocks = block_count_sum(job->counts->blocks, touched.total);
-	if (result < 0) {
-		if (write_error)
-			job_write_failed(job, errno);
-		else
-			job_source_failed(job, errno, SOURCE_READ);
-		return false;
-	}
-	if (job->copied < size) {
-		job_source_failed(job, ENODATA, SOURCE_READ);
-		return false;
-	}
-	return true;
+	if (result < 0 && write_error)
+		return job_write_failed(job, errno);
+	return (result == 0 && job->copied >= size) || job_source_failed(job, result < 0 ? errno : ENODATA, SOURCE_READ);
 }
 
 /* Into a new file, or over the old one; from the open source, or from the peer. */
@@ -422,10 +403,8 @@ static bool fill(struct file_job *job, int from, int to, uint64_t size, bool in_
 	bool good = job->incoming ? job->incoming->fill(job->incoming, job, to, in_place)
 				  : move_content(job, from, to, size, in_place);
 
-	if (good && job->dest->options->fsync && fsync(to) < 0) {
-		job_write_failed(job, errno);
-		return false;
-	}
+	if (good && job->dest->options->fsync && fsync(to) < 0)
+		return job_write_failed(job, errno);
 	return good;
 }
 
@@ -494,10 +473,8 @@ static bool copy_in_place(struct file_job *job, int from, uint64_t size)
 		fd = fs_open_at(job->dir->fd, job->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 		is_new = fd >= 0;
 	}
-	if (fd < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
-		return false;
-	}
+	if (fd < 0)
+		return task_complain(job->task, "receiver", errno, job->name, "open ", " failed");
 	if (!job_back_up_early(job)) {
 		close(fd);
 		return false;
@@ -536,10 +513,8 @@ bool job_receive(struct file_job *job)
 		return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
 	/* What had come of the file before is completed where it lies. */
 	fd = dest_partial_open(job->dest, job->dir, job->name, O_WRONLY);
-	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
-		task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
-		return false;
-	}
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
+		return task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
 	good = fill(job, -1, fd, 0, true);
 	if (good)
 		apply_to_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
@@ -561,10 +536,8 @@ bool job_copy(struct file_job *job)
 		return copy_attr(job);
 	from = job->decision.action == ACTION_TAKE_COPY ? job_open_alternate(job, job->decision.alternate - 1, &size)
 							: job_open_source(job, &size);
-	if (from < 0) {
-		job_source_failed(job, errno, SOURCE_OPEN);
-		return false;
-	}
+	if (from < 0)
+		return job_source_failed(job, errno, SOURCE_OPEN);
 	good = in_place ? copy_in_place(job, from, size) : copy_to_temp(job, from, size);
 	close(from);
 	return good;
