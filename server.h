@@ -39,7 +39,7 @@ void operand_expand(struct attr_source *source, struct filter_list *hidden, cons
 
 /* The settings that a daemon module adds to a session. */
 struct module_session {
-	struct dest_module dest;         /* its name and rules, and how received items are logged; the root is set by server.c */
+	struct dest_module dest;         /* its name and rules, and the log of received items; server.c sets the root */
 	struct attr_source *source;      /* attribute and content roots, opened before the session */
 	struct skip_list *dont_compress;
 	bool read_only;                  /* no --remove-source-files; what cannot be written is read-only too */

@@ -147,7 +147,8 @@ int receiver_main(struct options *options, struct run_stats *stats)
 	if (options->attr_snapshot && options->only_send_attrs)
 		die(EXIT_SYNTAX, "rsync: --only-send-attrs with a destination writes an attr tree: --attr-snapshot is for runs "
 		    "without a destination then");
-	return run_receiver(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1], stats);
+	return run_receiver(options, NULL, NULL, contents_of_files, lists ? NULL : options->operands.items[operands - 1],
+			    stats);
 }
 
 int receiver_pull_main(struct options *options, const struct receiver_peer *peer, const char *destination)

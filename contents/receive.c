@@ -360,6 +360,7 @@ static void say(struct pull *pull, enum log_kind kind, const char *text, size_t 
 void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct pull *pull = pull_void;
+	enum log_kind kind;
 	int end;
 
 	if (pull->receiver->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
@@ -371,8 +372,8 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	case MSG_WARNING:
 	case MSG_ERROR_XFER:
 	case MSG_ERROR:
-		say(pull, code == MSG_INFO ? L_INFO : code == MSG_WARNING ? L_WARNING : code == MSG_ERROR_XFER ? L_ERROR_XFER : L_ERROR,
-		    (const char *)payload, length);
+		kind = code == MSG_INFO ? L_INFO : code == MSG_WARNING ? L_WARNING : L_ERROR;
+		say(pull, code == MSG_ERROR_XFER ? L_ERROR_XFER : kind, (const char *)payload, length);
 		break;
 	case MSG_IO_TIMEOUT:
 		if (pull->receiver->dest.options->levels.info[INFO_MISC] > 1)
