@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The list on the wire (doc/protocol/04-filters.md section 4.6): a client sends, a server receives. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "filter/add.h"

@@ -220,15 +220,7 @@ void filter_set_base(struct filter_list *list, const char *base)
 		add_clean_path(&list->scan_base, base);
 		return;
 	}
-	for (size_t length; *base; base += length) {
-		base += strspn(base, "/");
-		length = strcspn(base, "/");
-		if (!length || (length == 1 && *base == '.'))
-			continue;
-		if (clean.length)
-			strbuf_add_char(&clean, '/');
-		strbuf_add(&clean, base, length);
-	}
+	strbuf_add_components(&clean, base);
 	if (strcmp(strbuf_text(&clean), strbuf_text(&list->base)) != 0) {
 		list_leave_all(list);
 		strbuf_reset(&list->base);

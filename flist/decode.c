@@ -143,26 +143,6 @@ static void read_name(struct flist_receiver *receiver, uint32_t flags)
 	strbuf_truncate(name, prefix + (size_t)rest);
 }
 
-/* The form in which a name is kept, in->name, and in->is_child; ends the process if it must not come. */
-static void take_name(struct flist_receiver *receiver, struct incoming *in)
-{
-	const struct strbuf *name = &receiver->state.name;
-	struct charset *charset = receiver->setup.charset;
-	struct strbuf converted = STRBUF_INIT;
-
-	/* An entry without a name here is a hole. */
-	in->unconvertible = charset && !charset_from_wire(charset, strbuf_text(name), name->length, PATH_MAX - 1, &converted);
-	if (charset && !in->unconvertible)
-		name = &converted;
-	strbuf_reset(&in->name);
-	in->is_child = is_clean_child(receiver, strbuf_text(name), name->length);
-	if (in->is_child)
-		strbuf_add(&in->name, name->data, name->length);
-	else
-		clean_name(receiver, strbuf_text(name), name->length, &in->name);
-	strbuf_free(&converted);
-}
-
 /* --- fields --- */
 
 /* doc/protocol/02-file-list.md section 2.8. */
@@ -393,7 +373,21 @@ bool flist_decode_entry(struct flist_receiver *receiver, int *mask)
 	in->has_target = false;
 	in->rdev_major = in->rdev_minor = 0;
 	read_name(receiver, flags);
-	take_name(receiver, in);
+	const struct strbuf *name = &receiver->state.name;
+	struct charset *charset = receiver->setup.charset;
+	struct strbuf converted = STRBUF_INIT;
+
+	/* An entry without a name here is a hole. */
+	in->unconvertible = charset && !charset_from_wire(charset, strbuf_text(name), name->length, PATH_MAX - 1, &converted);
+	if (charset && !in->unconvertible)
+		name = &converted;
+	strbuf_reset(&in->name);
+	in->is_child = is_clean_child(receiver, strbuf_text(name), name->length);
+	if (in->is_child)
+		strbuf_add(&in->name, name->data, name->length);
+	else
+		clean_name(receiver, strbuf_text(name), name->length, &in->name);
+	strbuf_free(&converted);
 	if (receiver->session->caps.links_by_index && flags & XMIT_HLINK_FIRST) {
 		in->group = new_group(receiver);
 		hashmap_put(&receiver->link_keys, 0, (uint64_t)receiver->list_first + (uint64_t)receiver->arrived, in->group,

@@ -446,30 +446,6 @@ static void update_state(struct flist_sender *sender, const struct outgoing *out
 enum { ENTRY_ROOM = 2 * PATH_MAX + 2 * 256 + 24 * ENCODED_MAX };
 _Static_assert((int)ENTRY_ROOM <= (int)WIRE_RESERVE_MAX, "an entry fits into the output buffer");
 
-static void write_entry(struct flist_sender *sender, struct outgoing *out)
-{
-	struct wire *wire = sender->session->wire;
-	const struct strbuf *name = &sender->state.name;
-	size_t rest = name->length - out->prefix;
-	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
-	bool is_long = (out->flags & XMIT_LONG_NAME)
-		       || (!sender->session->caps.extended_flags && !(out->flags & 0xff) && entry_is_dir(out->entry));
-	uint8_t *to = put_flags(sender, out, wire_reserve(wire, ENTRY_ROOM));
-
-	if (out->flags & XMIT_SAME_NAME)
-		*to++ = (uint8_t)out->prefix;
-	if (is_long)
-		to = put_vint30(sender, to, (int32_t)rest);
-	else
-		*to++ = (uint8_t)rest;
-	to = put_bytes(to, name->data + out->prefix, rest);
-	if (out->first)
-		to = encode_varint(to, out->first->ndx);
-	if (!out->abbreviated)
-		to = put_fields(sender, out, to);
-	wire_commit(wire, to);
-}
-
 void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *entry, int32_t ndx, int32_t list_first_ndx)
 {
 	static const struct entry_side no_side;
@@ -484,7 +460,26 @@ void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *e
 		out.mode = (uint32_t)chmod_apply(sender->setup.chmod, entry->mode);
 	compute_flags(sender, &out, ndx, list_first_ndx);
 	set_name(sender, &out);
-	write_entry(sender, &out);
+	struct wire *wire = sender->session->wire;
+	const struct strbuf *name = &sender->state.name;
+	size_t rest = name->length - out.prefix;
+	/* At protocol 27 a directory without any flag is marked by the long form of its length. */
+	bool is_long = (out.flags & XMIT_LONG_NAME)
+		       || (!sender->session->caps.extended_flags && !(out.flags & 0xff) && entry_is_dir(out.entry));
+	uint8_t *to = put_flags(sender, &out, wire_reserve(wire, ENTRY_ROOM));
+
+	if (out.flags & XMIT_SAME_NAME)
+		*to++ = (uint8_t)out.prefix;
+	if (is_long)
+		to = put_vint30(sender, to, (int32_t)rest);
+	else
+		*to++ = (uint8_t)rest;
+	to = put_bytes(to, name->data + out.prefix, rest);
+	if (out.first)
+		to = encode_varint(to, out.first->ndx);
+	if (!out.abbreviated)
+		to = put_fields(sender, &out, to);
+	wire_commit(wire, to);
 	if (sender->options->checksum && !out.abbreviated)
 		write_digest(sender, &out);
 	update_state(sender, &out);

@@ -21,12 +21,11 @@ enum { NAMED, NAMELESS };
 void id_names_init(struct id_names *names, struct session *session, const struct options *options, struct fs_ids *ids,
 		   bool no_names)
 {
-	memset(names, 0, sizeof *names);
-	names->session = session;
-	names->ids = ids;
-	names->no_names = no_names;
-	names->inline_names = session->inc_recurse && !options->numeric_ids;
-	names->trailing_names = !session->inc_recurse && !options->numeric_ids;
+	*names = (struct id_names){
+		.session = session, .ids = ids, .no_names = no_names,
+		.inline_names = session->inc_recurse && !options->numeric_ids,
+		.trailing_names = !session->inc_recurse && !options->numeric_ids,
+	};
 }
 
 void id_names_free(struct id_names *names)
@@ -101,22 +100,15 @@ void id_names_write_lists(struct id_names *names, bool users, bool groups)
 
 /* --- ids of the peer and ids of this machine --- */
 
-static void init_map(struct id_map *map, bool maps, struct fs_ids *ids, uint32_t own)
-{
-	memset(map, 0, sizeof *map);
-	map->ids = maps ? ids : NULL;
-	map->root_name = "";
-	map->own = own;
-}
-
 void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, struct fs_ids *ids)
 {
+	struct fs_ids *known = options->numeric_ids ? NULL : ids;
 	bool may_chown = options_act_as_root(options) || options->acls;
 
-	init_map(users, may_chown && !options->numeric_ids, ids, geteuid());
-	users->find = fs_user_id;
-	init_map(groups, !options->numeric_ids, ids, getegid());
-	groups->find = fs_group_id;
+	*users = (struct id_map){
+		.find = fs_user_id, .ids = may_chown ? known : NULL, .root_name = "", .own = geteuid(),
+	};
+	*groups = (struct id_map){ .find = fs_group_id, .ids = known, .root_name = "", .own = getegid() };
 }
 
 void id_map_free(struct id_map *map)

@@ -52,15 +52,7 @@ static void add_plain_path(struct strbuf *out, const char *path)
 {
 	if (*path == '/')
 		strbuf_add_char(out, '/');
-	for (size_t length; *path; path += length) {
-		path += strspn(path, "/");
-		length = strcspn(path, "/");
-		if (!length || (length == 1 && *path == '.'))
-			continue;
-		if (out->length && out->data[out->length - 1] != '/')
-			strbuf_add_char(out, '/');
-		strbuf_add(out, path, length);
-	}
+	strbuf_add_components(out, path);
 }
 
 /* What cannot be entered is shown as it was given. */

@@ -173,17 +173,7 @@ static void add_asked(struct asked_names *asked, const char *argument, bool rela
 	struct strbuf clean = STRBUF_INIT;
 	const char *cut = relative ? strstr(argument, "/./") : strrchr(argument, '/');
 
-	/* "//", "./" and what stands at the end are left out; no leading slash. */
-	for (const char *at = cut ? cut + (relative ? 3 : 1) : argument; *at; at += *at == '/') {
-		size_t length = strcspn(at, "/");
-
-		if (length && !(length == 1 && *at == '.')) {
-			if (clean.length)
-				strbuf_add_char(&clean, '/');
-			strbuf_add(&clean, at, length);
-		}
-		at += length;
-	}
+	strbuf_add_components(&clean, cut ? cut + (relative ? 3 : 1) : argument);
 	const char *path = strbuf_text(&clean);
 	bool is_pattern = has_wildcards(path);
 
@@ -211,19 +201,6 @@ static void name_set_sort(struct name_set *set)
 {
 	if (set->names.count)
 		qsort(set->names.items, set->names.count, sizeof(char *), compare_texts);
-}
-
-static struct asked_names *asked_names_new(const struct options *options, const struct args *args)
-{
-	struct asked_names *asked = xcalloc(1, sizeof *asked);
-
-	asked->recursive = options->recursive > 0;
-	asked->dirs = options->dirs;
-	for (size_t i = 0; i < args->count; i++)
-		add_asked(asked, args->items[i], options->relative);
-	name_set_sort(&asked->wanted);
-	name_set_sort(&asked->parents);
-	return asked;
 }
 
 static void name_set_free(struct name_set *set)
@@ -279,15 +256,6 @@ static enum asked asked_names_look_up(const struct asked_names *asked, const cha
 
 /* --- class of a directory: doc/protocol/02-file-list.md section 3 --- */
 
-static bool lies_in_hierarchy(const struct flist_receiver *receiver, const struct strbuf *name)
-{
-	const struct strbuf *top = &receiver->hierarchy;
-
-	if (!receiver->options->relative || !strcmp(strbuf_text(top), "."))
-		return true;
-	return name->length > top->length && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
-}
-
 static uint16_t class_flags(struct flist_receiver *receiver, const struct incoming *in, bool parent_only)
 {
 	bool is_top = in->flags & XMIT_TOP_DIR;
@@ -300,7 +268,11 @@ static uint16_t class_flags(struct flist_receiver *receiver, const struct incomi
 		strbuf_add(&receiver->hierarchy, strbuf_text(&in->name), in->name.length);
 		return ENTRY_TOP_DIR;
 	}
-	receiver->in_hierarchy = receiver->in_hierarchy && lies_in_hierarchy(receiver, &in->name);
+	const struct strbuf *top = &receiver->hierarchy, *name = &in->name;
+
+	if (receiver->options->relative && strcmp(strbuf_text(top), ".") != 0)
+		receiver->in_hierarchy = receiver->in_hierarchy && name->length > top->length
+					 && !memcmp(name->data, top->data, top->length) && name->data[top->length] == '/';
 	/* Whatever the sender says: what was not asked for is not swept by --delete (doc/protocol/08-security.md
 	 * section 4.5). */
 	return parent_only ? ENTRY_TOP_DIR | ENTRY_NO_CONTENT : receiver->in_hierarchy ? 0 : ENTRY_NO_CONTENT;
@@ -635,8 +607,15 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 	receiver->xattr_policy = setup->xattr_policy ? *setup->xattr_policy : (struct xattr_policy){
 		.level = options_super_level(options), .verbatim = options->xattrs > 1,
 	};
-	if (doubtful && setup->asked && !options->old_args && !options->files_from_remote)
-		receiver->asked = asked_names_new(options, setup->asked);
+	if (doubtful && setup->asked && !options->old_args && !options->files_from_remote) {
+		receiver->asked = xcalloc(1, sizeof *receiver->asked);
+		receiver->asked->recursive = options->recursive > 0;
+		receiver->asked->dirs = options->dirs;
+		for (size_t i = 0; i < setup->asked->count; i++)
+			add_asked(receiver->asked, setup->asked->items[i], options->relative);
+		name_set_sort(&receiver->asked->wanted);
+		name_set_sort(&receiver->asked->parents);
+	}
 	if (doubtful && setup->rules && !filter_is_empty(setup->rules) && !filter_has_merges(setup->rules))
 		receiver->rules = setup->rules;
 	id_maps_init(&receiver->users, &receiver->groups, options, setup->ids);

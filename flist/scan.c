@@ -145,34 +145,30 @@ static bool is_convertible(struct flist *list, const struct entries *entries, co
 	       || charset_to_wire(list->charset, entries->pool + side->target, side->target_length, PATH_MAX - 1, scratch);
 }
 
-/* Leave out what the wire's charset cannot say, before anything is numbered. */
-static void drop_unconvertible(struct flist *list, int32_t node)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-	struct strbuf scratch = STRBUF_INIT;
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < entries->count; i++) {
-		if (is_convertible(list, entries, &entries->items[i], &scratch)) {
-			entries->items[kept++] = entries->items[i];
-			continue;
-		}
-		int error = errno;
-
-		flist_entry_path(list, node, &entries->items[i], &scratch);
-		log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch), strerror(error));
-		list->session->io_error |= IOERR_GENERAL;
-	}
-	entries->count = kept;
-	strbuf_free(&scratch);
-}
-
 void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
 {
 	struct entries *entries = list->dirs.items[node].entries;
 
-	if (list->charset)
-		drop_unconvertible(list, node);
+	if (list->charset) {
+		/* Leave out what the wire's charset cannot say, before anything is numbered. */
+		struct strbuf scratch = STRBUF_INIT;
+		uint32_t kept = 0;
+
+		for (uint32_t i = 0; i < entries->count; i++) {
+			if (is_convertible(list, entries, &entries->items[i], &scratch)) {
+				entries->items[kept++] = entries->items[i];
+				continue;
+			}
+			int error = errno;
+
+			flist_entry_path(list, node, &entries->items[i], &scratch);
+			log_msg(L_ERROR_XFER, "[sender] cannot convert filename: %s (%s)", strbuf_text(&scratch),
+				strerror(error));
+			list->session->io_error |= IOERR_GENERAL;
+		}
+		entries->count = kept;
+		strbuf_free(&scratch);
+	}
 	flist_count_entries(list, node);
 	entries_sort(entries);
 	if (may_repeat)
@@ -376,111 +372,83 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 	strbuf_free(&path);
 }
 
-static void add_leaf(struct flist *list, int32_t node, const struct flist_part *part)
+/*
+ * Add the object that a path names to `entries`; true if there and wanted, or if it is to be listed as missing. What is wrong
+ * with it is reported. transfer: its transfer name; merged_for: see rules_exclude.
+ */
+static bool add_object(struct flist *list, const struct flist_part *part, const char *transfer, struct entries *entries,
+		       const char *merged_for)
 {
-	struct entries *entries = list->dirs.items[node].entries;
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT;
+	struct attr_source *source = flist_base_source(list, part->base, transfer, &path);
+	const char *text = strbuf_text(&path);
 	uint32_t before = entries->count;
-
-	flist_dir_path(list, node, &transfer);
-	strbuf_add_path(&transfer, part->path);
-	struct attr_source *source = flist_base_source(list, part->base, strbuf_text(&transfer), &path);
-
-	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), part->path,
-						    part->content, entries, &list->session->io_error);
+	enum scan_result result = attr_source_entry(source, &list->scan, text, transfer, part->path, part->content, entries,
+						    &list->session->io_error);
 	int error = errno;
 
-	if (result == SCAN_MISSING) {
-		if (report_absent(list, part->base, source, strbuf_text(&path), error))
-			entries_add(entries, part->path, strlen(part->path))->root = part->base;
+	if (result == SCAN_MISSING && report_absent(list, part->base, source, text, error)) {
+		entries_add(entries, part->path, strlen(part->path))->root = part->base;
 	} else if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
 		bool is_dir = entry_is_dir(entry);
 
 		entry->root = part->base;
-		if (rules_exclude(list, part->base, source, strbuf_text(&path), strbuf_text(&transfer), is_dir,
-				  strbuf_text(&transfer))
-		    || (is_dir && !classify_directory(list, entry, strbuf_text(&transfer), part->content)))
+		if (rules_exclude(list, part->base, source, text, transfer, is_dir, merged_for)
+		    || (is_dir && !classify_directory(list, entry, transfer, part->content)))
 			entries_remove_last(entries);
 	}
-	strbuf_free(&transfer);
 	strbuf_free(&path);
+	return entries->count > before;
 }
 
 /* A parent that --relative implies: stat'ed through links, not subject to the user's rules. */
-static void add_implied(struct flist *list, int32_t node, const char *name, uint16_t base)
+static void add_implied(struct flist *list, int32_t node, const char *name, uint16_t base, const char *transfer)
 {
 	struct entries *entries = list->dirs.items[node].entries;
-	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
 	const struct entry *last = entries->count ? last_entry(entries) : NULL;
-	bool known = last && last->root == base && entry_is_implied(last) && !strcmp(entry_name(entries, last), name);
+	struct strbuf path = STRBUF_INIT;
 
-	if (known)
+	if (last && last->root == base && entry_is_implied(last) && !strcmp(entry_name(entries, last), name))
 		return;
-	flist_dir_path(list, node, &transfer);
-	strbuf_add_path(&transfer, name);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), &path);
+	struct attr_source *source = flist_base_source(list, base, transfer, &path);
 	uint32_t before = entries->count;
-
-	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), strbuf_text(&transfer), name, true,
-						    entries, &list->session->io_error);
+	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), transfer, name, true, entries,
+						    &list->session->io_error);
 
 	/* Nothing below it can be listed without it; one that is gone was reported with what it was asked for. */
 	if (result == SCAN_MISSING && errno != ENOENT)
 		report_absent(list, base, source, strbuf_text(&path), errno);
 	if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
+
 		entry->root = base;
 		entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
 		if (list->session->caps.omits_parents && !list->options->implied_dirs)
 			entry->flags |= ENTRY_HIDDEN;
 	}
-	strbuf_free(&transfer);
 	strbuf_free(&path);
 }
 
 void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper)
 {
 	const char *slash = strchr(part->path + 1, '/');
+	struct strbuf transfer = STRBUF_INIT;
 
-	if (!slash) {
-		add_leaf(list, node, part);
-		return;
+	flist_dir_path(list, node, &transfer);
+	if (slash) {
+		char *first = xstrndup(part->path, (size_t)(slash - part->path));
+		struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
+
+		strbuf_add_path(&transfer, first);
+		add_implied(list, node, first, part->base, strbuf_text(&transfer));
+		flist_parts_add(list, deeper, &below);
+		free(first);
+	} else {
+		strbuf_add_path(&transfer, part->path);
+		add_object(list, part, strbuf_text(&transfer), list->dirs.items[node].entries, strbuf_text(&transfer));
 	}
-	char *first = xstrndup(part->path, (size_t)(slash - part->path));
-	struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
-
-	add_implied(list, node, first, part->base);
-	flist_parts_add(list, deeper, &below);
-	free(first);
-}
-
-/*
- * Is the object that a path of several components names there and wanted? Its implied parents are listed only then, and what
- * is wrong with it is said now. Of the rules only those count that are known before any of its directories is entered.
- */
-static bool is_wanted(struct flist *list, uint16_t base, const struct argument *argument)
-{
-	struct entries found;
-	struct strbuf path = STRBUF_INIT;
-	struct attr_source *source = flist_base_source(list, base, argument->path, &path);
-	bool wanted = false;
-
-	entries_init(&found);
-	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), argument->path, argument->path,
-						    argument->content, &found, &list->session->io_error);
-	int error = errno;
-
-	if (result == SCAN_MISSING) {
-		wanted = report_absent(list, base, source, strbuf_text(&path), error);
-	} else if (result == SCAN_OK && found.count) {
-		bool is_dir = entry_is_dir(&found.items[0]);
-		wanted = !rules_exclude(list, base, source, strbuf_text(&path), argument->path, is_dir, "")
-			 && (!is_dir || classify_directory(list, &found.items[0], argument->path, argument->content));
-	}
-	entries_free(&found);
-	strbuf_free(&path);
-	return wanted;
+	strbuf_free(&transfer);
 }
 
 /* The "." entry of a base directory; 0, or why there is none. */
@@ -545,8 +513,16 @@ static void add_parsed(struct flist *list, const struct argument *argument, bool
 		*slash = '/';
 	}
 	note_directory(list, base, part.path, part.content);
-	if (!strchr(part.path + 1, '/') || is_wanted(list, base, argument))
+	/*
+	 * The implied parents of a path of several components are listed only if what it names is there and wanted. Of the
+	 * rules only those count for that which are known before any of its directories is entered.
+	 */
+	struct entries found;
+
+	entries_init(&found);
+	if (!strchr(part.path + 1, '/') || add_object(list, &part, part.path, &found, ""))
 		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
+	entries_free(&found);
 }
 
 /* A --files-from name: leading slashes go, ".." never climbs above the start, "." components keep their meaning. */

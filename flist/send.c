@@ -144,11 +144,9 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 	struct flist_sender *sender = xcalloc(1, sizeof *sender);
 	int64_t started = clock_nanoseconds();
 
-	sender->list = list;
-	sender->session = session;
-	sender->options = options;
-	sender->setup = *setup;
-	sender->state.node = -1;
+	*sender = (struct flist_sender){
+		.list = list, .session = session, .options = options, .setup = *setup, .state.node = -1,
+	};
 	id_names_init(&sender->names, session, options, setup->ids, setup->no_names);
 	if (options->checksum)
 		sender->digest = file_digest_new();

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/exit.h"
-#include "lib/log.h"
 
 bool flist_recursive(const struct flist *list)
 {
@@ -40,24 +39,6 @@ void flist_count_entries(struct flist *list, int32_t node)
 
 	if (!list->received)
 		budget_adjust(session_budget(list->session), &entries->counted, entries_memory(entries), "a file list");
-}
-
-static void count_entry(struct flist_totals *totals, const struct entry *entry)
-{
-	if (entry->flags & ENTRY_HIDDEN)
-		return;
-	if (entry_is_dir(entry))
-		totals->dirs++;
-	else if (entry_is_symlink(entry))
-		totals->symlinks++;
-	else if (entry_is_device(entry))
-		totals->devices++;
-	else if (entry_is_special(entry))
-		totals->specials++;
-	else
-		totals->files++;
-	if (entry_is_regular(entry) || entry_is_symlink(entry))
-		totals->size += entry->size;
 }
 
 /* A node for the directory entry at `index`, the first of `group` equal ones. */
@@ -126,10 +107,27 @@ static void distribute_parts(struct flist *list, int32_t node, struct flist_part
 
 void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper)
 {
-	struct entries *entries = list->dirs.items[node].entries;
+	const struct entries *entries = list->dirs.items[node].entries;
+	struct flist_totals *totals = &list->totals;
 
-	for (uint32_t i = 0; i < entries->count; i++)
-		count_entry(&list->totals, &entries->items[i]);
+	for (uint32_t i = 0; i < entries->count; i++) {
+		const struct entry *entry = &entries->items[i];
+
+		if (entry->flags & ENTRY_HIDDEN)
+			continue;
+		if (entry_is_dir(entry))
+			totals->dirs++;
+		else if (entry_is_symlink(entry))
+			totals->symlinks++;
+		else if (entry_is_device(entry))
+			totals->devices++;
+		else if (entry_is_special(entry))
+			totals->specials++;
+		else
+			totals->files++;
+		if (entry_is_regular(entry) || entry_is_symlink(entry))
+			totals->size += entry->size;
+	}
 	list->dirs.items[node].count = entries->count;
 	list->dirs.items[node].loaded = true;
 	/* Every directory entry takes a directory number (doc/protocol/02-file-list.md section 6.3). */

@@ -50,12 +50,10 @@ struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names
 {
 	struct xattr_sender *sender = xcalloc(1, sizeof *sender);
 
-	sender->list = list;
-	sender->session = list->session;
-	sender->names = names;
-	sender->digest = file_digest_new();
-	sender->policy = (struct xattr_policy){
-		.level = options_super_level(list->options), .verbatim = list->options->xattrs > 1, .rules = list->user,
+	*sender = (struct xattr_sender){
+		.list = list, .session = list->session, .names = names, .digest = file_digest_new(),
+		.policy.level = options_super_level(list->options), .policy.verbatim = list->options->xattrs > 1,
+		.policy.rules = list->user,
 	};
 	return sender;
 }

@@ -98,6 +98,19 @@ void strbuf_add_path(struct strbuf *sb, const char *name)
 	strbuf_add_string(sb, name);
 }
 
+void strbuf_add_components(struct strbuf *sb, const char *path)
+{
+	for (size_t length; *path; path += length) {
+		path += strspn(path, "/");
+		length = strcspn(path, "/");
+		if (!length || (length == 1 && *path == '.'))
+			continue;
+		if (sb->length && sb->data[sb->length - 1] != '/')
+			strbuf_add_char(sb, '/');
+		strbuf_add(sb, path, length);
+	}
+}
+
 char *strbuf_detach(struct strbuf *sb)
 {
 	char *data;

@@ -30,6 +30,8 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...) __attribute__((format(
 void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) __attribute__((format(printf, 2, 0), nonnull(2)));
 /* Add "/" (unless empty or already ending in one) and then `name`; "" and "." as current content count as empty. */
 void strbuf_add_path(struct strbuf *sb, const char *name);
+/* Add the components of a path but ".", with a "/" before each that does not follow one or stand at the beginning. */
+void strbuf_add_components(struct strbuf *sb, const char *path);
 /* Give the bytes away (malloc'ed, NUL-terminated) and reset to STRBUF_INIT. */
 char *strbuf_detach(struct strbuf *sb);
 
