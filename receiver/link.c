@@ -277,7 +277,7 @@ static void make_link(struct link_job *job)
 	is_compared = old.exists
 		      && (!job->had_to_wait || receiver->dest.dry_run || !entry_is_regular(job->entry) || S_ISREG(old.st.mode));
 	old.exists = is_compared;
-	/* An alternate destination may have a member that is not here; of what has no content only a link can come from there. */
+	/* An alternate destination may have a member that is not here; of what has no content only a link comes from there. */
 	if (job->removed.exists || dest.exists || !receiver->dest.alternates
 	    || receiver->dest.alternates->kind == ALTERNATE_COMPARE
 	    || (receiver->dest.alternates->kind != ALTERNATE_LINK && !entry_is_regular(job->entry))) {
@@ -289,7 +289,8 @@ static void make_link(struct link_job *job)
 
 		flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
 		dest_find_alternate_link(&receiver->dest, entries, job->entry,
-					 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), job->group->path, has_leader ? &leader : NULL, &found);
+					 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), job->group->path,
+					 has_leader ? &leader : NULL, &found);
 		strbuf_reset(&path);
 		flags = decide_item_flags(&receiver->dest.rules, entries, job->entry, &found.dest,
 					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
