@@ -80,25 +80,6 @@ static void add_age(struct strbuf *out, int64_t made)
 	strbuf_add_string(out, " (in the future)");
 }
 
-static void add_contents(struct strbuf *out, const struct attr_snapshot_facts *facts, int level)
-{
-	strbuf_add_string(out, "# ");
-	add_number(out, facts->entry_count, level, "entry", "entries");
-	strbuf_add_string(out, " in ");
-	add_number(out, facts->dir_count, level, "directory", "directories");
-	strbuf_add_string(out, ", ");
-	add_number(out, facts->content_bytes, level, "byte", "bytes");
-	strbuf_add_string(out, " of contents; the file has ");
-	add_number(out, facts->file_size, level, "byte", "bytes");
-	strbuf_addf(out, "\n# digests:%s%s%s%s", facts->digests & ATTR_DIGEST_XXH128 ? " xxh128" : "",
-		    facts->digests & ATTR_DIGEST_MD5 ? " md5" : "", facts->digests ? "" : " none",
-		    facts->has_atimes ? "; with access times" : "");
-	if (facts->followed_links)
-		strbuf_add_string(out, "\n# symlinks were followed");
-	if (facts->io_error)
-		strbuf_add_string(out, "\n# there were errors when it was made: it may lack something");
-}
-
 void snapshot_describe(struct strbuf *out, const char *path, const struct attr_snapshot *snapshot, int number_level)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
@@ -111,8 +92,21 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 		strbuf_addf(out, "%s, device %" PRIu64 ", inode %" PRIu64, facts->root_path, facts->root_dev, facts->root_ino);
 	else
 		strbuf_addf(out, "any%s%s", *facts->root_path ? ", from the list of " : "", facts->root_path);
-	strbuf_addf(out, "\n# options: %s\n", facts->options);
-	add_contents(out, facts, number_level);
+	strbuf_addf(out, "\n# options: %s\n# ", facts->options);
+	add_number(out, facts->entry_count, number_level, "entry", "entries");
+	strbuf_add_string(out, " in ");
+	add_number(out, facts->dir_count, number_level, "directory", "directories");
+	strbuf_add_string(out, ", ");
+	add_number(out, facts->content_bytes, number_level, "byte", "bytes");
+	strbuf_add_string(out, " of contents; the file has ");
+	add_number(out, facts->file_size, number_level, "byte", "bytes");
+	strbuf_addf(out, "\n# digests:%s%s%s%s", facts->digests & ATTR_DIGEST_XXH128 ? " xxh128" : "",
+		    facts->digests & ATTR_DIGEST_MD5 ? " md5" : "", facts->digests ? "" : " none",
+		    facts->has_atimes ? "; with access times" : "");
+	if (facts->followed_links)
+		strbuf_add_string(out, "\n# symlinks were followed");
+	if (facts->io_error)
+		strbuf_add_string(out, "\n# there were errors when it was made: it may lack something");
 }
 
 /* --- how one difference is printed: as a line of --out-format, or as a path for another program --- */
@@ -218,30 +212,6 @@ static void count_difference(void *verification_void, const struct snapshot_chan
 	change_report(&verification->report, change);
 }
 
-static void say_whole(const struct options *options, const char *file, const struct attr_snapshot *snapshot)
-{
-	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
-	char entries[64], dirs[64], bytes[64];
-	int level = options->human_readable;
-
-	log_info("%s: generation %" PRIu64 ", entries: %s, directories: %s, bytes of contents: %s: whole", file,
-		 facts->generation,
-		 number_format(entries, sizeof entries, (int64_t)facts->entry_count, level),
-		 number_format(dirs, sizeof dirs, (int64_t)facts->dir_count, level),
-		 number_format(bytes, sizeof bytes, (int64_t)facts->content_bytes, level));
-}
-
-/* What makes a comparison mean less than it seems to. */
-static void warn_of_circumstances(const char *file, const struct attr_snapshot_facts *facts, const struct image *image)
-{
-	if ((facts->root_dev || facts->root_ino) && (facts->root_dev != image->root_dev || facts->root_ino != image->root_ino))
-		log_warning("%s: is of another directory, %s", file, facts->root_path);
-	if (strcmp(facts->options, image->options ? image->options : "") != 0)
-		log_warning("%s: was made with other options: %s", file, *facts->options ? facts->options : "none");
-	if (facts->io_error)
-		log_warning("%s: was made with errors: it may lack something", file);
-}
-
 static int compare_with_tree(struct options *options, const char *file, struct attr_snapshot *snapshot, const char *tree)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
@@ -259,7 +229,13 @@ static int compare_with_tree(struct options *options, const char *file, struct a
 		.options = options, .format = options->out_format && *options->out_format ? options->out_format : "%i %n%L",
 		.tree = &comparison.new, .groups = comparison.groups,
 	};
-	warn_of_circumstances(file, facts, image);
+	/* By these the comparison means less than it seems to. */
+	if ((facts->root_dev || facts->root_ino) && (facts->root_dev != image->root_dev || facts->root_ino != image->root_ino))
+		log_warning("%s: is of another directory, %s", file, facts->root_path);
+	if (strcmp(facts->options, image->options ? image->options : "") != 0)
+		log_warning("%s: was made with other options: %s", file, *facts->options ? facts->options : "none");
+	if (facts->io_error)
+		log_warning("%s: was made with errors: it may lack something", file);
 	snapshot_compare(&comparison);
 	if (verification.differences)
 		log_info("%s: differences from %s: %s", file, tree,
@@ -275,10 +251,16 @@ int snapshot_verify_main(struct options *options)
 {
 	const char *file = options->operands.items[0];
 	struct attr_snapshot *snapshot = snapshot_open_or_die(file);
-	int code = EXIT_OK;
+	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
+	char entries[64], dirs[64], bytes[64];
+	int code = EXIT_OK, level = options->human_readable;
 
-	say_whole(options, file, snapshot);
-	if (options->checksum && options->operands.count > 1 && !attr_snapshot_facts(snapshot)->digests)
+	log_info("%s: generation %" PRIu64 ", entries: %s, directories: %s, bytes of contents: %s: whole", file,
+		 facts->generation,
+		 number_format(entries, sizeof entries, (int64_t)facts->entry_count, level),
+		 number_format(dirs, sizeof dirs, (int64_t)facts->dir_count, level),
+		 number_format(bytes, sizeof bytes, (int64_t)facts->content_bytes, level));
+	if (options->checksum && options->operands.count > 1 && !facts->digests)
 		die(EXIT_SYNTAX, "rsync: \"%s\" holds no digests that --checksum could compare", file);
 	if (options->operands.count > 1)
 		code = compare_with_tree(options, file, snapshot, options->operands.items[1]);
@@ -299,30 +281,20 @@ struct diff {
 	VEC(uint8_t) changed_groups; /* by number: has a member been named? */
 };
 
-static void note_changed_group(struct diff *diff, uint32_t group)
-{
-	while (diff->changed_groups.count <= group)
-		vec_push(&diff->changed_groups, 0);
-	diff->changed_groups.items[group] = 1;
-}
-
-/* rsync sets the attributes of the root with whatever name is given to it; "." would mean all that is in it. */
-static bool is_root(const struct snapshot_change *change)
-{
-	return change->path[0] == '.' && !change->path[1];
-}
-
 static void list_changed(struct diff *diff, const struct snapshot_change *change)
 {
-	if (is_root(change))
+	/* rsync sets the attributes of the root with whatever name is given to it; "." would mean all that is in it. */
+	if (!strcmp(change->path, "."))
 		return;
 	if (!change->item) {
 		struct held held = { change->place, change->group };
 		vec_push(&diff->held, held);
 		return;
 	}
+	while (change->group != NO_GROUP && diff->changed_groups.count <= change->group)
+		vec_push(&diff->changed_groups, 0);
 	if (change->group != NO_GROUP)
-		note_changed_group(diff, change->group);
+		diff->changed_groups.items[change->group] = 1;
 	change_report_path(&diff->report, change->path);
 }
 
@@ -341,73 +313,52 @@ static void list_difference(void *diff_void, const struct snapshot_change *chang
 		list_changed(diff, change);
 }
 
-/* Links are made only among names of one list: a group that gets a member needs all the others there. */
-static void list_held(struct diff *diff)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	for (size_t i = 0; i < diff->held.count; i++) {
-		const struct held *held = &diff->held.items[i];
-		if (held->group >= diff->changed_groups.count || !diff->changed_groups.items[held->group])
-			continue;
-		compared_path(diff->report.tree, held->place, &path);
-		change_report_path(&diff->report, strbuf_text(&path));
-	}
-	strbuf_free(&path);
-}
-
-static const char *choose_format(const struct options *options)
-{
-	if (options->out_format && *options->out_format)
-		return options->out_format;
-	return options->itemize ? "%i %n%L" : NULL;
-}
-
-static int finish(struct diff *diff, bool keeps)
-{
-	flush_output();
-	if (diff->report.unprintable)
-		log_error("rsync: %llu name%s with line breaks cannot be listed without --from0 (-0)",
-			  (unsigned long long)diff->report.unprintable, diff->report.unprintable == 1 ? "" : "s");
-	if (keeps)
-		log_error("IO error encountered when the newer snapshot was made -- skipping deletions");
-	return diff->report.unprintable || keeps ? EXIT_PARTIAL : EXIT_OK;
-}
-
-static void refuse_rules(const struct options *options)
-{
-	if (options->filters.count || options->cvs_exclude)
-		die(EXIT_SYNTAX, "rsync: filter rules have no effect on --attr-diff, but on the run that makes a snapshot");
-}
-
 int snapshot_diff_main(struct options *options)
 {
-	struct attr_snapshot *old, *new;
+	const char *format = options->out_format && *options->out_format ? options->out_format
+			     : options->itemize                          ? "%i %n%L"
+									 : NULL;
 	struct diff diff = { .gone_only = options->delete_when != DELETE_NEVER };
-	struct snapshot_comparison comparison;
-	int code;
+	struct strbuf path = STRBUF_INIT;
 
-	refuse_rules(options);
-	old = snapshot_open_or_die(options->operands.items[0]);
-	new = snapshot_open_or_die(options->operands.items[1]);
-	comparison = (struct snapshot_comparison){
+	if (options->filters.count || options->cvs_exclude)
+		die(EXIT_SYNTAX, "rsync: filter rules have no effect on --attr-diff, but on the run that makes a snapshot");
+	struct attr_snapshot *old = snapshot_open_or_die(options->operands.items[0]);
+	struct attr_snapshot *new = snapshot_open_or_die(options->operands.items[1]);
+	struct snapshot_comparison comparison = {
 		.old = old, .new = { .snapshot = new }, .atimes = options->atimes > 0, .modify_window = options->modify_window,
-		.groups = link_groups_new(), .tell = list_difference, .context = &diff,
+		.groups = link_groups_new(), .tell = list_difference, .context = &diff, .all = !format && !diff.gone_only,
 		.keeps = attr_snapshot_facts(new)->io_error & IOERR_GENERAL && !options->ignore_errors,
 	};
+
 	diff.report = (struct change_report){
-		.options = options, .format = choose_format(options), .tree = &comparison.new, .groups = comparison.groups,
+		.options = options, .format = format, .tree = &comparison.new, .groups = comparison.groups,
 	};
-	comparison.all = !diff.report.format && !diff.gone_only;
 	snapshot_compare(&comparison);
-	list_held(&diff);
-	code = finish(&diff, comparison.keeps && (diff.gone_only || diff.report.format));
+	/* Links are made only among names of one list: a group that gets a member needs all the others there. */
+	for (size_t i = 0; i < diff.held.count; i++) {
+		const struct held *held = &diff.held.items[i];
+		if (held->group >= diff.changed_groups.count || !diff.changed_groups.items[held->group])
+			continue;
+		compared_path(diff.report.tree, held->place, &path);
+		change_report_path(&diff.report, strbuf_text(&path));
+	}
+	flush_output();
+	uint64_t unprintable = diff.report.unprintable;
+	bool keeps = comparison.keeps && (diff.gone_only || format);
+
+	if (unprintable)
+		log_error("rsync: %llu name%s with line breaks cannot be listed without --from0 (-0)",
+			  (unsigned long long)unprintable, unprintable == 1 ? "" : "s");
+	if (keeps)
+		log_error("IO error encountered when the newer snapshot was made -- skipping deletions");
+	strbuf_free(&path);
 	vec_free(&diff.held);
 	vec_free(&diff.changed_groups);
 	link_groups_free(comparison.groups);
 	attr_snapshot_close(old);
 	attr_snapshot_close(new);
-	return code;
+	return unprintable || keeps ? EXIT_PARTIAL : EXIT_OK;
 }
 
 /* --- counting --- */

@@ -65,31 +65,22 @@ static void link_groups_learn(struct link_groups *groups, const struct entry_sid
 	};
 }
 
-/* The group of an entry that has been learned. */
-static uint32_t link_groups_find(const struct link_groups *groups, const struct entry_side *now)
-{
-	return (uint32_t)*hashmap_get(&groups->now, now->dev, now->ino);
-}
-
 struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group)
 {
 	return groups->pairs.items[group].leader;
-}
-
-/* Was it linked to the leader that it has now? */
-static bool follows_leader(const struct link_groups *groups, const struct entry_side *then, uint32_t group)
-{
-	const struct link_pair *pair = &groups->pairs.items[group];
-
-	return then && then->dev == pair->then_dev && then->ino == pair->then_ino;
 }
 
 /* Then, of every entry of both trees that has several links in either: was it linked to others than now? then: as above; group:
  * its group now, or NO_GROUP; leads: it is the leader. */
 static bool link_groups_differ(struct link_groups *groups, const struct entry_side *then, uint32_t group, bool leads)
 {
-	bool differs = group != NO_GROUP && !leads && !follows_leader(groups, then, group), first;
+	bool differs = false, first;
 
+	/* Was it linked to the leader that it has now? */
+	if (group != NO_GROUP && !leads) {
+		const struct link_pair *pair = &groups->pairs.items[group];
+		differs = !then || then->dev != pair->then_dev || then->ino != pair->then_ino;
+	}
 	if (!then)
 		return differs;
 	/* A group that fell apart: all but the first of it have changed. */
@@ -122,27 +113,6 @@ static const struct entries *tree_entries(const struct compared_tree *tree, uint
 		return &tree->image->dirs.items[dir]->entries;
 	*view = attr_snapshot_view(tree->snapshot, dir);
 	return view;
-}
-
-/* The directory that an entry stands for. */
-static uint32_t tree_child(const struct compared_tree *tree, uint32_t dir, const struct entries *list, uint32_t index)
-{
-	const struct image_dir *parent;
-
-	if (!tree->image)
-		return list->items[index].dir;
-	parent = tree->image->dirs.items[dir];
-	return parent->first_child + (index - (list->count - parent->child_count));
-}
-
-static bool tree_is_readable(const struct compared_tree *tree, uint32_t dir)
-{
-	struct snapshot_dir_facts facts;
-
-	if (tree->image)
-		return !tree->image->dirs.items[dir]->error;
-	facts = attr_snapshot_dir(tree->snapshot, dir);
-	return !facts.error;
 }
 
 void compared_path(const struct compared_tree *tree, struct tree_place place, struct strbuf *out)
@@ -198,28 +168,23 @@ static bool same_digests(const struct pair *pair)
 	return true;
 }
 
-static bool same_device(const struct pair *pair)
-{
-	struct entry_side old_room, new_room;
-	const struct entry_side *old = entry_any_side(pair->old_list, pair->old, &old_room);
-	const struct entry_side *new = entry_any_side(pair->new_list, pair->new, &new_room);
-
-	return old && new && old->rdev_major == new->rdev_major && old->rdev_minor == new->rdev_minor;
-}
-
 /* Anything but what every entry has. */
 static uint32_t content_flags(const struct pair *pair)
 {
 	const uint32_t made_anew = ITEM_LOCAL_CHANGE | ITEM_REPORT_CHANGE;
+	struct entry_side old_room, new_room;
 
 	if (entry_is_regular(pair->new))
 		return (pair->old->size != pair->new->size ? ITEM_REPORT_SIZE : 0)
 		       | (same_digests(pair) ? 0 : ITEM_REPORT_CHANGE);
 	if (entry_is_symlink(pair->new))
 		return strcmp(entry_target(pair->old_list, pair->old), entry_target(pair->new_list, pair->new)) ? made_anew : 0;
-	if (entry_is_device(pair->new))
-		return same_device(pair) ? 0 : made_anew;
-	return 0;
+	if (!entry_is_device(pair->new))
+		return 0;
+	const struct entry_side *old = entry_any_side(pair->old_list, pair->old, &old_room);
+	const struct entry_side *new = entry_any_side(pair->new_list, pair->new, &new_room);
+
+	return old && new && old->rdev_major == new->rdev_major && old->rdev_minor == new->rdev_minor ? 0 : made_anew;
 }
 
 static bool same_atime(const struct pair *pair)
@@ -231,20 +196,13 @@ static bool same_atime(const struct pair *pair)
 	return (old ? old->atime : 0) == (new ? new->atime : 0);
 }
 
-static bool same_mtime(const struct pair *pair)
-{
-	const struct entry *old = pair->old, *new = pair->new;
-	int window = pair->walk->comparison->modify_window;
-
-	return decide_same_time(window ? window : -1, old->mtime, old->mtime_nsec, new->mtime, new->mtime_nsec);
-}
-
 static uint32_t attribute_flags(const struct pair *pair)
 {
 	const struct entry *old = pair->old, *new = pair->new;
+	int window = pair->walk->comparison->modify_window;
 	uint32_t flags = 0;
 
-	if (!same_mtime(pair))
+	if (!decide_same_time(window ? window : -1, old->mtime, old->mtime_nsec, new->mtime, new->mtime_nsec))
 		flags |= ITEM_REPORT_TIME;
 	if (old->mode != new->mode && !entry_is_symlink(new))
 		flags |= ITEM_REPORT_PERMS;
@@ -257,35 +215,22 @@ static uint32_t attribute_flags(const struct pair *pair)
 	return flags;
 }
 
-static uint32_t pair_flags(const struct pair *pair)
+/* What happens to an entry of the newer tree; same_kind: the older one has such an entry of its name. */
+static uint32_t item_flags(const struct pair *pair, bool same_kind)
 {
 	const uint32_t transferred = ITEM_REPORT_SIZE | ITEM_REPORT_TIME | ITEM_REPORT_CHANGE;
+	bool regular = entry_is_regular(pair->new);
+
+	if (!same_kind && regular)
+		return ITEM_IS_NEW | ITEM_TRANSFER;
+	if (!same_kind)
+		return ITEM_IS_NEW | ITEM_LOCAL_CHANGE | (entry_is_dir(pair->new) ? 0 : ITEM_REPORT_CHANGE);
 	uint32_t flags = content_flags(pair) | attribute_flags(pair);
 
-	return entry_is_regular(pair->new) && flags & transferred ? flags | ITEM_TRANSFER : flags;
-}
-
-static uint32_t new_flags(const struct entry *entry)
-{
-	if (entry_is_regular(entry))
-		return ITEM_IS_NEW | ITEM_TRANSFER;
-	return ITEM_IS_NEW | ITEM_LOCAL_CHANGE | (entry_is_dir(entry) ? 0 : ITEM_REPORT_CHANGE);
+	return regular && flags & transferred ? flags | ITEM_TRANSFER : flags;
 }
 
 /* --- what is told --- */
-
-/* A link to the leader of its group is made as a link, not transferred. */
-static void add_link_flags(const struct walk *walk, struct snapshot_change *change, const struct entry_side *then)
-{
-	bool relinked = link_groups_differ(walk->comparison->groups, then, change->group, change->leads);
-	bool is_new = change->item & ITEM_IS_NEW;
-	const uint32_t written = ITEM_TRANSFER | ITEM_LOCAL_CHANGE;
-
-	if (change->group != NO_GROUP && !change->leads && (change->item & written || relinked))
-		change->item = (change->item & ~(uint32_t)ITEM_TRANSFER) | ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
-	else if (relinked && !is_new && !(change->item & written))
-		change->item |= ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
-}
 
 static const struct entry_side *link_side(const struct entries *list, const struct entry *entry, struct entry_side *room)
 {
@@ -308,50 +253,46 @@ static void learn_entry(const struct walk *walk, const struct pair *pair, struct
 		link_groups_learn(walk->comparison->groups, now, place, existed, then);
 }
 
-/* Does the entry of the newer tree lead its group? */
-static void set_group(const struct link_groups *groups, const struct entry_side *now, struct snapshot_change *change)
-{
-	struct tree_place leader;
-
-	change->group = link_groups_find(groups, now);
-	leader = link_groups_leader(groups, change->group);
-	change->leads = leader.dir == change->place.dir && leader.index == change->place.index;
-}
-
 /* An entry of the newer tree; old NULL: it is new. */
 static void report_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
+	const uint32_t written = ITEM_TRANSFER | ITEM_LOCAL_CHANGE;
 	bool same_kind = is_same_kind(pair);
 	struct snapshot_change change = {
-		.item = same_kind ? pair_flags(pair) : new_flags(pair->new), .list = pair->new_list, .entry = pair->new,
-		.group = NO_GROUP, .place = place,
+		.item = item_flags(pair, same_kind), .list = pair->new_list, .entry = pair->new, .group = NO_GROUP,
+		.place = place, .path = strbuf_text(&walk->path),
 	};
 	struct entry_side then_room, now_room;
 	const struct entry_side *now = link_side(pair->new_list, pair->new, &now_room);
 	const struct entry_side *then = same_kind ? link_side(pair->old_list, pair->old, &then_room) : NULL;
 
-	if (now)
-		set_group(comparison->groups, now, &change);
-	if (now || then)
-		add_link_flags(walk, &change, then);
-	if (!change.item && !(now && comparison->all))
-		return;
-	change.path = strbuf_text(&walk->path);
-	comparison->tell(comparison->context, &change);
+	if (now) {
+		change.group = (uint32_t)*hashmap_get(&comparison->groups->now, now->dev, now->ino);
+		struct tree_place leader = link_groups_leader(comparison->groups, change.group);
+
+		change.leads = leader.dir == place.dir && leader.index == place.index;
+	}
+	bool relinked = (now || then) && link_groups_differ(comparison->groups, then, change.group, change.leads);
+
+	/* A link to the leader of its group is made as a link, not transferred. */
+	if (change.group != NO_GROUP && !change.leads && (change.item & written || relinked))
+		change.item = (change.item & ~(uint32_t)ITEM_TRANSFER) | ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
+	else if (relinked && !(change.item & (written | ITEM_IS_NEW)))
+		change.item |= ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS;
+	if (change.item || (now && comparison->all))
+		comparison->tell(comparison->context, &change);
 }
 
 /* --- what is gone --- */
 
 static void report_gone(struct walk *walk, const struct entries *list, const struct entry *entry)
 {
-	const struct snapshot_comparison *comparison = walk->comparison;
-	struct snapshot_change change = {
-		.item = ITEM_DELETED, .list = list, .entry = entry, .path = strbuf_text(&walk->path),
-		.group = NO_GROUP,
+	const struct snapshot_change change = {
+		.item = ITEM_DELETED, .list = list, .entry = entry, .path = strbuf_text(&walk->path), .group = NO_GROUP,
 	};
 
-	comparison->tell(comparison->context, &change);
+	walk->comparison->tell(walk->comparison->context, &change);
 }
 
 /* Everything in a directory of the older tree and in those below it: directories after what they hold. */
@@ -382,22 +323,17 @@ static void report_contents_gone(struct walk *walk, uint32_t top)
 static void enter_level(struct walk *walk, bool has_old, uint32_t old_dir, uint32_t new_dir)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
-	const struct compared_tree old_tree = { .snapshot = comparison->old };
+	const struct compared_tree old_tree = { .snapshot = comparison->old }, *new = &comparison->new;
 	struct level *level = xcalloc(1, sizeof *level);
 
-	level->old = &level->old_view;
-	if (has_old)
-		level->old = tree_entries(&old_tree, old_dir, &level->old_view);
-	level->new = tree_entries(&comparison->new, new_dir, &level->new_view);
+	level->old = has_old ? tree_entries(&old_tree, old_dir, &level->old_view) : &level->old_view;
+	level->new = tree_entries(new, new_dir, &level->new_view);
 	level->new_dir = new_dir;
 	level->path_length = walk->path.length;
-	level->keeps = comparison->keeps || !tree_is_readable(&comparison->new, new_dir);
-	vec_push(&walk->levels, level);
-}
+	int error = new->image ? new->image->dirs.items[new_dir]->error : attr_snapshot_dir(new->snapshot, new_dir).error;
 
-static void leave_level(struct walk *walk)
-{
-	free(walk->levels.items[--walk->levels.count]);
+	level->keeps = comparison->keeps || error;
+	vec_push(&walk->levels, level);
 }
 
 static void set_name(struct walk *walk, const struct level *level, const struct entries *list, const struct entry *entry)
@@ -423,60 +359,46 @@ static void step_old(struct walk *walk, struct level *level)
 
 static void step_new(struct walk *walk, struct level *level, const struct entry *old)
 {
-	uint32_t index = level->new_at++;
-	const struct entry *new = &level->new->items[index];
+	const struct image *image = walk->comparison->new.image;
+	struct tree_place place = { level->new_dir, level->new_at++ };
+	const struct entry *new = &level->new->items[place.index];
 	struct pair pair = { walk, level->old, level->new, old, new };
+	uint32_t dir = new->dir;
 
 	if (walk->learns) {
-		learn_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+		learn_entry(walk, &pair, place);
 	} else {
 		set_name(walk, level, level->new, new);
-		report_entry(walk, &pair, (struct tree_place){ level->new_dir, index });
+		report_entry(walk, &pair, place);
 	}
-	if (entry_is_dir(new))
-		enter_level(walk, old != NULL, old ? old->dir : 0,
-			    tree_child(&walk->comparison->new, level->new_dir, level->new, index));
-}
-
-/* The next name of the directory, of one tree or of both. */
-static void step(struct walk *walk)
-{
-	struct level *level = walk->levels.items[walk->levels.count - 1];
-	const struct entry *old = level->old_at < level->old->count ? &level->old->items[level->old_at] : NULL;
-	const struct entry *new = level->new_at < level->new->count ? &level->new->items[level->new_at] : NULL;
-	int order = !old ? 1 : !new ? -1 : entry_compare(level->old, old, level->new, new);
-
-	if (!old && !new) {
-		leave_level(walk);
-	} else if (order < 0) {
-		step_old(walk, level);
-	} else {
-		level->old_at += order == 0;
-		step_new(walk, level, order == 0 ? old : NULL);
+	if (!entry_is_dir(new))
+		return;
+	if (image) {
+		const struct image_dir *parent = image->dirs.items[place.dir];
+		dir = parent->first_child + (place.index - (level->new->count - parent->child_count));
 	}
-}
-
-static void compare_roots(struct walk *walk)
-{
-	const struct snapshot_comparison *comparison = walk->comparison;
-	struct entries old, new_view;
-	const struct entries *new = comparison->new.image ? &comparison->new.image->root : &new_view;
-
-	old = attr_snapshot_root(comparison->old);
-	if (!comparison->new.image)
-		new_view = attr_snapshot_root(comparison->new.snapshot);
-	struct pair pair = { walk, &old, new, &old.items[0], &new->items[0] };
-
-	strbuf_add_string(&walk->path, ".");
-	report_entry(walk, &pair, (struct tree_place){ 0, 0 });
-	strbuf_reset(&walk->path);
+	enter_level(walk, old != NULL, old ? old->dir : 0, dir);
 }
 
 static void walk_through(struct walk *walk)
 {
 	enter_level(walk, true, 0, 0);
-	while (walk->levels.count)
-		step(walk);
+	/* The next name of the directory, of one tree or of both. */
+	while (walk->levels.count) {
+		struct level *level = walk->levels.items[walk->levels.count - 1];
+		const struct entry *old = level->old_at < level->old->count ? &level->old->items[level->old_at] : NULL;
+		const struct entry *new = level->new_at < level->new->count ? &level->new->items[level->new_at] : NULL;
+		int order = !old ? 1 : !new ? -1 : entry_compare(level->old, old, level->new, new);
+
+		if (!old && !new) {
+			free(walk->levels.items[--walk->levels.count]);
+		} else if (order < 0) {
+			step_old(walk, level);
+		} else {
+			level->old_at += order == 0;
+			step_new(walk, level, order == 0 ? old : NULL);
+		}
+	}
 }
 
 static bool has_links(const struct compared_tree *tree)
@@ -496,12 +418,18 @@ static bool has_links(const struct compared_tree *tree)
 
 void snapshot_compare(const struct snapshot_comparison *comparison)
 {
+	const struct image *image = comparison->new.image;
 	struct walk walk = { .comparison = comparison, .learns = has_links(&comparison->new) };
+	struct entries old = attr_snapshot_root(comparison->old);
+	struct entries new = image ? image->root : attr_snapshot_root(comparison->new.snapshot);
+	struct pair roots = { &walk, &old, &new, &old.items[0], &new.items[0] };
 
 	if (walk.learns)
 		walk_through(&walk);
 	walk.learns = false;
-	compare_roots(&walk);
+	strbuf_add_string(&walk.path, ".");
+	report_entry(&walk, &roots, (struct tree_place){ 0, 0 });
+	strbuf_reset(&walk.path);
 	walk_through(&walk);
 	vec_free(&walk.levels);
 	strbuf_free(&walk.path);

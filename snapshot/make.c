@@ -87,16 +87,13 @@ static const char *format(const struct maker *maker, char *buf, uint64_t value)
 	return number_format(buf, 64, (int64_t)value, maker->options->human_readable);
 }
 
+/* The line of --info=progress, if the options ask for it. */
 static void show_progress(struct maker *maker)
 {
 	char number[64];
 
-	log_msg(L_CLIENT, "\r%15s files...", format(maker, number, atomic_load(&maker->done)));
-}
-
-static bool shows_progress(const struct maker *maker)
-{
-	return maker->options->levels.info[INFO_PROGRESS] > 0 && !maker->options->quiet && !maker->after_run;
+	if (maker->options->levels.info[INFO_PROGRESS] > 0 && !maker->options->quiet && !maker->after_run)
+		log_msg(L_CLIENT, "\r%15s files...", format(maker, number, atomic_load(&maker->done)));
 }
 
 /* --- the thread that waits for signals --- */
@@ -126,8 +123,7 @@ static void *watch(void *maker_void)
 			atomic_store(&maker->stop, true);
 			exit_with(EXIT_SIGNAL);
 		}
-		if (shows_progress(maker))
-			show_progress(maker);
+		show_progress(maker);
 	}
 }
 
@@ -151,8 +147,7 @@ static void make_watch_stop(struct maker *maker)
 		pthread_kill(maker->watch, SIGHUP);
 		pthread_join(maker->watch, NULL);
 	}
-	if (shows_progress(maker))
-		show_progress(maker);
+	show_progress(maker);
 	if (maker->line_open)
 		log_msg(L_CLIENT, "%s", "");
 	log_set_sink(maker->below);
@@ -160,55 +155,44 @@ static void make_watch_stop(struct maker *maker)
 
 /* --- the end --- */
 
-struct kinds { uint64_t total, files, dirs, links, devices, specials, bytes; };
-
-static void count_kinds(const struct image *image, struct kinds *kinds)
+static void log_kinds(const struct maker *maker)
 {
-	*kinds = (struct kinds){ .total = 1, .dirs = 1 };
+	enum { FILES, DIRS, LINKS, DEVICES, SPECIALS, KINDS };
+	static const char *const names[KINDS] = { "reg", "dir", "link", "dev", "special" };
+	const struct image *image = maker->image;
+	uint64_t counts[KINDS] = { [DIRS] = 1 }, bytes = 0;
+	struct strbuf line = STRBUF_INIT;
+	char number[64];
+
 	for (size_t i = 0; i < image->dirs.count; i++) {
 		const struct entries *entries = &image->dirs.items[i]->entries;
 
 		for (uint32_t j = 0; j < entries->count; j++) {
 			const struct entry *entry = &entries->items[j];
 
-			kinds->files += entry_is_regular(entry);
-			kinds->bytes += entry_is_regular(entry) ? entry->size : 0;
-			kinds->dirs += entry_is_dir(entry);
-			kinds->links += entry_is_symlink(entry);
-			kinds->devices += entry_is_device(entry);
-			kinds->specials += entry_is_special(entry);
+			counts[FILES] += entry_is_regular(entry);
+			bytes += entry_is_regular(entry) ? entry->size : 0;
+			counts[DIRS] += entry_is_dir(entry);
+			counts[LINKS] += entry_is_symlink(entry);
+			counts[DEVICES] += entry_is_device(entry);
+			counts[SPECIALS] += entry_is_special(entry);
 		}
-		kinds->total += entries->count;
 	}
-}
-
-static void say_kinds(const struct maker *maker, const struct kinds *kinds)
-{
-	struct strbuf line = STRBUF_INIT;
-	char number[64];
-	const struct { const char *name; uint64_t count; } parts[] = {
-		{ "reg", kinds->files }, { "dir", kinds->dirs }, { "link", kinds->links }, { "dev", kinds->devices },
-		{ "special", kinds->specials },
-	};
-
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		if (parts[i].count)
-			strbuf_addf(&line, "%s%s: %s", line.length ? ", " : "", parts[i].name,
-				    format(maker, number, parts[i].count));
-	log_info("Number of files: %s (%s)", format(maker, number, kinds->total), strbuf_text(&line));
+	for (int i = 0; i < KINDS; i++)
+		if (counts[i])
+			strbuf_addf(&line, "%s%s: %s", line.length ? ", " : "", names[i], format(maker, number, counts[i]));
+	log_info("Number of files: %s (%s)", format(maker, number, image_count(image)), strbuf_text(&line));
+	log_info("Total file size: %s bytes", format(maker, number, bytes));
 	strbuf_free(&line);
 }
 
-static void say_statistics(const struct maker *maker)
+static void log_statistics(const struct maker *maker)
 {
 	uint64_t dirs = maker->image->dirs.count;
-	struct kinds kinds;
 	char a[64], b[64];
 
 	log_info("%s", "");
-	count_kinds(maker->image, &kinds);
-	say_kinds(maker, &kinds);
-	log_info("Total file size: %s bytes", format(maker, a, kinds.bytes));
+	log_kinds(maker);
 	log_info("Directories: %s read, %s taken over", format(maker, a, maker->reread),
 		 format(maker, b, dirs > maker->reread ? dirs - maker->reread : 0));
 	if (maker->image->digests)
@@ -232,7 +216,7 @@ static void make_report(struct maker *maker)
 			 : "wrote", options->attr_snapshot, maker->generation, format(maker, a, image_count(maker->image)),
 			 format(maker, b, maker->reread), options->dry_run ? " (DRY RUN)" : "");
 	if (options->levels.info[INFO_STATS] > 1 && !maker->after_run)
-		say_statistics(maker);
+		log_statistics(maker);
 }
 
 /* --- the tree and the file --- */
@@ -242,23 +226,6 @@ static bool follows_links(const struct maker *maker)
 	const struct options *options = maker->options;
 
 	return !maker->after_run && (options->copy_links || options->copy_dirlinks || options->copy_unsafe_links);
-}
-
-/* The operand as an absolute name, symlinks and all: absolute filter rules go by it, and messages. */
-static char *absolute_name(const char *operand)
-{
-	struct strbuf name = STRBUF_INIT;
-	char *cwd = *operand == '/' ? NULL : getcwd(NULL, 0);
-
-	strbuf_add_string(&name, cwd ? cwd : "");
-	if (*operand == '/')
-		strbuf_add_string(&name, operand);
-	else if (strcmp(operand, ".") && strcmp(operand, "./"))
-		strbuf_add_path(&name, operand);
-	while (name.length > 1 && name.data[name.length - 1] == '/')
-		strbuf_truncate(&name, name.length - 1);
-	free(cwd);
-	return strbuf_detach(&name);
 }
 
 /* Where the tree really is. The working directory is as before; no other thread goes by it. */
@@ -280,10 +247,22 @@ static char *physical_name(const struct maker *maker)
 	return name ? name : xstrdup(maker->shown);
 }
 
+/* shown: the operand as an absolute name, symlinks and all: absolute filter rules go by it, and messages. */
 static void open_root(struct maker *maker, struct fs_root *root, const char *tree)
 {
+	struct strbuf name = STRBUF_INIT;
+	char *cwd = *tree == '/' ? NULL : getcwd(NULL, 0);
+
+	strbuf_add_string(&name, cwd ? cwd : "");
+	if (*tree == '/')
+		strbuf_add_string(&name, tree);
+	else if (strcmp(tree, ".") && strcmp(tree, "./"))
+		strbuf_add_path(&name, tree);
+	while (name.length > 1 && name.data[name.length - 1] == '/')
+		strbuf_truncate(&name, name.length - 1);
+	free(cwd);
 	free(maker->shown);
-	maker->shown = absolute_name(tree);
+	maker->shown = strbuf_detach(&name);
 	maker->source.shown_prefix = maker->shown;
 	if (fs_root_open(root, tree) < 0 || fs_stat_at_fd(root->fd, &maker->root_stat) < 0) {
 		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
@@ -296,35 +275,6 @@ static void open_tree(struct maker *maker, const char *tree)
 	maker->source.kind = ATTRS_LIVE;
 	open_root(maker, &maker->source.attr_root, tree);
 	maker->source.attr_root.trusting = follows_links(maker);
-}
-
-/* real: the tree that it is the attr tree of; NULL: not known, and whatever the stat of the attr tree says is not its. */
-static void open_attr_tree(struct maker *maker, const char *tree, const char *real)
-{
-	maker->source.kind = ATTRS_ATTR_TREE;
-	if (real)
-		open_root(maker, &maker->source.content_root, real);
-	struct fs_stat real_stat = maker->root_stat;
-
-	open_root(maker, &maker->source.attr_root, tree);
-	maker->root_stat = real_stat;
-}
-
-/* A snapshot inside its own tree would change the directory that it has just described. */
-static void check_place(const struct maker *maker)
-{
-	const char *file = maker->options->attr_snapshot;
-	char leaf[256];
-	int fd = fs_operator_parent(file, leaf);
-
-	if (fd < 0) {
-		log_errno(L_ERROR, errno, "cannot write the snapshot %s", file);
-		exit_with(EXIT_FILEIO);
-	}
-	if (fs_is_inside(fd, maker->source.attr_root.fd)
-	    || (maker->source.content_root.fd >= 0 && fs_is_inside(fd, maker->source.content_root.fd)))
-		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", file, maker->shown);
-	close(fd);
 }
 
 static void open_old(struct maker *maker)
@@ -400,65 +350,42 @@ static void reserve(void *maker_void)
 		attr_snapshot_reserve(maker->image, maker->options->attr_snapshot, bytes);
 }
 
-static void set_scan_options(struct maker *maker, int thread)
-{
-	const struct options *options = maker->options;
-	struct filter_list *list = make_rules_list(maker->rules, thread);
-	struct scan_options *scan = maker->scan.options[thread] = &maker->scan_options[thread];
-
-	scan->atimes = options->atimes > 0;
-	if (maker->after_run)
-		return;
-	scan->copy_links = options->copy_links;
-	scan->copy_dirlinks = options->copy_dirlinks;
-	scan->copy_unsafe_links = options->copy_unsafe_links;
-	scan->one_file_system = options->one_file_system;
-	scan->log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0;
-	scan->log_mounts = options->levels.info[INFO_MOUNT] > 0;
-	scan->excluded = list ? is_excluded : NULL;
-	scan->context = list;
-}
-
-static int count_threads(void)
-{
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return processors < THREADS_LEAST ? THREADS_LEAST : processors > THREADS_MOST ? THREADS_MOST : (int)processors;
-}
-
 static void set_up_scan(struct maker *maker)
 {
+	const struct options *options = maker->options;
 	struct image_scan *scan = &maker->scan;
-	struct filter_list *list;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-	scan->threads = count_threads();
+	scan->threads = processors < THREADS_LEAST ? THREADS_LEAST : processors > THREADS_MOST ? THREADS_MOST : (int)processors;
 	if (!maker->after_run)
-		maker->rules = make_rules_new(maker->options, attr_source_real_root(&maker->source), maker->shown,
-					      scan->threads);
-	for (int i = 0; i < scan->threads; i++)
-		set_scan_options(maker, i);
+		maker->rules = make_rules_new(options, attr_source_real_root(&maker->source), maker->shown, scan->threads);
+	for (int i = 0; i < scan->threads; i++) {
+		struct filter_list *list = make_rules_list(maker->rules, i);
+
+		scan->options[i] = &maker->scan_options[i];
+		*scan->options[i] = (struct scan_options){ .atimes = options->atimes > 0 };
+		if (maker->after_run)
+			continue;
+		*scan->options[i] = (struct scan_options){
+			.atimes = options->atimes > 0, .copy_links = options->copy_links,
+			.copy_dirlinks = options->copy_dirlinks, .copy_unsafe_links = options->copy_unsafe_links,
+			.one_file_system = options->one_file_system,
+			.log_copied_unsafe = options->levels.info[INFO_SYMSAFE] > 0,
+			.log_mounts = options->levels.info[INFO_MOUNT] > 0,
+			.excluded = list ? is_excluded : NULL, .context = list,
+		};
+	}
 	scan->source = &maker->source;
 	scan->digester = &digester;
 	/* Only rules of merge files depend on where in the tree the scan is; and with them a refresh has to read more. */
-	list = make_rules_list(maker->rules, 0);
+	struct filter_list *list = make_rules_list(maker->rules, 0);
+
 	scan->enter = list && filter_has_merges(list) ? enter : NULL;
 	scan->looked = reserve;
-	scan->adjust = maker->options->chmod && !maker->after_run ? adjust : NULL;
+	scan->adjust = options->chmod && !maker->after_run ? adjust : NULL;
 	scan->context = maker;
 	scan->done = &maker->done;
 	scan->stop = &maker->stop;
-}
-
-/* What stems from an attr tree says so: its inodes are not the real ones, so nothing of it can be kept by a refresh. */
-static char *describe_options(const struct maker *maker)
-{
-	char *options = make_rules_options(maker->options, maker->rules), *whole;
-
-	if (maker->source.kind == ATTRS_LIVE)
-		return options;
-	whole = xasprintf("--attr-from-tree%s%s", *options ? " " : "", options);
-	free(options);
-	return whole;
 }
 
 static void set_up_image(struct maker *maker)
@@ -468,7 +395,13 @@ static void set_up_image(struct maker *maker)
 	image->root_dev = maker->root_stat.dev;
 	image->root_ino = maker->root_stat.ino;
 	image->root_path = physical_name(maker);
-	image->options = describe_options(maker);
+	image->options = make_rules_options(maker->options, maker->rules);
+	/* What stems from an attr tree says so: its inodes are not the real ones, so nothing of it can be kept by a refresh. */
+	if (maker->source.kind == ATTRS_ATTR_TREE) {
+		char *options = image->options;
+		image->options = xasprintf("--attr-from-tree%s%s", *options ? " " : "", options);
+		free(options);
+	}
 	image->followed_links = follows_links(maker);
 	image->has_atimes = maker->options->atimes > 0;
 	image->digests = maker->options->attr_digests;
@@ -498,59 +431,29 @@ static const char *unfit(const struct maker *maker, bool dirs)
 /* --- the paths to look at again (--attr-refresh=LIST), in the form of a --files-from list --- */
 
 struct make_paths {
-	VEC(char *) paths; /* below the root, without slashes at the ends; "" is the root itself */
+	VEC(const char *) paths; /* below the root, as they were given */
 };
 
-static void add_path(struct make_paths *paths, const char *text)
-{
-	char *path = xmalloc(strlen(text) + 2);
-	size_t length;
-
-	fs_clean_path(path, text);
-	length = strlen(path);
-	while (length && path[length - 1] == '/')
-		path[--length] = '\0';
-	if (!strcmp(path, "."))
-		*path = '\0';
-	vec_push(&paths->paths, path);
-}
-
-/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case, as in --files-from. */
-static void split_paths(const struct options *options, struct strbuf *text, struct make_paths *paths)
-{
-	char *at = text->data, *end = text->data + text->length;
-
-	while (at < end) {
-		size_t length = options->from0 ? strlen(at) : strcspn(at, "\r\n");
-
-		at[length] = '\0';
-		if (*at && *at != '#' && *at != ';')
-			add_path(paths, at);
-		at += length + 1;
-	}
-}
-
-static void read_paths(const struct options *options, struct make_paths *paths)
+/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case, as in --files-from. The paths point
+ * into `text`. */
+static void read_paths(const struct options *options, struct strbuf *text, struct make_paths *paths)
 {
 	const char *file = options->attr_refresh;
-	struct strbuf text = STRBUF_INIT;
-	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, &text)
-					: fs_operator_read(file, 0, LIST_LIMIT, &text);
+	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, text)
+					: fs_operator_read(file, 0, LIST_LIMIT, text);
 
 	if (result < 0) {
 		log_errno(L_ERROR, errno, "failed to open attr-refresh file %s", file);
 		exit_with(EXIT_FILEIO);
 	}
-	if (text.data)
-		split_paths(options, &text, paths);
-	strbuf_free(&text);
-}
+	for (size_t at = 0; at < text->length; at++) {
+		char *path = text->data + at;
 
-static void free_paths(struct make_paths *paths)
-{
-	for (size_t i = 0; i < paths->paths.count; i++)
-		free(paths->paths.items[i]);
-	vec_free(&paths->paths);
+		at += options->from0 ? strlen(path) : strcspn(path, "\r\n");
+		text->data[at] = '\0';
+		if (*path && *path != '#' && *path != ';')
+			vec_push(&paths->paths, path);
+	}
 }
 
 /* --- the scan --- */
@@ -559,12 +462,13 @@ static int scan_tree(struct maker *maker)
 {
 	const char *how = maker->options->attr_refresh;
 	bool dirs = how && !strcmp(how, "dirs");
-	struct make_paths paths = { VEC_INIT };
 	const char *problem = how ? unfit(maker, dirs) : NULL;
+	struct make_paths paths = { VEC_INIT };
+	struct strbuf text = STRBUF_INIT;
 	int result;
 
 	if (how && !dirs)
-		read_paths(maker->options, &paths);
+		read_paths(maker->options, &text, &paths);
 	if (problem && !maker->options->quiet)
 		log_info("full scan: %s", problem);
 	if (!how || problem)
@@ -572,9 +476,10 @@ static int scan_tree(struct maker *maker)
 	else if (dirs)
 		result = image_refresh_dirs(maker->image, &maker->scan, maker->old, &maker->reread);
 	else
-		result = image_refresh_paths(maker->image, &maker->scan, maker->old, (const char *const *)paths.paths.items,
-					     paths.paths.count, &maker->reread);
-	free_paths(&paths);
+		result = image_refresh_paths(maker->image, &maker->scan, maker->old, paths.paths.items, paths.paths.count,
+					     &maker->reread);
+	vec_free(&paths.paths);
+	strbuf_free(&text);
 	return result;
 }
 
@@ -597,49 +502,6 @@ static void fill_image(struct maker *maker)
 }
 
 /* --- the run --- */
-
-/* The inodes of an attr tree would be taken for those of the real directories. */
-static void forget_attr_tree(struct maker *maker)
-{
-	struct image *image = maker->image;
-
-	image->root_dev = maker->root_stat.dev;
-	image->root_ino = maker->root_stat.ino;
-	for (size_t i = 0; i < image->dirs.count; i++) {
-		struct image_dir *dir = image->dirs.items[i];
-
-		dir->ino = 0;
-		dir->ctime = 0;
-		dir->ctime_nsec = 0;
-	}
-}
-
-static void write_file(struct maker *maker)
-{
-	const struct options *options = maker->options;
-	struct strbuf why = STRBUF_INIT;
-	struct fs_ids *ids;
-
-	if (options->dry_run)
-		return;
-	ids = options->numeric_ids ? NULL : fs_ids_new(NULL, NULL);
-	if (attr_snapshot_write(maker->image, options->attr_snapshot, maker->generation, ids, &maker->size, &why) < 0) {
-		if (errno == ECANCELED)
-			exit_with(EXIT_SIGNAL);
-		log_errno(L_ERROR, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
-		exit_with(EXIT_FILEIO);
-	}
-	if (ids)
-		fs_ids_free(ids);
-	strbuf_free(&why);
-}
-
-static int exit_code(const struct maker *maker)
-{
-	if (log_saw_xfer_error() || maker->image->io_error & IOERR_GENERAL)
-		return EXIT_PARTIAL;
-	return maker->image->io_error & IOERR_VANISHED ? EXIT_VANISHED : EXIT_OK;
-}
 
 static void clean_up(struct maker *maker)
 {
@@ -671,15 +533,29 @@ static struct maker *maker_new(const struct options *options, bool after_run)
 /* The image is complete. */
 static int finish(struct maker *maker, const struct timespec *made)
 {
-	int code;
+	const struct options *options = maker->options;
+	struct fs_ids *ids = options->dry_run || options->numeric_ids ? NULL : fs_ids_new(NULL, NULL);
+	struct strbuf why = STRBUF_INIT;
 
 	maker->image->made = *made;
-	write_file(maker);
+	if (!options->dry_run
+	    && attr_snapshot_write(maker->image, options->attr_snapshot, maker->generation, ids, &maker->size, &why) < 0) {
+		if (errno == ECANCELED)
+			exit_with(EXIT_SIGNAL);
+		log_errno(L_ERROR, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
+		exit_with(EXIT_FILEIO);
+	}
+	if (ids)
+		fs_ids_free(ids);
+	strbuf_free(&why);
 	make_watch_stop(maker);
 	make_report(maker);
-	code = exit_code(maker);
+	int io_error = maker->image->io_error;
+
 	clean_up(maker);
-	return code;
+	if (log_saw_xfer_error() || io_error & IOERR_GENERAL)
+		return EXIT_PARTIAL;
+	return io_error & IOERR_VANISHED ? EXIT_VANISHED : EXIT_OK;
 }
 
 /* Everything after the checks. */
@@ -689,8 +565,20 @@ static int run(struct maker *maker, const struct timespec *made)
 	set_up_scan(maker);
 	set_up_image(maker);
 	fill_image(maker);
-	if (maker->source.kind == ATTRS_ATTR_TREE)
-		forget_attr_tree(maker);
+	struct image *image = maker->image;
+
+	/* The inodes of an attr tree would be taken for those of the real directories. */
+	if (maker->source.kind == ATTRS_ATTR_TREE) {
+		image->root_dev = maker->root_stat.dev;
+		image->root_ino = maker->root_stat.ino;
+		for (size_t i = 0; i < image->dirs.count; i++) {
+			struct image_dir *dir = image->dirs.items[i];
+
+			dir->ino = 0;
+			dir->ctime = 0;
+			dir->ctime_nsec = 0;
+		}
+	}
 	return finish(maker, made);
 }
 
@@ -705,19 +593,39 @@ static void set_up_process(void)
 int snapshot_make_main(struct options *options)
 {
 	const struct args *operands = &options->operands;
-	struct maker *maker;
+	const char *file = options->attr_snapshot;
 	struct timespec made;
+	char leaf[256];
 
 	if (options->attr_mode == ATTR_MODE_FROM_TREE && options->atimes)
 		die(EXIT_SYNTAX, "rsync: an attr tree does not keep the access times that --atimes (-U) asks for");
 	set_up_process();
-	maker = maker_new(options, false);
+	struct maker *maker = maker_new(options, false);
+
 	clock_gettime(CLOCK_REALTIME, &made);
-	if (options->attr_mode == ATTR_MODE_FROM_TREE)
-		open_attr_tree(maker, operands->items[0], operands->count > 1 ? operands->items[1] : NULL);
-	else
+	if (options->attr_mode == ATTR_MODE_FROM_TREE) {
+		/* Without the real tree it is not known, and whatever the stat of the attr tree says is not its. */
+		maker->source.kind = ATTRS_ATTR_TREE;
+		if (operands->count > 1)
+			open_root(maker, &maker->source.content_root, operands->items[1]);
+		struct fs_stat real_stat = maker->root_stat;
+
+		open_root(maker, &maker->source.attr_root, operands->items[0]);
+		maker->root_stat = real_stat;
+	} else {
 		open_tree(maker, operands->items[0]);
-	check_place(maker);
+	}
+	/* A snapshot inside its own tree would change the directory that it has just described. */
+	int fd = fs_operator_parent(file, leaf);
+
+	if (fd < 0) {
+		log_errno(L_ERROR, errno, "cannot write the snapshot %s", file);
+		exit_with(EXIT_FILEIO);
+	}
+	if (fs_is_inside(fd, maker->source.attr_root.fd)
+	    || (maker->source.content_root.fd >= 0 && fs_is_inside(fd, maker->source.content_root.fd)))
+		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", file, maker->shown);
+	close(fd);
 	return run(maker, &made);
 }
 
