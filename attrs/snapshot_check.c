@@ -32,6 +32,15 @@ struct check {
 	const struct snapshot_chunk *chunks[CHUNK_IDS]; /* NULL: not in the file */
 };
 
+struct job {
+	struct check check;      /* with a `why` of its own */
+	bool (*run)(struct job *job);
+	uint32_t chunk;          /* whose sum it is */
+	struct snapshot_part part; /* of the tree */
+	struct strbuf why;
+	bool failed;
+};
+
 /* The message, and false. */
 static bool bad(const struct check *check, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static bool bad(const struct check *check, const char *fmt, ...)
@@ -56,21 +65,10 @@ static uint64_t count_of(const struct check *check, enum snapshot_chunk_id id)
 
 /* --- header, table of contents, sums --- */
 
-static bool check_header_sum(const struct check *check, const struct snapshot_header *header)
-{
-	unsigned char copy[sizeof *header + SNAPSHOT_CHUNKS_MAX * sizeof(struct snapshot_chunk)];
-	size_t length = sizeof *header + header->chunk_count * sizeof(struct snapshot_chunk);
-
-	memcpy(copy, header, length);
-	memset(copy + offsetof(struct snapshot_header, sum), 0, sizeof header->sum);
-	if (XXH3_64bits(copy, length) != header->sum)
-		return bad(check, "header: the sum of header and table of contents is wrong");
-	return true;
-}
-
 static bool check_header(struct check *check)
 {
 	const struct snapshot_header *header = (const void *)check->snapshot->bytes;
+	unsigned char copy[sizeof *header + SNAPSHOT_CHUNKS_MAX * sizeof(struct snapshot_chunk)];
 	size_t length = check->snapshot->length;
 
 	if (length < sizeof *header)
@@ -93,7 +91,13 @@ static bool check_header(struct check *check)
 		return bad(check, "header: the table of contents goes beyond the end of the file");
 	check->toc = (const void *)(header + 1);
 	check->chunk_count = header->chunk_count;
-	return check_header_sum(check, header);
+	size_t front = sizeof *header + header->chunk_count * sizeof(struct snapshot_chunk);
+
+	memcpy(copy, header, front);
+	memset(copy + offsetof(struct snapshot_header, sum), 0, sizeof header->sum);
+	if (XXH3_64bits(copy, front) != header->sum)
+		return bad(check, "header: the sum of header and table of contents is wrong");
+	return true;
 }
 
 /* The tag as text, for messages: what is not a letter or digit becomes a "?". */
@@ -136,21 +140,14 @@ static bool check_place(const struct check *check, const struct snapshot_chunk *
 	return true;
 }
 
-static enum snapshot_chunk_id id_of(const struct snapshot_chunk *chunk)
-{
-	int id = 0;
-
-	while (id < CHUNK_IDS && memcmp(snapshot_chunk_kinds[id].tag, chunk->tag, sizeof chunk->tag))
-		id++;
-	return (enum snapshot_chunk_id)id;
-}
-
 /* What one record of the table of contents says, but for the place. */
 static bool bind_chunk(struct check *check, const struct snapshot_chunk *chunk)
 {
-	enum snapshot_chunk_id id = id_of(chunk);
+	int id = 0;
 	char tag[9];
 
+	while (id < CHUNK_IDS && memcmp(snapshot_chunk_kinds[id].tag, chunk->tag, sizeof chunk->tag))
+		id++;
 	tag_text(chunk, tag);
 	for (const struct snapshot_chunk *other = check->toc; other < chunk; other++)
 		if (!memcmp(other->tag, chunk->tag, sizeof chunk->tag))
@@ -206,41 +203,6 @@ static const char *take_text(const char *at, uint16_t length, const char **text)
 	return strnlen(at, (size_t)length + 1) == length ? at + length + 1 : NULL;
 }
 
-static bool check_texts(struct check *check, const struct snapshot_facts *facts)
-{
-	struct attr_snapshot_facts *out = &check->snapshot->facts;
-	size_t length = (size_t)facts->root_length + facts->version_length + facts->options_length + 3;
-	const char *at = (const char *)(facts + 1);
-
-	if (check->chunks[CHUNK_FACTS]->length != sizeof *facts + length)
-		return bad(check, "chunk facts: has not the length that its texts need");
-	at = take_text(at, facts->root_length, &out->root_path);
-	if (at)
-		at = take_text(at, facts->version_length, &out->version);
-	if (at)
-		at = take_text(at, facts->options_length, &out->options);
-	if (!at)
-		return bad(check, "chunk facts: a text is not as long as said");
-	return true;
-}
-
-static bool check_counts(const struct check *check, const struct snapshot_facts *facts)
-{
-	uint64_t entries = count_of(check, CHUNK_ENTRIES), dirs = count_of(check, CHUNK_DIRS);
-
-	if (facts->entry_count != entries || entries < 1)
-		return bad(check, "chunk facts: %" PRIu64 " entries, chunk entries has %" PRIu64, facts->entry_count, entries);
-	if (facts->dir_count != dirs || dirs < 1)
-		return bad(check, "chunk facts: %" PRIu32 " directories, chunk dirs has %" PRIu64, facts->dir_count, dirs);
-	for (int id = CHUNK_ATIMES; id <= CHUNK_MD5; id++)
-		if (check->chunks[id] && count_of(check, (enum snapshot_chunk_id)id) != entries)
-			return bad(check, "chunk %s: %" PRIu64 " records for %" PRIu64 " entries", snapshot_chunk_kinds[id].tag,
-				   count_of(check, (enum snapshot_chunk_id)id), entries);
-	if ((check->chunks[CHUNK_XXH128] || check->chunks[CHUNK_MD5]) && !check->chunks[CHUNK_ORIGINS])
-		return bad(check, "chunk origins: is missing, and there are digests");
-	return true;
-}
-
 static bool check_facts(struct check *check)
 {
 	const struct snapshot_facts *facts = content_of(check, CHUNK_FACTS);
@@ -267,7 +229,31 @@ static bool check_facts(struct check *check)
 	out->has_atimes = check->chunks[CHUNK_ATIMES];
 	out->digests = (check->chunks[CHUNK_XXH128] ? ATTR_DIGEST_XXH128 : 0)
 		       | (check->chunks[CHUNK_MD5] ? ATTR_DIGEST_MD5 : 0);
-	return check_texts(check, facts) && check_counts(check, facts);
+	size_t length = (size_t)facts->root_length + facts->version_length + facts->options_length + 3;
+	const char *at = (const char *)(facts + 1);
+
+	if (check->chunks[CHUNK_FACTS]->length != sizeof *facts + length)
+		return bad(check, "chunk facts: has not the length that its texts need");
+	at = take_text(at, facts->root_length, &out->root_path);
+	if (at)
+		at = take_text(at, facts->version_length, &out->version);
+	if (at)
+		at = take_text(at, facts->options_length, &out->options);
+	if (!at)
+		return bad(check, "chunk facts: a text is not as long as said");
+	uint64_t entries = count_of(check, CHUNK_ENTRIES), dirs = count_of(check, CHUNK_DIRS);
+
+	if (facts->entry_count != entries || entries < 1)
+		return bad(check, "chunk facts: %" PRIu64 " entries, chunk entries has %" PRIu64, facts->entry_count, entries);
+	if (facts->dir_count != dirs || dirs < 1)
+		return bad(check, "chunk facts: %" PRIu32 " directories, chunk dirs has %" PRIu64, facts->dir_count, dirs);
+	for (int id = CHUNK_ATIMES; id <= CHUNK_MD5; id++)
+		if (check->chunks[id] && count_of(check, (enum snapshot_chunk_id)id) != entries)
+			return bad(check, "chunk %s: %" PRIu64 " records for %" PRIu64 " entries", snapshot_chunk_kinds[id].tag,
+				   count_of(check, (enum snapshot_chunk_id)id), entries);
+	if ((check->chunks[CHUNK_XXH128] || check->chunks[CHUNK_MD5]) && !check->chunks[CHUNK_ORIGINS])
+		return bad(check, "chunk origins: is missing, and there are digests");
+	return true;
 }
 
 static void set_pointers(const struct check *check)
@@ -316,8 +302,9 @@ static bool check_owner(const struct check *check, uint64_t number, uint64_t *of
 	return true;
 }
 
-static bool check_owners(const struct check *check)
+static bool check_owners(struct job *job)
 {
+	const struct check *check = &job->check;
 	const struct snapshot_chunk *chunk = check->chunks[CHUNK_OWNERS];
 	uint64_t number = 0;
 
@@ -329,8 +316,9 @@ static bool check_owners(const struct check *check)
 
 /* --- what goes with every entry --- */
 
-static bool check_atimes(const struct check *check)
+static bool check_atimes(struct job *job)
 {
+	const struct check *check = &job->check;
 	const struct attr_snapshot *snapshot = check->snapshot;
 
 	for (uint64_t i = 0; snapshot->atimes && i < snapshot->facts.entry_count; i++)
@@ -339,8 +327,9 @@ static bool check_atimes(const struct check *check)
 	return true;
 }
 
-static bool check_origins(const struct check *check)
+static bool check_origins(struct job *job)
 {
+	const struct check *check = &job->check;
 	const struct attr_snapshot *snapshot = check->snapshot;
 
 	for (uint64_t i = 0; snapshot->origins && i < snapshot->facts.entry_count; i++) {
@@ -358,15 +347,6 @@ static bool check_origins(const struct check *check)
 
 /* --- sharing the work --- */
 
-struct job {
-	struct check check;      /* with a `why` of its own */
-	bool (*run)(struct job *job);
-	uint32_t chunk;          /* whose sum it is */
-	struct snapshot_part part; /* of the tree */
-	struct strbuf why;
-	bool failed;
-};
-
 struct jobs {
 	struct job list[SNAPSHOT_CHUNKS_MAX + PARTS_MAX + 3];
 	int count;
@@ -383,21 +363,6 @@ static bool part_job(struct job *job)
 	return snapshot_check_part(&job->part);
 }
 
-static bool owners_job(struct job *job)
-{
-	return check_owners(&job->check);
-}
-
-static bool atimes_job(struct job *job)
-{
-	return check_atimes(&job->check);
-}
-
-static bool origins_job(struct job *job)
-{
-	return check_origins(&job->check);
-}
-
 static struct job *add_job(struct jobs *jobs, const struct check *check, bool (*run)(struct job *job))
 {
 	struct job *job = &jobs->list[jobs->count++];
@@ -406,36 +371,6 @@ static struct job *add_job(struct jobs *jobs, const struct check *check, bool (*
 	job->check.why = &job->why;
 	job->run = run;
 	return job;
-}
-
-static void add_parts(struct jobs *jobs, const struct check *check, struct snapshot_dir_lengths *lengths)
-{
-	const struct attr_snapshot_facts *facts = &check->snapshot->facts;
-	uint64_t parts = facts->entry_count / PART_ENTRIES + 1, dirs = facts->dir_count;
-
-	if (parts > PARTS_MAX)
-		parts = PARTS_MAX;
-	if (parts > dirs)
-		parts = dirs;
-	for (uint64_t i = 0; i < parts; i++) {
-		struct job *job = add_job(jobs, check, part_job);
-
-		job->part = (struct snapshot_part){
-			.snapshot = check->snapshot, .lengths = lengths, .why = &job->why,
-			.first = (uint32_t)(dirs * i / parts), .end = (uint32_t)(dirs * (i + 1) / parts),
-		};
-	}
-}
-
-/* In the order in which problems are told. */
-static void add_jobs(struct jobs *jobs, const struct check *check, struct snapshot_dir_lengths *lengths)
-{
-	for (uint32_t i = 0; i < check->chunk_count; i++)
-		add_job(jobs, check, sum_job)->chunk = i;
-	add_job(jobs, check, owners_job);
-	add_parts(jobs, check, lengths);
-	add_job(jobs, check, atimes_job);
-	add_job(jobs, check, origins_job);
 }
 
 /* Jobs begin in order, so every one before the first that fails is done. */
@@ -477,8 +412,26 @@ static bool check_contents(const struct check *check)
 	int threads = snapshot->length < SHARED_LENGTH ? 1 : threads_useful(THREADS_MOST);
 	struct snapshot_dir_lengths *lengths = xcalloc(snapshot->facts.dir_count, sizeof *lengths);
 	struct jobs *jobs = xcalloc(1, sizeof *jobs);
+	uint64_t parts = snapshot->facts.entry_count / PART_ENTRIES + 1, dirs = snapshot->facts.dir_count;
 
-	add_jobs(jobs, check, lengths);
+	if (parts > PARTS_MAX)
+		parts = PARTS_MAX;
+	if (parts > dirs)
+		parts = dirs;
+	/* In the order in which problems are reported. */
+	for (uint32_t i = 0; i < check->chunk_count; i++)
+		add_job(jobs, check, sum_job)->chunk = i;
+	add_job(jobs, check, check_owners);
+	for (uint64_t i = 0; i < parts; i++) {
+		struct job *job = add_job(jobs, check, part_job);
+
+		job->part = (struct snapshot_part){
+			.snapshot = snapshot, .lengths = lengths, .why = &job->why,
+			.first = (uint32_t)(dirs * i / parts), .end = (uint32_t)(dirs * (i + 1) / parts),
+		};
+	}
+	add_job(jobs, check, check_atimes);
+	add_job(jobs, check, check_origins);
 	threads_share(threads, jobs->count, do_job, jobs);
 	bool good = gather(check, jobs) && snapshot_check_paths(snapshot, lengths, check->why);
 

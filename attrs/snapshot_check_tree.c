@@ -30,11 +30,6 @@ static bool bad_dir(const struct snapshot_part *part, uint32_t dir, const char *
 
 /* --- entries --- */
 
-static bool needs_side(const struct entry *entry)
-{
-	return entry_is_symlink(entry) || entry_is_device(entry) || (entry->flags & ENTRY_HARD_LINKED);
-}
-
 /* What is wrong with an entry's own fields, or NULL. */
 static const char *entry_problem(const struct entry *entry)
 {
@@ -59,13 +54,6 @@ static const char *entry_problem(const struct entry *entry)
 	if (!is_dir && entry->dir)
 		return "has a record in chunk dirs and is no directory";
 	return NULL;
-}
-
-/* Most entries: regular files about which there is nothing to be said. */
-static bool is_plain(const struct entry *entry)
-{
-	return entry_is_regular(entry) && !entry->flags && !entry->root && entry->mtime_nsec < NSEC_PER_SEC &&
-	       entry->size <= INT64_MAX && !entry->dir;
 }
 
 /* What is wrong with its name, which has to begin at names[at], or NULL. */
@@ -100,7 +88,9 @@ static bool check_entry(struct snapshot_part *part, uint32_t dir, const struct e
 {
 	const struct attr_snapshot *snapshot = part->snapshot;
 	const struct entry *entry = &view->items[i];
-	bool plain = is_plain(entry);
+	/* Most entries: regular files about which there is nothing to be said. */
+	bool plain = entry_is_regular(entry) && !entry->flags && !entry->root && entry->mtime_nsec < NSEC_PER_SEC
+		     && entry->size <= INT64_MAX && !entry->dir;
 	const char *problem = plain ? NULL : entry_problem(entry);
 
 	part->has_sides |= !plain || entry->side;
@@ -161,18 +151,6 @@ static bool check_bytes(const struct snapshot_part *part, uint32_t dir, const st
 	return true;
 }
 
-/* No name stands for a directory and for something else. */
-static bool check_unique(const struct snapshot_part *part, uint32_t dir, const struct entries *view)
-{
-	struct entries others = *view;
-
-	others.count = part->snapshot->dirs[dir].leading;
-	for (uint32_t i = others.count; others.count && i < view->count; i++)
-		if (entries_find(&others, entry_name(view, &view->items[i]), false) >= 0)
-			return bad_entry(part, CHUNK_NAMES, dir, i, "has the name of another entry");
-	return true;
-}
-
 static bool check_entries(struct snapshot_part *part, uint32_t dir, const struct entries *view)
 {
 	uint16_t longest = 0;
@@ -185,7 +163,16 @@ static bool check_entries(struct snapshot_part *part, uint32_t dir, const struct
 			longest = view->items[i].name_length;
 	}
 	part->lengths[dir].longest = (uint8_t)longest;
-	return check_bytes(part, dir, view) && check_unique(part, dir, view);
+	if (!check_bytes(part, dir, view))
+		return false;
+	/* No name stands for a directory and for something else. */
+	struct entries others = *view;
+
+	others.count = part->snapshot->dirs[dir].leading;
+	for (uint32_t i = others.count; others.count && i < view->count; i++)
+		if (entries_find(&others, entry_name(view, &view->items[i]), false) >= 0)
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has the name of another entry");
+	return true;
 }
 
 /* --- side records --- */
@@ -217,7 +204,7 @@ static bool check_side(struct snapshot_part *part, uint32_t dir, const struct en
 	const struct snapshot_side *side = snapshot->sides + part->next_side;
 	uint64_t number = part->next_side - snapshot->dirs[dir].first_side + 1;
 
-	if (!needs_side(entry))
+	if (!entry_is_symlink(entry) && !entry_is_device(entry) && !(entry->flags & ENTRY_HARD_LINKED))
 		return !entry->side || bad_entry(part, CHUNK_ENTRIES, dir, i, "has a side record without need");
 	if (entry->side != number || part->next_side >= snapshot->side_count)
 		return bad_entry(part, CHUNK_SIDES, dir, i, "has a record that is not where it should be");
@@ -227,14 +214,6 @@ static bool check_side(struct snapshot_part *part, uint32_t dir, const struct en
 		return bad_entry(part, CHUNK_SIDES, dir, i, "has numbers without need");
 	part->next_side++;
 	return !entry_is_symlink(entry) || check_target(part, dir, i, side);
-}
-
-static bool check_sides(struct snapshot_part *part, uint32_t dir, const struct entries *view)
-{
-	for (uint32_t i = 0; part->has_sides && i < view->count; i++)
-		if (!check_side(part, dir, &view->items[i], i))
-			return false;
-	return true;
 }
 
 /* --- the shape of the tree --- */
@@ -302,8 +281,11 @@ static bool check_dir(struct snapshot_part *part, uint32_t number)
 		.pool = (char *)(snapshot->names + dir->names),
 	};
 
-	if (!check_entries(part, number, &view) || !check_children(part, number, &view) || !check_sides(part, number, &view))
+	if (!check_entries(part, number, &view) || !check_children(part, number, &view))
 		return false;
+	for (uint32_t i = 0; part->has_sides && i < view.count; i++)
+		if (!check_side(part, number, &view.items[i], i))
+			return false;
 	if (part->next_name - dir->names > UINT32_MAX)
 		return bad_dir(part, number, "has 4 GiB of names or more");
 	part->next_entry += dir->count;
@@ -337,20 +319,6 @@ static bool check_root(struct snapshot_part *part)
 	return true;
 }
 
-/* The directories have used up all of the three chunks that they share. */
-static bool check_used_up(const struct snapshot_part *part)
-{
-	const struct attr_snapshot *snapshot = part->snapshot;
-
-	if (part->next_entry != snapshot->facts.entry_count)
-		return bad(part, "chunk entries: has entries that belong to no directory");
-	if (part->next_name != snapshot->names_length)
-		return bad(part, "chunk names: has bytes that belong to no entry");
-	if (part->next_side != snapshot->side_count)
-		return bad(part, "chunk sides: has records that belong to no entry");
-	return true;
-}
-
 /* A part that does not begin with the root begins where its directory says, as long as that is in the file. */
 static bool begin(struct snapshot_part *part)
 {
@@ -366,15 +334,22 @@ static bool begin(struct snapshot_part *part)
 	return true;
 }
 
-/* It ends where the next one begins. */
+/* It ends where the next one begins; the last one has used up all of the three chunks that the directories share. */
 static bool ends_well(const struct snapshot_part *part)
 {
-	const char *problem;
+	const struct attr_snapshot *snapshot = part->snapshot;
 
-	if (part->end == part->snapshot->facts.dir_count)
-		return check_used_up(part);
-	problem = dir_problem(part, part->end);
-	return !problem || bad_dir(part, part->end, problem);
+	if (part->end < snapshot->facts.dir_count) {
+		const char *problem = dir_problem(part, part->end);
+		return !problem || bad_dir(part, part->end, problem);
+	}
+	if (part->next_entry != snapshot->facts.entry_count)
+		return bad(part, "chunk entries: has entries that belong to no directory");
+	if (part->next_name != snapshot->names_length)
+		return bad(part, "chunk names: has bytes that belong to no entry");
+	if (part->next_side != snapshot->side_count)
+		return bad(part, "chunk sides: has records that belong to no entry");
+	return true;
 }
 
 bool snapshot_check_part(struct snapshot_part *part)
