@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lib/strbuf.h"
 #include "lib/vec.h"
 #include "loadparm/grammar.h"
 

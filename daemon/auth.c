@@ -29,7 +29,6 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
-#include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm/hosts.h"
 #include "wire/setup.h"
@@ -227,32 +226,7 @@ static const char *password_of_line(const char *line, const char *name, bool is_
 	return !strncmp(line, name, length) && line[length] == ':' ? line + length + 1 : NULL;
 }
 
-/* The passwords of a user and of the user's group; they point into the text of the file. */
-struct secrets {
-	const char *of_user, *of_group;
-};
 
-/* The whole file is scanned for every user: the time does not reveal who is in it (S-062). */
-static struct secrets find_secrets(struct strbuf *text, const char *user, const char *group)
-{
-	struct secrets found = { NULL, NULL };
-	char *at = text->data, *end = at ? at + text->length : NULL;
-
-	while (at < end) {
-		size_t length = strcspn(at, "\r\n");
-		const char *password;
-
-		at[length] = 0;
-		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, user, false);
-		if (password && !found.of_user)
-			found.of_user = password;
-		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, group ? group : "", true);
-		if (password && group && !found.of_group)
-			found.of_group = password;
-		at += length + 1;
-	}
-	return found;
-}
 
 /* Is it the response to the challenge that the password would give? Without a password no is the answer, as slowly. */
 static bool is_answer(const char *digest, const char *challenge, const char *password, const char *response)
@@ -275,13 +249,30 @@ static const char *check_secret(const struct module *module, const struct rule *
 {
 	struct strbuf text = STRBUF_INIT;
 	const char *why = read_secrets(module, rule->kind > RULE_DENY, &text);
-	struct secrets secrets = find_secrets(&text, user, rule->group);
-	bool by_user = is_answer(digest, challenge, secrets.of_user, response);
-	bool by_group = is_answer(digest, challenge, secrets.of_group, response);
+	/* The passwords of the user and of the user's group; they point into the text. */
+	const char *of_user = NULL, *of_group = NULL;
+	char *at = text.data, *end = at ? at + text.length : NULL;
+	bool by_user, by_group;
 
+	/* The whole file is scanned for every user: the time does not reveal who is in it (S-062). */
+	while (at < end) {
+		size_t length = strcspn(at, "\r\n");
+		const char *password;
+
+		at[length] = 0;
+		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, user, false);
+		if (password && !of_user)
+			of_user = password;
+		password = length > SECRET_LINE_MAX ? NULL : password_of_line(at, rule->group ? rule->group : "", true);
+		if (password && rule->group && !of_group)
+			of_group = password;
+		at += length + 1;
+	}
+	by_user = is_answer(digest, challenge, of_user, response);
+	by_group = is_answer(digest, challenge, of_group, response);
 	if (!why && (*user == '#' || *user == '@' || !*user))
 		why = "invalid username";
-	if (!why && !secrets.of_user && !secrets.of_group)
+	if (!why && !of_user && !of_group)
 		why = "secret not found";
 	if (!why && !by_user && !by_group)
 		why = "password mismatch";
@@ -337,12 +328,29 @@ static const char *choose_digest(struct daemon_session *session)
 	return digest;
 }
 
-static void admit(struct daemon_session *session, char *users, const char *digest, const char *challenge, const char *user,
-		  const char *response)
+void session_authenticate(struct daemon_session *session)
 {
-	struct rule rule = find_rule(users, user);
-	const char *why = check_secret(session->module, &rule, digest, challenge, user, response);
+	char *users = config_text(session->module->auth_users), challenge[AUTH_TEXT_MAX], user[ANSWER_SIZE], *response;
+	const char *digest, *why;
+	struct rule rule;
 
+	if (!*users) {
+		free(users);
+		return;
+	}
+	digest = choose_digest(session);
+	auth_challenge(digest, challenge);
+	session_say(session, "@RSYNCD: AUTHREQD ");
+	session_say(session, challenge);
+	session_say(session, "\n");
+	wire_flush(session->wire);
+	session_read_line(session, user, sizeof user);
+	response = strchr(user, ' ');
+	if (!response)
+		refuse_stranger(session, "invalid challenge response");
+	*response++ = 0;
+	rule = find_rule(users, user);
+	why = check_secret(session->module, &rule, digest, challenge, user, response);
 	if (rule.kind == RULE_NONE)
 		why = "no matching rule";
 	if (rule.kind == RULE_DENY)
@@ -356,27 +364,6 @@ static void admit(struct daemon_session *session, char *users, const char *diges
 		session->read_only = rule.kind == RULE_READ_ONLY;
 	session->user = xstrdup(user);
 	free(rule.group);
-}
-
-void session_authenticate(struct daemon_session *session)
-{
-	char *users = config_text(session->module->auth_users), challenge[AUTH_TEXT_MAX], answer[ANSWER_SIZE], *space;
-	const char *digest;
-
-	if (*users) {
-		digest = choose_digest(session);
-		auth_challenge(digest, challenge);
-		session_say(session, "@RSYNCD: AUTHREQD ");
-		session_say(session, challenge);
-		session_say(session, "\n");
-		wire_flush(session->wire);
-		session_read_line(session, answer, sizeof answer);
-		space = strchr(answer, ' ');
-		if (!space)
-			refuse_stranger(session, "invalid challenge response");
-		*space = 0;
-		admit(session, users, digest, challenge, answer, space + 1);
-	}
 	free(users);
 }
 

@@ -6,8 +6,6 @@
 #include <stdnoreturn.h>
 
 #include "daemon/session.h"
-#include "loadparm.h"
-#include "options.h"
 
 #define DEFAULT_PORT 873
 

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdnoreturn.h>
 #include <sys/resource.h>
-#include <sys/types.h>
 
 #include "attrs/source.h"
 #include "daemon/commands.h"
