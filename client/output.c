@@ -108,7 +108,7 @@ void client_output_free(struct client_output *output)
 {
 	log_set_sink(output->below);
 	if (output->progress) {
-		progress_end(output->progress);
+		progress_break_line(output->progress);
 		progress_free(output->progress);
 	}
 	fflush(stdout);
@@ -252,7 +252,7 @@ void client_output_end(struct client_output *output, const struct run_stats *sta
 	int level = options->levels.info[INFO_STATS];
 
 	if (output->progress)
-		progress_end(output->progress);
+		progress_break_line(output->progress);
 	shown.caps = output->session->caps;
 	if (level)
 		stats_print(&shown, options->human_readable, level > 1, true, options_kind_of_end(options));

@@ -61,19 +61,6 @@ static int run_session(struct options *options, struct connection *connection, c
 	return code;
 }
 
-/* --attr-snapshot=FILE SRC/: the operand is a directory, and its list is to say everything of it. */
-static void ask_for_all_attributes(struct options *options, const struct args *paths, struct args *whole)
-{
-	const char *path = paths->items[0];
-	size_t length = strlen(path);
-
-	args_take(whole, xasprintf("%s%s", length ? path : ".", length && path[length - 1] == '/' ? "" : "/"));
-	options->perms = options->owner = options->group = options->times = options->links = true;
-	options->devices = options->specials = true;
-	if (!options->hard_links)
-		options->hard_links = 1;
-}
-
 int client_pull(struct options *options, const struct remote *remote, const struct args *paths)
 {
 	size_t operands = options->operands.count;
@@ -86,7 +73,16 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 	if (options->list_only)
 		destination = NULL;
 	if (options->attr_snapshot && !destination) {
-		ask_for_all_attributes(options, paths, &whole);
+		/* --attr-snapshot=FILE SRC/: the operand is a directory, and its list is to say everything of it. */
+		const char *directory = paths->items[0];
+		size_t length = strlen(directory);
+
+		args_take(&whole,
+			  xasprintf("%s%s", length ? directory : ".", length && directory[length - 1] == '/' ? "" : "/"));
+		options->perms = options->owner = options->group = options->times = options->links = true;
+		options->devices = options->specials = true;
+		if (!options->hard_links)
+			options->hard_links = 1;
 		paths = &whole;
 	}
 	/* The list has "path" for a daemon's "module/path". */
@@ -212,26 +208,14 @@ static void start(struct connection *connection, const struct options *options, 
 	*connection = (struct connection){ .in_fd = from[0], .out_fd = to[1], .shell_pid = child };
 }
 
-/* The first half of --iconv is that of the side that sends, which users take for this process. */
-static char *swap_charsets(struct options *options)
-{
-	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;
-	char *swapped;
-
-	if (!comma)
-		return NULL;
-	swapped = xasprintf("%s,%.*s", comma + 1, (int)(comma - options->iconv), options->iconv);
-	options->iconv = swapped;
-	return swapped;
-}
-
 int client_local(struct options *options)
 {
 	size_t count = options->operands.count;
 	const char *destination = options->list_only ? NULL : options->operands.items[count - 1];
 	struct pull_terms terms = { .is_ourselves = true };
 	struct connection connection;
-	char *swapped;
+	const char *iconv = options->iconv, *comma = iconv ? strchr(iconv, ',') : NULL;
+	char *swapped = NULL;
 	int code;
 
 	log_set_role("Receiver");
@@ -241,7 +225,9 @@ int client_local(struct options *options)
 		options->whole_file = !options->write_batch;
 	/* Secrets of the command line are none between the two. */
 	options->secluded_args = false;
-	swapped = swap_charsets(options);
+	/* The first half of --iconv is that of the side that sends, which users take for this process. */
+	if (comma)
+		options->iconv = swapped = xasprintf("%s,%.*s", comma + 1, (int)(comma - iconv), iconv);
 	if (options_lack_list_digest(options)) {
 		log_set_role("sender");
 		die(EXIT_UNSUPPORTED, OPTIONS_NO_LIST_DIGEST);

@@ -263,7 +263,7 @@ void report_free(struct report *report)
 {
 	report_drain(report);
 	if (report->progress) {
-		progress_end(report->progress);
+		progress_break_line(report->progress);
 		progress_free(report->progress);
 	}
 	if (report->on_request)

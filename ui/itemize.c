@@ -15,15 +15,6 @@
 #define COLUMNS 11
 #define FORMAT_MAX 4096
 
-static char update_letter(const struct item_look *look)
-{
-	if (look->flags & ITEM_LOCAL_CHANGE)
-		return look->flags & ITEM_XNAME_FOLLOWS ? 'h' : 'c';
-	if (!(look->flags & ITEM_TRANSFER))
-		return '.';
-	return look->sends ? '<' : '>';
-}
-
 static char type_letter(uint32_t mode)
 {
 	if (S_ISDIR(mode))
@@ -37,41 +28,34 @@ static char type_letter(uint32_t mode)
 	return 'f';
 }
 
-static char time_letter(const struct item_look *look)
-{
-	if (!(look->flags & ITEM_REPORT_TIME))
-		return '.';
-	/* On a symlink the size bit says that its time could not be set. */
-	if (!look->times_kept || (S_ISLNK(look->mode) && look->flags & ITEM_REPORT_SIZE))
-		return 'T';
-	return 't';
-}
-
 void itemize(const struct item_look *look, char out[12])
 {
+	static const char other_times[] = ".unb";
+	uint32_t flags = look->flags;
+	/* On a symlink the size bit says that its time could not be set. */
+	bool is_link = S_ISLNK(look->mode), time_failed = !look->times_kept || (is_link && flags & ITEM_REPORT_SIZE);
 	char *columns = out + 2;
 
 	out[COLUMNS] = '\0';
-	if (look->flags & ITEM_DELETED) {
+	if (flags & ITEM_DELETED) {
 		memcpy(out, "*deleting  ", COLUMNS);
 		return;
 	}
-	out[0] = update_letter(look);
+	if (flags & ITEM_LOCAL_CHANGE)
+		out[0] = flags & ITEM_XNAME_FOLLOWS ? 'h' : 'c';
+	else
+		out[0] = !(flags & ITEM_TRANSFER) ? '.' : look->sends ? '<' : '>';
 	out[1] = type_letter(look->mode);
-	uint32_t flags = look->flags;
-
 	columns[0] = flags & ITEM_REPORT_CHANGE ? 'c' : '.';
-	columns[1] = flags & ITEM_REPORT_SIZE && !S_ISLNK(look->mode) ? 's' : '.';
-	columns[2] = time_letter(look);
+	columns[1] = flags & ITEM_REPORT_SIZE && !is_link ? 's' : '.';
+	columns[2] = !(flags & ITEM_REPORT_TIME) ? '.' : time_failed ? 'T' : 't';
 	columns[3] = flags & ITEM_REPORT_PERMS ? 'p' : '.';
 	columns[4] = flags & ITEM_REPORT_OWNER ? 'o' : '.';
 	columns[5] = flags & ITEM_REPORT_GROUP ? 'g' : '.';
-	static const char letters[] = ".unb";
-
-	columns[6] = letters[(flags & ITEM_REPORT_ATIME ? 1 : 0) | (flags & ITEM_REPORT_CRTIME ? 2 : 0)];
+	columns[6] = other_times[(flags & ITEM_REPORT_ATIME ? 1 : 0) | (flags & ITEM_REPORT_CRTIME ? 2 : 0)];
 	columns[7] = flags & ITEM_REPORT_ACL ? 'a' : '.';
 	columns[8] = flags & ITEM_REPORT_XATTR ? 'x' : '.';
-	if (look->flags & ITEM_IS_NEW)
+	if (flags & ITEM_IS_NEW)
 		memset(columns, '+', COLUMNS - 2);
 	else if (look->unknown)
 		memset(columns, '?', COLUMNS - 2);

@@ -223,11 +223,6 @@ void progress_section_end(struct progress *progress, uint64_t index)
 		   (double)(now.ms - progress->start.ms) / 1000.0, tail);
 }
 
-void progress_end(struct progress *progress)
-{
-	progress_break_line(progress);
-}
-
 void progress_break_line(struct progress *progress)
 {
 	if (!progress->line_open)

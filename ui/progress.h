@@ -37,7 +37,6 @@ void progress_update(struct progress *progress, uint64_t done);
 void progress_file_end(struct progress *progress, uint64_t size, uint64_t index);
 /* Whole run: every entry up to and including `index` has been looked at; shows the last line again with the new count. */
 void progress_section_end(struct progress *progress, uint64_t index);
-void progress_end(struct progress *progress);
 /* End an unfinished line with a newline, if there is one. */
 void progress_break_line(struct progress *progress);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The words that a client gives a server, those of doc/protocol/06-command-line.md section 4.3 as 3.5.0 sends them, their quoting,
- * and captured argument blocks. */
+/* The words that a client gives a server, those of doc/protocol/06-command-line.md section 4.3 as 3.5.0 sends them, their
+ * quoting, and captured argument blocks. */
 #include "client/words.h"
 #include "options_support.h"
 
