@@ -77,21 +77,6 @@ static void open_window(struct source_file *file, uint64_t start, size_t window,
 	file->context = context;
 }
 
-/* After the first failure the rest of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
-static void read_at(struct source_file *file, uint64_t offset, uint8_t *out, size_t length)
-{
-	if (file->fd < 0) {
-		memcpy(out, file->memory + offset, length);
-	} else if (file->failed) {
-		memset(out, 0, length);
-	} else {
-		int error = fs_read_at(file->fd, out, length, offset);
-
-		file->failed = error != 0;
-		file->error = error == ENODATA ? 0 : error;
-	}
-}
-
 /*
  * Returns the bytes from `offset` on, of which at least `wanted` are there (fewer only at the end of the file); all that
  * happen to be there are counted in *available. Bytes before `keep` may be forgotten: keep <= offset never goes back, and
@@ -112,8 +97,20 @@ static const uint8_t *look(struct source_file *file, uint64_t keep, uint64_t off
 		file->length -= gone;
 		file->start = keep;
 
-		read_at(file, end, file->buffer + file->length, take);
-		file->seen(file->context, file->buffer + file->length, take);
+		uint8_t *out = file->buffer + file->length;
+
+		if (file->fd < 0) {
+			memcpy(out, file->memory + end, take);
+		} else if (file->failed) {
+			/* What is left of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
+			memset(out, 0, take);
+		} else {
+			int error = fs_read_at(file->fd, out, take, end);
+
+			file->failed = error != 0;
+			file->error = error == ENODATA ? 0 : error;
+		}
+		file->seen(file->context, out, take);
 		file->length += take;
 	}
 	*available = (size_t)(file->start + file->length - offset);
@@ -471,22 +468,6 @@ static void digest_seen(void *context, const void *data, size_t length)
 	wire_keep_alive(token_session(matcher->tokens)->wire);
 }
 
-/* --append: skip what the peer has; the verifying form hashes it. */
-static void skip_prefix(struct matcher *matcher, uint64_t from)
-{
-	struct source_file *source = matcher->request->source;
-	size_t available;
-
-	open_window(source, matcher->request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, matcher);
-	for (uint64_t at = 0; matcher->request->append_verify && at < from;) {
-		uint64_t rest = from - at;
-		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
-		look(source, at, at, step, &available);
-		at += step;
-	}
-	matcher->pending = from;
-}
-
 static bool can_match(const struct match_request *request)
 {
 	const struct sum_head *head = &request->sums->head;
@@ -522,10 +503,20 @@ int match_file(const struct match_request *request, struct token_writer *tokens,
 	struct matcher matcher = { .request = request, .tokens = tokens, .stats = stats, .digest = file_digest_new() };
 
 	file_digest_start(matcher.digest, request->file_sum, request->seed);
-	if (can_match(request))
+	if (can_match(request)) {
 		match_blocks(&matcher);
-	else
-		skip_prefix(&matcher, request->append_from < request->size ? request->append_from : request->size);
+	} else {
+		/* --append: skip what the peer has; the verifying form hashes it. */
+		uint64_t from = request->append_from < request->size ? request->append_from : request->size;
+		size_t available, step;
+
+		open_window(request->source, request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, &matcher);
+		for (uint64_t at = 0; request->append_verify && at < from; at += step) {
+			step = from - at < LITERAL_STEP ? (size_t)(from - at) : LITERAL_STEP;
+			look(request->source, at, at, step, &available);
+		}
+		matcher.pending = from;
+	}
 	write_literal(&matcher, request->size);
 	token_end_file(tokens);
 	int length = file_digest_finish(matcher.digest, digest);

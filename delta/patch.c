@@ -227,21 +227,6 @@ static void begin(struct patch *patch)
 	}
 }
 
-/* Old content behind the end, a hole at the end, reserved blocks. */
-static void cut(struct patch *patch)
-{
-	const struct patch_request *request = patch->request;
-	bool in_place = request->in_place || request->append;
-
-	if (!patch->is_file || !(in_place || request->sparse || patch->has_content) || (in_place && patch->out_fd < 0))
-		return;
-	int result = patch->makes_holes && patch->out_fd >= 0 ? fs_sparse_end(&patch->sparse, patch->offset)
-							      : ftruncate(request->out_fd, (off_t)patch->offset);
-
-	if (result < 0 && patch->out_fd >= 0)
-		fail(patch, PATCH_WRITE_FAILED, errno);
-}
-
 static void finish(struct patch *patch)
 {
 	const struct patch_request *request = patch->request;
@@ -251,7 +236,16 @@ static void finish(struct patch *patch)
 
 	finish_run(patch);
 	flush(patch);
-	cut(patch);
+	/* Old content behind the end, a hole at the end, reserved blocks. */
+	bool in_place = request->in_place || request->append;
+
+	if (patch->is_file && (in_place ? patch->out_fd >= 0 : request->sparse || patch->has_content)) {
+		int result = patch->makes_holes && patch->out_fd >= 0 ? fs_sparse_end(&patch->sparse, patch->offset)
+								      : ftruncate(request->out_fd, (off_t)patch->offset);
+
+		if (result < 0 && patch->out_fd >= 0)
+			fail(patch, PATCH_WRITE_FAILED, errno);
+	}
 	wire_read(request->session->wire, wanted, length);
 	outcome->length = patch->offset;
 	outcome->blocks = patch->touched.total;

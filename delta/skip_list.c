@@ -105,8 +105,3 @@ int skip_list_matches(const struct skip_list *list, const char *name)
 			return 1;
 	return 0;
 }
-
-int skip_list_is_everything(const struct skip_list *list)
-{
-	return list->everything;
-}

@@ -13,7 +13,6 @@ struct skip_list *skip_list_new(void);
 void skip_list_add_option(struct skip_list *list, const char *suffixes);  /* "gz/jpg/mp[34]" */
 void skip_list_add_daemon(struct skip_list *list, const char *patterns);  /* "*.gz *.tgz", "*" */
 int skip_list_matches(const struct skip_list *list, const char *name);
-int skip_list_is_everything(const struct skip_list *list);
 void skip_list_free(struct skip_list *list);
 
 #endif

@@ -70,11 +70,6 @@ struct session *token_session(struct token_writer *writer)
 	return writer->session;
 }
 
-int token_wants_block_data(const struct token_writer *writer)
-{
-	return writer->encoder && writer->encoder->block;
-}
-
 void token_start_file(struct token_writer *writer, int level_off)
 {
 	writer->base = writer->run_length = 0;
@@ -252,27 +247,6 @@ static bool take_literal(struct token_reader *reader, struct token *token)
 	return reader->chunk_open;
 }
 
-/* An item that names blocks: `base` becomes the first, run_left counts those behind it. */
-static void read_run(struct token_reader *reader, uint8_t flag)
-{
-	struct wire *wire = reader->session->wire;
-	bool is_relative = flag & TOKEN_REL;
-	bool is_run = is_relative ? (flag & TOKENRUN_REL) == TOKENRUN_REL : flag == TOKENRUN_LONG;
-	int32_t step = flag & TOKEN_REL_MAX;
-
-	if (!is_relative && flag != TOKEN_LONG && flag != TOKENRUN_LONG)
-		die(EXIT_PROTOCOL, "invalid token flag 0x%02x in compressed stream [%s]", flag, log_role());
-	bool fits = !is_relative || step <= BLOCK_NUMBER_MAX - reader->base;
-
-	if (fits) {
-		reader->base = is_relative ? reader->base + step : wire_read_int(wire);
-		reader->run_left = is_run ? wire_read_short(wire) : 0;
-	}
-	if (!fits || reader->base < 0 || reader->base > BLOCK_NUMBER_MAX || (is_run && !reader->run_left)
-	    || reader->run_left > (uint32_t)(BLOCK_NUMBER_MAX - reader->base))
-		die(EXIT_PROTOCOL, "invalid token number in compressed stream [%s]", log_role());
-}
-
 static void give_block(struct token_reader *reader, struct token *token)
 {
 	token->kind = TOKEN_BLOCK;
@@ -292,7 +266,23 @@ static void read_item(struct token_reader *reader, uint8_t flag, struct token *t
 		reader->inside_file = false;
 		return;
 	}
-	read_run(reader, flag);
+	/* An item that names blocks: `base` becomes the first, run_left counts those behind it. */
+	struct wire *wire = reader->session->wire;
+	bool is_relative = flag & TOKEN_REL;
+	bool is_run = is_relative ? (flag & TOKENRUN_REL) == TOKENRUN_REL : flag == TOKENRUN_LONG;
+	int32_t step = flag & TOKEN_REL_MAX;
+
+	if (!is_relative && flag != TOKEN_LONG && flag != TOKENRUN_LONG)
+		die(EXIT_PROTOCOL, "invalid token flag 0x%02x in compressed stream [%s]", flag, log_role());
+	bool fits = !is_relative || step <= BLOCK_NUMBER_MAX - reader->base;
+
+	if (fits) {
+		reader->base = is_relative ? reader->base + step : wire_read_int(wire);
+		reader->run_left = is_run ? wire_read_short(wire) : 0;
+	}
+	if (!fits || reader->base < 0 || reader->base > BLOCK_NUMBER_MAX || (is_run && !reader->run_left)
+	    || reader->run_left > (uint32_t)(BLOCK_NUMBER_MAX - reader->base))
+		die(EXIT_PROTOCOL, "invalid token number in compressed stream [%s]", log_role());
 	give_block(reader, token);
 }
 

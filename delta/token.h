@@ -25,8 +25,6 @@ void token_literal(struct token_writer *writer, const void *data, size_t length)
 /* Block number `block`; data: its bytes (needed by old zlib's history; may be NULL for other methods). */
 void token_block(struct token_writer *writer, int32_t block, const void *data, size_t length);
 void token_end_file(struct token_writer *writer);
-/* Does token_block want its data? (old zlib) */
-int token_wants_block_data(const struct token_writer *writer);
 struct session *token_session(struct token_writer *writer);
 
 /* --- reading --- */

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "fs/error.h"
-#include "fs/temp.h"
 #include "fs/walk.h"
 #include "lib/alloc.h"
 
@@ -166,19 +165,6 @@ int fs_read_all(int fd, size_t limit, struct strbuf *out)
 	}
 }
 
-int fs_read_file(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out)
-{
-	struct fs_stat st;
-	int fd = fs_open_follow(root, path, O_RDONLY, 0);
-
-	int result = fd < 0 ? -1 : fs_stat_at_fd(fd, &st);
-
-	if (result == 0)
-		result = S_ISREG(st.mode) ? fs_read_all(fd, limit, out) : fs_fail(S_ISDIR(st.mode) ? EISDIR : ENXIO);
-	fs_close(fd);
-	return result;
-}
-
 int fs_only_regular(int fd, uint64_t *size)
 {
 	struct fs_stat st;
@@ -191,20 +177,6 @@ int fs_only_regular(int fd, uint64_t *size)
 	}
 	*size = st.size;
 	return fd;
-}
-
-int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode)
-{
-	struct fs_temp temp;
-
-	if (fs_temp_create(&temp, dir_fd, name) < 0)
-		return -1;
-	if (fs_write_all(temp.fd, data, length) == 0 && fchmod(temp.fd, mode) == 0)
-		return fs_temp_commit(&temp, name);
-	int error = errno;
-
-	fs_temp_discard(&temp);
-	return fs_fail(error);
 }
 
 int fs_preallocate(int fd, uint64_t size)
@@ -297,18 +269,6 @@ int fs_make_path(const struct fs_root *root, const char *path, mode_t mode)
 		made += result;
 	}
 	return made;
-}
-
-int fs_space(int fd, struct fs_space *space)
-{
-	struct statfs fs;
-
-	if (fstatfs(fd, &fs) < 0)
-		return -1;
-	space->bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	space->inodes = fs.f_files ? (uint64_t)fs.f_ffree : UINT64_MAX;
-	space->in_memory = (unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC;
-	return 0;
 }
 
 void fs_await_writer(int fd)

@@ -47,11 +47,6 @@ int fs_read_at(int fd, void *buffer, size_t length, uint64_t offset);
 int fs_write_all_at(int fd, const void *data, size_t length, uint64_t offset);
 /* Append everything up to the end of file to `out`; EFBIG if that is more than `limit` bytes. */
 int fs_read_all(int fd, size_t limit, struct strbuf *out);
-/* A regular file below the root, whole (per-directory merge files, --files-from); a symlink is followed if it stays inside.
- * ENXIO if it is not regular, EFBIG over `limit`. */
-int fs_read_file(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out);
-/* Create or replace `name` atomically with these bytes and exactly this mode, whatever the umask. */
-int fs_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode);
 
 /* What has just been opened, if it is a regular file: `fd` and its size. Else it is closed: -1 with ENOENT. -1 passes. */
 int fs_only_regular(int fd, uint64_t *size);
@@ -70,13 +65,6 @@ int fs_make_path(const struct fs_root *root, const char *path, mode_t mode);
 
 /* The process's umask, without the moment of having none. */
 mode_t fs_umask(void);
-
-/* Room for this process on the file system of `fd`. */
-struct fs_space {
-	uint64_t bytes, inodes; /* UINT64_MAX inodes where the file system does not count them */
-	bool in_memory;         /* tmpfs or ramfs */
-};
-int fs_space(int fd, struct fs_space *space);
 
 /* A FIFO that has been opened for reading with O_NONBLOCK: wait until somebody writes to it. Returns at once for a pipe
  * without a name, whose writers were there before. */

@@ -42,17 +42,6 @@ struct beneath {
 	int32_t fd;
 } __attribute__((packed));
 
-/* Everything that a version can forbid. */
-static struct ruleset all_of(int version)
-{
-	static const unsigned file_bits[] = { 0, 13, 14, 15, 15, 16 };
-	unsigned known = version > 5 ? 5 : (unsigned)version;
-
-	return (struct ruleset){
-		.files = BIT(file_bits[known]) - 1, .network = version >= 4 ? 3 : 0, .scope = version >= 6 ? 3 : 0,
-	};
-}
-
 int fs_landlock_version(void)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, QUERY_VERSION);
@@ -75,7 +64,13 @@ static int allow(int ruleset, uint64_t handled, const struct fs_reachable *reach
 
 int fs_landlock_confine(int version, const struct fs_reachable *reachable, size_t count)
 {
-	const struct ruleset all = all_of(version);
+	/* Everything that a version can forbid. */
+	static const unsigned file_bits[] = { 0, 13, 14, 15, 15, 16 };
+	const struct ruleset all = {
+		.files = BIT(file_bits[version > 5 ? 5 : version]) - 1,
+		.network = version >= 4 ? 3 : 0,
+		.scope = version >= 6 ? 3 : 0,
+	};
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0u), result = fd < 0 ? -1 : 0;
 
 	for (size_t i = 0; i < count && result == 0; i++)

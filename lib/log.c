@@ -121,24 +121,6 @@ static void emit_to_stdio(void *context, enum log_kind kind, const char *text, s
 		free(line);
 }
 
-static void emit(enum log_kind kind, const char *text, size_t length)
-{
-	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
-
-	if (kind == L_ERROR_XFER)
-		log_note_xfer_error();
-	lock();
-	state.nesting++;
-	if (state.nesting > NESTING_MAX)
-		emit_to_stdio(NULL, kind, text, length);
-	else
-		state.sink.emit(state.sink.context, kind, text, length);
-	if (state.copy.emit && state.nesting <= NESTING_MAX && (is_error || !state.copies_errors_only))
-		state.copy.emit(state.copy.context, kind, text, length);
-	state.nesting--;
-	pthread_mutex_unlock(&state.mutex);
-}
-
 void log_vmsg(enum log_kind kind, const char *fmt, va_list args)
 {
 	char room[LINE_ROOM], *text = room, *allocated = NULL;
@@ -162,7 +144,20 @@ void log_vmsg(enum log_kind kind, const char *fmt, va_list args)
 	if (!length || text[length - 1] != '\n')
 		text[length++] = '\n';
 	text[length] = '\0';
-	emit(kind, text, length);
+	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
+
+	if (kind == L_ERROR_XFER)
+		log_note_xfer_error();
+	lock();
+	state.nesting++;
+	if (state.nesting > NESTING_MAX)
+		emit_to_stdio(NULL, kind, text, length);
+	else
+		state.sink.emit(state.sink.context, kind, text, length);
+	if (state.copy.emit && state.nesting <= NESTING_MAX && (is_error || !state.copies_errors_only))
+		state.copy.emit(state.copy.context, kind, text, length);
+	state.nesting--;
+	pthread_mutex_unlock(&state.mutex);
 	free(allocated);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/file.h"
 #include "testsuite/unit/unit.h"
 
 /* The tests of a program share one tree; paths are relative to it, it is the working directory. */
@@ -64,6 +65,15 @@ static inline bool tree_has(const char *path)
 	struct stat st;
 
 	return lstat(path, &st) == 0;
+}
+
+/* A file below the root, whole: 0, or -1 with errno. */
+static inline int tree_read_below(const struct fs_root *root, const char *path, size_t limit, struct strbuf *out)
+{
+	int fd = fs_open_follow(root, path, O_RDONLY, 0), result = fd < 0 ? -1 : fs_read_all(fd, limit, out);
+
+	fs_close(fd);
+	return result;
 }
 
 /* Content of an open file from its position on, as a string; closes it. */

@@ -118,7 +118,7 @@ static int call_is_readable(const struct fs_root *root, const char *path)
 static int call_read_file(const struct fs_root *root, const char *path)
 {
 	struct strbuf content = STRBUF_INIT;
-	int error = fs_read_file(root, path, 100, &content) < 0 ? errno : 0;
+	int error = tree_read_below(root, path, 100, &content) < 0 ? errno : 0;
 
 	strbuf_free(&content);
 	return error;

@@ -86,7 +86,7 @@ UNIT_TEST(empty_directory)
 	assert_int_equal(fs_dir_is_empty(fd), -1);
 }
 
-UNIT_TEST(read_file_wants_regular_and_small_ones)
+UNIT_TEST(files_are_read_up_to_a_limit)
 {
 	struct strbuf text = STRBUF_INIT;
 
@@ -94,19 +94,18 @@ UNIT_TEST(read_file_wants_regular_and_small_ones)
 	tree_link("rules", "rules-link");
 	tree_link("/etc/hostname", "rules-out");
 	tree_dir("rules-dir");
-	assert_int_equal(mkfifo("rules-fifo", 0600), 0);
-	assert_int_equal(fs_read_file(&root, "rules-link", 6, &text), 0);
+	assert_int_equal(tree_read_below(&root, "rules-link", 6, &text), 0);
 	assert_string_equal(strbuf_text(&text), "- *.o\n");
 	static const struct {
 		const char *path;
 		int error;
-	} cases[] = { { "rules-out", ELOOP }, { "rules-dir", EISDIR }, { "rules-fifo", ENXIO }, { "rules-none", ENOENT } };
+	} cases[] = { { "rules-out", ELOOP }, { "rules-dir", EISDIR }, { "rules-none", ENOENT } };
 
-	for (int i = 0; i < 4; i++) {
-		assert_int_equal(fs_read_file(&root, cases[i].path, 100, &text), -1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(tree_read_below(&root, cases[i].path, 100, &text), -1);
 		assert_int_equal(errno, cases[i].error);
 	}
-	assert_int_equal(fs_read_file(&root, "rules", 5, &text), -1);
+	assert_int_equal(tree_read_below(&root, "rules", 5, &text), -1);
 	assert_int_equal(errno, EFBIG);
 	strbuf_free(&text);
 }
@@ -147,19 +146,6 @@ UNIT_TEST(preallocation_keeps_the_size)
 	assert_int_equal(errno, EFBIG);
 	assert_int_equal(fs_preallocate(fd, 0), 0);
 	close(fd);
-}
-
-UNIT_TEST(space)
-{
-	struct fs_space space;
-	int shm = open("/dev/shm", O_PATH | O_CLOEXEC);
-
-	assert_int_equal(fs_space(root.fd, &space), 0);
-	assert_true(space.bytes > 0 && space.inodes > 0);
-	if (shm < 0 || fs_space(shm, &space) < 0)
-		skip();
-	assert_true(space.in_memory);
-	close(shm);
 }
 
 static int read_as_stranger(void)

@@ -108,7 +108,8 @@ static void change_calls(int dir)
 	assert_int_equal(fs_temp_create(&temp, dir, "f"), 0);
 	assert_int_equal(fs_write_all(temp.fd, "replaced", 8), 0);
 	assert_int_equal(fs_temp_commit(&temp, "f"), 0);
-	assert_int_equal(fs_replace_file(dir, "whole", "w", 1, 0600), 0);
+	assert_int_equal(fs_temp_create(&temp, dir, "whole"), 0);
+	assert_int_equal(fs_temp_commit(&temp, "whole"), 0);
 	int fd = fs_unnamed_create(dir, 0600);
 
 	if (fd >= 0) {
@@ -155,7 +156,7 @@ UNIT_TEST(held_directory_stays_the_same)
 	swap();
 	assert_string_equal(tree_content_of(fs_open(&root, "d/f", O_RDONLY, 0)), "replaced");
 	/* as before, for the next test */
-	assert_int_equal(fs_replace_file(root.fd, "x", "", 0, 0600), 0);
+	assert_int_equal(close(fs_open_at(root.fd, "x", O_WRONLY | O_CREAT, 0600)), 0);
 	tree_file("m/d/f", "inside");
 	lsetxattr("m/d/f", "user.side", "inside", 6, 0);
 	tree_link("inside-target", "m/d/l");
@@ -211,7 +212,7 @@ static int race_open_follow(const struct fs_root *confined)
 static int race_read_file(const struct fs_root *confined)
 {
 	struct strbuf text = STRBUF_INIT;
-	int result = fs_read_file(confined, "d/sub/g", 100, &text);
+	int result = tree_read_below(confined, "d/sub/g", 100, &text);
 
 	if (result == 0)
 		assert_string_equal(strbuf_text(&text), "inside");

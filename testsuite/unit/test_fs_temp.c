@@ -422,21 +422,6 @@ UNIT_TEST(nothing_is_left_by_a_signal_or_an_exit)
 	}
 }
 
-UNIT_TEST(replace_file_sets_the_mode_exactly)
-{
-	struct stat st;
-	int dir = fresh_dir("exact");
-	mode_t mask = umask(0777);
-
-	assert_int_equal(fs_replace_file(dir, "f", "text", 4, 0644), 0);
-	umask(mask);
-	assert_int_equal(stat("exact/f", &st), 0);
-	assert_int_equal(st.st_mode, S_IFREG | 0644);
-	assert_string_equal(tree_content("exact/f"), "text");
-	assert_int_equal(entries_of("exact"), 1);
-	close(dir);
-}
-
 UNIT_TEST(own_names_are_known_while_they_are_there)
 {
 	int dir = fresh_dir("own"), other = fresh_dir("other");
