@@ -467,47 +467,38 @@ static bool is_suspicious(const struct links *links, const struct entries *list,
 	return links->shapes.count && !entry_is_dir(entry) && hashmap_get(&links->shapes, entry->size, (uint64_t)entry->mtime);
 }
 
-/* Say of entry `at` of a kept directory what is true now. */
-static void look_again(struct links *links, struct image_dir *dir, uint32_t at, const char *path)
-{
-	struct image *image = links->crew->image;
-	struct fs_stat st;
-
-	if (fs_lstat(&links->crew->scan->source->attr_root, path, &st) < 0)
-		return;
-	bool linked = st.nlink > 1 && st.dev == dir->dev;
-
-	if (linked == ((dir->entries.items[at].flags & ENTRY_HARD_LINKED) != 0))
-		return;
-	if (dir->entries.snapshot) {
-		struct entries view = dir->entries;
-		image_copy_view(image, &view, &dir->entries);
-	}
-	struct entry *entry = &dir->entries.items[at];
-
-	entry->flags ^= ENTRY_HARD_LINKED;
-	if (!linked && !image->digests)
-		return;
-	struct entry_side *side = entries_side(&dir->entries, entry);
-
-	side->dev = st.dev;
-	side->ino = st.ino;
-	side->ctime = st.ctime;
-	side->ctime_nsec = st.ctime_nsec;
-}
-
+/* Correct what a kept directory says of entries that are suspicious. */
 static void look_through(struct links *links, uint32_t number)
 {
 	struct image *image = links->crew->image;
 	struct image_dir *dir = image->dirs.items[number];
 	struct strbuf path = STRBUF_INIT;
+	struct fs_stat st;
 
 	for (uint32_t i = 0; i < dir->entries.count; i++) {
 		if (!is_suspicious(links, &dir->entries, &dir->entries.items[i]))
 			continue;
 		image_dir_path(image, number, &path);
 		strbuf_add_path(&path, entry_name(&dir->entries, &dir->entries.items[i]));
-		look_again(links, dir, i, strbuf_text(&path));
+		if (fs_lstat(&links->crew->scan->source->attr_root, strbuf_text(&path), &st) < 0)
+			continue;
+		bool linked = st.nlink > 1 && st.dev == dir->dev;
+
+		if (linked == ((dir->entries.items[i].flags & ENTRY_HARD_LINKED) != 0))
+			continue;
+		if (dir->entries.snapshot) {
+			struct entries view = dir->entries;
+			image_copy_view(image, &view, &dir->entries);
+		}
+		dir->entries.items[i].flags ^= ENTRY_HARD_LINKED;
+		if (!linked && !image->digests)
+			continue;
+		struct entry_side *side = entries_side(&dir->entries, &dir->entries.items[i]);
+
+		side->dev = st.dev;
+		side->ino = st.ino;
+		side->ctime = st.ctime;
+		side->ctime_nsec = st.ctime_nsec;
 	}
 	strbuf_free(&path);
 }

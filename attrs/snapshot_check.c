@@ -256,61 +256,33 @@ static bool check_facts(struct check *check)
 	return true;
 }
 
-static void set_pointers(const struct check *check)
-{
-	struct attr_snapshot *snapshot = check->snapshot;
-
-	for (int id = 0; id < CHUNK_IDS; id++)
-		snapshot->chunks[id] = content_of(check, (enum snapshot_chunk_id)id);
-	snapshot->dirs = snapshot->chunks[CHUNK_DIRS];
-	snapshot->entries = snapshot->chunks[CHUNK_ENTRIES];
-	snapshot->sides = snapshot->chunks[CHUNK_SIDES];
-	snapshot->side_count = count_of(check, CHUNK_SIDES);
-	snapshot->names = snapshot->chunks[CHUNK_NAMES];
-	snapshot->names_length = count_of(check, CHUNK_NAMES);
-	snapshot->devices = snapshot->chunks[CHUNK_DEVICES];
-	snapshot->device_count = count_of(check, CHUNK_DEVICES);
-	snapshot->atimes = snapshot->chunks[CHUNK_ATIMES];
-	snapshot->origins = snapshot->chunks[CHUNK_ORIGINS];
-	snapshot->xxh128 = snapshot->chunks[CHUNK_XXH128];
-	snapshot->md5 = snapshot->chunks[CHUNK_MD5];
-}
-
-/* Owner `number` at *offset of the file, below `end`. */
-static bool check_owner(const struct check *check, uint64_t number, uint64_t *offset, uint64_t end)
-{
-	const unsigned char *bytes = check->snapshot->bytes;
-	const struct snapshot_owner *owner = (const void *)(bytes + *offset);
-	uint64_t name = *offset + sizeof *owner, next;
-	bool is_new;
-
-	if (end - *offset < sizeof *owner)
-		return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
-	if (owner->is_group > 1)
-		return bad(check, "chunk owners: owner %" PRIu64 " is neither a user nor a group", number);
-	if (owner->length < 1 || owner->length > NAME_LENGTH_MAX)
-		return bad(check, "chunk owners: owner %" PRIu64 " has a name of %u bytes", number, owner->length);
-	next = (name + owner->length + 1 + 3) & ~(uint64_t)3;
-	if (next > end)
-		return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
-	if (memchr(bytes + name, '\0', owner->length) || !is_zero(bytes, name + owner->length, next))
-		return bad(check, "chunk owners: the name of owner %" PRIu64 " does not end where it should", number);
-	hashmap_put(&check->snapshot->owners, owner->is_group, owner->id, name, &is_new);
-	if (!is_new)
-		return bad(check, "chunk owners: owner %" PRIu64 " is there twice", number);
-	*offset = next;
-	return true;
-}
-
 static bool check_owners(struct job *job)
 {
 	const struct check *check = &job->check;
 	const struct snapshot_chunk *chunk = check->chunks[CHUNK_OWNERS];
-	uint64_t number = 0;
+	const unsigned char *bytes = check->snapshot->bytes;
+	uint64_t number = 0, next, end = chunk ? chunk->offset + chunk->length : 0;
+	bool is_new;
 
-	for (uint64_t at = chunk ? chunk->offset : 0, end = chunk ? at + chunk->length : 0; at < end; number++)
-		if (!check_owner(check, number, &at, end))
-			return false;
+	for (uint64_t at = chunk ? chunk->offset : 0; at < end; at = next, number++) {
+		const struct snapshot_owner *owner = (const void *)(bytes + at);
+		uint64_t name = at + sizeof *owner;
+
+		if (end - at < sizeof *owner)
+			return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
+		if (owner->is_group > 1)
+			return bad(check, "chunk owners: owner %" PRIu64 " is neither a user nor a group", number);
+		if (owner->length < 1 || owner->length > NAME_LENGTH_MAX)
+			return bad(check, "chunk owners: owner %" PRIu64 " has a name of %u bytes", number, owner->length);
+		next = (name + owner->length + 1 + 3) & ~(uint64_t)3;
+		if (next > end)
+			return bad(check, "chunk owners: ends in the middle of owner %" PRIu64, number);
+		if (memchr(bytes + name, '\0', owner->length) || !is_zero(bytes, name + owner->length, next))
+			return bad(check, "chunk owners: the name of owner %" PRIu64 " does not end where it should", number);
+		hashmap_put(&check->snapshot->owners, owner->is_group, owner->id, name, &is_new);
+		if (!is_new)
+			return bad(check, "chunk owners: owner %" PRIu64 " is there twice", number);
+	}
 	return true;
 }
 
@@ -447,6 +419,19 @@ bool attr_snapshot_check(struct attr_snapshot *snapshot, struct strbuf *why)
 	if (!check_header(&check) || !check_table(&check) || !check_sum(&check, check.chunks[CHUNK_FACTS])
 	    || !check_facts(&check))
 		return false;
-	set_pointers(&check);
+	for (int id = 0; id < CHUNK_IDS; id++)
+		snapshot->chunks[id] = content_of(&check, (enum snapshot_chunk_id)id);
+	snapshot->dirs = snapshot->chunks[CHUNK_DIRS];
+	snapshot->entries = snapshot->chunks[CHUNK_ENTRIES];
+	snapshot->sides = snapshot->chunks[CHUNK_SIDES];
+	snapshot->side_count = count_of(&check, CHUNK_SIDES);
+	snapshot->names = snapshot->chunks[CHUNK_NAMES];
+	snapshot->names_length = count_of(&check, CHUNK_NAMES);
+	snapshot->devices = snapshot->chunks[CHUNK_DEVICES];
+	snapshot->device_count = count_of(&check, CHUNK_DEVICES);
+	snapshot->atimes = snapshot->chunks[CHUNK_ATIMES];
+	snapshot->origins = snapshot->chunks[CHUNK_ORIGINS];
+	snapshot->xxh128 = snapshot->chunks[CHUNK_XXH128];
+	snapshot->md5 = snapshot->chunks[CHUNK_MD5];
 	return check_contents(&check);
 }

@@ -174,22 +174,16 @@ static void *get_room(void *room_void)
 	return NULL;
 }
 
-static int create_file(const char *path)
-{
-	char name[256];
-	int dir_fd = fs_operator_target(path, name), fd;
-
-	if (dir_fd < 0)
-		return -1;
-	fd = fs_unnamed_create(dir_fd, 0600);
-	close(dir_fd);
-	return fd;
-}
-
 struct snapshot_room *snapshot_room_new(const char *path, uint64_t bytes)
 {
-	int fd = create_file(path);
+	char name[256];
+	int dir_fd = fs_operator_target(path, name);
 
+	if (dir_fd < 0)
+		return NULL;
+	int fd = fs_unnamed_create(dir_fd, 0600);
+
+	close(dir_fd);
 	if (fd < 0)
 		return NULL;
 	struct snapshot_room *room = xmalloc(sizeof *room);

@@ -37,17 +37,10 @@ static int fail(int error)
 /* The place of directory number `dir`. */
 static void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t dir, struct snapshot_place *place)
 {
-	struct snapshot_dir_facts facts;
+	struct snapshot_dir_facts facts = attr_snapshot_dir(snapshot, dir); /* of the root all 0 */
 
-	place->parent = 0;
-	if (dir == 0) {
-		place->view = attr_snapshot_root(snapshot);
-		place->entry = place->view.items;
-		return;
-	}
-	facts = attr_snapshot_dir(snapshot, dir);
 	place->parent = facts.parent;
-	place->view = attr_snapshot_view(snapshot, facts.parent);
+	place->view = dir ? attr_snapshot_view(snapshot, facts.parent) : attr_snapshot_root(snapshot);
 	place->entry = &place->view.items[facts.parent_entry];
 }
 
@@ -64,34 +57,20 @@ bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_
 
 static int walk_text(struct walk *walk, const char *text, bool last);
 
-static int step_back(struct walk *walk)
-{
-	struct snapshot_dir_facts facts;
-
-	if (walk->dir == 0)
-		return walk->trusting ? 0 : fail(ELOOP);
-	facts = attr_snapshot_dir(walk->snapshot, walk->dir);
-	walk->dir = facts.parent;
-	return 0;
-}
-
 /* A name in the directory reached: go into it, follow it, or, if it is the last one, arrive at it. */
 static int step_to(struct walk *walk, const char *name, bool is_last)
 {
-	struct snapshot_dir_facts facts;
-	struct entries view;
-	int32_t at;
+	struct entries view = attr_snapshot_view(walk->snapshot, walk->dir);
+	int32_t at = entries_find(&view, name, true);
 
-	view = attr_snapshot_view(walk->snapshot, walk->dir);
-	at = entries_find(&view, name, true);
 	if (at >= 0) {
 		walk->dir = view.items[at].dir;
 		return 0;
 	}
 	at = entries_find(&view, name, false);
 	if (at < 0) {
-		facts = attr_snapshot_dir(walk->snapshot, walk->dir);
-		return fail(facts.error ? facts.error : ENOENT);
+		int error = attr_snapshot_dir(walk->snapshot, walk->dir).error;
+		return fail(error ? error : ENOENT);
 	}
 	const struct entry *entry = &view.items[at];
 
@@ -130,8 +109,10 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		bool is_last = last && text[strspn(text, "/")] == '\0';
 
 		walk->directory |= is_last && *text == '/';
-		if (!strcmp(name, ".."))
-			result = step_back(walk);
+		if (!strcmp(name, "..") && walk->dir)
+			walk->dir = attr_snapshot_dir(walk->snapshot, walk->dir).parent;
+		else if (!strcmp(name, ".."))
+			result = walk->trusting ? 0 : fail(ELOOP);
 		else if (strcmp(name, ".") != 0)
 			result = step_to(walk, name, is_last);
 	}
@@ -243,50 +224,28 @@ static int compare_names(const void *a_void, const void *b_void)
 	return order ? order : compare_u64(a->entry, b->entry);
 }
 
-static void add_names(struct source_links *links, const struct attr_snapshot *snapshot, uint32_t dir)
-{
-	struct entries view;
-	struct entry_side expanded;
-
-	view = attr_snapshot_view(snapshot, dir);
-	for (uint32_t i = 0; i < view.count; i++) {
-		const struct entry *entry = &view.items[i];
-
-		if (!entry_is_regular(entry) || !(entry->flags & ENTRY_HARD_LINKED))
-			continue;
-		const struct entry_side *side = entry_any_side(&view, entry, &expanded);
-		struct linked_name name = { side->dev, side->ino, dir, i };
-
-		vec_push(&links->names, name);
-	}
-}
-
-/* Made by the first who misses a file, which is rare. */
 static struct source_links *links_new(const struct attr_snapshot *snapshot)
 {
 	struct source_links *links = xcalloc(1, sizeof *links);
+	struct entry_side expanded;
 
-	for (uint32_t dir = 0; dir < attr_snapshot_facts(snapshot)->dir_count; dir++)
-		add_names(links, snapshot, dir);
+	for (uint32_t dir = 0; dir < attr_snapshot_facts(snapshot)->dir_count; dir++) {
+		struct entries view = attr_snapshot_view(snapshot, dir);
+
+		for (uint32_t i = 0; i < view.count; i++) {
+			const struct entry *entry = &view.items[i];
+
+			if (!entry_is_regular(entry) || !(entry->flags & ENTRY_HARD_LINKED))
+				continue;
+			const struct entry_side *side = entry_any_side(&view, entry, &expanded);
+			struct linked_name name = { side->dev, side->ino, dir, i };
+
+			vec_push(&links->names, name);
+		}
+	}
 	if (links->names.count)
 		qsort(links->names.items, links->names.count, sizeof *links->names.items, compare_names);
 	return links;
-}
-
-/* Index of the first name of this file, or of what would come behind it. */
-static size_t find_file(const struct source_links *links, const struct linked_name *file)
-{
-	size_t low = 0, high = links->names.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_file(&links->names.items[middle], file) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 /* The same inode; or what a run has written anew that had to make the group again. */
@@ -323,11 +282,20 @@ static int open_other(struct attr_source *source, const struct linked_name *file
 	uint64_t stale = source->stale, missing = source->missing;
 	int fd = -1;
 
+	/* Made by the first who misses a file, which is rare. */
 	if (!source->links)
 		source->links = links_new(source->snapshot);
 	const struct source_links *links = source->links;
-	size_t first = find_file(links, file);
+	size_t first = 0, high = links->names.count;
 
+	while (first < high) {
+		size_t middle = first + (high - first) / 2;
+
+		if (compare_file(&links->names.items[middle], file) < 0)
+			first = middle + 1;
+		else
+			high = middle;
+	}
 	for (size_t i = first; fd < 0 && i < links->names.count && i - first < TRIES; i++) {
 		if (compare_file(&links->names.items[i], file) != 0)
 			break;
@@ -380,16 +348,11 @@ const uint8_t *attr_source_digest(struct attr_source *source, const char *path, 
 	return entry_is_regular(place.entry) ? attr_source_view_digest(source, &place.view, place.entry, which) : NULL;
 }
 
-static void free_links(struct attr_source *source)
+void attr_source_finish(struct attr_source *source)
 {
 	if (source->links)
 		vec_free(&source->links->names);
 	free(source->links);
 	source->links = NULL;
-}
-
-void attr_source_finish(struct attr_source *source)
-{
-	free_links(source);
 	fs_credentials_free(&source->who);
 }

@@ -66,8 +66,15 @@ static const struct rule_file *read_once(struct make_rules *rules, const char *p
 	return &rules->files.items[rules->files.count - 1];
 }
 
-static int open_copy(const struct rule_file *file)
+static int open_rules(void *rules_void, enum filter_place place, const char *path)
 {
+	struct make_rules *rules = rules_void;
+
+	if (place == FILTER_AT_BASE)
+		return fs_open_follow(rules->root, path, O_RDONLY, 0);
+	if (!rules->reading_line)
+		return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
+	const struct rule_file *file = read_once(rules, path);
 	int fd = file ? memfd_create("rules", MFD_CLOEXEC) : -1;
 
 	if (fd < 0)
@@ -77,17 +84,6 @@ static int open_copy(const struct rule_file *file)
 		return -1;
 	}
 	return fd;
-}
-
-static int open_rules(void *rules_void, enum filter_place place, const char *path)
-{
-	struct make_rules *rules = rules_void;
-
-	if (place == FILTER_AT_BASE)
-		return fs_open_follow(rules->root, path, O_RDONLY, 0);
-	if (rules->reading_line)
-		return open_copy(read_once(rules, path));
-	return fs_operator_open(path, O_RDONLY | O_NONBLOCK, 0);
 }
 
 static void explain(void *rules_void, const char *text)
@@ -148,41 +144,34 @@ static void add_word(struct strbuf *out, const char *word)
 	strbuf_add_string(out, word);
 }
 
-/* A rule as the command line could say it; of a file only that there is one: its name may be that of a pipe. */
-static void add_filter(struct strbuf *out, const struct filter_option *filter)
+/* Rules as the command line could say them; of a file only that there is one: its name may be that of a pipe. */
+static void add_rules(struct strbuf *out, const struct options *options)
 {
 	static const char *const names[] = {
 		[FILTER_NEW_STYLE] = "filter", [FILTER_OLD_EXCLUDE] = "exclude", [FILTER_OLD_INCLUDE] = "include",
 	};
 
-	switch (filter->kind) {
-	case FOPT_RULE:
-	case FOPT_WORDS:
-		add_word(out, "--");
-		strbuf_addf(out, "%s=%s", names[filter->style], filter->text);
-		break;
-	case FOPT_FILE:
-		add_word(out, "--");
-		strbuf_addf(out, "%s-from", names[filter->style]);
-		break;
-	case FOPT_SHORTCUT_F:
-		add_word(out, "-F");
-		break;
-	case FOPT_CVS:
-		add_word(out, "-C");
-		break;
+	for (size_t i = 0; i < options->filters.count; i++) {
+		const struct filter_option *filter = &options->filters.items[i];
+
+		switch (filter->kind) {
+		case FOPT_RULE:
+		case FOPT_WORDS:
+			add_word(out, "--");
+			strbuf_addf(out, "%s=%s", names[filter->style], filter->text);
+			break;
+		case FOPT_FILE:
+			add_word(out, "--");
+			strbuf_addf(out, "%s-from", names[filter->style]);
+			break;
+		case FOPT_SHORTCUT_F:
+			add_word(out, "-F");
+			break;
+		case FOPT_CVS:
+			add_word(out, "-C");
+			break;
+		}
 	}
-}
-
-static void add_rules(struct strbuf *out, const struct options *options)
-{
-	struct strbuf all = STRBUF_INIT;
-
-	for (size_t i = 0; i < options->filters.count; i++)
-		add_filter(&all, &options->filters.items[i]);
-	if (all.length)
-		add_word(out, strbuf_text(&all));
-	strbuf_free(&all);
 }
 
 static void sum_text(struct file_digest *digest, const char *text, size_t length)
