@@ -213,20 +213,14 @@ int dest_partial_dir(struct dest *dest, struct dest_dir *dir, const char *name, 
 	enum step step = STEP_FIND;
 	int fd;
 
-	if (!places->partial) {
-		errno = ENOENT;
-		return -1;
-	}
-	if (dest_partial_is_hidden(dest, dir, name)) {
-		errno = EACCES;
-		return -1;
-	}
+	if (!places->partial)
+		return fs_fail(ENOENT);
+	if (dest_partial_is_hidden(dest, dir, name))
+		return fs_fail(EACCES);
 	if (*places->partial == '/')
 		return shared_dir(dest, places, make);
-	if (!make && atomic_load(&dir->has_no_partial)) {
-		errno = ENOENT;
-		return -1;
-	}
+	if (!make && atomic_load(&dir->has_no_partial))
+		return fs_fail(ENOENT);
 	if (make) {
 		char *path = partial_path(dest, dir);
 

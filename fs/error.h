@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Failing the way system calls do, for the files of this room; and closing descriptors, for all (fs/file.h). */
+/* Failing the way system calls do, and closing descriptors; for all rooms, by fs/file.h. */
 #ifndef FS_ERROR_H
 #define FS_ERROR_H
 
