@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "delta/match.h"
@@ -20,8 +19,6 @@
 #include "flist/paths.h"
 #include "flist/scan.h"
 #include "flist/send.h"
-#include "fs/operator.h"
-#include "lib/alloc.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +23,6 @@
 #include "lib/clock.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-#include "lib/strbuf.h"
 #include "options/owners.h"
 #include "ui/log_file.h"
 #include "wire/args.h"

@@ -2,7 +2,6 @@
 /* The writing side of a run whose contents come from a peer: requests, the ends of lists and phases, the goodbye. */
 #include "contents/pull.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 #include "dest/basis.h"
 #include "dest/events.h"
 #include "dest/file.h"
-#include "dest/paths.h"
 #include "dest/task.h"
 #include "dest/write.h"
 #include "flist/received.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The reading thread of a pull: lists, contents, messages, the goodbye (doc/protocol/03-transfer.md sections 1.3 and 1.5). */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "contents/pull.h"
 #include "contents/receive.h"
@@ -17,7 +15,6 @@
 #include "dest/contents.h"
 #include "dest/events.h"
 #include "dest/file.h"
-#include "dest/paths.h"
 #include "dest/task.h"
 #include "dest/write.h"
 #include "flist/receive_attributes.h"

@@ -14,7 +14,6 @@
 #include "dest/events.h"
 #include "dest/file.h"
 #include "dest/job.h"
-#include "dest/paths.h"
 #include "dest/task.h"
 #include "flist/paths.h"
 #include "flist/received.h"

@@ -12,7 +12,6 @@
 #include "dest/task.h"
 #include "flist/debug.h"
 #include "flist/paths.h"
-#include "flist/receive.h"
 #include "flist/received.h"
 #include "lib/log.h"
 #include "receiver/debug.h"

@@ -13,7 +13,6 @@
 #include "flist/paths.h"
 #include "fs/chmod.h"
 #include "lib/clock.h"
-#include "lib/exit.h"
 #include "lib/log.h"
 #include "receiver/debug.h"
 #include "receiver/report.h"

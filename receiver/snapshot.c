@@ -6,12 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "attrs/image_scan.h"
 #include "dest/contents.h"
-#include "dest/paths.h"
 #include "dest/seen.h"
 #include "fs/chmod.h"
 #include "fs/operator.h"

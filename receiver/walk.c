@@ -6,25 +6,18 @@
 #include "receiver/walk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "dest/alternate.h"
-#include "dest/basis.h"
 #include "dest/contents.h"
 #include "dest/events.h"
 #include "dest/partial.h"
 #include "dest/paths.h"
 #include "dest/seen.h"
 #include "dest/task.h"
-#include "dest/write.h"
 #include "flist/paths.h"
 #include "flist/received.h"
 #include "fs/chmod.h"
-#include "lib/exit.h"
 #include "receiver/debug.h"
 #include "receiver/delete.h"
 #include "receiver/dir.h"
@@ -34,7 +27,6 @@
 #include "receiver/run.h"
 #include "receiver/task.h"
 #include "ui/progress.h"
-#include "wire/request.h"
 
 #define SLICE 1024 /* files of one task */
 
