@@ -145,49 +145,30 @@ static void change_report_path(struct change_report *report, const char *path)
 	strbuf_free(&safe);
 }
 
-static const uint8_t *some_digest(const struct change_report *report, const struct snapshot_change *change)
-{
-	const uint8_t *digest;
-
-	if (change->item & ITEM_DELETED)
-		return NULL;
-	digest = compared_digest(report->tree, change->list, change->entry, ATTR_DIGEST_XXH128);
-	return digest ? digest : compared_digest(report->tree, change->list, change->entry, ATTR_DIGEST_MD5);
-}
-
-static void fill_values(const struct change_report *report, const struct snapshot_change *change, struct strbuf *leader,
-			struct format_values *values)
-{
-	const struct entry *entry = change->entry;
-	bool is_link = change->item & ITEM_XNAME_FOLLOWS && change->group != NO_GROUP && !change->leads;
-
-	if (is_link)
-		compared_path(report->tree, link_groups_leader(report->groups, change->group), leader);
-	*values = (struct format_values){
-		.look = { .flags = change->item, .mode = entry->mode, .times_kept = true },
-		.name = change->path,
-		.shown = change->path,
-		.link = is_link ? strbuf_text(leader) : entry_is_symlink(entry) ? entry_target(change->list, entry) : NULL,
-		.link_is_hard = is_link,
-		.is_deletion = (change->item & ITEM_DELETED) != 0,
-		.length = entry->size,
-		.mtime = entry->mtime,
-		.uid = entry->uid,
-		.gid = entry->gid,
-		.digest = some_digest(report, change),
-		.pid = (int)getpid(),
-		.operation = "send",
-	};
-	if (values->is_deletion)
-		values->link = NULL;
-}
-
 static void change_report(struct change_report *report, const struct snapshot_change *change)
 {
+	const struct entry *entry = change->entry;
+	bool is_deletion = change->item & ITEM_DELETED;
+	bool is_link = change->item & ITEM_XNAME_FOLLOWS && change->group != NO_GROUP && !change->leads;
 	struct strbuf leader = STRBUF_INIT, line = STRBUF_INIT;
-	struct format_values values;
+	struct format_values values = {
+		.look = { .flags = change->item, .mode = entry->mode, .times_kept = true },
+		.name = change->path, .shown = change->path, .link_is_hard = is_link, .is_deletion = is_deletion,
+		.length = entry->size, .mtime = entry->mtime, .uid = entry->uid, .gid = entry->gid,
+		.pid = (int)getpid(), .operation = "send",
+	};
 
-	fill_values(report, change, &leader, &values);
+	if (is_link)
+		compared_path(report->tree, link_groups_leader(report->groups, change->group), &leader);
+	if (!is_deletion) {
+		if (is_link)
+			values.link = strbuf_text(&leader);
+		else if (entry_is_symlink(entry))
+			values.link = entry_target(change->list, entry);
+		values.digest = compared_digest(report->tree, change->list, entry, ATTR_DIGEST_XXH128);
+		if (!values.digest)
+			values.digest = compared_digest(report->tree, change->list, entry, ATTR_DIGEST_MD5);
+	}
 	format_expand(report->format, &values, &line);
 	if (report->options->from0)
 		put(report, strbuf_text(&line), line.length);

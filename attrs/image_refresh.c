@@ -448,18 +448,6 @@ static int64_t balance_of(const struct links *links, const struct entries *list,
 	return balance ? (int64_t)*balance : 0;
 }
 
-static void note_shapes(struct links *links, const struct entries *list)
-{
-	bool inserted;
-
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry *entry = &list->items[i];
-
-		if (entry->flags & ENTRY_HARD_LINKED && balance_of(links, list, entry) > 0)
-			hashmap_put(&links->shapes, entry->size, (uint64_t)entry->mtime, 1, &inserted);
-	}
-}
-
 static bool is_suspicious(const struct links *links, const struct entries *list, const struct entry *entry)
 {
 	if (entry->flags & ENTRY_HARD_LINKED)
@@ -521,8 +509,17 @@ static void refresh_links(struct image_crew *crew)
 	}
 	for (size_t i = 0; i < links.balance.capacity; i++)
 		changed |= links.balance.slots[i].used && links.balance.slots[i].value;
-	for (size_t i = 0; changed && i < crew->scanned.count; i++)
-		note_shapes(&links, &image->dirs.items[crew->scanned.items[i]]->entries);
+	for (size_t i = 0; changed && i < crew->scanned.count; i++) {
+		const struct entries *list = &image->dirs.items[crew->scanned.items[i]]->entries;
+		bool inserted;
+
+		for (uint32_t j = 0; j < list->count; j++) {
+			const struct entry *entry = &list->items[j];
+
+			if (entry->flags & ENTRY_HARD_LINKED && balance_of(&links, list, entry) > 0)
+				hashmap_put(&links.shapes, entry->size, (uint64_t)entry->mtime, 1, &inserted);
+		}
+	}
 	for (uint32_t i = 0; changed && i < image->dirs.count; i++)
 		if (!scanned[i])
 			look_through(&links, i);

@@ -214,14 +214,6 @@ static bool is_readable(struct scan *scan, const char *name, const struct fs_sta
 
 /* --- one directory, one name after the other --- */
 
-static void scan_set_name(struct scan *scan, const char *name)
-{
-	strbuf_truncate(&scan->path, scan->path_length);
-	strbuf_add_path(&scan->path, name);
-	strbuf_truncate(&scan->transfer, scan->transfer_length);
-	strbuf_add_path(&scan->transfer, name);
-}
-
 /* Log about the current name, `before` QUOTED `after`[: reason], and note it in *io_error. Returns the result. */
 static enum scan_result complain(struct scan *scan, enum scan_result result, const char *before, const char *after, int error)
 {
@@ -442,7 +434,10 @@ static void scan_name(struct scan *scan, const struct fs_dirent *name)
 	uint16_t flags = 0;
 	struct fs_stat st;
 
-	scan_set_name(scan, name->name);
+	strbuf_truncate(&scan->path, scan->path_length);
+	strbuf_add_path(&scan->path, name->name);
+	strbuf_truncate(&scan->transfer, scan->transfer_length);
+	strbuf_add_path(&scan->transfer, name->name);
 	if (scan->transfer_length + name->name_length + 2 > PATH_MAX) {
 		log_msg(L_ERROR_XFER, "rsync: [sender] cannot send file with a name over %d bytes: %s", PATH_MAX - 1,
 			strbuf_text(&scan->transfer));

@@ -47,31 +47,13 @@ void link_groups_free(struct link_groups *groups)
 	free(groups);
 }
 
-/* First, of every entry of the newer tree that has several links, in order (now: its side record): the leader of a group is the
- * first that existed in the older tree, else the last of all. then: what it was linked to, or NULL. */
-static void link_groups_learn(struct link_groups *groups, const struct entry_side *now, struct tree_place place, bool existed,
-			      const struct entry_side *then)
-{
-	bool is_new;
-	uint64_t group = *hashmap_put(&groups->now, now->dev, now->ino, groups->pairs.count, &is_new);
-	struct link_pair none = { .is_known = false };
-
-	if (is_new)
-		vec_push(&groups->pairs, none);
-	if (groups->pairs.items[group].is_known)
-		return;
-	groups->pairs.items[group] = (struct link_pair){
-		.leader = place, .is_known = existed, .then_dev = then ? then->dev : 0, .then_ino = then ? then->ino : 0,
-	};
-}
-
 struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group)
 {
 	return groups->pairs.items[group].leader;
 }
 
-/* Then, of every entry of both trees that has several links in either: was it linked to others than now? then: as above; group:
- * its group now, or NO_GROUP; leads: it is the leader. */
+/* Then, of every entry of both trees that has several links in either: was it linked to others than now? then: what it was
+ * linked to; group: its group now, or NO_GROUP; leads: it is the leader. */
 static bool link_groups_differ(struct link_groups *groups, const struct entry_side *then, uint32_t group, bool leads)
 {
 	bool differs = false, first;
@@ -242,15 +224,27 @@ static bool is_same_kind(const struct pair *pair)
 	return pair->old && (pair->old->mode & S_IFMT) == (pair->new->mode & S_IFMT);
 }
 
+/* First, of every entry of the newer tree that has several links, in order: the leader of a group is the first that existed in
+ * the older tree, else the last of all. */
 static void learn_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
 {
+	struct link_groups *groups = walk->comparison->groups;
 	struct entry_side then_room, now_room;
 	const struct entry_side *now = link_side(pair->new_list, pair->new, &now_room);
-	bool existed = now && is_same_kind(pair);
+	bool existed = now && is_same_kind(pair), is_new;
 	const struct entry_side *then = existed ? link_side(pair->old_list, pair->old, &then_room) : NULL;
 
-	if (now)
-		link_groups_learn(walk->comparison->groups, now, place, existed, then);
+	if (!now)
+		return;
+	uint64_t group = *hashmap_put(&groups->now, now->dev, now->ino, groups->pairs.count, &is_new);
+	struct link_pair learned = {
+		.leader = place, .is_known = existed, .then_dev = then ? then->dev : 0, .then_ino = then ? then->ino : 0,
+	};
+
+	if (is_new)
+		vec_push(&groups->pairs, learned);
+	else if (!groups->pairs.items[group].is_known)
+		groups->pairs.items[group] = learned;
 }
 
 /* An entry of the newer tree; old NULL: it is new. */

@@ -127,19 +127,6 @@ static void *watch(void *maker_void)
 	}
 }
 
-/* From here on signals end the process, and a progress line is shown if the options ask for one. */
-static void make_watch_start(struct maker *maker)
-{
-	sigset_t set;
-
-	maker->below = log_set_sink((struct log_sink){ emit, maker });
-	fill_set(&set);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	maker->watches = pthread_create(&maker->watch, NULL, watch, maker) == 0;
-	if (!maker->watches)
-		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
-
 static void make_watch_stop(struct maker *maker)
 {
 	if (maker->watches) {
@@ -517,16 +504,23 @@ static void clean_up(struct maker *maker)
 	fflush(stdout);
 }
 
+/* From here on signals end the process, and a progress line is shown if the options ask for one. */
 static struct maker *maker_new(const struct options *options, bool after_run)
 {
 	struct maker *maker = xcalloc(1, sizeof *maker);
+	sigset_t set;
 
 	maker->options = options;
 	maker->after_run = after_run;
 	maker->source.attr_root.fd = maker->source.content_root.fd = -1;
 	maker->source.open_noatime = true; /* reading a whole mirror is no use of its files */
 	maker->began = clock_nanoseconds();
-	make_watch_start(maker);
+	maker->below = log_set_sink((struct log_sink){ emit, maker });
+	fill_set(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	maker->watches = pthread_create(&maker->watch, NULL, watch, maker) == 0;
+	if (!maker->watches)
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	return maker;
 }
 
