@@ -513,8 +513,10 @@ bool job_receive(struct file_job *job)
 		return job_goes_in_place(job) ? copy_in_place(job, -1, 0) : copy_to_temp(job, -1, 0);
 	/* What had come of the file before is completed where it lies. */
 	fd = dest_partial_open(job->dest, job->dir, job->name, O_WRONLY);
-	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0)
+	if (fd < 0 || fs_stat_at_fd(fd, &st) < 0) {
+		fs_close(fd);
 		return task_complain(job->task, "receiver", errno, job->name, "open of the partial file of ", " failed");
+	}
 	good = fill(job, -1, fd, 0, true);
 	if (good)
 		apply_to_descriptor(job, fd, st.uid, st.gid, (mode_t)-1);
