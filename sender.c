@@ -245,9 +245,10 @@ static void sender_remove_source(struct sender *sender, int32_t ndx)
 	if (pos.gap >= 0 || entry_is_dir(pos.entry))
 		return;
 	struct attr_source *source = flist_pos_source(sender->list, &pos, &path);
-	int parent = open_parent(sender, &source->attr_root, path.data, &leaf);
 
 	flist_pos_path(sender->list, &pos, &name);
+	int parent = open_parent(sender, &source->attr_root, path.data, &leaf);
+
 	if (parent < 0 && errno != ENOENT) {
 		log_errno(L_ERROR_XFER, errno, "sender failed to secure-open-parent %s", strbuf_text(&name));
 	} else if (parent < 0 || (sender->options->copy_links ? fs_stat_follow(&source->attr_root, path.data, &st)
