@@ -395,11 +395,13 @@ static void write_digest(struct flist_sender *sender, const struct outgoing *out
 		struct strbuf path = STRBUF_INIT;
 
 		/* Of an entry that is no part of a view it is looked up by path. */
-		if (out->entries->snapshot)
+		if (out->entries->snapshot) {
 			digest = attr_source_view_digest(sender->list->module_source, out->entries, out->entry, which);
-		else
-			digest = attr_source_digest(flist_entry_source(sender->list, out->node, out->entry, &path),
-						    strbuf_text(&path), follows_links(sender), which);
+		} else {
+			/* The path is filled in first: arguments of one call are evaluated in no order. */
+			struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
+			digest = attr_source_digest(source, strbuf_text(&path), follows_links(sender), which);
+		}
 		strbuf_free(&path);
 	}
 	if (is_regular && !digest)
