@@ -266,8 +266,6 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 	return true;
 }
 
-
-
 /* Sets a value in `base`, the globals or a module. Returns false with the reason if it cannot be used. */
 static bool parameter_set(struct config *config, void *base, const struct parameter *parameter, const char *text,
 			  struct strbuf *why)
