@@ -11,6 +11,7 @@
 
 #include "client/login.h"
 #include "client/shell.h"
+#include "client/socket.h"
 #include "client/words.h"
 #include "fs/file.h"
 #include "lib/alloc.h"

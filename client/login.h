@@ -5,9 +5,6 @@
 
 #include "client.h"
 
-/* A connected socket, at the latest when --contimeout is over. */
-int socket_dial(const struct options *options, const struct remote *remote);
-
 /* Exchange greetings: sets the protocol, returns the daemon's digest names, malloc'ed; NULL: it has not given any. */
 char *daemon_greet(struct connection *connection, const struct options *options);
 /* The rest of the text phase, up to the "@RSYNCD: OK". Ends the process if that is not reached. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Children that run main() for one input: their directory, their borders, their peer, what they have covered. */
 #include "client/shell.h"
-#include "client/login.h"
+#include "client/socket.h"
 #include "client/words.h"
 #include "session.h"
 
