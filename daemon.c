@@ -39,8 +39,6 @@
 
 #define DESCRIPTORS_WANTED 4096
 
-
-
 struct listener {
 	const struct options *options;
 	struct config *config;        /* what stands before the first section */
@@ -125,8 +123,6 @@ static bool is_connection(int fd)
 	       getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
 	       (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
 }
-
-
 
 static int listener_port(const struct listener *listener)
 {
@@ -305,8 +301,6 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	daemon_session_run(&session);
 }
-
-
 
 /* Returns the operator's limit that the client in this slot exceeds, if any; a process of its own then refuses it. */
 static struct session_limit check_limits(struct listener *listener, int slot)

@@ -441,8 +441,6 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-
-
 /* One file of a directive. The listener takes the globals of included files as they come; a session keeps them apart. */
 static bool load_part(struct loader *loader, const char *path, bool isolate)
 {

@@ -69,5 +69,4 @@ void image_copy_view(struct image *image, const struct entries *view, struct ent
 /* All of its entries, "." included. */
 uint64_t image_count(const struct image *image);
 
-
 #endif

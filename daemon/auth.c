@@ -226,8 +226,6 @@ static const char *password_of_line(const char *line, const char *name, bool is_
 	return !strncmp(line, name, length) && line[length] == ':' ? line + length + 1 : NULL;
 }
 
-
-
 /* Is it the response to the challenge that the password would give? Without a password no is the answer, as slowly. */
 static bool is_answer(const char *digest, const char *challenge, const char *password, const char *response)
 {
@@ -384,8 +382,6 @@ static uint64_t holder_of(const struct daemon_session *session, const struct ori
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
 	return origin_hash(origin, hash);
 }
-
-
 
 void session_claim_slot(struct daemon_session *session)
 {

@@ -353,8 +353,6 @@ void converter_deliver(struct daemon_session *session)
 	converter->request_fd = -1;
 }
 
-
-
 /* One line without its LF; false at the end of the command or if the line does not fit. */
 static bool read_answer(int fd, char *line, size_t size)
 {

@@ -304,8 +304,6 @@ static bool is_port(const char *text)
 	return *text && strlen(text) <= 5 && text[strspn(text, "0123456789")] == 0 && atoi(text) > 0;
 }
 
-
-
 static enum proxy_result parse_line(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {
 	char line[LINE_MAX_LENGTH + 1], destination[PROXY_ADDRESS_SIZE], *fields[FIELDS], *rest = line, *field;
@@ -358,8 +356,6 @@ static enum proxy_result parse_binary(const uint8_t *bytes, size_t length, char 
 }
 
 /* --- a proxy's header --- */
-
-
 
 enum proxy_result proxy_parse(const uint8_t *bytes, size_t length, char address[PROXY_ADDRESS_SIZE])
 {

@@ -156,8 +156,6 @@ static int refresh_tree(const struct refresh *refresh, const struct module *modu
 	return code;
 }
 
-
-
 /* --- one module --- */
 
 static void say(const struct refresh *refresh, const struct module *module, const char *text)
@@ -210,8 +208,6 @@ static int refresh_once(const struct refresh *refresh, const struct module *modu
 	free(line);
 	return code;
 }
-
-
 
 static void note_code(struct refresh *refresh, int code)
 {

@@ -83,8 +83,6 @@ struct daemon_session {
 	int refusal_code;
 };
 
-
-
 #define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
 
 noreturn void daemon_session_run(struct daemon_session *session);

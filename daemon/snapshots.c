@@ -150,8 +150,6 @@ static void note_trouble(struct snapshots *snapshots, struct snapshot_file *file
 	file->serial = ++snapshots->serial;
 }
 
-
-
 static void check_file(struct snapshots *snapshots, struct snapshot_file *file, const struct snapshot_identity *now)
 {
 	struct strbuf why = STRBUF_INIT;
@@ -537,8 +535,6 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 }
 
 /* --- for one session --- */
-
-
 
 static void choose(struct daemon_session *session, const struct snapshot_finding *finding)
 {

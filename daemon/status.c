@@ -346,8 +346,6 @@ void metrics_update(struct metrics *metrics, bool now)
 
 /* --- the answer --- */
 
-
-
 void status_format(struct children *children, int64_t now, struct strbuf *out)
 {
 	uint64_t received = 0, sent = 0, files = 0, speed = 0;
@@ -387,8 +385,6 @@ void status_format(struct children *children, int64_t now, struct strbuf *out)
 }
 
 /* --- the listener --- */
-
-
 
 /* A byte and a descriptor, if the socket takes them at once, as one that is new does. */
 static int hand_over(int socket_fd, int fd)

@@ -230,8 +230,6 @@ void session_set_refusal(struct daemon_session *session, char *error, int code)
 	session->refusal_code = code;
 }
 
-
-
 /* From the words of the client to paths below the module's root. */
 static void resolve_paths(struct daemon_session *session)
 {

@@ -345,8 +345,6 @@ static bool is_harmless(const char *text)
 	return true;
 }
 
-
-
 bool config_expand_command(const char *command, struct strbuf *out, char **bad)
 {
 	char quote = 0;

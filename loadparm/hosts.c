@@ -110,8 +110,6 @@ static bool is_inside(const struct address *address, const struct network *netwo
 	return true;
 }
 
-
-
 static enum verdict match_network(const char *token, const struct host_peer *peer)
 {
 	struct network network;

@@ -35,6 +35,7 @@ CITED = re.compile(r"\bdoc/protocol/([\w.-]*\w)")
 BARE_CITATION = re.compile(r"(?<!doc/)\b[Pp]rotocol/\d")
 MADE = re.compile(r"\.|build|deb$|distcheck$|corpus$|captures$|(arch|debian|fresh|rsync-huai)-")
 CITING = (".c", ".h", ".py", ".md", ".in", ".ac", ".sh", ".1", ".5", ".8")
+SECTION = re.compile(r"/\* --- .* --- \*/$")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
@@ -59,6 +60,10 @@ def layout(lines):
             yield number, "mark of unfinished work"
         if re.match(r"\s*extern\s+[^(]*;", line):
             yield number, "extern variable"
+        if not line and number > 1 and not lines[number - 2]:
+            yield number, "a second empty line"
+        if SECTION.match(line) and SECTION.match(next(filter(None, lines[number:]), "")):
+            yield number, "a section with nothing in it"
 
 
 def functions(lines):
