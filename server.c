@@ -184,6 +184,21 @@ static bool goes_through_stream(const struct server *server, enum log_kind kind)
 	return kind != L_LOG && server->session.log_through_stream;
 }
 
+static enum message_code code_of(enum log_kind kind)
+{
+	switch (kind) {
+	case L_INFO:
+	case L_CLIENT:
+		return MSG_INFO;
+	case L_WARNING:
+		return MSG_WARNING;
+	case L_ERROR_XFER:
+		return MSG_ERROR_XFER;
+	default:
+		return MSG_ERROR;
+	}
+}
+
 static void emit(void *context, enum log_kind kind, const char *text, size_t length)
 {
 	struct server *server = context;
@@ -192,10 +207,7 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 	if ((server->module && kind != L_CLIENT) || (!streamed && !server->finished && kind != L_INFO && kind != L_CLIENT))
 		server->below.emit(server->below.context, kind, text, length);
 	if (streamed)
-		wire_send_message(server->session.wire, kind == L_INFO || kind == L_CLIENT ? MSG_INFO
-							: kind == L_WARNING                ? MSG_WARNING
-							: kind == L_ERROR_XFER             ? MSG_ERROR_XFER
-											   : MSG_ERROR, text, length);
+		wire_send_message(server->session.wire, code_of(kind), text, length);
 }
 
 /* --- the end --- */
@@ -258,7 +270,6 @@ static void say_goodbye(void *context, int code)
 static void take_message(void *server_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct server *server = server_void;
-
 	int end = length == 4 ? payload[0] : EXIT_STREAMIO;
 
 	if (code == MSG_IO_ERROR)

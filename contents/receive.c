@@ -357,7 +357,6 @@ static void say(struct pull *pull, enum log_kind kind, const char *text, size_t 
 void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct pull *pull = pull_void;
-	enum log_kind kind;
 	int end;
 
 	if (pull->receiver->service && code != MSG_IO_ERROR && code != MSG_NO_SEND) {
@@ -366,11 +365,16 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	}
 	switch (code) {
 	case MSG_INFO:
+		say(pull, L_INFO, (const char *)payload, length);
+		break;
 	case MSG_WARNING:
+		say(pull, L_WARNING, (const char *)payload, length);
+		break;
 	case MSG_ERROR_XFER:
+		say(pull, L_ERROR_XFER, (const char *)payload, length);
+		break;
 	case MSG_ERROR:
-		kind = code == MSG_INFO ? L_INFO : code == MSG_WARNING ? L_WARNING : L_ERROR;
-		say(pull, code == MSG_ERROR_XFER ? L_ERROR_XFER : kind, (const char *)payload, length);
+		say(pull, L_ERROR, (const char *)payload, length);
 		break;
 	case MSG_IO_TIMEOUT:
 		if (pull->receiver->dest.options->levels.info[INFO_MISC] > 1)

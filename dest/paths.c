@@ -185,8 +185,9 @@ int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 	int fd = fs_opendir(&dest->top, follows && *path ? path : ".");
 
 	/* Otherwise name by name, without links. */
-	for (size_t length; !follows && fd >= 0 && *(path += strspn(path, "/")); path += length) {
-		length = strcspn(path, "/");
+	path += strspn(path, "/");
+	while (!follows && fd >= 0 && *path) {
+		size_t length = strcspn(path, "/");
 		char *name = xstrndup(path, length);
 		int next = fs_open_at(fd, name, (path[length] ? O_PATH : O_RDONLY) | O_DIRECTORY, 0), error = errno;
 
@@ -194,6 +195,7 @@ int dest_open_dir(struct dest *dest, const char *path, bool to_delete)
 		close(fd);
 		fd = next;
 		errno = error;
+		path += length + strspn(path + length, "/");
 	}
 	return fd;
 }
