@@ -343,7 +343,7 @@ static void become_copier(struct run *run)
 	copy_as_assume(options);
 }
 
-/* Whether anything but a file's own looks matters: what lies beside it, its content, who is told of it. */
+/* Whether anything but a file's own looks matters: what lies beside it, its content, who hears of it. */
 static bool passes_settled(const struct receiver *receiver)
 {
 	const struct options *options = receiver->dest.options;

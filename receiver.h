@@ -38,7 +38,7 @@ struct receiver_peer {
 	bool trusted;               /* --trust-sender */
 	bool clean_symlinks;        /* a module's: they do not lead out of the transfer */
 	bool munge_symlinks;        /* targets are stored in a form that leads nowhere */
-	bool is_ourselves;          /* the other end of a local run, of which people see the sender */
+	bool is_ourselves;          /* the other end of a local run, of which users see the sender */
 	struct batch *batch;        /* what comes is to be written down; NULL: it is not */
 	bool is_batch;              /* there is no peer, only what one has once sent */
 	const struct receiver_service *service; /* we are the server of the session; NULL: its client */

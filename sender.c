@@ -39,11 +39,11 @@ struct sender {
 	uint64_t matched_to;           /* --debug: where the last block that was found in the file at hand ends */
 	int phase;
 	int append;
-	int io_error_sent;             /* what the list has told the peer already */
+	int io_error_sent;             /* what the list has reported to the peer already */
 	int32_t current_ndx;           /* last index asked for, -1: none in the lists held */
 	int content_fd;
 	VEC(uint64_t) sent;            /* a bit for each index whose content has been sent */
-	VEC(struct entry) directories; /* by node: what the host may still be told of, when its list has been dropped */
+	VEC(struct entry) directories; /* by node: what the host may still be notified of, when its list has been dropped */
 	bool xattr_items;              /* item messages may carry xattr parts (doc/protocol/05-xattrs-acls.md section 5.3.1) */
 	bool xattr_shortcut;           /* ... but not for hard links (5.3.4) */
 	uint8_t attr_bytes[ATTR_FILE_SIZE];
@@ -272,7 +272,7 @@ static void sender_remove_source(struct sender *sender, int32_t ndx)
 	strbuf_free(&name);
 }
 
-/* --- what --debug=send and deltasum tell --- */
+/* --- the lines of --debug=send and deltasum --- */
 
 static int level_of(const struct sender *sender, enum debug_word word)
 {
@@ -407,7 +407,7 @@ static void complain_errno(struct sender *sender, const struct request *request,
 	sender->session->io_error |= IOERR_GENERAL;
 }
 
-/* What tells the requested file from others, if other names are going to be linked to it. */
+/* What distinguishes the requested file from others, if other names are going to be linked to it. */
 static const struct entry_side *link_group(const struct sender *sender, const struct request *request,
 					   struct entry_side *expanded)
 {
@@ -416,7 +416,7 @@ static const struct entry_side *link_group(const struct sender *sender, const st
 	return entry_any_side(request->pos.entries, request->pos.entry, expanded);
 }
 
-/* The content of the requested file; NULL (and the peer told) if there is none to send. */
+/* The content of the requested file; NULL, which the peer has been notified of, if there is none to send. */
 static struct source_file *open_source(struct sender *sender, struct request *request, uint64_t *size)
 {
 	const struct options *options = sender->options;
@@ -480,7 +480,7 @@ static bool is_incompressible(const struct sender *sender, const struct request 
 	       || (others && skip_list_matches(others, name));
 }
 
-/* --- what the host is told --- */
+/* --- what the host hears --- */
 
 static void log_transfer_item(struct sender *sender, const struct request *request, struct transfer_record *record,
 			      enum item_stage stage)

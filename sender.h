@@ -10,7 +10,7 @@
 #include "options.h"
 #include "options/batch.h"
 
-/* What may be told of one item. */
+/* What may be reported of one item. */
 struct transfer_record {
 	const struct entry *entry;
 	const char *name, *shown;   /* in the transfer; below the module, or as the operator named it */
@@ -25,7 +25,7 @@ struct transfer_record {
 };
 
 enum item_stage {
-	ITEM_WITHOUT_CONTENT, /* nothing goes out for it, or nothing is told to it: a dry run */
+	ITEM_WITHOUT_CONTENT, /* nothing goes out for it, or it gets no report: a dry run */
 	ITEM_BEGINS,          /* its content will go out next */
 	ITEM_ENDS,            /* it has gone out */
 };
@@ -43,7 +43,7 @@ struct sender_host {
 
 	/* Every message of the peer but MSG_SUCCESS. */
 	void (*message)(void *context, enum message_code code, const uint8_t *payload, size_t length);
-	/* Everything that the generator asks for or tells of. NULL: nobody wants to know. */
+	/* Everything that the generator asks for or reports. NULL: nobody wants to know. */
 	void (*item)(void *context, const struct transfer_record *record, enum item_stage stage);
 	/* Just that a file's content begins and has gone out, which is cheaper. NULL: nobody wants to know. */
 	void (*transfer)(void *context, enum item_stage stage);

@@ -638,7 +638,7 @@ noreturn void server_run(struct server *server)
 		log_error("%s%s", is_bare ? "" : "rsync: ", server->startup_error);
 		log_lines(L_ERROR, server->startup_output);
 		wire_flush(wire);
-		/* Closing with unread input would reset the connection, and the text with it. A client that sends is told to
+		/* Closing with unread input would reset the connection, and the text with it. A client that sends is asked to
 		 * end. */
 		if (server->session.is_sender)
 			wire_drain(wire, REFUSAL_GRACE_SECONDS);

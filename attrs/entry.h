@@ -54,7 +54,7 @@ struct entry_side {
 	uint32_t target_length;
 	uint32_t acls, xattrs;   /* -A (receiver), -X: numbers of those that were sent (flist/xattr.c) or have come, 0: none */
 	uint64_t real_size;      /* --only-send-attrs: the size that the content says */
-	int64_t ctime;           /* scan_options.origins: with dev and ino, what tells one content from another */
+	int64_t ctime;           /* scan_options.origins: with dev and ino, what distinguishes one content from another */
 	uint32_t ctime_nsec;
 	uint32_t digest;         /* images: index + 1 of the content digests (attrs/image.h), 0: none */
 };

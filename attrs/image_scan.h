@@ -3,7 +3,7 @@
  * Filling an image from a tree with several threads, whole or where an older snapshot no longer holds, and digests of contents.
  * Each thread has scan options of its own, because filter rules keep a position in the tree.
  *
- * The state of a directory (image_dir) is that from before its names were read. Where a later look could not tell whether
+ * The state of a directory (image_dir) is that from before its names were read. Where a later look could not see whether
  * something has changed since, because the last change was too recent or something could not be read, its ctime is 0: the next
  * refresh reads it again.
  */

@@ -91,7 +91,7 @@ const struct entry_side *snapshot_expand_side(const struct entries *view, const 
 /* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `entry` is one of the view's own, not a
  * copy: here, below, and for entry_any_side. */
 const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which);
-/* What tells the file whose digests these were: false without any. */
+/* What identifies the file whose digests these were: false without any. */
 bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
 			  uint32_t *ctime_nsec);
 

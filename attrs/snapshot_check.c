@@ -308,7 +308,7 @@ static bool check_origins(struct job *job)
 		const struct snapshot_origin *origin = &snapshot->origins[i];
 
 		if (origin->digests & ~snapshot->facts.digests)
-			return bad(check, "chunk origins: record %" PRIu64 " tells of digests that are not in the file", i);
+			return bad(check, "chunk origins: record %" PRIu64 " names digests that are not in the file", i);
 		if (origin->digests && !entry_is_regular(&snapshot->entries[i]))
 			return bad(check, "chunk origins: record %" PRIu64 " has digests and is not a regular file's", i);
 		if (origin->ctime_nsec >= NSEC_PER_SEC)

@@ -2,7 +2,7 @@
 /*
  * Where a file list comes from: a live tree, an attr tree (its regular files hold sizes, contents lie below another root),
  * or a snapshot (attrs/snapshot.h). flist.c asks for the entries of one directory or one object; sender.c and receiver.c ask
- * for content. Neither can tell which kind it is.
+ * for content. Neither can see which kind it is.
  */
 #ifndef ATTRS_SOURCE_H
 #define ATTRS_SOURCE_H

@@ -415,7 +415,7 @@ static void pull_phase_zero(struct contents *contents)
 {
 	struct pull *pull = pull_of(contents);
 
-	/* Below protocol 30 a file that cannot be sent is told by nothing but the end of the phase. */
+	/* Below protocol 30 only the end of the phase shows that a file cannot be sent. */
 	if (!pull->session->inc_recurse && !pull->phase_zero_done) {
 		pull->phase_zero_done = true;
 		write_done(pull);

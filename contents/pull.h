@@ -58,7 +58,7 @@ struct pull {
 	pthread_cond_t changed;
 	struct requests asked;
 	struct transfer *wrong;         /* to be asked for again */
-	struct arrivals arrived;        /* the sender is to be told that it may remove them */
+	struct arrivals arrived;        /* to be reported to the sender, which may remove them */
 	struct replay *replay;          /* NULL: there is a peer (contents/replay.c) */
 	int32_t awaited;                /* the reading thread of a replay waits for a decision on this index; -1: for none */
 	int stood_still;                /* looks of the main thread since that time, or since something has been decided */

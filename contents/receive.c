@@ -133,7 +133,7 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	patch_file(&request, &outcome);
 	dest_debug_patched(job);
 	incoming->read = true;
-	/* Older digests are seeded, and not for people's eyes. */
+	/* Older digests are seeded, and not to be displayed. */
 	job->digest_length = pull->session->caps.plain_digests ? outcome.digest_length : 0;
 	digest_for_display(pull->session->xfer_sum, outcome.digest, job->digest_length, job->digest);
 	job->copied = outcome.literal;
@@ -307,7 +307,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 
 	request_read_attrs(session, item);
 	bool has_values = pull_has_xattr_part(pull, item->flags);
-	/* A dry run asks for nothing; as a server it tells of files as if it did. */
+	/* A dry run asks for nothing; as a server it reports files as if it did. */
 	bool has_data = item->flags & ITEM_TRANSFER && !pull->receiver->dest.options->dry_run;
 	struct transfer *transfer = NULL;
 

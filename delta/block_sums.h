@@ -24,7 +24,7 @@ uint32_t rolling_compute_portably(const void *data, size_t length);
  */
 void sum_head_choose(struct sum_head *head, uint64_t size, uint32_t block_size, int32_t longest, int strong, bool full);
 
-/* The size of the basis that a header tells. */
+/* The size of the basis that a header describes. */
 uint64_t sum_head_size(const struct sum_head *head);
 
 /*

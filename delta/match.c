@@ -60,7 +60,7 @@ bool source_file_failed(const struct source_file *file, int *error)
 }
 
 /*
- * Prepare for `window` bytes at a time. Every byte that is read is told to `seen` once, in order, before it can be looked at.
+ * Prepare for `window` bytes at a time. Every byte that is read is given to `seen` once, in order, before it can be looked at.
  */
 static void open_window(struct source_file *file, uint64_t start, size_t window,
 			void (*seen)(void *context, const void *data, size_t length), void *context)

@@ -27,7 +27,7 @@ enum token_flag {
 struct token_encoder {
 	void *(*new)(struct session *session);
 	void (*free)(void *state);
-	void (*start_file)(void *state, int level_off); /* NULL: files are not told apart */
+	void (*start_file)(void *state, int level_off); /* NULL: files need no start */
 	void (*literal)(void *state, const void *data, size_t length);
 	void (*sync)(void *state);                                   /* NULL: nothing is held back */
 	void (*block)(void *state, const void *data, size_t length); /* NULL: blocks are no part of the history */
@@ -50,7 +50,7 @@ static inline void token_write_chunk(struct session *session, const void *data, 
 struct token_decoder {
 	void *(*new)(struct session *session);
 	void (*free)(void *state);
-	void (*start_file)(void *state);                                  /* NULL: files are not told apart */
+	void (*start_file)(void *state);                                  /* NULL: files need no start */
 	void (*chunk)(void *state, const uint8_t *data, size_t length); /* 1..TOKEN_CHUNK_MAX bytes, valid until used up */
 	size_t (*literal)(void *state, const uint8_t **data);             /* valid until the next call */
 	void (*sync)(void *state);                                        /* NULL: nothing to be done */

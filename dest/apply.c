@@ -187,13 +187,13 @@ static void times_of(const struct file_job *job, struct timespec times[2])
 		times[1].tv_nsec = UTIME_OMIT;
 }
 
-/* Who, in people's eyes, gives the object its attributes. */
+/* The role that messages about the object's attributes name. */
 static const char *role_of(const struct file_job *job)
 {
 	return job->decision.action == ACTION_COPY ? "receiver" : "generator";
 }
 
-/* What chown is to be told; false: nothing. */
+/* The arguments of chown; false: it is not called. */
 static bool choose_owner(struct file_job *job, uint32_t old_uid, uint32_t old_gid, uid_t *uid, gid_t *gid)
 {
 	unsigned impossible = decide_owner(&job->rules, job->entry, old_uid, old_gid, uid, gid);
@@ -430,13 +430,13 @@ bool job_touch(struct file_job *job)
 
 	if (given < 0)
 		return false;
-	/* The system takes set-id bits from what is given away; stock's items tell of what is off after that. */
+	/* The system takes set-id bits from what is given away; stock's items show what is off after that. */
 	if (given && job->old.st.mode & SETID_BITS && fs_lstat_at(job->dir->fd, job->name, &job->old.st) == 0)
 		*flags = (*flags & ~changed)
 			 | (decide_item_flags(&job->rules, job->task->entries, job->entry, &job->old, 0) & changed);
 	old = job->old.st.mode & PERMISSION_BITS;
 	has_acl = touch_attributes(job, &mode);
-	/* The ACL has brought the mode's bits along, as far as an item of a file tells. */
+	/* The ACL has brought the mode's bits along, as far as an item of a file shows. */
 	if (has_acl && entry_is_regular(job->entry) && !((mode ^ old) & 07000))
 		*flags &= ~(uint32_t)ITEM_REPORT_PERMS;
 	if (times_need_setting(job))

@@ -27,7 +27,7 @@ void dest_fuzzy_leave(struct task *task); /* forget what its directories hold */
 /* Too far to have been looked at. */
 #define NAME_DISTANCE_FAR (UINT32_C(0xffff) * NAME_DISTANCE_UNIT + 1)
 
-/* The end of a name that tells its kind (".gz"), its own beginning at the dot; *length 0: it has none. Marks of old versions
+/* The end of a name that shows its kind (".gz"), its own beginning at the dot; *length 0: it has none. Marks of old versions
  * behind it ("~", ".bak", ".~2~") are left out, numbers ("lib.so.1") do not count if there is something else. */
 const char *name_suffix(const char *name, size_t *length);
 
@@ -42,7 +42,7 @@ struct basis {
 	int fd;          /* a regular file, open for reading; -1: none, the content comes whole */
 	uint64_t size;
 	uint8_t type;    /* enum basis_type, or the number of an alternate destination */
-	char *xname;     /* BASIS_FUZZY: its path, as the peer is told; owned; NULL: there is nothing to tell */
+	char *xname;     /* BASIS_FUZZY: its path, as it is sent to the peer; owned; NULL: none is */
 };
 
 void job_choose_basis(const struct file_job *job, struct basis *basis);

@@ -107,7 +107,7 @@ bool decide_keeps_time(const struct options *options, const struct entry *entry)
 /* The ids that the entry is to have there; UINT32_MAX: one that cannot be set. */
 uint32_t decide_uid(const struct decide_rules *rules, const struct entry *entry);
 uint32_t decide_gid(const struct decide_rules *rules, const struct entry *entry);
-/* What chown(2) is to be told of an object that has these ids now, (uid_t)-1 and (gid_t)-1 for what stays. Returns which of
+/* The arguments of chown(2) for an object that has these ids now, (uid_t)-1 and (gid_t)-1 for what stays. Returns which of
  * them should change and cannot. */
 enum { OWNER_UID_IMPOSSIBLE = 1, OWNER_GID_IMPOSSIBLE = 2 };
 #define OWNER_UID_TEXT "uid 4294967295 (-1) is impossible to set on "

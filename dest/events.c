@@ -205,9 +205,9 @@ void dest_debug_entry(struct task *task, uint32_t index)
 	struct strbuf path;
 
 	/* What would take long is looked at again by a worker. */
-	if (task->told > index)
+	if (task->debug_end > index)
 		return;
-	task->told = index + 1;
+	task->debug_end = index + 1;
 	/* In one list a directory is met where its contents are. */
 	if (!level_of(dest, DEBUG_GENR) || entry->flags & (ENTRY_DUPLICATE | ENTRY_HIDDEN)
 	    || (entry_is_dir(entry) && !dest->session->inc_recurse && !entry_is_dot(task->entries, entry)))

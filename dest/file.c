@@ -165,7 +165,7 @@ static void note_item(struct file_job *job, bool touched, bool is_attempt)
 	struct contents *contents = dest->contents;
 	struct run_stats *counts = job->counts;
 	uint32_t flags = job->decision.item_flags;
-	/* A receiver that has made a file tells the mode that it gave it. */
+	/* A receiver that has made a file reports the mode that it gave it. */
 	bool has_own_mode = dest->shows_receiver && !dest->dry_run && flags & ITEM_TRANSFER;
 
 	if (flags & ITEM_IS_NEW && !is_attempt)
@@ -209,7 +209,7 @@ void job_lost(struct file_job *job)
 {
 	if (job->decision.item_flags & ITEM_IS_NEW)
 		count_created(job->counts, job->entry);
-	/* A sending half has told of it before, and has sent it all. */
+	/* A sending half has reported it before, and has sent it all. */
 	if (!job->dest->contents->is_remote)
 		job->copied = job->entry->size;
 	if (job->dest->shows_receiver)
@@ -396,7 +396,7 @@ static void decide_job(struct file_job *job)
 }
 
 /* What is no directory has nothing in it that could be looked at, which is said. Symlinks and the like fail when they are made;
- * of what an alternate destination has we are told when it cannot be taken, or when other content has come for it. */
+ * of what an alternate destination has an event comes when it cannot be taken, or when other content has come for it. */
 static bool is_cut_off(struct file_job *job)
 {
 	const int obstacle = job->dir->obstacle;

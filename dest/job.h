@@ -40,10 +40,10 @@ struct file_job {
 	struct wanted wanted;
 	bool is_known_to_peer;     /* the peer knows the item from a request */
 	const char *made_name;     /* of a temp file that gets its attributes, for messages; NULL: its own */
-	bool set_xattrs;           /* of an existing object, which nobody is told of but by its item */
+	bool set_xattrs;           /* of an existing object, which only its item reports */
 	uint64_t copied, matched;
-	uint64_t moved, sums;      /* bytes of the reply, and of block sums in the request: for people's eyes */
-	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, for people's eyes */
+	uint64_t moved, sums;      /* bytes of the reply, and of block sums in the request: to be displayed */
+	uint8_t digest[DIGEST_MAX_LENGTH]; /* as received, to be displayed */
 	int digest_length;
 	struct run_stats *counts;  /* of the task, where this thread adds */
 	struct incoming *incoming; /* the content comes from a peer, now; NULL: from a local file */

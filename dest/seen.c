@@ -4,7 +4,7 @@
  *
  * A worker looks at each destination object to decide what is to be done; if that is nothing, what it saw is how the object
  * will be listed. Whatever else there is in a directory, made, changed, kept although surplus, or never looked at, is looked
- * at when the directory has got its last change. Directories tell their parents what they came to.
+ * at when the directory has got its last change. Directories report to their parents what they came to.
  *
  * Hard links make one change show under several names. The inodes that gained or lost a name, or were changed under one of
  * several, are remembered, and at the very end all names of theirs are looked at again.

@@ -42,7 +42,7 @@ struct event {
 	bool touched;      /* EVENT_ITEM: attributes of an up-to-date file were set */
 	bool is_bare;      /* EVENT_DIR: a new one, nothing of which has to be set */
 	bool is_attempt;   /* EVENT_ITEM: it came to nothing, and may be asked for again */
-	mode_t mode;       /* EVENT_ITEM: to be told, 0 for the listed one */
+	mode_t mode;       /* EVENT_ITEM: to be reported, 0 for the listed one */
 	uint64_t bytes;    /* EVENT_ITEM: that travelled, or were copied where nothing does */
 	uint64_t sums;     /* EVENT_ITEM: of block sums, in the other direction */
 	uint64_t files, total; /* EVENT_ITEM: what the task has transferred so far, this one included */
@@ -74,7 +74,7 @@ struct task {
 	uint32_t first, last;         /* [first, last) */
 	uint32_t at;                  /* the first one that nobody has processed */
 	bool started;
-	uint32_t told;                /* up to here dest_debug_entry has spoken of entries */
+	uint32_t debug_end;           /* up to here dest_debug_entry has shown entries */
 	bool is_brief;                /* the main thread goes through it: what takes long is left to a worker */
 	bool is_left;                 /* it has been */
 	bool is_first, is_last;       /* slice of the directory */
@@ -92,7 +92,7 @@ struct task {
 	enum task_state state;        /* under the lock */
 	struct events events;         /* under the lock while RUNNING, if progress is shown */
 	uint64_t events_taken;        /* likewise: how many were in front of those */
-	uint32_t dir_flags;           /* the directory's item, which a service's worker tells before those of the files */
+	uint32_t dir_flags;           /* the directory's item, which a service's worker reports before those of the files */
 	struct wanted dir_wanted;     /* attributes of the directory whose values a worker has to ask for: lacks_values */
 	bool notifies_dir;
 	uint64_t first_position;      /* of the directory's first entry in the whole list */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --debug tells of a file list: its names, indexes and attributes, and which directories are read. */
+/* What --debug shows of a file list: its names, indexes and attributes, and which directories are read. */
 #include "flist/debug.h"
 
 #include <string.h>

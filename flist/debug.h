@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --debug tells of a list that is loaded node by node, in the order of the walk: flist, and filter of the sending half. */
+/* What --debug shows of a list that is loaded node by node, in the order of the walk: flist, and filter of the sending half. */
 #ifndef FLIST_DEBUG_H
 #define FLIST_DEBUG_H
 

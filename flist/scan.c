@@ -293,7 +293,7 @@ static struct entry *last_entry(struct entries *entries)
 }
 
 /* What the module hides is reported as absent, whether or not something is there; the options about missing arguments do not
- * count, as their answers would tell the difference. */
+ * count, as their answers would show the difference. */
 static void report_hidden(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
 {
 	if (!base_is_missing(list, source, base))

@@ -282,7 +282,7 @@ void fs_await_writer(int fd)
 		;
 }
 
-/* Setting the umask to learn it would leave other threads without one for a moment; proc tells it. */
+/* Setting the umask to learn it would leave other threads without one for a moment; proc has it. */
 mode_t fs_umask(void)
 {
 	FILE *status = fs_has_proc() ? fopen("/proc/thread-self/status", "re") : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Temp files. The registry is static memory, so that a signal handler can walk it: a slot belongs to the thread that claimed
- * it, and its state tells everybody else whether name and directory are valid.
+ * it, and its state says to all others whether name and directory are valid.
  *
  * A thread that is about to make an object says OPENING and then looks whether the process is ending; whoever ends the process
  * says so first and then looks at the slots. One of the two sees the other, so no file is left behind.

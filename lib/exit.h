@@ -52,7 +52,7 @@ noreturn void exit_with_at(int code, const char *file, int line);
 
 /*
  * Hooks run by exit_with in reverse order of their registration (at most 8): the temp-file registry, the session (which
- * tells the peer), a test that longjmps away. A hook is taken off the stack before it runs: one that itself dies leaves only
+ * notifies the peer), a test that longjmps away. A hook is taken off the stack before it runs: one that itself dies leaves only
  * the hooks below it to run, one that longjmps away has to be pushed again. exit_pop_hook with no hook left does nothing.
  * Hooks are pushed and popped by the main thread only; a second thread that ends the process while it is ending waits.
  */
@@ -62,9 +62,9 @@ void exit_pop_hook(void);
 /* The same for one that others may have been pushed upon since. */
 void exit_remove_hook(exit_hook *hook, void *context);
 
-/* --debug=exit: from level 1 on the end is told of, from level 2 on its beginning, too. suffix: to the last line, static. */
+/* --debug=exit: from level 1 on the end is reported, from level 2 on its beginning, too. suffix: to the last line, static. */
 void exit_set_debug(int level, const char *suffix);
-/* Do not print the final "rsync error:" line: the peer has told us why it ends (doc/protocol/01-session.md section 10.8), or a
+/* Do not print the final "rsync error:" line: the peer has said why it ends (doc/protocol/01-session.md section 10.8), or a
  * hook printed it. */
 void exit_set_quiet(bool quiet);
 /* For a hook that is about to close the channel on which messages travel: print the final line now (once; nothing after

@@ -23,7 +23,7 @@
 
 enum outcome { GONE, STAYS, LIMITED };
 
-/* What --debug=del tells of a deletion beside what is deleted: stock's numbers. */
+/* What --debug=del shows of a deletion beside what is deleted: stock's numbers. */
 enum {
 	DEL_WITH_CONTENTS = 2, DEL_IS_BELOW = 4, DEL_FOR_FILE = 8, DEL_FOR_DIRECTORY = 16, DEL_FOR_SYMLINK = 32,
 	DEL_FOR_DEVICE = 64, DEL_FOR_SPECIAL = 128,
@@ -36,7 +36,7 @@ struct deletion {
 	bool make_room;        /* not for its own sake: the thing itself is not reported */
 	uint64_t dev;          /* file system that may not be left */
 	int dev_error;         /* why that is not known, or 0 */
-	int told;              /* DEL_*, of the outermost thing */
+	int flags;             /* DEL_*, of the outermost thing */
 };
 
 /* --- names of a directory --- */
@@ -109,9 +109,9 @@ static void say_deletion(const struct deletion *deletion, mode_t mode, bool nest
 	int level = deletion->receiver->dest.options->levels.debug[DEBUG_DEL];
 
 	if (level > 1 && (!nested || !S_ISDIR(mode)))
-		log_info("delete_item(%s) mode=%o flags=%d", path, mode, nested ? DEL_IS_BELOW : deletion->told);
+		log_info("delete_item(%s) mode=%o flags=%d", path, mode, nested ? DEL_IS_BELOW : deletion->flags);
 	if (level > 2 && S_ISDIR(mode))
-		log_info("delete_dir_contents(%s) flags=%d", path, nested ? DEL_IS_BELOW | DEL_WITH_CONTENTS : deletion->told);
+		log_info("delete_dir_contents(%s) flags=%d", path, nested ? DEL_IS_BELOW | DEL_WITH_CONTENTS : deletion->flags);
 }
 
 /* One that is below another is spoken of when it is empty. */
@@ -277,7 +277,7 @@ static void start_deletion(struct deletion *deletion, struct receiver *receiver,
 {
 	struct fs_stat st;
 
-	*deletion = (struct deletion){ .receiver = receiver, .path = STRBUF_INIT, .told = DEL_WITH_CONTENTS };
+	*deletion = (struct deletion){ .receiver = receiver, .path = STRBUF_INIT, .flags = DEL_WITH_CONTENTS };
 	strbuf_add_string(&deletion->path, dir_path);
 	strbuf_add_path(&deletion->path, name);
 	deletion->dev_error = fs_lstat_at(dir_fd, ".", &st) < 0 ? errno : 0;
@@ -475,7 +475,7 @@ bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const c
 
 	atomic_store(&dir->touched, true);
 	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
-	deletion.told = reported_for(receiver->dest.options, entry);
+	deletion.flags = reported_for(receiver->dest.options, entry);
 	if (dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), true)) {
 		gone = false;
 	} else if (may_delete_contents(receiver->dest.options)) {
@@ -511,7 +511,7 @@ void receiver_delete_argument(struct receiver *receiver, struct task *task, uint
 		return;
 	atomic_store(&task->dir->touched, true);
 	start_deletion(&deletion, receiver, task->dir->path, name, task->dir->fd);
-	deletion.told = 0;
+	deletion.flags = 0;
 	filter_set_dir(receiver->receiver_rules, task->dir->path);
 	if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), S_ISDIR(st.mode))
 	    || dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), S_ISDIR(st.mode)))

@@ -21,7 +21,7 @@ void receiver_find_surplus(struct task *task); /* worker */
 void receiver_delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names);
 void receiver_delete_delayed(struct receiver *receiver);
 void receiver_delete_pass(struct receiver *receiver); /* --delete-before, --delete-after */
-/* No I/O error, or told to ignore them? Else it is said, once; in the turn of `task`, unless that is NULL. */
+/* No I/O error, or are they ignored by option? Else it is said, once; in the turn of `task`, unless that is NULL. */
 bool receiver_may_delete(struct receiver *receiver, struct task *task);
 /* Remove what stands in the way of entry `name`; false: it stays, said so. */
 bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const char *name, const struct entry *entry);

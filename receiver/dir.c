@@ -498,7 +498,7 @@ static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct 
 	if (is_unwanted_parent(receiver, &dir->entry))
 		return;
 	note_time(receiver, dir, &dest);
-	/* It has been made whatever --existing says; a dry run only tells of that. */
+	/* It has been made whatever --existing says; a dry run only reports that. */
 	rules.options = &relaxed;
 	relaxed.existing &= !receiver->dest.top_is_new || receiver->dest.dry_run;
 	decide(&rules, entries, &dir->entry, &dest, NULL, &decision);

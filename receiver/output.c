@@ -99,7 +99,7 @@ void run_close_header(struct run *run)
 	run->header_is_open = false;
 }
 
-/* FLIST2: the counter that people would see running, and its end. A receiver has begun with its first hundred. */
+/* FLIST2: the counter that a user would see running, and its end. A receiver has begun with its first hundred. */
 void run_say_list_count(struct run *run)
 {
 	const struct options *options = run->options;
@@ -133,7 +133,7 @@ void run_fill_statistics(struct run *run)
 	stats->sent = stats->literal + stats->files.total * RECORD_BYTES;
 	if (run->peer) {
 		stats->list_size = receiver->dest.contents->list_bytes;
-		/* The other end of a local run is no other end in people's eyes: its times are always told. */
+		/* The other end of a local run is none to its user: its times are always known. */
 		if (receiver->dest.shows_receiver || receiver->session.caps.list_times)
 			stats->list_build_ms = run->peer_stats.build_ms;
 		stats->list_transfer_ms = run->peer_stats.transfer_ms;

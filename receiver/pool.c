@@ -38,7 +38,7 @@ static void fill_signals(sigset_t *set)
 	sigaddset(set, SIGUSR1);
 }
 
-/* The threads are interrupted nowhere; this one hears the signal and tells them. */
+/* The threads are interrupted nowhere; this one takes the signal and notifies them. */
 static void *await_signal(void *run_void)
 {
 	struct run *run = run_void;

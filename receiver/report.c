@@ -185,7 +185,7 @@ struct report {
 	struct receiver *receiver;
 	struct item_lines lines;     /* of items */
 	bool is_logged;              /* by a module */
-	struct item_lines deletions; /* of deletions, of which a service's client is told otherwise */
+	struct item_lines deletions; /* of deletions, which a service's client hears of otherwise */
 	struct progress *progress;
 	struct progress *on_request; /* the same where nobody has asked for it beforehand; NULL: nobody may */
 	VEC(struct held) held;
@@ -194,7 +194,7 @@ struct report {
 	uint32_t live_index;
 };
 
-/* An old client of a service does not know what is done without a transfer, and so is told line by line. */
+/* An old client of a service does not know what is done without a transfer, and so gets it line by line. */
 static const char *choose_service_format(const struct receiver *receiver)
 {
 	return !receiver->session.caps.item_flags && receiver->dest.options->levels.info[INFO_NAME] ? "%n%L" : NULL;
@@ -223,7 +223,7 @@ bool report_names_directories(const struct receiver *receiver)
 	struct item_lines lines;
 
 	item_lines_init(&lines, receiver->dest.options);
-	/* A server that is told to be quiet would not say it, and a log repeats what is said. */
+	/* A server with --quiet would not say it, and a log repeats what is said. */
 	return (receiver->dest.shows_receiver || !receiver->dest.options->quiet)
 	       && (receiver->dest.options->levels.info[INFO_NAME] || lines.shown_has_item);
 }
@@ -327,7 +327,7 @@ void report_section_end(struct report *report, uint64_t position)
 
 /* --- items --- */
 
-/* What %C shows: the digest of a content that has come, or of one that the list tells; of one that would come, nothing. */
+/* What %C shows: the digest of a content that has come, or of one that the list has; of one that would come, nothing. */
 static const uint8_t *shown_digest(const struct receiver *receiver, int32_t node, const struct entry *entry,
 				   const struct event *event, int *length, uint8_t room[DIGEST_MAX_LENGTH])
 {
@@ -427,7 +427,7 @@ static void name_unchanged(struct report *report, int32_t node, const struct ent
 }
 
 /* The log of a pull whose format has no %i: directories, and what is made without a transfer, have their names there as well,
- * if names are told at all. */
+ * if names are printed at all. */
 static bool is_named_in_log(const struct report *report, const struct item_lines *lines, const struct entry *entry,
 			    const struct event *event)
 {
@@ -507,7 +507,9 @@ static bool is_of_old_pull(const struct receiver *receiver, const struct event *
 	return is_pull && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
 }
 
-/* An old receiver itemizes what is not transferred only for who asks for %i; else it has names to tell, in a way of its own. */
+/*
+ * An old receiver itemizes what is not transferred only for who asks for %i; else it has names to report, in a way of its own.
+ */
 static void choose_old_lines(const struct receiver *receiver, struct item_lines *lines)
 {
 	const char *names = choose_service_format(receiver);
@@ -551,7 +553,8 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool tells = report->receiver->dest.logs_steps && report_is_wanted(report->receiver->dest.options, event->flags, link);
+	bool logs_step =
+		report->receiver->dest.logs_steps && report_is_wanted(report->receiver->dest.options, event->flags, link);
 
 	if (is_unheard(report->receiver, event)) {
 		/* What is left of a format where is_unheard. */
@@ -566,12 +569,12 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		choose_old_lines(report->receiver, &names);
 		lines = &names;
 	}
-	if (tells)
+	if (logs_step)
 		receiver_debug_item(report->receiver, node, entry, event);
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
-	/* A service's client tells of what it sends itself. */
+	/* A service's client reports itself what it sends. */
 	if (!(report->receiver->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->receiver, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
@@ -595,11 +598,11 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		if (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS)
 			report_drain(report);
 	}
-	if (held.announced || tells)
+	if (held.announced || logs_step)
 		report_drain(report);
 	if (held.transfer && report->on_request && progress_is_asked())
 		answer_request(report, node, entry, event, position);
-	if (tells)
+	if (logs_step)
 		receiver_debug_item_done(report->receiver, node, entry, event);
 }
 

@@ -29,8 +29,8 @@ struct item_lines {
 	const char *shown, *logged;     /* formats; NULL: no lines */
 	bool shown_has_item, shown_has_operation;
 	bool logged_has_item, logged_has_operation;
-	bool shown_is_late;             /* it tells what is known only after the content */
-	bool is_only_logged;            /* somebody else tells people of deletions */
+	bool shown_is_late;             /* it shows what is known only after the content */
+	bool is_only_logged;            /* somebody else reports deletions to the user */
 };
 
 /* The options are borrowed. */

@@ -441,7 +441,7 @@ void receiver_links_leader_done(struct receiver *receiver, struct task *task, ui
 	/* A group that is waiting for the end already is not put there twice. */
 	if (!receiver->loads_all || group->members.count < 2 || group->failed)
 		return;
-	/* Everything else is there when it is told of. */
+	/* Everything else is there when it is reported. */
 	group->was_current = !failed && !(flags & ITEM_TRANSFER);
 	group->failed = failed;
 	if (!group->was_current) {

@@ -291,7 +291,7 @@ static void enter_node(struct receiver *receiver, struct task *task, bool has_mo
 		dest_hide_entries(&receiver->dest, task->node);
 	set_up_deletion(receiver, task);
 	/*
-	 * A directory may not overtake one that waits for its deletions, where the peer is told of items as they are decided
+	 * A directory may not overtake one that waits for its deletions, where the peer hears of items as they are decided
 	 * on; where a symlink that is kept for what it leads to has to be looked at when that is gone; and where backups of its
 	 * files would be surplus as well.
 	 */

@@ -82,7 +82,7 @@ struct level {
 
 struct walk {
 	const struct snapshot_comparison *comparison;
-	bool learns;                     /* the first of two walks: hard links are looked at, nothing is told */
+	bool learns;                     /* the first of two walks: hard links are looked at, nothing is reported */
 	VEC(struct level *) levels;
 	struct strbuf path;
 };
@@ -212,7 +212,7 @@ static uint32_t item_flags(const struct pair *pair, bool same_kind)
 	return regular && flags & transferred ? flags | ITEM_TRANSFER : flags;
 }
 
-/* --- what is told --- */
+/* --- reports --- */
 
 static const struct entry_side *link_side(const struct entries *list, const struct entry *entry, struct entry_side *room)
 {

@@ -43,7 +43,7 @@ struct snapshot_comparison {
 	struct compared_tree new;
 	bool atimes;                 /* access times count */
 	int modify_window;           /* seconds by which times may differ; 0: not by a nanosecond */
-	bool all;                    /* tell of unchanged entries that have several links as well, with item 0 */
+	bool all;                    /* report unchanged entries that have several links as well, with item 0 */
 	bool keeps;                  /* nothing counts as deleted: the newer tree may lack something */
 	struct link_groups *groups;
 	void (*tell)(void *context, const struct snapshot_change *change);

@@ -22,7 +22,7 @@ struct filter_list *make_rules_list(struct make_rules *rules, int thread);
  * as far as per-directory merge files are equal too. "" without any such option. For the caller to free.
  */
 char *make_rules_options(const struct options *options, const struct make_rules *rules);
-/* The same of a list that came from elsewhere, for people's eyes only: no refresh starts with it. */
+/* The same of a list that came from elsewhere, only to be displayed: no refresh starts with it. */
 char *make_list_options(const struct options *options);
 
 #endif

@@ -33,7 +33,7 @@ bool ui_levels_parse_debug(struct ui_levels *levels, const char *words, char **b
 void ui_levels_clamp(struct ui_levels *levels, int max_verbosity);
 
 /*
- * The --info list that tells a server the levels that were given (0xff: not given) to those `count` words that concern it, in
+ * The --info list that gives a server the levels that were given (0xff: not given) to those `count` words that concern it, in
  * its shortest common form (doc/protocol/06-command-line.md section 7.3); nothing is appended if there are none.
  */
 void ui_levels_add_given(struct strbuf *out, const uint8_t given[INFO_COUNT], const enum info_word *words, size_t count);

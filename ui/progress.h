@@ -25,7 +25,7 @@ void progress_free(struct progress *progress);
 void progress_listen(void);
 /* Has one come that no line has answered yet? Any thread. */
 bool progress_is_asked(void);
-/* Who has not told of every file says before the end of one what the files before that come to. */
+/* Who has not reported every file says before the end of one what the files before that come to. */
 void progress_catch_up(struct progress *progress, uint64_t files, uint64_t bytes);
 
 /* Totals known so far; complete: the whole list is known (to-chk instead of ir-chk). */

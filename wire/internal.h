@@ -83,7 +83,7 @@ struct wire {
 
 	_Atomic uint64_t received, sent;
 	uint64_t received_base, sent_base;
-	struct wire_meter *meter;    /* told of both; NULL: nobody asks */
+	struct wire_meter *meter;    /* counts both; NULL: nobody asks */
 	atomic_bool owed;            /* the peer keeps the reader of a split connection waiting */
 	uint64_t stream;             /* bytes of data, not of headers and messages, up to `limit` */
 	uint64_t overhead;           /* bytes of headers and messages among what was written */

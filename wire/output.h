@@ -48,7 +48,7 @@ void wire_set_tee_out(struct wire *wire, wire_tee *take, void *context);
  */
 void wire_split(struct wire *wire);
 /*
- * Before wire_split: tell the connection that lock. A reading thread that waits for input and finds it free then sends
+ * Before wire_split: give the connection that lock. A reading thread that waits for input and finds it free then sends
  * messages, keep-alives and what else is buffered, as far as that does not block; and wire_flush by the reading thread, which
  * does nothing without, tries for a second to get it, for the sake of last words.
  */

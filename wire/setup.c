@@ -617,7 +617,7 @@ static void choose_algorithms(struct session *session, const struct setup_reques
 			check_against_list(session, request, CHOICE_COMPRESS, session->compress = COMPRESS_ZLIB, NULL);
 	}
 	/* A negotiation may end with "none", too; the choice itself has been checked by the caller where the peer can be
-	 * told. */
+	 * notified. */
 	if (request->always_checksum && session->file_sum == SUM_NONE)
 		die(EXIT_UNSUPPORTED, "Invalid checksum-choice for --checksum: none (0)");
 	choose_level(session, request);

@@ -402,7 +402,7 @@ static const struct edit edits[] = {
 	SIDE_EDIT("link", a, 0, "names: entry 7 of directory 0 has a target that is not where it should be"),
 
 	{ ATIME, "bin", 0, 8, 1, "chunk atimes: record 12 is a directory's and not 0" },
-	ORIGIN_EDIT("a", digests, 4, "record 1 tells of digests that are not in the file"),
+	ORIGIN_EDIT("a", digests, 4, "record 1 names digests that are not in the file"),
 	ORIGIN_EDIT("link", digests, ATTR_DIGEST_MD5, "record 8 has digests and is not a regular file's"),
 	ORIGIN_EDIT("a", ctime_nsec, 1000000000, "record 1 has more than 999999999 nanoseconds"),
 };
