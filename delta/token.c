@@ -5,29 +5,9 @@
 #include <stdlib.h>
 
 #include "delta/token_codec.h"
-#include "delta/token_lz4.h"
-#include "delta/token_zlib.h"
-#include "delta/token_zstd.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
-
-static const struct token_codec *codec_of(enum compress_algorithm algorithm)
-{
-	switch (algorithm) {
-	case COMPRESS_ZLIB:
-		return token_codec_zlib();
-	case COMPRESS_ZLIBX:
-		return token_codec_zlibx();
-	case COMPRESS_ZSTD:
-		return token_codec_zstd();
-	case COMPRESS_LZ4:
-		return token_codec_lz4();
-	case COMPRESS_NONE:
-		break;
-	}
-	return NULL;
-}
 
 /* --- writing --- */
 
@@ -47,7 +27,7 @@ struct token_writer {
 
 struct token_writer *token_writer_new(struct session *session)
 {
-	const struct token_codec *codec = codec_of(session->compress);
+	const struct token_codec *codec = token_codec_of(session->compress);
 	struct token_writer *writer = xcalloc(1, sizeof *writer);
 
 	writer->session = session;
@@ -186,7 +166,7 @@ struct token_reader {
 
 struct token_reader *token_reader_new(struct session *session)
 {
-	const struct token_codec *codec = codec_of(session->compress);
+	const struct token_codec *codec = token_codec_of(session->compress);
 	struct token_reader *reader = xcalloc(1, sizeof *reader);
 
 	reader->session = session;

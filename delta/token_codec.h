@@ -63,4 +63,6 @@ struct token_codec {
 	struct token_decoder decoder;
 };
 
+const struct token_codec *token_codec_of(enum compress_algorithm algorithm); /* NULL for none */
+
 #endif

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * zlib and zlibx: raw deflate with sync flushes whose marker does not travel (doc/protocol/03-transfer.md
- * sections 6.3 and 6.4).
+ * The compressors of the token stream: zlib and zlibx, raw deflate with sync flushes whose marker does not travel
+ * (doc/protocol/03-transfer.md sections 6.3 and 6.4); zstd, one stream for the whole session, read with the library's own limit
+ * on the window (6.5); lz4, where every chunk is an independent block (6.6).
  */
-#include "delta/token_zlib.h"
+#include "delta/token_codec.h"
 
+#include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
-/* --- sending --- */
+/* --- zlib and zlibx, sending --- */
 
 #define MARKER_LENGTH 4        /* 00 00 ff ff ends a sync flush */
 
@@ -141,9 +144,9 @@ static void deflater_block(void *state, const void *data, size_t length)
 	}
 }
 
-/* --- receiving --- */
+/* --- zlib and zlibx, receiving --- */
 
-#define OUT_SIZE 65536
+#define INFLATE_ROOM 65536
 
 struct inflater {
 	z_stream stream;
@@ -151,7 +154,7 @@ struct inflater {
 	bool pieces_repeat;      /* below protocol 31 every piece of a long block is its beginning */
 	uint64_t block_length;   /* pieces_repeat: bytes seen of the current block ... */
 	uint8_t *block_head;     /* ... and the first of them, up to TOKEN_STORED_MAX */
-	uint8_t out[OUT_SIZE];
+	uint8_t out[INFLATE_ROOM];
 };
 
 static void *inflater_new(struct session *session)
@@ -247,13 +250,13 @@ static size_t inflate_some(struct inflater *inflater)
 	z_stream *stream = &inflater->stream;
 
 	stream->next_out = inflater->out;
-	stream->avail_out = OUT_SIZE;
+	stream->avail_out = INFLATE_ROOM;
 	int result = inflate(stream, Z_NO_FLUSH);
 
 	if (result != Z_OK && result != Z_BUF_ERROR)
 		die(EXIT_STREAMIO, "inflate returned %d (%u bytes) [%s]", result, stream->avail_in, log_role());
 	inflater->drained = stream->avail_out > 0;
-	return OUT_SIZE - stream->avail_out;
+	return INFLATE_ROOM - stream->avail_out;
 }
 
 static size_t inflater_literal(void *state, const uint8_t **data)
@@ -277,7 +280,7 @@ static void inflater_sync(void *state)
 		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
 }
 
-const struct token_codec *token_codec_zlib(void)
+static const struct token_codec *codec_zlib(void)
 {
 	static const struct token_codec codec = {
 		.encoder = {
@@ -294,7 +297,7 @@ const struct token_codec *token_codec_zlib(void)
 	return &codec;
 }
 
-const struct token_codec *token_codec_zlibx(void)
+static const struct token_codec *codec_zlibx(void)
 {
 	static const struct token_codec codec = {
 		.encoder = {
@@ -308,4 +311,234 @@ const struct token_codec *token_codec_zlibx(void)
 	};
 
 	return &codec;
+}
+
+/* --- zstd, sending --- */
+
+struct zstd_encoder {
+	struct session *session;
+	ZSTD_CCtx *context;
+	char out[TOKEN_CHUNK_MAX];
+};
+
+static void *zstd_encoder_new(struct session *session)
+{
+	struct zstd_encoder *encoder = xcalloc(1, sizeof *encoder);
+
+	encoder->session = session;
+	encoder->context = ZSTD_createCCtx();
+	if (!encoder->context)
+		die(EXIT_MALLOC, "[sender] cannot initialise the zstd compressor");
+	ZSTD_CCtx_setParameter(encoder->context, ZSTD_c_compressionLevel, session->compress_level);
+	/* A library without threads says no, and compresses all the same. */
+	ZSTD_CCtx_setParameter(encoder->context, ZSTD_c_nbWorkers, session->compress_threads);
+	return encoder;
+}
+
+static void zstd_encoder_free(void *state)
+{
+	struct zstd_encoder *encoder = state;
+
+	ZSTD_freeCCtx(encoder->context);
+	free(encoder);
+}
+
+static void zstd_encoder_run(struct zstd_encoder *encoder, const void *data, size_t length, ZSTD_EndDirective how)
+{
+	ZSTD_inBuffer input = { data, length, 0 };
+	size_t left;
+
+	do {
+		ZSTD_outBuffer output = { encoder->out, sizeof encoder->out, 0 };
+		left = ZSTD_compressStream2(encoder->context, &output, &input, how);
+		if (ZSTD_isError(left))
+			die(EXIT_STREAMIO, "[sender] zstd: %s", ZSTD_getErrorName(left));
+		if (output.pos)
+			token_write_chunk(encoder->session, encoder->out, output.pos);
+	} while (input.pos < input.size || (how == ZSTD_e_flush && left));
+}
+
+static void zstd_encoder_literal(void *state, const void *data, size_t length)
+{
+	zstd_encoder_run(state, data, length, ZSTD_e_continue);
+}
+
+static void zstd_encoder_sync(void *state)
+{
+	zstd_encoder_run(state, "", 0, ZSTD_e_flush);
+}
+
+/* --- zstd, receiving --- */
+
+#define ZSTD_READER_ROOM (128 * 1024)
+
+struct zstd_decoder {
+	ZSTD_DCtx *context;
+	ZSTD_inBuffer input;
+	bool drained; /* the last chunk has given all it has */
+	uint8_t out[ZSTD_READER_ROOM];
+};
+
+static void *zstd_decoder_new(struct session *session)
+{
+	struct zstd_decoder *decoder = xcalloc(1, sizeof *decoder);
+
+	(void)session;
+	decoder->context = ZSTD_createDCtx();
+	if (!decoder->context)
+		die(EXIT_MALLOC, "[%s] cannot initialise the zstd decompressor", log_role());
+	return decoder;
+}
+
+static void zstd_decoder_free(void *state)
+{
+	struct zstd_decoder *decoder = state;
+
+	ZSTD_freeDCtx(decoder->context);
+	free(decoder);
+}
+
+static void zstd_decoder_chunk(void *state, const uint8_t *data, size_t length)
+{
+	struct zstd_decoder *decoder = state;
+
+	decoder->input = (ZSTD_inBuffer){ data, length, 0 };
+	decoder->drained = false;
+}
+
+/* A chunk may hold only a part of a block, or a header: then nothing comes out of it. */
+static size_t zstd_decoder_literal(void *state, const uint8_t **data)
+{
+	struct zstd_decoder *decoder = state;
+	ZSTD_outBuffer output = { decoder->out, ZSTD_READER_ROOM, 0 };
+
+	*data = decoder->out;
+	while (!decoder->drained && !output.pos) {
+		size_t result = ZSTD_decompressStream(decoder->context, &output, &decoder->input);
+
+		if (ZSTD_isError(result))
+			die(EXIT_STREAMIO, "ZSTD decomp returned %s (%zu bytes) [%s]", ZSTD_getErrorName(result),
+			    decoder->input.size - decoder->input.pos, log_role());
+		decoder->drained = decoder->input.pos == decoder->input.size && output.pos < output.size;
+	}
+	return output.pos;
+}
+
+static const struct token_codec *codec_zstd(void)
+{
+	static const struct token_codec codec = {
+		.encoder = {
+			/* Goes on from file to file; its level cannot change inside a frame, so nothing is lowered either. */
+			.new = zstd_encoder_new, .free = zstd_encoder_free, .literal = zstd_encoder_literal,
+			.sync = zstd_encoder_sync,
+		},
+		.decoder = {
+			.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
+			.literal = zstd_decoder_literal,
+		},
+	};
+
+	return &codec;
+}
+
+/* --- lz4, sending --- */
+
+struct lz4_encoder {
+	struct session *session;
+	char out[LZ4_COMPRESSBOUND(TOKEN_CHUNK_MAX)];
+};
+
+static void *lz4_encoder_new(struct session *session)
+{
+	struct lz4_encoder *state = xcalloc(1, sizeof *state);
+
+	state->session = session;
+	return state;
+}
+
+/* Input that does not shrink may need more than a chunk holds: then half of it at a time. */
+static void lz4_encoder_literal(void *lz4_encoder, const void *literal, size_t length)
+{
+	struct lz4_encoder *state = lz4_encoder;
+	const char *data = literal;
+
+	while (length) {
+		int piece = length < TOKEN_CHUNK_MAX ? (int)length : TOKEN_CHUNK_MAX;
+		int packed = LZ4_compress_default(data, state->out, piece, (int)sizeof state->out);
+
+		while (packed > TOKEN_CHUNK_MAX) {
+			piece /= 2;
+			packed = LZ4_compress_default(data, state->out, piece, (int)sizeof state->out);
+		}
+		token_write_chunk(state->session, state->out, (size_t)packed);
+		data += piece;
+		length -= (size_t)piece;
+	}
+}
+
+/* --- lz4, receiving --- */
+
+#define LZ4_READER_ROOM 32912 /* what stock has room for */
+
+struct lz4_decoder {
+	size_t length; /* decoded and not yet handed on */
+	uint8_t out[LZ4_READER_ROOM];
+};
+
+static void *lz4_decoder_new(struct session *session)
+{
+	(void)session;
+	return xcalloc(1, sizeof(struct lz4_decoder));
+}
+
+/* A block of no bytes is refused too: other readers take it for the end of the file. */
+static void lz4_decoder_chunk(void *state, const uint8_t *data, size_t length)
+{
+	struct lz4_decoder *lz4 = state;
+	int result = LZ4_decompress_safe((const char *)data, (char *)lz4->out, (int)length, LZ4_READER_ROOM);
+
+	if (result <= 0)
+		die(EXIT_STREAMIO, "uncompress failed: %d [%s]", result, log_role());
+	lz4->length = (size_t)result;
+}
+
+static size_t lz4_decoder_literal(void *state, const uint8_t **data)
+{
+	struct lz4_decoder *lz4 = state;
+	size_t length = lz4->length;
+
+	*data = lz4->out;
+	lz4->length = 0;
+	return length;
+}
+
+static const struct token_codec *codec_lz4(void)
+{
+	static const struct token_codec codec = {
+		.encoder = {
+			.new = lz4_encoder_new, .free = free, .literal = lz4_encoder_literal,
+		},
+		.decoder = {
+			.new = lz4_decoder_new, .free = free, .chunk = lz4_decoder_chunk, .literal = lz4_decoder_literal,
+		},
+	};
+
+	return &codec;
+}
+
+const struct token_codec *token_codec_of(enum compress_algorithm algorithm)
+{
+	switch (algorithm) {
+	case COMPRESS_ZLIB:
+		return codec_zlib();
+	case COMPRESS_ZLIBX:
+		return codec_zlibx();
+	case COMPRESS_ZSTD:
+		return codec_zstd();
+	case COMPRESS_LZ4:
+		return codec_lz4();
+	case COMPRESS_NONE:
+		break;
+	}
+	return NULL;
 }
