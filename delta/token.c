@@ -15,24 +15,15 @@
 #define PLAIN_RUNS 8        /* written together: as many as wire_write_pieces takes */
 #define RUN_MAX 65536       /* blocks in one run */
 
-struct token_writer {
-	struct session *session;
-	const struct token_encoder *encoder; /* NULL: plain */
-	void *state;
-	int32_t base;       /* last block written in this file */
-	int32_t run_start;  /* blocks not yet written */
-	int32_t run_length;
-	bool unsynced;      /* literals since the last block */
-};
-
 struct token_writer *token_writer_new(struct session *session)
 {
 	const struct token_codec *codec = token_codec_of(session->compress);
-	struct token_writer *writer = xcalloc(1, sizeof *writer);
+	struct token_writer *writer = xcalloc(1, sizeof *writer + (codec ? codec->writer_room : 0));
 
 	writer->session = session;
-	writer->encoder = codec ? &codec->encoder : NULL;
-	writer->state = codec ? codec->encoder.new(session) : NULL;
+	writer->codec = codec;
+	if (codec && codec->open_writer)
+		codec->open_writer(writer);
 	return writer;
 }
 
@@ -40,8 +31,8 @@ void token_writer_free(struct token_writer *writer)
 {
 	if (!writer)
 		return;
-	if (writer->encoder)
-		writer->encoder->free(writer->state);
+	if (writer->codec && writer->codec->close_writer)
+		writer->codec->close_writer(writer);
 	free(writer);
 }
 
@@ -54,30 +45,8 @@ void token_start_file(struct token_writer *writer, int level_off)
 {
 	writer->base = writer->run_length = 0;
 	writer->unsynced = false;
-	if (writer->encoder && writer->encoder->start_file)
-		writer->encoder->start_file(writer->state, level_off);
-}
-
-static void plain_literal(struct wire *wire, const char *data, size_t length)
-{
-	while (length >= PLAIN_RUN_MAX) {
-		/* Full runs are sent together: a system call for each would cost as much as its bytes do. */
-		static const uint8_t head[4] = { 0, PLAIN_RUN_MAX >> 8 };
-		struct iovec pieces[2 * PLAIN_RUNS];
-		size_t runs = length / PLAIN_RUN_MAX < PLAIN_RUNS ? length / PLAIN_RUN_MAX : PLAIN_RUNS;
-
-		for (size_t i = 0; i < runs; i++) {
-			pieces[2 * i] = (struct iovec){ (void *)(uintptr_t)head, sizeof head };
-			pieces[2 * i + 1] = (struct iovec){ (void *)(uintptr_t)(data + i * PLAIN_RUN_MAX), PLAIN_RUN_MAX };
-		}
-		wire_write_pieces(wire, pieces, (int)(2 * runs));
-		data += runs * PLAIN_RUN_MAX;
-		length -= runs * PLAIN_RUN_MAX;
-	}
-	if (!length)
-		return;
-	wire_write_int(wire, (int32_t)length);
-	wire_write(wire, data, length);
+	if (writer->codec && writer->codec->start_writing)
+		writer->codec->start_writing(writer, level_off);
 }
 
 static void write_run(struct token_writer *writer)
@@ -99,49 +68,67 @@ static void write_run(struct token_writer *writer)
 	writer->run_length = 0;
 }
 
-static void sync(struct token_writer *writer)
+static void flush(struct token_writer *writer)
 {
-	if (writer->unsynced && writer->encoder->sync)
-		writer->encoder->sync(writer->state);
+	if (writer->unsynced)
+		writer->codec->encode(writer, "", 0);
 	writer->unsynced = false;
 }
 
 void token_literal(struct token_writer *writer, const void *data, size_t length)
 {
-	if (!length)
-		return;
-	if (!writer->encoder) {
-		plain_literal(writer->session->wire, data, length);
+	struct wire *wire = writer->session->wire;
+	const char *next = data;
+
+	if (length && writer->codec) {
+		write_run(writer);
+		writer->codec->encode(writer, data, length);
+		writer->unsynced = true;
 		return;
 	}
-	write_run(writer);
-	writer->encoder->literal(writer->state, data, length);
-	writer->unsynced = true;
+	while (length >= PLAIN_RUN_MAX) {
+		/* Full runs are sent together: a system call for each would cost as much as its bytes do. */
+		static const uint8_t head[4] = { 0, PLAIN_RUN_MAX >> 8 };
+		struct iovec pieces[2 * PLAIN_RUNS];
+		size_t runs = length / PLAIN_RUN_MAX < PLAIN_RUNS ? length / PLAIN_RUN_MAX : PLAIN_RUNS;
+
+		for (size_t i = 0; i < runs; i++) {
+			pieces[2 * i] = (struct iovec){ (void *)(uintptr_t)head, sizeof head };
+			pieces[2 * i + 1] = (struct iovec){ (void *)(uintptr_t)(next + i * PLAIN_RUN_MAX), PLAIN_RUN_MAX };
+		}
+		wire_write_pieces(wire, pieces, (int)(2 * runs));
+		next += runs * PLAIN_RUN_MAX;
+		length -= runs * PLAIN_RUN_MAX;
+	}
+	if (!length)
+		return;
+	wire_write_int(wire, (int32_t)length);
+	wire_write(wire, next, length);
 }
 
 void token_block(struct token_writer *writer, int32_t block, const void *data, size_t length)
 {
-	if (!writer->encoder) {
+	if (!writer->codec) {
 		wire_write_int(writer->session->wire, -1 - block);
 		return;
 	}
-	sync(writer);
+	flush(writer);
 	if (writer->run_length && (block != writer->run_start + writer->run_length || writer->run_length == RUN_MAX))
 		write_run(writer);
 	if (!writer->run_length)
 		writer->run_start = block;
 	writer->run_length++;
-	if (writer->encoder->block)
-		writer->encoder->block(writer->state, data, length);
+	if (writer->codec->write_block)
+		writer->codec->write_block(writer, data, length);
 }
 
 void token_end_file(struct token_writer *writer)
 {
-	if (!writer->encoder) {
+	if (!writer->codec) {
 		wire_write_int(writer->session->wire, 0);
 		return;
 	}
-	sync(writer);
+	flush(writer);
 	write_run(writer);
 	wire_write_byte(writer->session->wire, END_FLAG);
 }

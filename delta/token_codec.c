@@ -9,137 +9,114 @@
 #include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 
-/* --- zlib and zlibx, sending --- */
+/* Write one DEFLATED_DATA item, 1..TOKEN_CHUNK_MAX bytes. */
+static void write_chunk(struct token_writer *writer, size_t length)
+{
+	struct wire *wire = writer->session->wire;
+
+	wire_write_byte(wire, (uint8_t)(DEFLATED_DATA | length >> 8));
+	wire_write_byte(wire, (uint8_t)length);
+	wire_write(wire, writer->out, length);
+}
+
+/* --- zlib and zlibx, sending: as much output as may still turn out to be the marker is held back --- */
 
 #define MARKER_LENGTH 4        /* 00 00 ff ff ends a sync flush */
+#define DEFLATE_ROOM (TOKEN_CHUNK_MAX + MARKER_LENGTH)
+#define WINDOW 32768           /* what the history holds */
+#define STORED_MAX 65535       /* old zlib: longest piece in which a block goes into the history */
 
-struct deflater {
-	struct session *session;
-	z_stream stream;
-	int level;
-	bool pieces_repeat;  /* below protocol 31 every piece of a long block is its beginning */
-	/* Output not yet written: as much as may still turn out to be the marker is held back. */
-	unsigned char out[TOKEN_CHUNK_MAX + MARKER_LENGTH];
-	size_t used;
-};
-
-static void *deflater_new(struct session *session)
+static void deflate_open(struct token_writer *writer)
 {
-	struct deflater *deflater = xcalloc(1, sizeof *deflater);
-
-	deflater->session = session;
-	deflater->level = session->compress_level;
-	deflater->pieces_repeat = session->caps.zlib_repeats;
-	if (deflateInit2(&deflater->stream, deflater->level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&writer->zlib, writer->session->compress_level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		die(EXIT_MALLOC, "[sender] cannot initialise the zlib compressor");
-	return deflater;
 }
 
-static void deflater_free(void *state)
+static void deflate_close(struct token_writer *writer)
 {
-	struct deflater *deflater = state;
-
-	deflateEnd(&deflater->stream);
-	free(deflater);
+	deflateEnd(&writer->zlib);
 }
 
-static void deflater_start_file(void *state, int level_off)
+static void deflate_start(struct token_writer *writer, int level_off)
 {
-	struct deflater *deflater = state;
+	deflateReset(&writer->zlib);
+	deflateParams(&writer->zlib, level_off ? 0 : writer->session->compress_level, Z_DEFAULT_STRATEGY);
+	writer->used = 0;
+}
 
-	deflateReset(&deflater->stream);
-	deflateParams(&deflater->stream, level_off ? 0 : deflater->level, Z_DEFAULT_STRATEGY);
-	deflater->used = 0;
+/* Write the first `length` bytes of what is held back. */
+static void deflate_write(struct token_writer *writer, size_t length)
+{
+	write_chunk(writer, length);
+	writer->used -= length;
+	memmove(writer->out, writer->out + length, writer->used);
 }
 
 /* Run the compressor until it has nothing more to say for this flush mode. */
-static void deflater_run(struct deflater *deflater, int flush)
+static void deflate_run(struct token_writer *writer, int flush)
 {
-	z_stream *stream = &deflater->stream;
+	z_stream *stream = &writer->zlib;
 
 	do {
-		if (deflater->used >= sizeof deflater->out) {
-			token_write_chunk(deflater->session, deflater->out, TOKEN_CHUNK_MAX);
-			deflater->used -= TOKEN_CHUNK_MAX;
-			memmove(deflater->out, deflater->out + TOKEN_CHUNK_MAX, deflater->used);
-		}
-		stream->next_out = deflater->out + deflater->used;
-		stream->avail_out = (uInt)(sizeof deflater->out - deflater->used);
+		if (writer->used >= DEFLATE_ROOM)
+			deflate_write(writer, TOKEN_CHUNK_MAX);
+		stream->next_out = writer->out + writer->used;
+		stream->avail_out = (uInt)(DEFLATE_ROOM - writer->used);
 		int result = deflate(stream, flush);
 		if (result != Z_OK && result != Z_BUF_ERROR)
 			die(EXIT_STREAMIO, "[sender] deflate returned %d", result);
-		deflater->used = sizeof deflater->out - stream->avail_out;
+		writer->used = DEFLATE_ROOM - stream->avail_out;
 	} while (stream->avail_in || !stream->avail_out);
 }
 
-static void deflater_literal(void *state, const void *data, size_t length)
+static void deflate_sync(struct token_writer *writer)
 {
-	struct deflater *deflater = state;
+	writer->zlib.avail_in = 0;
+	/* A flush that just fits would be repeated by the next call: leave it more room than its marker needs. */
+	if (DEFLATE_ROOM - writer->used <= 2 * MARKER_LENGTH)
+		deflate_write(writer, writer->used < TOKEN_CHUNK_MAX ? writer->used : TOKEN_CHUNK_MAX);
+	deflate_run(writer, Z_SYNC_FLUSH);
+	if (writer->used < MARKER_LENGTH
+	    || memcmp(writer->out + writer->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
+		die(EXIT_STREAMIO, "[sender] the zlib compressor did not end its flush as expected");
+	writer->used -= MARKER_LENGTH;
+	if (writer->used > TOKEN_CHUNK_MAX)
+		die(EXIT_STREAMIO, "[sender] zlib chunk of %zu bytes", writer->used);
+	if (writer->used)
+		deflate_write(writer, writer->used);
+}
 
+static void deflate_encode(struct token_writer *writer, const void *data, size_t length)
+{
+	if (!length)
+		deflate_sync(writer);
 	while (length) {
 		uInt piece = length > 1 << 30 ? 1 << 30 : (uInt)length;
-		deflater->stream.next_in = (Bytef *)data;
-		deflater->stream.avail_in = piece;
-		deflater_run(deflater, Z_NO_FLUSH);
+		writer->zlib.next_in = (Bytef *)data;
+		writer->zlib.avail_in = piece;
+		deflate_run(writer, Z_NO_FLUSH);
 		data = (const char *)data + piece;
 		length -= piece;
 	}
 }
 
-static void deflater_sync(void *state)
+/* Below protocol 31 every piece of a long block is its beginning. */
+static void deflate_block(struct token_writer *writer, const void *data, size_t length)
 {
-	struct deflater *deflater = state;
+	const size_t longest = writer->session->caps.zlib_repeats ? STORED_MAX : SIZE_MAX;
 
-	size_t ready = deflater->used < TOKEN_CHUNK_MAX ? deflater->used : TOKEN_CHUNK_MAX;
-
-	deflater->stream.avail_in = 0;
-	/* A flush that just fits would be repeated by the next call: leave it more room than its marker needs. */
-	if (sizeof deflater->out - deflater->used <= 2 * MARKER_LENGTH) {
-		token_write_chunk(deflater->session, deflater->out, ready);
-		deflater->used -= ready;
-		memmove(deflater->out, deflater->out + ready, deflater->used);
-	}
-	deflater_run(deflater, Z_SYNC_FLUSH);
-	if (deflater->used < MARKER_LENGTH
-	    || memcmp(deflater->out + deflater->used - MARKER_LENGTH, "\0\0\xff\xff", MARKER_LENGTH) != 0)
-		die(EXIT_STREAMIO, "[sender] the zlib compressor did not end its flush as expected");
-	deflater->used -= MARKER_LENGTH;
-	if (deflater->used > TOKEN_CHUNK_MAX)
-		die(EXIT_STREAMIO, "[sender] zlib chunk of %zu bytes", deflater->used);
-	if (deflater->used)
-		token_write_chunk(deflater->session, deflater->out, deflater->used);
-	deflater->used = 0;
-}
-
-static void deflater_see_history(struct deflater *deflater, const void *data, size_t length)
-{
-	/* Only the last window matters, and the compressor takes no more. */
-	if (length > TOKEN_WINDOW) {
-		data = (const char *)data + length - TOKEN_WINDOW;
-		length = TOKEN_WINDOW;
-	}
-	if (deflateSetDictionary(&deflater->stream, data, (uInt)length) != Z_OK)
-		die(EXIT_STREAMIO, "[sender] the zlib compressor did not take a block into its history");
-}
-
-static void deflater_block(void *state, const void *data, size_t length)
-{
-	struct deflater *deflater = state;
-
-	if (!deflater->pieces_repeat) {
-		deflater_see_history(deflater, data, length);
-		return;
-	}
 	while (length) {
-		size_t piece = length < TOKEN_STORED_MAX ? length : TOKEN_STORED_MAX;
-		deflater_see_history(deflater, data, piece);
+		size_t piece = length < longest ? length : longest;
+		/* Only the last window matters, and the compressor takes no more. */
+		size_t last = piece < WINDOW ? piece : WINDOW;
+
+		if (deflateSetDictionary(&writer->zlib, (const Bytef *)data + piece - last, (uInt)last) != Z_OK)
+			die(EXIT_STREAMIO, "[sender] the zlib compressor did not take a block into its history");
 		length -= piece;
 	}
 }
@@ -153,7 +130,7 @@ struct inflater {
 	bool drained;            /* the last chunk has given all it has */
 	bool pieces_repeat;      /* below protocol 31 every piece of a long block is its beginning */
 	uint64_t block_length;   /* pieces_repeat: bytes seen of the current block ... */
-	uint8_t *block_head;     /* ... and the first of them, up to TOKEN_STORED_MAX */
+	uint8_t *block_head;     /* ... and the first of them, up to STORED_MAX */
 	uint8_t out[INFLATE_ROOM];
 };
 
@@ -163,7 +140,7 @@ static void *inflater_new(struct session *session)
 
 	inflater->pieces_repeat = session->caps.zlib_repeats;
 	if (inflater->pieces_repeat)
-		inflater->block_head = xmalloc(TOKEN_STORED_MAX);
+		inflater->block_head = xmalloc(STORED_MAX);
 	if (inflateInit2(&inflater->stream, -15) != Z_OK)
 		die(EXIT_MALLOC, "[%s] cannot initialise the zlib decompressor", log_role());
 	return inflater;
@@ -190,8 +167,8 @@ static void inflater_start_file(void *state)
 
 static void inflater_see_history(struct inflater *inflater, const uint8_t *data, size_t length)
 {
-	static const uint8_t unknown[TOKEN_WINDOW];
-	size_t last = length < TOKEN_WINDOW ? length : TOKEN_WINDOW;
+	static const uint8_t unknown[WINDOW];
+	size_t last = length < WINDOW ? length : WINDOW;
 
 	if (inflateSetDictionary(&inflater->stream, data ? data + length - last : unknown, (uInt)last) != Z_OK)
 		die(EXIT_STREAMIO, "the zlib decompressor did not take a block into its history [%s]", log_role());
@@ -201,10 +178,10 @@ static void inflater_see_history(struct inflater *inflater, const uint8_t *data,
 static void inflater_next_block(void *state)
 {
 	struct inflater *inflater = state;
-	size_t rest = (size_t)(inflater->block_length % TOKEN_STORED_MAX);
+	size_t rest = (size_t)(inflater->block_length % STORED_MAX);
 
-	if (inflater->block_length >= TOKEN_STORED_MAX)
-		inflater_see_history(inflater, inflater->block_head, TOKEN_STORED_MAX);
+	if (inflater->block_length >= STORED_MAX)
+		inflater_see_history(inflater, inflater->block_head, STORED_MAX);
 	if (rest)
 		inflater_see_history(inflater, inflater->block_head, rest);
 	inflater->block_length = 0;
@@ -220,8 +197,8 @@ static void inflater_see_block(void *state, const void *data, size_t length)
 		inflater_see_history(inflater, data, length);
 		return;
 	}
-	if (inflater->block_length < TOKEN_STORED_MAX) {
-		size_t room = TOKEN_STORED_MAX - (size_t)inflater->block_length, take = length < room ? length : room;
+	if (inflater->block_length < STORED_MAX) {
+		size_t room = STORED_MAX - (size_t)inflater->block_length, take = length < room ? length : room;
 		uint8_t *to = inflater->block_head + inflater->block_length;
 
 		if (data)
@@ -280,95 +257,37 @@ static void inflater_sync(void *state)
 		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
 }
 
-static const struct token_codec *codec_zlib(void)
+/* --- zstd: goes on from file to file; its level cannot change inside a frame, so nothing is lowered either --- */
+
+static void zstd_open_writer(struct token_writer *writer)
 {
-	static const struct token_codec codec = {
-		.encoder = {
-			.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
-			.literal = deflater_literal, .sync = deflater_sync, .block = deflater_block,
-		},
-		.decoder = {
-			.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-			.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
-			.next_block = inflater_next_block, .see_block = inflater_see_block,
-		},
-	};
-
-	return &codec;
-}
-
-static const struct token_codec *codec_zlibx(void)
-{
-	static const struct token_codec codec = {
-		.encoder = {
-			.new = deflater_new, .free = deflater_free, .start_file = deflater_start_file,
-			.literal = deflater_literal, .sync = deflater_sync,
-		},
-		.decoder = {
-			.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-			.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
-		},
-	};
-
-	return &codec;
-}
-
-/* --- zstd, sending --- */
-
-struct zstd_encoder {
-	struct session *session;
-	ZSTD_CCtx *context;
-	char out[TOKEN_CHUNK_MAX];
-};
-
-static void *zstd_encoder_new(struct session *session)
-{
-	struct zstd_encoder *encoder = xcalloc(1, sizeof *encoder);
-
-	encoder->session = session;
-	encoder->context = ZSTD_createCCtx();
-	if (!encoder->context)
+	writer->zstd = ZSTD_createCCtx();
+	if (!writer->zstd)
 		die(EXIT_MALLOC, "[sender] cannot initialise the zstd compressor");
-	ZSTD_CCtx_setParameter(encoder->context, ZSTD_c_compressionLevel, session->compress_level);
+	ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, writer->session->compress_level);
 	/* A library without threads says no, and compresses all the same. */
-	ZSTD_CCtx_setParameter(encoder->context, ZSTD_c_nbWorkers, session->compress_threads);
-	return encoder;
+	ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_nbWorkers, writer->session->compress_threads);
 }
 
-static void zstd_encoder_free(void *state)
+static void zstd_close_writer(struct token_writer *writer)
 {
-	struct zstd_encoder *encoder = state;
-
-	ZSTD_freeCCtx(encoder->context);
-	free(encoder);
+	ZSTD_freeCCtx(writer->zstd);
 }
 
-static void zstd_encoder_run(struct zstd_encoder *encoder, const void *data, size_t length, ZSTD_EndDirective how)
+static void zstd_encode(struct token_writer *writer, const void *data, size_t length)
 {
 	ZSTD_inBuffer input = { data, length, 0 };
 	size_t left;
 
 	do {
-		ZSTD_outBuffer output = { encoder->out, sizeof encoder->out, 0 };
-		left = ZSTD_compressStream2(encoder->context, &output, &input, how);
+		ZSTD_outBuffer output = { writer->out, TOKEN_CHUNK_MAX, 0 };
+		left = ZSTD_compressStream2(writer->zstd, &output, &input, length ? ZSTD_e_continue : ZSTD_e_flush);
 		if (ZSTD_isError(left))
 			die(EXIT_STREAMIO, "[sender] zstd: %s", ZSTD_getErrorName(left));
 		if (output.pos)
-			token_write_chunk(encoder->session, encoder->out, output.pos);
-	} while (input.pos < input.size || (how == ZSTD_e_flush && left));
+			write_chunk(writer, output.pos);
+	} while (input.pos < input.size || (!length && left));
 }
-
-static void zstd_encoder_literal(void *state, const void *data, size_t length)
-{
-	zstd_encoder_run(state, data, length, ZSTD_e_continue);
-}
-
-static void zstd_encoder_sync(void *state)
-{
-	zstd_encoder_run(state, "", 0, ZSTD_e_flush);
-}
-
-/* --- zstd, receiving --- */
 
 #define ZSTD_READER_ROOM (128 * 1024)
 
@@ -424,59 +343,28 @@ static size_t zstd_decoder_literal(void *state, const uint8_t **data)
 	return output.pos;
 }
 
-static const struct token_codec *codec_zstd(void)
-{
-	static const struct token_codec codec = {
-		.encoder = {
-			/* Goes on from file to file; its level cannot change inside a frame, so nothing is lowered either. */
-			.new = zstd_encoder_new, .free = zstd_encoder_free, .literal = zstd_encoder_literal,
-			.sync = zstd_encoder_sync,
-		},
-		.decoder = {
-			.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
-			.literal = zstd_decoder_literal,
-		},
-	};
+/* --- lz4 --- */
 
-	return &codec;
-}
-
-/* --- lz4, sending --- */
-
-struct lz4_encoder {
-	struct session *session;
-	char out[LZ4_COMPRESSBOUND(TOKEN_CHUNK_MAX)];
-};
-
-static void *lz4_encoder_new(struct session *session)
-{
-	struct lz4_encoder *state = xcalloc(1, sizeof *state);
-
-	state->session = session;
-	return state;
-}
+#define LZ4_WRITER_ROOM LZ4_COMPRESSBOUND(TOKEN_CHUNK_MAX)
 
 /* Input that does not shrink may need more than a chunk holds: then half of it at a time. */
-static void lz4_encoder_literal(void *lz4_encoder, const void *literal, size_t length)
+static void lz4_encode(struct token_writer *writer, const void *literal, size_t length)
 {
-	struct lz4_encoder *state = lz4_encoder;
 	const char *data = literal;
 
 	while (length) {
 		int piece = length < TOKEN_CHUNK_MAX ? (int)length : TOKEN_CHUNK_MAX;
-		int packed = LZ4_compress_default(data, state->out, piece, (int)sizeof state->out);
+		int packed = LZ4_compress_default(data, (char *)writer->out, piece, LZ4_WRITER_ROOM);
 
 		while (packed > TOKEN_CHUNK_MAX) {
 			piece /= 2;
-			packed = LZ4_compress_default(data, state->out, piece, (int)sizeof state->out);
+			packed = LZ4_compress_default(data, (char *)writer->out, piece, LZ4_WRITER_ROOM);
 		}
-		token_write_chunk(state->session, state->out, (size_t)packed);
+		write_chunk(writer, (size_t)packed);
 		data += piece;
 		length -= (size_t)piece;
 	}
 }
-
-/* --- lz4, receiving --- */
 
 #define LZ4_READER_ROOM 32912 /* what stock has room for */
 
@@ -512,33 +400,42 @@ static size_t lz4_decoder_literal(void *state, const uint8_t **data)
 	return length;
 }
 
-static const struct token_codec *codec_lz4(void)
+const struct token_codec *token_codec_of(enum compress_algorithm algorithm)
 {
-	static const struct token_codec codec = {
-		.encoder = {
-			.new = lz4_encoder_new, .free = free, .literal = lz4_encoder_literal,
+	static const struct token_codec codecs[] = {
+		/* The old method has blocks in its history, too. */
+		[COMPRESS_ZLIB] = {
+			.writer_room = DEFLATE_ROOM, .open_writer = deflate_open, .close_writer = deflate_close,
+			.start_writing = deflate_start, .encode = deflate_encode, .write_block = deflate_block,
+			.decoder = {
+				.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+				.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+				.next_block = inflater_next_block, .see_block = inflater_see_block,
+			},
 		},
-		.decoder = {
-			.new = lz4_decoder_new, .free = free, .chunk = lz4_decoder_chunk, .literal = lz4_decoder_literal,
+		[COMPRESS_ZLIBX] = {
+			.writer_room = DEFLATE_ROOM, .open_writer = deflate_open, .close_writer = deflate_close,
+			.start_writing = deflate_start, .encode = deflate_encode,
+			.decoder = {
+				.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
+				.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
+			},
+		},
+		[COMPRESS_ZSTD] = {
+			.writer_room = TOKEN_CHUNK_MAX, .open_writer = zstd_open_writer, .close_writer = zstd_close_writer,
+			.encode = zstd_encode,
+			.decoder = {
+				.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
+				.literal = zstd_decoder_literal,
+			},
+		},
+		[COMPRESS_LZ4] = {
+			.writer_room = LZ4_WRITER_ROOM, .encode = lz4_encode,
+			.decoder = {
+				.new = lz4_decoder_new, .free = free, .chunk = lz4_decoder_chunk, .literal = lz4_decoder_literal,
+			},
 		},
 	};
 
-	return &codec;
-}
-
-const struct token_codec *token_codec_of(enum compress_algorithm algorithm)
-{
-	switch (algorithm) {
-	case COMPRESS_ZLIB:
-		return codec_zlib();
-	case COMPRESS_ZLIBX:
-		return codec_zlibx();
-	case COMPRESS_ZSTD:
-		return codec_zstd();
-	case COMPRESS_LZ4:
-		return codec_lz4();
-	case COMPRESS_NONE:
-		break;
-	}
-	return NULL;
+	return algorithm == COMPRESS_NONE ? NULL : &codecs[algorithm];
 }

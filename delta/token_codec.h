@@ -3,14 +3,15 @@
 #ifndef DELTA_TOKEN_CODEC_H
 #define DELTA_TOKEN_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "wire/session.h"
 
 #define TOKEN_CHUNK_MAX 16383 /* bytes of one DEFLATED_DATA item */
-#define TOKEN_WINDOW 32768    /* of zlib: what its history holds */
-#define TOKEN_STORED_MAX 65535 /* old zlib: longest piece in which a block goes into the history */
 
 /* The flag byte of an item of a compressed stream. */
 enum token_flag {
@@ -23,25 +24,19 @@ enum token_flag {
 };
 #define TOKEN_REL_MAX 63
 
-/* One compressor. `state` is its own; literals arrive in order, `sync` before a block or the end if any have arrived. */
-struct token_encoder {
-	void *(*new)(struct session *session);
-	void (*free)(void *state);
-	void (*start_file)(void *state, int level_off); /* NULL: files need no start */
-	void (*literal)(void *state, const void *data, size_t length);
-	void (*sync)(void *state);                                   /* NULL: nothing is held back */
-	void (*block)(void *state, const void *data, size_t length); /* NULL: blocks are no part of the history */
+struct token_writer {
+	struct session *session;
+	const struct token_codec *codec; /* NULL: plain */
+	int32_t base;       /* last block written in this file */
+	int32_t run_start;  /* blocks not yet written */
+	int32_t run_length;
+	bool unsynced;      /* literals since the last block */
+	/* The compressor's own. */
+	z_stream zlib;
+	ZSTD_CCtx *zstd;
+	size_t used;        /* zlib: output not yet written */
+	uint8_t out[];      /* codec->writer_room bytes */
 };
-
-/* Write one DEFLATED_DATA item, 1..TOKEN_CHUNK_MAX bytes. */
-static inline void token_write_chunk(struct session *session, const void *data, size_t length)
-{
-	struct wire *wire = session->wire;
-
-	wire_write_byte(wire, (uint8_t)(DEFLATED_DATA | length >> 8));
-	wire_write_byte(wire, (uint8_t)length);
-	wire_write(wire, data, length);
-}
 
 /*
  * One decompressor. A chunk is followed by calls of `literal` until one gives 0; `sync` comes before a block or the end if
@@ -58,8 +53,15 @@ struct token_decoder {
 	void (*see_block)(void *state, const void *data, size_t length);
 };
 
+/* One method. Literals arrive in order. What is NULL is not needed. */
 struct token_codec {
-	struct token_encoder encoder;
+	size_t writer_room;
+	void (*open_writer)(struct token_writer *writer);
+	void (*close_writer)(struct token_writer *writer);
+	void (*start_writing)(struct token_writer *writer, int level_off); /* a file */
+	/* length 0: what is held back, before a block or the end if there have been literals since the last one. */
+	void (*encode)(struct token_writer *writer, const void *data, size_t length);
+	void (*write_block)(struct token_writer *writer, const void *data, size_t length); /* blocks are part of the history */
 	struct token_decoder decoder;
 };
 
