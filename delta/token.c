@@ -138,27 +138,15 @@ void token_end_file(struct token_writer *writer)
 #define LITERAL_MAX (128 * 1024)
 #define BLOCK_NUMBER_MAX 0x7ffffffe
 
-struct token_reader {
-	struct session *session;
-	const struct token_decoder *decoder; /* NULL: plain */
-	void *state;
-	size_t literal_left; /* plain: of the current run */
-	int32_t base;        /* the last block named in this file */
-	uint32_t run_left;   /* blocks behind it that belong to the same item */
-	bool inside_file;
-	bool chunk_open; /* the decoder has literals that were not handed on */
-	bool unsynced;   /* chunks since the last block */
-	uint8_t chunk[TOKEN_CHUNK_MAX];
-};
-
 struct token_reader *token_reader_new(struct session *session)
 {
 	const struct token_codec *codec = token_codec_of(session->compress);
-	struct token_reader *reader = xcalloc(1, sizeof *reader);
+	struct token_reader *reader = xcalloc(1, sizeof *reader + (codec ? codec->reader_room : 0));
 
 	reader->session = session;
-	reader->decoder = codec ? &codec->decoder : NULL;
-	reader->state = codec ? codec->decoder.new(session) : NULL;
+	reader->codec = codec;
+	if (codec && codec->open_reader)
+		codec->open_reader(reader);
 	return reader;
 }
 
@@ -166,67 +154,35 @@ void token_reader_free(struct token_reader *reader)
 {
 	if (!reader)
 		return;
-	if (reader->decoder)
-		reader->decoder->free(reader->state);
+	if (reader->codec && reader->codec->close_reader)
+		reader->codec->close_reader(reader);
 	free(reader);
 }
 
 bool token_reader_wants_block_data(const struct token_reader *reader)
 {
-	return reader->decoder && reader->decoder->see_block;
+	return reader->codec && reader->codec->see_block;
 }
 
 void token_reader_see_block(struct token_reader *reader, const void *data, size_t length)
 {
 	if (token_reader_wants_block_data(reader))
-		reader->decoder->see_block(reader->state, data, length);
-}
-
-static void read_plain(struct token_reader *reader, struct token *token)
-{
-	struct wire *wire = reader->session->wire;
-
-	if (!reader->literal_left) {
-		int32_t value = wire_read_int(wire);
-
-		if (value <= 0) {
-			token->kind = value ? TOKEN_BLOCK : TOKEN_END;
-			token->block = -(value + 1);
-			return;
-		}
-		reader->literal_left = (size_t)value;
-	}
-	size_t most = reader->literal_left < LITERAL_MAX ? reader->literal_left : LITERAL_MAX;
-
-	token->kind = TOKEN_LITERAL;
-	token->data = wire_read_piece(wire, most, &token->length);
-	reader->literal_left -= token->length;
-}
-
-/* Literals of the chunk that was read last; false: there are no more. */
-static bool take_literal(struct token_reader *reader, struct token *token)
-{
-	if (!reader->chunk_open)
-		return false;
-	token->kind = TOKEN_LITERAL;
-	token->length = reader->decoder->literal(reader->state, &token->data);
-	reader->chunk_open = token->length > 0;
-	return reader->chunk_open;
+		reader->codec->see_block(reader, data, length);
 }
 
 static void give_block(struct token_reader *reader, struct token *token)
 {
 	token->kind = TOKEN_BLOCK;
 	token->block = reader->base;
-	if (reader->decoder->next_block)
-		reader->decoder->next_block(reader->state);
+	if (reader->codec->next_block)
+		reader->codec->next_block(reader);
 }
 
 /* What is behind the chunks, or stands without any: a block or the end. */
 static void read_item(struct token_reader *reader, uint8_t flag, struct token *token)
 {
-	if (reader->unsynced && reader->decoder->sync)
-		reader->decoder->sync(reader->state);
+	if (reader->unsynced && reader->codec->sync)
+		reader->codec->sync(reader);
 	reader->unsynced = false;
 	if (flag == END_FLAG) {
 		token->kind = TOKEN_END;
@@ -259,8 +215,8 @@ static void read_compressed(struct token_reader *reader, struct token *token)
 		reader->inside_file = true;
 		reader->unsynced = false;
 		reader->base = 0;
-		if (reader->decoder->start_file)
-			reader->decoder->start_file(reader->state);
+		if (reader->codec->start_reading)
+			reader->codec->start_reading(reader);
 	}
 	if (reader->run_left) {
 		reader->run_left--;
@@ -268,28 +224,52 @@ static void read_compressed(struct token_reader *reader, struct token *token)
 		give_block(reader, token);
 		return;
 	}
-	while (!take_literal(reader, token)) {
-		uint8_t flag = wire_read_byte(reader->session->wire);
+	for (;;) {
+		/* Literals of the chunk that was read last. */
+		token->length = reader->chunk_open ? reader->codec->decode(reader) : 0;
+		if (token->length) {
+			token->kind = TOKEN_LITERAL;
+			token->data = reader->out;
+			return;
+		}
+		struct wire *wire = reader->session->wire;
+		uint8_t flag = wire_read_byte(wire);
 
 		if ((flag & TOKENRUN_REL) != DEFLATED_DATA) {
 			read_item(reader, flag, token);
 			return;
 		}
-		struct wire *wire = reader->session->wire;
 		size_t length = (size_t)(flag & ~DEFLATED_DATA) << 8 | wire_read_byte(wire);
 
 		if (!length)
 			die(EXIT_STREAMIO, "Invalid literal token with no data [%s]", log_role());
 		wire_read(wire, reader->chunk, length);
-		reader->decoder->chunk(reader->state, reader->chunk, length);
+		reader->codec->take_chunk(reader, length);
 		reader->chunk_open = reader->unsynced = true;
 	}
 }
 
 void token_read(struct token_reader *reader, struct token *token)
 {
-	if (reader->decoder)
+	struct wire *wire = reader->session->wire;
+
+	if (reader->codec) {
 		read_compressed(reader, token);
-	else
-		read_plain(reader, token);
+		return;
+	}
+	if (!reader->literal_left) {
+		int32_t value = wire_read_int(wire);
+
+		if (value <= 0) {
+			token->kind = value ? TOKEN_BLOCK : TOKEN_END;
+			token->block = -(value + 1);
+			return;
+		}
+		reader->literal_left = (size_t)value;
+	}
+	size_t most = reader->literal_left < LITERAL_MAX ? reader->literal_left : LITERAL_MAX;
+
+	token->kind = TOKEN_LITERAL;
+	token->data = wire_read_piece(wire, most, &token->length);
+	reader->literal_left -= token->length;
 }

@@ -125,139 +125,104 @@ static void deflate_block(struct token_writer *writer, const void *data, size_t 
 
 #define INFLATE_ROOM 65536
 
-struct inflater {
-	z_stream stream;
-	bool drained;            /* the last chunk has given all it has */
-	bool pieces_repeat;      /* below protocol 31 every piece of a long block is its beginning */
-	uint64_t block_length;   /* pieces_repeat: bytes seen of the current block ... */
-	uint8_t *block_head;     /* ... and the first of them, up to STORED_MAX */
-	uint8_t out[INFLATE_ROOM];
-};
-
-static void *inflater_new(struct session *session)
+static void inflate_open(struct token_reader *reader)
 {
-	struct inflater *inflater = xcalloc(1, sizeof *inflater);
-
-	inflater->pieces_repeat = session->caps.zlib_repeats;
-	if (inflater->pieces_repeat)
-		inflater->block_head = xmalloc(STORED_MAX);
-	if (inflateInit2(&inflater->stream, -15) != Z_OK)
+	if (reader->session->caps.zlib_repeats)
+		reader->block_head = xmalloc(STORED_MAX);
+	if (inflateInit2(&reader->zlib, -15) != Z_OK)
 		die(EXIT_MALLOC, "[%s] cannot initialise the zlib decompressor", log_role());
-	return inflater;
 }
 
-static void inflater_free(void *state)
+static void inflate_close(struct token_reader *reader)
 {
-	struct inflater *inflater = state;
-
-	inflateEnd(&inflater->stream);
-	free(inflater->block_head);
-	free(inflater);
+	inflateEnd(&reader->zlib);
+	free(reader->block_head);
 }
 
-static void inflater_start_file(void *state)
+static void inflate_start(struct token_reader *reader)
 {
-	struct inflater *inflater = state;
-
-	inflateReset(&inflater->stream);
-	inflater->block_length = 0;
+	inflateReset(&reader->zlib);
+	reader->block_length = 0;
 }
 
-/* --- the history --- */
-
-static void inflater_see_history(struct inflater *inflater, const uint8_t *data, size_t length)
+static void inflate_see_history(struct token_reader *reader, const uint8_t *data, size_t length)
 {
 	static const uint8_t unknown[WINDOW];
 	size_t last = length < WINDOW ? length : WINDOW;
 
-	if (inflateSetDictionary(&inflater->stream, data ? data + length - last : unknown, (uInt)last) != Z_OK)
+	if (inflateSetDictionary(&reader->zlib, data ? data + length - last : unknown, (uInt)last) != Z_OK)
 		die(EXIT_STREAMIO, "the zlib decompressor did not take a block into its history [%s]", log_role());
 }
 
 /* Below protocol 31: the block as a whole is known now. Of its full pieces, all the same, one fills the window. */
-static void inflater_next_block(void *state)
+static void inflate_next_block(struct token_reader *reader)
 {
-	struct inflater *inflater = state;
-	size_t rest = (size_t)(inflater->block_length % STORED_MAX);
+	size_t rest = (size_t)(reader->block_length % STORED_MAX);
 
-	if (inflater->block_length >= STORED_MAX)
-		inflater_see_history(inflater, inflater->block_head, STORED_MAX);
+	if (reader->block_length >= STORED_MAX)
+		inflate_see_history(reader, reader->block_head, STORED_MAX);
 	if (rest)
-		inflater_see_history(inflater, inflater->block_head, rest);
-	inflater->block_length = 0;
+		inflate_see_history(reader, reader->block_head, rest);
+	reader->block_length = 0;
 }
 
-static void inflater_see_block(void *state, const void *data, size_t length)
+static void inflate_see_block(struct token_reader *reader, const void *data, size_t length)
 {
-	struct inflater *inflater = state;
-
 	if (!length)
 		return;
-	if (!inflater->pieces_repeat) {
-		inflater_see_history(inflater, data, length);
+	if (!reader->block_head) {
+		inflate_see_history(reader, data, length);
 		return;
 	}
-	if (inflater->block_length < STORED_MAX) {
-		size_t room = STORED_MAX - (size_t)inflater->block_length, take = length < room ? length : room;
-		uint8_t *to = inflater->block_head + inflater->block_length;
+	if (reader->block_length < STORED_MAX) {
+		size_t room = STORED_MAX - (size_t)reader->block_length, take = length < room ? length : room;
+		uint8_t *to = reader->block_head + reader->block_length;
 
 		if (data)
 			memcpy(to, data, take);
 		else
 			memset(to, 0, take);
 	}
-	inflater->block_length += length;
+	reader->block_length += length;
 }
 
-/* --- literals --- */
-
-static void inflater_chunk(void *state, const uint8_t *data, size_t length)
+static void inflate_chunk(struct token_reader *reader, size_t length)
 {
-	struct inflater *inflater = state;
-
-	inflater_next_block(inflater);
-	inflater->stream.next_in = (Bytef *)(uintptr_t)data;
-	inflater->stream.avail_in = (uInt)length;
-	inflater->drained = false;
+	inflate_next_block(reader);
+	reader->zlib.next_in = reader->chunk;
+	reader->zlib.avail_in = (uInt)length;
 }
 
-/* One call of inflate; returns the bytes that came out. */
-static size_t inflate_some(struct inflater *inflater)
+/* One call of inflate. */
+static size_t inflate_some(struct token_reader *reader)
 {
-	z_stream *stream = &inflater->stream;
+	z_stream *stream = &reader->zlib;
 
-	stream->next_out = inflater->out;
+	stream->next_out = reader->out;
 	stream->avail_out = INFLATE_ROOM;
 	int result = inflate(stream, Z_NO_FLUSH);
 
 	if (result != Z_OK && result != Z_BUF_ERROR)
 		die(EXIT_STREAMIO, "inflate returned %d (%u bytes) [%s]", result, stream->avail_in, log_role());
-	inflater->drained = stream->avail_out > 0;
+	reader->chunk_open = !stream->avail_out;
 	return INFLATE_ROOM - stream->avail_out;
 }
 
-static size_t inflater_literal(void *state, const uint8_t **data)
-{
-	struct inflater *inflater = state;
-
-	*data = inflater->out;
-	return inflater->drained ? 0 : inflate_some(inflater);
-}
-
-static void inflater_sync(void *state)
+static void inflate_sync(struct token_reader *reader)
 {
 	static const uint8_t marker[] = { 0, 0, 0xff, 0xff };
-	struct inflater *inflater = state;
 
-	if (!inflateSyncPoint(&inflater->stream))
+	if (!inflateSyncPoint(&reader->zlib))
 		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
-	inflater->stream.next_in = (Bytef *)(uintptr_t)marker;
-	inflater->stream.avail_in = sizeof marker;
-	if (inflate_some(inflater) || inflater->stream.avail_in)
+	reader->zlib.next_in = (Bytef *)(uintptr_t)marker;
+	reader->zlib.avail_in = sizeof marker;
+	if (inflate_some(reader) || reader->zlib.avail_in)
 		die(EXIT_STREAMIO, "decompressor lost sync! [%s]", log_role());
 }
 
 /* --- zstd: goes on from file to file; its level cannot change inside a frame, so nothing is lowered either --- */
+
+#define ZSTD_READER_ROOM (128 * 1024)
 
 static void zstd_open_writer(struct token_writer *writer)
 {
@@ -289,56 +254,36 @@ static void zstd_encode(struct token_writer *writer, const void *data, size_t le
 	} while (input.pos < input.size || (!length && left));
 }
 
-#define ZSTD_READER_ROOM (128 * 1024)
-
-struct zstd_decoder {
-	ZSTD_DCtx *context;
-	ZSTD_inBuffer input;
-	bool drained; /* the last chunk has given all it has */
-	uint8_t out[ZSTD_READER_ROOM];
-};
-
-static void *zstd_decoder_new(struct session *session)
+static void zstd_open_reader(struct token_reader *reader)
 {
-	struct zstd_decoder *decoder = xcalloc(1, sizeof *decoder);
-
-	(void)session;
-	decoder->context = ZSTD_createDCtx();
-	if (!decoder->context)
+	reader->zstd = ZSTD_createDCtx();
+	if (!reader->zstd)
 		die(EXIT_MALLOC, "[%s] cannot initialise the zstd decompressor", log_role());
-	return decoder;
 }
 
-static void zstd_decoder_free(void *state)
+static void zstd_close_reader(struct token_reader *reader)
 {
-	struct zstd_decoder *decoder = state;
-
-	ZSTD_freeDCtx(decoder->context);
-	free(decoder);
+	ZSTD_freeDCtx(reader->zstd);
 }
 
-static void zstd_decoder_chunk(void *state, const uint8_t *data, size_t length)
+static void zstd_chunk(struct token_reader *reader, size_t length)
 {
-	struct zstd_decoder *decoder = state;
-
-	decoder->input = (ZSTD_inBuffer){ data, length, 0 };
-	decoder->drained = false;
+	reader->zstd_input = (ZSTD_inBuffer){ reader->chunk, length, 0 };
 }
 
 /* A chunk may hold only a part of a block, or a header: then nothing comes out of it. */
-static size_t zstd_decoder_literal(void *state, const uint8_t **data)
+static size_t zstd_decode(struct token_reader *reader)
 {
-	struct zstd_decoder *decoder = state;
-	ZSTD_outBuffer output = { decoder->out, ZSTD_READER_ROOM, 0 };
+	ZSTD_inBuffer *input = &reader->zstd_input;
+	ZSTD_outBuffer output = { reader->out, ZSTD_READER_ROOM, 0 };
 
-	*data = decoder->out;
-	while (!decoder->drained && !output.pos) {
-		size_t result = ZSTD_decompressStream(decoder->context, &output, &decoder->input);
+	while (reader->chunk_open && !output.pos) {
+		size_t result = ZSTD_decompressStream(reader->zstd, &output, input);
 
 		if (ZSTD_isError(result))
 			die(EXIT_STREAMIO, "ZSTD decomp returned %s (%zu bytes) [%s]", ZSTD_getErrorName(result),
-			    decoder->input.size - decoder->input.pos, log_role());
-		decoder->drained = decoder->input.pos == decoder->input.size && output.pos < output.size;
+			    input->size - input->pos, log_role());
+		reader->chunk_open = input->pos < input->size || output.pos == output.size;
 	}
 	return output.pos;
 }
@@ -346,6 +291,7 @@ static size_t zstd_decoder_literal(void *state, const uint8_t **data)
 /* --- lz4 --- */
 
 #define LZ4_WRITER_ROOM LZ4_COMPRESSBOUND(TOKEN_CHUNK_MAX)
+#define LZ4_READER_ROOM 32912 /* what stock has room for */
 
 /* Input that does not shrink may need more than a chunk holds: then half of it at a time. */
 static void lz4_encode(struct token_writer *writer, const void *literal, size_t length)
@@ -366,38 +312,20 @@ static void lz4_encode(struct token_writer *writer, const void *literal, size_t 
 	}
 }
 
-#define LZ4_READER_ROOM 32912 /* what stock has room for */
-
-struct lz4_decoder {
-	size_t length; /* decoded and not yet handed on */
-	uint8_t out[LZ4_READER_ROOM];
-};
-
-static void *lz4_decoder_new(struct session *session)
-{
-	(void)session;
-	return xcalloc(1, sizeof(struct lz4_decoder));
-}
-
 /* A block of no bytes is refused too: other readers take it for the end of the file. */
-static void lz4_decoder_chunk(void *state, const uint8_t *data, size_t length)
+static void lz4_chunk(struct token_reader *reader, size_t length)
 {
-	struct lz4_decoder *lz4 = state;
-	int result = LZ4_decompress_safe((const char *)data, (char *)lz4->out, (int)length, LZ4_READER_ROOM);
+	int result = LZ4_decompress_safe((const char *)reader->chunk, (char *)reader->out, (int)length, LZ4_READER_ROOM);
 
 	if (result <= 0)
 		die(EXIT_STREAMIO, "uncompress failed: %d [%s]", result, log_role());
-	lz4->length = (size_t)result;
+	reader->decoded = (size_t)result;
 }
 
-static size_t lz4_decoder_literal(void *state, const uint8_t **data)
+static size_t lz4_decode(struct token_reader *reader)
 {
-	struct lz4_decoder *lz4 = state;
-	size_t length = lz4->length;
-
-	*data = lz4->out;
-	lz4->length = 0;
-	return length;
+	reader->chunk_open = false;
+	return reader->decoded;
 }
 
 const struct token_codec *token_codec_of(enum compress_algorithm algorithm)
@@ -407,33 +335,26 @@ const struct token_codec *token_codec_of(enum compress_algorithm algorithm)
 		[COMPRESS_ZLIB] = {
 			.writer_room = DEFLATE_ROOM, .open_writer = deflate_open, .close_writer = deflate_close,
 			.start_writing = deflate_start, .encode = deflate_encode, .write_block = deflate_block,
-			.decoder = {
-				.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-				.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
-				.next_block = inflater_next_block, .see_block = inflater_see_block,
-			},
+			.reader_room = INFLATE_ROOM, .open_reader = inflate_open, .close_reader = inflate_close,
+			.start_reading = inflate_start, .take_chunk = inflate_chunk, .decode = inflate_some,
+			.sync = inflate_sync, .next_block = inflate_next_block, .see_block = inflate_see_block,
 		},
 		[COMPRESS_ZLIBX] = {
 			.writer_room = DEFLATE_ROOM, .open_writer = deflate_open, .close_writer = deflate_close,
 			.start_writing = deflate_start, .encode = deflate_encode,
-			.decoder = {
-				.new = inflater_new, .free = inflater_free, .start_file = inflater_start_file,
-				.chunk = inflater_chunk, .literal = inflater_literal, .sync = inflater_sync,
-			},
+			.reader_room = INFLATE_ROOM, .open_reader = inflate_open, .close_reader = inflate_close,
+			.start_reading = inflate_start, .take_chunk = inflate_chunk, .decode = inflate_some,
+			.sync = inflate_sync,
 		},
 		[COMPRESS_ZSTD] = {
 			.writer_room = TOKEN_CHUNK_MAX, .open_writer = zstd_open_writer, .close_writer = zstd_close_writer,
 			.encode = zstd_encode,
-			.decoder = {
-				.new = zstd_decoder_new, .free = zstd_decoder_free, .chunk = zstd_decoder_chunk,
-				.literal = zstd_decoder_literal,
-			},
+			.reader_room = ZSTD_READER_ROOM, .open_reader = zstd_open_reader, .close_reader = zstd_close_reader,
+			.take_chunk = zstd_chunk, .decode = zstd_decode,
 		},
 		[COMPRESS_LZ4] = {
 			.writer_room = LZ4_WRITER_ROOM, .encode = lz4_encode,
-			.decoder = {
-				.new = lz4_decoder_new, .free = free, .chunk = lz4_decoder_chunk, .literal = lz4_decoder_literal,
-			},
+			.reader_room = LZ4_READER_ROOM, .take_chunk = lz4_chunk, .decode = lz4_decode,
 		},
 	};
 
