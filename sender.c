@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "delta/block_sums.h"
 #include "delta/match.h"
 #include "delta/skip_list.h"
 #include "delta/token.h"
@@ -416,8 +417,9 @@ static const struct entry_side *link_group(const struct sender *sender, const st
 	return entry_any_side(request->pos.entries, request->pos.entry, expanded);
 }
 
-/* The content of the requested file; NULL, which the peer has been notified of, if there is none to send. */
-static struct source_file *open_source(struct sender *sender, struct request *request, uint64_t *size)
+/* The content of the requested file: content_fd, or attr_bytes without one. False, which the peer has been notified of, if
+ * there is none to send. */
+static bool open_source(struct sender *sender, struct request *request, uint64_t *size)
 {
 	const struct options *options = sender->options;
 	struct strbuf path = STRBUF_INIT;
@@ -429,7 +431,7 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 		attr_file_encode(sender->attr_bytes, entry_side_of(request->pos.entries, request->pos.entry)->real_size);
 		*size = ATTR_FILE_SIZE;
 		strbuf_free(&path);
-		return source_file_new_memory(sender->attr_bytes, ATTR_FILE_SIZE);
+		return true;
 	}
 	sender->content_fd = attr_source_open_linked(source, strbuf_text(&path), request->pos.entry,
 						     link_group(sender, request, &expanded), follow, size);
@@ -437,7 +439,7 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 
 	strbuf_free(&path);
 	if (sender->content_fd >= 0)
-		return source_file_new(sender->content_fd, *size);
+		return true;
 	if (error == ENOENT) {
 		complain(sender, request, L_WARNING, "file has vanished");
 		sender->session->io_error |= IOERR_VANISHED;
@@ -445,17 +447,7 @@ static struct source_file *open_source(struct sender *sender, struct request *re
 		complain_errno(sender, request, error, "send_files failed to open");
 	}
 	no_send(sender, request);
-	return NULL;
-}
-
-/* Bytes that the receiving side has already, as its header says. */
-static uint64_t basis_size(const struct sum_head *head)
-{
-	uint64_t size = (uint64_t)head->count * (uint64_t)head->block_length;
-
-	if (head->count && head->remainder)
-		size -= (uint64_t)(head->block_length - head->remainder);
-	return size;
+	return false;
 }
 
 /* doc/protocol/03-transfer.md section 5.3. */
@@ -523,19 +515,20 @@ static struct session *content_session(struct sender *sender)
 }
 
 /* Header, tokens and digest of one file. */
-static void send_content(struct sender *sender, struct request *request, struct source_file *source, uint64_t size)
+static void send_content(struct sender *sender, struct request *request, uint64_t size)
 {
 	struct session *session = sender->session, *content = content_session(sender);
 	uint8_t digest[DIGEST_MAX_LENGTH], shown[DIGEST_MAX_LENGTH];
 	struct match_request match = {
-		.source = source,
+		.fd = sender->content_fd,
+		.memory = sender->content_fd < 0 ? sender->attr_bytes : NULL,
 		.size = size,
 		.sums = &request->sums,
 		.block = { session->xfer_sum, session->seed, session->seed_first },
 		.file_sum = session->xfer_sum,
 		.seed = session->seed,
 		.in_place = is_in_place(sender, request),
-		.append_from = request->append ? basis_size(&request->sums.head) : 0,
+		.append_from = request->append ? sum_head_size(&request->sums.head) : 0,
 		.append_verify = request->append > 1,
 		.progress = sender->host->progress,
 		.context = sender->host->context,
@@ -546,7 +539,6 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	const struct sum_head *head = &request->sums.head;
 	uint64_t before = wire_stream_written(session->wire);
 	const struct match_stats counts = *sender->match;
-	int error;
 
 	sender_debug_content(sender, &request->pos, size, match.sums);
 	note_transfer(sender, ITEM_BEGINS);
@@ -562,8 +554,8 @@ static void send_content(struct sender *sender, struct request *request, struct 
 	wire_write(content->wire, digest, (size_t)length);
 	if (content != session)
 		wire_flush(content->wire);
-	if (source_file_failed(source, &error))
-		complain_errno(sender, request, error ? error : ENODATA, "read errors mapping");
+	if (sender->match->read_error)
+		complain_errno(sender, request, sender->match->read_error, "read errors mapping");
 	while (sender->sent.count <= (size_t)request->ndx / 64)
 		vec_push(&sender->sent, 0);
 	sender->sent.items[request->ndx / 64] |= UINT64_C(1) << (request->ndx % 64);
@@ -604,17 +596,14 @@ static void transfer(struct sender *sender, struct request *request)
 	sum_head_read(sender->session, &request->sums.head, digest_length(sender->session->xfer_sum));
 	if (!request->append)
 		block_sums_read(sender->session, &request->sums);
-	struct source_file *source = open_source(sender, request, &size);
-
-	if (source) {
+	if (open_source(sender, request, &size)) {
 		/* With --append it may not have become shorter than it was listed (doc/protocol/03-transfer.md section 3.4). */
 		if (request->append && size < request->pos.entry->size) {
 			complain(sender, request, L_WARNING, "skipped diminished file");
 			no_send(sender, request);
 		} else {
-			send_content(sender, request, source, size);
+			send_content(sender, request, size);
 		}
-		source_file_free(source);
 		if (sender->content_fd >= 0)
 			close(sender->content_fd);
 		sender->content_fd = -1;

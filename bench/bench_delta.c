@@ -81,7 +81,7 @@ static void bench_match(const char *what, const uint8_t *source, const uint8_t *
 	struct match_stats stats = { 0 };
 	uint8_t digest[DIGEST_MAX_LENGTH];
 	struct match_request request = {
-		.source = source_file_new_memory(source, SIZE), .size = SIZE, .sums = &sums,
+		.memory = source, .size = SIZE, .sums = &sums,
 		.block = { sum, SEED, true }, .file_sum = sum, .seed = SEED,
 	};
 
@@ -94,7 +94,6 @@ static void bench_match(const char *what, const uint8_t *source, const uint8_t *
 	token_start_file(tokens, 0);
 	match_file(&request, tokens, &stats, digest);
 	report(what, start);
-	source_file_free(request.source);
 	block_sums_free(&sums);
 	token_writer_free(tokens);
 	wire_free(session.wire);

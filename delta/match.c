@@ -5,117 +5,12 @@
  */
 #include "delta/match.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "delta/block_sums.h"
 #include "fs/file.h"
 #include "lib/alloc.h"
-
-/* --- the source: read with pread(2) into a sliding buffer; what cannot be read becomes zero bytes --- */
-
-struct source_file {
-	int fd; /* -1: memory */
-	const uint8_t *memory;
-	uint64_t size;
-	uint8_t *buffer; /* bytes start .. start + length */
-	size_t capacity, length;
-	uint64_t start;
-	bool failed;
-	int error;
-	void (*seen)(void *context, const void *data, size_t length);
-	void *context;
-};
-
-struct source_file *source_file_new(int fd, uint64_t size)
-{
-	struct source_file *file = xcalloc(1, sizeof *file);
-
-	file->fd = fd;
-	file->size = size;
-	return file;
-}
-
-struct source_file *source_file_new_memory(const void *bytes, uint64_t size)
-{
-	struct source_file *file = source_file_new(-1, size);
-
-	file->memory = bytes;
-	return file;
-}
-
-void source_file_free(struct source_file *file)
-{
-	if (!file)
-		return;
-	free(file->buffer);
-	free(file);
-}
-
-bool source_file_failed(const struct source_file *file, int *error)
-{
-	*error = file->error;
-	return file->failed;
-}
-
-/*
- * Prepare for `window` bytes at a time. Every byte that is read is given to `seen` once, in order, before it can be looked at.
- */
-static void open_window(struct source_file *file, uint64_t start, size_t window,
-			void (*seen)(void *context, const void *data, size_t length), void *context)
-{
-	uint64_t rest = file->size - start;
-
-	free(file->buffer);
-	/* Most files are small. */
-	file->capacity = rest < window ? (size_t)rest : window;
-	file->buffer = xmalloc(file->capacity);
-	file->length = 0;
-	file->start = start;
-	file->seen = seen;
-	file->context = context;
-}
-
-/*
- * Returns the bytes from `offset` on, of which at least `wanted` are there (fewer only at the end of the file); all that
- * happen to be there are counted in *available. Bytes before `keep` may be forgotten: keep <= offset never goes back, and
- * offset + wanted - keep is at most the window.
- */
-static const uint8_t *look(struct source_file *file, uint64_t keep, uint64_t offset, size_t wanted, size_t *available)
-{
-	uint64_t end = file->start + file->length;
-
-	if (wanted > file->size - offset)
-		wanted = (size_t)(file->size - offset);
-	if (end < offset + wanted) {
-		size_t gone = (size_t)(keep - file->start), room = file->capacity - file->length + gone;
-		size_t take = file->size - end < room ? (size_t)(file->size - end) : room;
-
-		if (gone)
-			memmove(file->buffer, file->buffer + gone, file->length - gone);
-		file->length -= gone;
-		file->start = keep;
-
-		uint8_t *out = file->buffer + file->length;
-
-		if (file->fd < 0) {
-			memcpy(out, file->memory + end, take);
-		} else if (file->failed) {
-			/* What is left of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
-			memset(out, 0, take);
-		} else {
-			int error = fs_read_at(file->fd, out, take, end);
-
-			file->failed = error != 0;
-			file->error = error == ENODATA ? 0 : error;
-		}
-		file->seen(file->context, out, take);
-		file->length += take;
-	}
-	*available = (size_t)(file->start + file->length - offset);
-	return file->buffer + (offset - file->start);
-}
 
 /* --- the matcher --- */
 
@@ -144,6 +39,11 @@ struct matcher {
 	struct match_stats *stats;
 	struct file_digest *digest;
 
+	/* The source is read with pread(2) into a sliding buffer. */
+	uint8_t *buffer;         /* bytes start .. start + length */
+	size_t capacity, length;
+	uint64_t start;
+
 	const struct block_sums *sums;
 	size_t block_length;
 	int strong_length;
@@ -156,6 +56,57 @@ struct matcher {
 	uint64_t waste_left;
 	int32_t expected;        /* the block after the last match */
 };
+
+/* --- the source --- */
+
+/* Prepare for `window` bytes at a time. */
+static void open_window(struct matcher *matcher, uint64_t start, size_t window)
+{
+	uint64_t rest = matcher->request->size - start;
+
+	/* Most files are small. */
+	matcher->capacity = rest < window ? (size_t)rest : window;
+	matcher->buffer = xmalloc(matcher->capacity);
+	matcher->start = start;
+}
+
+/*
+ * Returns the bytes from `offset` on, of which at least `wanted` are there (fewer only at the end of the file); all that
+ * happen to be there are counted in *available. Bytes before `keep` may be forgotten: keep <= offset never goes back, and
+ * offset + wanted - keep is at most the window. Every byte goes into the digest once, in order, before it is looked at.
+ */
+static const uint8_t *look(struct matcher *matcher, uint64_t keep, uint64_t offset, size_t wanted, size_t *available)
+{
+	const struct match_request *request = matcher->request;
+	uint64_t end = matcher->start + matcher->length;
+
+	if (wanted > request->size - offset)
+		wanted = (size_t)(request->size - offset);
+	if (end < offset + wanted) {
+		size_t gone = (size_t)(keep - matcher->start), room = matcher->capacity - matcher->length + gone;
+		size_t take = request->size - end < room ? (size_t)(request->size - end) : room;
+
+		if (gone)
+			memmove(matcher->buffer, matcher->buffer + gone, matcher->length - gone);
+		matcher->length -= gone;
+		matcher->start = keep;
+
+		uint8_t *out = matcher->buffer + matcher->length;
+
+		if (request->memory)
+			memcpy(out, request->memory + end, take);
+		else if (matcher->stats->read_error)
+			/* What is left of the file counts as zero bytes (doc/protocol/03-transfer.md section 7.8). */
+			memset(out, 0, take);
+		else
+			matcher->stats->read_error = fs_read_at(request->fd, out, take, end);
+		file_digest_update(matcher->digest, out, take);
+		wire_keep_alive(token_session(matcher->tokens)->wire);
+		matcher->length += take;
+	}
+	*available = (size_t)(matcher->start + matcher->length - offset);
+	return matcher->buffer + (offset - matcher->start);
+}
 
 /* --- the table of blocks --- */
 
@@ -262,24 +213,6 @@ static bool block_matches(struct matcher *matcher, struct window *window, uint32
 	return !memcmp(window->strong, strong_of(matcher, block), (size_t)matcher->strong_length);
 }
 
-/* In place the block at the output's own position is best: the receiver only seeks. */
-static bool own_place_matches(struct matcher *matcher, struct window *window, uint32_t *block)
-{
-	uint64_t own = window->offset / matcher->block_length;
-
-	if (!matcher->request->in_place || window->offset % matcher->block_length || own >= (uint64_t)matcher->sums->head.count)
-		return false;
-	*block = (uint32_t)own;
-	return block_matches(matcher, window, *block);
-}
-
-static bool expected_matches(struct matcher *matcher, struct window *window, uint32_t *block)
-{
-	*block = (uint32_t)matcher->expected;
-	return matcher->expected >= 0 && matcher->expected < matcher->sums->head.count
-	       && block_matches(matcher, window, *block);
-}
-
 /* Walk the window's chain; *looked: candidates on the way. What has been overwritten in place leaves the chain for good. */
 static bool candidate_matches(struct matcher *matcher, struct window *window, uint32_t *block, uint32_t *looked)
 {
@@ -302,9 +235,20 @@ static bool candidate_matches(struct matcher *matcher, struct window *window, ui
 /* Look for a block that equals the window. */
 static bool find_block(struct matcher *matcher, struct window *window, uint32_t *block)
 {
+	const uint64_t own = window->offset / matcher->block_length, count = (uint64_t)matcher->sums->head.count;
 	uint32_t looked = 0;
-	bool found = own_place_matches(matcher, window, block) || expected_matches(matcher, window, block)
-		     || candidate_matches(matcher, window, block, &looked);
+	bool found = false;
+
+	/* In place the block at the output's own position is best: the receiver only seeks. */
+	if (matcher->request->in_place && window->offset % matcher->block_length == 0 && own < count) {
+		*block = (uint32_t)own;
+		found = block_matches(matcher, window, *block);
+	}
+	if (!found && (uint64_t)matcher->expected < count) {
+		*block = (uint32_t)matcher->expected;
+		found = block_matches(matcher, window, *block);
+	}
+	found = found || candidate_matches(matcher, window, block, &looked);
 
 	matcher->stats->candidates += looked;
 	/* A long way to a match is waste too. */
@@ -331,7 +275,7 @@ static void write_literal(struct matcher *matcher, uint64_t up_to)
 		size_t available;
 		uint64_t rest = up_to - matcher->pending;
 		size_t step = rest < LITERAL_STEP ? (size_t)rest : LITERAL_STEP;
-		const uint8_t *data = look(matcher->request->source, matcher->pending, matcher->pending, step, &available);
+		const uint8_t *data = look(matcher, matcher->pending, matcher->pending, step, &available);
 
 		token_literal(matcher->tokens, data, step);
 		matcher->stats->literal_bytes += step;
@@ -347,7 +291,7 @@ static void take_match(struct matcher *matcher, struct window *window, uint32_t 
 	size_t available;
 
 	write_literal(matcher, window->offset);
-	window->data = look(request->source, window->offset, window->offset, window->length, &available);
+	window->data = look(matcher, window->offset, window->offset, window->length, &available);
 	if (request->in_place && (uint64_t)block * matcher->block_length == window->offset)
 		matcher->kept_place[block / 8] |= (uint8_t)(1 << block % 8);
 	if (request->matched)
@@ -362,14 +306,6 @@ static void take_match(struct matcher *matcher, struct window *window, uint32_t 
 
 /* --- the scan --- */
 
-/* Worth stopping for: a block with this very sum, or a chain that has to be walked to know. */
-static bool may_match(const struct matcher *matcher, uint32_t weak)
-{
-	uint32_t first = *bucket_of(matcher, weak);
-
-	return first != NONE && (matcher->sums->weak[first] == weak || matcher->nexts[first] != NONE);
-}
-
 /*
  * Roll the window until it may match or `steps` are done; data holds steps + block_length bytes. Returns the number of steps.
  */
@@ -382,8 +318,13 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 
 	for (step = 0; step < steps; step++) {
 		uint32_t sum = (s1 & 0xffff) | s2 << 16, hash = hash_of(matcher, sum);
-		if ((matcher->filter[hash / 8] & 1 << hash % 8) && may_match(matcher, sum))
-			break;
+
+		if (matcher->filter[hash / 8] & 1 << hash % 8) {
+			/* Worth stopping for: a block with this very sum, or a chain that has to be walked to know. */
+			uint32_t first = *bucket_of(matcher, sum);
+			if (first != NONE && (matcher->sums->weak[first] == sum || matcher->nexts[first] != NONE))
+				break;
+		}
 		s1 += (uint32_t)(in[step] - out[step]);
 		s2 += s1 - length * (uint32_t)(int32_t)out[step];
 	}
@@ -394,7 +335,6 @@ static size_t roll(const struct matcher *matcher, const uint8_t *data, size_t st
 /* All windows of full length. */
 static void scan_full_windows(struct matcher *matcher)
 {
-	struct source_file *source = matcher->request->source;
 	uint64_t size = matcher->request->size;
 	size_t length = matcher->block_length, available;
 	uint64_t offset = 0;
@@ -404,7 +344,7 @@ static void scan_full_windows(struct matcher *matcher)
 	while (length <= size - offset && matcher->waste_left) {
 		if (offset - matcher->pending >= PENDING_MAX)
 			write_literal(matcher, offset);
-		window.data = look(source, matcher->pending, offset, length + 1, &available);
+		window.data = look(matcher, matcher->pending, offset, length + 1, &available);
 		if (fresh)
 			window.weak = rolling_compute(window.data, length);
 		fresh = false;
@@ -454,66 +394,41 @@ static void match_last_block(struct matcher *matcher)
 	/* What pends may be longer than the window holds. */
 	if (window.offset - matcher->pending >= PENDING_MAX)
 		write_literal(matcher, window.offset);
-	window.data = look(matcher->request->source, matcher->pending, window.offset, length, &available);
+	window.data = look(matcher, matcher->pending, window.offset, length, &available);
 	window.weak = rolling_compute(window.data, length);
 	if (block_matches(matcher, &window, block))
 		take_match(matcher, &window, block);
 }
 
-static void digest_seen(void *context, const void *data, size_t length)
-{
-	struct matcher *matcher = context;
-
-	file_digest_update(matcher->digest, data, length);
-	wire_keep_alive(token_session(matcher->tokens)->wire);
-}
-
-static bool can_match(const struct match_request *request)
-{
-	const struct sum_head *head = &request->sums->head;
-
-	return head->count > 0 && head->strong_length > 0 && head->block_length <= BLOCK_MAX && !request->append_from
-	       && request->sums->weak;
-}
-
-static void match_blocks(struct matcher *matcher)
-{
-	const struct match_request *request = matcher->request;
-
-	matcher->sums = request->sums;
-	matcher->block_length = (size_t)request->sums->head.block_length;
-	matcher->strong_length = request->sums->head.strong_length;
-	matcher->expected = 0;
-	matcher->waste_left = WASTE_BASE + WASTE_FACTOR * (request->size + (uint64_t)request->sums->head.count);
-	if (request->in_place)
-		matcher->kept_place = xcalloc((size_t)request->sums->head.count / 8 + 1, 1);
-	build_table(matcher);
-	open_window(request->source, 0, matcher->block_length * 2 + 2 * PENDING_MAX + READ_AHEAD, digest_seen, matcher);
-	scan_full_windows(matcher);
-	match_last_block(matcher);
-	free(matcher->heads);
-	free(matcher->nexts);
-	free(matcher->filter);
-	free(matcher->kept_place);
-}
-
 int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
 	       uint8_t digest[DIGEST_MAX_LENGTH])
 {
-	struct matcher matcher = { .request = request, .tokens = tokens, .stats = stats, .digest = file_digest_new() };
+	const struct sum_head *head = &request->sums->head;
+	struct matcher matcher = {
+		.request = request, .tokens = tokens, .stats = stats, .digest = file_digest_new(), .sums = request->sums,
+		.block_length = (size_t)head->block_length, .strong_length = head->strong_length,
+		.waste_left = WASTE_BASE + WASTE_FACTOR * (request->size + (uint64_t)head->count),
+	};
 
+	stats->read_error = 0;
 	file_digest_start(matcher.digest, request->file_sum, request->seed);
-	if (can_match(request)) {
-		match_blocks(&matcher);
+	if (head->count > 0 && head->strong_length > 0 && head->block_length <= BLOCK_MAX && !request->append_from
+	    && request->sums->weak) {
+		if (request->in_place)
+			matcher.kept_place = xcalloc((size_t)head->count / 8 + 1, 1);
+		build_table(&matcher);
+		open_window(&matcher, 0, matcher.block_length * 2 + 2 * PENDING_MAX + READ_AHEAD);
+		scan_full_windows(&matcher);
+		match_last_block(&matcher);
 	} else {
 		/* --append: skip what the peer has; the verifying form hashes it. */
 		uint64_t from = request->append_from < request->size ? request->append_from : request->size;
 		size_t available, step;
 
-		open_window(request->source, request->append_verify ? 0 : from, LITERAL_STEP, digest_seen, &matcher);
+		open_window(&matcher, request->append_verify ? 0 : from, LITERAL_STEP);
 		for (uint64_t at = 0; request->append_verify && at < from; at += step) {
 			step = from - at < LITERAL_STEP ? (size_t)(from - at) : LITERAL_STEP;
-			look(request->source, at, at, step, &available);
+			look(&matcher, at, at, step, &available);
 		}
 		matcher.pending = from;
 	}
@@ -521,7 +436,7 @@ int match_file(const struct match_request *request, struct token_writer *tokens,
 	token_end_file(tokens);
 	int length = file_digest_finish(matcher.digest, digest);
 
-	if (request->source->failed) {
+	if (stats->read_error) {
 		/* A digest that cannot be right (doc/protocol/03-transfer.md section 7.8). */
 		static const uint8_t zeros[DIGEST_MAX_LENGTH];
 		bool is_zero = !memcmp(digest, zeros, (size_t)length);
@@ -531,5 +446,10 @@ int match_file(const struct match_request *request, struct token_writer *tokens,
 			digest[length - 1] = 1;
 	}
 	file_digest_free(matcher.digest);
+	free(matcher.buffer);
+	free(matcher.heads);
+	free(matcher.nexts);
+	free(matcher.filter);
+	free(matcher.kept_place);
 	return length;
 }

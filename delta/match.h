@@ -11,27 +11,17 @@
 #include "delta/token.h"
 #include "wire/request.h"
 
-/* A source file read once, front to back, through a window that the matcher looks into. */
-struct source_file;
-/*
- * size: as fstat gave it at open time; the file is read through pread(2), never mapped, and what cannot be read (error, or
- * the file shrank) is delivered as zero bytes with *failed set (doc/protocol/03-transfer.md section 7.8). The descriptor is not
- * owned.
- */
-struct source_file *source_file_new(int fd, uint64_t size);
-struct source_file *source_file_new_memory(const void *bytes, uint64_t size);
-void source_file_free(struct source_file *file);
-bool source_file_failed(const struct source_file *file, int *error); /* error: errno, 0 for a shrunken file */
-
 struct match_stats {
 	uint64_t literal_bytes, matched_bytes;
 	uint64_t hash_hits, false_alarms, matches;
 	uint64_t candidates; /* blocks compared in search of a match: the work that is bounded */
+	int read_error;      /* of the last file: errno, ENODATA if it has become shorter, or 0 */
 };
 
 struct match_request {
-	struct source_file *source;
-	uint64_t size;                  /* of the source */
+	int fd;                         /* the source, read through pread(2), never mapped, once and front to back */
+	const uint8_t *memory;          /* the bytes of a source without a file; NULL: fd */
+	uint64_t size;                  /* of the source, as fstat gave it at open time */
 	const struct block_sums *sums;  /* count 0: everything is literal */
 	struct block_digest block;      /* seeding of block sums */
 	enum sum_algorithm file_sum;    /* transfer digest over the whole file */
@@ -50,8 +40,9 @@ struct match_request {
 /*
  * Write tokens for the whole source through `tokens` (including the end token) and compute the whole-file digest into
  * digest (returns its length). Work is bounded: at most 1024 candidates per offset, equal (weak, strong) pairs stored once,
- * and in all c * (size + count) steps, after which the rest is literal (S-056). If reading failed, the digest is the
- * deliberately wrong one of doc/protocol/03-transfer.md section 7.8. Calls wire_keep_alive through the token writer.
+ * and in all c * (size + count) steps, after which the rest is literal (S-056). What cannot be read (error, or the
+ * file shrank) is delivered as zero bytes, and the digest is the deliberately wrong one of doc/protocol/03-transfer.md section
+ * 7.8. Calls wire_keep_alive through the token writer.
  */
 int match_file(const struct match_request *request, struct token_writer *tokens, struct match_stats *stats,
 	       uint8_t digest[DIGEST_MAX_LENGTH]);

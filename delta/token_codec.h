@@ -75,7 +75,7 @@ struct token_codec {
 	void (*start_reading)(struct token_reader *reader); /* a file */
 	void (*take_chunk)(struct token_reader *reader, size_t length);
 	size_t (*decode)(struct token_reader *reader); /* literals to `out`, valid until the next call */
-	void (*sync)(struct token_reader *reader);     /* before a block or the end, if there have been chunks since the last one */
+	void (*sync)(struct token_reader *reader);     /* before a block or the end, if there have been chunks since the last */
 	void (*next_block)(struct token_reader *reader);
 	void (*see_block)(struct token_reader *reader, const void *data, size_t length);
 };

@@ -163,7 +163,7 @@ static void run(void *context)
 	make_basis(round);
 	make_source(round);
 	struct match_request request = {
-		.source = source_file_new_memory(round->source, round->source_size), .size = round->source_size, .sums = &sums,
+		.memory = round->source, .size = round->source_size, .sums = &sums,
 		.block = { SUM_MD5, SEED, true }, .file_sum = SUM_XXH64, .seed = SEED, .in_place = round->in_place,
 	};
 
@@ -178,7 +178,6 @@ static void run(void *context)
 	check(round, stream, length, &stats);
 	token_writer_free(tokens);
 	wire_free(round->session.wire);
-	source_file_free(request.source);
 	block_sums_free(&sums);
 	free(round->basis);
 	free(round->source);

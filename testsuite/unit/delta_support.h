@@ -116,11 +116,9 @@ static inline void send_source(struct transfer *transfer, struct match_request *
 
 static inline void send_bytes(struct transfer *transfer, struct bytes source)
 {
-	struct match_request request = { .size = source.length };
+	struct match_request request = { .memory = source.data, .size = source.length };
 
-	request.source = source_file_new_memory(source.data, source.length);
 	send_source(transfer, &request);
-	source_file_free(request.source);
 }
 
 /* Decode what was written since the last time. */

@@ -248,7 +248,9 @@ UNIT_TEST(blocks_are_not_written_over_themselves)
 static enum patch_result append_to(int append, size_t have, bool damaged, bool shorter, struct bytes source)
 {
 	struct setting setting = { 0 };
-	struct match_request match = { .size = source.length, .append_from = have, .append_verify = append > 1 };
+	struct match_request match = {
+		.memory = source.data, .size = source.length, .append_from = have, .append_verify = append > 1,
+	};
 	struct bytes old = copy_of(source);
 	struct patch_request request = { .append = append, .in_place = true, .size = source.length };
 	struct transfer transfer;
@@ -257,9 +259,7 @@ static enum patch_result append_to(int append, size_t have, bool damaged, bool s
 	old.length = have;
 	transfer_start(&transfer, &setting);
 	make_sums(&transfer, old);
-	match.source = source_file_new_memory(source.data, source.length);
 	send_source(&transfer, &match);
-	source_file_free(match.source);
 	wire_write(transfer.session.wire, transfer.digest, (size_t)transfer.digest_length);
 	reception_of(&reception, &transfer);
 	if (damaged)
