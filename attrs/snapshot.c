@@ -285,7 +285,9 @@ const uint8_t *attr_snapshot_digest(const struct entries *view, const struct ent
 
 	if (!origin || !(origin->digests & which))
 		return NULL;
-	return (which == ATTR_DIGEST_MD5 ? snapshot->md5 : snapshot->xxh128) + index_of(snapshot, entry) * 16;
+	const uint8_t *digests = snapshot->chunks[which == ATTR_DIGEST_MD5 ? CHUNK_MD5 : CHUNK_XXH128];
+
+	return digests + index_of(snapshot, entry) * SNAPSHOT_DIGEST;
 }
 
 bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,

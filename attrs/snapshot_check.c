@@ -135,27 +135,10 @@ static bool is_zero(const unsigned char *bytes, uint64_t from, uint64_t to)
 	return from == to;
 }
 
-/* Place of one chunk, given where the one before it ended. */
-static bool check_place(const struct check *check, const struct snapshot_chunk *chunk, uint64_t end)
+/* One record of the table of contents; end: where the chunk before it ended. */
+static bool check_chunk(struct check *check, const struct snapshot_chunk *chunk, uint64_t end)
 {
 	uint64_t size = check->snapshot->length;
-	char tag[9];
-
-	tag_text(chunk, tag);
-	if (chunk->offset % SNAPSHOT_ALIGNMENT)
-		return bad(check, "chunk %s: does not begin at a multiple of %d", tag, SNAPSHOT_ALIGNMENT);
-	if (chunk->offset > size || chunk->length > size - chunk->offset)
-		return bad(check, "chunk %s: goes beyond the end of the file", tag);
-	if (chunk->offset < end)
-		return bad(check, "chunk %s: overlaps with what is before it", tag);
-	if (!is_zero(check->snapshot->bytes, end, chunk->offset))
-		return bad(check, "chunk %s: the bytes before it are not zero", tag);
-	return true;
-}
-
-/* What one record of the table of contents says, but for the place. */
-static bool bind_chunk(struct check *check, const struct snapshot_chunk *chunk)
-{
 	int id = 0;
 	char tag[9];
 
@@ -169,12 +152,19 @@ static bool bind_chunk(struct check *check, const struct snapshot_chunk *chunk)
 		return bad(check, "chunk %s: has flags that this program does not know", tag);
 	if (id == CHUNK_IDS && (chunk->flags & SNAPSHOT_REQUIRED))
 		return bad(check, "chunk %s: is required, and this program does not know it", tag);
-	if (id == CHUNK_IDS)
-		return true;
-	if (chunk->length % snapshot_chunk_kinds[id].record)
+	if (id < CHUNK_IDS && chunk->length % snapshot_chunk_kinds[id].record)
 		return bad(check, "chunk %s: %" PRIu64 " bytes are not a multiple of %" PRIu32, tag, chunk->length,
 			   snapshot_chunk_kinds[id].record);
-	check->chunks[id] = chunk;
+	if (id < CHUNK_IDS)
+		check->chunks[id] = chunk;
+	if (chunk->offset % SNAPSHOT_ALIGNMENT)
+		return bad(check, "chunk %s: does not begin at a multiple of %d", tag, SNAPSHOT_ALIGNMENT);
+	if (chunk->offset > size || chunk->length > size - chunk->offset)
+		return bad(check, "chunk %s: goes beyond the end of the file", tag);
+	if (chunk->offset < end)
+		return bad(check, "chunk %s: overlaps with what is before it", tag);
+	if (!is_zero(check->snapshot->bytes, end, chunk->offset))
+		return bad(check, "chunk %s: the bytes before it are not zero", tag);
 	return true;
 }
 
@@ -184,11 +174,9 @@ static bool check_table(struct check *check)
 	uint64_t end = sizeof(struct snapshot_header) + check->chunk_count * sizeof(struct snapshot_chunk);
 
 	for (uint32_t i = 0; i < check->chunk_count; i++) {
-		const struct snapshot_chunk *chunk = &check->toc[i];
-
-		if (!bind_chunk(check, chunk) || !check_place(check, chunk, end))
+		if (!check_chunk(check, &check->toc[i], end))
 			return false;
-		end = chunk->offset + chunk->length;
+		end = check->toc[i].offset + check->toc[i].length;
 	}
 	if (!is_zero(snapshot->bytes, end, snapshot->length))
 		return bad(check, "header: the bytes after the last chunk are not zero");
@@ -491,9 +479,23 @@ static bool check_entries(struct job *part, uint32_t dir, const struct entries *
 
 /* --- side records --- */
 
-static bool check_target(struct job *part, uint32_t dir, uint32_t i, const struct snapshot_side *side)
+static bool check_side(struct job *part, uint32_t dir, const struct entry *entry, uint32_t i)
 {
 	const struct attr_snapshot *snapshot = part->check.snapshot;
+	const struct snapshot_side *side = snapshot->sides + part->next_side;
+	uint64_t number = part->next_side - snapshot->dirs[dir].first_side + 1;
+
+	if (!entry_is_symlink(entry) && !entry_is_device(entry) && !(entry->flags & ENTRY_HARD_LINKED))
+		return !entry->side || bad_entry(part, CHUNK_ENTRIES, dir, i, "has a side record without need");
+	if (entry->side != number || part->next_side >= snapshot->side_count)
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has a record that is not where it should be");
+	if (!(entry->flags & ENTRY_HARD_LINKED) && side->ino)
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has an inode without hard links");
+	if (!entry_is_symlink(entry) && !entry_is_device(entry) && (side->a || side->b))
+		return bad_entry(part, CHUNK_SIDES, dir, i, "has numbers without need");
+	part->next_side++;
+	if (!entry_is_symlink(entry))
+		return true;
 	const char *target = snapshot->names + part->next_name, *problem = NULL;
 
 	if (!side->b)
@@ -510,24 +512,6 @@ static bool check_target(struct job *part, uint32_t dir, uint32_t i, const struc
 		return bad_entry(part, CHUNK_NAMES, dir, i, problem);
 	part->next_name += side->b + 1u;
 	return true;
-}
-
-static bool check_side(struct job *part, uint32_t dir, const struct entry *entry, uint32_t i)
-{
-	const struct attr_snapshot *snapshot = part->check.snapshot;
-	const struct snapshot_side *side = snapshot->sides + part->next_side;
-	uint64_t number = part->next_side - snapshot->dirs[dir].first_side + 1;
-
-	if (!entry_is_symlink(entry) && !entry_is_device(entry) && !(entry->flags & ENTRY_HARD_LINKED))
-		return !entry->side || bad_entry(part, CHUNK_ENTRIES, dir, i, "has a side record without need");
-	if (entry->side != number || part->next_side >= snapshot->side_count)
-		return bad_entry(part, CHUNK_SIDES, dir, i, "has a record that is not where it should be");
-	if (!(entry->flags & ENTRY_HARD_LINKED) && side->ino)
-		return bad_entry(part, CHUNK_SIDES, dir, i, "has an inode without hard links");
-	if (!entry_is_symlink(entry) && !entry_is_device(entry) && (side->a || side->b))
-		return bad_entry(part, CHUNK_SIDES, dir, i, "has numbers without need");
-	part->next_side++;
-	return !entry_is_symlink(entry) || check_target(part, dir, i, side);
 }
 
 /* --- the shape of the tree --- */
@@ -631,26 +615,26 @@ static bool check_root(struct job *part)
 	return true;
 }
 
-/* A part that does not begin with the root begins where its directory says, as long as that is in the file. */
-static bool begin(struct job *part)
+static bool check_part(struct job *part)
 {
 	const struct attr_snapshot *snapshot = part->check.snapshot;
 	const struct snapshot_dir *dir = &snapshot->dirs[part->first];
 
-	if (dir->first_entry > snapshot->facts.entry_count || dir->names > snapshot->names_length ||
-	    dir->first_side > snapshot->side_count)
-		return bad_dir(part, part->first, "begins beyond the end of a chunk");
-	part->next_entry = dir->first_entry;
-	part->next_name = dir->names;
-	part->next_side = dir->first_side;
-	return true;
-}
-
-/* It ends where the next one begins; the last one has used up all of the three chunks that the directories share. */
-static bool ends_well(const struct job *part)
-{
-	const struct attr_snapshot *snapshot = part->check.snapshot;
-
+	/* A part that does not begin with the root begins where its directory says, as long as that is in the file. */
+	if (part->first) {
+		if (dir->first_entry > snapshot->facts.entry_count || dir->names > snapshot->names_length
+		    || dir->first_side > snapshot->side_count)
+			return bad_dir(part, part->first, "begins beyond the end of a chunk");
+		part->next_entry = dir->first_entry;
+		part->next_name = dir->names;
+		part->next_side = dir->first_side;
+	} else if (!check_root(part)) {
+		return false;
+	}
+	for (uint32_t number = part->first; number < part->end; number++)
+		if (!check_dir(part, number))
+			return false;
+	/* It ends where the next one begins; the last one has used up all of the three chunks that the directories share. */
 	if (part->end < snapshot->facts.dir_count) {
 		const char *problem = dir_problem(part, part->end);
 		return !problem || bad_dir(part, part->end, problem);
@@ -662,15 +646,6 @@ static bool ends_well(const struct job *part)
 	if (part->next_side != snapshot->side_count)
 		return bad(&part->check, "chunk sides: has records that belong to no entry");
 	return true;
-}
-
-static bool check_part(struct job *part)
-{
-	bool good = part->first ? begin(part) : check_root(part);
-
-	for (uint32_t dir = part->first; good && dir < part->end; dir++)
-		good = check_dir(part, dir);
-	return good && ends_well(part);
 }
 
 /* With all parts done: no path is too long for the system. */
@@ -726,32 +701,14 @@ static void do_job(void *jobs_void, int number)
 		atomic_store(&jobs->failed, true);
 }
 
-/* The first problem, or none; and what the parts have counted. */
-static bool gather(const struct check *check, struct jobs *jobs)
-{
-	uint64_t content_bytes = 0;
-	bool good = true;
-
-	for (int i = 0; i < jobs->count; i++) {
-		struct job *job = &jobs->list[i];
-
-		if (good && job->failed)
-			good = bad(check, "%s", strbuf_text(&job->why));
-		content_bytes += job->content_bytes;
-		strbuf_free(&job->why);
-	}
-	if (good && content_bytes != check->snapshot->facts.content_bytes)
-		return bad(check, "chunk facts: %" PRIu64 " bytes of content, the entries have %" PRIu64,
-			   check->snapshot->facts.content_bytes, content_bytes);
-	return good;
-}
-
 static bool check_contents(struct check *check)
 {
 	const struct attr_snapshot *snapshot = check->snapshot;
 	int threads = snapshot->length < SHARED_LENGTH ? 1 : threads_useful(THREADS_MOST);
 	struct jobs *jobs = xcalloc(1, sizeof *jobs);
 	uint64_t parts = snapshot->facts.entry_count / PART_ENTRIES + 1, dirs = snapshot->facts.dir_count;
+	uint64_t content_bytes = 0;
+	bool good = true;
 
 	if (parts > PARTS_MAX)
 		parts = PARTS_MAX;
@@ -771,8 +728,19 @@ static bool check_contents(struct check *check)
 	add_job(jobs, check, check_atimes);
 	add_job(jobs, check, check_origins);
 	threads_share(threads, jobs->count, do_job, jobs);
-	bool good = gather(check, jobs) && check_paths(check);
+	/* The first problem, or none; and what the parts have counted. */
+	for (int i = 0; i < jobs->count; i++) {
+		struct job *job = &jobs->list[i];
 
+		if (good && job->failed)
+			good = bad(check, "%s", strbuf_text(&job->why));
+		content_bytes += job->content_bytes;
+		strbuf_free(&job->why);
+	}
+	if (good && content_bytes != snapshot->facts.content_bytes)
+		good = bad(check, "chunk facts: %" PRIu64 " bytes of content, the entries have %" PRIu64,
+			   snapshot->facts.content_bytes, content_bytes);
+	good = good && check_paths(check);
 	free(check->lengths);
 	free(jobs);
 	return good;
@@ -797,7 +765,5 @@ bool attr_snapshot_check(struct attr_snapshot *snapshot, struct strbuf *why)
 	snapshot->device_count = count_of(&check, CHUNK_DEVICES);
 	snapshot->atimes = snapshot->chunks[CHUNK_ATIMES];
 	snapshot->origins = snapshot->chunks[CHUNK_ORIGINS];
-	snapshot->xxh128 = snapshot->chunks[CHUNK_XXH128];
-	snapshot->md5 = snapshot->chunks[CHUNK_MD5];
 	return check_contents(&check);
 }

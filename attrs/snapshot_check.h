@@ -27,7 +27,6 @@ struct attr_snapshot {
 	uint64_t device_count;
 	const int64_t *atimes;
 	const struct snapshot_origin *origins;
-	const uint8_t *xxh128, *md5;
 };
 
 /* Check everything of `bytes` and `length`, and fill in the rest. false: *why says what is wrong. */
