@@ -75,22 +75,8 @@ static bool is_acceptable(const struct stat *st, struct strbuf *why)
 	return true;
 }
 
-static struct attr_snapshot *open_checked(const struct attr_snapshot *what, struct strbuf *why)
-{
-	struct attr_snapshot *snapshot = xmalloc(sizeof *snapshot);
-
-	*snapshot = *what;
-	if (attr_snapshot_check(snapshot, why))
-		return snapshot;
-	hashmap_free(&snapshot->owners);
-	free(snapshot);
-	errno = EINVAL;
-	return NULL;
-}
-
 static struct attr_snapshot *open_descriptor(int fd, struct strbuf *why)
 {
-	struct attr_snapshot what = { .is_mapped = true };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0) {
@@ -99,26 +85,27 @@ static struct attr_snapshot *open_descriptor(int fd, struct strbuf *why)
 	}
 	if (!is_acceptable(&st, why))
 		return NULL;
-	what.length = (size_t)st.st_size;
-	void *bytes = mmap(NULL, what.length, PROT_READ, MAP_SHARED, fd, 0);
+	size_t length = (size_t)st.st_size;
+	void *bytes = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
 
 	if (bytes == MAP_FAILED) {
 		strbuf_addf(why, "it cannot be mapped: %s", strerror(errno));
 		return NULL;
 	}
 	/* The check reads all pages soon, once, front to back. */
-	madvise(bytes, what.length, MADV_WILLNEED);
-	madvise(bytes, what.length, MADV_DONTDUMP);
-	what.bytes = bytes;
-	fill_identity(&what.facts.identity, &st);
-	struct attr_snapshot *snapshot = open_checked(&what, why);
+	madvise(bytes, length, MADV_WILLNEED);
+	madvise(bytes, length, MADV_DONTDUMP);
+	struct attr_snapshot *snapshot = xcalloc(1, sizeof *snapshot);
 
-	if (!snapshot) {
-		int error = errno;
-		munmap(bytes, what.length);
-		errno = error;
-	}
-	return snapshot;
+	snapshot->bytes = bytes;
+	snapshot->length = length;
+	snapshot->is_mapped = true;
+	fill_identity(&snapshot->facts.identity, &st);
+	if (attr_snapshot_check(snapshot, why))
+		return snapshot;
+	attr_snapshot_close(snapshot);
+	errno = EINVAL;
+	return NULL;
 }
 
 struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why)
@@ -137,13 +124,6 @@ struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why)
 	close(fd);
 	errno = error;
 	return snapshot;
-}
-
-struct attr_snapshot *attr_snapshot_from_memory(const void *bytes, size_t length, struct strbuf *why)
-{
-	struct attr_snapshot what = { .bytes = bytes, .length = length };
-
-	return open_checked(&what, why);
 }
 
 void attr_snapshot_close(struct attr_snapshot *snapshot)

@@ -36,8 +36,6 @@ struct snapshot_identity {
  * has a slash in its name". The result is immutable: threads may share it. The file must not be shortened while it is open.
  */
 struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why);
-/* The same from memory, for tests and fuzzing; the bytes must be aligned to 64 and stay. No identity. */
-struct attr_snapshot *attr_snapshot_from_memory(const void *bytes, size_t length, struct strbuf *why);
 void attr_snapshot_close(struct attr_snapshot *snapshot); /* NULL is allowed; views become invalid */
 
 /* The identity of the file that `path` names now: 0, or -1 with errno. */

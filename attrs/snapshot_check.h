@@ -11,7 +11,7 @@
 struct attr_snapshot {
 	const unsigned char *bytes;  /* the whole file, aligned to SNAPSHOT_ALIGNMENT */
 	size_t length;
-	bool is_mapped;              /* to be unmapped at the end */
+	bool is_mapped;              /* to be unmapped at the end; tests have one in memory of their own */
 	struct attr_snapshot_facts facts;
 	struct hashmap owners;       /* (is_group, id): offset of the name in the file */
 

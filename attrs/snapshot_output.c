@@ -21,9 +21,9 @@
 #define LONG_RUN (16 << 10)     /* shorter ones are cheaper copied than written alone */
 
 struct snapshot_output {
-	const struct snapshot_target *target;
+	int fd;                  /* -1: only the sum is wanted */
 	int error;
-	uint64_t position;       /* in the target, without what waits in the buffer and the run */
+	uint64_t position;       /* in the file, without what waits in the buffer and the run */
 	XXH3_state_t *sum;
 	unsigned char *buffer;
 	size_t used;
@@ -31,11 +31,11 @@ struct snapshot_output {
 	uint64_t run_length;
 };
 
-struct snapshot_output *output_new(const struct snapshot_target *target, uint64_t offset)
+struct snapshot_output *output_new(int fd, uint64_t offset)
 {
 	struct snapshot_output *output = xcalloc(1, sizeof *output);
 
-	output->target = target;
+	output->fd = fd;
 	output->position = offset;
 	output->buffer = xmalloc(BUFFER_SIZE);
 	output->sum = XXH3_createState();
@@ -54,13 +54,9 @@ void output_free(struct snapshot_output *output)
 
 static void write_out(struct snapshot_output *output, const unsigned char *bytes, size_t length)
 {
-	const struct snapshot_target *target = output->target;
-
-	if (!target)
+	if (output->fd < 0)
 		XXH3_64bits_update(output->sum, bytes, length);
-	else if (target->fd < 0)
-		memcpy(target->memory + output->position, bytes, length);
-	else if (!output->error && fs_write_all_at(target->fd, bytes, length, output->position) < 0)
+	else if (!output->error && fs_write_all_at(output->fd, bytes, length, output->position) < 0)
 		output->error = errno;
 	output->position += length;
 }

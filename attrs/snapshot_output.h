@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where the bytes of one chunk of a snapshot go: to its place in a file or in memory, or only into a sum. Only the writer
+ * Where the bytes of one chunk of a snapshot go: to its place in the file, or only into a sum. Only the writer
  * includes this.
  *
  * Parts of an older snapshot are lent: neighbours that are lent one after the other go out in one piece, straight from the
@@ -14,14 +14,8 @@
 
 struct snapshot_output;
 
-/* A snapshot on its way out: an open file, or (fd -1) memory that is as large. */
-struct snapshot_target {
-	int fd;
-	unsigned char *memory;
-};
-
-/* Write to the target from `offset` on; NULL: only sum up, which can go on meanwhile in another thread. */
-struct snapshot_output *output_new(const struct snapshot_target *target, uint64_t offset);
+/* Write to the open file from `offset` on; fd -1: only sum up, which can go on meanwhile in another thread. */
+struct snapshot_output *output_new(int fd, uint64_t offset);
 void output_free(struct snapshot_output *output);
 
 /* Room for the next `size` bytes (at most OUTPUT_ROOM_MAX), to be filled before the next call. */
@@ -34,7 +28,7 @@ void output_lend(struct snapshot_output *output, const void *bytes, uint64_t len
 
 /* After the last byte: the errno of the first write that failed (after which there was no other), or 0. */
 int output_end(struct snapshot_output *output);
-/* After the end of one without a target: the XXH3 of all. */
+/* After the end of one without a file: the XXH3 of all. */
 uint64_t output_sum(const struct snapshot_output *output);
 
 /* --- the file of a snapshot that will be written soon: a thread gets it room --- */

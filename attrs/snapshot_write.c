@@ -22,7 +22,6 @@
 #include "fs/operator.h"
 #include "fs/temp.h"
 #include "lib/alloc.h"
-#include "lib/exit.h"
 #include "lib/threads.h"
 
 enum { THREADS = 2 };
@@ -328,7 +327,7 @@ static void plan_front(struct snapshot_front *front, const struct snapshot_layou
 
 struct writing {
 	struct snapshot_layout *layout;
-	const struct snapshot_target *target;
+	int fd;
 	struct snapshot_front *front;
 	int error;
 };
@@ -337,7 +336,7 @@ static void write_chunk(struct writing *writing, uint32_t number)
 {
 	if (writing->error)
 		return;
-	struct snapshot_output *out = output_new(writing->target, writing->front->chunks[number].offset);
+	struct snapshot_output *out = output_new(writing->fd, writing->front->chunks[number].offset);
 
 	put_chunk(writing->layout, writing->front->ids[number], out);
 	writing->error = output_end(out);
@@ -346,7 +345,7 @@ static void write_chunk(struct writing *writing, uint32_t number)
 
 static void sum_chunk(const struct writing *writing, uint32_t number)
 {
-	struct snapshot_output *out = output_new(NULL, 0);
+	struct snapshot_output *out = output_new(-1, 0);
 
 	put_chunk(writing->layout, writing->front->ids[number], out);
 	output_end(out);
@@ -379,9 +378,9 @@ static void finish_chunk(struct writing *writing, uint32_t number)
 
 /* Write every chunk to its place; where that is worth it, another thread counts what the layout has not yet counted, and sums
  * up. Then the front is complete. What lies between the chunks is left as it is: zeros. 0, or -1 with errno. */
-static int write_chunks(struct snapshot_front *front, struct snapshot_layout *layout, const struct snapshot_target *target)
+static int write_chunks(struct snapshot_front *front, struct snapshot_layout *layout, int fd)
 {
-	struct writing writing = { .layout = layout, .target = target, .front = front };
+	struct writing writing = { .layout = layout, .fd = fd, .front = front };
 	int threads = front->header.file_size < SHARED_SIZE ? 1 : THREADS;
 
 	threads_share(threads, (int)front->header.chunk_count + 1, write_or_sum, &writing);
@@ -395,31 +394,6 @@ static int write_chunks(struct snapshot_front *front, struct snapshot_layout *la
 		return 0;
 	errno = writing.error;
 	return -1;
-}
-
-void *attr_snapshot_write_memory(const struct image *image, uint64_t generation, struct fs_ids *ids, size_t *length)
-{
-	struct snapshot_layout layout;
-	struct snapshot_front front;
-	struct strbuf why = STRBUF_INIT;
-
-	if (snapshot_layout_make(&layout, image, generation, ids, &why) < 0)
-		die(EXIT_FILEIO, "rsync: %s", strbuf_text(&why));
-	plan_front(&front, &layout);
-	snapshot_layout_count(&layout); /* the size depends on it */
-	size_t most = front.header.file_size + SNAPSHOT_ALIGNMENT + layout.owners.length;
-	size_t rounded = (most + SNAPSHOT_ALIGNMENT - 1) / SNAPSHOT_ALIGNMENT * SNAPSHOT_ALIGNMENT;
-	unsigned char *memory = aligned_alloc(SNAPSHOT_ALIGNMENT, rounded);
-
-	if (!memory)
-		die(EXIT_MALLOC, "out of memory: an attr snapshot of %zu bytes", most);
-	struct snapshot_target target = { .fd = -1, .memory = memset(memory, 0, rounded) };
-
-	write_chunks(&front, &layout, &target);
-	memcpy(memory, &front, snapshot_front_length(&front));
-	*length = front.header.file_size;
-	snapshot_layout_free(&layout);
-	return memory;
 }
 
 /* --- the next generation --- */
@@ -468,13 +442,12 @@ static int fail(struct strbuf *why, int error, const char *what)
 /* All of it into the open file, and onto the disk. */
 static int fill(int fd, struct snapshot_layout *layout, uint64_t *size, struct strbuf *why)
 {
-	struct snapshot_target target = { .fd = fd };
 	struct snapshot_front front;
 
 	plan_front(&front, layout);
 	if (front.header.file_size > INT64_MAX / 2)
 		return fail(why, EFBIG, "cannot write it");
-	if (write_chunks(&front, layout, &target) < 0 || ftruncate(fd, (off_t)front.header.file_size) < 0
+	if (write_chunks(&front, layout, fd) < 0 || ftruncate(fd, (off_t)front.header.file_size) < 0
 	    || fs_write_all_at(fd, &front, snapshot_front_length(&front), 0) < 0)
 		return fail(why, errno, "cannot write it");
 	if (fchmod(fd, 0644 & ~fs_umask()) < 0)

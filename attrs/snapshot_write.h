@@ -20,7 +20,5 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 /* The image will soon be written over `path`, and need about so many bytes: a thread begins to get room for them, which the
  * writing then has. Where that cannot be had nothing happens. */
 void attr_snapshot_reserve(struct image *image, const char *path, uint64_t bytes);
-/* The same bytes in memory, aligned to 64; free() them. For tests. */
-void *attr_snapshot_write_memory(const struct image *image, uint64_t generation, struct fs_ids *ids, size_t *length);
 
 #endif

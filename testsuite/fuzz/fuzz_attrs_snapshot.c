@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sample_header(&sample)->file_size = sample.length;
 	if (data[0] & REPAIR_SUMS)
 		sample_repair(&sample);
-	struct attr_snapshot *snapshot = attr_snapshot_from_memory(sample.bytes, sample.length, &why);
+	struct attr_snapshot *snapshot = snapshot_from_memory(sample.bytes, sample.length, &why);
 
 	snapshot_require(!snapshot == (why.length > 0) && (snapshot || errno == EINVAL));
 	if (snapshot)

@@ -8,9 +8,8 @@
 #include <xxhash.h>
 
 #include "attrs/image.h"
-#include "attrs/snapshot_format.h"
-#include "attrs/snapshot_write.h"
 #include "lib/alloc.h"
+#include "testsuite/unit/snapshot_memory.h"
 
 /* Where the lower `part` bytes of a number of `size` bytes begin. */
 static inline size_t lower_bytes(size_t size, size_t part)
@@ -170,7 +169,7 @@ static inline struct sample sample_new(unsigned digests, bool is_plain)
 	image->root.items[0].uid = 1000;
 	for (uint32_t i = 0; i < image->dirs.count; i++)
 		sample_fill(image, i);
-	sample.bytes = attr_snapshot_write_memory(image, 9, is_plain ? NULL : ids, &sample.length);
+	sample.bytes = snapshot_bytes(image, 9, is_plain ? NULL : ids, &sample.length);
 	image_free(image);
 	fs_ids_free(ids);
 	return sample;

@@ -2,6 +2,7 @@
 /* Images: what is put into one comes back out of its snapshot, and the same content always gives the same bytes. */
 #include "attrs/snapshot_write.h"
 #include "fs_tree.h"
+#include "snapshot_memory.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -272,8 +273,8 @@ static struct written write_image(const struct image *image)
 	struct strbuf why = STRBUF_INIT;
 	struct written written;
 
-	written.bytes = attr_snapshot_write_memory(image, 3, ids, &written.length);
-	written.snapshot = attr_snapshot_from_memory(written.bytes, written.length, &why);
+	written.bytes = snapshot_bytes(image, 3, ids, &written.length);
+	written.snapshot = snapshot_from_memory(written.bytes, written.length, &why);
 	assert_string_equal(strbuf_text(&why), "");
 	assert_non_null(written.snapshot);
 	fs_ids_free(ids);
@@ -488,7 +489,7 @@ UNIT_TEST(what_is_optional_is_only_there_if_it_is_needed)
 	image->digests = ATTR_DIGEST_MD5;
 	struct written some = { 0 };
 
-	some.bytes = attr_snapshot_write_memory(image, 1, NULL, &some.length);
+	some.bytes = snapshot_bytes(image, 1, NULL, &some.length);
 	assert_non_null(chunk_of(&all, "xxh128"));
 	assert_non_null(chunk_of(&all, "atimes"));
 	assert_non_null(chunk_of(&some, "md5"));
@@ -767,11 +768,11 @@ static void assert_file_holds(const char *path, const unsigned char *expected, s
 	free(bytes);
 }
 
-UNIT_TEST(a_file_has_the_bytes_that_memory_has)
+UNIT_TEST(a_file_stands_alone_and_has_the_same_bytes_each_time)
 {
 	struct image *image = new_image(0, false);
 	size_t length;
-	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length);
+	unsigned char *expected = snapshot_bytes(image, 9, NULL, &length);
 
 	tree_dir("bytes");
 	assert_written(image, "bytes/file", 9);
@@ -785,7 +786,7 @@ UNIT_TEST(room_got_before_does_not_show_in_the_file)
 {
 	struct image *image = new_image(0, false);
 	size_t length;
-	unsigned char *expected = attr_snapshot_write_memory(image, 9, NULL, &length);
+	unsigned char *expected = snapshot_bytes(image, 9, NULL, &length);
 	const size_t sizes[] = { 1, length / 2, length, 4 * length + 1000000, SIZE_MAX };
 	struct stat st;
 
@@ -954,7 +955,7 @@ UNIT_TEST(where_every_file_has_a_name_a_temp_file_is_renamed)
 			_exit(77);
 		assert_int_equal(openat(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0600), -1);
 		assert_int_equal(errno, EOPNOTSUPP);
-		test_a_file_has_the_bytes_that_memory_has(state);
+		test_a_file_stands_alone_and_has_the_same_bytes_each_time(state);
 		test_each_file_is_one_generation_after_the_one_it_replaces(state);
 		test_nobody_but_the_owner_can_ever_write_a_snapshot(state);
 		test_a_write_that_fails_leaves_the_old_file(state);

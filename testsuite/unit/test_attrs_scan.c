@@ -4,6 +4,7 @@
 #include "attrs/image_refresh.h"
 #include "attrs/snapshot_write.h"
 #include "fs_tree.h"
+#include "snapshot_memory.h"
 
 #include <ftw.h>
 #include <sched.h>
@@ -71,8 +72,8 @@ static struct mapped mapped(struct image *image)
 	struct mapped result;
 	size_t length;
 
-	result.bytes = attr_snapshot_write_memory(image, 1, NULL, &length);
-	result.snapshot = attr_snapshot_from_memory(result.bytes, length, &why);
+	result.bytes = snapshot_bytes(image, 1, NULL, &length);
+	result.snapshot = snapshot_from_memory(result.bytes, length, &why);
 	if (!result.snapshot)
 		fail_msg("%s", strbuf_text(&why));
 	image_free(image);

@@ -13,7 +13,7 @@ enum { ALL_DIGESTS = ATTR_DIGEST_XXH128 | ATTR_DIGEST_MD5 };
 static struct attr_snapshot *open_sample(const struct sample *sample)
 {
 	struct strbuf why = STRBUF_INIT;
-	struct attr_snapshot *snapshot = attr_snapshot_from_memory(sample->bytes, sample->length, &why);
+	struct attr_snapshot *snapshot = snapshot_from_memory(sample->bytes, sample->length, &why);
 
 	assert_string_equal(strbuf_text(&why), "");
 	assert_non_null(snapshot);
@@ -246,7 +246,7 @@ UNIT_TEST(an_empty_tree_has_its_root)
 	struct entries view;
 
 	image_add_children(image, 0);
-	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
+	sample.bytes = snapshot_bytes(image, 1, NULL, &sample.length);
 	image_free(image);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
@@ -465,7 +465,7 @@ static void assert_refused(const struct sample *sample, const char *message)
 	struct strbuf why = STRBUF_INIT;
 
 	errno = 0;
-	assert_null(attr_snapshot_from_memory(sample->bytes, sample->length, &why));
+	assert_null(snapshot_from_memory(sample->bytes, sample->length, &why));
 	assert_string_equal(strbuf_text(&why), message);
 	assert_int_equal(errno, EINVAL);
 	strbuf_free(&why);
@@ -594,7 +594,7 @@ UNIT_TEST(every_changed_bit_is_noticed)
 
 	for (size_t i = 0; i < sample.length; i++) {
 		sample.bytes[i] ^= (unsigned char)(1 << i % 8);
-		assert_null(attr_snapshot_from_memory(sample.bytes, sample.length, &why));
+		assert_null(snapshot_from_memory(sample.bytes, sample.length, &why));
 		sample.bytes[i] ^= (unsigned char)(1 << i % 8);
 	}
 	strbuf_free(&why);
@@ -681,7 +681,7 @@ static struct sample chain(uint32_t depth, size_t last)
 		entries_add(list, name, i < depth ? 255 : last)->mode = i < depth ? 040755 : 0100644;
 		image_add_children(image, i);
 	}
-	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
+	sample.bytes = snapshot_bytes(image, 1, NULL, &sample.length);
 	image_free(image);
 	return sample;
 }
@@ -734,7 +734,7 @@ static struct sample many(void)
 		add_named(image, dir, "link", 6, 0120777);
 		image_add_children(image, dir);
 	}
-	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
+	sample.bytes = snapshot_bytes(image, 1, NULL, &sample.length);
 	image_free(image);
 	return sample;
 }

@@ -193,7 +193,7 @@ static struct sample deep_chain(void)
 		image_add_children(image, i);
 	}
 	image_add_children(image, PATH_MAX / 2 - 1);
-	sample.bytes = attr_snapshot_write_memory(image, 1, NULL, &sample.length);
+	sample.bytes = snapshot_bytes(image, 1, NULL, &sample.length);
 	image_free(image);
 	return sample;
 }
@@ -208,7 +208,7 @@ UNIT_TEST(a_forged_snapshot_is_refused_or_harmless)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct strbuf why = STRBUF_INIT;
 		struct sample sample = forgery_of(&seed, &wholes[i % 3]);
-		struct attr_snapshot *snapshot = attr_snapshot_from_memory(sample.bytes, sample.length, &why);
+		struct attr_snapshot *snapshot = snapshot_from_memory(sample.bytes, sample.length, &why);
 
 		if (snapshot) {
 			accepted++;
@@ -238,7 +238,7 @@ UNIT_TEST(a_forged_chain_of_directories_does_not_overflow_anything)
 	for (int i = 0; i < 100; i++) {
 		struct strbuf why = STRBUF_INIT;
 		struct sample sample = i ? forgery_of(&seed, &whole) : sample_copy(&whole, whole.length);
-		struct attr_snapshot *snapshot = attr_snapshot_from_memory(sample.bytes, sample.length, &why);
+		struct attr_snapshot *snapshot = snapshot_from_memory(sample.bytes, sample.length, &why);
 
 		assert_true(i > 0 || snapshot);
 		if (snapshot && i < 10)

@@ -6,6 +6,7 @@
  */
 #include "attrs/snapshot_write.h"
 #include "fs_tree.h"
+#include "snapshot_memory.h"
 
 #include <dirent.h>
 #include <grp.h>
@@ -181,8 +182,8 @@ static struct attr_snapshot *snapshot_of(struct image *image)
 {
 	size_t length;
 	struct strbuf why = STRBUF_INIT;
-	void *bytes = attr_snapshot_write_memory(image, 1, NULL, &length);
-	struct attr_snapshot *snapshot = attr_snapshot_from_memory(bytes, length, &why);
+	void *bytes = snapshot_bytes(image, 1, NULL, &length);
+	struct attr_snapshot *snapshot = snapshot_from_memory(bytes, length, &why);
 
 	if (!snapshot)
 		fail_msg("snapshot refused: %s", strbuf_text(&why));
