@@ -67,19 +67,14 @@ static bool snapshot_has_side(const struct entry *entry)
 	return entry_is_symlink(entry) || entry_is_device(entry) || snapshot_kept_flags(entry) & ENTRY_HARD_LINKED;
 }
 
-/* The side records of a view, in its snapshot. */
-struct snapshot_old_sides {
-	const struct snapshot_side *first;
-	uint64_t count;
-};
-static struct snapshot_old_sides snapshot_old_sides(const struct entries *view)
+/* How many side records a view has in its snapshot. */
+static uint64_t old_side_count(const struct entries *view)
 {
 	const struct attr_snapshot *old = view->snapshot;
 	uint32_t next = view->snapshot_dir + 1;
-	uint64_t first = old->dirs[view->snapshot_dir].first_side;
 	uint64_t end = next < old->facts.dir_count ? old->dirs[next].first_side : old->side_count;
 
-	return (struct snapshot_old_sides){ old->sides + first, end - first };
+	return end - old->dirs[view->snapshot_dir].first_side;
 }
 
 /* Number the directories depth first: those of one directory in order, each with everything below it before the next. */
@@ -114,32 +109,32 @@ static void order_dirs(struct snapshot_layout *layout)
 
 /* --- what each directory needs, found out by several threads --- */
 
-/* For now its record says how many bytes and side records it has, not where they begin. Those of a view lie as they will. */
-static void measure_dir(struct snapshot_dir *record, const struct entries *list)
-{
-	if (list->snapshot) {
-		record->names = list->pool_used;
-		record->first_side = (uint32_t)snapshot_old_sides(list).count;
-		return;
-	}
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry *entry = &list->items[i];
-		const struct entry_side *side = entry_side_of(list, entry);
-
-		record->names += entry->name_length + 1U;
-		record->first_side += snapshot_has_side(entry);
-		if (entry_is_symlink(entry))
-			record->names += (side ? side->target_length : 0) + 1U;
-	}
-}
-
+/* For now a record says how many bytes and side records the directory has, not where they begin. Those of a view lie as they
+ * will. */
 static void measure_share(void *layout_void, int number)
 {
 	struct snapshot_layout *layout = layout_void;
 	uint64_t dirs = layout->dir_count, share = (uint64_t)number;
 
-	for (uint64_t i = dirs * share / SHARES; i < dirs * (share + 1) / SHARES; i++)
-		measure_dir(&layout->dirs[i], &layout->order[i]->entries);
+	for (uint64_t i = dirs * share / SHARES; i < dirs * (share + 1) / SHARES; i++) {
+		const struct entries *list = &layout->order[i]->entries;
+		struct snapshot_dir *record = &layout->dirs[i];
+
+		if (list->snapshot) {
+			record->names = list->pool_used;
+			record->first_side = (uint32_t)old_side_count(list);
+			continue;
+		}
+		for (uint32_t j = 0; j < list->count; j++) {
+			const struct entry *entry = &list->items[j];
+			const struct entry_side *side = entry_side_of(list, entry);
+
+			record->names += entry->name_length + 1U;
+			record->first_side += snapshot_has_side(entry);
+			if (entry_is_symlink(entry))
+				record->names += (side ? side->target_length : 0) + 1U;
+		}
+	}
 }
 
 static void place_dir(struct snapshot_layout *layout, uint32_t number, struct hashmap *devices)
@@ -332,22 +327,30 @@ static const struct entries *entries_of(const struct snapshot_layout *layout, ui
 	return &layout->order[number]->entries;
 }
 
-/* --- entries --- */
+/* --- what the directories hold one after the other --- */
 
-static void put_built_entries(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+static void put_entries(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
 	const struct entries *list = entries_of(layout, number);
-	uint32_t name = 0, side = 0, child = number + 1;
+	uint32_t at = 0, name = 0, side = 0, child = number + 1;
 
-	for (uint32_t i = 0; i < list->count; i++) {
+	/* As long as the directories below keep their numbers the records of a view are lent as they are. */
+	if (list->snapshot) {
+		for (at = layout->dirs[number].leading; at < list->count && list->items[at].dir == child; at++)
+			child = layout->dirs[child].subtree_end;
+		output_lend(out, list->items, at * sizeof *list->items);
+	}
+	for (; at < list->count; at++) {
 		struct entry *entry = output_room(out, sizeof *entry);
 
-		*entry = list->items[i];
-		entry->flags = snapshot_kept_flags(entry);
-		entry->root = 0;
-		entry->name = name;
-		name += entry->name_length + 1U;
-		entry->side = snapshot_has_side(entry) ? ++side : 0;
+		*entry = list->items[at];
+		if (!list->snapshot) {
+			entry->flags = snapshot_kept_flags(entry);
+			entry->root = 0;
+			entry->name = name;
+			name += entry->name_length + 1U;
+			entry->side = snapshot_has_side(entry) ? ++side : 0;
+		}
 		entry->dir = 0;
 		if (entry_is_dir(entry)) {
 			entry->dir = child;
@@ -356,33 +359,20 @@ static void put_built_entries(const struct snapshot_layout *layout, uint32_t num
 	}
 }
 
-/* As long as the directories below keep their numbers the records are lent as they are. */
-static void put_view_entries(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	const struct entries *list = entries_of(layout, number);
-	uint32_t at = layout->dirs[number].leading, child = number + 1;
-
-	for (; at < list->count && list->items[at].dir == child; at++)
-		child = layout->dirs[child].subtree_end;
-	output_lend(out, list->items, at * sizeof *list->items);
-	for (; at < list->count; at++) {
-		struct entry *entry = output_room(out, sizeof *entry);
-
-		*entry = list->items[at];
-		entry->dir = child;
-		child = layout->dirs[child].subtree_end;
-	}
-}
-
-/* --- side records --- */
-
 /* A symlink's target will stand behind the directory's names, and is counted from where they begin. */
-static void put_built_sides(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+static void put_sides(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
 	static const struct entry_side nothing;
 	const struct entries *list = entries_of(layout, number);
 	uint32_t target = 0;
 
+	if (list->snapshot) {
+		const struct attr_snapshot *old = list->snapshot;
+		const struct snapshot_side *first = old->sides + old->dirs[list->snapshot_dir].first_side;
+
+		output_lend(out, first, old_side_count(list) * sizeof *first);
+		return;
+	}
 	for (uint32_t i = 0; i < list->count; i++)
 		target += list->items[i].name_length + 1U;
 	for (uint32_t i = 0; i < list->count; i++) {
@@ -407,19 +397,14 @@ static void put_built_sides(const struct snapshot_layout *layout, uint32_t numbe
 	}
 }
 
-static void put_view_sides(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
-{
-	struct snapshot_old_sides old = snapshot_old_sides(entries_of(layout, number));
-
-	output_lend(out, old.first, old.count * sizeof *old.first);
-}
-
-/* --- names --- */
-
-static void put_built_names(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+static void put_names(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
 {
 	const struct entries *list = entries_of(layout, number);
 
+	if (list->snapshot) {
+		output_lend(out, list->pool, list->pool_used);
+		return;
+	}
 	for (uint32_t i = 0; i < list->count; i++)
 		output_put(out, entry_name(list, &list->items[i]), list->items[i].name_length + 1U);
 	for (uint32_t i = 0; i < list->count; i++) {
@@ -431,64 +416,28 @@ static void put_built_names(const struct snapshot_layout *layout, uint32_t numbe
 	}
 }
 
-static void put_view_names(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out)
+/* --- records of which each entry has one --- */
+
+/* Fill the zeroed record of an entry that has a side record. */
+static void fill_record(const struct image *image, enum snapshot_chunk_id id, const struct entry *entry,
+			const struct entry_side *side, void *record)
 {
-	const struct entries *view = entries_of(layout, number);
-
-	output_lend(out, view->pool, view->pool_used);
-}
-
-/* --- records of which each entry has one: a zeroed one is filled if the entry has a side record --- */
-
-typedef void fill_record(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record);
-
-static void fill_atime(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
-{
-	(void)image;
-	if (!entry_is_dir(entry))
-		memcpy(record, &side->atime, sizeof side->atime);
-}
-
-static void fill_origin(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
-{
+	const struct image_digest *digest = side->digest ? &image->digest_list.items[side->digest - 1] : NULL;
 	struct snapshot_origin origin = {
-		.ino = side->ino, .ctime = side->ctime, .ctime_nsec = side->ctime_nsec,
-		.digests = side->digest ? image->digests : 0,
+		.ino = side->ino, .ctime = side->ctime, .ctime_nsec = side->ctime_nsec, .digests = digest ? image->digests : 0,
 	};
 
-	if (entry_is_regular(entry))
+	if (id == CHUNK_ATIMES) {
+		if (!entry_is_dir(entry))
+			memcpy(record, &side->atime, sizeof side->atime);
+	} else if (!entry_is_regular(entry)) {
+		return;
+	} else if (id == CHUNK_ORIGINS) {
 		memcpy(record, &origin, sizeof origin);
+	} else if (digest) {
+		memcpy(record, id == CHUNK_MD5 ? digest->md5 : digest->xxh128, SNAPSHOT_DIGEST);
+	}
 }
-
-static void fill_xxh128(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
-{
-	if (entry_is_regular(entry) && side->digest)
-		memcpy(record, image->digest_list.items[side->digest - 1].xxh128, SNAPSHOT_DIGEST);
-}
-
-static void fill_md5(const struct image *image, const struct entry *entry, const struct entry_side *side, void *record)
-{
-	if (entry_is_regular(entry) && side->digest)
-		memcpy(record, image->digest_list.items[side->digest - 1].md5, SNAPSHOT_DIGEST);
-}
-
-/* --- all of them --- */
-
-typedef void put_dir(const struct snapshot_layout *layout, uint32_t number, struct snapshot_output *out);
-
-/* What the directories hold one after the other, by the kind of their entries; or the records of entries. */
-static const struct chunk_writer {
-	put_dir *view, *built;
-	fill_record *fill;
-} writers[CHUNK_IDS] = {
-	[CHUNK_ENTRIES] = { .view = put_view_entries, .built = put_built_entries },
-	[CHUNK_SIDES] = { .view = put_view_sides, .built = put_built_sides },
-	[CHUNK_NAMES] = { .view = put_view_names, .built = put_built_names },
-	[CHUNK_ATIMES] = { .fill = fill_atime },
-	[CHUNK_ORIGINS] = { .fill = fill_origin },
-	[CHUNK_XXH128] = { .fill = fill_xxh128 },
-	[CHUNK_MD5] = { .fill = fill_md5 },
-};
 
 static uint64_t chunk_length(const struct snapshot_layout *layout, enum snapshot_chunk_id id)
 {
@@ -510,7 +459,7 @@ static uint64_t chunk_length(const struct snapshot_layout *layout, enum snapshot
 	return counts[id] * snapshot_chunk_kinds[id].record;
 }
 
-/* Records of which each entry has one, for the entries of a directory. */
+/* For the entries of a directory. */
 static void put_records(const struct snapshot_layout *layout, enum snapshot_chunk_id id, uint32_t number,
 			struct snapshot_output *out)
 {
@@ -524,7 +473,7 @@ static void put_records(const struct snapshot_layout *layout, enum snapshot_chun
 		void *record = memset(output_room(out, size), 0, size);
 
 		if (side)
-			writers[id].fill(layout->image, &list->items[i], side, record);
+			fill_record(layout->image, id, &list->items[i], side, record);
 	}
 	if (!old)
 		return;
@@ -548,7 +497,6 @@ static void put_records(const struct snapshot_layout *layout, enum snapshot_chun
 
 static void put_chunk(const struct snapshot_layout *layout, enum snapshot_chunk_id id, struct snapshot_output *out)
 {
-	const struct chunk_writer *writer = &writers[id];
 	const void *const ready[CHUNK_IDS] = {
 		[CHUNK_FACTS] = layout->facts.data, [CHUNK_DIRS] = layout->dirs,
 		[CHUNK_DEVICES] = layout->devices.items, [CHUNK_OWNERS] = layout->owners.data,
@@ -565,16 +513,20 @@ static void put_chunk(const struct snapshot_layout *layout, enum snapshot_chunk_
 		*root = layout->image->root.items[0];
 		root->flags = root->root = 0;
 		root->name = root->side = root->dir = 0;
-	}
-	if (id == CHUNK_NAMES)
+	} else if (id == CHUNK_NAMES) {
 		output_put(out, ".", sizeof ".");
-	if (writer->fill)
+	} else if (id != CHUNK_SIDES) {
 		output_zeros(out, snapshot_chunk_kinds[id].record);
+	}
 	for (uint32_t i = 0; i < layout->dir_count; i++)
-		if (writer->fill)
-			put_records(layout, id, i, out);
+		if (id == CHUNK_ENTRIES)
+			put_entries(layout, i, out);
+		else if (id == CHUNK_SIDES)
+			put_sides(layout, i, out);
+		else if (id == CHUNK_NAMES)
+			put_names(layout, i, out);
 		else
-			(entries_of(layout, i)->snapshot ? writer->view : writer->built)(layout, i, out);
+			put_records(layout, id, i, out);
 }
 
 /* Append a chunk to the table of contents; its place is behind what is planned. */
@@ -808,7 +760,7 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 			struct strbuf *why)
 {
 	char name[256];
-	struct snapshot_layout layout;
+	struct snapshot_layout layout = { .image = image };
 	struct fs_stat st;
 	int dir_fd = fs_operator_target(path, name), result;
 
@@ -832,12 +784,10 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 		}
 		if (!result)
 			result = sync_dir(dir_fd, why);
-		int error = errno;
-		layout_free(&layout);
-		errno = error;
 	}
 	int error = errno;
 
+	layout_free(&layout);
 	close(dir_fd);
 	errno = error;
 	return result;
