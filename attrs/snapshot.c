@@ -283,19 +283,9 @@ bool attr_snapshot_origin(const struct entries *view, const struct entry *entry,
 	return true;
 }
 
-static const char *owner_name(const struct attr_snapshot *snapshot, bool is_group, uint32_t id)
+const char *attr_snapshot_owner(const struct attr_snapshot *snapshot, bool is_group, uint32_t id)
 {
 	const uint64_t *offset = hashmap_get(&snapshot->owners, is_group, id);
 
 	return offset ? (const char *)snapshot->bytes + *offset : NULL;
-}
-
-const char *attr_snapshot_user(const struct attr_snapshot *snapshot, uint32_t uid)
-{
-	return owner_name(snapshot, false, uid);
-}
-
-const char *attr_snapshot_group(const struct attr_snapshot *snapshot, uint32_t gid)
-{
-	return owner_name(snapshot, true, gid);
 }

@@ -93,8 +93,7 @@ const uint8_t *attr_snapshot_digest(const struct entries *view, const struct ent
 bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
 			  uint32_t *ctime_nsec);
 
-/* Stored names of owners; NULL if there is none. */
-const char *attr_snapshot_user(const struct attr_snapshot *snapshot, uint32_t uid);
-const char *attr_snapshot_group(const struct attr_snapshot *snapshot, uint32_t gid);
+/* The stored name of a user or a group; NULL if there is none. */
+const char *attr_snapshot_owner(const struct attr_snapshot *snapshot, bool is_group, uint32_t id);
 
 #endif

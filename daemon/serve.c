@@ -232,7 +232,7 @@ static void check_direction(struct daemon_session *session)
 
 static const char *stored_name(const void *context, bool group, uint32_t id)
 {
-	return group ? attr_snapshot_group(context, id) : attr_snapshot_user(context, id);
+	return attr_snapshot_owner(context, group, id);
 }
 
 static char *no_name(void *context, const char *kind, const char *text)

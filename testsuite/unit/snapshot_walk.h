@@ -80,8 +80,8 @@ static inline void snapshot_walk_digests(struct snapshot_walk *walk, const struc
 static inline void snapshot_walk_entry(struct snapshot_walk *walk, const struct entries *view, const struct entry *entry)
 {
 	bool is_plain = entry_is_regular(entry) || entry_is_symlink(entry) || entry_is_dir(entry);
-	const char *user = attr_snapshot_user(walk->snapshot, entry->uid);
-	const char *group = attr_snapshot_group(walk->snapshot, entry->gid);
+	const char *user = attr_snapshot_owner(walk->snapshot, false, entry->uid);
+	const char *group = attr_snapshot_owner(walk->snapshot, true, entry->gid);
 
 	snapshot_require(is_plain || entry_is_device(entry) || entry_is_special(entry));
 	snapshot_require(is_plain ? entry->size <= INT64_MAX : !entry->size);

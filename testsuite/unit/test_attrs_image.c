@@ -436,13 +436,13 @@ UNIT_TEST(names_of_owners_are_stored_where_they_are_known)
 	struct image *image = new_image(0, false);
 	struct written written = write_image(image);
 
-	assert_string_equal(attr_snapshot_user(written.snapshot, 0), "uid-0");
-	assert_string_equal(attr_snapshot_user(written.snapshot, 1000), "uid-1000");
-	assert_string_equal(attr_snapshot_user(written.snapshot, 4000000000), "uid-4000000000");
-	assert_null(attr_snapshot_user(written.snapshot, 12));
-	assert_null(attr_snapshot_user(written.snapshot, 34));
-	assert_string_equal(attr_snapshot_group(written.snapshot, 34), "gid-34");
-	assert_null(attr_snapshot_group(written.snapshot, 1000));
+	assert_string_equal(attr_snapshot_owner(written.snapshot, false, 0), "uid-0");
+	assert_string_equal(attr_snapshot_owner(written.snapshot, false, 1000), "uid-1000");
+	assert_string_equal(attr_snapshot_owner(written.snapshot, false, 4000000000), "uid-4000000000");
+	assert_null(attr_snapshot_owner(written.snapshot, false, 12));
+	assert_null(attr_snapshot_owner(written.snapshot, false, 34));
+	assert_string_equal(attr_snapshot_owner(written.snapshot, true, 34), "gid-34");
+	assert_null(attr_snapshot_owner(written.snapshot, true, 1000));
 	drop(&written);
 	image_free(image);
 }

@@ -89,8 +89,8 @@ UNIT_TEST(a_plain_snapshot_has_nothing_optional)
 	assert_null(entry_any_side(&view, entry, &expanded));
 	assert_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5));
 	assert_false(attr_snapshot_origin(&view, entry, &ino, &ctime, &ctime_nsec));
-	assert_null(attr_snapshot_user(snapshot, 1000));
-	assert_null(attr_snapshot_group(snapshot, 100));
+	assert_null(attr_snapshot_owner(snapshot, false, 1000));
+	assert_null(attr_snapshot_owner(snapshot, true, 100));
 	attr_snapshot_close(snapshot);
 	free(sample.bytes);
 }
@@ -230,11 +230,11 @@ UNIT_TEST(owners_have_their_stored_names)
 	struct sample sample = sample_new(0, false);
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
-	assert_string_equal(attr_snapshot_user(snapshot, 1000), "alice");
-	assert_string_equal(attr_snapshot_group(snapshot, 100), "users");
-	assert_string_equal(attr_snapshot_group(snapshot, 0), "root");
-	assert_null(attr_snapshot_user(snapshot, 100));
-	assert_null(attr_snapshot_group(snapshot, 1000));
+	assert_string_equal(attr_snapshot_owner(snapshot, false, 1000), "alice");
+	assert_string_equal(attr_snapshot_owner(snapshot, true, 100), "users");
+	assert_string_equal(attr_snapshot_owner(snapshot, true, 0), "root");
+	assert_null(attr_snapshot_owner(snapshot, false, 100));
+	assert_null(attr_snapshot_owner(snapshot, true, 1000));
 	attr_snapshot_close(snapshot);
 	free(sample.bytes);
 }
@@ -579,7 +579,7 @@ UNIT_TEST(unknown_optional_chunks_are_skipped)
 	struct attr_snapshot *snapshot = open_sample(&sample);
 
 	assert_false(attr_snapshot_facts(snapshot)->has_atimes);
-	assert_null(attr_snapshot_user(snapshot, 1000));
+	assert_null(attr_snapshot_owner(snapshot, false, 1000));
 	snapshot_walk_all(snapshot);
 	attr_snapshot_close(snapshot);
 	free(sample.bytes);
