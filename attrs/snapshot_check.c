@@ -318,8 +318,7 @@ static bool check_origins(struct job *job)
 	return true;
 }
 
-static bool bad_entry(const struct job *part, enum snapshot_chunk_id id, uint32_t dir, uint32_t i,
-		      const char *problem)
+static bool bad_entry(const struct job *part, enum snapshot_chunk_id id, uint32_t dir, uint32_t i, const char *problem)
 {
 	return bad(&part->check, "chunk %s: entry %" PRIu32 " of directory %" PRIu32 " %s", snapshot_chunk_kinds[id].tag, i,
 		   dir, problem);
