@@ -3,7 +3,8 @@
 """Writes the table of rooms in doc/architecture.md, between its markers: from the tree, and from testsuite/coverage.txt.
 
     house_map.py SOURCE_DIRECTORY           write it anew
-    house_map.py --check SOURCE_DIRECTORY   say whether it is current; numbers of files and lines may be a tenth off
+    house_map.py --check SOURCE_DIRECTORY   say whether it is current; numbers of files and lines may be a tenth off; and whether the
+                                            functions that the page names, as `file.c`: `name()`, are defined there
 
 What a room does is kept as it stands in the table. It stands on those rooms that it uses and that none of these stand on.
 """
@@ -91,6 +92,13 @@ def are_near(old, new):
     return all(abs(a - b) <= max(2, b / 10) for a, b in pairs)
 
 
+def misplaced(text, source):
+    """Functions that the page looks for in the wrong file."""
+    for path, name in re.findall(r"`([\w/]+\.c)`: `(\w+)\(\)`", text):
+        if not re.search(rf"^\w[^\n;]*\b{name}\(", source.text.get(path, ""), re.M):
+            yield f"{MAP}: {name}() is not defined in {path}"
+
+
 def main(arguments):
     root = next((word for word in arguments if not word.startswith("--")), ".")
     with open(os.path.join(root, MAP), encoding="utf-8") as file:
@@ -102,11 +110,12 @@ def main(arguments):
         with open(os.path.join(root, MAP), "w", encoding="utf-8") as file:
             file.write(before + BEGIN + new + END + after)
         return 0
-    if are_near(old, new):
-        return 0
-    for line in sorted(set(new.split("\n")) - set(old.split("\n"))):
-        print(f"{MAP}: the table of rooms is not current (make map): {line}")
-    return 1
+    wrong = list(misplaced(text, Source(root)))
+    if not are_near(old, new):
+        wrong += [f"{MAP}: the table of rooms is not current (make map): {line}"
+                  for line in sorted(set(new.split("\n")) - set(old.split("\n")))]
+    print(*wrong, sep="\n", end="\n" * bool(wrong))
+    return bool(wrong)
 
 
 if __name__ == "__main__":
