@@ -76,7 +76,7 @@ static void write_request(struct pull *pull, struct transfer *transfer, const st
 	if (has_sums)
 		transfer->job.sums += (uint64_t)head.count * (uint64_t)(WEAK_BYTES + head.strong_length);
 	transfer->in_second_phase = pull->phase_zero_done;
-	if (pull->replay) {
+	if (pull->contents.is_replay) {
 		free(item);
 		replay_request(pull, transfer);
 		return;
@@ -158,20 +158,18 @@ static int32_t directory_ndx(const struct task *task)
 
 static void pull_decided(struct contents *contents, const struct file_job *job)
 {
-	struct pull *pull = pull_of(contents);
-
-	if (pull->replay)
-		replay_decided(pull, flist_ndx_of(pull->receiver->dest.list, job->task->node, job->entry));
+	if (contents->is_replay)
+		replay_decided(contents, flist_ndx_of(job->dest->list, job->task->node, job->entry));
 }
 
 static void pull_decided_task(struct contents *contents, const struct task *task)
 {
-	struct pull *pull = pull_of(contents);
+	struct receiver *receiver = pull_of(contents)->receiver;
 	const struct entries *entries = task->entries;
 
-	for (uint32_t i = task->first; pull->replay && i < task->last; i++)
-		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(pull->receiver, entries, &entries->items[i]))
-			replay_decided(pull, flist_ndx_of(pull->receiver->dest.list, task->node, &entries->items[i]));
+	for (uint32_t i = task->first; contents->is_replay && i < task->last; i++)
+		if (!entry_is_dir(&entries->items[i]) && !receiver_link_is_open(receiver, entries, &entries->items[i]))
+			replay_decided(contents, flist_ndx_of(receiver->dest.list, task->node, &entries->items[i]));
 }
 
 static int pull_stands_still(struct contents *contents)
@@ -198,11 +196,6 @@ static int32_t pull_awaited(struct contents *contents)
 	return ndx;
 }
 
-static void pull_unwanted(struct contents *contents, int32_t ndx)
-{
-	replay_decided(pull_of(contents), ndx);
-}
-
 static bool pull_await_end(struct contents *contents, int ms)
 {
 	struct pull *pull = pull_of(contents);
@@ -219,11 +212,8 @@ static bool pull_await_end(struct contents *contents, int ms)
 
 static void pull_decided_directory(struct contents *contents, const struct task *task)
 {
-	struct pull *pull = pull_of(contents);
-	bool has_entry = task->node || entries_find(task->entries, ".", true) >= 0;
-
-	if (pull->replay && has_entry)
-		replay_decided(pull, directory_ndx(task));
+	if (contents->is_replay && (task->node || entries_find(task->entries, ".", true) >= 0))
+		replay_decided(contents, directory_ndx(task));
 }
 
 static void pull_request_directory(struct contents *contents, struct task *task)
@@ -357,7 +347,7 @@ static void pull_node_done(struct contents *contents, int32_t node)
 {
 	struct pull *pull = pull_of(contents);
 
-	if (pull->replay)
+	if (contents->is_replay)
 		replay_node_done(pull, node);
 	if (!pull->session->inc_recurse || !flist_has_own_list(pull->receiver->dest.list, node))
 		return;
@@ -472,8 +462,8 @@ static void pull_finish(struct contents *contents, struct peer_stats *stats)
 	const struct receiver *receiver = pull->receiver;
 	const struct kind_counts *counts = &receiver->stats.deleted;
 
-	if (pull->replay)
-		replay_all_decided(pull);
+	if (contents->is_replay)
+		pull_announce(pull, &pull->replay.all_decided);
 	pull_phase_zero(contents);
 	write_done(pull);                       /* phase 1 */
 	if (caps->third_phase)
@@ -515,7 +505,7 @@ static void pull_free(struct contents *contents)
 	pthread_mutex_destroy(&pull->lock);
 	pthread_mutex_destroy(&pull->keep_lock);
 	pthread_cond_destroy(&pull->changed);
-	replay_free(pull->replay);
+	vec_free(&pull->replay.decided);
 	hashmap_free(&pull->asked.by_ndx);
 	free(pull);
 }
@@ -581,7 +571,7 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 		.start = pull_start, .request = pull_request, .request_directory = pull_request_directory,
 		.is_same = pull_is_same, .decided = pull_decided, .decided_directory = pull_decided_directory,
 		.decided_task = pull_decided_task, .stands_still = pull_stands_still,
-		.awaited = pull_awaited, .unwanted = pull_unwanted, .await_end = pull_await_end,
+		.awaited = pull_awaited, .unwanted = replay_decided, .await_end = pull_await_end,
 		.in_place = pull_note_success, .arrived = pull_note_arrival, .notify_item = serve_item,
 		.notify_deletion = serve_deletion, .next_list = pull_next_list, .node_done = pull_node_done,
 		.flush = pull_flush_requests, .tick = pull_tick, .all_requested = pull_phase_zero, .finish = pull_finish,
@@ -600,7 +590,6 @@ struct contents *contents_of_peer(struct receiver *receiver, const struct receiv
 	pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&pull->out_lock, &kind);
 	pthread_mutexattr_destroy(&kind);
-	pull->replay = peer->is_batch ? replay_new() : NULL;
 	pthread_mutex_init(&pull->lock, NULL);
 	pthread_mutex_init(&pull->keep_lock, NULL);
 	pthread_cond_init(&pull->changed, NULL);

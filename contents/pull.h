@@ -44,6 +44,14 @@ struct requests {
 
 struct arrivals { VEC(int32_t) list; };
 
+/* A batch in the place of a peer. */
+struct replay {
+	VEC(uint8_t) decided;  /* by index; under the pull's lock */
+	bool second_phase;     /* reading thread: contents are those that had to be sent again */
+	bool all_decided;      /* under the pull's lock: what the batch still has, nobody waits for */
+	bool ended;
+};
+
 struct pull {
 	struct contents contents;
 	struct receiver *receiver;
@@ -59,7 +67,7 @@ struct pull {
 	struct requests asked;
 	struct transfer *wrong;         /* to be asked for again */
 	struct arrivals arrived;        /* to be reported to the sender, which may remove them */
-	struct replay *replay;          /* NULL: there is a peer (contents/replay.c) */
+	struct replay replay;           /* contents.is_replay (contents/replay.c) */
 	int32_t awaited;                /* the reading thread of a replay waits for a decision on this index; -1: for none */
 	int stood_still;                /* looks of the main thread since that time, or since something has been decided */
 	bool reading;                   /* the reading thread has taken the connection over */

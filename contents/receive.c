@@ -35,9 +35,9 @@ static struct transfer *pull_take(struct pull *pull, int32_t ndx)
 {
 	struct transfer *transfer;
 
-	if (pull->replay)
+	if (pull->contents.is_replay)
 		return replay_take(pull, ndx);
-	while ((transfer = requests_take_oldest(pull)) && transfer->ndx != ndx)
+	while ((transfer = requests_take_oldest(pull, false)) && transfer->ndx != ndx)
 		pull_settle(pull, transfer, false);
 	return transfer;
 }
@@ -45,7 +45,7 @@ static struct transfer *pull_take(struct pull *pull, int32_t ndx)
 /* Ask once more, for the whole file; the main thread does it soon. */
 static void pull_came_wrong(struct pull *pull, struct transfer *transfer)
 {
-	if (pull->replay) {
+	if (pull->contents.is_replay) {
 		replay_came_wrong(pull, transfer);
 		return;
 	}
@@ -143,10 +143,8 @@ static bool incoming_fill(struct incoming *incoming, struct file_job *job, int t
 	if (outcome.result == PATCH_WRITE_FAILED)
 		job_write_failed(job, outcome.error);
 	if (outcome.result == PATCH_TOO_LONG) {
-		struct strbuf path = STRBUF_INIT;
+		struct strbuf path = dest_path_of(job->dir->path, entry_name(job->task->entries, job->entry));
 
-		strbuf_add_string(&path, job->dir->path);
-		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
 		task_text(job->task, L_ERROR_XFER,
 			  "ERROR: %s was listed with %" PRIu64 " bytes, and more than %" PRIu64
 			  " have come -- update discarded.",
@@ -164,12 +162,11 @@ static void say_unverified(struct transfer *transfer, bool is_kept)
 	bool is_last = transfer->job.is_redo;
 	const char *fate = is_kept ? options_partial_dir(options) ? "put into partial-dir" : "retained" : "discarded";
 	const char *again = job->dest->contents->is_replay ? " (may try again)" : " (will try again)";
-	struct strbuf path = STRBUF_INIT;
 
 	if (!is_last && !options->levels.info[INFO_NAME] && !options->log_format_has_i)
 		return;
-	strbuf_add_string(&path, job->dir->path);
-	strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
+	struct strbuf path = dest_path_of(job->dir->path, entry_name(job->task->entries, job->entry));
+
 	task_text(job->task, is_last ? L_ERROR_XFER : L_WARNING, "%s: %s failed verification -- update %s%s.",
 		  is_last ? "ERROR" : "WARNING", strbuf_text(&path), fate, is_last ? "" : again);
 	strbuf_free(&path);
@@ -311,7 +308,7 @@ static void receive_item(struct pull *pull, int32_t ndx)
 	bool has_data = item->flags & ITEM_TRANSFER && !pull->receiver->dest.options->dry_run;
 	struct transfer *transfer = NULL;
 
-	if (pull->replay) {
+	if (pull->contents.is_replay) {
 		receive_replayed(pull, ndx, item);
 		free(item);
 		return;
@@ -397,32 +394,23 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 
 /* --- the stream --- */
 
-static void announce(struct pull *pull, bool *fact)
-{
-	pthread_mutex_lock(&pull->lock);
-	*fact = true;
-	pthread_cond_broadcast(&pull->changed);
-	pthread_mutex_unlock(&pull->lock);
-}
-
 /* Is this DONE the sender's last before the statistics? */
 static bool is_last_done(struct pull *pull)
 {
 	const struct session *session = pull->session;
-	int phases = session->caps.third_phase ? 2 : 1;
+	int lists = session->inc_recurse ? pull->lists : 1, phases = session->caps.third_phase ? 2 : 1;
+	struct transfer *open;
 
 	pull->echoes++;
 	/* Otherwise what is asked for afterwards would be waited for without anybody who reads. */
-	if (!pull->replay && pull->echoes > atomic_load(&pull->said_done))
+	if (!pull->contents.is_replay && pull->echoes > atomic_load(&pull->said_done))
 		die(EXIT_PROTOCOL, "rsync: the sender has ended what is not at its end [receiver]");
-	if (pull->replay && pull->echoes >= (session->inc_recurse ? pull->lists : 1))
-		replay_second_phase(pull);
+	/* What comes now from a batch has been sent before, and had come out wrong. */
+	pull->replay.second_phase |= pull->echoes >= lists;
 	/* Without incremental recursion nothing but a DONE says that the rest of a phase will not come. */
-	while (!session->inc_recurse && !pull->replay && requests_has_open(pull, pull->echoes == 1))
-		pull_settle(pull, requests_take_oldest(pull), false);
-	if (session->inc_recurse && !pull->lists_complete)
-		return false;
-	return pull->echoes == (session->inc_recurse ? pull->lists : 1) + phases;
+	while (!session->inc_recurse && !pull->contents.is_replay && (open = requests_take_oldest(pull, pull->echoes == 1)))
+		pull_settle(pull, open, false);
+	return pull->echoes == lists + phases && (pull->lists_complete || !session->inc_recurse);
 }
 
 static int32_t read_index(struct pull *pull)
@@ -448,9 +436,12 @@ void *pull_read(void *pull_void)
 	wire_split(wire);
 	pull->tokens = token_reader_new(pull->session);
 	pull->digest = file_digest_new();
-	announce(pull, &pull->reading);
+	pull_announce(pull, &pull->reading);
 	for (;;) {
-		pull_note_owed(pull);
+		/* Nothing of a reply has come yet: does the sender owe one? */
+		pthread_mutex_lock(&pull->lock);
+		wire_set_owed(wire, pull->asked.first != NULL);
+		pthread_mutex_unlock(&pull->lock);
 		int32_t ndx = read_index(pull);
 
 		wire_set_owed(wire, true);
@@ -470,7 +461,7 @@ void *pull_read(void *pull_void)
 			receive_item(pull, ndx);
 		}
 	}
-	if (pull->replay)
+	if (pull->contents.is_replay)
 		replay_end(pull);
 	if (!pull->session->is_server) {
 		peer->read = wire_read_vlong30(wire, 3);
@@ -481,11 +472,11 @@ void *pull_read(void *pull_void)
 		peer->build_ms = wire_read_vlong30(wire, 3);
 		peer->transfer_ms = wire_read_vlong30(wire, 3);
 	}
-	announce(pull, &pull->last_done);
+	pull_announce(pull, &pull->last_done);
 	if (pull->session->caps.goodbye_reply) {
 		if (read_index(pull) != NDX_DONE)
 			die(EXIT_PROTOCOL, "rsync: Invalid packet at end of run [receiver]");
-		announce(pull, &pull->goodbye_read);
+		pull_announce(pull, &pull->goodbye_read);
 	}
 	token_reader_free(pull->tokens);
 	file_digest_free(pull->digest);

@@ -83,23 +83,26 @@ struct transfer *transfer_new(struct pull *pull)
 
 /* --- what becomes of them --- */
 
-struct transfer *requests_take_oldest(struct pull *pull)
+void pull_announce(struct pull *pull, bool *fact)
 {
-	struct transfer *transfer;
-
 	pthread_mutex_lock(&pull->lock);
-	transfer = pull->asked.first;
+	*fact = true;
+	pthread_cond_broadcast(&pull->changed);
+	pthread_mutex_unlock(&pull->lock);
+}
+
+/* Requests are answered in their order, so those of the first phase stand in front. */
+struct transfer *requests_take_oldest(struct pull *pull, bool first_phase)
+{
+	pthread_mutex_lock(&pull->lock);
+	struct transfer *transfer = pull->asked.first;
+
+	if (transfer && first_phase && transfer->in_second_phase)
+		transfer = NULL;
 	if (transfer)
 		requests_remove(&pull->asked, transfer);
 	pthread_mutex_unlock(&pull->lock);
 	return transfer;
-}
-
-void pull_note_owed(struct pull *pull)
-{
-	pthread_mutex_lock(&pull->lock);
-	wire_set_owed(pull->session->wire, pull->asked.first != NULL);
-	pthread_mutex_unlock(&pull->lock);
 }
 
 bool pull_expects(struct pull *pull, int32_t ndx)
@@ -117,7 +120,8 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 	bool is_shortened = !pull->session->avoid_xattr_optim && (flags & link) == link;
 
 	/* What is a batch's has been asked for by somebody who did not pretend. */
-	bool has_parts = pull->receiver->dest.options->xattrs && (pull->replay || !pull->receiver->dest.options->dry_run);
+	bool has_parts = pull->receiver->dest.options->xattrs
+			 && (pull->contents.is_replay || !pull->receiver->dest.options->dry_run);
 
 	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
 }
@@ -162,16 +166,6 @@ void pull_refused(struct pull *pull, int32_t ndx)
 	pull_settle(pull, transfer, false);
 }
 
-/* Requests are answered in their order, so those of the first phase stand in front. */
-bool requests_has_open(struct pull *pull, bool first_phase)
-{
-	pthread_mutex_lock(&pull->lock);
-	bool open = pull->asked.first && !(first_phase && pull->asked.first->in_second_phase);
-
-	pthread_mutex_unlock(&pull->lock);
-	return open;
-}
-
 /* --- --remove-source-files --- */
 
 /* Nothing arrives in a run that changes nothing here, a batch that is only written included. */
@@ -201,37 +195,14 @@ void pull_note_arrival(struct contents *contents, int32_t ndx)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-/* --- a batch --- */
-
-struct replay {
-	VEC(uint8_t) decided;  /* by index; under the pull's lock */
-	bool second_phase;     /* reading thread: contents are those that had to be sent again */
-	bool all_decided;      /* under the pull's lock */
-	bool ended;
-};
-
-struct replay *replay_new(void)
-{
-	return xcalloc(1, sizeof(struct replay));
-}
-
-void replay_free(struct replay *replay)
-{
-	if (replay)
-		vec_free(&replay->decided);
-	free(replay);
-}
-
-/* --- what this run wants --- */
+/* --- a batch: what this run wants --- */
 
 void replay_missing(struct pull *pull, struct transfer *transfer)
 {
 	struct file_job *job = &transfer->job;
-	struct strbuf path = STRBUF_INIT;
+	struct strbuf path = dest_path_of(job->dir->path,
+					  transfer->is_directory ? "" : entry_name(job->task->entries, job->entry));
 
-	strbuf_add_string(&path, job->dir->path);
-	if (!transfer->is_directory)
-		strbuf_add_path(&path, entry_name(job->task->entries, job->entry));
 	task_text(job->task, L_ERROR_XFER, "(No batched update for \"%s\")", strbuf_text(&path));
 	strbuf_free(&path);
 	pull_settle(pull, transfer, false);
@@ -240,7 +211,7 @@ void replay_missing(struct pull *pull, struct transfer *transfer)
 /* Under the lock. */
 static void set_decided(struct pull *pull, int32_t ndx)
 {
-	struct replay *replay = pull->replay;
+	struct replay *replay = &pull->replay;
 
 	if (ndx < 0)
 		return;
@@ -251,8 +222,10 @@ static void set_decided(struct pull *pull, int32_t ndx)
 	replay->decided.items[ndx] = 1;
 }
 
-void replay_decided(struct pull *pull, int32_t ndx)
+void replay_decided(struct contents *contents, int32_t ndx)
 {
+	struct pull *pull = pull_of(contents);
+
 	pthread_mutex_lock(&pull->lock);
 	set_decided(pull, ndx);
 	pthread_cond_broadcast(&pull->changed);
@@ -272,14 +245,6 @@ void replay_node_done(struct pull *pull, int32_t node)
 	pthread_mutex_unlock(&pull->lock);
 }
 
-void replay_all_decided(struct pull *pull)
-{
-	pthread_mutex_lock(&pull->lock);
-	pull->replay->all_decided = true;
-	pthread_cond_broadcast(&pull->changed);
-	pthread_mutex_unlock(&pull->lock);
-}
-
 static void append(struct pull *pull, struct transfer *transfer)
 {
 	requests_add(&pull->asked, transfer);
@@ -290,7 +255,7 @@ static void append(struct pull *pull, struct transfer *transfer)
 void replay_request(struct pull *pull, struct transfer *transfer)
 {
 	pthread_mutex_lock(&pull->lock);
-	bool too_late = pull->replay->ended;
+	bool too_late = pull->replay.ended;
 
 	if (!too_late)
 		append(pull, transfer);
@@ -336,21 +301,21 @@ static struct transfer *take_below(struct pull *pull, int64_t limit, bool is_red
 /* What the batch has for ndx is wanted. Incremental recursion repeats a file that came wrong before the first phase ends. */
 static struct transfer *take_wanted(struct pull *pull, int32_t ndx)
 {
-	struct transfer *first = pull->replay->second_phase ? NULL : take(pull, ndx, false);
+	struct transfer *first = pull->replay.second_phase ? NULL : take(pull, ndx, false);
 
 	return first ? first : take(pull, ndx, true);
 }
 
 struct transfer *replay_take(struct pull *pull, int32_t ndx)
 {
-	bool is_redo = pull->replay->second_phase;
+	bool is_redo = pull->replay.second_phase;
 	struct transfer *transfer, *missing;
 
 	pthread_mutex_lock(&pull->lock);
 	pull->stood_still = 0;
 	while (!(transfer = take_wanted(pull, ndx))
-	       && !(pull->replay->second_phase || pull->replay->all_decided
-		    || ((size_t)ndx < pull->replay->decided.count && pull->replay->decided.items[ndx]))) {
+	       && !(pull->replay.second_phase || pull->replay.all_decided
+		    || ((size_t)ndx < pull->replay.decided.count && pull->replay.decided.items[ndx]))) {
 		/* It may be the one that everybody waits for. */
 		missing = take_below(pull, ndx, is_redo);
 		if (!missing && pull->stood_still >= STILL_GIVES_UP) {
@@ -381,22 +346,10 @@ struct transfer *replay_take(struct pull *pull, int32_t ndx)
 	return transfer;
 }
 
-static void say_skipped(struct pull *pull, int32_t ndx)
+void replay_skip(struct pull *pull, int32_t ndx)
 {
 	struct strbuf path = STRBUF_INIT;
 	struct flist_pos pos;
-
-	if (pull->receiver->dest.dry_run)
-		return;
-	if (!flist_locate(pull->receiver->dest.list, ndx, &pos) || !pos.entry)
-		return;
-	flist_pos_path(pull->receiver->dest.list, &pos, &path);
-	log_info("(Skipping batched update for \"%s\")", strbuf_text(&path));
-	strbuf_free(&path);
-}
-
-void replay_skip(struct pull *pull, int32_t ndx)
-{
 	struct sum_head head;
 	struct patch_outcome outcome;
 	const struct patch_request request = {
@@ -404,14 +357,13 @@ void replay_skip(struct pull *pull, int32_t ndx)
 		.head = &head, .basis_fd = -1, .out_fd = -1,
 	};
 
-	say_skipped(pull, ndx);
+	if (!pull->receiver->dest.dry_run && flist_locate(pull->receiver->dest.list, ndx, &pos) && pos.entry) {
+		flist_pos_path(pull->receiver->dest.list, &pos, &path);
+		log_info("(Skipping batched update for \"%s\")", strbuf_text(&path));
+	}
+	strbuf_free(&path);
 	sum_head_read(pull->session, &head, digest_length(pull->session->xfer_sum));
 	patch_file(&request, &outcome);
-}
-
-void replay_second_phase(struct pull *pull)
-{
-	pull->replay->second_phase = true;
 }
 
 void replay_end(struct pull *pull)
@@ -419,7 +371,7 @@ void replay_end(struct pull *pull)
 	struct transfer *missing;
 
 	pthread_mutex_lock(&pull->lock);
-	pull->replay->ended = true;
+	pull->replay.ended = true;
 	while ((missing = pull->asked.first)) {
 		requests_remove(&pull->asked, missing);
 		pthread_mutex_unlock(&pull->lock);

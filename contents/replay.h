@@ -9,10 +9,10 @@
 struct transfer *transfer_new(struct pull *pull);
 /* Under the lock: put one at the end. */
 void requests_add(struct requests *requests, struct transfer *transfer);
-/* Take out the oldest one; NULL: there is none. */
-struct transfer *requests_take_oldest(struct pull *pull);
-/* Nothing of a reply has come yet: does the sender owe one? (reading thread) */
-void pull_note_owed(struct pull *pull);
+/* Take out the oldest one, or the oldest of the first phase; NULL: there is none. */
+struct transfer *requests_take_oldest(struct pull *pull, bool first_phase);
+/* Let those know that wait for it. */
+void pull_announce(struct pull *pull, bool *fact);
 /* Has it been asked for? */
 bool pull_expects(struct pull *pull, int32_t ndx);
 /* Do values of extended attributes follow an item with these flags (doc/protocol/05-xattrs-acls.md section 5.3.1)? */
@@ -25,8 +25,6 @@ void pull_settle(struct pull *pull, struct transfer *transfer, bool good);
 void pull_forget(struct pull *pull, struct transfer *transfer);
 /* The sender has said that there will be no reply. EXIT_PROTOCOL if nobody waits for one. */
 void pull_refused(struct pull *pull, int32_t ndx);
-/* Is a reply still open, in the first phase or at all? */
-bool requests_has_open(struct pull *pull, bool first_phase);
 /* The calls in_place and arrived of struct contents: the sender is to remove what it has. */
 void pull_note_success(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 void pull_note_arrival(struct contents *contents, int32_t ndx);
@@ -42,15 +40,9 @@ void replay_skip(struct pull *pull, int32_t ndx);
 /* A request, from the main thread or a worker; and one that has failed its verification. */
 void replay_request(struct pull *pull, struct transfer *transfer);
 void replay_came_wrong(struct pull *pull, struct transfer *transfer);
-void replay_decided(struct pull *pull, int32_t ndx);
+void replay_decided(struct contents *contents, int32_t ndx);
 void replay_node_done(struct pull *pull, int32_t node);
-/* Nothing will be decided from now on: what the batch still has, nobody waits for. */
-void replay_all_decided(struct pull *pull);
-/* What comes now has been sent before, and had come out wrong. */
-void replay_second_phase(struct pull *pull);
 /* The batch has been read: there is nothing more to come. */
 void replay_end(struct pull *pull);
-struct replay *replay_new(void);
-void replay_free(struct replay *replay);
 
 #endif
