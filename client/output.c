@@ -10,6 +10,7 @@
 #include "delta/digest.h"
 #include "fs/chmod.h"
 #include "lib/alloc.h"
+#include "receiver/output.h"
 #include "receiver/report.h"
 #include "ui/progress.h"
 #include "wire/request.h"
@@ -226,21 +227,9 @@ void client_output_section(struct client_output *output, uint64_t position)
 
 bool client_output_message(struct client_output *output, enum message_code code, const uint8_t *payload, size_t length)
 {
-	static const struct { enum message_code code; enum log_kind kind; } texts[] = {
-		{ MSG_INFO, L_INFO }, { MSG_WARNING, L_WARNING }, { MSG_ERROR, L_ERROR }, { MSG_ERROR_XFER, L_ERROR_XFER },
-	};
-	const char *text = (const char *)payload;
-
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		if (code == texts[i].code) {
-			log_msg(texts[i].kind, "%.*s", (int)length, text);
-			return true;
-		}
 	if (code == MSG_DELETED && length)
-		item_lines_deletion(&output->lines, text, text[length - 1] == '\0');
-	if (code == MSG_IO_TIMEOUT && output->options->levels.info[INFO_MISC] > 1)
-		log_info("Setting --timeout=%d to match server", wire_message_int(payload));
-	return code == MSG_DELETED || code == MSG_IO_TIMEOUT;
+		item_lines_deletion(&output->lines, (const char *)payload, payload[length - 1] == '\0');
+	return code == MSG_DELETED || receiver_say_message(output->options, NULL, code, payload, length);
 }
 
 /* --- the end --- */

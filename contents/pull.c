@@ -242,16 +242,16 @@ static void pull_request_directory(struct contents *contents, struct task *task)
 	vec_free(&lacking.items);
 }
 
-/* A file that came out wrong is asked for once more, with sums that leave less to chance (doc/protocol/03-transfer.md
- * section 7.3). */
+/* Under out_lock. A file that came out wrong is asked for once more, with sums that leave less to chance
+ * (doc/protocol/03-transfer.md section 7.3). */
 static void ask_again(struct pull *pull)
 {
 	const struct lacking nothing = { VEC_INIT };
+	struct transfer *wrong, *next;
 	struct basis basis;
 
 	pthread_mutex_lock(&pull->lock);
-	struct transfer *wrong = pull->wrong, *next;
-
+	wrong = pull->wrong;
 	pull->wrong = NULL;
 	pthread_mutex_unlock(&pull->lock);
 	for (; wrong; wrong = next) {
@@ -517,10 +517,8 @@ static void to_wire(const struct pull *pull, const char *name, struct strbuf *se
 {
 	struct charset *charset = pull->charset;
 
-	if (!charset || !charset_to_wire(charset, name, strlen(name), PATH_MAX - 1, sent)) {
-		strbuf_reset(sent);
+	if (!charset || !charset_to_wire(charset, name, strlen(name), PATH_MAX - 1, sent))
 		strbuf_add_string(sent, name);
-	}
 }
 
 static void serve_item(struct contents *contents, int32_t node, const struct entry *entry, uint32_t flags, const char *link)

@@ -21,8 +21,8 @@
 #include "fs/copy.h"
 #include "fs/file.h"
 #include "lib/block_count.h"
-#include "lib/charset.h"
 #include "lib/exit.h"
+#include "receiver/output.h"
 
 #define CLONE_LEAST (1u << 20) /* bytes of a basis: of less, the blocks are not worth a call */
 
@@ -249,42 +249,33 @@ static void set_attributes(struct pull *pull, struct transfer *transfer)
 	pull_forget(pull, transfer);
 }
 
-/* Entries may share them: they are kept whoever wants them. */
-static void receive_replayed_values(struct pull *pull, int32_t ndx)
-{
-	struct flist *list = pull->receiver->dest.list;
-	struct flist_pos pos;
-	int32_t node;
-
-	if (!flist_locate(list, ndx, &pos))
-		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
-	if (pos.gap > 0) {
-		node = flist_dir(list, pos.gap)->parent;
-		pos.entry = &flist_dir(list, node)->entries->items[flist_dir(list, pos.gap)->parent_entry];
-	} else {
-		node = pos.dir;
-	}
-	flist_receive_xattr_answer(pull->list_receiver, node, pos.entry);
-}
-
 /* What a batch has and what is wanted of it may differ. */
 static void receive_replayed(struct pull *pull, int32_t ndx, const struct item_attrs *item)
 {
 	bool has_values = pull_has_xattr_part(pull, item->flags), has_data = item->flags & ITEM_TRANSFER;
+	struct flist *list = pull->receiver->dest.list;
 	struct transfer *transfer;
 	struct flist_pos pos;
 	bool copies;
 
 	/* No list that is still to come could make up for it: they are read by this thread. */
-	if (!flist_locate(pull->receiver->dest.list, ndx, &pos))
+	if (!flist_locate(list, ndx, &pos))
 		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
 	if (has_data && (pos.gap >= 0 || !entry_is_regular(pos.entry)))
 		die(EXIT_PROTOCOL, "received request to transfer non-regular file: %d [receiver]", ndx);
 	transfer = has_data || has_values ? pull_take(pull, ndx) : NULL;
 	copies = transfer && transfer->job.decision.action == ACTION_COPY;
 
+	/* Entries may be gone by now. */
+	if (has_values && !flist_locate(list, ndx, &pos))
+		die(EXIT_PROTOCOL, "rsync: Invalid file index: %d [receiver]", ndx);
+	if (has_values && pos.gap > 0) {
+		pos.dir = flist_dir(list, pos.gap)->parent;
+		pos.entry = &flist_dir(list, pos.dir)->entries->items[flist_dir(list, pos.gap)->parent_entry];
+	}
+	/* Entries may share them: they are kept whoever wants them. */
 	if (has_values)
-		receive_replayed_values(pull, ndx);
+		flist_receive_xattr_answer(pull->list_receiver, pos.dir, pos.entry);
 	if (has_data && copies) {
 		receive_file(pull, transfer, item);
 		return;
@@ -339,18 +330,6 @@ static void receive_item(struct pull *pull, int32_t ndx)
 
 /* --- messages --- */
 
-/* With --iconv what the peer says is UTF-8, as far as it could be. */
-static void say(struct pull *pull, enum log_kind kind, const char *text, size_t length)
-{
-	struct strbuf converted = STRBUF_INIT;
-
-	if (pull->charset && charset_from_wire(pull->charset, text, length, 4 * length, &converted))
-		log_msg(kind, "%s", strbuf_text(&converted));
-	else
-		log_msg(kind, "%.*s", (int)length, text);
-	strbuf_free(&converted);
-}
-
 void pull_message(void *pull_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct pull *pull = pull_void;
@@ -360,36 +339,17 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 		pull->receiver->service->message(pull->receiver->service->context, code, payload, length);
 		return;
 	}
-	switch (code) {
-	case MSG_INFO:
-		say(pull, L_INFO, (const char *)payload, length);
-		break;
-	case MSG_WARNING:
-		say(pull, L_WARNING, (const char *)payload, length);
-		break;
-	case MSG_ERROR_XFER:
-		say(pull, L_ERROR_XFER, (const char *)payload, length);
-		break;
-	case MSG_ERROR:
-		say(pull, L_ERROR, (const char *)payload, length);
-		break;
-	case MSG_IO_TIMEOUT:
-		if (pull->receiver->dest.options->levels.info[INFO_MISC] > 1)
-			log_info("Setting --timeout=%d to match server", wire_message_int(payload));
-		break;
-	case MSG_IO_ERROR:
+	if (receiver_say_message(pull->receiver->dest.options, pull->charset, code, payload, length))
+		return;
+	if (code == MSG_IO_ERROR)
 		atomic_fetch_or(&pull->contents.io_error, wire_message_int(payload) & 7);
-		break;
-	case MSG_NO_SEND:
+	else if (code == MSG_NO_SEND)
 		pull_refused(pull, wire_message_int(payload));
-		break;
-	case MSG_ERROR_EXIT:
-		end = length == 4 ? payload[0] : EXIT_STREAMIO;
-		exit_set_quiet(length == 4 && end);
-		exit_with(end ? end : EXIT_STREAMIO);
-	default:
-		break;
-	}
+	if (code != MSG_ERROR_EXIT)
+		return;
+	end = length == 4 ? payload[0] : EXIT_STREAMIO;
+	exit_set_quiet(length == 4 && end);
+	exit_with(end ? end : EXIT_STREAMIO);
 }
 
 /* --- the stream --- */

@@ -12,6 +12,7 @@
 #include "dest/contents.h"
 #include "flist/paths.h"
 #include "fs/chmod.h"
+#include "lib/charset.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "receiver/debug.h"
@@ -56,6 +57,30 @@ void run_emit(void *run_void, enum log_kind kind, const char *text, size_t lengt
 	/* At once: others write to the same standard error. */
 	fwrite(line, 1, needed + 1, out);
 	free(line);
+}
+
+bool receiver_say_message(const struct options *options, struct charset *charset, enum message_code code,
+			  const uint8_t *payload, size_t length)
+{
+	static const struct { enum message_code code; enum log_kind kind; } texts[] = {
+		{ MSG_INFO, L_INFO }, { MSG_WARNING, L_WARNING }, { MSG_ERROR, L_ERROR }, { MSG_ERROR_XFER, L_ERROR_XFER },
+	};
+	const char *text = (const char *)payload;
+	struct strbuf converted = STRBUF_INIT;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		if (code != texts[i].code)
+			continue;
+		if (charset && charset_from_wire(charset, text, length, 4 * length, &converted))
+			log_msg(texts[i].kind, "%s", strbuf_text(&converted));
+		else
+			log_msg(texts[i].kind, "%.*s", (int)length, text);
+		strbuf_free(&converted);
+		return true;
+	}
+	if (code == MSG_IO_TIMEOUT && options->levels.info[INFO_MISC] > 1)
+		log_info("Setting --timeout=%d to match server", wire_message_int(payload));
+	return code == MSG_IO_TIMEOUT;
 }
 
 /* Exit hook: how a log of a run that breaks off ends. */
@@ -222,7 +247,8 @@ void receiver_list_run(struct receiver *receiver)
 		receiver->loaded_entries += flist_dir(receiver->dest.list, node)->entries->count;
 		receiver_debug_list(receiver, node);
 		print_node(receiver, node);
-		contents->calls->node_done(contents, node);
+		if (contents->is_remote)
+			contents->calls->node_done(contents, node);
 		node = contents->calls->next_list(contents);
 	}
 }

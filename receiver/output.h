@@ -6,13 +6,20 @@
 #include <stddef.h>
 
 #include "lib/log.h"
+#include "wire/input.h"
 
+struct charset;
+struct options;
 struct receiver;
 struct run;
 
 /* The sink of messages, and the exit hook that ends the log of a run that breaks off; both take a struct run. */
 void run_emit(void *run, enum log_kind kind, const char *text, size_t length);
 void run_log_broken_end(void *run, int code);
+/* What a peer has said to us as its client. `charset`: what it is converted from, as far as it could be; NULL: it is not.
+ * false: it is no message for users. */
+bool receiver_say_message(const struct options *options, struct charset *charset, enum message_code code,
+			  const uint8_t *payload, size_t length);
 /* "building file list ... ", and its "done". */
 void run_say_header(struct run *run);
 void run_close_header(struct run *run);
