@@ -75,45 +75,6 @@ static int32_t next_list(struct contents *contents)
 	return flist_load_next(((struct copies *)contents)->receiver->dest.list);
 }
 
-/* --- what only somebody else wants to know --- */
-
-static void ignore_task(struct contents *contents, struct task *task)
-{
-	(void)contents;
-	(void)task;
-}
-
-static void ignore_decision(struct contents *contents, const struct file_job *job)
-{
-	(void)contents;
-	(void)job;
-}
-
-static void ignore_directory(struct contents *contents, const struct task *task)
-{
-	(void)contents;
-	(void)task;
-}
-
-static void ignore_success(struct contents *contents, int32_t node, const struct entry *entry, bool is_new)
-{
-	(void)contents;
-	(void)node;
-	(void)entry;
-	(void)is_new;
-}
-
-static void ignore_number(struct contents *contents, int32_t number)
-{
-	(void)contents;
-	(void)number;
-}
-
-static void ignore(struct contents *contents)
-{
-	(void)contents;
-}
-
 static void free_copies(struct contents *contents)
 {
 	free(contents);
@@ -123,10 +84,7 @@ static void free_copies(struct contents *contents)
 static struct contents *contents_of_files(struct receiver *receiver, const struct receiver_peer *peer)
 {
 	static const struct contents_calls calls = {
-		.request = request, .request_directory = ignore_task, .is_same = is_same,
-		.decided = ignore_decision, .decided_directory = ignore_directory, .in_place = ignore_success,
-		.arrived = ignore_number, .next_list = next_list, .node_done = ignore_number, .flush = ignore,
-		.free = free_copies,
+		.request = request, .is_same = is_same, .next_list = next_list, .free = free_copies,
 	};
 	struct copies *copies = xcalloc(1, sizeof *copies);
 

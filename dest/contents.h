@@ -34,21 +34,21 @@ struct contents_calls {
 	/* Bring the content of a regular file, or just values of any one's attributes. Where it has to be waited for, the task
 	 * stays busy until the fate of the file is known. */
 	void (*request)(struct contents *contents, struct file_job *job);
-	/* The same with attributes of the directory of the task. */
+	/* Remote: the same with attributes of the directory of the task. */
 	void (*request_directory)(struct contents *contents, struct task *task);
 	/* --checksum: is the content of the object that the job looks at the same? */
 	bool (*is_same)(struct contents *contents, struct file_job *job);
-	/* What is to become of this file, or of the task's directory, has been decided: if it was not requested by now, it will
-	 * not be. */
+	/* Remote: what is to become of this file, of the task's directory, or of all of its files, has been decided: if it was
+	 * not requested by now, it will not be. */
 	void (*decided)(struct contents *contents, const struct file_job *job);
 	void (*decided_directory)(struct contents *contents, const struct task *task);
-	void (*decided_task)(struct contents *contents, const struct task *task); /* remote: all of its files */
+	void (*decided_task)(struct contents *contents, const struct task *task);
 	/* A replay: the index whose content the batch has next and nothing is decided on, -1: none; it is not wanted; wait some
 	 * time for such an index or the end of the batch, true: that has been read (main thread). */
 	int32_t (*awaited)(struct contents *contents);
 	void (*unwanted)(struct contents *contents, int32_t ndx);
 	bool (*await_end)(struct contents *contents, int ms);
-	/* It is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
+	/* Remote: it is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
 	void (*in_place)(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 	void (*arrived)(struct contents *contents, int32_t ndx);
 	/* Remote: notify the peer of what was done without a content, to an entry or, with entry NULL, to a directory. `link`:
@@ -62,9 +62,9 @@ struct contents_calls {
 	void (*notify_deletion)(struct contents *contents, const char *path, bool is_dir);
 	/* As flist_load_next. */
 	int32_t (*next_list)(struct contents *contents);
-	/* All files of a node's directory have a final outcome. */
+	/* Remote: all files of a node's directory have a final outcome. */
 	void (*node_done)(struct contents *contents, int32_t node);
-	/* What was requested is not to lie in a buffer. */
+	/* Remote: what was requested is not to lie in a buffer. */
 	void (*flush)(struct contents *contents);
 	/* Remote: now and then. */
 	void (*tick)(struct contents *contents);

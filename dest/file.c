@@ -239,7 +239,8 @@ static void note_in_place(struct file_job *job, bool is_new)
 {
 	struct contents *contents = job->dest->contents;
 
-	contents->calls->in_place(contents, job->task->node, job->entry, is_new);
+	if (contents->is_remote)
+		contents->calls->in_place(contents, job->task->node, job->entry, is_new);
 }
 
 /* What an alternate destination has is put here, or nothing. */
@@ -517,7 +518,7 @@ void dest_process_entry(struct task *task, uint32_t index, enum turn turn)
 	}
 	if (!is_cut_off(&job) && look_at_destination(&job))
 		perform(&job);
-	if (!job.deferred)
+	if (!job.deferred && task->dest->contents->is_remote)
 		task->dest->contents->calls->decided(task->dest->contents, &job);
 	dest_seen_file(&job);
 	free(job.fuzzy);

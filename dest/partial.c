@@ -310,7 +310,8 @@ static void install(struct dest *dest, const struct delayed *delayed, int dir_fd
 		exit_with(EXIT_FILEIO);
 	if (fs_rename_at(place, delayed->name, dir_fd, delayed->name) == 0) {
 		dest_partial_leave(dest, dir_fd);
-		dest->contents->calls->arrived(dest->contents, delayed->ndx);
+		if (dest->contents->is_remote)
+			dest->contents->calls->arrived(dest->contents, delayed->ndx);
 		return;
 	}
 	int error = errno;

@@ -241,6 +241,8 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 	if (job->receiver->dest.notifies_items)
 		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
 	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
+	if (contents->is_remote)
+		contents->calls->in_place(contents, job->node, job->entry, false);
 }
 
 /* With what is there, if that counts. */
@@ -297,7 +299,6 @@ static void make_link(struct link_job *job)
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
 		dest_seen_link(&receiver->dest, job->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
-		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
 	} else if (receiver->dest.dry_run || link_object(job, leader_fd, dest.exists) == 0) {
 		/* The leader has one name more than before, what it replaced one less. */
 		if (has_leader) {
@@ -307,7 +308,6 @@ static void make_link(struct link_job *job)
 		if (dest.exists)
 			dest_seen_change(&receiver->dest, &dest.st);
 		report_link(job, flags, job->group->path);
-		receiver->dest.contents->calls->in_place(receiver->dest.contents, job->node, job->entry, false);
 	} else {
 		int error = errno;
 		struct strbuf after = STRBUF_INIT;

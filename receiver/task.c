@@ -144,12 +144,13 @@ void task_run(struct task *task)
 			return;
 		task->find_surplus = false;
 	}
-	if (task->dir_wanted.lacks_values)
+	if (contents->is_remote && task->dir_wanted.lacks_values)
 		contents->calls->request_directory(contents, task);
 	else if (task->notifies_dir)
 		contents->calls->notify_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
 	task->notifies_dir = task->dir_wanted.lacks_values = false;
-	contents->calls->decided_directory(contents, task);
+	if (contents->is_remote)
+		contents->calls->decided_directory(contents, task);
 	if (!task->started)
 		dest_seen_start(task);
 	task->started = true;
@@ -160,7 +161,8 @@ void task_run(struct task *task)
 	}
 	dest_alternates_leave(task);
 	dest_fuzzy_leave(task);
-	contents->calls->flush(contents);
+	if (contents->is_remote)
+		contents->calls->flush(contents);
 }
 
 /* --- events --- */
@@ -362,7 +364,8 @@ void task_await(struct receiver *receiver, struct task *task)
 {
 	struct contents *contents = receiver->dest.contents;
 
-	contents->calls->flush(contents);
+	if (contents->is_remote)
+		contents->calls->flush(contents);
 	while (contents->is_remote && pool_wait(receiver->pool, task, receiver_poll_ms(receiver)) == TASK_RUNNING) {
 		receiver_stop_check(receiver);
 		receiver_give_room(receiver);

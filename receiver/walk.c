@@ -397,7 +397,8 @@ static enum task_state await(struct receiver *receiver, struct queue *queue, str
 {
 	enum task_state state;
 
-	receiver->dest.contents->calls->flush(receiver->dest.contents);
+	if (receiver->dest.contents->is_remote)
+		receiver->dest.contents->calls->flush(receiver->dest.contents);
 	while ((state = pool_wait(receiver->pool, task, receiver_poll_ms(receiver))) != TASK_WAITS && state != TASK_DONE) {
 		look_up(receiver, queue);
 		help_replay_with(receiver, queue);
@@ -430,7 +431,7 @@ static void finish_front(struct receiver *receiver, struct queue *queue)
 	dest_seen_take(&receiver->dest, task);
 	queue->head = (queue->head + 1) % queue->capacity;
 	queue->count--;
-	if (task->is_last)
+	if (task->is_last && receiver->dest.contents->is_remote)
 		receiver->dest.contents->calls->node_done(receiver->dest.contents, task->node);
 	/* Files of a directory are done; so are the directories that are not above it. */
 	while (last_done(receiver) && last_done(receiver) != task->dir && last_done(receiver) != task->dir->parent)
