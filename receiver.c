@@ -538,10 +538,7 @@ static void copy_tree(struct run *run, const char *destination)
 	if (receiver->dest.options->prune_empty_dirs)
 		receiver_prune(receiver);
 	receiver_debug_start(receiver);
-	/* Requests have the order of the list. */
-	bool in_order = receiver->dest.contents->is_remote && !receiver->dest.attrs_only;
-
-	receiver->pool = pool_new(task_run, in_order ? 1 : pool_threads(receiver->dest.options, receiver->dest.attrs_only));
+	receiver->pool = pool_new(&receiver->dest);
 	receiver_run(receiver);
 	receiver_debug_end(receiver);
 	end_contents(run);

@@ -20,7 +20,6 @@
 #include "receiver/run.h"
 #include "receiver/walk.h"
 #include "ui/number.h"
-#include "ui/progress.h"
 
 #define RECORD_BYTES 20 /* what an entry takes beside its name, roughly, in any file list */
 
@@ -41,8 +40,8 @@ void run_emit(void *run_void, enum log_kind kind, const char *text, size_t lengt
 
 	if (kind == L_LOG || (informs && run->options->quiet))
 		return;
-	if (run->receiver.report && report_progress(run->receiver.report))
-		progress_break_line(report_progress(run->receiver.report));
+	if (run->receiver.report)
+		report_break_line(run->receiver.report);
 	needed = log_escape(NULL, 0, text, body, run->options->eight_bit_output);
 	line = xmalloc(needed + 2);
 	log_escape(line, needed + 1, text, body, run->options->eight_bit_output);

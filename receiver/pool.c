@@ -11,16 +11,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dest/alternate.h"
+#include "dest/basis.h"
+#include "dest/contents.h"
 #include "dest/dest.h"
 #include "dest/events.h"
-#include "dest/write.h"
+#include "dest/file.h"
+#include "dest/seen.h"
 #include "dest/task.h"
+#include "dest/write.h"
 #include "fs/temp.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
+#include "receiver/delete.h"
 #include "receiver/report.h"
 #include "receiver/run.h"
-#include "ui/progress.h"
 
 /* --- signals: a thread of their own receives them --- */
 
@@ -97,8 +102,7 @@ void receiver_stop_check(struct receiver *receiver)
 	if (stop == STOP_NONE)
 		return;
 	report_drain(receiver->report);
-	if (report_progress(receiver->report))
-		progress_break_line(report_progress(receiver->report));
+	report_break_line(receiver->report);
 	/* The workers look at the flag now and then; they may have a file to keep. The signal thread makes sure this ends. */
 	while (stop == STOP_SIGNAL && dest_keeps_partial(receiver->dest.options) && atomic_load(&receiver->dest.keepable) > 0)
 		nanosleep(&moment, NULL);
@@ -112,7 +116,6 @@ void receiver_stop_check(struct receiver *receiver)
 #define CONTENT_THREADS_MAX 4 /* copying contents: more only make a disk seek */
 
 struct pool {
-	void (*run)(struct task *task); /* a worker's whole work on a task, or the rest of it */
 	pthread_mutex_t lock;
 	pthread_cond_t work;     /* the queue has grown, or it is closed */
 	pthread_cond_t finished; /* a task has changed its state */
@@ -124,39 +127,47 @@ struct pool {
 	pthread_t threads[THREADS_MAX];
 };
 
-int pool_threads(const struct options *options, bool attrs_only)
+/* A worker's whole work on a task, or the rest of it. */
+static void task_run(struct task *task)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	long most = attrs_only || options->dry_run ? THREADS_MAX : CONTENT_THREADS_MAX;
+	struct dest *dest = task->dest;
+	struct contents *contents = dest->contents;
+	/* The list's own ".". */
+	int32_t dot = !task->node && task->notifies_dir ? entries_find(task->entries, ".", true) : -1;
 
-	if (processors < 1)
-		return 1;
-	return (int)(processors < most ? processors : most);
+	if (task->find_surplus && !atomic_load(&dest->stop)) {
+		if (!task->names_read)
+			receiver_find_surplus(task);
+		if (task->surplus.count)
+			return;
+		task->find_surplus = false;
+	}
+	if (contents->is_remote && task->dir_wanted.lacks_values)
+		contents->calls->request_directory(contents, task);
+	else if (task->notifies_dir)
+		contents->calls->notify_item(contents, task->node, dot < 0 ? NULL : &task->entries->items[dot], task->dir_flags,
+					     NULL);
+	task->notifies_dir = task->dir_wanted.lacks_values = false;
+	if (contents->is_remote)
+		contents->calls->decided_directory(contents, task);
+	if (!task->started)
+		dest_seen_start(task);
+	task->started = true;
+	for (; task->at < task->last && !atomic_load(&dest->stop); task->at++) {
+		dest_process_entry(task, task->at, TURN_FIRST);
+		if (task->is_left || atomic_load(&dest->crowded) == task)
+			return;
+	}
+	dest_alternates_leave(task);
+	dest_fuzzy_leave(task);
+	if (contents->is_remote)
+		contents->calls->flush(contents);
 }
 
 /* Is the main thread to make room for a task of this one's run? */
 static bool is_crowded(const struct task *task)
 {
 	return atomic_load(&task->dest->crowded);
-}
-
-static struct task *next_task(struct pool *pool)
-{
-	struct task *task;
-
-	pthread_mutex_lock(&pool->lock);
-	while ((!pool->head || is_crowded(pool->head)) && !pool->closed)
-		pthread_cond_wait(&pool->work, &pool->lock);
-	task = pool->head;
-	if (task) {
-		pool->head = task->next;
-		if (!pool->head)
-			pool->tail = NULL;
-		task->state = TASK_RUNNING;
-		pool->busy++;
-	}
-	pthread_mutex_unlock(&pool->lock);
-	return task;
 }
 
 static enum task_state state_after_run(const struct task *task)
@@ -171,25 +182,41 @@ static void *work(void *pool_void)
 	struct pool *pool = pool_void;
 	struct task *task;
 
-	while ((task = next_task(pool))) {
-		pool->run(task);
+	pthread_mutex_lock(&pool->lock);
+	for (;;) {
+		while ((!pool->head || is_crowded(pool->head)) && !pool->closed)
+			pthread_cond_wait(&pool->work, &pool->lock);
+		task = pool->head;
+		if (!task)
+			break;
+		pool->head = task->next;
+		if (!pool->head)
+			pool->tail = NULL;
+		task->state = TASK_RUNNING;
+		pool->busy++;
+		pthread_mutex_unlock(&pool->lock);
+		task_run(task);
 		pthread_mutex_lock(&pool->lock);
 		pool->busy--;
 		task->state = state_after_run(task);
 		atomic_fetch_sub(&pool->submitted, 1);
 		pthread_cond_signal(&pool->finished);
-		pthread_mutex_unlock(&pool->lock);
 	}
+	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
-struct pool *pool_new(void (*run)(struct task *task), int threads)
+struct pool *pool_new(const struct dest *dest)
 {
 	struct pool *pool = xcalloc(1, sizeof *pool);
+	long threads = sysconf(_SC_NPROCESSORS_ONLN);
+	long most = dest->attrs_only || dest->options->dry_run ? THREADS_MAX : CONTENT_THREADS_MAX;
 	pthread_condattr_t clock;
 	sigset_t all, old;
 
-	pool->run = run;
+	/* Requests have the order of the list. */
+	if (threads < 1 || (dest->contents->is_remote && !dest->attrs_only))
+		threads = 1;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pthread_condattr_init(&clock);
@@ -198,7 +225,7 @@ struct pool *pool_new(void (*run)(struct task *task), int threads)
 	pthread_condattr_destroy(&clock);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	while (pool->count < threads && pool->count < THREADS_MAX
+	while (pool->count < threads && pool->count < most
 	       && pthread_create(&pool->threads[pool->count], NULL, work, pool) == 0)
 		pool->count++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -253,7 +280,7 @@ bool pool_run_here(struct pool *pool, struct task *task)
 	if (!idle || task->dest->options->checksum)
 		return false;
 	task->is_brief = true;
-	pool->run(task);
+	task_run(task);
 	task->is_brief = false;
 	if (task->is_left) {
 		task->is_left = false;

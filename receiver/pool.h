@@ -4,8 +4,8 @@
 #define RECEIVER_POOL_H
 
 #include "dest/task.h"
-#include "options.h"
 
+struct dest;
 struct pool;
 struct receiver;
 struct run;
@@ -16,8 +16,8 @@ void run_stop_signals(struct run *run);
 /* Ends the process if the run is to end. Main thread. */
 void receiver_stop_check(struct receiver *receiver);
 
-/* run: goes through a task. */
-struct pool *pool_new(void (*run)(struct task *task), int threads);
+/* As many threads as this run can use. */
+struct pool *pool_new(const struct dest *dest);
 pthread_mutex_t *pool_lock(struct pool *pool);
 void pool_free(struct pool *pool);       /* waits for the workers */
 void pool_submit(struct pool *pool, struct task *task, bool urgent);
@@ -34,6 +34,5 @@ bool pool_is_idle(struct pool *pool);
 /* One more, one fewer reason why a task is not done although its worker is. Any thread. */
 void pool_hold(struct pool *pool, struct task *task);
 void pool_release(struct pool *pool, struct task *task);
-int pool_threads(const struct options *options, bool attrs_only);
 
 #endif

@@ -253,20 +253,18 @@ struct report *report_new(struct receiver *receiver)
 	return report;
 }
 
-struct progress *report_progress(struct report *report)
+void report_break_line(struct report *report)
 {
-	return report->progress;
+	if (report->progress)
+		progress_break_line(report->progress);
 }
 
 void report_free(struct report *report)
 {
 	report_drain(report);
-	if (report->progress) {
-		progress_break_line(report->progress);
-		progress_free(report->progress);
-	}
-	if (report->on_request)
-		progress_free(report->on_request);
+	report_break_line(report);
+	progress_free(report->progress);
+	progress_free(report->on_request);
 	vec_free(&report->held);
 	free(report);
 }

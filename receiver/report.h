@@ -19,7 +19,6 @@
 
 struct entry;
 struct event;
-struct progress;
 struct receiver;
 struct report;
 struct task;
@@ -70,7 +69,7 @@ void report_live(struct report *report, struct task *task);
 void report_section_end(struct report *report, uint64_t position);
 void report_drain(struct report *report);
 void report_drain_if_old(struct report *report);
-struct progress *report_progress(struct report *report);
+void report_break_line(struct report *report); /* of progress, if there is one */
 bool report_wants_names(const struct receiver *receiver);
 /* Are names of directories that were made shown? */
 bool report_names_directories(const struct receiver *receiver);

@@ -122,49 +122,6 @@ void task_open_sources(struct receiver *receiver, struct task *task)
 	strbuf_free(&path);
 }
 
-/* --- the work of a worker --- */
-
-/* The list's own ".". */
-static const struct entry *dot_entry(const struct task *task)
-{
-	int32_t index = entries_find(task->entries, ".", true);
-
-	return index < 0 ? NULL : &task->entries->items[index];
-}
-
-void task_run(struct task *task)
-{
-	struct dest *dest = task->dest;
-	struct contents *contents = dest->contents;
-
-	if (task->find_surplus && !atomic_load(&dest->stop)) {
-		if (!task->names_read)
-			receiver_find_surplus(task);
-		if (task->surplus.count)
-			return;
-		task->find_surplus = false;
-	}
-	if (contents->is_remote && task->dir_wanted.lacks_values)
-		contents->calls->request_directory(contents, task);
-	else if (task->notifies_dir)
-		contents->calls->notify_item(contents, task->node, task->node ? NULL : dot_entry(task), task->dir_flags, NULL);
-	task->notifies_dir = task->dir_wanted.lacks_values = false;
-	if (contents->is_remote)
-		contents->calls->decided_directory(contents, task);
-	if (!task->started)
-		dest_seen_start(task);
-	task->started = true;
-	for (; task->at < task->last && !atomic_load(&dest->stop); task->at++) {
-		dest_process_entry(task, task->at, TURN_FIRST);
-		if (task->is_left || atomic_load(&dest->crowded) == task)
-			return;
-	}
-	dest_alternates_leave(task);
-	dest_fuzzy_leave(task);
-	if (contents->is_remote)
-		contents->calls->flush(contents);
-}
-
 /* --- events --- */
 
 void log_text(const struct event *event)
@@ -202,16 +159,15 @@ static void log_source_failure(struct receiver *receiver, struct task *task, con
 static void report_directory(struct receiver *receiver, struct task *task, const struct event *event)
 {
 	const struct flist_dir *listed = flist_dir(receiver->dest.list, task->node);
-	const struct entries *entries = task->entries;
-	int32_t index = task->node ? -1 : entries_find(entries, ".", true);
+	int32_t node = task->node ? listed->parent : 0;
+	const struct entries *entries = flist_dir(receiver->dest.list, node)->entries;
+	int32_t index = task->node ? (int32_t)listed->parent_entry : entries_find(entries, ".", true);
 
-	if (task->node)
-		report_item(receiver->report, listed->parent,
-			    &flist_dir(receiver->dest.list, listed->parent)->entries->items[listed->parent_entry], event, NULL,
-			    0);
-	else if (index >= 0)
-		report_item(receiver->report, 0, &entries->items[index], event, NULL, 0);
+	if (index >= 0)
+		report_item(receiver->report, node, &entries->items[index], event, NULL, 0);
 }
+
+static void leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed);
 
 /* A directory was in the way of a file. */
 static void redo_entry(struct receiver *receiver, struct task *task, uint32_t index)
@@ -220,7 +176,7 @@ static void redo_entry(struct receiver *receiver, struct task *task, uint32_t in
 	const char *name = task_name(task, entry);
 
 	if (!receiver_make_room(receiver, task->dir, name, entry)) {
-		receiver_links_leader_done(receiver, task, index, 0, true);
+		leader_done(receiver, task, index, 0, true);
 		return;
 	}
 	dest_process_entry(task, index, TURN_HAS_ROOM);
@@ -285,15 +241,6 @@ static struct task *new_late_task(struct receiver *receiver, const struct link_m
 	return task;
 }
 
-/* NULL: the group has no such member. */
-static struct link_member *find_member(struct link_group *group, int32_t node, uint32_t index)
-{
-	for (size_t i = 0; i < group->members.count; i++)
-		if (group->members.items[i].node == node && group->members.items[i].index == index)
-			return &group->members.items[i];
-	return NULL;
-}
-
 /* The batch has the content of this member next. */
 static bool lead_awaited(struct receiver *receiver)
 {
@@ -302,13 +249,18 @@ static bool lead_awaited(struct receiver *receiver)
 	struct link_group *group;
 	struct link_member *member;
 	struct flist_pos pos;
+	size_t place = 0;
 
 	if (!receiver_batch_leads(receiver) || ndx < 0 || !flist_locate(receiver->dest.list, ndx, &pos) || pos.gap >= 0
 	    || !link_is_member(pos.entry))
 		return false;
 	group = link_group_of(receiver, pos.entries, pos.entry);
-	member = find_member(group, pos.dir, (uint32_t)(pos.entry - pos.entries->items));
-	if (!member || !member->waits)
+	while (place < group->members.count
+	       && (group->members.items[place].node != pos.dir
+		   || group->members.items[place].index != (uint32_t)(pos.entry - pos.entries->items)))
+		place++;
+	member = &group->members.items[place];
+	if (place == group->members.count || !member->waits)
 		return false;
 	if (group->leader >= 0) {
 		contents->calls->unwanted(contents, ndx);
@@ -316,7 +268,7 @@ static bool lead_awaited(struct receiver *receiver)
 	}
 	struct task *task = new_late_task(receiver, member);
 
-	group->leader = member - group->members.items;
+	group->leader = (int64_t)place;
 	member->waits = false;
 	vec_push(&receiver->leading, task);
 	if (task->dir->fd >= 0 || receiver->dest.dry_run)
@@ -360,7 +312,8 @@ int receiver_poll_ms(const struct receiver *receiver)
 	return receiver->dest.contents->is_replay ? REPLAY_POLL_MS : POLL_MS;
 }
 
-void task_await(struct receiver *receiver, struct task *task)
+/* Wait for what a peer owes to a task that the main thread processed itself. */
+static void await(struct receiver *receiver, struct task *task)
 {
 	struct contents *contents = receiver->dest.contents;
 
@@ -382,7 +335,7 @@ static void lead_instead(struct receiver *receiver, struct task *task, uint32_t 
 {
 	dest_process_entry(task, index, TURN_LEADS);
 	do {
-		task_await(receiver, task);
+		await(receiver, task);
 		receiver_handle_events(receiver, task);
 	} while (pool_state(receiver->pool, task) != TASK_DONE);
 }
@@ -416,7 +369,8 @@ void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t 
 	}
 }
 
-void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed)
+/* The leader at `index` has been processed: flags as reported, or failed. */
+static void leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed)
 {
 	const struct entry *entry = &task->entries->items[index];
 	struct link_group *group;
@@ -472,7 +426,7 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 			report_item(receiver->report, task->node, &task->entries->items[event->index], event, NULL,
 				    task->first_position + event->index);
 			if (!event->is_attempt)
-				receiver_links_leader_done(receiver, task, event->index, event->flags, false);
+				leader_done(receiver, task, event->index, event->flags, false);
 			break;
 		case EVENT_DIR:
 			report_directory(receiver, task, event);
@@ -482,10 +436,10 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 			break;
 		case EVENT_SOURCE_FAILED:
 			log_source_failure(receiver, task, event);
-			receiver_links_leader_done(receiver, task, event->index, 0, true);
+			leader_done(receiver, task, event->index, 0, true);
 			break;
 		case EVENT_FAILED:
-			receiver_links_leader_done(receiver, task, event->index, 0, true);
+			leader_done(receiver, task, event->index, 0, true);
 			break;
 		case EVENT_AWAITED:
 		case EVENT_NOTHING:
@@ -510,9 +464,19 @@ void receiver_handle_events(struct receiver *receiver, struct task *task)
 
 /* --- links at the end --- */
 
-/* A group whose leader was never heard of again failed as well. */
-static void add_silent_groups(struct receiver *receiver)
+void receiver_links_finish(struct receiver *receiver)
 {
+	/* What the batch has come to an end without fails, one member after the other. */
+	for (size_t i = 0; receiver_batch_leads(receiver) && i < receiver->groups.count; i++) {
+		struct link_group *group = receiver->groups.items[i];
+
+		for (size_t m = group->members.count; m-- > 0;)
+			if (group->members.items[m].waits && (int64_t)m != group->leader)
+				with_late_task(receiver, &group->members.items[m], group);
+	}
+	if (!receiver->loads_all || !receiver->dest.options->hard_links)
+		return;
+	/* A group whose leader was never heard of again failed as well. */
 	for (size_t i = 0; i < receiver->groups.count; i++) {
 		struct link_group *group = receiver->groups.items[i];
 
@@ -521,27 +485,6 @@ static void add_silent_groups(struct receiver *receiver)
 			vec_push(&receiver->late_groups, group);
 		}
 	}
-}
-
-/* What the batch has come to an end without fails, one member after the other. */
-static void link_waiting(struct receiver *receiver)
-{
-	for (size_t i = 0; i < receiver->groups.count; i++) {
-		struct link_group *group = receiver->groups.items[i];
-
-		for (size_t m = group->members.count; m-- > 0;)
-			if (group->members.items[m].waits && (int64_t)m != group->leader)
-				with_late_task(receiver, &group->members.items[m], group);
-	}
-}
-
-void receiver_links_finish(struct receiver *receiver)
-{
-	if (receiver_batch_leads(receiver))
-		link_waiting(receiver);
-	if (!receiver->loads_all || !receiver->dest.options->hard_links)
-		return;
-	add_silent_groups(receiver);
 	for (size_t i = 0; i < receiver->late_groups.count; i++) {
 		struct link_group *group = receiver->late_groups.items[i];
 

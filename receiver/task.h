@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tasks of the run (main thread, except task_run). */
+/* Tasks of the run (main thread). */
 #ifndef RECEIVER_TASK_H
 #define RECEIVER_TASK_H
 
@@ -11,7 +11,6 @@ struct task *task_new(struct receiver *receiver, int32_t node, struct dest_dir *
 void task_free(struct receiver *receiver, struct task *task); /* what was done in it goes into the run's statistics */
 /* Hold the source directories that its contents will be read from. */
 void task_open_sources(struct receiver *receiver, struct task *task);
-void task_run(struct task *task); /* a worker's whole work on a task, or the rest of it */
 /* Print an event that is a message. */
 void log_text(const struct event *event);
 /* Make room for the crowded task's next entry and decide on it while no worker goes on: what is said of it comes in the task's
@@ -27,12 +26,8 @@ bool receiver_must_decide(struct receiver *receiver);
 void receiver_decide_rest(struct receiver *receiver, struct task *task);
 /* How long a waiting main thread does not look up. */
 int receiver_poll_ms(const struct receiver *receiver);
-/* Wait for what a peer owes to a task that the main thread processed itself. */
-void task_await(struct receiver *receiver, struct task *task);
 /* A member that is to be linked: its leader is done. */
 void receiver_link_event(struct receiver *receiver, struct task *task, uint32_t index);
-/* The leader at `index` has been processed: flags as reported, or failed. */
-void receiver_links_leader_done(struct receiver *receiver, struct task *task, uint32_t index, uint32_t flags, bool failed);
 /* Finish the members that lead because the batch had their content; true: there are still such. */
 bool receiver_await_leaders(struct receiver *receiver);
 /* Print and count the events of a task that the main thread processed itself. */
