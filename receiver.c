@@ -232,26 +232,6 @@ static void explain_receiver(void *run_void, const char *text)
 	log_info("[generator] %s", text);
 }
 
-/* doc/protocol/04-filters.md section 4.6.1 */
-static bool sends_rules(const struct options *options, bool modern)
-{
-	bool deletes = options->delete_when != DELETE_NEVER;
-
-	return options->prune_empty_dirs || (deletes && (!options->delete_excluded || modern));
-}
-
-/* The server's own rules and those that the client sends, if it does. */
-static struct filter_list *service_rules(struct receiver *receiver, const struct options *options,
-					 const struct filter_setup *setup)
-{
-	struct filter_list *rules = receiver->service->rules;
-
-	filter_set_up(rules, setup);
-	if (sends_rules(options, receiver->session.caps.modern_filters))
-		filter_receive(rules, &receiver->session);
-	return rules;
-}
-
 static struct filter_list *make_rules(struct run *run, enum filter_side side)
 {
 	const struct options *options = run->options;
@@ -270,8 +250,16 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
-	if (run->receiver.service && !sends)
-		return service_rules(&run->receiver, options, &setup);
+	if (run->receiver.service && !sends) {
+		/* The server's own rules and those that the client sends, if it does (doc/protocol/04-filters.md section 4.6.1). */
+		bool deletes = options->delete_when != DELETE_NEVER, modern = run->receiver.session.caps.modern_filters;
+
+		rules = run->receiver.service->rules;
+		filter_set_up(rules, &setup);
+		if (options->prune_empty_dirs || (deletes && (!options->delete_excluded || modern)))
+			filter_receive(rules, &run->receiver.session);
+		return rules;
+	}
 	rules = filter_new(&setup);
 	if (run->receiver.service)
 		return rules;
@@ -281,8 +269,17 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	return rules;
 }
 
+/* What a peer should have hidden is looked for by the reading thread, which needs a list of its own. */
+static void run_read_rules(struct run *run)
+{
+	if (run->receiver.sender_rules)
+		return;
+	run->receiver.sender_rules = make_rules(run, FILTER_SENDER);
+	run->receiver.receiver_rules = make_rules(run, FILTER_RECEIVER);
+}
+
 /* Rules of per-directory files are not among them: names of attributes are looked up in no order, and by any thread. */
-static void run_make_xattr_policies(struct run *run)
+static void make_xattr_policies(struct run *run)
 {
 	const struct options *options = run->options;
 	struct receiver *receiver = &run->receiver;
@@ -293,14 +290,6 @@ static void run_make_xattr_policies(struct run *run)
 	receiver->dest.keeps_xattrs.level = dest_receiving_level(options, !run->peer || run->peer->is_ourselves);
 	receiver->dest.sends_xattrs.rules = filter_xattr_list(receiver->sender_rules);
 	receiver->dest.keeps_xattrs.rules = filter_xattr_list(receiver->receiver_rules);
-}
-
-static void run_read_rules(struct run *run)
-{
-	if (run->receiver.sender_rules)
-		return;
-	run->receiver.sender_rules = make_rules(run, FILTER_SENDER);
-	run->receiver.receiver_rules = make_rules(run, FILTER_RECEIVER);
 }
 
 /* Every task holds directories. */
@@ -400,8 +389,7 @@ static void set_up(struct run *run)
 	receiver->preloaded = -1;
 	read_groups(receiver);
 	receiver->dest.logs_steps = receiver_debug_wants_items(receiver);
-	receiver->dest.wants_items = receiver->dest.logs_steps || report_wants_names(receiver);
-	receiver->dest.names_directories = report_names_directories(receiver);
+	receiver->report = report_new(receiver);
 	receiver->dest.passes_settled = passes_settled(receiver) && !(run->peer && run->peer->is_batch);
 	receiver->deletes = options->delete_when != DELETE_NEVER && (options->recursive || options->dirs);
 	receiver->loads_all =
@@ -423,8 +411,6 @@ static void make_list(struct run *run)
 	struct receiver *receiver = &run->receiver;
 
 	receiver->dest.contents = run->new_contents(receiver, NULL);
-	run_read_rules(run);
-	run_make_xattr_policies(run);
 	/* The one who may read the file may see all of it. */
 	if (run->from)
 		run->source = (struct attr_source){
@@ -448,9 +434,6 @@ static void receive_list(struct run *run)
 	const struct receiver_peer *peer = run->peer;
 	struct session *session = &receiver->session;
 
-	/* What the peer should have hidden is looked for by the reading thread, which needs a list of its own. */
-	run_read_rules(run);
-	run_make_xattr_policies(run);
 	receiver->dest.list = flist_new_received(run->options, session);
 	receiver->dest.contents = run->new_contents(receiver, peer);
 	receiver->dest.asks_in_turn = !receiver->dest.attrs_only && receiver->dest.notifies_items;
@@ -487,14 +470,6 @@ static void receive_list(struct run *run)
 	receiver->dest.contents->calls->start(receiver->dest.contents, run->list_receiver);
 }
 
-static void end_contents(struct run *run)
-{
-	struct contents *contents = run->receiver.dest.contents;
-
-	if (contents->is_remote && (run->receiver.service || flist_dir(run->receiver.dest.list, 0)->count))
-		contents->calls->finish(contents, &run->peer_stats);
-}
-
 static void copy_tree(struct run *run, const char *destination)
 {
 	struct receiver *receiver = &run->receiver;
@@ -523,7 +498,6 @@ static void copy_tree(struct run *run, const char *destination)
 	if (!entries) {
 		if (receiver->service)
 			receiver->dest.contents->calls->node_done(receiver->dest.contents, 0);
-		end_contents(run);
 		return;
 	}
 	if (receiver->dest.single_name)
@@ -541,9 +515,6 @@ static void copy_tree(struct run *run, const char *destination)
 	receiver->pool = pool_new(&receiver->dest);
 	receiver_run(receiver);
 	receiver_debug_end(receiver);
-	end_contents(run);
-	pool_free(receiver->pool);
-	receiver->pool = NULL;
 }
 
 static void list_tree(struct run *run)
@@ -552,14 +523,13 @@ static void list_tree(struct run *run)
 	bool has_any = flist_dir(receiver->dest.list, 0)->count;
 
 	/* After an empty list a sender has left. */
-	if (has_any || !run->peer || receiver->service) {
-		dest_stay_here(&receiver->dest);
-		receiver->dest.alternates = dest_alternates_open(&receiver->dest);
-		if (has_any && !run->from)
-			receiver_debug_method(receiver);
-		receiver_list_run(receiver);
-	}
-	end_contents(run);
+	if (!has_any && run->peer && !receiver->service)
+		return;
+	dest_stay_here(&receiver->dest);
+	receiver->dest.alternates = dest_alternates_open(&receiver->dest);
+	if (has_any && !run->from)
+		receiver_debug_method(receiver);
+	receiver_list_run(receiver);
 }
 
 int run_exit_code(int io_error)
@@ -569,19 +539,6 @@ int run_exit_code(int io_error)
 	if (io_error & IOERR_VANISHED)
 		return EXIT_VANISHED;
 	return io_error & IOERR_DEL_LIMIT ? EXIT_DEL_LIMIT : EXIT_OK;
-}
-
-static int write_snapshot(struct run *run, const char *destination)
-{
-	struct receiver *receiver = &run->receiver;
-
-	if (destination)
-		return receiver_snapshot_write(receiver, destination);
-	if (!run->image)
-		return EXIT_FILESELECT;
-	run->image->io_error |= receiver->session.io_error | atomic_load(&receiver->dest.contents->io_error);
-	return snapshot_make_of_list(receiver->dest.options, receiver->dest.options->operands.items[0], run->image,
-				     &receiver->began);
 }
 
 static void clean_up(struct run *run)
@@ -626,6 +583,8 @@ int run_receiver(struct options *options, const struct receiver_snapshot *from, 
 	struct run *run = xcalloc(1, sizeof *run);
 	struct receiver *receiver = &run->receiver;
 	struct log_sink old = { NULL, NULL };
+	struct image *image = NULL; /* of the peer's list, for its snapshot */
+	struct contents *contents;
 	int code;
 
 	run->options = options;
@@ -644,20 +603,22 @@ int run_receiver(struct options *options, const struct receiver_snapshot *from, 
 	run_handle_signals(run);
 	become_copier(run);
 	set_up(run);
-	receiver->report = report_new(receiver);
+	run_read_rules(run);
+	make_xattr_policies(run);
 	if (peer)
 		receive_list(run);
 	else
 		make_list(run);
-	if (destination) {
+	if (destination)
 		copy_tree(run, destination);
-	} else if (receiver->snapshot_file) {
-		if (flist_dir(receiver->dest.list, 0)->count)
-			run->image = receiver_snapshot_of_list(receiver);
-		end_contents(run);
-	} else {
+	else if (!receiver->snapshot_file)
 		list_tree(run);
-	}
+	else if (flist_dir(receiver->dest.list, 0)->count)
+		image = receiver_snapshot_of_list(receiver);
+	contents = receiver->dest.contents;
+	if (contents->is_remote && (receiver->service || flist_dir(receiver->dest.list, 0)->count))
+		contents->calls->finish(contents, &run->peer_stats);
+	pool_free(receiver->pool);
 	if (peer)
 		batch_finish(peer->batch);
 	report_drain(receiver->report);
@@ -665,12 +626,12 @@ int run_receiver(struct options *options, const struct receiver_snapshot *from, 
 		run_fill_statistics(run);
 		*stats = receiver->stats;
 	}
-	code = run_exit_code(receiver->session.io_error | atomic_load(&receiver->dest.contents->io_error));
+	code = run_exit_code(receiver->session.io_error | atomic_load(&contents->io_error));
 	exit_remove_hook(run_log_broken_end, run);
 	run_say_end(run, code);
 	run_stop_signals(run);
 	if (receiver->snapshot_file) {
-		int snapshot_code = write_snapshot(run, destination);
+		int snapshot_code = receiver_snapshot_write(receiver, destination, image);
 
 		code = code ? code : snapshot_code;
 	}

@@ -236,6 +236,8 @@ struct pool *pool_new(const struct dest *dest)
 
 void pool_free(struct pool *pool)
 {
+	if (!pool)
+		return;
 	pthread_mutex_lock(&pool->lock);
 	pool->closed = true;
 	pthread_cond_broadcast(&pool->work);

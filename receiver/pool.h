@@ -19,7 +19,7 @@ void receiver_stop_check(struct receiver *receiver);
 /* As many threads as this run can use. */
 struct pool *pool_new(const struct dest *dest);
 pthread_mutex_t *pool_lock(struct pool *pool);
-void pool_free(struct pool *pool);       /* waits for the workers */
+void pool_free(struct pool *pool);       /* waits for the workers; NULL: nothing */
 void pool_submit(struct pool *pool, struct task *task, bool urgent);
 /* Go through a new task in this thread while no worker has anything to do: to wake one would cost more than most directories.
  * false: workers are busy, or something takes long, and the rest has to be submitted. */

@@ -29,26 +29,14 @@
 
 /* --- the lines of items --- */
 
-static const char *choose_shown(const struct options *options)
-{
-	if (options->out_format)
-		return options->out_format;
-	return options->levels.info[INFO_NAME] ? "%n%L" : NULL;
-}
-
-static const char *choose_logged(const struct options *options)
-{
-	const char *format = options->log_file_format;
-
-	if (!options->log_file || (format && !*format))
-		return NULL;
-	return format ? format : "%i %n%L";
-}
-
 void item_lines_init(struct item_lines *lines, const struct options *options)
 {
-	const char *shown = choose_shown(options), *logged = choose_logged(options);
+	const char *shown = options->out_format, *logged = options->log_file_format ? options->log_file_format : "%i %n%L";
 
+	if (!shown && options->levels.info[INFO_NAME])
+		shown = "%n%L";
+	if (!options->log_file || !*logged)
+		logged = NULL;
 	*lines = (struct item_lines){
 		.options = options, .shown = options->quiet ? NULL : shown, .logged = logged,
 		.shown_has_item = shown && format_uses(shown, 'i'),
@@ -200,48 +188,28 @@ static const char *choose_service_format(const struct receiver *receiver)
 	return !receiver->session.caps.item_flags && receiver->dest.options->levels.info[INFO_NAME] ? "%n%L" : NULL;
 }
 
-static bool is_logged(const struct receiver *receiver)
-{
-	return receiver->dest.module && receiver->dest.module->log_item && !receiver->dest.dry_run;
-}
-
-bool report_wants_names(const struct receiver *receiver)
-{
-	const struct options *options = receiver->dest.options;
-	struct item_lines lines;
-
-	item_lines_init(&lines, options);
-	if (receiver->service)
-		return options->levels.info[INFO_NAME] > 1 || choose_service_format(receiver) || lines.logged
-		       || is_logged(receiver);
-	return lines.shown || lines.logged
-	       || (!options->quiet && (options->levels.info[INFO_NAME] > 1 || options->levels.info[INFO_PROGRESS]));
-}
-
-bool report_names_directories(const struct receiver *receiver)
-{
-	struct item_lines lines;
-
-	item_lines_init(&lines, receiver->dest.options);
-	/* A server with --quiet would not say it, and a log repeats what is said. */
-	return (receiver->dest.shows_receiver || !receiver->dest.options->quiet)
-	       && (receiver->dest.options->levels.info[INFO_NAME] || lines.shown_has_item);
-}
-
 struct report *report_new(struct receiver *receiver)
 {
-	const struct options *options = receiver->dest.options;
+	struct dest *dest = &receiver->dest;
+	const struct options *options = dest->options;
 	struct report *report = xcalloc(1, sizeof *report);
-	int mode = options->levels.info[INFO_PROGRESS];
+	int mode = options->levels.info[INFO_PROGRESS], names = options->levels.info[INFO_NAME];
 
 	report->receiver = receiver;
-	report->is_logged = is_logged(receiver);
+	report->is_logged = dest->module && dest->module->log_item && !dest->dry_run;
 	item_lines_init(&report->deletions, options);
 	report->lines = report->deletions;
+	/* A server with --quiet would not say it, and a log repeats what is said. */
+	dest->names_directories = (dest->shows_receiver || !options->quiet) && (names || report->lines.shown_has_item);
 	if (receiver->service) {
 		report->lines.shown = choose_service_format(receiver);
 		report->lines.shown_has_item = false;
 	}
+	dest->wants_items = dest->logs_steps || report->lines.shown || report->lines.logged;
+	if (receiver->service)
+		dest->wants_items |= names > 1 || report->is_logged;
+	else
+		dest->wants_items |= !options->quiet && (names > 1 || mode);
 	if (options->quiet || (options->dry_run && mode < 2) || receiver->service)
 		return report;
 	if (mode) {
@@ -310,7 +278,7 @@ void report_drain(struct report *report)
 
 void report_drain_if_old(struct report *report)
 {
-	if (report->held.count && clock_milliseconds() - report->oldest_ms >= HELD_MS)
+	if (report->held.count && (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS))
 		report_drain(report);
 }
 
@@ -488,37 +456,26 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 	progress_break_line(report->on_request);
 }
 
-/* Both ends are here, and an old one that sends does not hear of what is done without it. */
-static bool is_unheard(const struct receiver *receiver, const struct event *event)
-{
-	bool has_both = receiver->dest.contents->is_remote && !receiver->service
-			&& (receiver->dest.contents->is_replay || !receiver->dest.shows_receiver);
-
-	return has_both && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
-}
-
-static bool is_of_old_pull(const struct receiver *receiver, const struct event *event)
-{
-	bool is_pull = receiver->dest.contents->is_remote && !receiver->dest.contents->is_replay && !receiver->service
-		       && receiver->dest.shows_receiver;
-
-	return is_pull && !receiver->session.caps.item_flags && !(event->flags & ITEM_TRANSFER);
-}
-
 /*
- * An old receiver itemizes what is not transferred only for who asks for %i; else it has names to report, in a way of its own.
+ * Of what an old sender does not hear of, because it is done without it. Where both ends are here, or were, that has what is left
+ * of a format. An old receiver itemizes it only for who asks for %i; else it has names to report, in a way of its own.
  */
 static void choose_old_lines(const struct receiver *receiver, struct item_lines *lines)
 {
+	const struct options *options = receiver->dest.options;
 	const char *names = choose_service_format(receiver);
+	bool is_replay = receiver->dest.contents->is_replay;
 
-	if (lines->shown_has_item) {
+	if (is_replay || !receiver->dest.shows_receiver) {
+		lines->shown = is_replay && (options->itemize || options->out_format) ? NULL : names;
+		lines->shown_has_item = false;
+	} else if (lines->shown_has_item) {
 		lines->logged = lines->logged_has_item ? lines->logged : NULL;
-		return;
+	} else {
+		lines->shown = options->quiet ? NULL : names;
+		lines->logged = lines->logged ? names : NULL;
+		lines->logged_has_item = false;
 	}
-	lines->shown = receiver->dest.options->quiet ? NULL : names;
-	lines->logged = lines->logged ? names : NULL;
-	lines->logged_has_item = false;
 }
 
 /* An old receiver names a directory for the attributes that it sets, and not for having made it. */
@@ -551,29 +508,20 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 	struct item_lines names = report->lines;
 	/* The same link was found in an alternate destination: that is no news. */
 	bool is_new_link = link && !(event->flags & ITEM_MATCHED);
-	bool logs_step =
-		report->receiver->dest.logs_steps && report_is_wanted(report->receiver->dest.options, event->flags, link);
+	const struct receiver *receiver = report->receiver;
+	bool logs_step = receiver->dest.logs_steps && report_is_wanted(receiver->dest.options, event->flags, link);
 
-	if (is_unheard(report->receiver, event)) {
-		/* What is left of a format where is_unheard. */
-		names.shown = report->receiver->dest.contents->is_replay
-					      && (report->receiver->dest.options->itemize
-						  || report->receiver->dest.options->out_format)
-				      ? NULL
-				      : choose_service_format(report->receiver);
-		names.shown_has_item = false;
-		lines = &names;
-	} else if (is_of_old_pull(report->receiver, event)) {
-		choose_old_lines(report->receiver, &names);
+	if (receiver->dest.contents->is_remote && !receiver->service && !receiver->session.caps.item_flags && !held.transfer) {
+		choose_old_lines(receiver, &names);
 		lines = &names;
 	}
 	if (logs_step)
-		receiver_debug_item(report->receiver, node, entry, event);
+		receiver_debug_item(receiver, node, entry, event);
 	name_unchanged(report, node, entry, event, link);
 	if (report->is_logged)
 		log_item(report, node, entry, event, link);
 	/* A service's client reports itself what it sends. */
-	if (!(report->receiver->service && event->flags & ITEM_TRANSFER) && !is_unnamed(report->receiver, lines, entry, event)
+	if (!(receiver->service && held.transfer) && !is_unnamed(receiver, lines, entry, event)
 	    && item_is_shown(lines, event->flags, entry_is_dir(entry), is_new_link))
 		held.line = format_line(report, lines->shown, node, entry, event, link);
 	if (is_named_in_log(report, lines, entry, event)) {
@@ -593,15 +541,14 @@ void report_item(struct report *report, int32_t node, const struct entry *entry,
 		if (!report->held.count)
 			report->oldest_ms = clock_milliseconds();
 		vec_push(&report->held, held);
-		if (report->held.count >= HELD_MAX || clock_milliseconds() - report->oldest_ms >= HELD_MS)
-			report_drain(report);
+		report_drain_if_old(report);
 	}
 	if (held.announced || logs_step)
 		report_drain(report);
 	if (held.transfer && report->on_request && progress_is_asked())
 		answer_request(report, node, entry, event, position);
 	if (logs_step)
-		receiver_debug_item_done(report->receiver, node, entry, event);
+		receiver_debug_item_done(receiver, node, entry, event);
 }
 
 /* A file that takes long enough to be watched: its name and its progress so far. */

@@ -60,6 +60,7 @@ void item_lines_name_asked(const struct item_lines *lines, const struct options 
 
 /* Does anybody want to hear of an item that is not transferred? */
 bool report_is_wanted(const struct options *options, uint32_t flags, const char *link);
+/* Notes in the destination whether anybody wants items, and names of directories that were made. */
 struct report *report_new(struct receiver *receiver);
 void report_free(struct report *report);
 void report_item(struct report *report, int32_t node, const struct entry *entry, const struct event *event, const char *link,
@@ -70,8 +71,5 @@ void report_section_end(struct report *report, uint64_t position);
 void report_drain(struct report *report);
 void report_drain_if_old(struct report *report);
 void report_break_line(struct report *report); /* of progress, if there is one */
-bool report_wants_names(const struct receiver *receiver);
-/* Are names of directories that were made shown? */
-bool report_names_directories(const struct receiver *receiver);
 
 #endif

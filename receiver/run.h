@@ -84,7 +84,6 @@ struct run {
 	contents_maker *new_contents;
 	struct flist_receiver *list_receiver;   /* peer != NULL */
 	struct peer_stats peer_stats;
-	struct image *image;               /* of the peer's list, for its snapshot */
 	bool has_names_text;
 	struct strbuf names_text;          /* the --files-from list, once it has been read */
 	struct args names;                 /* of a --files-from list that the peer has been sent */

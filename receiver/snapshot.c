@@ -76,19 +76,10 @@ static void add_entry(const struct receiver *receiver, struct entries *to, const
 		entries_set_target(to, entry, from->pool + side->target, side->target_length);
 }
 
-/* Directories of the list and of the image. */
-struct list_walk {
-	struct receiver *receiver;
-	struct image *image;
-	VEC(uint32_t) numbers; /* by node: of the image's directory */
-};
-
-static void take_node(struct list_walk *walk, int32_t node)
+/* The entries of a node into its directory of the image. */
+static void take_entries(const struct receiver *receiver, struct image *image, struct image_dir *dir, int32_t node)
 {
-	const struct receiver *receiver = walk->receiver;
 	const struct entries *listed = flist_dir(receiver->dest.list, node)->entries;
-	uint32_t number = node ? walk->numbers.items[node] : 0;
-	struct image_dir *dir = walk->image->dirs.items[number];
 
 	entries_init(&dir->entries);
 	for (uint32_t i = 0; i < listed->count; i++) {
@@ -106,41 +97,45 @@ static void take_node(struct list_walk *walk, int32_t node)
 		st.mtime_nsec = entry->mtime_nsec;
 		if (receiver->dest.options->chmod)
 			st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
-		image_set_root(walk->image, &st);
-		walk->image->root.items->size = entry->size;
-	}
-	image_add_children(walk->image, number);
-	dir = walk->image->dirs.items[number];
-	for (uint32_t i = 0; i < dir->child_count; i++) {
-		struct entry *entry = &dir->entries.items[dir->entries.count - dir->child_count + i];
-
-		while (walk->numbers.count <= entry->dir)
-			vec_push(&walk->numbers, 0);
-		walk->numbers.items[entry->dir] = dir->first_child + i;
-		entry->dir = 0;
+		image_set_root(image, &st);
+		image->root.items->size = entry->size;
 	}
 }
 
 struct image *receiver_snapshot_of_list(struct receiver *receiver)
 {
 	struct contents *contents = receiver->dest.contents;
-	struct list_walk walk = { .receiver = receiver };
+	VEC(uint32_t) numbers = VEC_INIT; /* by node: of the image's directory */
+	struct image *image;
 
 	check_place(receiver);
 	if (entries_find(flist_dir(receiver->dest.list, 0)->entries, ".", true) < 0) {
 		log_error("rsync: the list has no directory for a snapshot to be of");
 		return NULL;
 	}
-	walk.image = image_new();
+	image = image_new();
 	for (int32_t node = 0; node >= 0; node = contents->calls->next_list(contents)) {
 		receiver_stop_check(receiver);
 		receiver->loaded_entries += flist_dir(receiver->dest.list, node)->entries->count;
-		take_node(&walk, node);
+		uint32_t number = node ? numbers.items[node] : 0;
+		struct image_dir *dir = image->dirs.items[number];
+
+		take_entries(receiver, image, dir, node);
+		image_add_children(image, number);
+		dir = image->dirs.items[number];
+		for (uint32_t i = 0; i < dir->child_count; i++) {
+			struct entry *entry = &dir->entries.items[dir->entries.count - dir->child_count + i];
+
+			while (numbers.count <= entry->dir)
+				vec_push(&numbers, 0);
+			numbers.items[entry->dir] = dir->first_child + i;
+			entry->dir = 0;
+		}
 		contents->calls->node_done(contents, node);
 		flist_drop_entries(receiver->dest.list, node);
 	}
-	vec_free(&walk.numbers);
-	return walk.image;
+	vec_free(&numbers);
+	return image;
 }
 
 /* --- after --- */
@@ -162,14 +157,22 @@ static bool give(void *receiver_void, uint32_t tag, const char *path, struct ent
 	return true;
 }
 
-int receiver_snapshot_write(struct receiver *receiver, const char *given)
+int receiver_snapshot_write(struct receiver *receiver, const char *given, struct image *image)
 {
+	const struct options *options = receiver->dest.options;
 	struct image_known known = { give, receiver, 1 };
 	struct fs_root root;
 
+	if (!given && !image)
+		return EXIT_FILESELECT;
+	if (!given) {
+		image->io_error |= receiver->session.io_error | atomic_load(&receiver->dest.contents->io_error);
+		return snapshot_make_of_list(options, options->operands.items[0], image, &receiver->began);
+	}
+
 	/* Nothing may have come of a destination that is to get the name of the one thing that is copied. */
-	if (!receiver->snapshot_file || receiver->dest.dry_run || fs_root_open(&root, given) < 0)
+	if (receiver->dest.dry_run || fs_root_open(&root, given) < 0)
 		return EXIT_OK;
 	fs_root_close(&root);
-	return snapshot_make_after_run(receiver->dest.options, given, receiver->dest.seen ? &known : NULL, &receiver->began);
+	return snapshot_make_after_run(options, given, receiver->dest.seen ? &known : NULL, &receiver->began);
 }
