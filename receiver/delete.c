@@ -21,8 +21,6 @@
 #include "receiver/report.h"
 #include "receiver/run.h"
 
-enum outcome { GONE, STAYS, LIMITED };
-
 /* What --debug=del shows of a deletion beside what is deleted: stock's numbers. */
 enum {
 	DEL_WITH_CONTENTS = 2, DEL_IS_BELOW = 4, DEL_FOR_FILE = 8, DEL_FOR_DIRECTORY = 16, DEL_FOR_SYMLINK = 32,
@@ -72,7 +70,7 @@ static bool limit_reached(struct receiver *receiver)
 {
 	int limit = receiver->dest.options->max_delete;
 
-	if (limit < 0 || receiver->delete_count < (uint64_t)limit)
+	if (limit < 0 || receiver->stats.deleted.total < (uint64_t)limit)
 		return false;
 	receiver->delete_skipped++;
 	return true;
@@ -83,7 +81,6 @@ static void note_deleted(const struct deletion *deletion, mode_t mode)
 	struct receiver *receiver = deletion->receiver;
 	struct kind_counts *counts = &receiver->stats.deleted;
 
-	receiver->delete_count++;
 	counts->total++;
 	counts->dirs += S_ISDIR(mode);
 	counts->links += S_ISLNK(mode);
@@ -101,7 +98,8 @@ static void delete_failed(struct deletion *deletion, int error, const char *call
 	log_set_role(old_role);
 }
 
-static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
+/* false: it stays. */
+static bool delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested);
 
 static void say_deletion(const struct deletion *deletion, mode_t mode, bool nested)
 {
@@ -140,12 +138,12 @@ static bool is_absent(int error)
 	return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
 
-/* Empty a directory, in reverse order. */
-static enum outcome delete_contents(struct deletion *deletion, int fd)
+/* Empty a directory, in reverse order. false: something stays. */
+static bool delete_contents(struct deletion *deletion, int fd)
 {
 	struct receiver *receiver = deletion->receiver;
 	struct entries names;
-	enum outcome outcome = GONE;
+	bool all_gone = true;
 	size_t length = deletion->path.length;
 
 	entries_init(&names);
@@ -160,15 +158,14 @@ static enum outcome delete_contents(struct deletion *deletion, int fd)
 
 		strbuf_add_path(&deletion->path, name);
 		if (filter_excludes_doomed(receiver->receiver_rules, strbuf_text(&deletion->path), entry_is_dir(entry))
-		    || is_protected(receiver, &deletion->path, fd, name, entry_is_dir(entry)))
-			outcome = outcome == GONE ? STAYS : outcome;
-		else if (delete_item(deletion, fd, name, true, true) != GONE)
-			outcome = STAYS;
+		    || is_protected(receiver, &deletion->path, fd, name, entry_is_dir(entry))
+		    || !delete_item(deletion, fd, name, true, true))
+			all_gone = false;
 		strbuf_truncate(&deletion->path, length);
 		filter_set_dir(receiver->receiver_rules, strbuf_text(&deletion->path));
 	}
 	entries_free(&names);
-	return outcome;
+	return all_gone;
 }
 
 static void say_not_empty(const struct deletion *deletion)
@@ -176,31 +173,31 @@ static void say_not_empty(const struct deletion *deletion)
 	log_info("cannot delete non-empty directory: %s", strbuf_text(&deletion->path));
 }
 
-static enum outcome delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st,
-				     bool reported, bool nested)
+static bool delete_directory(struct deletion *deletion, int dir_fd, const char *name, const struct fs_stat *st, bool reported,
+			     bool nested)
 {
 	struct receiver *receiver = deletion->receiver;
-	enum outcome outcome;
+	bool is_emptied;
 	int fd;
 
 	if (deletion->dev_error) {
 		delete_failed(deletion, deletion->dev_error, "lstat");
-		return STAYS;
+		return false;
 	}
 	if (st->dev != deletion->dev) {
 		if (receiver->dest.options->levels.info[INFO_MOUNT])
 			log_info("cannot delete mount point: %s", strbuf_text(&deletion->path));
-		return STAYS;
+		return false;
 	}
 	if (!receiver->dest.rules.am_root && (st->mode & 0700) != 0700 && !receiver->dest.dry_run)
 		fs_chmod_at(dir_fd, name, (st->mode & 07777) | 0700);
 	fd = fs_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0 && !is_absent(errno))
 		reading_failed(receiver, strbuf_text(&deletion->path), errno);
-	outcome = fd < 0 ? GONE : delete_contents(deletion, fd);
+	is_emptied = fd < 0 || delete_contents(deletion, fd);
 	if (fd >= 0)
 		close(fd);
-	if (outcome != GONE) {
+	if (!is_emptied) {
 		say_not_empty(deletion);
 		say_emptied(deletion, st->mode, nested);
 		/* What lies deeper is tried all the same, and so counts against the limit and is spoken of twice; and in a dry
@@ -211,32 +208,32 @@ static enum outcome delete_directory(struct deletion *deletion, int dir_fd, cons
 			else
 				say_not_empty(deletion);
 		}
-		return outcome;
+		return false;
 	}
 	say_emptied(deletion, st->mode, nested);
 	if (reported && limit_reached(receiver))
-		return LIMITED;
+		return false;
 	if (!receiver->dest.dry_run && fs_rmdir_at(dir_fd, name) < 0) {
 		if (errno == ENOTEMPTY || errno == EEXIST)
 			say_not_empty(deletion);
 		else
 			delete_failed(deletion, errno, "rmdir");
-		return STAYS;
+		return false;
 	}
-	return GONE;
+	return true;
 }
 
-static enum outcome delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
+static bool delete_item(struct deletion *deletion, int dir_fd, const char *name, bool reported, bool nested)
 {
 	struct receiver *receiver = deletion->receiver;
-	enum outcome outcome = GONE;
+	bool gone = true;
 	struct fs_stat st;
 
 	if (fs_lstat_at(dir_fd, name, &st) < 0) {
 		if (errno == ENOENT)
-			return GONE;
+			return true;
 		delete_failed(deletion, errno, "lstat");
-		return STAYS;
+		return false;
 	}
 	/* An attr tree has no regular file of another size; a mirror that was named by mistake has. */
 	if (receiver->dest.attrs_only && S_ISREG(st.mode) && st.size != ATTR_FILE_SIZE && !receiver->dest.options->force
@@ -247,9 +244,9 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 		    receiver->dest.top_path, strbuf_text(&deletion->path));
 	say_deletion(deletion, st.mode, nested);
 	if (S_ISDIR(st.mode)) {
-		outcome = delete_directory(deletion, dir_fd, name, &st, reported, nested);
+		gone = delete_directory(deletion, dir_fd, name, &st, reported, nested);
 	} else if (reported && limit_reached(receiver)) {
-		outcome = LIMITED;
+		gone = false;
 	} else {
 		/* Anything but a directory; with --backup it moves there. */
 		size_t parent = deletion->path.length - strlen(name);
@@ -258,18 +255,18 @@ static enum outcome delete_item(struct deletion *deletion, int dir_fd, const cha
 
 		if (!dest_is_backup_name(&receiver->dest, name) && !dest_back_up(&of, BACKUP_RENAME)) {
 			delete_failed(deletion, errno, "make_backup");
-			outcome = STAYS;
+			gone = false;
 		} else if (!receiver->dest.dry_run && fs_unlink_at(dir_fd, name) < 0 && errno != ENOENT) {
 			delete_failed(deletion, errno, "unlink");
-			outcome = STAYS;
+			gone = false;
 		}
 		free(dir_path);
 	}
-	if (outcome == GONE)
+	if (gone)
 		dest_seen_change(&receiver->dest, &st);
-	if (outcome == GONE && reported)
+	if (gone && reported)
 		note_deleted(deletion, st.mode);
-	return outcome;
+	return gone;
 }
 
 static void start_deletion(struct deletion *deletion, struct receiver *receiver, const char *dir_path, const char *name,
@@ -277,9 +274,7 @@ static void start_deletion(struct deletion *deletion, struct receiver *receiver,
 {
 	struct fs_stat st;
 
-	*deletion = (struct deletion){ .receiver = receiver, .path = STRBUF_INIT, .flags = DEL_WITH_CONTENTS };
-	strbuf_add_string(&deletion->path, dir_path);
-	strbuf_add_path(&deletion->path, name);
+	*deletion = (struct deletion){ .receiver = receiver, .path = dest_path_of(dir_path, name), .flags = DEL_WITH_CONTENTS };
 	deletion->dev_error = fs_lstat_at(dir_fd, ".", &st) < 0 ? errno : 0;
 	deletion->dev = deletion->dev_error ? 0 : st.dev;
 }
@@ -300,33 +295,27 @@ bool receiver_may_delete(struct receiver *receiver, struct task *task)
 	return false;
 }
 
-static void delete_or_delay(struct receiver *receiver, struct dest_dir *dir, const char *name, bool is_dir)
-{
-	struct deletion deletion;
-
-	start_deletion(&deletion, receiver, dir->path, name, dir->fd);
-	if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), is_dir)
-	    || is_protected(receiver, &deletion.path, dir->fd, name, is_dir)) {
-		strbuf_free(&deletion.path);
-		return;
-	}
-	if (receiver->dest.options->delete_when == DELETE_DELAY) {
-		struct delayed_delete delayed = { strbuf_detach(&deletion.path), is_dir };
-
-		vec_push(&receiver->delayed, delayed);
-		return;
-	}
-	delete_item(&deletion, dir->fd, name, true, false);
-	strbuf_free(&deletion.path);
-	filter_set_dir(receiver->receiver_rules, dir->path);
-}
-
 void receiver_delete_names(struct receiver *receiver, struct dest_dir *dir, const struct entries *names)
 {
 	atomic_store(&dir->touched, true);
 	filter_set_dir(receiver->receiver_rules, dir->path);
-	for (uint32_t i = names->count; i-- > 0;)
-		delete_or_delay(receiver, dir, entry_name(names, &names->items[i]), entry_is_dir(&names->items[i]));
+	for (uint32_t i = names->count; i-- > 0;) {
+		const char *name = entry_name(names, &names->items[i]);
+		bool is_dir = entry_is_dir(&names->items[i]);
+		struct deletion deletion;
+
+		start_deletion(&deletion, receiver, dir->path, name, dir->fd);
+		if (filter_excludes(receiver->receiver_rules, strbuf_text(&deletion.path), is_dir)
+		    || is_protected(receiver, &deletion.path, dir->fd, name, is_dir)) {
+			;
+		} else if (receiver->dest.options->delete_when == DELETE_DELAY) {
+			vec_push(&receiver->delayed, strbuf_detach(&deletion.path));
+		} else {
+			delete_item(&deletion, dir->fd, name, true, false);
+			filter_set_dir(receiver->receiver_rules, dir->path);
+		}
+		strbuf_free(&deletion.path);
+	}
 }
 
 void receiver_delete_delayed(struct receiver *receiver)
@@ -335,7 +324,7 @@ void receiver_delete_delayed(struct receiver *receiver)
 	bool allowed = receiver->delayed.count && receiver_may_delete(receiver, NULL);
 
 	for (size_t i = 0; i < receiver->delayed.count; i++) {
-		char *path = receiver->delayed.items[i].path, *slash = strrchr(path, '/');
+		char *path = receiver->delayed.items[i], *slash = strrchr(path, '/');
 		struct deletion deletion;
 		int fd;
 
@@ -479,7 +468,7 @@ bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const c
 	if (dest_is_hidden(&receiver->dest, strbuf_text(&deletion.path), true)) {
 		gone = false;
 	} else if (may_delete_contents(receiver->dest.options)) {
-		gone = delete_item(&deletion, dir->fd, name, false, false) == GONE;
+		gone = delete_item(&deletion, dir->fd, name, false, false);
 	} else {
 		say_deletion(&deletion, S_IFDIR | 0755, false);
 		gone = receiver->dest.dry_run ? is_empty(dir->fd, name) : fs_rmdir_at(dir->fd, name) == 0;
@@ -523,10 +512,3 @@ void receiver_delete_argument(struct receiver *receiver, struct task *task, uint
 	strbuf_free(&deletion.path);
 }
 
-void receiver_report_skipped_deletes(struct receiver *receiver)
-{
-	if (!receiver->delete_skipped)
-		return;
-	log_warning("Deletions stopped due to --max-delete limit (%llu skipped)", (unsigned long long)receiver->delete_skipped);
-	receiver->session.io_error |= IOERR_DEL_LIMIT;
-}

@@ -26,6 +26,5 @@ bool receiver_may_delete(struct receiver *receiver, struct task *task);
 /* Remove what stands in the way of entry `name`; false: it stays, said so. */
 bool receiver_make_room(struct receiver *receiver, struct dest_dir *dir, const char *name, const struct entry *entry);
 void receiver_delete_argument(struct receiver *receiver, struct task *task, uint32_t index);
-void receiver_report_skipped_deletes(struct receiver *receiver);
 
 #endif

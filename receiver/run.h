@@ -38,11 +38,6 @@ struct link_group {
 	uint32_t last_here;              /* the last member of the task that is being prepared */
 };
 
-struct delayed_delete {
-	char *path;
-	bool is_dir;
-};
-
 struct receiver {
 	struct dest dest;                       /* what the objects of the destination have in common */
 	const struct receiver_service *service; /* the peer is our client (contents/pull.c); NULL: it is not */
@@ -55,7 +50,7 @@ struct receiver {
 	bool late_dirs;     /* directories get their attributes at the very end */
 	bool deletes;
 	bool deletes_stopped; /* because of an I/O error: said so */
-	uint64_t delete_skipped, delete_count;
+	uint64_t delete_skipped;
 	struct pool *pool;
 	struct report *report;
 	struct run_stats stats;
@@ -65,7 +60,7 @@ struct receiver {
 	VEC(struct dest_dir *) open_stack; /* preparing: ancestors of the last prepared node */
 	VEC(struct dest_dir *) done_stack; /* finishing: ancestors of the last finished node */
 	VEC(struct dest_dir *) late;       /* to be finished at the end */
-	VEC(struct delayed_delete) delayed;
+	VEC(char *) delayed;               /* paths to be deleted at the end */
 	struct hashmap link_map; /* dev, ino -> group + 1 */
 	VEC(struct link_group *) groups;
 	VEC(struct link_group *) late_groups;

@@ -117,17 +117,6 @@ static void order_by_path(struct plan *plan)
  * there.
  */
 
-static bool is_protected(struct receiver *receiver, int32_t node, const struct entry *entry)
-{
-	struct strbuf path = STRBUF_INIT;
-
-	flist_entry_path(receiver->dest.list, node, entry, &path);
-	bool excluded = filter_excludes(receiver->receiver_rules, strbuf_text(&path), true);
-
-	strbuf_free(&path);
-	return excluded;
-}
-
 /* Does the entry make its directory one that stays? `stays`: of each node, those below this one are decided. */
 static bool counts(struct receiver *receiver, int32_t node, const struct entry *entry, const bool *stays)
 {
@@ -137,8 +126,15 @@ static bool counts(struct receiver *receiver, int32_t node, const struct entry *
 		return true;
 	if (entry->dir && stays[entry->dir])
 		return true;
-	return strcmp(entry_name(flist_dir(receiver->dest.list, node)->entries, entry), ".") != 0
-	       && is_protected(receiver, node, entry);
+	if (entry_is_dot(flist_dir(receiver->dest.list, node)->entries, entry))
+		return false;
+	struct strbuf path = STRBUF_INIT;
+
+	flist_entry_path(receiver->dest.list, node, entry, &path);
+	bool is_protected = filter_excludes(receiver->receiver_rules, strbuf_text(&path), true);
+
+	strbuf_free(&path);
+	return is_protected;
 }
 
 /* Entries of equal names stand together, the one that counts in front. */
@@ -197,10 +193,14 @@ struct queue {
 
 /* --- the premature end --- */
 
-/* A worker gave up: say why, in list order, then end. */
-static void end_after_failure(struct receiver *receiver, struct queue *queue)
+static void look_up(struct receiver *receiver, struct queue *queue)
 {
-	for (size_t i = 0; i < queue->count; i++) {
+	struct contents *contents = receiver->dest.contents;
+	int stop = atomic_load(&receiver->dest.stop);
+	bool is_failure = stop != STOP_NONE && stop != STOP_SIGNAL && stop != STOP_SIGNAL1, all_asked = receiver->all_prepared;
+
+	/* A worker gave up: say why, in list order, then end. */
+	for (size_t i = 0; is_failure && i < queue->count; i++) {
 		struct task *task = queue->items[(queue->head + i) % queue->capacity];
 		struct events events;
 
@@ -214,35 +214,29 @@ static void end_after_failure(struct receiver *receiver, struct queue *queue)
 		}
 		vec_free(&events.list);
 	}
-	receiver_stop_check(receiver);
-}
-
-/* Has the worker gone through everything that is left? */
-static bool all_asked(struct receiver *receiver, const struct queue *queue)
-{
-	for (size_t i = 0; i < queue->count; i++)
-		if (!pool_has_run(receiver->pool, queue->items[(queue->head + i) % queue->capacity]))
-			return false;
-	return true;
-}
-
-static void look_up(struct receiver *receiver, struct queue *queue)
-{
-	struct contents *contents = receiver->dest.contents;
-	int stop = atomic_load(&receiver->dest.stop);
-
-	if (stop == STOP_SIGNAL || stop == STOP_SIGNAL1)
+	if (stop != STOP_NONE)
 		receiver_stop_check(receiver);
-	else if (stop != STOP_NONE)
-		end_after_failure(receiver, queue);
 	report_drain_if_old(receiver->report);
 	if (!contents->is_remote)
 		return;
 	receiver_give_room(receiver);
-	if (receiver->all_prepared && all_asked(receiver, queue))
+	/* Has the worker gone through everything that is left? */
+	for (size_t i = 0; all_asked && i < queue->count; i++)
+		all_asked = pool_has_run(receiver->pool, queue->items[(queue->head + i) % queue->capacity]);
+	if (all_asked)
 		contents->calls->all_requested(contents);
 	contents->calls->tick(contents);
 	receiver_await_leaders(receiver);
+}
+
+static void stand_by(struct receiver *receiver, struct queue *queue)
+{
+	look_up(receiver, queue);
+	/* The reading thread of a replay may wait for a decision. */
+	if (!receiver_must_decide(receiver))
+		return;
+	for (size_t i = 0; i < queue->count; i++)
+		receiver_decide_rest(receiver, queue->items[(queue->head + i) % queue->capacity]);
 }
 
 /* --- preparing --- */
@@ -385,14 +379,6 @@ static struct dest_dir *last_done(const struct receiver *receiver)
 	return receiver->done_stack.count ? receiver->done_stack.items[receiver->done_stack.count - 1] : NULL;
 }
 
-static void help_replay_with(struct receiver *receiver, struct queue *queue)
-{
-	if (!receiver_must_decide(receiver))
-		return;
-	for (size_t i = 0; i < queue->count; i++)
-		receiver_decide_rest(receiver, queue->items[(queue->head + i) % queue->capacity]);
-}
-
 static enum task_state await(struct receiver *receiver, struct queue *queue, struct task *task)
 {
 	enum task_state state;
@@ -400,8 +386,7 @@ static enum task_state await(struct receiver *receiver, struct queue *queue, str
 	if (receiver->dest.contents->is_remote)
 		receiver->dest.contents->calls->flush(receiver->dest.contents);
 	while ((state = pool_wait(receiver->pool, task, receiver_poll_ms(receiver))) != TASK_WAITS && state != TASK_DONE) {
-		look_up(receiver, queue);
-		help_replay_with(receiver, queue);
+		stand_by(receiver, queue);
 		if (!receiver->dest.wants_items && !progress_is_asked())
 			continue;
 		receiver_handle_events(receiver, task);
@@ -476,12 +461,6 @@ static int32_t next_node(struct receiver *receiver, size_t *place)
 	if (node >= 0)
 		note_loaded(receiver, node);
 	return node;
-}
-
-static void stand_by(struct receiver *receiver, struct queue *queue)
-{
-	look_up(receiver, queue);
-	help_replay_with(receiver, queue);
 }
 
 /* What has been prepared: finish what is done already, and some of the rest if there is no room. */
@@ -586,5 +565,8 @@ void receiver_run(struct receiver *receiver)
 	else if (when == DELETE_AFTER)
 		receiver_delete_pass(receiver);
 	receiver_dir_finish_late(receiver);
-	receiver_report_skipped_deletes(receiver);
+	if (!receiver->delete_skipped)
+		return;
+	log_warning("Deletions stopped due to --max-delete limit (%llu skipped)", (unsigned long long)receiver->delete_skipped);
+	receiver->session.io_error |= IOERR_DEL_LIMIT;
 }
