@@ -20,14 +20,6 @@
 
 /* --- DUP: names that the list has twice, under the indexes of those that lose --- */
 
-static bool follows_its_like(const struct entries *entries, uint32_t index)
-{
-	const struct entry *entry = &entries->items[index], *before = entry - 1;
-
-	return index && entry_is_dir(before) == entry_is_dir(entry) && before->name_length == entry->name_length
-	       && !memcmp(entry_name(entries, before), entry_name(entries, entry), entry->name_length);
-}
-
 static void say_duplicate(struct receiver *receiver, int32_t node, const struct entry *entry, int32_t ndx)
 {
 	struct strbuf path = STRBUF_INIT;
@@ -47,17 +39,6 @@ static void say_file_of_directory(struct receiver *receiver, int32_t node, uint3
 		say_duplicate(receiver, node, &dir->entries->items[file], dir->first_ndx + file);
 }
 
-/* In one list a directory's index stands beside those of its contents. */
-static void say_directory_duplicates(struct receiver *receiver, int32_t node)
-{
-	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
-	const struct entry *entry = &flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry];
-
-	say_file_of_directory(receiver, dir->parent, dir->parent_entry);
-	for (int32_t i = 1; i < dir->group; i++)
-		say_duplicate(receiver, dir->parent, entry, dir->own_ndx + i);
-}
-
 static void say_node_duplicates(struct receiver *receiver, int32_t node)
 {
 	const struct flist_dir *dir = flist_dir(receiver->dest.list, node);
@@ -65,12 +46,18 @@ static void say_node_duplicates(struct receiver *receiver, int32_t node)
 	uint32_t count =
 		in_turn || !dir->child_count ? dir->count : flist_dir(receiver->dest.list, dir->first_child)->parent_entry;
 
+	/* In one list a directory's index stands beside those of its contents. */
 	if (node && !in_turn)
-		say_directory_duplicates(receiver, node);
+		say_file_of_directory(receiver, dir->parent, dir->parent_entry);
+	for (int32_t i = 1; node && !in_turn && i < dir->group; i++)
+		say_duplicate(receiver, dir->parent,
+			      &flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry], dir->own_ndx + i);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct entry *entry = &dir->entries->items[i];
+		const struct entry *entry = &dir->entries->items[i], *before = entry - 1;
 
-		if (entry->flags & ENTRY_DUPLICATE && follows_its_like(dir->entries, i))
+		if (i && entry->flags & ENTRY_DUPLICATE && entry_is_dir(before) == entry_is_dir(entry)
+		    && before->name_length == entry->name_length
+		    && !memcmp(entry_name(dir->entries, before), entry_name(dir->entries, entry), entry->name_length))
 			say_duplicate(receiver, node, entry, dir->first_ndx + (int32_t)i);
 		else if (entry_is_dir(entry))
 			say_file_of_directory(receiver, node, i);
@@ -79,15 +66,13 @@ static void say_node_duplicates(struct receiver *receiver, int32_t node)
 
 void receiver_debug_list(struct receiver *receiver, int32_t node)
 {
+	bool wants_duplicates = receiver->dest.options->levels.debug[DEBUG_DUP], by_path = receiver->session.caps.sorts_by_path;
 	struct flist_pos pos;
-	bool wants_duplicates = receiver->dest.options->levels.debug[DEBUG_DUP];
 
-	/* Old protocols number the whole list by path. */
-	if (wants_duplicates && !receiver->session.caps.sorts_by_path)
+	if (wants_duplicates && !by_path)
 		say_node_duplicates(receiver, node);
-	for (int32_t ndx = 0;
-	     wants_duplicates && receiver->session.caps.sorts_by_path && !node && flist_locate(receiver->dest.list, ndx, &pos);
-	     ndx++)
+	/* Old protocols number the whole list by path. */
+	for (int32_t ndx = 0; wants_duplicates && by_path && !node && flist_locate(receiver->dest.list, ndx, &pos); ndx++)
 		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
 			say_duplicate(receiver, pos.dir, pos.entry, ndx);
 	if (receiver->dest.contents->is_remote)
@@ -182,23 +167,18 @@ static void add_path(const struct receiver *receiver, int32_t node, const struct
 		flist_entry_path(receiver->dest.list, node, entry, path);
 }
 
-static int32_t item_ndx(const struct receiver *receiver, int32_t node, const struct entry *entry)
-{
-	if (!entry_is_dir(entry) || !receiver->session.inc_recurse)
-		return flist_ndx_of(receiver->dest.list, node, entry);
-	return flist_ndx_of(receiver->dest.list, entry->dir ? (int32_t)entry->dir : 0, NULL);
-}
-
 void receiver_debug_item(const struct receiver *receiver, int32_t node, const struct entry *entry, const struct event *event)
 {
 	/* An old sender hears of nothing else. */
 	bool is_asked = event->flags & ITEM_TRANSFER || receiver->session.caps.item_flags;
-
+	bool has_own_ndx = entry_is_dir(entry) && receiver->session.inc_recurse;
 	struct strbuf path = STRBUF_INIT;
 
 	if (sends_too(receiver)) {
 		flist_shown_name(receiver->dest.list, node, entry, &path);
-		log_info("send_files(%d, %s)", item_ndx(receiver, node, entry), strbuf_text(&path));
+		log_info("send_files(%d, %s)",
+			 flist_ndx_of(receiver->dest.list, has_own_ndx ? (int32_t)entry->dir : node, has_own_ndx ? NULL : entry),
+			 strbuf_text(&path));
 	}
 	if (receiver->dest.contents->is_remote && is_asked && level_of(receiver, DEBUG_RECV)) {
 		add_path(receiver, node, entry, &path);

@@ -69,28 +69,6 @@ static int find_obstacle(const struct receiver *receiver, struct dest_dir *dir, 
 	return 0;
 }
 
-enum kept_link { LINK_REPLACED, LINK_KEPT, LINK_LEADS_OUT };
-
-/* --keep-dirlinks: a symlink to a directory is as good as one; what it leads to is then in `st`. */
-static enum kept_link look_behind_link(struct receiver *receiver, const struct dest_dir *dir, struct fs_stat *st)
-{
-	struct fs_root root = linked_root(receiver);
-	struct fs_stat behind;
-
-	if (!receiver->dest.options->keep_dirlinks || !S_ISLNK(st->mode))
-		return LINK_REPLACED;
-	if (fs_stat_follow(&root, dir->path, &behind) == 0) {
-		if (!S_ISDIR(behind.mode))
-			return LINK_REPLACED;
-		*st = behind;
-		return LINK_KEPT;
-	}
-	if (errno != ELOOP)
-		return LINK_REPLACED;
-	root.trusting = true;
-	return fs_stat_follow(&root, dir->path, &behind) == 0 && S_ISDIR(behind.mode) ? LINK_LEADS_OUT : LINK_REPLACED;
-}
-
 static int open_directory(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 			  const struct fs_stat *st)
 {
@@ -310,11 +288,13 @@ static void count_directory(struct task *task, uint32_t flags)
 	task_event(task, (struct event){ .kind = EVENT_DIR, .flags = flags, .is_bare = is_bare });
 }
 
-/* False: nothing is to be done with the directory, said so. */
+/* False: nothing is to be done with the directory, said so. With --keep-dirlinks a symlink to a directory is as good as one;
+ * what it leads to is then in `dest`. */
 static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest_dir *dir, const char *name,
 		 struct decide_dest *dest)
 {
-	enum kept_link link;
+	struct fs_root root = linked_root(receiver);
+	struct fs_stat behind;
 
 	if (parent->fresh || parent->absent)
 		return true;
@@ -326,24 +306,24 @@ static bool look(struct receiver *receiver, struct dest_dir *parent, struct dest
 		dir->absent = dir->obstacle != 0;
 		return !dir->obstacle;
 	}
-	link = look_behind_link(receiver, dir, &dest->st);
-	dir->is_link = link == LINK_KEPT;
-	if (link != LINK_LEADS_OUT)
+	if (!receiver->dest.options->keep_dirlinks || !S_ISLNK(dest->st.mode))
 		return true;
+	if (fs_stat_follow(&root, dir->path, &behind) == 0) {
+		dir->is_link = S_ISDIR(behind.mode);
+		if (dir->is_link)
+			dest->st = behind;
+		return true;
+	}
+	if (errno != ELOOP)
+		return true;
+	root.trusting = true;
+	if (fs_stat_follow(&root, dir->path, &behind) < 0 || !S_ISDIR(behind.mode))
+		return true;
+	/* It leads out of the destination. */
 	dest_complain_path(&receiver->dest, "generator", ELOOP, dir->path, "recv_generator: failed to stat ", "");
 	log_error("*** Skipping any contents from this failed directory ***");
 	dir->skipped = true;
 	return false;
-}
-
-/* Something that is no directory stands where one belongs. */
-static bool clear_place(struct receiver *receiver, struct dest_dir *parent, const char *name)
-{
-	const struct backup_of of = { &receiver->dest, NULL, "generator", parent->fd, parent->path, name };
-
-	if (!dest_back_up(&of, BACKUP_RENAME))
-		return false;
-	return receiver->dest.dry_run || fs_unlink_at(parent->fd, name) == 0 || errno == ENOENT;
 }
 
 /* A directory that is not here may be in an alternate destination: then it counts as made again. */
@@ -443,16 +423,19 @@ static void prepare_child(struct receiver *receiver, struct dest_dir *parent, st
 	if (!dest.exists || decision.make_room)
 		compare_with_alternates(receiver, entries, dir, &decision);
 	dir->alternate = decision.alternate;
+	/* Something that is no directory stands where one belongs. */
 	if (decision.make_room) {
+		const struct backup_of of = { &receiver->dest, NULL, "generator", parent->fd, parent->path, name };
+
 		atomic_store(&parent->touched, true);
 		receiver_say_file_goes(task, &dest.st);
-	}
-	if (decision.make_room && !clear_place(receiver, parent, name)) {
-		skip_contents(task, errno, "delete_file: unlink ");
-		return;
-	}
-	if (decision.make_room)
+		if (!dest_back_up(&of, BACKUP_RENAME)
+		    || (!receiver->dest.dry_run && fs_unlink_at(parent->fd, name) < 0 && errno != ENOENT)) {
+			skip_contents(task, errno, "delete_file: unlink ");
+			return;
+		}
 		dest_seen_change(&receiver->dest, &dest.st);
+	}
 	if (quiet)
 		dir->entry.mode = S_IFDIR | 0777;
 	else
@@ -523,31 +506,44 @@ static void prepare_top(struct receiver *receiver, struct dest_dir *dir, struct 
 	count_directory(task, decision.item_flags | dir->differs);
 }
 
-struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
+struct dest_dir *receiver_dir_new(struct receiver *receiver, int32_t node)
 {
-	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
-	struct dest_dir *parent =
-		receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
 	struct dest_dir *dir = xcalloc(1, sizeof *dir);
 	struct strbuf path = STRBUF_INIT;
 
-	while (parent && parent->node != listed->parent) {
-		dest_dir_release(parent);
-		receiver->open_stack.count--;
-		parent = receiver->open_stack.count ? receiver->open_stack.items[receiver->open_stack.count - 1] : NULL;
-	}
-	task->dir = dir;
 	dir->references = 1;
 	dir->fd = -1;
 	dir->node = node;
-	dir->parent = parent;
 	atomic_store(&dir->new_gid, -1);
-	if (parent)
-		dest_dir_hold(parent);
 	strbuf_reserve(&path, USUAL_PATH);
 	flist_dir_path(receiver->dest.list, node, &path);
 	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
 	strbuf_free(&path);
+	return dir;
+}
+
+struct dest_dir *receiver_dir_return(struct receiver *receiver, int32_t node)
+{
+	for (; receiver->open_stack.count; receiver->open_stack.count--) {
+		struct dest_dir *top = receiver->open_stack.items[receiver->open_stack.count - 1];
+
+		if (top->node == node)
+			return top;
+		dest_dir_release(top);
+	}
+	return NULL;
+}
+
+struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, struct task *task)
+{
+	const struct flist_dir *listed = flist_dir(receiver->dest.list, node);
+	struct dest_dir *parent = receiver_dir_return(receiver, listed->parent);
+	struct dest_dir *dir = receiver_dir_new(receiver, node);
+
+	task->dir = dir;
+	dir->parent = parent;
+	if (parent)
+		dest_dir_hold(parent);
 	if (receiver->dest.logs_steps)
 		dest_debug_directory(task);
 	if (!parent) {
@@ -565,17 +561,6 @@ struct dest_dir *receiver_dir_prepare(struct receiver *receiver, int32_t node, s
 	dest_dir_hold(dir);
 	vec_push(&receiver->open_stack, dir);
 	return dir;
-}
-
-struct dest_dir *receiver_dir_return(struct receiver *receiver, int32_t node)
-{
-	struct dest_dir *top;
-
-	while ((top = receiver->open_stack.items[receiver->open_stack.count - 1])->node != node) {
-		dest_dir_release(top);
-		receiver->open_stack.count--;
-	}
-	return top;
 }
 
 /* --- the end --- */

@@ -83,11 +83,10 @@ static int compare_members(const void *a_void, const void *b_void, void *receive
 void receiver_links_order(struct receiver *receiver)
 {
 	for (size_t i = 0; i < receiver->groups.count; i++) {
-		struct link_member *members = receiver->groups.items[i]->members.items;
-		size_t count = receiver->groups.items[i]->members.count;
+		struct link_group *group = receiver->groups.items[i];
 
-		if (count)
-			qsort_r(members, count, sizeof *members, compare_members, receiver);
+		if (group->members.count)
+			qsort_r(group->members.items, group->members.count, sizeof *group->members.items, compare_members, receiver);
 	}
 }
 
@@ -101,22 +100,13 @@ bool receiver_link_is_open(struct receiver *receiver, const struct entries *entr
 	return receiver_batch_leads(receiver) && link_is_member(entry) && !link_group_of(receiver, entries, entry)->done;
 }
 
-/* May the destination or an alternate one have it already? */
-static enum candidate candidate_at(struct task *task, uint32_t index)
-{
-	bool has_something = task->dest->alternates || (!task->dir->fresh && task->dir->fd >= 0);
-
-	if (has_something)
-		return dest_leader_candidate(task, index);
-	return task->dest->options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
-}
-
 /* Does this member lead, or fend for itself? Members come in list order. */
 static bool decide_member(struct receiver *receiver, struct task *task, struct link_group *group, uint32_t index)
 {
 	size_t place = group->visited++;
-	enum candidate candidate;
-	bool is_last;
+	/* May the destination or an alternate one have it already? */
+	bool has_something = receiver->dest.alternates || (!task->dir->fresh && task->dir->fd >= 0), is_last;
+	enum candidate candidate = receiver->dest.options->existing ? CANDIDATE_SKIPPED : CANDIDATE_NOT;
 
 	if (receiver->loads_all && group->members.count == 1)
 		return true;
@@ -126,7 +116,8 @@ static bool decide_member(struct receiver *receiver, struct task *task, struct l
 		group->leader = 0;
 		return place == 0;
 	}
-	candidate = candidate_at(task, index);
+	if (has_something)
+		candidate = dest_leader_candidate(task, index);
 	if (candidate == CANDIDATE_SKIPPED && receiver->loads_all)
 		group->members.items[place].skipped = true;
 	if (candidate == CANDIDATE_SKIPPED)
@@ -185,10 +176,9 @@ void receiver_links_mark(struct receiver *receiver, struct task *task)
 /* One link to be made. */
 struct link_job {
 	struct receiver *receiver;
-	int32_t node;
+	const struct task *task; /* holds its directory */
 	const struct entry *entry;
 	uint32_t index;
-	int dir_fd;
 	const char *name;
 	struct link_group *group;
 	struct decide_dest removed; /* a directory that was in the way */
@@ -205,18 +195,12 @@ static const char *leaf_of(const char *path)
 static int link_object(struct link_job *job, int leader_fd, bool replaces)
 {
 	const char *leaf = leaf_of(job->group->path);
-	struct backup_of of = { &job->receiver->dest, NULL, "generator", job->dir_fd, NULL, job->name };
-	struct strbuf path = STRBUF_INIT;
+	const struct backup_of of = { &job->receiver->dest, NULL, "generator", job->task->dir->fd, job->task->dir->path, job->name };
 	struct fs_temp temp;
 
 	if (!replaces)
-		return fs_link_at(leader_fd, leaf, job->dir_fd, job->name);
-	flist_dir_path(job->receiver->dest.list, job->node, &path);
-	of.dir_path = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
-	bool good = dest_back_up(&of, BACKUP_LINK);
-
-	strbuf_free(&path);
-	if (!good || fs_temp_link(&temp, job->dir_fd, job->name, leader_fd, leaf) < 0)
+		return fs_link_at(leader_fd, leaf, job->task->dir->fd, job->name);
+	if (!dest_back_up(&of, BACKUP_LINK) || fs_temp_link(&temp, job->task->dir->fd, job->name, leader_fd, leaf) < 0)
 		return -1;
 	return fs_temp_commit(&temp, job->name);
 }
@@ -239,39 +223,28 @@ static void report_link(struct link_job *job, uint32_t flags, const char *target
 		created->specials += entry_is_special(job->entry);
 	}
 	if (job->receiver->dest.notifies_items)
-		contents->calls->notify_item(contents, job->node, job->entry, flags, target ? target : "");
-	report_item(job->receiver->report, job->node, job->entry, &event, target, 0);
+		contents->calls->notify_item(contents, job->task->node, job->entry, flags, target ? target : "");
+	report_item(job->receiver->report, job->task->node, job->entry, &event, target, 0);
 	if (contents->is_remote)
-		contents->calls->in_place(contents, job->node, job->entry, false);
-}
-
-/* With what is there, if that counts. */
-static uint32_t compare_attributes(const struct link_job *job, bool is_compared)
-{
-	struct wanted wanted;
-	uint32_t flags;
-
-	dest_want_attributes(&job->receiver->dest, job->node, job->entry, &wanted);
-	flags = wanted_compare(&job->receiver->dest, &wanted, job->entry->mode, job->dir_fd, is_compared ? job->name : NULL);
-	wanted_free(&wanted);
-	return flags;
+		contents->calls->in_place(contents, job->task->node, job->entry, false);
 }
 
 static void make_link(struct link_job *job)
 {
 	struct receiver *receiver = job->receiver;
-	const struct entries *entries = flist_dir(receiver->dest.list, job->node)->entries;
+	const struct entries *entries = flist_dir(receiver->dest.list, job->task->node)->entries;
 	struct decide_dest dest = { .exists = false }, old;
 	const char *leaf = leaf_of(job->group->path);
 	char *parent = xstrndup(job->group->path, leaf == job->group->path ? 0 : (size_t)(leaf - 1 - job->group->path));
 	int leader_fd = receiver->dest.top.fd < 0 ? -1 : dest_open_dir(&receiver->dest, parent, false);
 	struct fs_stat leader;
 	struct strbuf path = STRBUF_INIT;
+	struct wanted wanted;
 	uint32_t flags;
 	bool is_compared, has_leader = leader_fd >= 0 && fs_lstat_at(leader_fd, leaf, &leader) == 0;
 
 	free(parent);
-	dest.exists = job->dir_fd >= 0 && dest_lstat_at(&receiver->dest, job->dir_fd, job->name, &dest.st) == 0;
+	dest.exists = job->task->dir->fd >= 0 && dest_lstat_at(&receiver->dest, job->task->dir->fd, job->name, &dest.st) == 0;
 	old = job->removed.exists ? job->removed : dest;
 	/* What is in the way of content that may be sent is removed before a leader is found. */
 	is_compared = old.exists
@@ -281,13 +254,17 @@ static void make_link(struct link_job *job)
 	if (job->removed.exists || dest.exists || !receiver->dest.alternates
 	    || receiver->dest.alternates->kind == ALTERNATE_COMPARE
 	    || (receiver->dest.alternates->kind != ALTERNATE_LINK && !entry_is_regular(job->entry))) {
+		/* With what is there, if that counts. */
+		dest_want_attributes(&receiver->dest, job->task->node, job->entry, &wanted);
 		flags = decide_item_flags(&receiver->dest.rules, entries, job->entry, &old,
 					  ITEM_LOCAL_CHANGE | ITEM_XNAME_FOLLOWS)
-			| compare_attributes(job, is_compared);
+			| wanted_compare(&receiver->dest, &wanted, job->entry->mode, job->task->dir->fd,
+					 is_compared ? job->name : NULL);
+		wanted_free(&wanted);
 	} else {
 		struct decide_alternate found = { .level = ALTERNATE_NONE };
 
-		flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
+		flist_entry_path(receiver->dest.list, job->task->node, job->entry, &path);
 		dest_find_alternate_link(&receiver->dest, entries, job->entry,
 					 strbuf_text(&path) + strspn(strbuf_text(&path), "/"), job->group->path,
 					 has_leader ? &leader : NULL, &found);
@@ -297,7 +274,7 @@ static void make_link(struct link_job *job)
 			| (found.level == ALTERNATE_SAME ? ITEM_MATCHED : 0);
 	}
 	if (has_leader && dest.exists && leader.dev == dest.st.dev && leader.ino == dest.st.ino) {
-		dest_seen_link(&receiver->dest, job->node, job->index, &dest.st);
+		dest_seen_link(&receiver->dest, job->task->node, job->index, &dest.st);
 		report_link(job, flags & ~(uint32_t)ITEM_IS_NEW, NULL);
 	} else if (receiver->dest.dry_run || link_object(job, leader_fd, dest.exists) == 0) {
 		/* The leader has one name more than before, what it replaced one less. */
@@ -310,12 +287,11 @@ static void make_link(struct link_job *job)
 		report_link(job, flags, job->group->path);
 	} else {
 		int error = errno;
-		struct strbuf after = STRBUF_INIT;
+		char *after = xasprintf(" => %s failed", job->group->path);
 
-		flist_entry_path(receiver->dest.list, job->node, job->entry, &path);
-		strbuf_addf(&after, " => %s failed", job->group->path);
-		dest_complain_path(&receiver->dest, "generator", error, strbuf_text(&path), "link ", strbuf_text(&after));
-		strbuf_free(&after);
+		flist_entry_path(receiver->dest.list, job->task->node, job->entry, &path);
+		dest_complain_path(&receiver->dest, "generator", error, strbuf_text(&path), "link ", after);
+		free(after);
 	}
 	if (leader_fd >= 0)
 		close(leader_fd);
@@ -326,11 +302,11 @@ void link_in_task(struct receiver *receiver, struct task *task, uint32_t index, 
 {
 	const struct entry *entry = &task->entries->items[index];
 	const char *name = task_name(task, entry);
-	struct link_job job = { receiver, task->node, entry, index, task->dir->fd, name, group, .had_to_wait = had_to_wait };
+	struct link_job job = { receiver, task, entry, index, name, group, .had_to_wait = had_to_wait };
 	struct decide_dest *old = &job.removed;
 
 	receiver_debug_link(receiver, task, index, group->path);
-	old->exists = job.dir_fd >= 0 && fs_lstat_at(job.dir_fd, name, &old->st) == 0 && S_ISDIR(old->st.mode);
+	old->exists = task->dir->fd >= 0 && fs_lstat_at(task->dir->fd, name, &old->st) == 0 && S_ISDIR(old->st.mode);
 	if (old->exists && !receiver_make_room(receiver, task->dir, name, entry))
 		return;
 	atomic_store(&task->dir->touched, true);

@@ -19,6 +19,7 @@
 #include "flist/paths.h"
 #include "lib/block_count.h"
 #include "receiver/delete.h"
+#include "receiver/dir.h"
 #include "receiver/link.h"
 #include "receiver/pool.h"
 #include "receiver/report.h"
@@ -219,20 +220,13 @@ void receiver_decide_rest(struct receiver *receiver, struct task *task)
 /* In the late phase directories are looked up again. */
 static struct task *new_late_task(struct receiver *receiver, const struct link_member *member)
 {
-	struct dest_dir *dir = xcalloc(1, sizeof *dir);
-	struct strbuf path = STRBUF_INIT;
+	struct dest_dir *dir = receiver_dir_new(receiver, member->node);
 	struct task *task;
 
-	flist_dir_path(receiver->dest.list, member->node, &path);
-	dir->references = 1;
-	dir->node = member->node;
-	dir->path = xstrdup(strbuf_text(&path) + strspn(strbuf_text(&path), "/"));
-	atomic_store(&dir->new_gid, -1);
 	dir->fd = receiver->dest.top.fd < 0 ? -1 : dest_open_dir(&receiver->dest, dir->path, false);
 	dir->absent = dir->fd < 0;
 	if (dir->absent && receiver->dest.top.fd >= 0 && errno != ENOENT && errno != ENOTDIR && !receiver->dest.dry_run)
 		dest_complain_path(&receiver->dest, "generator", errno, *dir->path ? dir->path : ".", "opendir ", " failed");
-	strbuf_free(&path);
 	task = task_new(receiver, member->node, dir, member->index, member->index + 1);
 	/* Whether it leads is of interest whoever watches. */
 	task->marks = xcalloc(1, sizeof *task->marks);
