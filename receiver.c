@@ -251,7 +251,8 @@ static struct filter_list *make_rules(struct run *run, enum filter_side side)
 	if (options->levels.debug[DEBUG_FILTER] && !(run->peer && sends))
 		setup.explain = sends ? explain_sender : explain_receiver;
 	if (run->receiver.service && !sends) {
-		/* The server's own rules and those that the client sends, if it does (doc/protocol/04-filters.md section 4.6.1). */
+		/* The server's own rules and those that the client sends, if it does: doc/protocol/04-filters.md section 4.6.1.
+		 */
 		bool deletes = options->delete_when != DELETE_NEVER, modern = run->receiver.session.caps.modern_filters;
 
 		rules = run->receiver.service->rules;

@@ -120,8 +120,8 @@ bool pull_has_xattr_part(const struct pull *pull, uint32_t flags)
 	bool is_shortened = !pull->session->avoid_xattr_optim && (flags & link) == link;
 
 	/* What is a batch's has been asked for by somebody who did not pretend. */
-	bool has_parts = pull->receiver->dest.options->xattrs
-			 && (pull->contents.is_replay || !pull->receiver->dest.options->dry_run);
+	bool has_parts =
+		pull->receiver->dest.options->xattrs && (pull->contents.is_replay || !pull->receiver->dest.options->dry_run);
 
 	return has_parts && flags & ITEM_REPORT_XATTR && !is_shortened;
 }

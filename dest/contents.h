@@ -48,7 +48,7 @@ struct contents_calls {
 	int32_t (*awaited)(struct contents *contents);
 	void (*unwanted)(struct contents *contents, int32_t ndx);
 	bool (*await_end)(struct contents *contents, int ms);
-	/* Remote: it is in place here, so the source may be removed; is_new: since now. Or a new file, by its index in the list. */
+	/* Remote: it is in place here, so the source may be removed; is_new: since now. Or a new file, by its index. */
 	void (*in_place)(struct contents *contents, int32_t node, const struct entry *entry, bool is_new);
 	void (*arrived)(struct contents *contents, int32_t ndx);
 	/* Remote: notify the peer of what was done without a content, to an entry or, with entry NULL, to a directory. `link`:

@@ -51,7 +51,8 @@ static void say_node_duplicates(struct receiver *receiver, int32_t node)
 		say_file_of_directory(receiver, dir->parent, dir->parent_entry);
 	for (int32_t i = 1; node && !in_turn && i < dir->group; i++)
 		say_duplicate(receiver, dir->parent,
-			      &flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry], dir->own_ndx + i);
+			      &flist_dir(receiver->dest.list, dir->parent)->entries->items[dir->parent_entry],
+			      dir->own_ndx + i);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct entry *entry = &dir->entries->items[i], *before = entry - 1;
 
@@ -177,7 +178,8 @@ void receiver_debug_item(const struct receiver *receiver, int32_t node, const st
 	if (sends_too(receiver)) {
 		flist_shown_name(receiver->dest.list, node, entry, &path);
 		log_info("send_files(%d, %s)",
-			 flist_ndx_of(receiver->dest.list, has_own_ndx ? (int32_t)entry->dir : node, has_own_ndx ? NULL : entry),
+			 has_own_ndx ? flist_ndx_of(receiver->dest.list, (int32_t)entry->dir, NULL)
+				     : flist_ndx_of(receiver->dest.list, node, entry),
 			 strbuf_text(&path));
 	}
 	if (receiver->dest.contents->is_remote && is_asked && level_of(receiver, DEBUG_RECV)) {

@@ -86,7 +86,8 @@ void receiver_links_order(struct receiver *receiver)
 		struct link_group *group = receiver->groups.items[i];
 
 		if (group->members.count)
-			qsort_r(group->members.items, group->members.count, sizeof *group->members.items, compare_members, receiver);
+			qsort_r(group->members.items, group->members.count, sizeof *group->members.items, compare_members,
+				receiver);
 	}
 }
 
@@ -195,12 +196,13 @@ static const char *leaf_of(const char *path)
 static int link_object(struct link_job *job, int leader_fd, bool replaces)
 {
 	const char *leaf = leaf_of(job->group->path);
-	const struct backup_of of = { &job->receiver->dest, NULL, "generator", job->task->dir->fd, job->task->dir->path, job->name };
+	const struct dest_dir *dir = job->task->dir;
+	const struct backup_of of = { &job->receiver->dest, NULL, "generator", dir->fd, dir->path, job->name };
 	struct fs_temp temp;
 
 	if (!replaces)
-		return fs_link_at(leader_fd, leaf, job->task->dir->fd, job->name);
-	if (!dest_back_up(&of, BACKUP_LINK) || fs_temp_link(&temp, job->task->dir->fd, job->name, leader_fd, leaf) < 0)
+		return fs_link_at(leader_fd, leaf, dir->fd, job->name);
+	if (!dest_back_up(&of, BACKUP_LINK) || fs_temp_link(&temp, dir->fd, job->name, leader_fd, leaf) < 0)
 		return -1;
 	return fs_temp_commit(&temp, job->name);
 }

@@ -457,8 +457,8 @@ static void answer_request(struct report *report, int32_t node, const struct ent
 }
 
 /*
- * Of what an old sender does not hear of, because it is done without it. Where both ends are here, or were, that has what is left
- * of a format. An old receiver itemizes it only for who asks for %i; else it has names to report, in a way of its own.
+ * Of what an old sender does not hear of, because it is done without it. Where both ends are here, or were, that has what is
+ * left of a format. An old receiver itemizes it only for who asks for %i; else it has names to report, in a way of its own.
  */
 static void choose_old_lines(const struct receiver *receiver, struct item_lines *lines)
 {
