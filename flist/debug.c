@@ -29,29 +29,10 @@ static unsigned flags_of(const struct flist *list, const struct entry *entry)
 	return flags | FLIST_CONTENT_DIR | (is_top ? FLIST_TOP_DIR : 0);
 }
 
-/* What stands before the names: where they lie for the one who reads them, how deep for the one who gets them. */
-static void add_place(const struct flist *list, int32_t node, const struct entry *entry, const char *path, struct strbuf *out)
-{
-	struct strbuf shown = STRBUF_INIT;
-	size_t length = strlen(path);
-	int depth = 1;
-
-	if (list->received) {
-		for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
-			depth++;
-		strbuf_addf(out, "%d ", !strcmp(path, ".") ? 0 : depth);
-		return;
-	}
-	flist_shown_name(list, node, entry, &shown);
-	if (shown.length > length)
-		strbuf_addf(out, "%.*s ", (int)(shown.length - length - 1), strbuf_text(&shown));
-	strbuf_free(&shown);
-}
-
 static void say_entry(const struct flist *list, const char *role, int32_t node, const struct entry *entry, int32_t ndx)
 {
 	const struct options *options = list->options;
-	struct strbuf path = STRBUF_INIT, line = STRBUF_INIT;
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT, line = STRBUF_INIT;
 	char size[64];
 
 	flist_entry_path(list, node, entry, &path);
@@ -59,7 +40,18 @@ static void say_entry(const struct flist *list, const char *role, int32_t node, 
 	const char *name = strbuf_text(&path) + strspn(strbuf_text(&path), "/");
 
 	strbuf_addf(&line, "[%s] i=%d ", role, ndx);
-	add_place(list, node, entry, name, &line);
+	/* What stands before the names: how deep they lie for the one who gets them, where for the one who reads them. */
+	if (list->received) {
+		int depth = 1;
+
+		for (const char *at = name; (at = strchr(at, '/')) != NULL; at++)
+			depth++;
+		strbuf_addf(&line, "%d ", !strcmp(name, ".") ? 0 : depth);
+	} else {
+		flist_shown_name(list, node, entry, &shown);
+		if (shown.length > strlen(name))
+			strbuf_addf(&line, "%.*s ", (int)(shown.length - strlen(name) - 1), strbuf_text(&shown));
+	}
 	strbuf_addf(&line, "%s%s mode=0%o len=%s", name, entry_is_dir(entry) ? "/" : "",
 		    (unsigned)entry->mode, number_format(size, sizeof size, (int64_t)entry->size, options->human_readable));
 	if (options->owner)
@@ -68,6 +60,7 @@ static void say_entry(const struct flist *list, const char *role, int32_t node, 
 		strbuf_addf(&line, " gid=%u", entry->gid);
 	log_info("%s flags=%x", strbuf_text(&line), flags_of(list, entry));
 	strbuf_free(&path);
+	strbuf_free(&shown);
 	strbuf_free(&line);
 }
 
@@ -111,16 +104,19 @@ static void say_names(const struct flist *list, int32_t node)
 	strbuf_free(&path);
 }
 
-/* --- the half that reads --- */
+/* --- a node --- */
 
-void flist_debug_sent(struct flist *list, int32_t node)
+void flist_debug_node(struct flist *list, int32_t node)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
 	int level = list->options->levels.debug[DEBUG_FLIST];
-	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
+	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list), comes = list->received != NULL;
+	/* The half that reads is done with its first list, the half that gets it with each of them. */
+	bool is_done = in_turn ? comes || !node : is_end;
+	const char *role = !comes ? "sender" : node && in_turn ? "generator" : "Receiver";
 
 	/* The first node is a directory only if an operand stands for its content. */
-	if (list->options->levels.debug[DEBUG_FILTER] > 1
+	if (!comes && list->options->levels.debug[DEBUG_FILTER] > 1
 	    && (node ? !(dir->flags & ENTRY_NO_CONTENT) : entries_find(dir->entries, ".", true) >= 0)) {
 		const char *shown = list->bases.items[dir->base].shown;
 		const char *below = list->module_source ? "" : shown ? shown : list->cwd;
@@ -133,41 +129,19 @@ void flist_debug_sent(struct flist *list, int32_t node)
 	}
 	if (level < 2)
 		return;
-	say_names(list, node);
-	if (level > 2 && in_turn)
-		say_entries(list, node, "sender");
-	else if (level > 2 && is_end)
-		say_all_entries(list, "sender");
-	if (in_turn ? !node : is_end)
-		log_info("send_file_list done");
-	if (level > 2 && (in_turn ? !node : is_end))
-		log_info("file list sent");
-	if (level > 2 && is_end)
-		log_info("[sender] flist_eof=1");
-}
-
-/* --- the half that gets it --- */
-
-void flist_debug_received(struct flist *list, int32_t node)
-{
-	const struct flist_dir *dir = &list->dirs.items[node];
-	int level = list->options->levels.debug[DEBUG_FLIST];
-	bool in_turn = list->session->inc_recurse, is_end = flist_is_complete(list);
-	const char *role = node && in_turn ? "generator" : "Receiver";
-
-	if (level < 2)
-		return;
-	if (node && in_turn)
+	if (comes && node && in_turn)
 		log_info("[generator] receiving flist for dir %d", dir->number);
 	say_names(list, node);
-	if (in_turn || is_end)
+	if (comes && is_done)
 		log_info("received %d names", in_turn ? (int)dir->count : list->next_ndx);
 	if (level > 2 && in_turn)
 		say_entries(list, node, role);
 	else if (level > 2 && is_end)
 		say_all_entries(list, role);
-	if (in_turn || is_end)
-		log_info("recv_file_list done");
+	if (is_done)
+		log_info("%s_file_list done", comes ? "recv" : "send");
+	if (level > 2 && is_done && !comes)
+		log_info("file list sent");
 	if (level > 2 && is_end)
 		log_info("[%s] flist_eof=1", role);
 }

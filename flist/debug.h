@@ -5,9 +5,8 @@
 
 #include "flist.h"
 
-/* The half that reads directories: everything it says of this node. Nothing without --debug. */
-void flist_debug_sent(struct flist *list, int32_t node);
-/* The half that gets the list from a peer. */
-void flist_debug_received(struct flist *list, int32_t node);
+/* Everything that the half that reads directories, or the half that gets the list from a peer, says of this node. Nothing without
+ * --debug. */
+void flist_debug_node(struct flist *list, int32_t node);
 
 #endif

@@ -75,7 +75,7 @@ static void send_whole_list(struct flist_sender *sender)
 	int32_t node = 0;
 
 	do {
-		flist_debug_sent(list, node);
+		flist_debug_node(list, node);
 
 		const struct flist_dir *dir = &list->dirs.items[node];
 		uint32_t leading = dir->child_count ? list->dirs.items[dir->first_child].parent_entry : dir->count;
@@ -101,7 +101,7 @@ static bool send_next(struct flist_sender *sender)
 		struct flist *list = sender->list;
 		const struct flist_dir *dir = &list->dirs.items[node];
 
-		flist_debug_sent(list, node);
+		flist_debug_node(list, node);
 		wire_write_ndx(sender->session->wire, NDX_FLIST_OFFSET - dir->number);
 		send_range(sender, node, 0, dir->count, dir->first_ndx, dir->first_ndx);
 		write_end(sender);
@@ -119,7 +119,7 @@ static void send_first_list(struct flist_sender *sender)
 	const struct flist_dir *first = &sender->list->dirs.items[0];
 	uint32_t count = first->count;
 
-	flist_debug_sent(sender->list, 0);
+	flist_debug_node(sender->list, 0);
 	send_range(sender, 0, 0, count, first->first_ndx, first->first_ndx);
 	write_end(sender);
 	if (flist_is_complete(sender->list)) {

@@ -76,10 +76,7 @@ void receiver_debug_list(struct receiver *receiver, int32_t node)
 	for (int32_t ndx = 0; wants_duplicates && by_path && !node && flist_locate(receiver->dest.list, ndx, &pos); ndx++)
 		if (pos.entry && pos.entry->flags & ENTRY_DUPLICATE)
 			say_duplicate(receiver, pos.dir, pos.entry, ndx);
-	if (receiver->dest.contents->is_remote)
-		flist_debug_received(receiver->dest.list, node);
-	else
-		flist_debug_sent(receiver->dest.list, node);
+	flist_debug_node(receiver->dest.list, node);
 }
 
 /* --- beginning and end --- */
