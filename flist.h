@@ -103,4 +103,8 @@ bool flist_locate(struct flist *list, int32_t ndx, struct flist_pos *pos);
 uint32_t flist_dir_count(const struct flist *list);
 struct flist_dir *flist_dir(struct flist *list, int32_t node);
 
+/* --debug=flist, and filter of the half that reads directories: everything that this half, or the one that gets the list from a
+ * peer, says of a node. In the order of the walk. Nothing without --debug. */
+void flist_debug_node(struct flist *list, int32_t node);
+
 #endif

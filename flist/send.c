@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "delta/digest.h"
-#include "flist/debug.h"
 #include "flist/encode.h"
 #include "flist/ids.h"
 #include "flist/paths.h"

@@ -10,7 +10,7 @@
 #include "dest/contents.h"
 #include "dest/paths.h"
 #include "dest/task.h"
-#include "flist/debug.h"
+#include "flist.h"
 #include "flist/paths.h"
 #include "flist/received.h"
 #include "lib/log.h"
