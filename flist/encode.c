@@ -134,11 +134,11 @@ static void compute_flags(struct flist_sender *sender, struct outgoing *out, int
 		out->flags |= XMIT_MOD_NSEC;
 	if (!options->owner || (state->any && state->uid == entry->uid))
 		out->flags |= XMIT_SAME_UID;
-	else if ((out->user_name = id_names_mention_user(&sender->names, entry->uid)))
+	else if ((out->user_name = id_names_mention(&sender->names, false, entry->uid)))
 		out->flags |= XMIT_USER_NAME_FOLLOWS;
 	if (!options->group || (state->any && state->gid == entry->gid))
 		out->flags |= XMIT_SAME_GID;
-	else if ((out->group_name = id_names_mention_group(&sender->names, entry->gid)))
+	else if ((out->group_name = id_names_mention(&sender->names, true, entry->gid)))
 		out->flags |= XMIT_GROUP_NAME_FOLLOWS;
 	flag_device(sender, out);
 	if (options->atimes && !entry_is_dir(entry) && out->side->atime == state->atime)

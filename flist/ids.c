@@ -18,16 +18,6 @@ enum { NAMED, NAMELESS };
 
 /* --- names of ids that are sent --- */
 
-void id_names_init(struct id_names *names, struct session *session, const struct options *options, struct fs_ids *ids,
-		   bool no_names)
-{
-	*names = (struct id_names){
-		.session = session, .ids = ids, .no_names = no_names,
-		.inline_names = session->inc_recurse && !options->numeric_ids,
-		.trailing_names = !session->inc_recurse && !options->numeric_ids,
-	};
-}
-
 void id_names_free(struct id_names *names)
 {
 	hashmap_free(&names->users.known);
@@ -36,29 +26,23 @@ void id_names_free(struct id_names *names)
 	vec_free(&names->groups.order);
 }
 
-/* Notes the first mention of an id; its name if that is sent with it. */
-static const char *mention(struct id_names *names, struct id_mentions *mentions, uint32_t id,
-			   const char *(*name_of)(struct fs_ids *, uint32_t))
+static const char *name_of(struct id_names *names, bool is_group, uint32_t id)
 {
+	return is_group ? fs_group_name(names->ids, id) : fs_user_name(names->ids, id);
+}
+
+const char *id_names_mention(struct id_names *names, bool is_group, uint32_t id)
+{
+	struct id_mentions *mentions = is_group ? &names->groups : &names->users;
 	bool inserted;
 
-	if (!names->inline_names && !names->trailing_names)
+	if (names->is_numeric)
 		return NULL;
 	hashmap_put(&mentions->known, id, 0, 1, &inserted);
 	if (!inserted)
 		return NULL;
 	vec_push(&mentions->order, id);
-	return names->inline_names && !names->no_names ? name_of(names->ids, id) : NULL;
-}
-
-const char *id_names_mention_user(struct id_names *names, uint32_t uid)
-{
-	return mention(names, &names->users, uid, fs_user_name);
-}
-
-const char *id_names_mention_group(struct id_names *names, uint32_t gid)
-{
-	return mention(names, &names->groups, gid, fs_group_name);
+	return names->session->inc_recurse && !names->no_names ? name_of(names, is_group, id) : NULL;
 }
 
 void id_names_write_name(struct session *session, const char *name)
@@ -71,14 +55,16 @@ void id_names_write_name(struct session *session, const char *name)
 	wire_write(session->wire, name ? name : "", length);
 }
 
-static void write_list(struct id_names *names, const struct id_mentions *mentions,
-		       const char *(*name_of)(struct fs_ids *, uint32_t))
+void id_names_write_list(struct id_names *names, bool is_group)
 {
+	const struct id_mentions *mentions = is_group ? &names->groups : &names->users;
 	struct session *session = names->session;
 
+	if (names->is_numeric)
+		return;
 	for (size_t i = 0; i < mentions->order.count && !names->no_names; i++) {
 		uint32_t id = mentions->order.items[i];
-		const char *name = id ? name_of(names->ids, id) : NULL;
+		const char *name = id ? name_of(names, is_group, id) : NULL;
 
 		if (!name)
 			continue;
@@ -87,57 +73,41 @@ static void write_list(struct id_names *names, const struct id_mentions *mention
 	}
 	wire_write_vint30(session->wire, 0);
 	if (session->id0_names)
-		id_names_write_name(session, name_of(names->ids, 0));
-}
-
-void id_names_write_lists(struct id_names *names, bool users, bool groups)
-{
-	if (names->trailing_names && users)
-		write_list(names, &names->users, fs_user_name);
-	if (names->trailing_names && groups)
-		write_list(names, &names->groups, fs_group_name);
+		id_names_write_name(session, name_of(names, is_group, 0));
 }
 
 /* --- ids of the peer and ids of this machine --- */
 
-void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, struct fs_ids *ids)
+void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, const struct session *session,
+		  struct fs_ids *ids)
 {
 	struct fs_ids *known = options->numeric_ids ? NULL : ids;
-	bool may_chown = options_act_as_root(options) || options->acls;
+	bool acts_as_root = options_act_as_root(options), is_shown = options->levels.debug[DEBUG_OWN] > 1;
+	/* Only newer peers name id 0. */
+	const char *root_name = session->id0_names || options->numeric_ids ? "" : "root", *role = log_role();
 
+	log_set_role("Receiver");
 	*users = (struct id_map){
-		.find = fs_user_id, .ids = may_chown ? known : NULL, .root_name = "", .own = geteuid(),
+		.find = fs_user_id, .ids = acts_as_root || options->acls ? known : NULL, .root_name = root_name,
+		.own = geteuid(), .debug_name = is_shown ? "uid" : NULL,
+		.rules = id_rules_new(false, options->usermap, ids),
 	};
-	*groups = (struct id_map){ .find = fs_group_id, .ids = known, .root_name = "", .own = getegid() };
+	*groups = (struct id_map){
+		.find = fs_group_id, .ids = known, .root_name = root_name,
+		.own = getegid(), .debug_name = is_shown ? "gid" : NULL,
+		.rules = id_rules_new(true, options->groupmap, ids),
+	};
+	if (!acts_as_root) {
+		id_rules_free(users->rules);
+		users->rules = NULL;
+	}
+	log_set_role(role);
 }
 
 void id_map_free(struct id_map *map)
 {
 	hashmap_free(&map->local);
 	id_rules_free(map->rules);
-}
-
-/* Only newer peers name id 0. */
-void id_maps_set_rules(struct id_map *users, struct id_map *groups, const struct options *options,
-		       const struct session *session, struct fs_ids *ids)
-{
-	const char *role = log_role();
-
-	log_set_role("Receiver");
-	if (options->levels.debug[DEBUG_OWN] > 1) {
-		users->debug_name = "uid";
-		groups->debug_name = "gid";
-	}
-	users->rules = id_rules_new(false, options->usermap, ids);
-	groups->rules = id_rules_new(true, options->groupmap, ids);
-	if (!options_act_as_root(options)) {
-		id_rules_free(users->rules);
-		users->rules = NULL;
-	}
-	log_set_role(role);
-	if (session->id0_names || options->numeric_ids)
-		return;
-	users->root_name = groups->root_name = "root";
 }
 
 void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id)

@@ -26,19 +26,16 @@ struct id_mentions {
 struct id_names {
 	struct session *session;
 	struct fs_ids *ids;
-	bool inline_names;    /* incremental recursion: names travel with the first mention */
-	bool trailing_names;  /* lists at the end */
-	bool no_names;        /* a daemon's "numeric ids" */
+	bool is_numeric;      /* neither names with the first mention (incremental recursion) nor lists at the end */
+	bool no_names;        /* a daemon's "numeric ids": lists and flags as usual, but no names */
 	struct id_mentions users, groups;
 };
 
-void id_names_init(struct id_names *names, struct session *session, const struct options *options, struct fs_ids *ids,
-		   bool no_names);
 void id_names_free(struct id_names *names);
 /* The name to send with this mention of an id, or NULL; notes the id for the trailing lists. */
-const char *id_names_mention_user(struct id_names *names, uint32_t uid);
-const char *id_names_mention_group(struct id_names *names, uint32_t gid);
-void id_names_write_lists(struct id_names *names, bool users, bool groups);
+const char *id_names_mention(struct id_names *names, bool is_group, uint32_t id);
+/* One of the lists at the end (doc/protocol/02-file-list.md section 4.3). */
+void id_names_write_list(struct id_names *names, bool is_group);
 /* A name with its length byte, cut at 255. */
 void id_names_write_name(struct session *session, const char *name);
 
@@ -58,11 +55,10 @@ struct id_map {
 	struct hashmap local;   /* (id, with its name or without): what differs, and what rules have said */
 };
 
-void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, struct fs_ids *ids);
+/* Before the first id. Takes up the rules of the options, and says what is wrong with them. */
+void id_maps_init(struct id_map *users, struct id_map *groups, const struct options *options, const struct session *session,
+		  struct fs_ids *ids);
 void id_map_free(struct id_map *map);
-/* Before the first id: take up the rules of the options. */
-void id_maps_set_rules(struct id_map *users, struct id_map *groups, const struct options *options,
-		       const struct session *session, struct fs_ids *ids);
 /* Read the name that follows the mention of an id. */
 void id_map_read_name(struct id_map *map, struct wire *wire, uint32_t id);
 /* A list of names at the end (doc/protocol/02-file-list.md section 4.3). */

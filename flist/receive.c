@@ -550,7 +550,7 @@ void flist_receive_first(struct flist_receiver *receiver)
 {
 	struct flist_received *received = receiver->list->received;
 
-	id_maps_set_rules(&receiver->users, &receiver->groups, receiver->options, receiver->session, receiver->setup.ids);
+	id_maps_init(&receiver->users, &receiver->groups, receiver->options, receiver->session, receiver->setup.ids);
 	wire_only_listen(receiver->session->wire, true);
 	if (receiver->session->inc_recurse)
 		receive_node(receiver, 0);
@@ -618,7 +618,6 @@ struct flist_receiver *flist_receiver_new(struct flist *list, struct session *se
 	}
 	if (doubtful && setup->rules && !filter_is_empty(setup->rules) && !filter_has_merges(setup->rules))
 		receiver->rules = setup->rules;
-	id_maps_init(&receiver->users, &receiver->groups, options, setup->ids);
 	return receiver;
 }
 

@@ -85,8 +85,10 @@ static void send_whole_list(struct flist_sender *sender)
 		wire_keep_alive(session->wire);
 	} while ((node = flist_load_next(list)) >= 0);
 	write_end(sender);
-	id_names_write_lists(&sender->names, sender->options->owner || sender->options->acls,
-			     sender->options->group || sender->options->acls);
+	if (sender->options->owner || sender->options->acls)
+		id_names_write_list(&sender->names, false);
+	if (sender->options->group || sender->options->acls)
+		id_names_write_list(&sender->names, true);
 	if (!session->caps.io_error_message)
 		wire_write_int(session->wire, sender->options->ignore_errors ? 0 : session->io_error);
 }
@@ -145,8 +147,10 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 
 	*sender = (struct flist_sender){
 		.list = list, .session = session, .options = options, .setup = *setup, .state.node = -1,
+		.names = {
+			.session = session, .ids = setup->ids, .no_names = setup->no_names, .is_numeric = options->numeric_ids,
+		},
 	};
-	id_names_init(&sender->names, session, options, setup->ids, setup->no_names);
 	if (options->checksum)
 		sender->digest = file_digest_new();
 	if (options->acls || options->xattrs)

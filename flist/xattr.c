@@ -139,8 +139,7 @@ static void write_acl(struct xattr_sender *sender, struct literals *literals, co
 		wire_write_varint(wire, (int32_t)acl->named_count);
 	for (size_t i = 0; i < acl->named_count; i++) {
 		const struct fs_acl_entry *named = &acl->named[i];
-		const char *name = named->is_user ? id_names_mention_user(sender->names, named->id)
-						  : id_names_mention_group(sender->names, named->id);
+		const char *name = id_names_mention(sender->names, !named->is_user, named->id);
 
 		wire_write_varint(wire, (int32_t)named->id);
 		wire_write_varint(wire, named->bits << 2 | (named->is_user ? 2 : 0) | (name ? 1 : 0));
