@@ -20,6 +20,7 @@
 #include "flist/paths.h"
 #include "flist/scan.h"
 #include "flist/send.h"
+#include "flist/xattr.h"
 #include "lib/charset.h"
 #include "lib/exit.h"
 #include "lib/log.h"
@@ -380,7 +381,7 @@ static void write_item(struct sender *sender, struct request *request)
 {
 	request_write_attrs(sender->session, request->ndx, &request->item);
 	if (has_xattr_part(sender, &request->item))
-		flist_send_write_xattr_answer(sender->list_sender, &request->pos);
+		xattr_write_answer(sender->list_sender, &request->pos);
 }
 
 static void no_send(struct sender *sender, const struct request *request)
@@ -622,7 +623,7 @@ static void serve(struct sender *sender, int32_t ndx)
 	flist_find(sender->list_sender, ndx, &request.pos);
 	request_read_attrs(sender->session, &request.item);
 	if (has_xattr_part(sender, &request.item))
-		flist_send_read_xattr_request(sender->list_sender, &request.pos);
+		xattr_read_request(sender->list_sender, &request.pos);
 	sender->current_ndx = ndx;
 	if (level_of(sender, DEBUG_SEND)) {
 		flist_pos_operand_name(sender->list, &request.pos, &path);

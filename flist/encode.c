@@ -486,7 +486,7 @@ void flist_send_entry(struct flist_sender *sender, int32_t node, struct entry *e
 		write_digest(sender, &out);
 	update_state(sender, &out);
 	if (sender->options->acls && !entry_is_symlink(entry))
-		xattr_send_acls(sender->xattrs, node, entry, out.mode);
+		xattr_send_acls(sender, node, entry, out.mode);
 	if (sender->options->xattrs)
-		xattr_send_xattrs(sender->xattrs, node, entry);
+		xattr_send_xattrs(sender, node, entry);
 }

@@ -6,9 +6,8 @@
 #include "flist/ids.h"
 #include "flist/send.h"
 #include "flist/tree.h"
+#include "flist/xattr.h"
 #include "lib/hashmap.h"
-
-struct xattr_sender;
 
 /* The first member of a hard-link group, as transmitted: later members in the same list take its values. */
 struct first_link {
@@ -36,11 +35,11 @@ struct flist_sender {
 	struct flist_send_setup setup;
 	struct entry_state state;
 	struct id_names names;
-	struct xattr_sender *xattrs;     /* -A or -X */
+	struct sent_attributes attributes;
 	struct hashmap links;            /* (dev, ino) -> index into firsts */
 	VEC(struct first_link) firsts;
 	uint64_t unlinked_files;         /* protocol 27: keys for files without other links */
-	struct file_digest *digest;      /* -c */
+	struct file_digest *digest;      /* -c, -X */
 	struct strbuf path;              /* buffer for the next name of another directory */
 	size_t oldest;                   /* index into load_order of the oldest list held */
 	bool eof_sent;

@@ -150,11 +150,12 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 		.names = {
 			.session = session, .ids = setup->ids, .no_names = setup->no_names, .is_numeric = options->numeric_ids,
 		},
+		.attributes.policy = {
+			.level = options_super_level(options), .verbatim = options->xattrs > 1, .rules = list->user,
+		},
 	};
-	if (options->checksum)
+	if (options->checksum || options->xattrs)
 		sender->digest = file_digest_new();
-	if (options->acls || options->xattrs)
-		sender->xattrs = xattr_sender_new(list, &sender->names);
 	if (session->inc_recurse)
 		send_first_list(sender);
 	else
@@ -169,7 +170,7 @@ void flist_sender_free(struct flist_sender *sender)
 	if (!sender)
 		return;
 	id_names_free(&sender->names);
-	xattr_sender_free(sender->xattrs);
+	sent_attributes_free(&sender->attributes);
 	hashmap_free(&sender->links);
 	vec_free(&sender->firsts);
 	file_digest_free(sender->digest);
@@ -249,34 +250,4 @@ void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos)
 		die(EXIT_PROTOCOL, "rsync: File-list index %d not in %d - %d", ndx, low, list->next_ndx - 1);
 	if (pos->entry && pos->gap < 0 && (pos->entry->flags & ENTRY_DUPLICATE))
 		die(EXIT_PROTOCOL, "rsync: refusing transfer of cleared file index %d", ndx);
-}
-
-static uint32_t sent_xattrs(const struct flist_sender *sender, const struct flist_pos *pos)
-{
-	const struct entry_side *side = pos->entry ? entry_side_of(pos->entries, pos->entry) : NULL;
-
-	if (pos->gap > 0)
-		return sender->list->dirs.items[pos->gap].xattrs;
-	return side ? side->xattrs : 0;
-}
-
-void flist_send_read_xattr_request(struct flist_sender *sender, const struct flist_pos *pos)
-{
-	struct strbuf name = STRBUF_INIT;
-
-	flist_pos_path(sender->list, pos, &name);
-	xattr_read_request(sender->xattrs, sent_xattrs(sender, pos), strbuf_text(&name));
-	strbuf_free(&name);
-}
-
-void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos)
-{
-	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
-	struct attr_source *source = flist_pos_source(sender->list, pos, &path);
-
-	flist_pos_shown_name(sender->list, pos, &shown);
-	xattr_write_answer(sender->xattrs, sent_xattrs(sender, pos), attr_source_real_root(source), strbuf_text(&path),
-			   strbuf_text(&shown));
-	strbuf_free(&path);
-	strbuf_free(&shown);
 }

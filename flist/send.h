@@ -35,10 +35,6 @@ uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx);
 /* Number of lists still held. */
 int flist_send_held(const struct flist_sender *sender);
 bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
-/* -X: read a request for long values behind the item flags, and write the answer behind the echoed ones
- * (doc/protocol/05-xattrs-acls.md section 5.3). Between the two calls the caller echoes the item. */
-void flist_send_read_xattr_request(struct flist_sender *sender, const struct flist_pos *pos);
-void flist_send_write_xattr_answer(struct flist_sender *sender, const struct flist_pos *pos);
 int64_t flist_send_build_ms(const struct flist_sender *sender);
 /* Resolve an index from the peer: dies as doc/protocol/08-security.md section 2.3 and S-026, S-027, S-029 say. */
 void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);

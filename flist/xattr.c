@@ -8,6 +8,7 @@
 
 #include "delta/digest.h"
 #include "flist/attributes.h"
+#include "flist/encode.h"
 #include "flist/ids.h"
 #include "flist/paths.h"
 #include "flist/tree.h"
@@ -18,47 +19,7 @@
 #include "lib/log.h"
 #include "wire/encode.h"
 
-/* Literals already sent, numbered from 0; equal ones are sent as their number + 1. */
-struct literals {
-	struct hashmap by_hash; /* hash of the bytes -> number */
-	VEC(struct strbuf) items;
-};
-
-/* One attribute of a sent list: what a request may name. */
-struct sent_xattr {
-	char *name;
-	bool requestable; /* long, and not asked for yet */
-	bool requested;   /* in the request being answered */
-};
-
-struct sent_list {
-	struct sent_xattr *items;
-	size_t count;
-};
-
-struct xattr_sender {
-	struct flist *list;
-	struct session *session;
-	struct id_names *names;
-	struct literals access, defaults, xattrs;
-	VEC(struct sent_list) lists; /* of xattrs.items, the same numbers */
-	struct file_digest *digest;
-	struct xattr_policy policy;
-};
-
-struct xattr_sender *xattr_sender_new(struct flist *list, struct id_names *names)
-{
-	struct xattr_sender *sender = xcalloc(1, sizeof *sender);
-
-	*sender = (struct xattr_sender){
-		.list = list, .session = list->session, .names = names, .digest = file_digest_new(),
-		.policy.level = options_super_level(list->options), .policy.verbatim = list->options->xattrs > 1,
-		.policy.rules = list->user,
-	};
-	return sender;
-}
-
-static void literals_free(struct literals *literals)
+static void literals_free(struct sent_literals *literals)
 {
 	for (size_t i = 0; i < literals->items.count; i++)
 		strbuf_free(&literals->items.items[i]);
@@ -66,25 +27,21 @@ static void literals_free(struct literals *literals)
 	hashmap_free(&literals->by_hash);
 }
 
-void xattr_sender_free(struct xattr_sender *sender)
+void sent_attributes_free(struct sent_attributes *sent)
 {
-	if (!sender)
-		return;
-	for (size_t i = 0; i < sender->lists.count; i++) {
-		for (size_t j = 0; j < sender->lists.items[i].count; j++)
-			free(sender->lists.items[i].items[j].name);
-		free(sender->lists.items[i].items);
+	for (size_t i = 0; i < sent->lists.count; i++) {
+		for (size_t j = 0; j < sent->lists.items[i].count; j++)
+			free(sent->lists.items[i].items[j].name);
+		free(sent->lists.items[i].items);
 	}
-	vec_free(&sender->lists);
-	literals_free(&sender->access);
-	literals_free(&sender->defaults);
-	literals_free(&sender->xattrs);
-	file_digest_free(sender->digest);
-	free(sender);
+	vec_free(&sent->lists);
+	literals_free(&sent->acls[false]);
+	literals_free(&sent->acls[true]);
+	literals_free(&sent->xattrs);
 }
 
 /* The number of a literal whose content `key` describes; *known says whether it has been sent before. The key is kept. */
-static size_t literals_number(struct literals *literals, const struct strbuf *key, bool *known)
+static size_t literals_number(struct sent_literals *literals, const struct strbuf *key, bool *known)
 {
 	uint64_t hash = hashmap_hash(&literals->by_hash, strbuf_text(key), key->length);
 	bool inserted;
@@ -99,7 +56,7 @@ static size_t literals_number(struct literals *literals, const struct strbuf *ke
 	return literals->items.count - 1;
 }
 
-static void complain(struct xattr_sender *sender, int32_t node, const struct entry *entry, const char *call, int error)
+static void complain(struct flist_sender *sender, int32_t node, const struct entry *entry, const char *call, int error)
 {
 	struct strbuf quoted = STRBUF_INIT;
 
@@ -112,7 +69,7 @@ static void complain(struct xattr_sender *sender, int32_t node, const struct ent
 /* --- ACLs --- */
 
 /* A number of one that has been sent, or the ACL itself. */
-static void write_acl(struct xattr_sender *sender, struct literals *literals, const struct fs_acl *acl)
+static void write_acl(struct flist_sender *sender, struct sent_literals *literals, const struct fs_acl *acl)
 {
 	const uint8_t parts[4] = { acl->user_obj, acl->group_obj, acl->mask, acl->other };
 	uint8_t flags = acl->named_count ? 0x10 : 0;
@@ -139,7 +96,7 @@ static void write_acl(struct xattr_sender *sender, struct literals *literals, co
 		wire_write_varint(wire, (int32_t)acl->named_count);
 	for (size_t i = 0; i < acl->named_count; i++) {
 		const struct fs_acl_entry *named = &acl->named[i];
-		const char *name = id_names_mention(sender->names, !named->is_user, named->id);
+		const char *name = id_names_mention(&sender->names, !named->is_user, named->id);
 
 		wire_write_varint(wire, (int32_t)named->id);
 		wire_write_varint(wire, named->bits << 2 | (named->is_user ? 2 : 0) | (name ? 1 : 0));
@@ -149,7 +106,7 @@ static void write_acl(struct xattr_sender *sender, struct literals *literals, co
 }
 
 /* Devices and specials that are not preserved, and missing arguments, have an empty ACL. */
-static bool has_attributes(const struct xattr_sender *sender, const struct entry *entry)
+static bool has_attributes(const struct flist_sender *sender, const struct entry *entry)
 {
 	const struct options *options = sender->list->options;
 
@@ -177,7 +134,7 @@ static int read_acl_of(const struct flist *list, const struct fs_root *root, con
 	return result;
 }
 
-static void read_acl(struct xattr_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
+static void read_acl(struct flist_sender *sender, int32_t node, const struct entry *entry, bool is_default, struct fs_acl *acl)
 {
 	static const struct fs_acl nothing = ACL_NOTHING;
 	struct strbuf path = STRBUF_INIT;
@@ -192,32 +149,26 @@ static void read_acl(struct xattr_sender *sender, int32_t node, const struct ent
 	strbuf_free(&path);
 }
 
-void xattr_send_acls(struct xattr_sender *sender, int32_t node, const struct entry *entry, uint32_t mode)
+void xattr_send_acls(struct flist_sender *sender, int32_t node, const struct entry *entry, uint32_t mode)
 {
 	struct fs_acl acl;
 
-	read_acl(sender, node, entry, false, &acl);
-	acl_reduce(&acl, mode);
-	write_acl(sender, &sender->access, &acl);
-	fs_acl_free(&acl);
-	if (!entry_is_dir(entry))
-		return;
-	read_acl(sender, node, entry, true, &acl);
-	write_acl(sender, &sender->defaults, &acl);
-	fs_acl_free(&acl);
+	for (int is_default = false; is_default <= entry_is_dir(entry); is_default++) {
+		read_acl(sender, node, entry, is_default, &acl);
+		if (!is_default)
+			acl_reduce(&acl, mode);
+		write_acl(sender, &sender->attributes.acls[is_default], &acl);
+		fs_acl_free(&acl);
+	}
 }
 
 /* --- extended attributes --- */
 
-/* NULL: it does not travel. */
-static const char *wire_name(const struct xattr_sender *sender, const struct fs_xattr *item)
+static int compare_wire_names(const void *a, const void *b, void *policy)
 {
-	return xattr_name_to_send(&sender->policy, item->name);
-}
+	const struct fs_xattr *x = a, *y = b;
 
-static int compare_wire_names(const void *a, const void *b, void *sender)
-{
-	return strcmp(wire_name(sender, a), wire_name(sender, b));
+	return strcmp(xattr_name_to_send(policy, x->name), xattr_name_to_send(policy, y->name));
 }
 
 static void add_varint(struct strbuf *out, size_t value)
@@ -228,14 +179,14 @@ static void add_varint(struct strbuf *out, size_t value)
 }
 
 /* The list as it is sent when it is a new one; a long value stands there as its MD5. */
-static void add_literal(struct xattr_sender *sender, const struct fs_xattr_list *list, struct strbuf *out)
+static void add_literal(struct flist_sender *sender, const struct fs_xattr_list *list, struct strbuf *out)
 {
 	uint8_t digest[DIGEST_MAX_LENGTH];
 
 	add_varint(out, list->count);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct fs_xattr *item = &list->items[i];
-		const char *name = wire_name(sender, item);
+		const char *name = xattr_name_to_send(&sender->attributes.policy, item->name);
 
 		add_varint(out, strlen(name) + 1);
 		add_varint(out, item->length);
@@ -260,9 +211,10 @@ static void enter_rules(struct flist *list, int32_t node)
 	strbuf_free(&path);
 }
 
-void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *entry)
+void xattr_send_xattrs(struct flist_sender *sender, int32_t node, struct entry *entry)
 {
 	struct flist *flist = sender->list;
+	struct xattr_policy *policy = &sender->attributes.policy;
 	struct fs_xattr_list list = { 0 };
 	struct strbuf literal = STRBUF_INIT, path = STRBUF_INIT;
 	size_t kept = 0;
@@ -283,7 +235,7 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 	for (size_t i = 0; i < list.count; i++) {
 		struct fs_xattr item = list.items[i];
 
-		if (!wire_name(sender, &item)) {
+		if (!xattr_name_to_send(policy, item.name)) {
 			free(item.name);
 			free(item.value);
 			continue;
@@ -291,11 +243,11 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 		list.items[kept++] = item;
 	}
 	list.count = kept;
-	if (sender->policy.level == LEVEL_FAKE && kept > 1)
-		qsort_r(list.items, kept, sizeof *list.items, compare_wire_names, sender);
+	if (policy->level == LEVEL_FAKE && kept > 1)
+		qsort_r(list.items, kept, sizeof *list.items, compare_wire_names, policy);
 	strbuf_free(&path);
 	add_literal(sender, &list, &literal);
-	size_t number = literals_number(&sender->xattrs, &literal, &known);
+	size_t number = literals_number(&sender->attributes.xattrs, &literal, &known);
 
 	wire_write_varint(sender->session->wire, known ? (int32_t)number + 1 : 0);
 	if (!known) {
@@ -306,7 +258,7 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 			sent.items[i].name = xstrdup(list.items[i].name);
 			sent.items[i].requestable = list.items[i].length > XATTR_SHORT;
 		}
-		vec_push(&sender->lists, sent);
+		vec_push(&sender->attributes.lists, sent);
 	}
 	if (list.count) {
 		entries_side(flist->dirs.items[node].entries, entry)->xattrs = (uint32_t)number + 1;
@@ -319,30 +271,43 @@ void xattr_send_xattrs(struct xattr_sender *sender, int32_t node, struct entry *
 	strbuf_free(&literal);
 }
 
-void xattr_read_request(struct xattr_sender *sender, uint32_t list, const char *name)
+static struct sent_list *sent_list_of(struct flist_sender *sender, const struct flist_pos *pos)
 {
-	struct sent_list *sent = list ? &sender->lists.items[list - 1] : NULL;
+	const struct entry_side *side = pos->entry ? entry_side_of(pos->entries, pos->entry) : NULL;
+	uint32_t number = pos->gap > 0 ? sender->list->dirs.items[pos->gap].xattrs : side ? side->xattrs : 0;
+
+	return number ? &sender->attributes.lists.items[number - 1] : NULL;
+}
+
+void xattr_read_request(struct flist_sender *sender, const struct flist_pos *pos)
+{
+	struct sent_list *sent = sent_list_of(sender, pos);
+	struct strbuf name = STRBUF_INIT;
 	int32_t number = 0, delta;
 
+	flist_pos_path(sender->list, pos, &name);
 	while ((delta = wire_read_varint(sender->session->wire)) != 0) {
 		if (!checked_add(number, delta, &number) || number < 1 || !sent || (size_t)number > sent->count)
-			die(EXIT_PROTOCOL, "could not find xattr #%d for %s", number, name);
+			die(EXIT_PROTOCOL, "could not find xattr #%d for %s", number, strbuf_text(&name));
 		struct sent_xattr *item = &sent->items[number - 1];
 		if (!item->requestable)
-			die(EXIT_PROTOCOL, "internal abbrev error on %s (%s)!", name, item->name);
+			die(EXIT_PROTOCOL, "internal abbrev error on %s (%s)!", strbuf_text(&name), item->name);
 		item->requestable = false;
 		item->requested = true;
 	}
+	strbuf_free(&name);
 }
 
 /* A value that cannot be read any more is left out: the receiver keeps what it has, where an empty one would replace that. */
-void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct fs_root *root, const char *path,
-			const char *shown)
+void xattr_write_answer(struct flist_sender *sender, const struct flist_pos *pos)
 {
-	struct sent_list *sent = list ? &sender->lists.items[list - 1] : NULL;
+	struct sent_list *sent = sent_list_of(sender, pos);
+	struct strbuf path = STRBUF_INIT, shown = STRBUF_INIT;
+	const struct fs_root *root = attr_source_real_root(flist_pos_source(sender->list, pos, &path));
 	struct wire *wire = sender->session->wire;
 	int32_t previous = 0;
 
+	flist_pos_shown_name(sender->list, pos, &shown);
 	for (size_t i = 0; sent && i < sent->count; i++) {
 		void *value = NULL;
 		size_t length = 0;
@@ -350,8 +315,9 @@ void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct
 		if (!sent->items[i].requested)
 			continue;
 		sent->items[i].requested = false;
-		if (fs_xattr_get(root, path, sent->items[i].name, &value, &length) < 0) {
-			log_errno(L_ERROR_XFER, errno, "failed to read xattr %s of \"%s\"", sent->items[i].name, shown);
+		if (fs_xattr_get(root, strbuf_text(&path), sent->items[i].name, &value, &length) < 0) {
+			log_errno(L_ERROR_XFER, errno, "failed to read xattr %s of \"%s\"", sent->items[i].name,
+				  strbuf_text(&shown));
 			continue;
 		}
 		wire_write_varint(wire, (int32_t)i + 1 - previous);
@@ -361,4 +327,6 @@ void xattr_write_answer(struct xattr_sender *sender, uint32_t list, const struct
 		free(value);
 	}
 	wire_write_byte(wire, 0);
+	strbuf_free(&path);
+	strbuf_free(&shown);
 }
