@@ -60,12 +60,6 @@ static void write_end(struct flist_sender *sender)
 		wire_send_message_int(session->wire, MSG_IO_ERROR, mask);
 }
 
-static void send_flist_eof(struct flist_sender *sender)
-{
-	wire_write_ndx(sender->session->wire, NDX_FLIST_EOF);
-	sender->eof_sent = true;
-}
-
 /* Everything in one list: the walk's order is the order on the wire. */
 static void send_whole_list(struct flist_sender *sender)
 {
@@ -93,48 +87,27 @@ static void send_whole_list(struct flist_sender *sender)
 		wire_write_int(session->wire, sender->options->ignore_errors ? 0 : session->io_error);
 }
 
-/* Load and send the next sub-list; false (and NDX_FLIST_EOF sent) at the end. */
-static bool send_next(struct flist_sender *sender)
+/* Send the list of a node (-1: none is left); false (and NDX_FLIST_EOF sent) at the end. */
+static bool send_list(struct flist_sender *sender, int32_t node)
 {
-	int32_t node = flist_load_next(sender->list);
+	struct flist *list = sender->list;
+	struct wire *wire = sender->session->wire;
 
 	if (node >= 0) {
-		struct flist *list = sender->list;
 		const struct flist_dir *dir = &list->dirs.items[node];
 
 		flist_debug_node(list, node);
-		wire_write_ndx(sender->session->wire, NDX_FLIST_OFFSET - dir->number);
+		if (node)
+			wire_write_ndx(wire, NDX_FLIST_OFFSET - dir->number);
 		send_range(sender, node, 0, dir->count, dir->first_ndx, dir->first_ndx);
 		write_end(sender);
-		wire_keep_alive(sender->session->wire);
+		if (node)
+			wire_keep_alive(wire);
 	}
-	if (flist_is_complete(sender->list)) {
-		send_flist_eof(sender);
-		return false;
-	}
-	return true;
-}
-
-static void send_first_list(struct flist_sender *sender)
-{
-	const struct flist_dir *first = &sender->list->dirs.items[0];
-	uint32_t count = first->count;
-
-	flist_debug_node(sender->list, 0);
-	send_range(sender, 0, 0, count, first->first_ndx, first->first_ndx);
-	write_end(sender);
-	if (flist_is_complete(sender->list)) {
-		send_flist_eof(sender);
-		return;
-	}
-	/* A single item: the receiver waits for one more index before it decides what the destination is (6.6). */
-	for (bool more = count == 1; more;) {
-		size_t lists = sender->list->load_order.count;
-		more = send_next(sender);
-		if (sender->list->load_order.count > lists
-		    && sender->list->dirs.items[sender->list->load_order.items[lists]].count)
-			break;
-	}
+	sender->eof_sent = flist_is_complete(list);
+	if (sender->eof_sent)
+		wire_write_ndx(wire, NDX_FLIST_EOF);
+	return !sender->eof_sent;
 }
 
 /* --- interface --- */
@@ -156,10 +129,19 @@ struct flist_sender *flist_send_start(struct flist *list, struct session *sessio
 	};
 	if (options->checksum || options->xattrs)
 		sender->digest = file_digest_new();
-	if (session->inc_recurse)
-		send_first_list(sender);
-	else
+	if (session->inc_recurse) {
+		bool is_single = list->dirs.items[0].count == 1, more = send_list(sender, 0);
+
+		/* A single item: the receiver waits for one more index before it decides what the destination is (6.6). */
+		while (is_single && more) {
+			int32_t node = flist_load_next(list);
+
+			more = send_list(sender, node);
+			is_single = node < 0 || !list->dirs.items[node].count;
+		}
+	} else {
 		send_whole_list(sender);
+	}
 	sender->build_ms = (clock_nanoseconds() - started) / CLOCK_MILLISECOND;
 	wire_flush(session->wire);
 	return sender;
@@ -203,7 +185,8 @@ void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx)
 	if (!sender->session->inc_recurse || sender->eof_sent
 	    || entries_ahead(sender, current_ndx) >= (cheap ? AHEAD_MIN_SNAPSHOT : AHEAD_MIN))
 		return;
-	while (send_next(sender) && entries_ahead(sender, current_ndx) < (cheap ? AHEAD_FULL_SNAPSHOT : AHEAD_MIN))
+	while (send_list(sender, flist_load_next(sender->list))
+	       && entries_ahead(sender, current_ndx) < (cheap ? AHEAD_FULL_SNAPSHOT : AHEAD_MIN))
 		;
 }
 
