@@ -30,23 +30,6 @@ uint16_t flist_add_base(struct flist *list, char *path)
 	return (uint16_t)(list->bases.count - 1);
 }
 
-/* At most MAX_OPEN_BASES local bases are held open. */
-static void close_one_base(struct flist *list)
-{
-	if (list->open_bases < MAX_OPEN_BASES)
-		return;
-	for (;;) {
-		struct flist_base *base = &list->bases.items[list->next_eviction];
-		list->next_eviction = (int)((size_t)(list->next_eviction + 1) % list->bases.count);
-		if (base->open) {
-			fs_root_close(&base->source.attr_root);
-			base->open = false;
-			list->open_bases--;
-			return;
-		}
-	}
-}
-
 /* Without the parts that say nothing: "./a//b/." adds "a/b". */
 static void add_plain_path(struct strbuf *out, const char *path)
 {
@@ -70,53 +53,41 @@ static void show_base(struct flist *list, struct flist_base *base, bool as_given
 	base->shown = strbuf_detach(&shown);
 }
 
-/* Do the options follow every symlink, whoever owns it? */
-static bool follows_all(const struct flist *list)
+/*
+ * A base that was closed in between is the same directory again, or ELOOP. Where the list of --files-from leads is no choice of
+ * the operator (doc/protocol/09-since-3.5.0.md section 6.3).
+ */
+static int open_base(struct flist *list, struct flist_base *base, struct fs_root *root)
 {
 	const struct options *options = list->options;
-
-	return options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
-}
-
-/* Where the list of --files-from leads is no choice of the operator (doc/protocol/09-since-3.5.0.md section 6.3). */
-static int open_listed_base(const struct flist *list, const struct flist_base *base, struct fs_root *root)
-{
-	const char *from = strcmp(list->from_base, ".") && strcmp(list->from_base, "./") ? list->from_base : "";
-	/* The part of the base's path that came out of the list. */
-	const char *below = base->path + strlen(from) + strspn(base->path + strlen(from), "/");
-	int result = fs_root_open(root, *from ? from : ".");
-
-	if (result < 0)
-		return -1;
-	root->trusting = follows_all(list);
-	root->owned = !root->trusting;
-	if (*below) {
-		struct fs_root outer = *root;
-
-		result = fs_root_open_below(root, &outer, below);
-		int error = errno;
-
-		fs_root_close(&outer);
-		errno = error;
-	}
-	root->confine = list->options->confine_root;
-	return result;
-}
-
-/* A base that was closed in between is the same directory again, or ELOOP. */
-static int open_same(struct flist *list, struct flist_base *base, struct fs_root *root)
-{
+	const char *start = base->path, *below = "";
 	struct fs_stat st;
 
 	if (list->from_base) {
-		if (open_listed_base(list, base, root) < 0)
-			return -1;
-	} else {
+		start = strcmp(list->from_base, ".") && strcmp(list->from_base, "./") ? list->from_base : "";
+		/* The part of the base's path that came out of the list. */
+		below = base->path + strlen(start) + strspn(base->path + strlen(start), "/");
+	}
+	if (fs_root_open(root, *start ? start : ".") < 0)
+		return -1;
+	/* Do the options follow every symlink, whoever owns it? */
+	root->trusting =
+		options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+	if (!list->from_base) {
 		/* The operator's choice, however it is reached; below it the anchors know how arguments go on. */
-		if (fs_root_open(root, base->path[0] ? base->path : ".") < 0)
-			return -1;
-		root->trusting = follows_all(list);
 		root->anchors = base->anchors;
+	} else {
+		root->owned = !root->trusting;
+		if (*below) {
+			struct fs_root outer = *root;
+			int result = fs_root_open_below(root, &outer, below), error = errno;
+
+			fs_root_close(&outer);
+			errno = error;
+			if (result < 0)
+				return -1;
+		}
+		root->confine = options->confine_root;
 	}
 	if (fs_stat_at_fd(root->fd, &st) == 0 && (!base->is_known || (st.dev == base->dev && st.ino == base->ino))) {
 		base->is_known = true;
@@ -147,7 +118,16 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 	if (!base->open) {
 		const struct options *options = list->options;
 
-		close_one_base(list);
+		while (list->open_bases >= MAX_OPEN_BASES) {
+			struct flist_base *oldest = &list->bases.items[list->next_eviction];
+
+			list->next_eviction = (int)((size_t)(list->next_eviction + 1) % list->bases.count);
+			if (oldest->open) {
+				fs_root_close(&oldest->source.attr_root);
+				oldest->open = false;
+				list->open_bases--;
+			}
+		}
 		if (!base->shown)
 			show_base(list, base, false);
 		base->source.kind = ATTRS_LIVE;
@@ -155,7 +135,7 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 		base->source.open_noatime = options->open_noatime;
 		base->source.fake_super = options->super == SUPER_FAKE;
 		base->source.copies_devices = options->copy_devices;
-		if (open_same(list, base, &base->source.attr_root) < 0) {
+		if (open_base(list, base, &base->source.attr_root) < 0) {
 			base->open_error = errno;
 			base->source.attr_root = (struct fs_root){ .fd = -1, .error = base->open_error };
 			show_base(list, base, true);
@@ -170,14 +150,6 @@ struct attr_source *flist_base_source(struct flist *list, uint16_t base_index, c
 
 /* --- paths --- */
 
-/* What came from a snapshot has its name there. */
-static const char *dir_name(const struct flist *list, const struct flist_dir *dir)
-{
-	if (dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN)
-		return list->names.data + dir->name;
-	return attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir);
-}
-
 static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
 {
 	const struct flist_dir *dir = &list->dirs.items[node];
@@ -187,7 +159,10 @@ static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *
 	add_dir_path(list, dir->parent, out);
 	if (out->length && out->data[out->length - 1] != '/')
 		strbuf_add_char(out, '/');
-	strbuf_add(out, dir_name(list, dir), dir->name_length);
+	/* What came from a snapshot has its name there. */
+	strbuf_add(out, dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN
+				? list->names.data + dir->name
+				: attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir), dir->name_length);
 }
 
 void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
@@ -212,29 +187,12 @@ void flist_quote(const struct flist *list, int32_t node, const struct entry *ent
 	strbuf_free(&path);
 }
 
-static void named_below(const struct flist *list, uint16_t base, const char *transfer, struct strbuf *out)
-{
-	strbuf_reset(out);
-	add_plain_path(out, list->bases.items[base].path);
-	strbuf_add_path(out, transfer);
-}
-
 static void strip_slashes(struct strbuf *out, bool to_one)
 {
 	while (out->length > 1 && out->data[0] == '/' && (!to_one || out->data[1] == '/')) {
 		memmove(out->data, out->data + 1, out->length);
 		out->length--;
 	}
-}
-
-void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
-{
-	struct strbuf transfer = STRBUF_INIT;
-
-	flist_entry_path(list, node, entry, &transfer);
-	named_below(list, entry_root(list->dirs.items[node].entries, entry), strbuf_text(&transfer), out);
-	strip_slashes(out, false);
-	strbuf_free(&transfer);
 }
 
 static uint16_t base_of(const struct flist *list, const struct flist_pos *pos)
@@ -247,7 +205,9 @@ void flist_pos_operand_name(const struct flist *list, const struct flist_pos *po
 	struct strbuf transfer = STRBUF_INIT;
 
 	flist_pos_path(list, pos, &transfer);
-	named_below(list, base_of(list, pos), strbuf_text(&transfer), out);
+	strbuf_reset(out);
+	add_plain_path(out, list->bases.items[base_of(list, pos)].path);
+	strbuf_add_path(out, strbuf_text(&transfer));
 	strip_slashes(out, !list->module_source);
 	strbuf_free(&transfer);
 }
@@ -258,16 +218,25 @@ void flist_pos_shown_name(const struct flist *list, const struct flist_pos *pos,
 	strip_slashes(out, false);
 }
 
+static struct flist_pos pos_of(const struct flist *list, int32_t node, const struct entry *entry)
+{
+	return (struct flist_pos){
+		.dir = node, .entries = list->dirs.items[node].entries, .entry = (struct entry *)entry, .gap = -1,
+	};
+}
+
+void flist_shown_name(const struct flist *list, int32_t node, const struct entry *entry, struct strbuf *out)
+{
+	const struct flist_pos pos = pos_of(list, node, entry);
+
+	flist_pos_shown_name(list, &pos, out);
+}
+
 struct attr_source *flist_entry_source(struct flist *list, int32_t node, const struct entry *entry, struct strbuf *path)
 {
-	struct strbuf transfer = STRBUF_INIT;
+	const struct flist_pos pos = pos_of(list, node, entry);
 
-	flist_entry_path(list, node, entry, &transfer);
-	uint16_t base = entry_root(list->dirs.items[node].entries, entry);
-	struct attr_source *source = flist_base_source(list, base, strbuf_text(&transfer), path);
-
-	strbuf_free(&transfer);
-	return source;
+	return flist_pos_source(list, &pos, path);
 }
 
 void flist_pos_path(const struct flist *list, const struct flist_pos *pos, struct strbuf *out)
