@@ -116,56 +116,10 @@ void flist_free(struct flist *list)
 	flist_received_free(list);
 	vec_free(&list->dirs);
 	vec_free(&list->load_order);
-	vec_free(&list->permutation);
+	vec_free(&list->places);
 	strbuf_free(&list->names);
 	free(list->cwd);
 	free(list);
-}
-
-/* --- protocol 27 and 28: the whole list by full path (doc/protocol/02-file-list.md section 5.2) --- */
-
-struct path_key {
-	char *path;
-	struct flist_pos pos;
-	size_t arrival;
-};
-
-static int compare_paths(const void *a_void, const void *b_void)
-{
-	const struct path_key *a = a_void, *b = b_void;
-	int order = strcmp(a->path, b->path);
-
-	return order ? order : a->arrival < b->arrival ? -1 : 1;
-}
-
-static void permute(struct flist *list)
-{
-	VEC(struct path_key) keys = VEC_INIT;
-	struct strbuf path = STRBUF_INIT;
-
-	for (size_t n = 0; n < list->load_order.count; n++) {
-		int32_t node = list->load_order.items[n];
-		struct entries *entries = list->dirs.items[node].entries;
-
-		for (uint32_t i = 0; i < entries->count; i++) {
-			struct path_key key = { .pos = { .dir = node, .entries = entries, .entry = &entries->items[i],
-					.gap = -1 } };
-			if (entries->items[i].flags & ENTRY_HIDDEN)
-				continue;
-			flist_entry_path(list, node, &entries->items[i], &path);
-			key.path = xstrdup(strbuf_text(&path));
-			key.arrival = keys.count;
-			vec_push(&keys, key);
-		}
-	}
-	if (keys.count)
-		qsort(keys.items, keys.count, sizeof *keys.items, compare_paths);
-	for (size_t i = 0; i < keys.count; i++) {
-		vec_push(&list->permutation, keys.items[i].pos);
-		free(keys.items[i].path);
-	}
-	vec_free(&keys);
-	strbuf_free(&path);
 }
 
 /* --- the walk --- */
@@ -181,7 +135,7 @@ int32_t flist_load_next(struct flist *list)
 	if (node < 0) {
 		list->complete = true;
 		if (list->session->caps.sorts_by_path && !list->options->iconv)
-			permute(list);
+			flist_number(list);
 		return -1;
 	}
 	list->walk = node;

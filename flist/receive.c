@@ -541,7 +541,7 @@ static void receive_whole_list(struct flist_receiver *receiver)
 		received_acls_localize(receiver);
 	split(receiver);
 	if (list->received->is_permuted)
-		flist_received_number(list);
+		flist_number(list);
 	clear_staged(receiver);
 	flist_received_end(list);
 }

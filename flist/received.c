@@ -68,7 +68,6 @@ void flist_received_free(struct flist *list)
 	reserved_free(&received->dirs);
 	reserved_free(&received->names);
 	reserved_free(&received->orders);
-	vec_free(&received->places);
 	vec_free(&received->arrived_dirs);
 	vec_free(&received->node_by_number);
 	received_attributes_free(received->attributes);
@@ -210,30 +209,19 @@ const uint8_t *flist_received_digest(const struct flist *list, int32_t node, con
 bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
 	struct flist_received *received = list->received;
-	int32_t node = -1;
-	uint32_t index = 0;
 	bool found = false;
 
 	pthread_mutex_lock(&received->lock);
-	if (list->load_order.count && received->is_permuted && !list->session->inc_recurse) {
-		if (ndx >= 0 && (size_t)ndx < received->places.count) {
-			node = received->places.items[ndx].node;
-			index = received->places.items[ndx].index;
-		}
-	} else if (list->load_order.count) {
-		int32_t holder = flist_node_of(list, ndx);
-		const struct flist_dir *dir = &list->dirs.items[holder];
+	if (list->load_order.count) {
+		int32_t node = flist_node_of(list, ndx);
+		const struct flist_dir *dir = &list->dirs.items[node];
 
-		if (!received->is_permuted || ndx < dir->first_ndx) {
+		if (!received->is_permuted || !list->session->inc_recurse || ndx < dir->first_ndx) {
 			found = flist_locate_numbered(list, ndx, pos);
-		} else if (ndx - dir->first_ndx < (int32_t)dir->count && order_of(received, holder)->place) {
-			node = holder;
-			index = order_of(received, holder)->place[ndx - dir->first_ndx];
+		} else if (ndx - dir->first_ndx < (int32_t)dir->count && order_of(received, node)->place) {
+			flist_set_pos(list, pos, node, order_of(received, node)->place[ndx - dir->first_ndx]);
+			found = pos->entry != NULL;
 		}
-	}
-	if (node >= 0) {
-		flist_set_pos(list, pos, node, index);
-		found = pos->entry != NULL;
 	}
 	pthread_mutex_unlock(&received->lock);
 	return found;
@@ -268,7 +256,7 @@ void flist_received_publish(struct flist *list, int32_t node, struct entries *en
 		reserved_grow(&received->orders, (list->dirs.count + dirs) * sizeof(struct received_order));
 		order = order_of(received, node);
 		budget_take(session_budget(list->session),
-			    (2 * sizeof *order->ndx + 2 * sizeof(struct received_place)) * entries->count, "a file list");
+			    (2 * sizeof *order->ndx + 2 * sizeof(struct flist_place)) * entries->count, "a file list");
 		order->ndx = xcalloc((size_t)entries->count + 1, sizeof *order->ndx);
 		if (list->session->inc_recurse)
 			order->place = xcalloc((size_t)entries->count + 1, sizeof *order->place);
@@ -311,7 +299,7 @@ void flist_received_end(struct flist *list)
 struct order_key {
 	char *path;
 	int64_t rank;
-	struct received_place place;
+	struct flist_place place;
 };
 
 static int compare_order(const void *a_void, const void *b_void)
@@ -340,7 +328,7 @@ static int64_t walk_rank(const struct flist *list, int32_t node, uint32_t index)
 						       : list->next_ndx);
 }
 
-void flist_received_number(struct flist *list)
+void flist_number(struct flist *list)
 {
 	struct flist_received *received = list->received;
 	bool by_arrival = list->options->iconv, by_path = !by_arrival && list->session->caps.sorts_by_path;
@@ -352,10 +340,12 @@ void flist_received_number(struct flist *list)
 		const struct entries *entries = list->dirs.items[node].entries;
 
 		for (uint32_t i = 0; i < entries->count; i++) {
-			struct order_key key = { .place = { node, i }, .rank = order_of(received, node)->ndx[i] };
+			struct order_key key = { .place = { node, i }, .rank = (int64_t)keys.count };
 
 			if (entries->items[i].flags & ENTRY_HIDDEN)
 				continue;
+			if (received)
+				key.rank = order_of(received, node)->ndx[i];
 			flist_entry_path(list, node, &entries->items[i], &path);
 			if (by_path)
 				key.path = xstrdup(strbuf_text(&path));
@@ -367,10 +357,11 @@ void flist_received_number(struct flist *list)
 	if (keys.count)
 		qsort(keys.items, keys.count, sizeof *keys.items, compare_order);
 	for (size_t i = 0; i < keys.count; i++) {
-		const struct received_place *place = &keys.items[i].place;
+		const struct flist_place *place = &keys.items[i].place;
 
-		order_of(received, place->node)->ndx[place->index] = (int32_t)i;
-		vec_push(&received->places, *place);
+		if (received)
+			order_of(received, place->node)->ndx[place->index] = (int32_t)i;
+		vec_push(&list->places, *place);
 		free(keys.items[i].path);
 	}
 	vec_free(&keys);

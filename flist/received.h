@@ -29,12 +29,6 @@ struct received_order {
 	uint32_t *place;    /* incremental: by index - first_ndx */
 };
 
-/* Where an index points to, in a list that is numbered otherwise than the walk goes. */
-struct received_place {
-	int32_t node;
-	uint32_t index;
-};
-
 struct flist_received {
 	pthread_mutex_t lock;      /* of what the threads share: everything below, load_order, a node's `entries` */
 	pthread_cond_t arrived;
@@ -46,7 +40,6 @@ struct flist_received {
 	struct reserved dirs, names;
 	struct reserved orders;    /* struct received_order, by node; only if is_permuted */
 	bool is_permuted;          /* indexes do not follow the walk: --iconv, a protocol below 29, see also is_mixed */
-	VEC(struct received_place) places; /* is_permuted and not incremental: by index */
 	/* For the reading thread alone, incremental: */
 	VEC(uint32_t) arrived_dirs; /* --iconv: places of the directories of a list, in order of arrival */
 	VEC(int32_t) node_by_number; /* directory number -> node, -1 for "." and holes */
@@ -73,6 +66,9 @@ bool flist_received_locate(struct flist *list, int32_t ndx, struct flist_pos *po
 /* The entries of a node that is given up, to be freed; NULL if there are none. */
 struct entries *flist_received_take(struct flist *list, int32_t node);
 void flist_received_free(struct flist *list); /* nothing if the list was scanned */
+/* Number a complete list, scanned or received, otherwise than the walk goes: by path at protocol 27 and 28
+ * (doc/protocol/02-file-list.md section 5.2), by arrival with --iconv, else as is_mixed in flist/receive.c wants it. */
+void flist_number(struct flist *list);
 
 /* --- the reading thread --- */
 
@@ -80,8 +76,6 @@ void flist_received_free(struct flist *list); /* nothing if the list was scanned
 void flist_received_permute(struct flist_received *received);
 /* Take the sorted entries over, number them (the first one to arrive was `first`), show the node to the working thread. */
 void flist_received_publish(struct flist *list, int32_t node, struct entries *entries, int32_t first, int io_error);
-/* Number a complete list otherwise than the walk goes. */
-void flist_received_number(struct flist *list);
 /* No list will follow. */
 void flist_received_end(struct flist *list);
 

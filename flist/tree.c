@@ -213,11 +213,11 @@ void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint
 
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos)
 {
-	if (list->permutation.count) {
-		if (ndx < 0 || (size_t)ndx >= list->permutation.count)
+	if (list->places.count) {
+		if (ndx < 0 || (size_t)ndx >= list->places.count)
 			return false;
-		*pos = list->permutation.items[ndx];
-		return true;
+		flist_set_pos(list, pos, list->places.items[ndx].node, list->places.items[ndx].index);
+		return pos->entry != NULL;
 	}
 	int32_t node = flist_node_of(list, ndx);
 	const struct flist_dir *dir = &list->dirs.items[node];

@@ -37,6 +37,12 @@ struct flist_parts {
 	VEC(struct flist_part) parts;
 };
 
+/* Where an index points to, in a list that is numbered otherwise than the walk goes. */
+struct flist_place {
+	int32_t node;
+	uint32_t index;
+};
+
 struct flist {
 	const struct options *options;
 	struct session *session;
@@ -59,7 +65,7 @@ struct flist {
 	int32_t next_number;         /* next directory number */
 	int32_t next_ndx;            /* next index (not incremental), next list's gap index (incremental) */
 	struct flist_totals totals;
-	VEC(struct flist_pos) permutation; /* protocol 27 and 28: index -> position, once complete */
+	VEC(struct flist_place) places; /* by index, once complete; none if indexes follow the walk */
 	bool implied_dot_sent;
 	bool can_view;               /* a snapshot's directories need not be copied */
 	struct flist_received *received; /* flist/received.c; NULL: scanned here */
@@ -80,7 +86,7 @@ int32_t flist_next_node(const struct flist *list);
 size_t flist_order_of(const struct flist *list, int32_t ndx);
 int32_t flist_node_of(const struct flist *list, int32_t ndx);
 void flist_set_pos(struct flist *list, struct flist_pos *pos, int32_t node, uint32_t index);
-/* flist_locate, as far as nodes and `permutation` say it. */
+/* flist_locate, as far as nodes and `places` say it. */
 bool flist_locate_numbered(struct flist *list, int32_t ndx, struct flist_pos *pos);
 
 #endif
