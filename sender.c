@@ -57,22 +57,23 @@ struct sender {
  * Arguments, a --files-from list of this side, or one that the peer streams (doc/protocol/04-filters.md section 4.16).
  */
 
-static void add_name(struct sender *sender, const char *name)
+/* One of --files-from; the buffer is cleared. */
+static void add_name(struct sender *sender, struct strbuf *name)
 {
 	struct strbuf local = STRBUF_INIT;
 
-	/* Names travel in UTF-8 only if the arguments did too (doc/protocol/02-file-list.md section 7.4). */
-	if (sender->charset && sender->options->secluded_args && sender->host->names_fd < 0
-	    && charset_from_wire(sender->charset, name, strlen(name), PATH_MAX - 1, &local))
-		name = local.data;
-	flist_add_argument(sender->list, name, true);
+	if (name->length >= PATH_MAX) {
+		log_msg(L_ERROR_XFER, "rsync: [sender] a --files-from name is longer than %d bytes", PATH_MAX - 1);
+		sender->session->io_error |= IOERR_GENERAL;
+	} else if (sender->charset && sender->options->secluded_args && sender->host->names_fd < 0
+		   && charset_from_wire(sender->charset, name->data, name->length, PATH_MAX - 1, &local)) {
+		/* Names travel in UTF-8 only if the arguments did too (doc/protocol/02-file-list.md section 7.4). */
+		flist_add_argument(sender->list, local.data, true);
+	} else {
+		flist_add_argument(sender->list, name->data, true);
+	}
 	strbuf_free(&local);
-}
-
-static void name_too_long(struct sender *sender)
-{
-	log_msg(L_ERROR_XFER, "rsync: [sender] a --files-from name is longer than %d bytes", PATH_MAX - 1);
-	sender->session->io_error |= IOERR_GENERAL;
+	strbuf_reset(name);
 }
 
 /* A list that the peer streams, raw below protocol 31 (doc/protocol/01-session.md section 9.7). */
@@ -83,26 +84,18 @@ static void read_streamed_names(struct sender *sender)
 	bool framed = !session->is_server || session->caps.frames_requests || sender->options->remove_source_files;
 	bool raw_window = framed && !session->caps.framed_names;
 	struct strbuf name = STRBUF_INIT;
-	bool too_long = false;
 
 	if (raw_window)
 		wire_set_mux_in(wire, false);
 	for (;;) {
 		char byte = (char)wire_read_byte(wire);
-		if (byte) {
-			too_long |= name.length >= PATH_MAX - 1;
-			if (!too_long)
-				strbuf_add_char(&name, byte);
-			continue;
-		}
-		if (!name.length)
+
+		if (!byte && !name.length)
 			break;
-		if (too_long)
-			name_too_long(sender);
-		else
-			add_name(sender, name.data);
-		strbuf_reset(&name);
-		too_long = false;
+		if (!byte)
+			add_name(sender, &name);
+		else if (name.length < PATH_MAX)
+			strbuf_add_char(&name, byte);
 	}
 	if (raw_window)
 		wire_set_mux_in(wire, true);
@@ -122,10 +115,8 @@ static void read_names_of_file(struct sender *sender)
 		if (byte == EOF || byte == '\0' || (!sender->options->from0 && (byte == '\n' || byte == '\r'))) {
 			const char *text = strbuf_text(&line);
 
-			if (*text && *text != '#' && *text != ';' && line.length >= PATH_MAX)
-				name_too_long(sender);
-			else if (*text && *text != '#' && *text != ';')
-				add_name(sender, text);
+			if (*text && *text != '#' && *text != ';')
+				add_name(sender, &line);
 			strbuf_reset(&line);
 		} else if (line.length < PATH_MAX) {
 			/* The file is whatever the client has named: a line may be as long as that. */
@@ -134,26 +125,6 @@ static void read_names_of_file(struct sender *sender)
 	} while (byte != EOF);
 	strbuf_free(&line);
 	fclose(file);
-}
-
-/* All source arguments and --files-from names into the list. */
-static void sender_read_names(struct sender *sender)
-{
-	const struct options *options = sender->options;
-	const struct args *sources = sender->host->sources;
-
-	if (options->files_from) {
-		flist_set_files_from(sender->list, sources->count ? sources->items[0] : "");
-		if (sender->host->names_fd < 0)
-			read_streamed_names(sender);
-		else
-			read_names_of_file(sender);
-		return;
-	}
-	for (size_t i = 0; i < sources->count; i++)
-		flist_add_argument(sender->list, sources->items[i], false);
-	if (!sources->count && (options->recursive || options->dirs || options->list_only))
-		flist_add_argument(sender->list, ".", false);
 }
 
 /*
@@ -171,31 +142,25 @@ static bool is_unchanged(const struct sender *sender, const struct entry *entry,
 }
 
 /*
- * Without following symlinks that lead outside of the source: what they lead to may be read, not removed. But those on the way
- * that an operand or a list entry takes are followed again, if they are root's or the user's (doc/protocol/09-since-3.5.0.md
- * section 6.3), and if no option can have led through others.
+ * The source's parent directory, held open, and the name in it; -1 with errno. Without following symlinks that lead outside of
+ * the source: what they lead to may be read, not removed. But those on the way that an operand or a list entry takes are
+ * followed again, if they are root's or the user's (doc/protocol/09-since-3.5.0.md section 6.3), and if no option can have led
+ * through others.
  */
-static int open_directory(const struct sender *sender, const struct fs_root *source, const char *path)
+static int open_parent(const struct sender *sender, const struct fs_root *source, char *path, const char **name)
 {
 	struct fs_root root = *source;
+	char *slash = strrchr(path, '/');
 
 	root.trusting = sender->options->insecure_links;
 	root.owned = source->owned || source->anchors;
-	return fs_open_follow(&root, path, O_PATH | O_DIRECTORY, 0);
-}
-
-/* The source's parent directory, held open, and the name in it. -1 with errno. */
-static int open_parent(const struct sender *sender, const struct fs_root *root, char *path, const char **name)
-{
-	char *slash = strrchr(path, '/');
-
 	*name = slash ? slash + 1 : path;
-	if (!slash)
-		return open_directory(sender, root, "");
-	*slash = '\0';
-	int fd = open_directory(sender, root, path);
+	if (slash)
+		*slash = '\0';
+	int fd = fs_open_follow(&root, slash ? path : "", O_PATH | O_DIRECTORY, 0);
 
-	*slash = '/';
+	if (slash)
+		*slash = '/';
 	return fd;
 }
 
@@ -279,17 +244,6 @@ static void sender_remove_source(struct sender *sender, int32_t ndx)
 static int level_of(const struct sender *sender, enum debug_word word)
 {
 	return sender->options->levels.debug[word];
-}
-
-/* A phase begins; 0: the last is over. */
-static void sender_debug_phase(const struct sender *sender, int phase)
-{
-	if (!level_of(sender, DEBUG_SEND))
-		return;
-	if (phase)
-		log_info("send_files phase=%d", phase);
-	else
-		log_info("send files finished");
 }
 
 static bool is_searched(const struct sender *sender, const struct block_sums *sums)
@@ -390,32 +344,19 @@ static void no_send(struct sender *sender, const struct request *request)
 		wire_send_message_int(sender->session->wire, MSG_NO_SEND, request->ndx);
 }
 
-static void complain(struct sender *sender, const struct request *request, enum log_kind kind, const char *what)
+/* error 0: a warning. */
+static void complain(struct sender *sender, const struct request *request, int error, const char *what)
 {
 	struct strbuf quoted = STRBUF_INIT;
 
 	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
-	log_msg(kind, "%s: %s", what, strbuf_text(&quoted));
+	if (error) {
+		log_errno(L_ERROR_XFER, error, "%s %s", what, strbuf_text(&quoted));
+		sender->session->io_error |= IOERR_GENERAL;
+	} else {
+		log_msg(L_WARNING, "%s: %s", what, strbuf_text(&quoted));
+	}
 	strbuf_free(&quoted);
-}
-
-static void complain_errno(struct sender *sender, const struct request *request, int error, const char *what)
-{
-	struct strbuf quoted = STRBUF_INIT;
-
-	flist_quote(sender->list, request->pos.dir, request->pos.entry, &quoted);
-	log_errno(L_ERROR_XFER, error, "%s %s", what, strbuf_text(&quoted));
-	strbuf_free(&quoted);
-	sender->session->io_error |= IOERR_GENERAL;
-}
-
-/* What distinguishes the requested file from others, if other names are going to be linked to it. */
-static const struct entry_side *link_group(const struct sender *sender, const struct request *request,
-					   struct entry_side *expanded)
-{
-	if (!sender->options->hard_links || !(request->pos.entry->flags & ENTRY_HARD_LINKED))
-		return NULL;
-	return entry_any_side(request->pos.entries, request->pos.entry, expanded);
 }
 
 /* The content of the requested file: content_fd, or attr_bytes without one. False, which the peer has been notified of, if
@@ -427,6 +368,7 @@ static bool open_source(struct sender *sender, struct request *request, uint64_t
 	struct attr_source *source = flist_pos_source(sender->list, &request->pos, &path);
 	bool follow = options->copy_links || options->copy_unsafe_links;
 	struct entry_side expanded;
+	const struct entry_side *group = NULL;
 
 	if (source->only_attrs) {
 		attr_file_encode(sender->attr_bytes, entry_side_of(request->pos.entries, request->pos.entry)->real_size);
@@ -434,18 +376,20 @@ static bool open_source(struct sender *sender, struct request *request, uint64_t
 		strbuf_free(&path);
 		return true;
 	}
-	sender->content_fd = attr_source_open_linked(source, strbuf_text(&path), request->pos.entry,
-						     link_group(sender, request, &expanded), follow, size);
+	/* What distinguishes the file from others, if other names are going to be linked to it. */
+	if (options->hard_links && request->pos.entry->flags & ENTRY_HARD_LINKED)
+		group = entry_any_side(request->pos.entries, request->pos.entry, &expanded);
+	sender->content_fd = attr_source_open_linked(source, strbuf_text(&path), request->pos.entry, group, follow, size);
 	int error = errno;
 
 	strbuf_free(&path);
 	if (sender->content_fd >= 0)
 		return true;
 	if (error == ENOENT) {
-		complain(sender, request, L_WARNING, "file has vanished");
+		complain(sender, request, 0, "file has vanished");
 		sender->session->io_error |= IOERR_VANISHED;
 	} else {
-		complain_errno(sender, request, error, "send_files failed to open");
+		complain(sender, request, error, "send_files failed to open");
 	}
 	no_send(sender, request);
 	return false;
@@ -475,11 +419,13 @@ static bool is_incompressible(const struct sender *sender, const struct request 
 
 /* --- what the host hears --- */
 
-static void log_transfer_item(struct sender *sender, const struct request *request, struct transfer_record *record,
+static void report_item(struct sender *sender, const struct request *request, struct transfer_record *record,
 			      enum item_stage stage)
 {
 	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 
+	if (sender->host->transfer && stage != ITEM_WITHOUT_CONTENT)
+		sender->host->transfer(sender->host->context, stage);
 	/* Of a directory whose list is gone what was kept of it. */
 	record->entry = request->pos.entry;
 	if (!record->entry && request->pos.gap > 0 && (size_t)request->pos.gap < sender->directories.count)
@@ -499,12 +445,6 @@ static void log_transfer_item(struct sender *sender, const struct request *reque
 	sender->host->item(sender->host->context, record, stage);
 	strbuf_free(&name);
 	strbuf_free(&shown);
-}
-
-static void note_transfer(const struct sender *sender, enum item_stage stage)
-{
-	if (sender->host->transfer)
-		sender->host->transfer(sender->host->context, stage);
 }
 
 /* --- content --- */
@@ -542,8 +482,7 @@ static void send_content(struct sender *sender, struct request *request, uint64_
 	const struct match_stats counts = *sender->match;
 
 	sender_debug_content(sender, &request->pos, size, match.sums);
-	note_transfer(sender, ITEM_BEGINS);
-	log_transfer_item(sender, request, &record, ITEM_BEGINS);
+	report_item(sender, request, &record, ITEM_BEGINS);
 
 	write_item(sender, request);
 	if (content != session)
@@ -556,7 +495,7 @@ static void send_content(struct sender *sender, struct request *request, uint64_
 	if (content != session)
 		wire_flush(content->wire);
 	if (sender->match->read_error)
-		complain_errno(sender, request, sender->match->read_error, "read errors mapping");
+		complain(sender, request, sender->match->read_error, "read errors mapping");
 	while (sender->sent.count <= (size_t)request->ndx / 64)
 		vec_push(&sender->sent, 0);
 	sender->sent.items[request->ndx / 64] |= UINT64_C(1) << (request->ndx % 64);
@@ -567,8 +506,7 @@ static void send_content(struct sender *sender, struct request *request, uint64_
 		record.digest = shown;
 		record.digest_length = length;
 	}
-	note_transfer(sender, ITEM_ENDS);
-	log_transfer_item(sender, request, &record, ITEM_ENDS);
+	report_item(sender, request, &record, ITEM_ENDS);
 	sender_debug_sent(sender, &request->pos, &counts, match.sums);
 }
 
@@ -589,7 +527,7 @@ static void transfer(struct sender *sender, struct request *request)
 		struct transfer_record record = { .size = request->pos.entry->size };
 
 		write_item(sender, request);
-		log_transfer_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
+		report_item(sender, request, &record, ITEM_WITHOUT_CONTENT);
 		return;
 	}
 	request->redo = word < sender->sent.count && sender->sent.items[word] >> (request->ndx % 64) & 1;
@@ -600,7 +538,7 @@ static void transfer(struct sender *sender, struct request *request)
 	if (open_source(sender, request, &size)) {
 		/* With --append it may not have become shorter than it was listed (doc/protocol/03-transfer.md section 3.4). */
 		if (request->append && size < request->pos.entry->size) {
-			complain(sender, request, L_WARNING, "skipped diminished file");
+			complain(sender, request, 0, "skipped diminished file");
 			no_send(sender, request);
 		} else {
 			send_content(sender, request, size);
@@ -635,7 +573,7 @@ static void serve(struct sender *sender, int32_t ndx)
 		return;
 	}
 	write_item(sender, &request);
-	log_transfer_item(sender, &request, &record, ITEM_WITHOUT_CONTENT);
+	report_item(sender, &request, &record, ITEM_WITHOUT_CONTENT);
 }
 
 /* --- phases --- */
@@ -672,9 +610,10 @@ static bool end_of_list_or_phase(struct sender *sender)
 	struct session *session = sender->session;
 	int last_phase = session->caps.third_phase ? 2 : 1;
 
-	if (session->inc_recurse && flist_send_held(sender->list_sender) > 0) {
-		const struct flist_dir *dir = flist_dir(sender->list, flist_send_oldest(sender->list_sender));
+	int32_t oldest = session->inc_recurse ? flist_send_oldest(sender->list_sender) : -1;
 
+	if (oldest >= 0) {
+		const struct flist_dir *dir = flist_dir(sender->list, oldest);
 		const bool keeps = sender->host->item && dir->entries;
 		const int32_t end = dir->first_child + (int32_t)dir->child_count;
 
@@ -689,7 +628,7 @@ static bool end_of_list_or_phase(struct sender *sender)
 						flist_send_position(sender->list_sender,
 								    dir->first_ndx + (int32_t)dir->count - 1));
 		flist_send_drop_oldest(sender->list_sender);
-		if (flist_send_held(sender->list_sender) > 0) {
+		if (flist_send_oldest(sender->list_sender) >= 0) {
 			sender->current_ndx = -1;
 			wire_write_ndx(session->wire, NDX_DONE);
 			return false;
@@ -697,7 +636,8 @@ static bool end_of_list_or_phase(struct sender *sender)
 	}
 	if (++sender->phase > last_phase)
 		return true;
-	sender_debug_phase(sender, sender->phase);
+	if (level_of(sender, DEBUG_SEND))
+		log_info("send_files phase=%d", sender->phase);
 	wire_write_ndx(session->wire, NDX_DONE);
 	return false;
 }
@@ -789,17 +729,29 @@ static void handle_message(void *context, enum message_code code, const uint8_t 
 static void start_list(struct sender *sender)
 {
 	struct sender_host *host = sender->host;
+	const struct options *options = sender->options;
 	struct flist_send_setup setup = { .ids = host->ids, .no_names = host->no_names, .chmod = host->chmod };
 	uint64_t before;
 
-	sender->charset = setup.charset = host->options->iconv ? charset_new(host->charset) : NULL;
-	if (host->options->iconv && !setup.charset)
+	sender->charset = setup.charset = options->iconv ? charset_new(host->charset) : NULL;
+	if (options->iconv && !setup.charset)
 		die(EXIT_UNSUPPORTED, "iconv_open(\"UTF-8\", \"%s\") failed", host->charset);
 	flist_set_charset(sender->list, setup.charset);
-	sender_read_names(sender);
+	if (options->files_from) {
+		flist_set_files_from(sender->list, host->sources->count ? host->sources->items[0] : "");
+		if (host->names_fd < 0)
+			read_streamed_names(sender);
+		else
+			read_names_of_file(sender);
+	} else {
+		for (size_t i = 0; i < host->sources->count; i++)
+			flist_add_argument(sender->list, host->sources->items[i], false);
+		if (!host->sources->count && (options->recursive || options->dirs || options->list_only))
+			flist_add_argument(sender->list, ".", false);
+	}
 	flist_finish_arguments(sender->list);
 	before = wire_bytes_written(sender->session->wire);
-	sender->list_sender = flist_send_start(sender->list, sender->session, sender->options, &setup);
+	sender->list_sender = flist_send_start(sender->list, sender->session, options, &setup);
 	host->list_bytes = wire_bytes_written(sender->session->wire) - before;
 	host->list_build_ms = flist_send_build_ms(sender->list_sender);
 	if (host->list_sent)
@@ -825,7 +777,7 @@ void sender_run(struct sender_host *host, struct flist *list)
 	sender.io_error_sent = session->io_error;
 	/* A client that pulls ends after an empty list; one that pushes goes through all the phases (doc/protocol/01-session.md
 	 * section 10.6). */
-	if (session->is_server && flist_send_is_empty(sender.list_sender)) {
+	if (session->is_server && !flist_dir(list, 0)->count && flist_dir_count(list) == 1) {
 		wire_flush(session->wire);
 	} else {
 		/* A way into the batch that does not lead to the peer. */
@@ -839,7 +791,8 @@ void sender_run(struct sender_host *host, struct flist *list)
 		if (level_of(&sender, DEBUG_SEND))
 			log_info("send_files starting");
 		serve_requests(&sender);
-		sender_debug_phase(&sender, 0);
+		if (level_of(&sender, DEBUG_SEND))
+			log_info("send files finished");
 		if (level_of(&sender, DEBUG_DELTASUM) > 0)
 			log_info("total: matches=%llu  hash_hits=%llu  false_alarms=%llu data=%llu",
 				 (unsigned long long)sender.match->matches, (unsigned long long)sender.match->hash_hits,

@@ -198,23 +198,13 @@ void flist_send_drop_oldest(struct flist_sender *sender)
 
 int32_t flist_send_oldest(const struct flist_sender *sender)
 {
-	return sender->list->load_order.items[sender->oldest];
+	return sender->oldest < sender->list->load_order.count ? sender->list->load_order.items[sender->oldest] : -1;
 }
 
 uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx)
 {
 	/* Each list has an index for its directory in front of its entries. */
 	return (uint64_t)ndx - (sender->session->inc_recurse ? flist_order_of(sender->list, ndx) + 1 : 0);
-}
-
-int flist_send_held(const struct flist_sender *sender)
-{
-	return (int)(sender->list->load_order.count - sender->oldest);
-}
-
-bool flist_send_is_empty(const struct flist_sender *sender)
-{
-	return sender->list->dirs.items[0].count == 0 && sender->list->dirs.count == 1;
 }
 
 int64_t flist_send_build_ms(const struct flist_sender *sender)

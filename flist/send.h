@@ -28,13 +28,10 @@ void flist_sender_free(struct flist_sender *sender);
 void flist_send_ahead(struct flist_sender *sender, int32_t current_ndx);
 /* The oldest list is done (an NDX_DONE in phase 0): drop it. */
 void flist_send_drop_oldest(struct flist_sender *sender);
-/* The node of the oldest list held. */
+/* The node of the oldest list held, -1 if none is. */
 int32_t flist_send_oldest(const struct flist_sender *sender);
 /* The place of an index among all entries, from 0: indexes of directories as such do not count. */
 uint64_t flist_send_position(const struct flist_sender *sender, int32_t ndx);
-/* Number of lists still held. */
-int flist_send_held(const struct flist_sender *sender);
-bool flist_send_is_empty(const struct flist_sender *sender); /* nothing was listed */
 int64_t flist_send_build_ms(const struct flist_sender *sender);
 /* Resolve an index from the peer: dies as doc/protocol/08-security.md section 2.3 and S-026, S-027, S-029 say. */
 void flist_find(struct flist_sender *sender, int32_t ndx, struct flist_pos *pos);
