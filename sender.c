@@ -420,7 +420,7 @@ static bool is_incompressible(const struct sender *sender, const struct request 
 /* --- what the host hears --- */
 
 static void report_item(struct sender *sender, const struct request *request, struct transfer_record *record,
-			      enum item_stage stage)
+			enum item_stage stage)
 {
 	struct strbuf name = STRBUF_INIT, shown = STRBUF_INIT;
 

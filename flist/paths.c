@@ -71,8 +71,7 @@ static int open_base(struct flist *list, struct flist_base *base, struct fs_root
 	if (fs_root_open(root, *start ? start : ".") < 0)
 		return -1;
 	/* Do the options follow every symlink, whoever owns it? */
-	root->trusting =
-		options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
+	root->trusting = options->insecure_links || options->copy_links || options->copy_dirlinks || options->copy_unsafe_links;
 	if (!list->from_base) {
 		/* The operator's choice, however it is reached; below it the anchors know how arguments go on. */
 		root->anchors = base->anchors;
@@ -160,9 +159,11 @@ static void add_dir_path(const struct flist *list, int32_t node, struct strbuf *
 	if (out->length && out->data[out->length - 1] != '/')
 		strbuf_add_char(out, '/');
 	/* What came from a snapshot has its name there. */
-	strbuf_add(out, dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN
-				? list->names.data + dir->name
-				: attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir), dir->name_length);
+	const char *name = dir->snapshot_dir == SNAPSHOT_DIR_UNKNOWN
+				   ? list->names.data + dir->name
+				   : attr_snapshot_dir_name(list->module_source->snapshot, dir->snapshot_dir);
+
+	strbuf_add(out, name, dir->name_length);
 }
 
 void flist_dir_path(const struct flist *list, int32_t node, struct strbuf *out)
