@@ -31,7 +31,12 @@
 struct parameter {
 	const char *name;
 	enum {
-		P_STRING, P_PATH, P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
+		P_STRING,
+		P_PATH,        /* without slashes at its end */
+		P_ABSOLUTE,    /* the same, and with one in front, or "" */
+		P_HOSTS, P_CHMOD,
+		P_LAST_STRING = P_CHMOD,
+		P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
 		P_SIZE,        /* bytes, at least a mebibyte; K, M or G behind the number count in powers of 1024 */
 		P_REFUSED,     /* in no manual; renames a module behind the back of its own header */
 	} type;
@@ -59,10 +64,10 @@ static const struct parameter parameters[] = {
 	{ "pid file", P_STRING, .listener = true, G(pid_file) },
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
 	{ "proxy protocol", P_BOOL, G(proxy_protocol) },
-	{ "proxy protocol hosts", P_STRING, G(proxy_protocol_hosts) },
+	{ "proxy protocol hosts", P_HOSTS, G(proxy_protocol_hosts) },
 	{ "socket options", P_STRING, .listener = true, G(socket_options) },
 
-	{ "attr snapshot", P_PATH, M(attr_snapshot) },
+	{ "attr snapshot", P_ABSOLUTE, M(attr_snapshot) },
 	{ "attr snapshot fallback", P_FALLBACK, M(attr_snapshot_fallback) },
 	{ "attr snapshot max age", P_INTEGER, M(attr_snapshot_max_age), .low = 0, .high = INT_MAX },
 	{ "auth digest", P_STRING, M(auth_digest) },
@@ -78,11 +83,11 @@ static const struct parameter parameters[] = {
 	{ "filter", P_STRING, M(filter) },
 	{ "forward lookup", P_BOOL, M(forward_lookup) },
 	{ "gid", P_STRING, M(gid) },
-	{ "hosts allow", P_STRING, M(hosts_allow) },
-	{ "hosts deny", P_STRING, M(hosts_deny) },
+	{ "hosts allow", P_HOSTS, M(hosts_allow) },
+	{ "hosts deny", P_HOSTS, M(hosts_deny) },
 	{ "ignore errors", P_BOOL, M(ignore_errors) },
 	{ "ignore nonreadable", P_BOOL, M(ignore_nonreadable) },
-	{ "incoming chmod", P_STRING, M(incoming_chmod) },
+	{ "incoming chmod", P_CHMOD, M(incoming_chmod) },
 	{ "include", P_STRING, M(include) },
 	{ "include from", P_STRING, M(include_from) },
 	{ "insecure links", P_BOOL, M(insecure_links) },
@@ -99,12 +104,12 @@ static const struct parameter parameters[] = {
 	{ "name converter", P_STRING, M(name_converter) },
 	{ "numeric ids", P_TRISTATE, M(numeric_ids) },
 	{ "open noatime", P_TRISTATE, M(open_noatime) },
-	{ "outgoing chmod", P_STRING, M(outgoing_chmod) },
+	{ "outgoing chmod", P_CHMOD, M(outgoing_chmod) },
 	{ "path", P_PATH, M(path) },
 	{ "post-xfer exec", P_STRING, M(post_xfer_exec) },
 	{ "pre-xfer exec", P_STRING, M(pre_xfer_exec) },
 	{ "read only", P_BOOL, M(read_only) },
-	{ "real file prefix", P_PATH, M(real_file_prefix) },
+	{ "real file prefix", P_ABSOLUTE, M(real_file_prefix) },
 	{ "refuse options", P_STRING, M(refuse_options) },
 	{ "reverse lookup", P_BOOL, M(reverse_lookup) },
 	{ "secrets file", P_STRING, M(secrets_file) },
@@ -154,7 +159,7 @@ static void parameters_set_defaults(struct config *config)
 	struct module *module = &config->defaults;
 
 	for (size_t i = 0; i < PARAMETER_COUNT; i++)
-		if (parameters[i].type == P_STRING || parameters[i].type == P_PATH)
+		if (parameters[i].type <= P_LAST_STRING)
 			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
 				config_keep(config, "");
 	module->name = config_keep(config, "");
@@ -188,82 +193,62 @@ static bool parse_size(const char *text, size_t *size)
 	return true;
 }
 
-static bool parse_fallback(const char *text, enum snapshot_fallback *fallback)
+/* Sets a field that is no string. Returns false with the reason if the text is no value for it. */
+static bool parse_value(const struct parameter *parameter, const char *text, void *field, struct strbuf *why)
 {
-	bool walk = grammar_same_name(text, "walk");
+	bool ok, walk;
 
-	if (!walk && !grammar_same_name(text, "refuse"))
-		return false;
-	*fallback = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
-	return true;
-}
-
-static bool parse_value(const struct parameter *parameter, const char *text, void *field)
-{
-	switch (parameter->type) {
-	case P_BOOL:
-		return config_parse_bool(text, field);
-	case P_TRISTATE:
-		return config_parse_tristate(text, field);
-	case P_INTEGER:
-		return config_parse_integer(text, parameter->low, parameter->high, field);
-	case P_FACILITY:
-		return config_parse_facility(text, field);
-	case P_FALLBACK:
-		return parse_fallback(text, field);
-	default:
-		return parse_size(text, field);
-	}
-}
-
-static void explain_value(const struct parameter *parameter, const char *text, struct strbuf *why)
-{
 	switch (parameter->type) {
 	case P_BOOL:
 	case P_TRISTATE:
-		strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
-		break;
+		ok = parameter->type == P_BOOL ? config_parse_bool(text, field) : config_parse_tristate(text, field);
+		if (!ok)
+			strbuf_addf(why, "badly formed boolean \"%s\" for \"%s\"", text, parameter->name);
+		return ok;
 	case P_FACILITY:
-		strbuf_addf(why, "unknown syslog facility \"%s\"", text);
-		break;
+		ok = config_parse_facility(text, field);
+		if (!ok)
+			strbuf_addf(why, "unknown syslog facility \"%s\"", text);
+		return ok;
 	case P_FALLBACK:
-		strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
-		break;
+		walk = grammar_same_name(text, "walk");
+		ok = walk || grammar_same_name(text, "refuse");
+		if (ok)
+			*(enum snapshot_fallback *)field = walk ? SNAPSHOT_FALLBACK_WALK : SNAPSHOT_FALLBACK_REFUSE;
+		else
+			strbuf_addf(why, "\"%s\" for \"%s\" is neither walk nor refuse", text, parameter->name);
+		return ok;
 	default:
-		strbuf_addf(why, "\"%s\" is not a %s of the range of \"%s\"", text,
-			    parameter->type == P_SIZE ? "size" : "number", parameter->name);
+		ok = parameter->type == P_SIZE ? parse_size(text, field)
+					       : config_parse_integer(text, parameter->low, parameter->high, field);
+		if (!ok)
+			strbuf_addf(why, "\"%s\" is not a %s of the range of \"%s\"", text,
+				    parameter->type == P_SIZE ? "size" : "number", parameter->name);
+		return ok;
 	}
 }
 
 /* Strings that can be judged before any reference in them is expanded. */
 static bool check_string(const struct parameter *parameter, const char *text, struct strbuf *why)
 {
-	bool hosts = parameter->offset == offsetof(struct module, hosts_allow) ||
-		     parameter->offset == offsetof(struct module, hosts_deny);
+	struct chmod_rules *rules = NULL;
+	bool ok = true;
 
-	if (strchr(text, '%'))
+	if (!*text || strchr(text, '%'))
 		return true;
-	if (parameter->global)
-		return parameter->offset != offsetof(struct config_globals, proxy_protocol_hosts) ||
-		       hosts_list_check(text, why);
-	if (hosts)
+	if (parameter->type == P_HOSTS)
 		return hosts_list_check(text, why);
-	if ((parameter->offset == offsetof(struct module, real_file_prefix) ||
-	     parameter->offset == offsetof(struct module, attr_snapshot)) && *text && *text != '/') {
+	if (parameter->type == P_ABSOLUTE && *text != '/') {
 		strbuf_addf(why, "%s \"%s\" is not an absolute path", parameter->name, text);
 		return false;
 	}
-	if ((parameter->offset == offsetof(struct module, outgoing_chmod)
-	     || parameter->offset == offsetof(struct module, incoming_chmod)) && *text) {
-		struct chmod_rules *rules = NULL;
-		bool ok = chmod_parse(&rules, text);
-
+	if (parameter->type == P_CHMOD) {
+		ok = chmod_parse(&rules, text);
 		chmod_free(rules);
 		if (!ok)
 			strbuf_addf(why, "invalid \"%s\": \"%s\"", parameter->name, text);
-		return ok;
 	}
-	return true;
+	return ok;
 }
 
 /* Sets a value in `base`, the globals or a module. Returns false with the reason if it cannot be used. */
@@ -275,12 +260,12 @@ static bool parameter_set(struct config *config, void *base, const struct parame
 	char *copy;
 	bool ok;
 
-	if (parameter->type == P_STRING || parameter->type == P_PATH) {
+	if (parameter->type <= P_LAST_STRING) {
 		if (!check_string(parameter, text, why))
 			return false;
 		copy = config_keep(config, text);
 		length = strlen(copy);
-		while (parameter->type == P_PATH && length > 1 && copy[length - 1] == '/')
+		while ((parameter->type == P_PATH || parameter->type == P_ABSOLUTE) && length > 1 && copy[length - 1] == '/')
 			copy[--length] = 0;
 		*string_field(base, parameter) = copy;
 		return true;
@@ -288,8 +273,8 @@ static bool parameter_set(struct config *config, void *base, const struct parame
 	ok = config_expand(text, &expanded);
 	if (!ok)
 		strbuf_addf(why, "the value of \"%s\" grows too long", parameter->name);
-	else if (!(ok = parse_value(parameter, strbuf_text(&expanded), (char *)base + parameter->offset)))
-		explain_value(parameter, strbuf_text(&expanded), why);
+	else
+		ok = parse_value(parameter, strbuf_text(&expanded), (char *)base + parameter->offset, why);
 	strbuf_free(&expanded);
 	return ok;
 }
@@ -372,8 +357,8 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 			base = &loader->config->globals;
 		if (!parameter_set(loader->config, base, parameter, value, &why))
 			spoil(loader, parameter->global, strbuf_text(&why));
-		else if (parameter->type == P_STRING || parameter->type == P_PATH)
-			note_place(loader, *(char **)((char *)base + parameter->offset));
+		else if (parameter->type <= P_LAST_STRING)
+			note_place(loader, *string_field(base, parameter));
 	}
 	strbuf_free(&why);
 }
@@ -546,30 +531,13 @@ static bool apply_event(struct loader *loader, struct grammar *grammar, enum gra
 	}
 }
 
-static bool apply_text(struct loader *loader, const char *path, const struct strbuf *text)
-{
-	const char *outer_file = loader->file;
-	int outer_line = loader->line;
-	enum grammar_event event;
-	struct grammar grammar;
-	bool ok = true;
-
-	grammar_start(&grammar, strbuf_text(text), text->length);
-	loader->file = path;
-	loader->line = 1;
-	if (!strncmp(strbuf_text(text), BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)))
-		problem(loader, CONFIG_NOTE, "the byte order mark is taken for a part of this line");
-	while (ok && !loader->stopped && (event = grammar_next(&grammar)) != GRAMMAR_END)
-		ok = apply_event(loader, &grammar, event);
-	grammar_free(&grammar);
-	loader->file = outer_file;
-	loader->line = outer_line;
-	return ok;
-}
-
 static bool load_file(struct loader *loader, const char *path)
 {
+	const char *outer_file = loader->file;
+	const int outer_line = loader->line;
 	struct strbuf text = STRBUF_INIT;
+	enum grammar_event event;
+	struct grammar grammar;
 	bool ok = false;
 
 	path = note_file(loader, path);
@@ -578,8 +546,18 @@ static bool load_file(struct loader *loader, const char *path)
 	else if (fs_operator_read(path, 0, FILE_SIZE_MAX, &text) < 0)
 		problem(loader, CONFIG_FATAL, "cannot read \"%s\": %s", path, strerror(errno));
 	else {
+		ok = true;
 		loader->depth++;
-		ok = apply_text(loader, path, &text);
+		loader->file = path;
+		loader->line = 1;
+		if (!strncmp(strbuf_text(&text), BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)))
+			problem(loader, CONFIG_NOTE, "the byte order mark is taken for a part of this line");
+		grammar_start(&grammar, strbuf_text(&text), text.length);
+		while (ok && !loader->stopped && (event = grammar_next(&grammar)) != GRAMMAR_END)
+			ok = apply_event(loader, &grammar, event);
+		grammar_free(&grammar);
+		loader->file = outer_file;
+		loader->line = outer_line;
 		loader->depth--;
 	}
 	strbuf_free(&text);
