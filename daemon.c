@@ -84,7 +84,6 @@ static void reload(struct listener *listener)
 	int worst = config_problems_worst(&problems);
 
 	config_problems_report(&problems, CONFIG_REMARK);
-	config_problems_free(&problems);
 	config_free(config);
 	if (worst >= (int)CONFIG_ERROR)
 		return;
@@ -456,7 +455,6 @@ static int run_standalone(struct options *options)
 	log_set_sink(log_file_sink(&listener.log));
 	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
 	config_problems_report(&problems, CONFIG_REMARK);
-	config_problems_free(&problems);
 	if (options->sandbox)
 		sandbox_report();
 	notify_starter(&listener, EXIT_OK);

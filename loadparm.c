@@ -696,7 +696,16 @@ int config_problems_worst(const struct config_problems *problems)
 	return worst;
 }
 
-void config_problems_report(const struct config_problems *problems, enum config_severity least)
+void config_problems_free(struct config_problems *problems)
+{
+	for (size_t i = 0; i < problems->list.count; i++) {
+		free(problems->list.items[i].file);
+		free(problems->list.items[i].text);
+	}
+	vec_free(&problems->list);
+}
+
+void config_problems_report(struct config_problems *problems, enum config_severity least)
 {
 	for (size_t i = 0; i < problems->list.count; i++) {
 		const struct config_problem *problem = &problems->list.items[i];
@@ -709,13 +718,5 @@ void config_problems_report(const struct config_problems *problems, enum config_
 		else
 			log_msg(kind, "%s: %s", problem->file, problem->text);
 	}
-}
-
-void config_problems_free(struct config_problems *problems)
-{
-	for (size_t i = 0; i < problems->list.count; i++) {
-		free(problems->list.items[i].file);
-		free(problems->list.items[i].text);
-	}
-	vec_free(&problems->list);
+	config_problems_free(problems);
 }

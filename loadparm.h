@@ -101,8 +101,8 @@ void config_problem_add(struct config_problems *problems, const char *file, int 
 			const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The worst severity in the list, -1 if it is empty. */
 int config_problems_worst(const struct config_problems *problems);
-/* Log the problems that are at least this bad, as "FILE:LINE: TEXT". */
-void config_problems_report(const struct config_problems *problems, enum config_severity least);
+/* Log the problems that are at least this bad, as "FILE:LINE: TEXT", and forget all of them. */
+void config_problems_report(struct config_problems *problems, enum config_severity least);
 void config_problems_free(struct config_problems *problems);
 
 enum config_mode { CONFIG_CHECK, CONFIG_LISTENER, CONFIG_SESSION };

@@ -632,7 +632,7 @@ static void find_identity(struct subject *subject)
 
 /* --- processes --- */
 
-/* Reports the problems and forgets them. Returns the worst severity, -1 for none. */
+/* Returns the worst severity, -1 for none. */
 static int report(struct check *check)
 {
 	int worst = config_problems_worst(&check->problems);
@@ -640,8 +640,6 @@ static int report(struct check *check)
 	config_problems_report(&check->problems, CONFIG_REMARK);
 	fflush(stdout);
 	fflush(stderr);
-	config_problems_free(&check->problems);
-	check->problems = (struct config_problems)CONFIG_PROBLEMS_INIT;
 	return worst;
 }
 

@@ -302,10 +302,9 @@ static void load(struct refresh *refresh)
 
 	refresh->config =
 		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
-	config_problems_report(&problems, CONFIG_ERROR);
 	if (config_problems_worst(&problems) >= (int)CONFIG_ERROR)
 		note_code(refresh, EXIT_SYNTAX);
-	config_problems_free(&problems);
+	config_problems_report(&problems, CONFIG_ERROR);
 }
 
 int daemon_refresh_main(struct options *options)

@@ -72,7 +72,6 @@ static void load_configuration(struct daemon_session *session)
 	if (session->config && !options->log_file)
 		switch_log(session, &session->config->defaults);
 	config_problems_report(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
-	config_problems_free(&problems);
 	if (!session->config)
 		die(EXIT_SYNTAX, "the configuration in %s cannot be used", options->config_file);
 }

@@ -520,6 +520,5 @@ int daemon_status_main(const struct options *options)
 		free(path);
 	}
 	config_free(config);
-	config_problems_free(&problems);
 	return code;
 }
