@@ -13,6 +13,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/check.h"
@@ -73,7 +74,7 @@ static void set_limits(struct listener *listener, const struct config *config)
 {
 	listener->per_host = config->globals.max_connections_per_host;
 	listener->per_minute = config->globals.max_connection_rate;
-	children_set_minimum_rate(listener->children, config->globals.minimum_rate);
+	listener->children->minimum_rate = config->globals.minimum_rate;
 }
 
 /* Every connection reads the configuration anew. What is left is to say what is wrong with it, and how many may come. */
@@ -301,29 +302,13 @@ static noreturn void serve(struct listener *listener, int fd, int slot, struct s
 	daemon_session_run(&session);
 }
 
-/* Returns the operator's limit that the client in this slot exceeds, if any; a process of its own then refuses it. */
-static struct session_limit check_limits(struct listener *listener, int slot)
-{
-	const struct origin *origin = children_origin(listener->children, slot);
-	struct session_limit over = { .name = NULL };
-
-	if (origin->family == AF_UNSPEC)
-		return over;
-	if (listener->per_host && children_of_host(listener->children, slot) >= listener->per_host)
-		over = (struct session_limit){ "max connections per host", listener->per_host };
-	else if (listener->per_minute && !rates_take(listener->rates, origin, listener->per_minute, clock_nanoseconds()))
-		over = (struct session_limit){ "max connection rate", listener->per_minute };
-	if (over.name)
-		children_refuse(listener->children, slot);
-	return over;
-}
-
 static void accept_one(struct listener *listener, int socket_fd)
 {
 	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof peer;
 	int fd = accept4(socket_fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC), slot, limit;
-	struct session_limit over;
+	struct session_limit over = { .name = NULL };
+	struct child *child;
 	char text[100];
 	pid_t pid;
 
@@ -348,15 +333,25 @@ static void accept_one(struct listener *listener, int socket_fd)
 		close(fd);
 		return;
 	}
-	over = check_limits(listener, slot);
+	/* The operator's limit that the client exceeds, if any; a process of its own then refuses it. */
+	child = &listener->children->items[slot];
+	if (child->origin.family != AF_UNSPEC && listener->per_host
+	    && children_of_host(listener->children, slot) >= listener->per_host)
+		over = (struct session_limit){ "max connections per host", listener->per_host };
+	else if (child->origin.family != AF_UNSPEC && listener->per_minute
+		 && !rates_take(listener->rates, &child->origin, listener->per_minute, clock_nanoseconds()))
+		over = (struct session_limit){ "max connection rate", listener->per_minute };
+	child->refused = over.name;
 	snapshots_refresh(listener->snapshots);
 	pid = fork();
 	if (pid == 0)
 		serve(listener, fd, slot, over);
-	if (pid < 0)
+	if (pid < 0) {
 		log_errno(L_ERROR, errno, "could not create child server process");
-	else
-		children_started(listener->children, slot, pid);
+	} else {
+		child->pid = pid;
+		child->since = time(NULL);
+	}
 	close(fd);
 	if (pid < 0)
 		sleep(2);

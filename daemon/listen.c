@@ -131,35 +131,6 @@ void board_read(const struct board_slot *slot, struct board_view *view)
 
 /* --- the processes --- */
 
-/* The traffic of a session up to a moment, and how long it has waited for its client. */
-struct mark {
-	int64_t at;
-	uint64_t bytes, waited;
-};
-
-struct child {
-	pid_t pid; /* 0: free slot */
-	struct origin origin;
-	int64_t since;
-	int64_t began; /* clock_nanoseconds */
-	bool refused;  /* runs only to say so */
-	bool killed;   /* to make room: it counts no more */
-	struct mark marks[2]; /* a minute ago and the one before that, or when it began */
-};
-
-struct children {
-	struct child items[CHILDREN_SLOTS];
-	char *board;
-	size_t stride;         /* of its slots: whole pages, so that a process can be left with its own */
-	int killed, slow;      /* not reported yet: clients that were not admitted, and sessions that were too slow */
-	int64_t report_at;     /* when that may be, ns */
-	char last[BOARD_TEXT], last_slow[BOARD_TEXT]; /* address of the last of them */
-	int minimum_rate;      /* bytes a minute */
-	int64_t sampled_at;
-	void (*ended)(void *context, int slot, int status);
-	void *ended_context;
-};
-
 struct children *children_new(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -279,11 +250,6 @@ static bool end_slowest(struct children *children, int64_t now)
 	return true;
 }
 
-void children_set_minimum_rate(struct children *children, int bytes_per_minute)
-{
-	children->minimum_rate = bytes_per_minute;
-}
-
 void children_sample(struct children *children, int64_t now)
 {
 	if (now - children->sampled_at < MINUTE)
@@ -343,11 +309,6 @@ int children_admit(struct children *children, const struct sockaddr *peer, int64
 	return slot;
 }
 
-const struct origin *children_origin(const struct children *children, int slot)
-{
-	return &children->items[slot].origin;
-}
-
 int children_of_host(const struct children *children, int slot)
 {
 	int count = 0;
@@ -359,23 +320,6 @@ int children_of_host(const struct children *children, int slot)
 			 origin_is_same(&child->origin, &children->items[slot].origin);
 	}
 	return count;
-}
-
-void children_refuse(struct children *children, int slot)
-{
-	children->items[slot].refused = true;
-}
-
-void children_started(struct children *children, int slot, pid_t pid)
-{
-	children->items[slot].pid = pid;
-	children->items[slot].since = time(NULL);
-}
-
-pid_t children_pid(const struct children *children, int slot, int64_t *since)
-{
-	*since = children->items[slot].since;
-	return children->items[slot].pid;
 }
 
 struct board_slot *children_board(struct children *children, int slot)
@@ -392,17 +336,6 @@ struct board_slot *children_become(struct children *children, int slot)
 	    || (next < end && munmap(next, (size_t)(end - next)) < 0))
 		die(EXIT_IPC, "cannot give up the memory of other server processes: %s", strerror(errno));
 	return children_board(children, slot);
-}
-
-bool children_made_room(const struct children *children, int slot)
-{
-	return children->items[slot].killed;
-}
-
-void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context)
-{
-	children->ended = ended;
-	children->ended_context = context;
 }
 
 void children_reap(struct children *children)

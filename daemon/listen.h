@@ -25,8 +25,6 @@
 #include "lib/vec.h"
 #include "wire/wire.h"
 
-struct children;
-
 enum board_state {
 	BOARD_HANDSHAKE, BOARD_AUTHENTICATION, BOARD_LISTING, BOARD_SENDING, BOARD_RECEIVING, BOARD_ENDING,
 	BOARD_STATES
@@ -77,14 +75,43 @@ void board_read(const struct board_slot *slot, struct board_view *view);
 #define HANDSHAKES_MAX 64       /* of one IPv4 address or IPv6 /64 at a time; an honest handshake takes milliseconds */
 #define HANDSHAKE_MS 1000       /* that every client has, however many come */
 
+/* The traffic of a session up to a moment, and how long it has waited for its client. */
+struct mark {
+	int64_t at;
+	uint64_t bytes, waited;
+};
+
+/* What stands in no board slot is the listener's own. */
+struct child {
+	pid_t pid;     /* 0: free slot */
+	struct origin origin;
+	int64_t since; /* Unix time of its start */
+	int64_t began; /* clock_nanoseconds */
+	bool refused;  /* runs only to say so: it does not count for the client */
+	bool killed;   /* to make room: it counts no more */
+	struct mark marks[2]; /* a minute ago and the one before that, or when it began */
+};
+
+struct children {
+	struct child items[CHILDREN_SLOTS];
+	char *board;
+	size_t stride;         /* of its slots: whole pages, so that a process can be left with its own */
+	int killed, slow;      /* not reported yet: clients that were not admitted, and sessions that were too slow */
+	int64_t report_at;     /* when that may be, ns */
+	char last[BOARD_TEXT], last_slow[BOARD_TEXT]; /* address of the last of them */
+	/* Sessions that move fewer bytes in a minute of waiting for their client make room for others, too; 0: none does. */
+	int minimum_rate;
+	int64_t sampled_at;
+	void (*ended)(void *context, int slot, int status); /* is told of each process before its slot is free; NULL: nobody */
+	void *ended_context;
+};
+
 /* Ends the process if there is no memory to share. Lives as long as the process. */
 struct children *children_new(void);
 /*
- * Sessions that move fewer than so many bytes in a minute of waiting for their client make room for others, too; 0: none does.
- * What they move is looked at once a minute, by children_sample; children_sample_wait says in how many milliseconds that is
- * due, -1: there is nothing to look at.
+ * For the minimum rate: what sessions move is looked at once a minute, by children_sample; children_sample_wait says in how many
+ * milliseconds that is due, -1: there is nothing to look at.
  */
-void children_set_minimum_rate(struct children *children, int bytes_per_minute);
 void children_sample(struct children *children, int64_t now);
 int children_sample_wait(const struct children *children, int64_t now);
 /*
@@ -94,23 +121,14 @@ int children_sample_wait(const struct children *children, int64_t now);
  * minimum rate is ended by a signal. -1: there is no slot, or the client has too many handshakes; *limit is how many there are.
  */
 int children_admit(struct children *children, const struct sockaddr *peer, int64_t now, int *limit);
-/* The client of a slot, and how many other processes serve it. */
-const struct origin *children_origin(const struct children *children, int slot);
+/* How many other processes serve the client of a slot. */
 int children_of_host(const struct children *children, int slot);
-/* The process that gets this slot only refuses the client: it does not count for the client. */
-void children_refuse(struct children *children, int slot);
-void children_started(struct children *children, int slot, pid_t pid);
-/* Forget every process that has ended; one that crashed is logged. `ended` is called for each before its slot is free. */
+/* Forget every process that has ended; one that crashed is logged. */
 void children_reap(struct children *children);
-void children_on_end(struct children *children, void (*ended)(void *context, int slot, int status), void *context);
 /* Returns the board slot that the process of this slot writes to; children_admit clears it. */
 struct board_slot *children_board(struct children *children, int slot);
 /* In the new process: the same, and no other slot can be reached any more. */
 struct board_slot *children_become(struct children *children, int slot);
-/* Returns the process in this slot and the Unix time at which it started; 0 if there is none. */
-pid_t children_pid(const struct children *children, int slot, int64_t *since);
-/* Has the process in this slot been killed to make room? */
-bool children_made_room(const struct children *children, int slot);
 /* Milliseconds until children_report has something to say, -1: never. */
 int children_report_wait(const struct children *children, int64_t now);
 /* Log how many have been killed to make room: at once, but no more than a line a minute unless it has to be all. */

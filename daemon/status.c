@@ -121,8 +121,7 @@ static enum outcome outcome_of(int status)
 static void child_ended(void *context, int slot, int status)
 {
 	struct metrics *metrics = context;
-
-	const bool made_room = children_made_room(metrics->children, slot);
+	const bool made_room = metrics->children->items[slot].killed;
 
 	count_slot(metrics, slot)->connections[made_room ? OUTCOME_CROWDED_OUT : outcome_of(status)]++;
 	memset(metrics->counted[slot], 0, sizeof metrics->counted[slot]);
@@ -259,12 +258,9 @@ void metrics_format(struct metrics *metrics, struct strbuf *out)
 	snapshots_refresh(metrics->snapshots);
 	for (size_t i = 0; i < metrics->modules.count; i++)
 		metrics->modules.items[i].current = 0;
-	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
-		int64_t since;
-
-		if (children_pid(metrics->children, slot, &since))
+	for (int slot = 0; slot < CHILDREN_SLOTS; slot++)
+		if (metrics->children->items[slot].pid)
 			count_slot(metrics, slot)->current++;
-	}
 	add_head(out, "start_time_seconds", "gauge", "When the daemon was started.");
 	strbuf_addf(out, "rsync_huai_start_time_seconds %" PRId64 "\n", metrics->started);
 	add_connections(metrics, out);
@@ -304,7 +300,8 @@ struct metrics *metrics_new(const char *path, struct children *children, struct 
 	metrics->snapshots = snapshots;
 	metrics->started = time(NULL);
 	vec_push(&metrics->modules, none);
-	children_on_end(children, child_ended, metrics);
+	children->ended = child_ended;
+	children->ended_context = metrics;
 	return metrics;
 }
 
@@ -352,23 +349,22 @@ void status_format(struct children *children, int64_t now, struct strbuf *out)
 	int connections = 0;
 
 	for (int slot = 0; slot < CHILDREN_SLOTS; slot++) {
+		const struct child *child = &children->items[slot];
+		const time_t start = (time_t)child->since;
+		const uint64_t seconds = now > child->since ? (uint64_t)(now - child->since) : 0;
 		struct board_view view;
-		int64_t since;
-		const pid_t pid = children_pid(children, slot, &since);
-		const time_t start = (time_t)since;
-		const uint64_t seconds = now > since ? (uint64_t)(now - since) : 0;
 		uint64_t own_speed;
 		char time_text[32] = "";
 		struct tm parts;
 
-		if (!pid)
+		if (!child->pid)
 			continue;
 		board_read(children_board(children, slot), &view);
 		own_speed = (view.received + view.sent) / (seconds ? seconds : 1);
 		if (!localtime_r(&start, &parts) || !strftime(time_text, sizeof time_text, "%Y/%m/%d %H:%M:%S", &parts))
 			time_text[0] = 0;
 		strbuf_addf(out, "%d %s since %s (%" PRIu64 " s): %s%s%s module %s, received %" PRIu64 ", sent %" PRIu64
-			    ", files %" PRIu64 ", %" PRIu64 " bytes/s\n", (int)pid, board_state_name(view.state), time_text,
+			    ", files %" PRIu64 ", %" PRIu64 " bytes/s\n", (int)child->pid, board_state_name(view.state), time_text,
 			    seconds, view.texts[BOARD_USER], *view.texts[BOARD_USER] ? "@" : "",
 			    *view.texts[BOARD_ADDRESS] ? view.texts[BOARD_ADDRESS] : "-",
 			    *view.texts[BOARD_MODULE] ? view.texts[BOARD_MODULE] : "-", view.received, view.sent,

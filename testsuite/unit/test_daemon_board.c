@@ -99,15 +99,14 @@ UNIT_TEST(the_status_has_a_line_for_each_process)
 	struct children *children = children_new();
 	struct strbuf out = STRBUF_INIT;
 	int slot = admit(children);
-	int64_t since;
 
-	children_started(children, slot, 4711);
-	assert_int_equal(children_pid(children, slot, &since), 4711);
+	children->items[slot].pid = 4711;
+	children->items[slot].since = 1700000000;
 	board_set_text(children_board(children, slot), BOARD_ADDRESS, "192.0.2.1");
 	board_set_text(children_board(children, slot), BOARD_USER, "anna");
 	board_set_state(children_board(children, slot), BOARD_RECEIVING);
 	atomic_store(&board_meter(children_board(children, slot))->received, 5000);
-	status_format(children, since + 10, &out);
+	status_format(children, 1700000010, &out);
 	assert_non_null(strstr(strbuf_text(&out), "4711 receiving since "));
 	assert_non_null(strstr(strbuf_text(&out), " (10 s): anna@192.0.2.1 module -, received 5000, sent 0, files 0, "
 						  "500 bytes/s\ntotal: connections 1, received 5000, sent 0, files 0, "

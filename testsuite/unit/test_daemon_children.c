@@ -33,6 +33,16 @@ static int admit(struct children *children, const char *address)
 	return admit_at(children, address, 0);
 }
 
+static void start(struct children *children, int slot, pid_t pid)
+{
+	children->items[slot].pid = pid;
+}
+
+static bool made_room(const struct children *children, int slot)
+{
+	return children->items[slot].killed;
+}
+
 UNIT_TEST(handshakes_are_counted_by_network)
 {
 	struct children *children = children_new();
@@ -41,7 +51,7 @@ UNIT_TEST(handshakes_are_counted_by_network)
 	for (int i = 0; i < HANDSHAKES_MAX; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_true(slot >= 0);
-		children_started(children, slot, BEYOND_PIDS + i);
+		start(children, slot, BEYOND_PIDS + i);
 	}
 	assert_int_equal(admit(children, "192.0.2.1"), -1);
 	assert_true(admit(children, "192.0.2.2") >= 0);
@@ -51,7 +61,7 @@ UNIT_TEST(handshakes_are_counted_by_network)
 	for (int i = 0; i < HANDSHAKES_MAX; i++) {
 		slot = admit(children, i % 2 ? "2001:db8::1" : "2001:db8::ffff:2");
 		assert_true(slot >= 0);
-		children_started(children, slot, BEYOND_PIDS + 1000 + i);
+		start(children, slot, BEYOND_PIDS + 1000 + i);
 	}
 	assert_int_equal(admit(children, "2001:db8::3"), -1);
 	assert_true(admit(children, "2001:db8:0:1::1") >= 0);
@@ -65,7 +75,7 @@ UNIT_TEST(served_clients_fill_the_table_to_its_end_only)
 		int slot = admit(children, "192.0.2.1");
 
 		assert_true(slot >= 0);
-		children_started(children, slot, BEYOND_PIDS + i);
+		start(children, slot, BEYOND_PIDS + i);
 		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 	}
 	assert_int_equal(admit(children, "192.0.2.2"), -1);
@@ -77,13 +87,13 @@ UNIT_TEST(a_process_that_ended_gives_its_place_back)
 	siginfo_t info;
 
 	for (int i = 0; i < HANDSHAKES_MAX - 1; i++)
-		children_started(children, admit(children, "192.0.2.1"), BEYOND_PIDS + i);
+		start(children, admit(children, "192.0.2.1"), BEYOND_PIDS + i);
 	int slot = admit(children, "192.0.2.1");
 	pid_t pid = fork();
 
 	if (pid == 0)
 		_exit(0);
-	children_started(children, slot, pid);
+	start(children, slot, pid);
 	assert_int_equal(admit(children, "192.0.2.1"), -1);
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	children_reap(children);
@@ -107,7 +117,7 @@ static struct waiting add_waiting(struct children *children, enum board_step ste
 		pause();
 		_exit(0);
 	}
-	children_started(children, one.slot, one.pid);
+	start(children, one.slot, one.pid);
 	assert_true(board_reach(children_board(children, one.slot), step));
 	return one;
 }
@@ -116,7 +126,7 @@ static void assert_killed_for_room(struct children *children, const struct waiti
 {
 	siginfo_t info;
 
-	assert_true(children_made_room(children, one->slot));
+	assert_true(made_room(children, one->slot));
 	assert_int_equal(waitid(P_PID, (id_t)one->pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_status, SIGKILL);
 	assert_false(board_reach(children_board(children, one->slot), BOARD_ADMITTED));
@@ -135,7 +145,7 @@ UNIT_TEST(strangers_make_room_by_age_and_nobody_else_does)
 
 	for (int i = 4; i < CHILDREN_MAX; i++) {
 		slot = admit(children, "192.0.2.2");
-		children_started(children, slot, BEYOND_PIDS + i);
+		start(children, slot, BEYOND_PIDS + i);
 		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 	}
 	assert_int_equal(children_report_wait(children, 4), -1);
@@ -143,18 +153,18 @@ UNIT_TEST(strangers_make_room_by_age_and_nobody_else_does)
 	assert_int_equal(admit_at(children, "192.0.2.3", HANDSHAKE_MS * MILLISECOND), -1);
 	slot = admit_at(children, "192.0.2.3", later);
 	assert_true(slot >= 0);
-	children_started(children, slot, BEYOND_PIDS);
+	start(children, slot, BEYOND_PIDS);
 	assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 	assert_killed_for_room(children, &first);
 	assert_int_equal(children_report_wait(children, later), 0);
 	children_report(children, later, false);
-	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
+	start(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
 	assert_killed_for_room(children, &second);
 	assert_int_equal(children_report_wait(children, later + 1000 * MILLISECOND), 59000);
-	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 2);
+	start(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 2);
 	assert_killed_for_room(children, &chosen);
 	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
-	assert_false(children_made_room(children, admitted.slot));
+	assert_false(made_room(children, admitted.slot));
 	assert_int_equal(kill(admitted.pid, SIGTERM), 0);
 	assert_int_equal(waitpid(admitted.pid, NULL, 0), admitted.pid);
 }
@@ -175,7 +185,7 @@ static void fill(struct children *children, int from, int64_t now)
 	for (int i = from; i < CHILDREN_MAX; i++) {
 		int slot = admit_at(children, "192.0.2.2", now);
 
-		children_started(children, slot, BEYOND_PIDS + i);
+		start(children, slot, BEYOND_PIDS + i);
 		assert_true(board_reach(children_board(children, slot), BOARD_REQUESTED));
 		move(children, slot, 1 << 20, 3 * MINUTE);
 	}
@@ -185,7 +195,7 @@ static void assert_told_to_end(struct children *children, const struct waiting *
 {
 	siginfo_t info;
 
-	assert_true(children_made_room(children, one->slot));
+	assert_true(made_room(children, one->slot));
 	assert_int_equal(waitid(P_PID, (id_t)one->pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_status, SIGTERM);
 	children_reap(children);
@@ -213,16 +223,16 @@ UNIT_TEST(the_slowest_sessions_make_room)
 	move(children, ours.slot, 1, MINUTE - 1);
 	move(children, young.slot, 0, 3 * MINUTE);
 	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
-	children_set_minimum_rate(children, 999);
-	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS);
+	children->minimum_rate = 999;
+	start(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS);
 	assert_told_to_end(children, &slowest);
 	/* A new one counts as somebody who has just come. */
 	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
-	children_set_minimum_rate(children, 1000);
-	children_started(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
+	children->minimum_rate = 1000;
+	start(children, admit_at(children, "192.0.2.3", later), BEYOND_PIDS + 1);
 	assert_told_to_end(children, &slow);
 	assert_int_equal(admit_at(children, "192.0.2.3", later), -1);
-	assert_false(children_made_room(children, ours.slot) || children_made_room(children, young.slot));
+	assert_false(made_room(children, ours.slot) || made_room(children, young.slot));
 	end_waiting(&ours);
 	end_waiting(&young);
 }
@@ -232,7 +242,7 @@ UNIT_TEST(what_was_moved_long_ago_does_not_count)
 	struct children *children = children_new();
 	const struct waiting once = add_waiting(children, BOARD_REQUESTED, 0);
 
-	children_set_minimum_rate(children, 1000);
+	children->minimum_rate = 1000;
 	fill(children, 1, 0);
 	children_sample(children, MINUTE);
 	assert_int_equal(children_sample_wait(children, MINUTE), 60001);
@@ -248,7 +258,7 @@ UNIT_TEST(what_was_moved_long_ago_does_not_count)
 	assert_true(admit_at(children, "192.0.2.3", 5 * MINUTE) >= 0);
 	assert_told_to_end(children, &once);
 	assert_int_equal(children_sample_wait(children, 5 * MINUTE), 0);
-	children_set_minimum_rate(children, 0);
+	children->minimum_rate = 0;
 	assert_int_equal(children_sample_wait(children, 5 * MINUTE), -1);
 }
 
@@ -260,7 +270,7 @@ UNIT_TEST(processes_that_do_not_go_leave_others_out)
 	for (int i = 0; i < CHILDREN_SLOTS; i++) {
 		int64_t now = i < CHILDREN_MAX ? 0 : HANDSHAKE_MS * MILLISECOND;
 
-		children_started(children, children_admit(children, NULL, now, &limit), BEYOND_PIDS + i);
+		start(children, children_admit(children, NULL, now, &limit), BEYOND_PIDS + i);
 	}
 	assert_int_equal(children_admit(children, NULL, HANDSHAKE_MS * MILLISECOND, &limit), -1);
 	assert_int_equal(limit, CHILDREN_MAX);
@@ -274,7 +284,7 @@ UNIT_TEST(a_process_reaches_no_slot_but_its_own)
 
 	for (int i = 0; i < 3; i++) {
 		slots[i] = admit(children, "192.0.2.1");
-		children_started(children, slots[i], BEYOND_PIDS + i);
+		start(children, slots[i], BEYOND_PIDS + i);
 	}
 	for (int i = 0; i < 3; i++) {
 		pid_t pid = fork();
@@ -302,9 +312,9 @@ UNIT_TEST(processes_of_a_host_are_counted_without_those_that_refuse)
 	for (int i = 0; i < 5; i++) {
 		slot = admit(children, "192.0.2.1");
 		assert_int_equal(children_of_host(children, slot), i < 2 ? i : 2);
-		children_started(children, slot, BEYOND_PIDS + i);
+		start(children, slot, BEYOND_PIDS + i);
 		if (i >= 2)
-			children_refuse(children, slot);
+			children->items[slot].refused = true;
 	}
 	assert_int_equal(children_of_host(children, admit(children, "192.0.2.2")), 0);
 }
