@@ -99,17 +99,6 @@ static void reload(struct listener *listener)
 	config_free(config);
 }
 
-static void prepare_log(struct listener *listener)
-{
-	const struct module *defaults = &listener->config->defaults;
-	char *file = config_text(listener->options->log_file ? listener->options->log_file : defaults->log_file);
-	char *tag = config_text(defaults->syslog_tag);
-
-	log_file_init(&listener->log, file, tag, defaults->syslog_facility);
-	free(file);
-	free(tag);
-}
-
 /* --- start-up --- */
 
 /* A client that somebody else has accepted: nothing else is taken for one (doc/protocol/09-since-3.5.0.md section 10). */
@@ -217,16 +206,6 @@ static bool make_files(struct listener *listener)
 	free(pid_file);
 	free(control);
 	return ok;
-}
-
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_WANTED)
-		return;
-	limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* The listener takes its signals as input: nothing happens between two lines of code. */
@@ -357,22 +336,6 @@ static void accept_one(struct listener *listener, int socket_fd)
 		sleep(2);
 }
 
-/* Milliseconds until there is something to do though nothing has come, -1: never. */
-static int time_to_wait(const struct listener *listener)
-{
-	const int64_t now = clock_nanoseconds();
-	const int waits[] = {
-		metrics_wait(listener->metrics), children_report_wait(listener->children, now),
-		children_sample_wait(listener->children, now),
-	};
-	int least = -1;
-
-	for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
-		if (waits[i] >= 0 && (least < 0 || waits[i] < least))
-			least = waits[i];
-	return least;
-}
-
 static noreturn void listen_for_ever(struct listener *listener)
 {
 	size_t count = listener->sockets.count;
@@ -387,11 +350,20 @@ static noreturn void listen_for_ever(struct listener *listener)
 	/* Its sessions would go on, but nobody could begin one. */
 	alloc_set_patient(true);
 	for (;;) {
+		/* Milliseconds until there is something to do though nothing has come, -1: never. */
+		int waits[3], wait = -1;
+
 		children_report(listener->children, clock_nanoseconds(), false);
 		children_sample(listener->children, clock_nanoseconds());
 		log_file_close(&listener->log);
 		metrics_update(listener->metrics, false);
-		if (poll(polls, count + 2, time_to_wait(listener)) < 0) {
+		waits[0] = metrics_wait(listener->metrics);
+		waits[1] = children_report_wait(listener->children, clock_nanoseconds());
+		waits[2] = children_sample_wait(listener->children, clock_nanoseconds());
+		for (int i = 0; i < 3; i++)
+			if (waits[i] >= 0 && (wait < 0 || waits[i] < wait))
+				wait = waits[i];
+		if (poll(polls, count + 2, wait) < 0) {
 			if (errno == EINTR)
 				continue;
 			log_errno(L_ERROR, errno, "poll failed");
@@ -414,7 +386,9 @@ static int run_standalone(struct options *options)
 	struct listener listener = { .options = options, .pid_file = FS_PID_FILE_INIT, .control = FS_SOCKET_INIT,
 				     .starter_fd = -1 };
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
-	char *metrics_path;
+	const struct module *defaults;
+	struct rlimit limit;
+	char *log_file, *tag, *metrics_path;
 
 	listener.snapshots = snapshots_new(options);
 	config_free(check_load(options, listener.snapshots, &problems));
@@ -425,10 +399,18 @@ static int run_standalone(struct options *options)
 		log_error("Failed to parse config file: %s", options->config_file);
 		return EXIT_SYNTAX;
 	}
-	prepare_log(&listener);
+	defaults = &listener.config->defaults;
+	log_file = config_text(options->log_file ? options->log_file : defaults->log_file);
+	tag = config_text(defaults->syslog_tag);
+	log_file_init(&listener.log, log_file, tag, defaults->syslog_facility);
+	free(log_file);
+	free(tag);
 	if (!get_sockets(&listener))
 		return EXIT_SOCKETIO;
-	raise_descriptor_limit();
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_WANTED) {
+		limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	if (options->detach)
 		detach(&listener);
 	if (!make_files(&listener)) {
@@ -457,35 +439,30 @@ static int run_standalone(struct options *options)
 	listen_for_ever(&listener);
 }
 
-/* inetd and systemd's Accept=yes: the connection is descriptor 0. */
-static noreturn void run_on_socket(struct options *options)
+/* One session; over a shell on descriptors 0 and 1, else (inetd and systemd's Accept=yes) the connection is descriptor 0. */
+static noreturn void run_one(struct options *options, bool over_shell)
 {
 	struct log_file log;
-	struct daemon_session session = { .daemon_options = options, .log = &log };
+	struct daemon_session session = { .daemon_options = options, .log = &log, .out_fd = 1, .over_shell = over_shell };
 	int one = 1;
 
 	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
-	session.in_fd = session.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
-	use_dev_null();
-	setsockopt(session.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	socket_options_apply(session.in_fd, "");
+	if (!over_shell) {
+		session.in_fd = session.out_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+		use_dev_null();
+		setsockopt(session.in_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+		socket_options_apply(session.in_fd, "");
+	}
 	daemon_session_run(&session);
 }
 
 int daemon_main(struct options *options)
 {
+	if (options->daemon && options->server)
+		run_one(options, true);
 	if (options->config_check)
 		return daemon_check_main(options);
 	if (is_connection(0))
-		run_on_socket(options);
+		run_one(options, false);
 	return run_standalone(options);
-}
-
-int daemon_over_shell(struct options *options)
-{
-	struct log_file log;
-	struct daemon_session session = { .daemon_options = options, .log = &log, .out_fd = 1, .over_shell = true };
-
-	log_file_init(&log, options->log_file ? options->log_file : "", "rsyncd", LOG_DAEMON);
-	daemon_session_run(&session);
 }

@@ -5,10 +5,10 @@
 
 #include "options.h"
 
-/* --daemon: standalone, inetd or socket-activated depending on descriptor 0; also --config-check. Returns the exit code. */
+/*
+ * --daemon: standalone, inetd or socket-activated depending on descriptor 0; also --config-check. "--server --daemon .": one
+ * session on stdin and stdout, for a remote shell. Returns the exit code.
+ */
 int daemon_main(struct options *options);
-
-/* "--server --daemon .": one session on stdin and stdout, for a remote shell. Returns the exit code. */
-int daemon_over_shell(struct options *options);
 
 #endif

@@ -33,7 +33,7 @@ static void emit_to_user(void *context, enum log_kind kind, const char *text, si
 static int run(struct options *options)
 {
 	if (options->daemon && options->server)
-		return daemon_over_shell(options);
+		return daemon_main(options);
 	if (options->refresh_attrs)
 		return daemon_refresh_main(options);
 	if (options->status)
