@@ -48,6 +48,7 @@ struct subject {
 	const struct module *module;
 	struct daemon_session session;
 	bool has_identity;
+	int ends[2]; /* of the pipe that an attempt logs to */
 };
 
 /* --- problems --- */
@@ -126,30 +127,30 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		_exit(EXIT_IPC);
 }
 
-/* Appends the lines that the work logs. It runs in a process of its own, which it may end. */
-static void try(void (*work)(const void *context), const void *context, struct strbuf *output)
+/*
+ * Appends the lines that an attempt logs. true: this is the process of its own that makes it; it may end itself, and ends by
+ * _exit. false: it has ended.
+ */
+static bool try(struct subject *subject, struct strbuf *output)
 {
-	int ends[2], status;
 	pid_t pid;
+	int status;
 
-	if (pipe(ends) < 0)
-		die(EXIT_IPC, "cannot try: %s", strerror(errno));
-	pid = fork();
-	if (pid < 0)
+	if (pipe(subject->ends) < 0 || (pid = fork()) < 0)
 		die(EXIT_IPC, "cannot try: %s", strerror(errno));
 	if (pid == 0) {
-		log_set_sink((struct log_sink){ emit, &ends[1] });
+		log_set_sink((struct log_sink){ emit, &subject->ends[1] });
 		exit_set_quiet(true);
-		work(context);
-		_exit(EXIT_OK);
+		return true;
 	}
-	close(ends[1]);
-	if (fs_read_all(ends[0], OUTPUT_MAX, output) < 0)
+	close(subject->ends[1]);
+	if (fs_read_all(subject->ends[0], OUTPUT_MAX, output) < 0)
 		strbuf_add_string(output, "it has more problems than can be reported here\n");
-	close(ends[0]);
+	close(subject->ends[0]);
 	status = process_wait(pid);
 	if (status && !output->length)
 		strbuf_addf(output, "the attempt ended with status %d\n", status);
+	return false;
 }
 
 /* --- the description on standard output --- */
@@ -292,21 +293,6 @@ static void describe_daemon(const struct check *check)
 
 /* --- the daemon as a whole --- */
 
-static void set_socket_options(const void *context)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		socket_options_apply(fd, context);
-}
-
-static void bind_sockets(const void *context)
-{
-	listen_sockets sockets = VEC_INIT;
-
-	listen_bind(context, &sockets);
-}
-
 /* The port may be in use, by the daemon that the configuration is for: it plays no part here. */
 static void check_address(struct subject *daemon)
 {
@@ -315,10 +301,13 @@ static void check_address(struct subject *daemon)
 	const struct listen_request request = {
 		.address = address, .family = daemon->check->options->ip_family, .socket_options = "",
 	};
+	listen_sockets sockets = VEC_INIT;
 	struct strbuf output = STRBUF_INIT;
 
-	if (address)
-		try(bind_sockets, &request, &output);
+	if (address && try(daemon, &output)) {
+		listen_bind(&request, &sockets);
+		_exit(EXIT_OK);
+	}
 	/* One line says enough of it. */
 	if (output.length)
 		strbuf_truncate(&output, strcspn(output.data, "\n"));
@@ -342,8 +331,13 @@ static void check_listener(struct check *check)
 		const char *value = config->globals.socket_options;
 		struct strbuf output = STRBUF_INIT;
 
-		if (*value)
-			try(set_socket_options, value, &output);
+		if (*value && try(&daemon, &output)) {
+			int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+			if (fd >= 0)
+				socket_options_apply(fd, value);
+			_exit(EXIT_OK);
+		}
 		complain_of(&daemon, value, CONFIG_NOTE, NULL, &output);
 	}
 	if (!check->options->address)
@@ -403,19 +397,6 @@ static void check_users(struct subject *subject)
 	free(users);
 }
 
-struct rules_of {
-	const struct daemon_session *session;
-	size_t parameter;
-};
-
-static void load_rules(const void *context)
-{
-	const struct rules_of *rules = context;
-	struct daemon_session session = *rules->session;
-
-	rules_load_parameter(&session, rules->parameter);
-}
-
 /* One parameter after the other, so that each problem has its line. */
 static void check_rules(struct subject *subject)
 {
@@ -426,10 +407,12 @@ static void check_rules(struct subject *subject)
 		struct strbuf output = STRBUF_INIT;
 		char *text = known_text(value);
 
-		if (text && is_file && !may_read(text))
+		if (text && is_file && !may_read(text)) {
 			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
-		else if (text)
-			try(load_rules, &(struct rules_of){ &subject->session, i }, &output);
+		} else if (text && try(subject, &output)) {
+			rules_load_parameter(&subject->session, i);
+			_exit(EXIT_OK);
+		}
 		free(text);
 		complain_of(subject, value, CONFIG_UNSERVED, name, &output);
 	}
@@ -453,11 +436,6 @@ static void check_hosts(struct subject *subject, const char *value, bool denies)
 		    denies ? "hosts deny" : "hosts allow", &why);
 }
 
-static void find_refused(const void *context)
-{
-	refused_options_free(refused_options_new(context, true));
-}
-
 static void check_files(struct subject *subject)
 {
 	const struct module *module = subject->module;
@@ -468,8 +446,10 @@ static void check_files(struct subject *subject)
 	check_hosts(subject, module->hosts_allow, false);
 	check_hosts(subject, module->hosts_deny, true);
 	check_rules(subject);
-	if (refused)
-		try(find_refused, refused, &output);
+	if (refused && try(subject, &output)) {
+		refused_options_free(refused_options_new(refused, true));
+		_exit(EXIT_OK);
+	}
 	free(refused);
 	complain_of(subject, module->refuse_options, CONFIG_NOTE, "refuse options", &output);
 	check_command(subject, module->early_exec, "early exec", CONFIG_UNSERVED);
