@@ -216,46 +216,40 @@ static void describe_limits(const struct module *module, struct strbuf *out)
 		strbuf_add_string(out, ", not in the list of modules");
 }
 
-static void describe_form(const struct subject *subject)
-{
-	const struct module *module = subject->module;
-	char *path = config_text(module->path), *prefix = config_text(module->real_file_prefix);
-	char *daemon_root = config_text(subject->check->config->globals.daemon_chroot), *real;
-	struct strbuf text = STRBUF_INIT;
-	struct module_place place;
-
-	strbuf_addf(&text, "[%s] %s", module->name, path);
-	if (*prefix) {
-		place_split(&place, path, place_divides(module, path));
-		real = place_prefix_path(&place, daemon_root, prefix);
-		strbuf_addf(&text, ", an attr tree of %s", real);
-		place_free(&place);
-		free(real);
-	} else if (strstr(path, "%RSYNC_")) {
-		strbuf_add_string(&text, ", which depends on the client");
-	} else if (*module->attr_snapshot) {
-		describe_snapshot(subject, &text);
-	} else {
-		strbuf_add_string(&text, ", listed from the tree itself");
-	}
-	log_info("%s", strbuf_text(&text));
-	strbuf_free(&text);
-	free(path);
-	free(prefix);
-	free(daemon_root);
-}
-
 static void describe_module(const struct subject *subject)
 {
-	struct strbuf rights = STRBUF_INIT;
+	struct strbuf form = STRBUF_INIT, rights = STRBUF_INIT;
 	const struct daemon_session *session = &subject->session;
 	const struct identity *identity = &session->identity;
 	const struct module *module = subject->module;
+	char *path, *prefix, *daemon_root, *real;
 	bool read_only = place_is_read_only(session);
+	struct module_place place;
 
 	if (subject->check->options->quiet)
 		return;
-	describe_form(subject);
+	path = config_text(module->path);
+	prefix = config_text(module->real_file_prefix);
+	daemon_root = config_text(subject->check->config->globals.daemon_chroot);
+	strbuf_addf(&form, "[%s] %s", module->name, path);
+	if (*prefix) {
+		place_split(&place, path, place_divides(module, path));
+		real = place_prefix_path(&place, daemon_root, prefix);
+		strbuf_addf(&form, ", an attr tree of %s", real);
+		place_free(&place);
+		free(real);
+	} else if (strstr(path, "%RSYNC_")) {
+		strbuf_add_string(&form, ", which depends on the client");
+	} else if (*module->attr_snapshot) {
+		describe_snapshot(subject, &form);
+	} else {
+		strbuf_add_string(&form, ", listed from the tree itself");
+	}
+	log_info("%s", strbuf_text(&form));
+	strbuf_free(&form);
+	free(path);
+	free(prefix);
+	free(daemon_root);
 	strbuf_addf(&rights, "    %s, %s", module->write_only ? (read_only ? "neither read nor written" : "write only")
 		    : read_only ? "read only" : "writable", session->place.chroot ? "chroot" : "no chroot");
 	if (subject->has_identity) {
@@ -491,46 +485,41 @@ bool check_tree_is_on_disk(const char *tree, const char *real)
 	return same;
 }
 
-static void open_content(struct subject *subject, const char *prefix)
-{
-	struct attr_source *source = &subject->session.source;
-
-	struct strbuf why = STRBUF_INIT;
-
-	source->kind = ATTRS_ATTR_TREE;
-	if (place_open_prefix(&subject->session.place, "", prefix, &source->content_root) < 0) {
-		source->content_root.fd = -1;
-		place_explain_prefix(&subject->session.place, "", prefix, errno, &why);
-		/* Where no reference has to be replaced that has been said already. */
-		if (strchr(subject->module->real_file_prefix, '%') || strchr(subject->module->path, '%'))
-			complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
-		strbuf_free(&why);
-	} else if (is_on_one_disk(source->attr_root.fd, source->content_root.fd)) {
-		complain(subject, subject->module->path, CONFIG_NOTE,
-			 "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
-	}
-}
-
 /* false: the path depends on the client, or there is nothing behind it. */
 static bool open_roots(struct subject *subject)
 {
+	const struct module *module = subject->module;
 	struct module_place *place = &subject->session.place;
-	enum tristate chroot = subject->module->use_chroot;
-	char *path = known_text(subject->module->path), *prefix;
+	struct attr_source *source = &subject->session.source;
+	enum tristate chroot = module->use_chroot;
+	char *path = known_text(module->path), *prefix;
+	struct strbuf why = STRBUF_INIT;
 
 	if (!path)
 		return false;
-	place_split(place, path, chroot == YES || place_divides(subject->module, path) || (chroot == UNSET && geteuid() == 0));
+	place_split(place, path, chroot == YES || place_divides(module, path) || (chroot == UNSET && geteuid() == 0));
 	free(path);
-	subject->session.source.attr_root.fd = subject->session.source.content_root.fd = -1;
+	source->attr_root.fd = source->content_root.fd = -1;
 	if (fs_operator_root(&subject->session.outer, place->outer) < 0 ||
-	    fs_root_open_below(&subject->session.source.attr_root, &subject->session.outer, place->inner) < 0) {
-		complain(subject, subject->module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
+	    fs_root_open_below(&source->attr_root, &subject->session.outer, place->inner) < 0) {
+		complain(subject, module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
 		return false;
 	}
-	prefix = known_text(subject->module->real_file_prefix);
-	if (prefix)
-		open_content(subject, prefix);
+	prefix = known_text(module->real_file_prefix);
+	if (!prefix)
+		return true;
+	source->kind = ATTRS_ATTR_TREE;
+	if (place_open_prefix(place, "", prefix, &source->content_root) < 0) {
+		source->content_root.fd = -1;
+		place_explain_prefix(place, "", prefix, errno, &why);
+		/* Where no reference has to be replaced that has been said already. */
+		if (strchr(module->real_file_prefix, '%') || strchr(module->path, '%'))
+			complain(subject, module->real_file_prefix, CONFIG_UNSERVED, "%s", strbuf_text(&why));
+		strbuf_free(&why);
+	} else if (is_on_one_disk(source->attr_root.fd, source->content_root.fd)) {
+		complain(subject, module->path, CONFIG_NOTE,
+			 "the attr tree lies on the file system of its real tree: is its tmpfs not mounted?");
+	}
 	free(prefix);
 	return true;
 }
@@ -554,60 +543,44 @@ static bool enter(struct subject *subject)
 	return !failed;
 }
 
-/* Nothing can be uploaded without it. A relative one lies in the directory that a client names. */
-static void check_temp_dir(struct subject *subject)
-{
-	const char *value = subject->module->temp_dir;
-	char *path = place_is_read_only(&subject->session) ? NULL : known_text(value);
-	char *inside = path && *path == '/' ? xmalloc(strlen(path) + 2) : NULL;
-	int fd;
-
-	if (inside) {
-		fs_clean_path(inside, path);
-		fd = fs_open_follow(&subject->session.source.attr_root, inside, O_PATH | O_DIRECTORY, 0);
-		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
-			complain(subject, value, CONFIG_NOTE, "temp dir %s in the module: %s", path, strerror(errno));
-		fs_close(fd);
-	}
-	free(inside);
-	free(path);
-}
-
 /* As the module's user. */
 static void check_access(struct subject *subject)
 {
+	const struct module *module = subject->module;
 	const struct daemon_session *session = &subject->session;
 	const struct attr_source *source = &session->source;
+	const bool read_only = place_is_read_only(session);
+	char *temp_dir = read_only ? NULL : known_text(module->temp_dir);
+	int fd;
 
 	if (!fs_may(source->attr_root.fd, R_OK | X_OK))
-		complain(subject, subject->module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s", (unsigned)geteuid(),
+		complain(subject, module->path, CONFIG_UNSERVED, "uid %u cannot read %s: %s", (unsigned)geteuid(),
 			 session->place.path, strerror(errno));
-	else if (!place_is_read_only(session) && !fs_may(source->attr_root.fd, W_OK))
-		complain(subject, subject->module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
+	else if (!read_only && !fs_may(source->attr_root.fd, W_OK))
+		complain(subject, module->path, CONFIG_NOTE, "uid %u cannot write to %s: %s", (unsigned)geteuid(),
 			 session->place.path, strerror(errno));
-	check_temp_dir(subject);
-	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK)) {
-		char *prefix = config_text(subject->module->real_file_prefix);
-		char *path = place_prefix_path(&subject->session.place, "", prefix);
+	/* Nothing can be uploaded without it. A relative one lies in the directory that a client names. */
+	if (temp_dir && *temp_dir == '/') {
+		char *inside = xmalloc(strlen(temp_dir) + 2);
 
-		complain(subject, subject->module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
+		fs_clean_path(inside, temp_dir);
+		fd = fs_open_follow(&source->attr_root, inside, O_PATH | O_DIRECTORY, 0);
+		if (fd < 0 || !fs_may(fd, W_OK | X_OK))
+			complain(subject, module->temp_dir, CONFIG_NOTE, "temp dir %s in the module: %s", temp_dir,
+				 strerror(errno));
+		fs_close(fd);
+		free(inside);
+	}
+	free(temp_dir);
+	if (source->content_root.fd >= 0 && !fs_may(source->content_root.fd, X_OK)) {
+		char *prefix = config_text(module->real_file_prefix);
+		char *path = place_prefix_path(&session->place, "", prefix);
+
+		complain(subject, module->real_file_prefix, CONFIG_UNSERVED, "uid %u cannot open files in %s: %s",
 			 (unsigned)geteuid(), path, strerror(errno));
 		free(prefix);
 		free(path);
 	}
-}
-
-static void find_identity(struct subject *subject)
-{
-	struct strbuf log = STRBUF_INIT, answer = STRBUF_INIT;
-	const struct module *module = subject->module;
-
-	subject->has_identity = identity_find(module, &subject->session.identity, &log, &answer);
-	if (!subject->has_identity)
-		complain(subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid, CONFIG_UNSERVED,
-			 "%s", strbuf_text(&log));
-	strbuf_free(&log);
-	strbuf_free(&answer);
 }
 
 /* --- processes --- */
@@ -627,13 +600,19 @@ static int report(struct check *check)
 static noreturn void examine(struct check *check, const struct module *module)
 {
 	struct subject subject = { .check = check, .module = module, .session.module = module };
+	struct strbuf log = STRBUF_INIT, answer = STRBUF_INIT;
 	bool opened;
 
 	setenv("RSYNC_MODULE_NAME", module->name, 1);
 	subject.session.daemon_options = check->options;
 	subject.session.read_only = module->read_only;
 	subject.session.source.attr_root.fd = subject.session.source.content_root.fd = -1;
-	find_identity(&subject);
+	subject.has_identity = identity_find(module, &subject.session.identity, &log, &answer);
+	if (!subject.has_identity)
+		complain(&subject, !strncmp(strbuf_text(&log), "Invalid uid", 11) ? module->uid : module->gid, CONFIG_UNSERVED,
+			 "%s", strbuf_text(&log));
+	strbuf_free(&log);
+	strbuf_free(&answer);
 	check_files(&subject);
 	opened = open_roots(&subject);
 	describe_module(&subject);
