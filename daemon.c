@@ -20,7 +20,7 @@
 #include "daemon/listen.h"
 #include "daemon/peer.h"
 #include "daemon/sandbox.h"
-#include "daemon/serve.h"
+#include "daemon/session.h"
 #include "daemon/snapshots.h"
 #include "daemon/status.h"
 #include "daemon/talk.h"
@@ -50,6 +50,7 @@ struct listener {
 	struct children *children;
 	struct rates *rates;
 	struct guesses *guesses;
+	int port;
 	int per_host, per_minute;     /* connections of a host, and in a minute; 0: any number */
 	struct snapshots *snapshots;
 	struct metrics *metrics;
@@ -113,13 +114,6 @@ static bool is_connection(int fd)
 	       (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
 }
 
-static int listener_port(const struct listener *listener)
-{
-	if (listener->options->port)
-		return listener->options->port;
-	return listener->config->globals.port ? listener->config->globals.port : DEFAULT_PORT;
-}
-
 /* Sockets that were handed over count before any that the configuration names. */
 static bool get_sockets(struct listener *listener)
 {
@@ -127,7 +121,7 @@ static bool get_sockets(struct listener *listener)
 	const struct config_globals *globals = &listener->config->globals;
 	char *address = config_text(options->address ? options->address : globals->address);
 	const struct listen_request request = {
-		.address = address, .port = listener_port(listener), .backlog = globals->listen_backlog,
+		.address = address, .port = listener->port, .backlog = globals->listen_backlog,
 		.family = options->ip_family, .verbose = options->verbose > 1,
 		.socket_options = options->sockopts ? options->sockopts : globals->socket_options,
 	};
@@ -400,6 +394,7 @@ static int run_standalone(struct options *options)
 		return EXIT_SYNTAX;
 	}
 	defaults = &listener.config->defaults;
+	listener.port = options->port ? options->port : listener.config->globals.port;
 	log_file = config_text(options->log_file ? options->log_file : defaults->log_file);
 	tag = config_text(defaults->syslog_tag);
 	log_file_init(&listener.log, log_file, tag, defaults->syslog_facility);
@@ -430,7 +425,7 @@ static int run_standalone(struct options *options)
 		use_dev_null();
 	log_set_role("Receiver");
 	log_set_sink(log_file_sink(&listener.log));
-	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener_port(&listener));
+	log_msg(L_LOG, "rsyncd version %s starting, listening on port %d", HUAI_VERSION, listener.port);
 	config_problems_report(&problems, CONFIG_REMARK);
 	if (options->sandbox)
 		sandbox_report();

@@ -163,6 +163,7 @@ static void parameters_set_defaults(struct config *config)
 			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
 				config_keep(config, "");
 	module->name = config_keep(config, "");
+	config->globals.port = 873;
 	config->globals.listen_backlog = SOMAXCONN; /* what does not fit is lost: clients hang */
 	config->globals.max_connections_per_host = 100; /* a network behind one address has fewer; nobody gets all places */
 	config->globals.minimum_rate = 16384;           /* a modem moves it in fifteen seconds */

@@ -55,7 +55,7 @@ struct config_globals {
 	char *daemon_chroot, *daemon_uid, *daemon_gid;
 	bool proxy_protocol;
 	char *proxy_protocol_hosts;
-	int port, listen_backlog;   /* port 0: not set */
+	int port, listen_backlog;
 	int max_connections_per_host, max_connection_rate; /* ours; of one host, and in a minute; 0: any number */
 	int minimum_rate;           /* ours; bytes a minute that keep a session from making room for others; 0: none does */
 };

@@ -19,7 +19,6 @@
 #include "daemon/auth.h"
 #include "daemon/listen.h"
 #include "daemon/roots.h"
-#include "daemon/serve.h"
 #include "daemon/session.h"
 #include "delta/digest.h"
 #include "fs/file.h"
@@ -272,7 +271,7 @@ static void describe_daemon(const struct check *check)
 	if (check->options->quiet)
 		return;
 	strbuf_addf(&text, "%s: %zu module%s, port %d", check->options->config_file, check->config->modules.count,
-		    check->config->modules.count == 1 ? "" : "s", globals->port ? globals->port : DEFAULT_PORT);
+		    check->config->modules.count == 1 ? "" : "s", globals->port);
 	if (*globals->daemon_chroot)
 		strbuf_addf(&text, ", paths below %s", globals->daemon_chroot);
 	if (globals->max_connections_per_host)

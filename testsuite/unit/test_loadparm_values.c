@@ -243,7 +243,7 @@ UNIT_TEST_WITH(set_up, tear_down, unknown_and_misplaced_lines_are_noted)
 	only_problem(*state, CONFIG_NOTE, 2);
 	assert_non_null(load(*state, "[global]\nport = 8730\n"));
 	only_problem(*state, CONFIG_NOTE, 2);
-	assert_int_equal(((struct fixture *)*state)->config->globals.port, 0);
+	assert_int_equal(((struct fixture *)*state)->config->globals.port, 873);
 	assert_false(config_find_module(((struct fixture *)*state)->config, "m"));
 }
 
