@@ -35,29 +35,11 @@
 #define FIRST_PROTOCOL_WITH_EXIT 25
 #define MAKES_WAY_BY 10  /* of the nice value: a tenth of the processor time, if others want it */
 
-/* --- limits of those who have not been let in yet --- */
-
 /* Whom the listener has dismissed it kills, too. */
 static void reach(struct daemon_session *session, enum board_step step)
 {
 	if (!board_reach(session->board, step))
 		session_end(EXIT_SIGNAL);
-}
-
-/*
- * Limits the processor time of unknown clients: more of it than a handshake can need ends the process. Its memory, passwords
- * too, stays in no core file (S-125).
- */
-static void limit_handshake(struct daemon_session *session)
-{
-	struct rlimit limit;
-
-	session->core_size = session_set_limit(RLIMIT_CORE, 0);
-	session->processor_seconds = RLIM_INFINITY;
-	if (getrlimit(RLIMIT_CPU, &limit) == 0)
-		session->processor_seconds = limit.rlim_cur;
-	if (session->processor_seconds > HANDSHAKE_SECONDS)
-		session_set_limit(RLIMIT_CPU, HANDSHAKE_SECONDS);
 }
 
 /* --- stages 1 to 6: configuration and peer --- */
@@ -73,48 +55,57 @@ static void switch_log(struct daemon_session *session, const struct module *modu
 	free(tag);
 }
 
-static void load_configuration(struct daemon_session *session)
+static void meet_client(struct daemon_session *session)
 {
 	const struct options *options = session->daemon_options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
+	struct peer *peer = &session->peer;
+	const struct config *config;
+	struct rlimit limit;
+
+	/*
+	 * Limits the processor time of unknown clients: more of it than a handshake can need ends the process. Its memory,
+	 * passwords too, stays in no core file (S-125).
+	 */
+	session->core_size = session_set_limit(RLIMIT_CORE, 0);
+	session->processor_seconds = RLIM_INFINITY;
+	if (getrlimit(RLIMIT_CPU, &limit) == 0)
+		session->processor_seconds = limit.rlim_cur;
+	if (session->processor_seconds > HANDSHAKE_SECONDS)
+		session_set_limit(RLIMIT_CPU, HANDSHAKE_SECONDS);
 
 	session->config =
 		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION, &problems);
-	if (session->config && !options->log_file)
-		switch_log(session, &session->config->defaults);
+	config = session->config;
+	if (config && !options->log_file)
+		switch_log(session, &config->defaults);
 	config_problems_report(&problems, session->standalone ? CONFIG_ERROR : CONFIG_NOTE);
-	if (!session->config)
+	if (!config)
 		die(EXIT_SYNTAX, "the configuration in %s cannot be used", options->config_file);
-}
-
-static void identify_peer(struct daemon_session *session)
-{
-	const struct config_globals *globals = &session->config->globals;
-	struct peer *peer = &session->peer;
+	if (!session->over_shell)
+		session_set_deadline(session, config->defaults.timeout);
 
 	if (session->over_shell)
 		peer_from_shell(peer);
 	else
 		peer_from_socket(peer, session->in_fd);
-	if (globals->proxy_protocol && !session->over_shell && !peer_from_proxy(peer, globals, session->wire))
+	if (config->globals.proxy_protocol && !session->over_shell && !peer_from_proxy(peer, &config->globals, session->wire))
 		session_end(EXIT_STARTCLIENT);
-	if (session->config->any_reverse_lookup)
+	if (config->any_reverse_lookup)
 		peer_look_up_name(peer);
 	snprintf(peer->name, sizeof peer->name, "%s",
-		 session->config->defaults.reverse_lookup || !strcmp(peer->real_name, "UNKNOWN") ? peer->real_name
-												    : "UNDETERMINED");
-}
+		 config->defaults.reverse_lookup || !strcmp(peer->real_name, "UNKNOWN") ? peer->real_name : "UNDETERMINED");
+	board_set_text(session->board, BOARD_ADDRESS, peer->address);
 
-/* The log is open by then, so that it can lie outside; so are attr snapshots, which a listener would have opened. */
-static void become_daemon(struct daemon_session *session)
-{
+	/* The log is open by then, so that it can lie outside; so are attr snapshots, which a listener would have opened. */
 	log_file_open(session->log);
-	if (!session->snapshots && *session->config->globals.daemon_chroot) {
-		session->snapshots = snapshots_new(session->daemon_options);
+	if (!session->snapshots && *config->globals.daemon_chroot) {
+		session->snapshots = snapshots_new(options);
 		snapshots_refresh(session->snapshots);
 	}
-	if (!identity_assume_daemon(&session->config->globals))
+	if (!identity_assume_daemon(&config->globals))
 		session_end(EXIT_STARTCLIENT);
+	log_msg(L_LOG, "connect from %s (%s)", peer->name, peer->address);
 }
 
 /* --- stages 7 and 8: greeting, command or module --- */
@@ -200,23 +191,6 @@ static void choose_module(struct daemon_session *session, char *line)
 	}
 	board_set_text(session->board, BOARD_MODULE, session->module->name);
 	reach(session, BOARD_CHOSEN);
-}
-
-/* --- stages 9 to 11: may it come in? --- */
-
-/* After the handshake has taken its time, a new one begins for the module's users. */
-static void authenticate(struct daemon_session *session)
-{
-	session->user = xstrdup("");
-	session->read_only = session->module->read_only;
-	session_set_deadline(session, session->module->timeout);
-	board_set_state(session->board, BOARD_AUTHENTICATION);
-	session_authenticate(session);
-	board_set_state(session->board, BOARD_HANDSHAKE);
-	board_set_text(session->board, BOARD_USER, session->user);
-	reach(session, BOARD_ADMITTED);
-	session_clear_deadline(session);
-	setenv("RSYNC_USER_NAME", session->user, 1);
 }
 
 /* --- stages 20 to 23: the request --- */
@@ -551,14 +525,7 @@ void daemon_session_run(struct daemon_session *session)
 	session->low_priority = getpriority(PRIO_PROCESS, 0) + MAKES_WAY_BY;
 	session_take_signals(session);
 
-	limit_handshake(session);
-	load_configuration(session);
-	if (!session->over_shell)
-		session_set_deadline(session, session->config->defaults.timeout);
-	identify_peer(session);
-	board_set_text(session->board, BOARD_ADDRESS, session->peer.address);
-	become_daemon(session);
-	log_msg(L_LOG, "connect from %s (%s)", session->peer.name, session->peer.address);
+	meet_client(session);
 	exchange_greetings(session, line);
 	choose_module(session, line);
 	session_clear_deadline(session);
@@ -571,7 +538,17 @@ void daemon_session_run(struct daemon_session *session)
 		log_error("protocol %d of the client is not supported", session->greeting.version);
 		session_refuse(session, "protocol version %d is not supported", session->greeting.version);
 	}
-	authenticate(session);
+	/* After the handshake has taken its time, a new one begins for the module's users. */
+	session->user = xstrdup("");
+	session->read_only = session->module->read_only;
+	session_set_deadline(session, session->module->timeout);
+	board_set_state(session->board, BOARD_AUTHENTICATION);
+	session_authenticate(session);
+	board_set_state(session->board, BOARD_HANDSHAKE);
+	board_set_text(session->board, BOARD_USER, session->user);
+	reach(session, BOARD_ADMITTED);
+	session_clear_deadline(session);
+	setenv("RSYNC_USER_NAME", session->user, 1);
 	session_set_limit(RLIMIT_CPU, session->processor_seconds);
 	session_claim_slot(session);
 	identity_resolve(session);
