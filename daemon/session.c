@@ -223,16 +223,9 @@ static void receive_request(struct daemon_session *session)
 
 /* --- the module's part of the log --- */
 
-struct session_log {
-	const struct daemon_session *session;
-	char *format;       /* of transfer lines */
-	bool ended;         /* the closing lines have been written */
-};
-
 /* A line about a file, with what the roles know of neither the client nor the module. */
-static void log_file_line(const struct session_log *log, struct format_values *values)
+static void log_file_line(const struct daemon_session *session, struct format_values *values)
 {
-	const struct daemon_session *session = log->session;
 	struct strbuf line = STRBUF_INIT;
 
 	values->address = session->peer.address;
@@ -240,15 +233,14 @@ static void log_file_line(const struct session_log *log, struct format_values *v
 	values->module = session->module->name;
 	values->module_path = session->place.path;
 	values->user = session->user;
-	format_expand(log->format, values, &line);
+	format_expand(session->log_format, values, &line);
 	log_msg(L_LOG, "%s", strbuf_text(&line));
 	strbuf_free(&line);
 }
 
 static void log_transfer(void *context, const struct transfer_record *record)
 {
-	const struct session_log *log = context;
-	const struct daemon_session *session = log->session;
+	const struct daemon_session *session = context;
 	const struct entry *entry = record->entry;
 	struct format_values values = {
 		.look = { .flags = record->flags, .mode = entry->mode, .times_kept = session->options.times, .sends = true,
@@ -259,23 +251,23 @@ static void log_transfer(void *context, const struct transfer_record *record)
 		.digest = record->digest, .digest_length = record->digest_length, .pid = (int)getpid(), .operation = "send",
 	};
 
-	log_file_line(log, &values);
+	log_file_line(session, &values);
 }
 
 static void note_received(void *context)
 {
-	const struct session_log *log = context;
+	const struct daemon_session *session = context;
 
-	board_count_file(log->session->board);
+	board_count_file(session->board);
 }
 
 static void note_transfer(void *context, enum item_stage stage)
 {
-	const struct session_log *log = context;
+	const struct daemon_session *session = context;
 
-	board_set_state(log->session->board, BOARD_SENDING);
+	board_set_state(session->board, BOARD_SENDING);
 	if (stage == ITEM_ENDS)
-		board_count_file(log->session->board);
+		board_count_file(session->board);
 }
 
 static void log_received(void *context, struct format_values *values)
@@ -292,18 +284,18 @@ static void log_deletion(void *context, const char *path, bool is_dir)
 
 static void log_end(void *context, uint64_t written, uint64_t read, uint64_t total_size, int code)
 {
-	struct session_log *log = context;
-	const struct attr_source *source = &log->session->source;
+	struct daemon_session *session = context;
+	const struct attr_source *source = &session->source;
 
 	(void)code;
-	log->ended = true;
-	board_set_state(log->session->board, BOARD_ENDING);
-	board_set_count(log->session->board, BOARD_STALE, source->stale);
-	board_set_count(log->session->board, BOARD_MISSING, source->missing);
+	session->log_ended = true;
+	board_set_state(session->board, BOARD_ENDING);
+	board_set_count(session->board, BOARD_STALE, source->stale);
+	board_set_count(session->board, BOARD_MISSING, source->missing);
 	/* The list no longer matches the real tree: its owner should hear of it. */
 	if (source->stale || source->missing)
 		log_msg(L_LOG, "module %s: %" PRIu64 " stale and %" PRIu64 " missing files, the attr %s needs a refresh",
-			log->session->module->name, source->stale, source->missing,
+			session->module->name, source->stale, source->missing,
 			source->kind == ATTRS_SNAPSHOT ? "snapshot" : "tree");
 	log_msg(L_LOG, "sent %" PRIu64 " bytes  received %" PRIu64 " bytes  total size %" PRIu64, written, read, total_size);
 }
@@ -311,24 +303,10 @@ static void log_end(void *context, uint64_t written, uint64_t read, uint64_t tot
 /* Exit hook: a session that broke off. */
 static void log_broken_end(void *context, int code)
 {
-	struct session_log *log = context;
-	const struct wire *wire = log->session->wire;
+	const struct daemon_session *session = context;
 
-	if (!log->ended && log->session->options.sender)
-		log_end(log, wire_bytes_written(wire), wire_bytes_read(wire), 0, code);
-}
-
-static struct session_log *session_log_new(struct daemon_session *session)
-{
-	const char *override = session->daemon_options->log_file_format;
-	struct session_log *log = xcalloc(1, sizeof *log);
-
-	log->session = session;
-	if (session->options.dry_run || (override ? !*override : !session->module->transfer_logging))
-		return log;
-	log->format = override ? xstrdup(override) : config_text(session->module->log_format);
-	session->options.log_format_has_i |= format_uses(log->format, 'i');
-	return log;
+	if (!session->log_ended && session->options.sender)
+		log_end(context, wire_bytes_written(session->wire), wire_bytes_read(session->wire), 0, code);
 }
 
 /* --- forced settings and clamps --- */
@@ -338,6 +316,7 @@ static void apply_module_settings(struct daemon_session *session)
 	const struct module *module = session->module;
 	struct options *options = &session->options;
 	uint32_t limit = session->daemon_options->bwlimit;
+	char *chmod;
 
 	options->server = true;
 	options->quiet = 0;
@@ -362,21 +341,12 @@ static void apply_module_settings(struct daemon_session *session)
 	} else if (options->super == SUPER_FAKE) {
 		options->super = SUPER_YES;
 	}
-}
-
-/* The module's changes of modes are applied after the client's, and to modes that the client does not set, too. */
-static void add_chmod(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	struct options *options = &session->options;
-	char *text = config_text(options->sender ? module->outgoing_chmod : module->incoming_chmod);
-	bool good = !*text || chmod_parse(&options->chmod, text);
-
-	if (*text && good && !options->sender)
-		good = chmod_parse(&options->incoming_chmod, text);
-	if (!good)
+	/* The module's changes of modes are applied after the client's, and to modes that the client does not set, too. */
+	chmod = config_text(options->sender ? module->outgoing_chmod : module->incoming_chmod);
+	if (*chmod && (!chmod_parse(&options->chmod, chmod) ||
+		       (!options->sender && !chmod_parse(&options->incoming_chmod, chmod))))
 		session_set_refusal(session, xstrdup("the module is misconfigured"), EXIT_UNSUPPORTED);
-	free(text);
+	free(chmod);
 }
 
 static struct skip_list *dont_compress(struct daemon_session *session)
@@ -464,21 +434,24 @@ static noreturn void serve(struct daemon_session *session)
 {
 	struct module_session *module = xcalloc(1, sizeof *module);
 	struct server *server = xcalloc(1, sizeof *server);
-	struct session_log *log;
+	const char *override = session->daemon_options->log_file_format, *format;
 
 	apply_module_settings(session);
-	add_chmod(session);
 	check_direction(session);
 	if (!session->options.sender)
 		apply_receiving_settings(session);
-	log = session_log_new(session);
+	if (!session->options.dry_run && (override ? *override : session->module->transfer_logging)) {
+		session->log_format = override ? xstrdup(override) : config_text(session->module->log_format);
+		session->options.log_format_has_i |= format_uses(session->log_format, 'i');
+	}
+	format = session->log_format;
 	*module = (struct module_session){
 		.dest = {
 			.name = session->module->name, .hidden = session->hidden, .write_only = session->module->write_only,
 			.has_own_temp_dir = session->has_own_temp_dir,
-			.log_item = log->format ? log_received : NULL, .log_deletion = log_deletion, .received = note_received,
-			.logs_items = log->format && format_uses(log->format, 'i'),
-			.logs_operations = log->format && format_uses(log->format, 'o'), .context = log,
+			.log_item = format ? log_received : NULL, .log_deletion = log_deletion, .received = note_received,
+			.logs_items = format && format_uses(format, 'i'), .logs_operations = format && format_uses(format, 'o'),
+			.context = session,
 		},
 		.source = &session->source, .dont_compress = dont_compress(session),
 		.read_only = place_is_read_only(session),
@@ -486,7 +459,7 @@ static noreturn void serve(struct daemon_session *session)
 		.munge_symlinks = place_munges_symlinks(session),
 		.ignore_nonreadable = session->module->ignore_nonreadable, .ignore_errors = session->module->ignore_errors,
 		.open_noatime = session->options.open_noatime, .charset = session->module->charset,
-		.log_transfer = log->format ? log_transfer : NULL, .transfer = note_transfer, .log_end = log_end,
+		.log_transfer = format ? log_transfer : NULL, .transfer = note_transfer, .log_end = log_end,
 	};
 	session->source.open_noatime = session->options.open_noatime;
 	session->source.fake_super = session->options.super == SUPER_FAKE;
@@ -506,7 +479,7 @@ static noreturn void serve(struct daemon_session *session)
 	server->startup_output = session->refusal_output;
 	server->startup_code = session->refusal_code;
 	board_set_state(session->board, session->options.sender ? BOARD_LISTING : BOARD_RECEIVING);
-	exit_push_hook(log_broken_end, log);
+	exit_push_hook(log_broken_end, session);
 	if (!session->refusal && session->options.sender && !(module->read_only && session->options.remove_source_files))
 		log_msg(L_LOG, "building file list");
 	server_run(server);

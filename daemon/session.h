@@ -81,6 +81,9 @@ struct daemon_session {
 	char *refusal;        /* the error that the client gets instead of being served, NULL: none */
 	char *refusal_output; /* of the command that refuses it, NULL: none does */
 	int refusal_code;
+
+	char *log_format;     /* of transfer lines, NULL: there are none */
+	bool log_ended;       /* the closing lines have been written */
 };
 
 #define SESSION_LINE_SIZE 1023 /* of a line that names a module, with the NUL */
