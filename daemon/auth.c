@@ -11,10 +11,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <nettle/memops.h>
@@ -29,6 +31,7 @@
 #include "fs/operator.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
+#include "lib/exit.h"
 #include "lib/log.h"
 #include "loadparm/hosts.h"
 #include "wire/setup.h"
@@ -39,7 +42,8 @@
 
 /* --- the module's lists of hosts --- */
 
-static bool is_allowed(struct daemon_session *session)
+/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
+void session_check_access(struct daemon_session *session)
 {
 	const struct module *module = session->module;
 	struct peer *peer = &session->peer;
@@ -47,22 +51,8 @@ static bool is_allowed(struct daemon_session *session)
 	const struct host_peer host = {
 		.address = peer->address, .name = peer->name, .forward_lookup = module->forward_lookup, .learned = &learned,
 	};
-	char *allow = config_text(module->hosts_allow), *deny = config_text(module->hosts_deny);
-	bool allowed = hosts_allowed(allow, deny, &host);
-
-	if (learned.length && learned.length < sizeof peer->name)
-		memcpy(peer->name, learned.data, learned.length + 1);
-	strbuf_free(&learned);
-	free(allow);
-	free(deny);
-	return allowed;
-}
-
-/* A denied client learns of an unlisted module no more than of one that does not exist (S-099). */
-void session_check_access(struct daemon_session *session)
-{
-	const struct module *module = session->module;
-	struct peer *peer = &session->peer;
+	char *allow, *deny;
+	bool allowed;
 
 	if (module->reverse_lookup)
 		memcpy(peer->name, peer->real_name, sizeof peer->name);
@@ -70,18 +60,24 @@ void session_check_access(struct daemon_session *session)
 	setenv("RSYNC_HOST_NAME", peer->name, 1);
 	setenv("RSYNC_HOST_ADDR", peer->address, 1);
 	setenv("RSYNC_USER_NAME", "", 1);
-	if (!is_allowed(session)) {
+	allow = config_text(module->hosts_allow);
+	deny = config_text(module->hosts_deny);
+	allowed = hosts_allowed(allow, deny, &host);
+	if (learned.length && learned.length < sizeof peer->name)
+		memcpy(peer->name, learned.data, learned.length + 1);
+	strbuf_free(&learned);
+	free(allow);
+	free(deny);
+	if (!allowed)
 		log_msg(L_LOG, "rsync denied on module %s from %s (%s)", module->name, peer->name, peer->address);
-		if (!module->list)
-			session_refuse(session, "Unknown module '%s'", module->name);
-		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
-	}
-	if (module->disabled) {
+	else if (module->disabled)
 		log_error("module %s is not served: its configuration has an error", module->name);
-		if (!module->list)
-			session_refuse(session, "Unknown module '%s'", module->name);
+	if ((!allowed || module->disabled) && !module->list)
+		session_refuse(session, "Unknown module '%s'", module->name);
+	if (!allowed)
+		session_refuse(session, "access denied to %s from %s (%s)", module->name, peer->name, peer->address);
+	if (module->disabled)
 		session_refuse(session, "daemon security issue -- contact admin");
-	}
 	if (!session->over_shell)
 		log_msg(L_LOG, "rsync allowed access on module %s from %s (%s)", module->name, peer->name, peer->address);
 }
@@ -286,8 +282,14 @@ static const char *check_secret(const struct module *module, const struct rule *
 static noreturn void refuse(struct daemon_session *session)
 {
 	const struct origin origin = origin_of_address(session->peer.address);
+	const int64_t wait = guesses_failed(session->guesses, &origin, clock_nanoseconds());
+	const struct timespec pause = { wait / CLOCK_SECOND, wait % CLOCK_SECOND };
+	sigset_t set = session_ending_signals();
 
-	session_pause(session, guesses_failed(session->guesses, &origin, clock_nanoseconds()));
+	/* A signal that ends the process ends the pause. */
+	if (wait && sigtimedwait(&set, NULL, &pause) > 0)
+		exit_with(EXIT_SIGNAL);
+	session_clear_deadline(session);
 	session_refuse(session, "auth failed on module %s", session->module->name);
 }
 
@@ -373,20 +375,11 @@ static noreturn void refuse_lock_file(struct daemon_session *session, const char
 	session_refuse(session, "failed to open lock file");
 }
 
-/* A client, by its address or network, and the module: whoever uses one of them has not used up another. */
-static uint64_t holder_of(const struct daemon_session *session, const struct origin *origin)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (const char *at = session->module->name; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-	return origin_hash(origin, hash);
-}
-
 void session_claim_slot(struct daemon_session *session)
 {
 	const int limit = session->module->max_connections, host_limit = session->module->max_connections_per_host;
 	const struct origin origin = origin_of_address(session->peer.address);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	char *path;
 
 	session->slot_fd = -1;
@@ -396,9 +389,12 @@ void session_claim_slot(struct daemon_session *session)
 	session->slot_fd = fs_slots_open(path);
 	if (session->slot_fd < 0)
 		refuse_lock_file(session, path);
+	/* A client, by its address or network, and the module: whoever uses one of them has not used up another. */
+	for (const char *at = session->module->name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
 	/* Clients without an address cannot be distinguished, and are not limited. */
 	if (host_limit && origin.family != AF_UNSPEC
-	    && fs_slots_take_of(session->slot_fd, holder_of(session, &origin), host_limit) < 0) {
+	    && fs_slots_take_of(session->slot_fd, origin_hash(&origin, hash), host_limit) < 0) {
 		if (errno != EBUSY)
 			refuse_lock_file(session, path);
 		session_refuse_crowd(session, &(struct session_limit){ "max connections per host", host_limit });

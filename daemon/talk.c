@@ -138,16 +138,6 @@ void session_take_signals(struct daemon_session *session)
 	wire_set_wait_hook(session->wire, check_signals, session);
 }
 
-void session_pause(struct daemon_session *session, int64_t nanoseconds)
-{
-	const struct timespec pause = { nanoseconds / CLOCK_SECOND, nanoseconds % CLOCK_SECOND };
-	sigset_t set = session_ending_signals();
-
-	if (nanoseconds && sigtimedwait(&set, NULL, &pause) > 0)
-		exit_with(EXIT_SIGNAL);
-	session_clear_deadline(session);
-}
-
 /* --- one path word --- */
 
 /* Drop the last real component of a path in the making; "." components after it go too. Never climbs above the start. */

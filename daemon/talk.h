@@ -40,8 +40,6 @@ rlim_t session_set_limit(int resource, rlim_t limit);
 sigset_t session_ending_signals(void);
 /* From now on they are taken only where the session waits. */
 void session_take_signals(struct daemon_session *session);
-/* Keep the client waiting, even if it has gone; a signal that ends the process ends the pause. */
-void session_pause(struct daemon_session *session, int64_t nanoseconds);
 
 /* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option
  * `refusal` is set. */
