@@ -393,40 +393,13 @@ bool peer_from_proxy(struct peer *peer, const struct config_globals *globals, st
 
 /* --- the name --- */
 
-/* A name that goes into logs, access lists and the environment of commands: letters a host name may have. */
-static bool is_plausible(const char *name)
-{
-	for (; *name; name++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", *name))
-			return false;
-	return true;
-}
-
-/* Does the name lead back to the address? */
-static bool confirm(const char *name, const char *address, int family)
-{
-	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM }, *found, *at;
-	char text[64];
-	bool same = false;
-	int error = getaddrinfo(name, NULL, &hints, &found);
-
-	if (error) {
-		log_msg(L_LOG, "forward name lookup for %s failed: %s", name, gai_strerror(error));
-		return false;
-	}
-	for (at = found; at && !same; at = at->ai_next)
-		same = !getnameinfo(at->ai_addr, at->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) &&
-		       !strcmp(text, address);
-	freeaddrinfo(found);
-	if (!same)
-		log_msg(L_LOG, "%s is not a known address for \"%s\": spoofed address?", address, name);
-	return same;
-}
-
 void peer_look_up_name(struct peer *peer)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *found;
+	/* A name that goes into logs, access lists and the environment of commands: letters a host name may have. */
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 	char name[NI_MAXHOST];
+	bool same;
 	int error;
 
 	if (!strcmp(peer->real_name, "UNKNOWN"))
@@ -435,10 +408,17 @@ void peer_look_up_name(struct peer *peer)
 	if (getaddrinfo(peer->address, NULL, &hints, &found))
 		return;
 	error = getnameinfo(found->ai_addr, found->ai_addrlen, name, sizeof name, NULL, 0, NI_NAMEREQD);
-	if (error)
+	if (error) {
 		log_msg(L_LOG, "name lookup failed for %s: %s", peer->address, gai_strerror(error));
-	else if (strlen(name) < sizeof peer->real_name && is_plausible(name) &&
-		 confirm(name, peer->address, found->ai_family))
-		set_name(peer, name);
+	} else if (strlen(name) < sizeof peer->real_name && !name[strspn(name, letters)]) {
+		/* Does the name lead back to the address? */
+		error = hosts_look_up(name, found->ai_family, peer->address, &same);
+		if (error)
+			log_msg(L_LOG, "forward name lookup for %s failed: %s", name, gai_strerror(error));
+		else if (!same)
+			log_msg(L_LOG, "%s is not a known address for \"%s\": spoofed address?", peer->address, name);
+		else
+			set_name(peer, name);
+	}
 	freeaddrinfo(found);
 }

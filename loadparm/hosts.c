@@ -130,8 +130,7 @@ static enum verdict match_network(const char *token, const struct host_peer *pee
 	return address.family == AF_INET && !memcmp(address.bytes, nobody, sizeof nobody) ? BLIND : MISS;
 }
 
-/* 0: resolved, and whether it has the address; else the error of getaddrinfo. */
-static int look_up(const char *name, int family, const char *address, bool *same)
+int hosts_look_up(const char *name, int family, const char *address, bool *same)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = family }, *found, *at;
 	char text[INET6_ADDRSTRLEN + 32];
@@ -155,12 +154,12 @@ static int resolves(const struct host_peer *peer, const char *name)
 
 	if (peer->resolves)
 		return peer->resolves(peer->context, name, peer->address);
-	error = look_up(name, strchr(peer->address, ':') ? AF_INET6 : AF_INET, peer->address, &same);
+	error = hosts_look_up(name, strchr(peer->address, ':') ? AF_INET6 : AF_INET, peer->address, &same);
 	if (!error)
 		return same;
 	if (error == EAI_NODATA || error == EAI_ADDRFAMILY)
 		return 0;
-	return error == EAI_NONAME && !look_up(name, AF_UNSPEC, peer->address, &same) ? 0 : -1;
+	return error == EAI_NONAME && !hosts_look_up(name, AF_UNSPEC, peer->address, &same) ? 0 : -1;
 }
 
 static enum verdict match_by_lookup(const char *token, const struct host_peer *peer)
@@ -303,7 +302,7 @@ static const char *doubt_of_name(const char *token, const struct host_peer *peer
 		return "names of clients are ASCII";
 	if (is_pattern(token) || !peer->forward_lookup)
 		return has_name(peer) ? NULL : "clients have no names without \"reverse lookup\"";
-	failed = peer->resolves ? peer->resolves(peer->context, token, "") < 0 : look_up(token, AF_UNSPEC, "", &same);
+	failed = peer->resolves ? peer->resolves(peer->context, token, "") < 0 : hosts_look_up(token, AF_UNSPEC, "", &same);
 	return failed ? "it cannot be resolved" : NULL;
 }
 

@@ -36,6 +36,9 @@ bool hosts_allowed(const char *allow, const char *deny, const struct host_peer *
  */
 void hosts_list_doubts(const char *list, const struct host_peer *peer, bool denies, struct strbuf *why);
 
+/* Does the name of a host lead to the address? 0: it can be resolved, and *same says so; else the error of getaddrinfo. */
+int hosts_look_up(const char *name, int family, const char *address, bool *same);
+
 /* Is the list well formed? else false and `why` names the token. */
 bool hosts_list_check(const char *list, struct strbuf *why);
 
