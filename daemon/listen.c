@@ -102,31 +102,23 @@ uint64_t board_traffic(const struct board_slot *slot)
 	       atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
 }
 
-static void read_text(const struct board_slot *slot, enum board_text which, char out[BOARD_TEXT])
-{
-	size_t i;
-
-	for (i = 0; i < BOARD_TEXT - 1; i++) {
-		char byte = atomic_load_explicit(&slot->texts[which][i], memory_order_relaxed);
-
-		if (!byte)
-			break;
-		out[i] = (unsigned char)byte < ' ' || byte == 0x7f ? '?' : byte;
-	}
-	out[i] = 0;
-}
-
 void board_read(const struct board_slot *slot, struct board_view *view)
 {
 	int state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+	char byte;
 
 	view->state = state >= 0 && state < BOARD_STATES ? (enum board_state)state : BOARD_ENDING;
 	view->received = atomic_load_explicit(&slot->meter.received, memory_order_relaxed);
 	view->sent = atomic_load_explicit(&slot->meter.sent, memory_order_relaxed);
 	for (int i = 0; i < BOARD_COUNTS; i++)
 		view->counts[i] = atomic_load_explicit(&slot->counts[i], memory_order_relaxed);
-	for (int i = 0; i < BOARD_TEXTS; i++)
-		read_text(slot, (enum board_text)i, view->texts[i]);
+	for (int i = 0; i < BOARD_TEXTS; i++) {
+		size_t length = 0;
+
+		while (length < BOARD_TEXT - 1 && (byte = atomic_load_explicit(&slot->texts[i][length], memory_order_relaxed)))
+			view->texts[i][length++] = (unsigned char)byte < ' ' || byte == 0x7f ? '?' : byte;
+		view->texts[i][length] = 0;
+	}
 }
 
 /* --- the processes --- */
@@ -149,25 +141,6 @@ static enum board_step step_of(struct children *children, int slot)
 	return (enum board_step)atomic_load(&children_board(children, slot)->step);
 }
 
-/* The slot whose process makes room, -1: none may be asked to. */
-static int find_dispensable(struct children *children, int64_t began_before, enum board_step *step)
-{
-	int found = -1;
-
-	for (int i = 0; i < CHILDREN_SLOTS; i++) {
-		const struct child *child = &children->items[i];
-		const enum board_step at = step_of(children, i);
-
-		if (!child->pid || child->killed || at > BOARD_CHOSEN || child->began > began_before)
-			continue;
-		if (found >= 0 && (at > *step || (at == *step && child->began >= children->items[found].began)))
-			continue;
-		found = i;
-		*step = at;
-	}
-	return found;
-}
-
 static void note_room(struct children *children, int slot, int *count, char last[BOARD_TEXT])
 {
 	struct board_view view;
@@ -180,14 +153,24 @@ static void note_room(struct children *children, int slot, int *count, char last
 
 static bool dismiss_stranger(struct children *children, int64_t now)
 {
-	enum board_step step = BOARD_CONNECTED;
-	int slot, seen;
+	int slot, seen = BOARD_CONNECTED;
 
 	do {
-		slot = find_dispensable(children, now - HANDSHAKE_MS * CLOCK_MILLISECOND, &step);
+		slot = -1;
+		for (int i = 0; i < CHILDREN_SLOTS; i++) {
+			const struct child *child = &children->items[i];
+			const int at = (int)step_of(children, i);
+
+			if (!child->pid || child->killed || at > BOARD_CHOSEN
+			    || child->began > now - HANDSHAKE_MS * CLOCK_MILLISECOND)
+				continue;
+			if (slot >= 0 && (at > seen || (at == seen && child->began >= children->items[slot].began)))
+				continue;
+			slot = i;
+			seen = at;
+		}
 		if (slot < 0)
 			return false;
-		seen = (int)step;
 	} while (!atomic_compare_exchange_strong(&children_board(children, slot)->step, &seen, BOARD_DISMISSED));
 	note_room(children, slot, &children->killed, children->last);
 	kill(children->items[slot].pid, SIGKILL);
@@ -204,25 +187,8 @@ static struct mark mark_now(struct children *children, int slot, int64_t now)
 }
 
 /*
- * Bytes that a session has moved in a minute of waiting for its client, since the mark before the last: at least one minute is
- * looked at. Negative: it has not waited for so long, it is our disk that makes it slow.
- */
-static double rate_of(struct children *children, int slot, int64_t now)
-{
-	const struct mark *then = &children->items[slot].marks[0];
-	const struct mark here = mark_now(children, slot, now);
-	int64_t waited = (int64_t)(here.waited - then->waited);
-
-	/* It may wait for more than one thing at a time, and it is a process that talks to unknown clients. */
-	if (waited > now - then->at)
-		waited = now - then->at;
-	if (waited < MINUTE)
-		return -1;
-	return (double)(here.bytes - then->bytes) / ((double)waited / (double)MINUTE);
-}
-
-/*
- * The slowest of those below the minimum rate. It may have files to put away, and a command to be run at its end: it gets a
+ * The slowest of those below the minimum rate: bytes that a session has moved in a minute of waiting for its client, since the mark
+ * before the last, so that at least one minute is looked at. It may have files to put away, and a command to be run at its end: it gets a
  * signal that it can handle.
  */
 static bool end_slowest(struct children *children, int64_t now)
@@ -233,12 +199,23 @@ static bool end_slowest(struct children *children, int64_t now)
 	for (int i = 0; i < CHILDREN_SLOTS; i++) {
 		const struct child *child = &children->items[i];
 		const enum board_step at = step_of(children, i);
+		const struct mark *then = &child->marks[0];
+		struct mark here;
+		int64_t waited;
 		double rate;
 
 		if (!child->pid || child->killed || (at != BOARD_ADMITTED && at != BOARD_REQUESTED))
 			continue;
-		rate = rate_of(children, i, now);
-		if (rate < 0 || rate >= least)
+		here = mark_now(children, i, now);
+		waited = (int64_t)(here.waited - then->waited);
+		/* It may wait for more than one thing at a time, and it is a process that talks to unknown clients. */
+		if (waited > now - then->at)
+			waited = now - then->at;
+		/* If it has not waited for so long it is our disk that makes it slow. */
+		if (waited < MINUTE)
+			continue;
+		rate = (double)(here.bytes - then->bytes) / ((double)waited / (double)MINUTE);
+		if (rate >= least)
 			continue;
 		found = i;
 		least = rate;
@@ -383,61 +360,43 @@ void children_report(struct children *children, int64_t now, bool all)
 
 /* --- its sockets --- */
 
-/* A bound socket, or -1 with a line added to `why`. */
-static int bind_one(const struct addrinfo *address, const struct listen_request *request, struct strbuf *why)
+bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 {
-	int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
-	char host[NI_MAXHOST], port[NI_MAXSERV];
-	const char *what = "socket";
-	int one = 1, error;
-
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-		socket_options_apply(fd, request->socket_options);
-		what = "bind";
-		if ((address->ai_family != AF_INET6 ||
-		     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0 || request->family == 6) &&
-		    bind(fd, address->ai_addr, address->ai_addrlen) == 0)
-			return fd;
-	}
-	error = errno;
-	if (getnameinfo(address->ai_addr, address->ai_addrlen, host, sizeof host, port, sizeof port,
-			NI_NUMERICHOST | NI_NUMERICSERV))
-		strbuf_addf(why, "%s() failed for address of family %d: %s\n", what, address->ai_family, strerror(error));
-	else
-		strbuf_addf(why, "%s() failed for %s port %s: %s\n", what, host, port, strerror(error));
-	fs_close(fd);
-	return -1;
-}
-
-static struct addrinfo *resolve(const struct listen_request *request)
-{
+	const char *const name = *request->address ? request->address : NULL;
 	struct addrinfo hints = {
 		.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM,
 		.ai_family = request->family == 4 ? AF_INET : request->family == 6 ? AF_INET6 : AF_UNSPEC,
-	}, *found;
-	char port[16];
-	int error;
+	}, *addresses = NULL;
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	struct strbuf why = STRBUF_INIT;
+	int one = 1, error;
 
 	snprintf(port, sizeof port, "%d", request->port);
-	error = getaddrinfo(*request->address ? request->address : NULL, port, &hints, &found);
-	if (!error)
-		return found;
-	log_error("rsync: getaddrinfo: %s %s: %s", *request->address ? request->address : "(default)", port,
-		  gai_strerror(error));
-	return NULL;
-}
+	error = getaddrinfo(name, port, &hints, &addresses);
+	if (error)
+		log_error("rsync: getaddrinfo: %s %s: %s", name ? name : "(default)", port, gai_strerror(error));
+	for (const struct addrinfo *at = error ? NULL : addresses; at; at = at->ai_next) {
+		int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+		const char *what = "socket";
 
-bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
-{
-	struct addrinfo *addresses = resolve(request), *at;
-	struct strbuf why = STRBUF_INIT;
-
-	for (at = addresses; at; at = at->ai_next) {
-		int fd = bind_one(at, request, &why);
-
-		if (fd >= 0)
-			vec_push(sockets, fd);
+		if (fd >= 0) {
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+			socket_options_apply(fd, request->socket_options);
+			what = "bind";
+			if ((at->ai_family != AF_INET6 ||
+			     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0 || request->family == 6) &&
+			    bind(fd, at->ai_addr, at->ai_addrlen) == 0) {
+				vec_push(sockets, fd);
+				continue;
+			}
+		}
+		error = errno;
+		if (getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, port, sizeof port,
+				NI_NUMERICHOST | NI_NUMERICSERV))
+			strbuf_addf(&why, "%s() failed for address of family %d: %s\n", what, at->ai_family, strerror(error));
+		else
+			strbuf_addf(&why, "%s() failed for %s port %s: %s\n", what, host, port, strerror(error));
+		fs_close(fd);
 	}
 	if (addresses)
 		freeaddrinfo(addresses);

@@ -238,27 +238,11 @@ void peer_from_socket(struct peer *peer, int fd)
 		set_address(peer, (struct sockaddr *)&address, length);
 }
 
-/* The first word of a variable, if it is an address. */
-static bool take_address(struct peer *peer, const char *value)
-{
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *found;
-	char word[64];
-	size_t length = strcspn(value, " \t");
-
-	if (length >= sizeof word)
-		return false;
-	memcpy(word, value, length);
-	word[length] = 0;
-	if (getaddrinfo(word, NULL, &hints, &found))
-		return false;
-	set_address(peer, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	return true;
-}
-
 void peer_from_shell(struct peer *peer)
 {
 	static const char *const variables[] = { "REMOTE_HOST", "SSH_CONNECTION", "SSH_CLIENT", "SSH2_CLIENT" };
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM }, *found;
+	char word[64];
 
 	set_name(peer, "UNDETERMINED");
 	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -266,8 +250,14 @@ void peer_from_shell(struct peer *peer)
 
 		if (!value)
 			continue;
-		if (!take_address(peer, value))
+		/* The first word of a variable, if it is an address. */
+		if (snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value) < (int)sizeof word &&
+		    !getaddrinfo(word, NULL, &hints, &found)) {
+			set_address(peer, found->ai_addr, found->ai_addrlen);
+			freeaddrinfo(found);
+		} else {
 			set_unknown(peer);
+		}
 		return;
 	}
 	peer_from_socket(peer, 0);
