@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/roots.h"
 #include "daemon/session.h"
 #include "daemon/talk.h"
 #include "fs/file.h"
@@ -127,31 +128,16 @@ static int command_send_request(int fd, const struct daemon_session *session)
 	return result;
 }
 
-static bool read_whole(int fd, void *bytes, size_t length)
-{
-	char *at = bytes;
-	ssize_t got = 1;
-
-	for (; length; at += got, length -= (size_t)got) {
-		do
-			got = read(fd, at, length);
-		while (got < 0 && errno == EINTR);
-		if (got <= 0)
-			return false;
-	}
-	return true;
-}
-
 static void command_receive_request(int fd)
 {
 	size_t length, at = 0;
 	char *text;
 
 	/* The session may end before it knows what to do. */
-	if (!read_whole(fd, &length, sizeof length) || length > REQUEST_SIZE_MAX)
+	if (fs_read_full(fd, &length, sizeof length) != (ssize_t)sizeof length || length > REQUEST_SIZE_MAX)
 		_exit(1);
 	text = xmalloc(length + 1);
-	if (!read_whole(fd, text, length))
+	if (fs_read_full(fd, text, length) != (ssize_t)length)
 		_exit(1);
 	while (at < length) {
 		putenv(text + at);
@@ -272,18 +258,30 @@ static int wait_for_session(pid_t child, const sigset_t *signals)
 	}
 }
 
-static noreturn void attend(struct daemon_session *session, pid_t child, const sigset_t *signals)
+void hook_fork_post_xfer(struct daemon_session *session)
 {
+	sigset_t signals = session_ending_signals(), before;
+	pid_t child, hook;
 	int status;
-	pid_t hook;
 
+	if (!session->commands.post_xfer)
+		return;
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	child = fork();
+	if (child < 0)
+		refuse_start(session, "fork failed");
+	if (child == 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		return;
+	}
 	/* The client's connection ends with the session. */
 	if (session->over_shell)
 		command_detach(true);
 	else
 		close(session->in_fd);
 	log_file_close(session->log);
-	status = wait_for_session(child, signals);
+	status = wait_for_session(child, &signals);
 	set_number("RSYNC_EXIT_STATUS", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 	set_number("RSYNC_RAW_STATUS", status);
 	hook = fork();
@@ -295,23 +293,6 @@ static noreturn void attend(struct daemon_session *session, pid_t child, const s
 		process_wait(hook);
 	exit_set_quiet(true);
 	exit_with(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_CRASHED);
-}
-
-void hook_fork_post_xfer(struct daemon_session *session)
-{
-	sigset_t signals = session_ending_signals(), before;
-	pid_t child;
-
-	if (!session->commands.post_xfer)
-		return;
-	sigaddset(&signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &signals, &before);
-	child = fork();
-	if (child < 0)
-		refuse_start(session, "fork failed");
-	if (child > 0)
-		attend(session, child, &signals);
-	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 /* --- the name converter: it answers for the user and group tables (doc/protocol/07-daemon.md section 9) --- */
@@ -353,41 +334,13 @@ void converter_deliver(struct daemon_session *session)
 	converter->request_fd = -1;
 }
 
-/* One line without its LF; false at the end of the command or if the line does not fit. */
-static bool read_answer(int fd, char *line, size_t size)
-{
-	size_t length = 0;
-
-	for (;;) {
-		ssize_t got = read(fd, line + length, 1);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		if (line[length] == '\n')
-			break;
-		if (++length == size)
-			return false;
-	}
-	line[length] = 0;
-	return true;
-}
-
-/* An id is written in digits and nothing else: a text that only starts like a number would become somebody's id (S-112). */
-static bool is_id(const char *text)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-
-	return text[strspn(text, "0123456789")] == 0 && *text && strlen(text) <= 10 && value < UINT32_MAX;
-}
-
 char *converter_ask(void *context, const char *kind, const char *text)
 {
 	struct converter *converter = context;
 	char line[LINE_MAX_LENGTH + 2];
 	bool wants_id = !strcmp(kind, "usr") || !strcmp(kind, "grp");
+	size_t have = 0;
+	uint32_t id;
 	int length;
 
 	for (const char *at = text; *at; at++)
@@ -400,7 +353,12 @@ char *converter_ask(void *context, const char *kind, const char *text)
 		die(EXIT_UNSUPPORTED, "request to the name converter is too long");
 	if (fs_write_all(converter->to_fd, line, (size_t)length) < 0)
 		die(EXIT_SOCKETIO, "Connection to name-converter failed.");
-	if (!read_answer(converter->from_fd, line, sizeof line) || !*line)
-		return NULL;
-	return wants_id && !is_id(line) ? NULL : xstrdup(line);
+	/* One line: the command may have ended, or its answer may not fit. */
+	do
+		if (have == sizeof line || fs_read_full(converter->from_fd, line + have, 1) != 1)
+			return NULL;
+	while (line[have++] != '\n');
+	line[have - 1] = 0;
+	/* A text that only starts like a number would become somebody's id (S-112). */
+	return !*line || (wants_id && !identity_parse(line, &id)) ? NULL : xstrdup(line);
 }

@@ -7,7 +7,6 @@
  */
 #include "daemon/roots.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -271,19 +270,11 @@ void roots_confine(struct daemon_session *session)
 	fs_close(root);
 }
 
-/* All digits and an id: (uid_t)-1 means "leave it" to the system calls and is not one. */
-static bool parse_id(const char *text, uint32_t *id)
+bool identity_parse(const char *text, uint32_t *id)
 {
-	unsigned long long value = 0;
+	unsigned long long value = strtoull(text, NULL, 10);
 
-	if (!*text || strlen(text) > 10)
-		return false;
-	for (; *text; text++) {
-		if (!isdigit((unsigned char)*text))
-			return false;
-		value = value * 10 + (unsigned long long)(*text - '0');
-	}
-	if (value >= UINT32_MAX)
+	if (!*text || strlen(text) > 10 || text[strspn(text, "0123456789")] || value >= UINT32_MAX)
 		return false;
 	*id = (uint32_t)value;
 	return true;
@@ -293,7 +284,7 @@ static bool find_uid(const char *text, uid_t *uid)
 {
 	const struct passwd *user;
 
-	if (parse_id(text, uid))
+	if (identity_parse(text, uid))
 		return true;
 	user = getpwnam(text);
 	if (user)
@@ -305,7 +296,7 @@ static bool find_gid(const char *text, gid_t *gid)
 {
 	const struct group *group;
 
-	if (parse_id(text, gid))
+	if (identity_parse(text, gid))
 		return true;
 	group = getgrnam(text);
 	if (group)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/strbuf.h"
@@ -38,6 +39,9 @@ struct identity {
 	uid_t uid;
 	VEC(gid_t) gids;      /* the first is the primary group */
 };
+
+/* All digits and an id: (uid_t)-1 means "leave it" to the system calls and is not one. */
+bool identity_parse(const char *text, uint32_t *id);
 
 /* The daemon's own root, group and user. false: it has been logged why that is impossible. */
 bool identity_assume_daemon(const struct config_globals *globals);
