@@ -31,15 +31,11 @@
 struct parameter {
 	const char *name;
 	enum {
-		P_STRING,
-		P_PATH,        /* without slashes at its end */
-		P_ABSOLUTE,    /* the same, and with one in front, or "" */
-		P_HOSTS, P_CHMOD,
-		P_LAST_STRING = P_CHMOD,
-		P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
+		P_STRING, P_PATH, P_BOOL, P_TRISTATE, P_INTEGER, P_FACILITY, P_FALLBACK,
 		P_SIZE,        /* bytes, at least a mebibyte; K, M or G behind the number count in powers of 1024 */
 		P_REFUSED,     /* in no manual; renames a module behind the back of its own header */
 	} type;
+	enum { ANY, ABSOLUTE, HOSTS, CHMOD } text; /* of strings: what else than "" they have to be */
 	bool global;   /* belongs to the daemon as a whole, not to a module */
 	bool listener; /* counts only before the first section */
 	size_t offset; /* in struct config_globals or struct module */
@@ -64,10 +60,10 @@ static const struct parameter parameters[] = {
 	{ "pid file", P_STRING, .listener = true, G(pid_file) },
 	{ "port", P_INTEGER, .listener = true, G(port), .low = 1, .high = 65535 },
 	{ "proxy protocol", P_BOOL, G(proxy_protocol) },
-	{ "proxy protocol hosts", P_HOSTS, G(proxy_protocol_hosts) },
+	{ "proxy protocol hosts", P_STRING, .text = HOSTS, G(proxy_protocol_hosts) },
 	{ "socket options", P_STRING, .listener = true, G(socket_options) },
 
-	{ "attr snapshot", P_ABSOLUTE, M(attr_snapshot) },
+	{ "attr snapshot", P_PATH, .text = ABSOLUTE, M(attr_snapshot) },
 	{ "attr snapshot fallback", P_FALLBACK, M(attr_snapshot_fallback) },
 	{ "attr snapshot max age", P_INTEGER, M(attr_snapshot_max_age), .low = 0, .high = INT_MAX },
 	{ "auth digest", P_STRING, M(auth_digest) },
@@ -83,11 +79,11 @@ static const struct parameter parameters[] = {
 	{ "filter", P_STRING, M(filter) },
 	{ "forward lookup", P_BOOL, M(forward_lookup) },
 	{ "gid", P_STRING, M(gid) },
-	{ "hosts allow", P_HOSTS, M(hosts_allow) },
-	{ "hosts deny", P_HOSTS, M(hosts_deny) },
+	{ "hosts allow", P_STRING, .text = HOSTS, M(hosts_allow) },
+	{ "hosts deny", P_STRING, .text = HOSTS, M(hosts_deny) },
 	{ "ignore errors", P_BOOL, M(ignore_errors) },
 	{ "ignore nonreadable", P_BOOL, M(ignore_nonreadable) },
-	{ "incoming chmod", P_CHMOD, M(incoming_chmod) },
+	{ "incoming chmod", P_STRING, .text = CHMOD, M(incoming_chmod) },
 	{ "include", P_STRING, M(include) },
 	{ "include from", P_STRING, M(include_from) },
 	{ "insecure links", P_BOOL, M(insecure_links) },
@@ -100,16 +96,16 @@ static const struct parameter parameters[] = {
 	{ "max verbosity", P_INTEGER, M(max_verbosity), .low = 0, .high = INT_MAX },
 	{ "memory limit per session", P_SIZE, M(memory_limit) },
 	{ "munge symlinks", P_TRISTATE, M(munge_symlinks) },
-	{ "name", P_REFUSED, false, false, 0, 0, 0 },
+	{ "name", P_REFUSED, M(name) },
 	{ "name converter", P_STRING, M(name_converter) },
 	{ "numeric ids", P_TRISTATE, M(numeric_ids) },
 	{ "open noatime", P_TRISTATE, M(open_noatime) },
-	{ "outgoing chmod", P_CHMOD, M(outgoing_chmod) },
+	{ "outgoing chmod", P_STRING, .text = CHMOD, M(outgoing_chmod) },
 	{ "path", P_PATH, M(path) },
 	{ "post-xfer exec", P_STRING, M(post_xfer_exec) },
 	{ "pre-xfer exec", P_STRING, M(pre_xfer_exec) },
 	{ "read only", P_BOOL, M(read_only) },
-	{ "real file prefix", P_ABSOLUTE, M(real_file_prefix) },
+	{ "real file prefix", P_PATH, .text = ABSOLUTE, M(real_file_prefix) },
 	{ "refuse options", P_STRING, M(refuse_options) },
 	{ "reverse lookup", P_BOOL, M(reverse_lookup) },
 	{ "secrets file", P_STRING, M(secrets_file) },
@@ -159,7 +155,7 @@ static void parameters_set_defaults(struct config *config)
 	struct module *module = &config->defaults;
 
 	for (size_t i = 0; i < PARAMETER_COUNT; i++)
-		if (parameters[i].type <= P_LAST_STRING)
+		if (parameters[i].type <= P_PATH)
 			*string_field(parameters[i].global ? (void *)&config->globals : module, &parameters[i]) =
 				config_keep(config, "");
 	module->name = config_keep(config, "");
@@ -237,13 +233,13 @@ static bool check_string(const struct parameter *parameter, const char *text, st
 
 	if (!*text || strchr(text, '%'))
 		return true;
-	if (parameter->type == P_HOSTS)
+	if (parameter->text == HOSTS)
 		return hosts_list_check(text, why);
-	if (parameter->type == P_ABSOLUTE && *text != '/') {
+	if (parameter->text == ABSOLUTE && *text != '/') {
 		strbuf_addf(why, "%s \"%s\" is not an absolute path", parameter->name, text);
 		return false;
 	}
-	if (parameter->type == P_CHMOD) {
+	if (parameter->text == CHMOD) {
 		ok = chmod_parse(&rules, text);
 		chmod_free(rules);
 		if (!ok)
@@ -261,12 +257,12 @@ static bool parameter_set(struct config *config, void *base, const struct parame
 	char *copy;
 	bool ok;
 
-	if (parameter->type <= P_LAST_STRING) {
+	if (parameter->type <= P_PATH) {
 		if (!check_string(parameter, text, why))
 			return false;
 		copy = config_keep(config, text);
 		length = strlen(copy);
-		while ((parameter->type == P_PATH || parameter->type == P_ABSOLUTE) && length > 1 && copy[length - 1] == '/')
+		while (parameter->type == P_PATH && length > 1 && copy[length - 1] == '/')
 			copy[--length] = 0;
 		*string_field(base, parameter) = copy;
 		return true;
@@ -358,7 +354,7 @@ static void set_parameter(struct loader *loader, const char *name, const char *v
 			base = &loader->config->globals;
 		if (!parameter_set(loader->config, base, parameter, value, &why))
 			spoil(loader, parameter->global, strbuf_text(&why));
-		else if (parameter->type <= P_LAST_STRING)
+		else if (parameter->type <= P_PATH)
 			note_place(loader, *string_field(base, parameter));
 	}
 	strbuf_free(&why);

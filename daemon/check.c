@@ -499,8 +499,8 @@ static bool open_roots(struct subject *subject)
 	place_split(place, path, chroot == YES || place_divides(module, path) || (chroot == UNSET && geteuid() == 0));
 	free(path);
 	source->attr_root.fd = source->content_root.fd = -1;
-	if (fs_operator_root(&subject->session.outer, place->outer) < 0 ||
-	    fs_root_open_below(&source->attr_root, &subject->session.outer, place->inner) < 0) {
+	if (fs_operator_root(&subject->session.outer, place->outer) < 0
+	    || fs_root_open_below(&source->attr_root, &subject->session.outer, place->inner) < 0) {
 		complain(subject, module->path, CONFIG_UNSERVED, "path %s: %s", place->path, strerror(errno));
 		return false;
 	}

@@ -187,9 +187,9 @@ static struct mark mark_now(struct children *children, int slot, int64_t now)
 }
 
 /*
- * The slowest of those below the minimum rate: bytes that a session has moved in a minute of waiting for its client, since the mark
- * before the last, so that at least one minute is looked at. It may have files to put away, and a command to be run at its end: it gets a
- * signal that it can handle.
+ * The slowest of those below the minimum rate: bytes that a session has moved in a minute of waiting for its client, since the
+ * mark before the last, so that at least one minute is looked at. It may have files to put away, and a command to be run at its
+ * end: it gets a signal that it can handle.
  */
 static bool end_slowest(struct children *children, int64_t now)
 {
@@ -383,9 +383,9 @@ bool listen_bind(const struct listen_request *request, listen_sockets *sockets)
 			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 			socket_options_apply(fd, request->socket_options);
 			what = "bind";
-			if ((at->ai_family != AF_INET6 ||
-			     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0 || request->family == 6) &&
-			    bind(fd, at->ai_addr, at->ai_addrlen) == 0) {
+			if ((at->ai_family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0
+			     || request->family == 6)
+			    && bind(fd, at->ai_addr, at->ai_addrlen) == 0) {
 				vec_push(sockets, fd);
 				continue;
 			}

@@ -109,8 +109,8 @@ struct children {
 /* Ends the process if there is no memory to share. Lives as long as the process. */
 struct children *children_new(void);
 /*
- * For the minimum rate: what sessions move is looked at once a minute, by children_sample; children_sample_wait says in how many
- * milliseconds that is due, -1: there is nothing to look at.
+ * For the minimum rate: what sessions move is looked at once a minute, by children_sample; children_sample_wait says in how
+ * many milliseconds that is due, -1: there is nothing to look at.
  */
 void children_sample(struct children *children, int64_t now);
 int children_sample_wait(const struct children *children, int64_t now);

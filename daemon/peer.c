@@ -251,8 +251,8 @@ void peer_from_shell(struct peer *peer)
 		if (!value)
 			continue;
 		/* The first word of a variable, if it is an address. */
-		if (snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value) < (int)sizeof word &&
-		    !getaddrinfo(word, NULL, &hints, &found)) {
+		if (snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value) < (int)sizeof word
+		    && !getaddrinfo(word, NULL, &hints, &found)) {
 			set_address(peer, found->ai_addr, found->ai_addrlen);
 			freeaddrinfo(found);
 		} else {

@@ -343,8 +343,8 @@ static void apply_module_settings(struct daemon_session *session)
 	}
 	/* The module's changes of modes are applied after the client's, and to modes that the client does not set, too. */
 	chmod = config_text(options->sender ? module->outgoing_chmod : module->incoming_chmod);
-	if (*chmod && (!chmod_parse(&options->chmod, chmod) ||
-		       (!options->sender && !chmod_parse(&options->incoming_chmod, chmod))))
+	if (*chmod
+	    && (!chmod_parse(&options->chmod, chmod) || (!options->sender && !chmod_parse(&options->incoming_chmod, chmod))))
 		session_set_refusal(session, xstrdup("the module is misconfigured"), EXIT_UNSUPPORTED);
 	free(chmod);
 }
