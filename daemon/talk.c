@@ -154,12 +154,19 @@ static void drop_component(struct strbuf *path)
 	}
 }
 
-/* "." components stay: "/./" divides a path for --relative, "/." at the end asks for a directory's content. So does "..". */
-static char *make_relative(const char *word)
+/*
+ * Appends a path word: the module's name in front is dropped, and the rest made relative. "." components stay: "/./" divides a
+ * path for --relative, "/." at the end asks for a directory's content. So does "..".
+ */
+static void append_cleaned(struct args *pieces, const char *word, const char *module, struct budget *budget)
 {
+	const size_t name = strlen(module);
 	struct strbuf path = STRBUF_INIT;
 	bool is_directory = false;
 
+	word += strncmp(word, module, name) ? 0 : name;
+	if (!*word)
+		return;
 	while (*word) {
 		size_t length = strcspn(word, "/");
 		bool is_parent = length == 2 && !memcmp(word, "..", 2);
@@ -178,24 +185,8 @@ static char *make_relative(const char *word)
 		strbuf_add_char(&path, '.');
 	else if (is_directory)
 		strbuf_add_char(&path, '/');
-	return strbuf_detach(&path);
-}
-
-char *argument_clean(const char *word, const char *module)
-{
-	size_t length = strlen(module);
-
-	word = strncmp(word, module, length) ? word : word + length;
-	return *word ? make_relative(word) : xstrdup("");
-}
-
-static void append_cleaned(struct args *pieces, const char *word, const char *module, struct budget *budget)
-{
-	char *clean = argument_clean(word, module);
-
-	if (*clean)
-		args_append_limited(pieces, clean, budget);
-	free(clean);
+	args_append_limited(pieces, path.data, budget);
+	strbuf_free(&path);
 }
 
 void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget)
@@ -218,27 +209,6 @@ void session_set_refusal(struct daemon_session *session, char *error, int code)
 {
 	session->refusal = error;
 	session->refusal_code = code;
-}
-
-/* From the words of the client to paths below the module's root. */
-static void resolve_paths(struct daemon_session *session)
-{
-	struct args *operands = &session->options.operands, pieces = { NULL, 0 }, paths = { NULL, 0 };
-	const char *module = session->module->name;
-	struct expansion_cost cost = { .budget = wire_budget(session->wire) };
-
-	session->request = *operands;
-	for (size_t i = 0; i < operands->count; i++)
-		if (session->options.secluded_args)
-			append_cleaned(&pieces, operands->items[i], module, cost.budget);
-		else
-			argument_split(&pieces, operands->items[i], module, cost.budget);
-	for (size_t i = 0; i < pieces.count; i++)
-		operand_expand(&session->source, session->hidden, pieces.items[i], &cost, &paths);
-	if (!paths.count && session->options.sender)
-		args_append(&paths, ".");
-	args_free_counted(&pieces, cost.budget);
-	*operands = paths;
 }
 
 /* A path in an option must not reveal names that the module hides (S-113). */
@@ -286,6 +256,8 @@ void arguments_receive(struct daemon_session *session)
 	char *refuse = config_text(module->refuse_options);
 	struct refused_options *refused = refused_options_new(refuse, *module->charset != 0);
 	struct args words = { NULL, 0 }, secluded = { NULL, 0 }, *operands = &session->options.operands, *last;
+	struct args pieces = { NULL, 0 }, paths = { NULL, 0 };
+	struct expansion_cost cost = { .budget = wire_budget(session->wire) };
 	enum options_result result;
 	char *error = NULL;
 	int code = 0;
@@ -322,7 +294,19 @@ void arguments_receive(struct daemon_session *session)
 	}
 	args_free(&words);
 	args_free(&secluded);
-	resolve_paths(session);
+	/* From the words of the client to paths below the module's root. */
+	session->request = *operands;
+	for (size_t i = 0; i < operands->count; i++)
+		if (session->options.secluded_args)
+			append_cleaned(&pieces, operands->items[i], module->name, cost.budget);
+		else
+			argument_split(&pieces, operands->items[i], module->name, cost.budget);
+	for (size_t i = 0; i < pieces.count; i++)
+		operand_expand(&session->source, session->hidden, pieces.items[i], &cost, &paths);
+	if (!paths.count && session->options.sender)
+		args_append(&paths, ".");
+	args_free_counted(&pieces, cost.budget);
+	*operands = paths;
 	if (!session->refusal && names_hidden(session))
 		session_set_refusal(session, xstrdup("Your options have been rejected by the server."), EXIT_UNSUPPORTED);
 	refused_options_free(refused);

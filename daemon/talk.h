@@ -44,9 +44,10 @@ void session_take_signals(struct daemon_session *session);
 /* Read the client's words, parse the options, fill options.operands with module-relative paths. On a refused or bad option
  * `refusal` is set. */
 void arguments_receive(struct daemon_session *session);
-/* One path word: the module's name in front is dropped, and the rest made relative; wildcards stay. Malloc'ed. */
-char *argument_clean(const char *word, const char *module);
-/* Split a word where old clients have joined several with " MODULE/"; appends the cleaned pieces, at most ARGS_MAX_COUNT. */
+/*
+ * Split a path word where old clients have joined several with " MODULE/", and append the cleaned pieces, at most
+ * ARGS_MAX_COUNT: the module's name in front is dropped, and the rest made relative; wildcards stay.
+ */
 void argument_split(struct args *pieces, const char *word, const char *module, struct budget *budget);
 
 /* The client gets this error (malloc'ed) instead of being served, and the session ends with the code. */
