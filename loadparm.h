@@ -20,6 +20,9 @@
 /* While the attr snapshot of a module cannot be used, clients are listed the tree itself, or they are refused. */
 enum snapshot_fallback { SNAPSHOT_FALLBACK_WALK, SNAPSHOT_FALLBACK_REFUSE };
 
+/* Parameters with rules about names, in the order in which they count. */
+enum module_rules { RULES_FILTER, RULES_INCLUDE_FROM, RULES_INCLUDE, RULES_EXCLUDE_FROM, RULES_EXCLUDE, MODULE_RULES };
+
 /* One module with all defaults filled in; strings are owned by the configuration, "" where the default is empty. */
 struct module {
 	char *name;
@@ -37,7 +40,7 @@ struct module {
 	char *hosts_allow, *hosts_deny;
 	char *auth_users, *secrets_file, *auth_digest;
 	bool strict_modes;
-	char *filter, *exclude, *include, *exclude_from, *include_from;
+	char *rules[MODULE_RULES];
 	char *log_file, *log_format, *syslog_tag;
 	int syslog_facility;        /* LOG_DAEMON ... */
 	char *lock_file, *incoming_chmod, *outgoing_chmod, *temp_dir, *name_converter;

@@ -393,21 +393,20 @@ static void check_users(struct subject *subject)
 /* One parameter after the other, so that each problem has its line. */
 static void check_rules(struct subject *subject)
 {
-	const char *name, *value;
-	bool is_file;
-
-	for (size_t i = 0; (name = rules_parameter(subject->module, i, &value, &is_file)); i++) {
+	for (int i = 0; i < MODULE_RULES; i++) {
+		const struct rules_parameter *parameter = rules_parameter((enum module_rules)i);
+		const char *value = subject->module->rules[i];
 		struct strbuf output = STRBUF_INIT;
 		char *text = known_text(value);
 
-		if (text && is_file && !may_read(text)) {
-			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", name, text, strerror(errno));
+		if (text && parameter->is_file && !may_read(text)) {
+			complain(subject, value, CONFIG_UNSERVED, "%s %s: %s", parameter->name, text, strerror(errno));
 		} else if (text && try(subject, &output)) {
-			rules_load_parameter(&subject->session, i);
+			rules_load_parameter(&subject->session, (enum module_rules)i);
 			_exit(EXIT_OK);
 		}
 		free(text);
-		complain_of(subject, value, CONFIG_UNSERVED, name, &output);
+		complain_of(subject, value, CONFIG_UNSERVED, parameter->name, &output);
 	}
 }
 

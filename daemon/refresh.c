@@ -18,6 +18,7 @@
 #include "attrs/snapshot.h"
 #include "contents/contents.h"
 #include "daemon/check.h"
+#include "daemon/roots.h"
 #include "fs/file.h"
 #include "fs/lock.h"
 #include "lib/alloc.h"
@@ -55,16 +56,6 @@ static bool has_attrs(const struct module *module)
 
 /* --- the runs, in the module's process --- */
 
-static void add_rules(const struct refresh *refresh, struct options *run, int kind, const char *value, enum filter_style style)
-{
-	struct filter_option rules = { .kind = kind, .style = style, .text = config_text(value), .times = 1 };
-
-	if (kind == FOPT_FILE)
-		rules.text = place_below(refresh->daemon_root, rules.text);
-	if (*rules.text)
-		vec_push(&run->filters, rules);
-}
-
 /* Where the session of a client finds the module, as paths of this process; malloc'ed. */
 static void find_places(const struct refresh *refresh, const struct module *module, char **tree, char **real)
 {
@@ -101,12 +92,17 @@ static void set_up_run(struct options *run, const struct refresh *refresh, const
 	args_free(&line);
 	run->attr_refresh = refresh->options->attr_refresh;
 	run->attr_digests = refresh->options->attr_digests;
-	/* The rules of the module, in the order in which they count. */
-	add_rules(refresh, run, FOPT_WORDS, module->filter, FILTER_NEW_STYLE);
-	add_rules(refresh, run, FOPT_FILE, module->include_from, FILTER_OLD_INCLUDE);
-	add_rules(refresh, run, FOPT_WORDS, module->include, FILTER_OLD_INCLUDE);
-	add_rules(refresh, run, FOPT_FILE, module->exclude_from, FILTER_OLD_EXCLUDE);
-	add_rules(refresh, run, FOPT_WORDS, module->exclude, FILTER_OLD_EXCLUDE);
+	for (int i = 0; i < MODULE_RULES; i++) {
+		const struct rules_parameter *parameter = rules_parameter((enum module_rules)i);
+		char *text = config_text(module->rules[i]);
+		struct filter_option rules = {
+			.kind = parameter->is_file ? FOPT_FILE : FOPT_WORDS, .style = parameter->style, .times = 1,
+			.text = parameter->is_file ? place_below(refresh->daemon_root, text) : text,
+		};
+
+		if (*text)
+			vec_push(&run->filters, rules);
+	}
 }
 
 static int refresh_snapshot(const struct refresh *refresh, const struct module *module, struct outcome *outcome)

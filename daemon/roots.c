@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,36 +32,16 @@
 
 /* --- where it lies --- */
 
-static bool may_chroot(void)
-{
-	int here = fs_operator_open(".", O_PATH | O_DIRECTORY, 0);
-	int root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
-	bool ok = root >= 0 && fs_enter_chroot(root) == 0;
-
-	if (!ok) {
-		log_errno(L_LOG, errno, "chroot test failed. Switching 'use chroot' from unset to false");
-		if (here >= 0 && fchdir(here) < 0)
-			log_errno(L_ERROR, errno, "cannot return to the working directory");
-	}
-	fs_close(here);
-	fs_close(root);
-	return ok;
-}
-
-static bool names_user(const char *value)
-{
-	return strstr(value, "%RSYNC_USER_NAME%");
-}
-
 void place_resolve(struct daemon_session *session)
 {
 	const struct module *module = session->module;
-	const char *user = session->user;
+	const char *user = session->user, *const name = "%RSYNC_USER_NAME%";
 	char *path;
 	bool chroot = module->use_chroot == YES;
+	int here, root;
 
 	/* An anonymous client has no user name: the path would widen to the parent of all users' directories. So would "..". */
-	if ((names_user(module->path) || names_user(module->real_file_prefix) || names_user(module->attr_snapshot))
+	if ((strstr(module->path, name) || strstr(module->real_file_prefix, name) || strstr(module->attr_snapshot, name))
 	    && (!*user || !strcmp(user, ".") || !strcmp(user, "..") || strchr(user, '/'))) {
 		log_error("the path of module %s needs a user name that is one component of a path", module->name);
 		session_refuse(session, "no path setting.");
@@ -72,30 +51,24 @@ void place_resolve(struct daemon_session *session)
 		log_error("No path specified for module %s", module->name);
 		session_refuse(session, "no path setting.");
 	}
-	if (module->use_chroot == UNSET)
-		chroot = place_divides(module, path) || may_chroot();
+	if (module->use_chroot == UNSET && !(chroot = place_divides(module, path))) {
+		here = fs_operator_open(".", O_PATH | O_DIRECTORY, 0);
+		root = fs_operator_open("/", O_PATH | O_DIRECTORY, 0);
+		chroot = root >= 0 && fs_enter_chroot(root) == 0;
+		if (!chroot) {
+			log_errno(L_LOG, errno, "chroot test failed. Switching 'use chroot' from unset to false");
+			if (here >= 0 && fchdir(here) < 0)
+				log_errno(L_ERROR, errno, "cannot return to the working directory");
+		}
+		fs_close(here);
+		fs_close(root);
+	}
 	place_split(&session->place, path, chroot);
 	setenv("RSYNC_MODULE_PATH", session->place.path, 1);
 	free(path);
 }
 
 /* --- what it hides --- */
-
-/* In the order in which they count. */
-static const struct {
-	const char *name;
-	size_t offset;
-	bool is_file;
-	enum filter_style style;
-} parameters[] = {
-	{ "filter", offsetof(struct module, filter), false, FILTER_NEW_STYLE },
-	{ "include from", offsetof(struct module, include_from), true, FILTER_OLD_INCLUDE },
-	{ "include", offsetof(struct module, include), false, FILTER_OLD_INCLUDE },
-	{ "exclude from", offsetof(struct module, exclude_from), true, FILTER_OLD_EXCLUDE },
-	{ "exclude", offsetof(struct module, exclude), false, FILTER_OLD_EXCLUDE },
-};
-
-#define PARAMETER_COUNT (sizeof parameters / sizeof *parameters)
 
 /* Files that the configuration names are the operator's; per-directory rule files lie in the module, on its real side. */
 static int open_rule_file(void *context, enum filter_place place, const char *path)
@@ -109,38 +82,37 @@ static int open_rule_file(void *context, enum filter_place place, const char *pa
 	return fs_open_follow(attr_source_real_root(&session->source), path, O_RDONLY, 0);
 }
 
-static const char *value_of(const struct module *module, size_t index)
+const struct rules_parameter *rules_parameter(enum module_rules which)
 {
-	return *(char *const *)(const void *)((const char *)module + parameters[index].offset);
+	static const struct rules_parameter parameters[MODULE_RULES] = {
+		[RULES_FILTER] = { "filter", false, FILTER_NEW_STYLE },
+		[RULES_INCLUDE_FROM] = { "include from", true, FILTER_OLD_INCLUDE },
+		[RULES_INCLUDE] = { "include", false, FILTER_OLD_INCLUDE },
+		[RULES_EXCLUDE_FROM] = { "exclude from", true, FILTER_OLD_EXCLUDE },
+		[RULES_EXCLUDE] = { "exclude", false, FILTER_OLD_EXCLUDE },
+	};
+
+	return &parameters[which];
 }
 
-const char *rules_parameter(const struct module *module, size_t index, const char **value, bool *is_file)
-{
-	if (index >= PARAMETER_COUNT)
-		return NULL;
-	*value = value_of(module, index);
-	*is_file = parameters[index].is_file;
-	return parameters[index].name;
-}
-
-void rules_load_parameter(struct daemon_session *session, size_t index)
+void rules_load_parameter(struct daemon_session *session, enum module_rules which)
 {
 	const struct filter_setup setup = { .side = FILTER_SENDER, .daemon_rules = true, .open_file = open_rule_file,
 					    .context = session };
-	char *text = config_text(value_of(session->module, index));
+	const struct rules_parameter *parameter = rules_parameter(which);
+	char *text = config_text(session->module->rules[which]);
 
 	if (!session->hidden)
 		session->hidden = filter_new(&setup);
 	if (*text)
-		(parameters[index].is_file ? filter_add_file : filter_add_words)(session->hidden, text,
-										  parameters[index].style);
+		(parameter->is_file ? filter_add_file : filter_add_words)(session->hidden, text, parameter->style);
 	free(text);
 }
 
 void rules_load(struct daemon_session *session)
 {
-	for (size_t i = 0; i < PARAMETER_COUNT; i++)
-		rules_load_parameter(session, i);
+	for (int i = 0; i < MODULE_RULES; i++)
+		rules_load_parameter(session, (enum module_rules)i);
 	if (!filter_is_empty(session->hidden))
 		return;
 	filter_free(session->hidden);

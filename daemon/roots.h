@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "filter/filter.h"
 #include "lib/strbuf.h"
 #include "lib/vec.h"
 #include "loadparm.h"
@@ -24,9 +25,15 @@ void roots_open(struct daemon_session *session);     /* attribute and content si
 void roots_enter(struct daemon_session *session);    /* chroot, change directory, munge check */
 void roots_confine(struct daemon_session *session);  /* the sandbox around what is left: daemon/sandbox.h */
 
-/* The rules of one parameter only; its name and its value in the module (rules or their file), NULL beyond the last one. */
-void rules_load_parameter(struct daemon_session *session, size_t index);
-const char *rules_parameter(const struct module *module, size_t index, const char **value, bool *is_file);
+/* A parameter with rules of a module, or with the name of their file. */
+struct rules_parameter {
+	const char *name;
+	bool is_file;
+	enum filter_style style;
+};
+const struct rules_parameter *rules_parameter(enum module_rules which);
+/* The rules of one parameter only. */
+void rules_load_parameter(struct daemon_session *session, enum module_rules which);
 
 bool place_munges_symlinks(const struct daemon_session *session);
 bool place_is_read_only(const struct daemon_session *session);
