@@ -160,21 +160,6 @@ void roots_open(struct daemon_session *session)
 	source->content_root.trusting |= session->module->insecure_links;
 }
 
-/* Of the whole daemon, before anything of a module. false: it has been logged why. */
-static bool roots_enter_daemon(const char *path)
-{
-	int fd = fs_operator_open(path, O_PATH | O_DIRECTORY, 0);
-
-	if (fd >= 0)
-		sandbox_prepare();
-	if (fd < 0 || fs_enter_chroot(fd) < 0) {
-		log_errno(L_ERROR, errno, "daemon chroot(\"%s\") failed", path);
-		return false;
-	}
-	close(fd);
-	return true;
-}
-
 void roots_enter(struct daemon_session *session)
 {
 	const struct module_place *place = &session->place;
@@ -381,48 +366,44 @@ void identity_resolve(struct daemon_session *session)
 	strbuf_free(&answer);
 }
 
-/* The groups of the starting process are given up if either of the two is set. */
-static bool assume_daemon_group(const char *name, bool user_changes)
-{
-	gid_t gid = getegid();
-
-	if (!*name && !user_changes)
-		return true;
-	if (*name && !find_gid(name, &gid)) {
-		log_error("Invalid daemon gid: %s", name);
-		return false;
-	}
-	if (setgroups(1, &gid) == 0 && setresgid(gid, gid, gid) == 0)
-		return true;
-	log_errno(L_ERROR, errno, "Unable to set group to daemon gid: %u", (unsigned)gid);
-	return false;
-}
-
-static bool assume_daemon_user(const char *name)
-{
-	uid_t uid;
-
-	if (!*name)
-		return true;
-	if (!find_uid(name, &uid)) {
-		log_error("Invalid daemon uid: %s", name);
-		return false;
-	}
-	if (setresuid(uid, uid, uid) == 0 && (uid == 0 || setuid(0) < 0))
-		return true;
-	log_errno(L_ERROR, errno, "Unable to set user to daemon uid: %u", (unsigned)uid);
-	return false;
-}
-
 bool identity_assume_daemon(const struct config_globals *globals)
 {
-	char *root = config_text(globals->daemon_chroot), *uid = config_text(globals->daemon_uid);
-	char *gid = config_text(globals->daemon_gid);
-	bool ok = (!*root || roots_enter_daemon(root)) && assume_daemon_group(gid, *uid) && assume_daemon_user(uid);
+	char *root = config_text(globals->daemon_chroot), *user = config_text(globals->daemon_uid);
+	char *group = config_text(globals->daemon_gid);
+	gid_t gid = getegid();
+	uid_t uid;
+	int fd;
+	bool ok = true;
 
+	if (*root) {
+		fd = fs_operator_open(root, O_PATH | O_DIRECTORY, 0);
+		if (fd >= 0)
+			sandbox_prepare();
+		ok = fd >= 0 && fs_enter_chroot(fd) == 0;
+		if (!ok)
+			log_errno(L_ERROR, errno, "daemon chroot(\"%s\") failed", root);
+		fs_close(fd);
+	}
+	/* The groups of the starting process are given up if either of the two is set. */
+	if (ok && *group && !find_gid(group, &gid)) {
+		log_error("Invalid daemon gid: %s", group);
+		ok = false;
+	}
+	if (ok && (*group || *user) && (setgroups(1, &gid) < 0 || setresgid(gid, gid, gid) < 0)) {
+		log_errno(L_ERROR, errno, "Unable to set group to daemon gid: %u", (unsigned)gid);
+		ok = false;
+	}
+	if (ok && *user && !find_uid(user, &uid)) {
+		log_error("Invalid daemon uid: %s", user);
+		ok = false;
+	}
+	if (ok && *user && (setresuid(uid, uid, uid) < 0 || (uid != 0 && setuid(0) == 0))) {
+		log_errno(L_ERROR, errno, "Unable to set user to daemon uid: %u", (unsigned)uid);
+		ok = false;
+	}
 	free(root);
-	free(uid);
-	free(gid);
+	free(user);
+	free(group);
 	return ok;
 }
 

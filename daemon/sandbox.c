@@ -154,14 +154,6 @@ void sandbox_prepare(void)
 #endif
 }
 
-/* Moving names between directories is what receiving does; where Landlock always forbids it, a module to write goes without. */
-static int usable_version(const struct sandbox *sandbox)
-{
-	int version = fs_landlock_version();
-
-	return sandbox->writable && version < FS_LANDLOCK_RENAMES ? 0 : version;
-}
-
 /* The names of users and groups that clients get come from these two files, of the root that the process has by now. */
 static int confine_files(const struct sandbox *sandbox, int version)
 {
@@ -188,25 +180,23 @@ static int confine_files(const struct sandbox *sandbox, int version)
 	return result;
 }
 
-static int confine_calls(const struct sandbox *sandbox)
-{
-	struct call_table tables[TABLES_MAX + 1];
-	size_t count = list_calls(sandbox, tables);
-	const struct call_rule own_signals = { SYS_tgkill, CALL_IF_EQUAL, 0, (uint32_t)getpid() };
-
-	tables[count++] = (struct call_table){ &own_signals, 1 };
-	return seccomp_allow_only(tables, count);
-}
-
 const char *sandbox_enter(const struct sandbox *sandbox)
 {
-	int version = usable_version(sandbox);
+	const struct call_rule own_signals = { SYS_tgkill, CALL_IF_EQUAL, 0, (uint32_t)getpid() };
+	struct call_table tables[TABLES_MAX + 1];
+	size_t count = list_calls(sandbox, tables);
+	int version = fs_landlock_version();
 
+	/* Moving names between directories is what receiving does; where Landlock always forbids it, a module to write goes
+	 * without. */
+	if (sandbox->writable && version < FS_LANDLOCK_RENAMES)
+		version = 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return "no_new_privs";
 	if (version && confine_files(sandbox, version) < 0)
 		return "Landlock";
-	if (seccomp_is_available() && confine_calls(sandbox) < 0)
+	tables[count++] = (struct call_table){ &own_signals, 1 };
+	if (seccomp_is_available() && seccomp_allow_only(tables, count) < 0)
 		return "seccomp";
 	return NULL;
 }
