@@ -26,9 +26,8 @@
 #define NEWS_BITS 8       /* of a word of `logged`; the rest is the serial that they belong to */
 #define SETTLED_SECONDS 2 /* a file that changed within the last clock tick could change again without a trace */
 
-/* A part of the configuration. */
+/* A file or directory of the configuration. */
 struct watched {
-	char *path;
 	bool settled;
 	struct snapshot_identity identity;
 };
@@ -45,17 +44,16 @@ struct snapshot_file {
 };
 
 struct snapshot_module {
-	char *name;
+	const struct module *module;
 	size_t file;                    /* index */
-	int max_age;
 };
 
 struct snapshots {
 	const struct options *options;
-	VEC(struct watched) watched;
+	struct config *config;          /* as it was last seen; NULL: not yet */
+	VEC(struct watched) watched;    /* its files, in their order */
 	VEC(struct snapshot_file *) files;
 	VEC(struct snapshot_module) modules;
-	VEC(char *) names;              /* of all modules */
 	_Atomic uint64_t *logged;         /* one for each module, shared with server processes */
 	size_t logged_count;
 	uint64_t serial;
@@ -100,22 +98,15 @@ void snapshot_summary(const struct attr_snapshot *snapshot, int64_t now, struct 
 	strbuf_add_string(out, " ago");
 }
 
-static bool is_of_root(const struct attr_snapshot_facts *facts, int root_fd)
-{
-	struct fs_stat st;
-
-	if (root_fd < 0 || (!facts->root_dev && !facts->root_ino))
-		return true;
-	return fs_stat_at_fd(root_fd, &st) == 0 && st.dev == facts->root_dev && st.ino == facts->root_ino;
-}
-
 enum snapshot_news snapshot_judge(const struct attr_snapshot *snapshot, int max_age, int root_fd, int64_t now,
 				  struct strbuf *why)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
 	int64_t age = age_of(snapshot, now);
+	struct fs_stat st;
 
-	if (!is_of_root(facts, root_fd)) {
+	if (root_fd >= 0 && (facts->root_dev || facts->root_ino)
+	    && (fs_stat_at_fd(root_fd, &st) != 0 || st.dev != facts->root_dev || st.ino != facts->root_ino)) {
 		strbuf_addf(why, "generation %" PRIu64 " was made of another directory, %s", facts->generation,
 			    facts->root_path);
 		return SNAPSHOT_FOREIGN;
@@ -255,7 +246,7 @@ static _Atomic uint64_t *find_logged(const struct snapshots *snapshots, const ch
 	for (size_t i = 0; i < snapshots->modules.count && i < snapshots->logged_count; i++) {
 		const struct snapshot_module *known = &snapshots->modules.items[i];
 
-		if (!strcmp(known->name, module) && !strcmp(snapshots->files.items[known->file]->path, path))
+		if (!strcmp(known->module->name, module) && !strcmp(snapshots->files.items[known->file]->path, path))
 			return &snapshots->logged[i];
 	}
 	return NULL;
@@ -272,36 +263,21 @@ static void carry_over(struct snapshots *snapshots, const struct snapshots *old)
 	snapshots->logged_count = shared == MAP_FAILED ? 0 : snapshots->modules.count;
 	for (size_t i = 0; i < snapshots->logged_count; i++) {
 		const struct snapshot_module *module = &snapshots->modules.items[i];
-		_Atomic uint64_t *before = find_logged(old, module->name, snapshots->files.items[module->file]->path);
+		_Atomic uint64_t *before = find_logged(old, module->module->name, snapshots->files.items[module->file]->path);
 
 		atomic_store(&snapshots->logged[i], before ? atomic_load(before) : 0);
 	}
-	for (size_t i = 0; i < old->modules.count; i++)
-		free(old->modules.items[i].name);
 	free(old->modules.items);
 	if (old->logged)
 		munmap((void *)old->logged, old->logged_count * sizeof *old->logged);
+	config_free(old->config);
 }
 
-static size_t want_file(struct snapshots *snapshots, char *path)
-{
-	size_t index;
-	struct snapshot_file *file = find_file(snapshots, path, &index);
-
-	if (!file) {
-		file = xcalloc(1, sizeof *file);
-		file->path = xstrdup(path);
-		index = snapshots->files.count;
-		vec_push(&snapshots->files, file);
-	}
-	file->wanted = true;
-	return index;
-}
-
-static void take_modules(struct snapshots *snapshots, const struct config *config)
+static void take_modules(struct snapshots *snapshots, struct config *config)
 {
 	const struct snapshots old = *snapshots;
 
+	snapshots->config = config;
 	memset(&snapshots->modules, 0, sizeof snapshots->modules);
 	for (size_t i = 0; i < snapshots->files.count; i++)
 		snapshots->files.items[i]->wanted = false;
@@ -309,12 +285,20 @@ static void take_modules(struct snapshots *snapshots, const struct config *confi
 		const struct module *module = &config->modules.items[i];
 		char *path = module->disabled ? NULL : path_of(module, module->attr_snapshot);
 
-		if (path) {
-			struct snapshot_module item = { xstrdup(module->name), want_file(snapshots, path),
-							module->attr_snapshot_max_age };
+		struct snapshot_module item = { .module = module };
+		struct snapshot_file *file;
 
-			vec_push(&snapshots->modules, item);
+		if (!path)
+			continue;
+		file = find_file(snapshots, path, &item.file);
+		if (!file) {
+			file = xcalloc(1, sizeof *file);
+			file->path = xstrdup(path);
+			item.file = snapshots->files.count;
+			vec_push(&snapshots->files, file);
 		}
+		file->wanted = true;
+		vec_push(&snapshots->modules, item);
 		free(path);
 	}
 	/* Files keep their indices while modules refer to them; what nobody names any more only loses its mapping. */
@@ -337,27 +321,11 @@ static bool configuration_has_changed(const struct snapshots *snapshots)
 		const struct watched *item = &snapshots->watched.items[i];
 		struct snapshot_identity now;
 
-		if (!item->settled || snapshot_identity_read(item->path, &now) < 0
+		if (!item->settled || snapshot_identity_read(snapshots->config->files.items[i], &now) < 0
 		    || !snapshot_identity_equal(&now, &item->identity))
 			return true;
 	}
 	return snapshots->watched.count == 0;
-}
-
-static void watch(struct snapshots *snapshots, const struct config *config)
-{
-	int64_t now = time(NULL);
-
-	for (size_t i = 0; i < snapshots->watched.count; i++)
-		free(snapshots->watched.items[i].path);
-	snapshots->watched.count = 0;
-	for (size_t i = 0; i < config->files.count; i++) {
-		struct watched item = { .path = xstrdup(config->files.items[i]) };
-
-		item.settled =
-			snapshot_identity_read(item.path, &item.identity) == 0 && item.identity.ctime < now - SETTLED_SECONDS;
-		vec_push(&snapshots->watched, item);
-	}
 }
 
 static void refresh_modules(struct snapshots *snapshots)
@@ -365,6 +333,7 @@ static void refresh_modules(struct snapshots *snapshots)
 	const struct options *options = snapshots->options;
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	struct config *config = NULL;
+	int64_t now;
 	int fd = fs_operator_open(options->config_file, O_PATH, 0);
 	struct fs_stat st;
 
@@ -373,17 +342,19 @@ static void refresh_modules(struct snapshots *snapshots)
 		config = config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_SESSION,
 				     &problems);
 	fs_close(fd);
-	if (config) {
-		watch(snapshots, config);
-		take_modules(snapshots, config);
-		for (size_t i = 0; i < snapshots->names.count; i++)
-			free(snapshots->names.items[i]);
-		snapshots->names.count = 0;
-		for (size_t i = 0; i < config->modules.count; i++)
-			vec_push(&snapshots->names, xstrdup(config->modules.items[i].name));
-	}
-	config_free(config);
 	config_problems_free(&problems);
+	if (!config)
+		return;
+	now = time(NULL);
+	snapshots->watched.count = 0;
+	for (size_t i = 0; i < config->files.count; i++) {
+		struct watched item = { .settled = false };
+
+		item.settled = snapshot_identity_read(config->files.items[i], &item.identity) == 0
+			       && item.identity.ctime < now - SETTLED_SECONDS;
+		vec_push(&snapshots->watched, item);
+	}
+	take_modules(snapshots, config);
 }
 
 void snapshots_refresh(struct snapshots *snapshots)
@@ -413,24 +384,23 @@ bool snapshots_find(const struct snapshots *snapshots, const char *module, const
 
 bool snapshots_knows_module(const struct snapshots *snapshots, const char *module)
 {
-	for (size_t i = 0; i < snapshots->names.count; i++)
-		if (!strcmp(snapshots->names.items[i], module))
-			return true;
-	return false;
+	return snapshots->config && config_find_module(snapshots->config, module);
 }
 
 bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, struct snapshot_state *state)
 {
-	const struct snapshot_module *module = i < snapshots->modules.count ? &snapshots->modules.items[i] : NULL;
-	const struct attr_snapshot *snapshot = module ? snapshots->files.items[module->file]->snapshot : NULL;
+	const struct attr_snapshot *snapshot;
+	const struct module *module;
 	struct strbuf why = STRBUF_INIT;
 
-	if (!module)
+	if (i >= snapshots->modules.count)
 		return false;
+	module = snapshots->modules.items[i].module;
+	snapshot = snapshots->files.items[snapshots->modules.items[i].file]->snapshot;
 	*state = (struct snapshot_state){ .module = module->name };
 	if (snapshot) {
 		state->facts = attr_snapshot_facts(snapshot);
-		state->usable = snapshot_judge(snapshot, module->max_age, -1, now, &why) == SNAPSHOT_IN_USE;
+		state->usable = snapshot_judge(snapshot, module->attr_snapshot_max_age, -1, now, &why) == SNAPSHOT_IN_USE;
 	}
 	strbuf_free(&why);
 	return true;
@@ -453,31 +423,7 @@ bool snapshot_is_news(const struct snapshot_finding *finding, enum snapshot_news
 	return true;
 }
 
-void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used)
-{
-	for (size_t i = 0; i < snapshots->files.count; i++)
-		if (snapshots->files.items[i]->snapshot != used)
-			drop_mapping(snapshots->files.items[i]);
-}
-
 /* --- for a check of the configuration --- */
-
-/* The file is not there: perhaps it is where the operator took the path to lead. */
-static void add_other_reading(const struct config *config, const struct module *module, struct strbuf *why)
-{
-	char *path = path_of(module, module->path), *snapshot = path_of(module, module->attr_snapshot);
-	char *daemon_root = config_text(config->globals.daemon_chroot);
-	struct module_place place;
-
-	if (path && snapshot) {
-		place_split(&place, path, place_divides(module, path));
-		place_mention_snapshot(&place, daemon_root, snapshot, why);
-		place_free(&place);
-	}
-	free(path);
-	free(snapshot);
-	free(daemon_root);
-}
 
 static void report(const struct config *config, const struct module *module, const char *why, bool may_heal,
 		   struct config_problems *problems)
@@ -491,32 +437,34 @@ static void report(const struct config *config, const struct module *module, con
 }
 
 static void report_module(const struct snapshot_finding *finding, const struct config *config, const struct module *module,
-			  struct config_problems *problems)
+			  const char *snapshot, struct config_problems *problems)
 {
+	char *path = path_of(module, module->path), *daemon_root = config_text(config->globals.daemon_chroot), *whole;
 	struct strbuf why = STRBUF_INIT;
-	char *path, *daemon_root, *whole;
+	struct module_place place;
 	int root_fd;
 
 	strbuf_add_string(&why, finding->why);
-	if (finding->missing)
-		add_other_reading(config, module, &why);
+	/* The file is not there: perhaps it is where the operator took the path to lead. */
+	if (finding->missing && path) {
+		place_split(&place, path, place_divides(module, path));
+		place_mention_snapshot(&place, daemon_root, snapshot, &why);
+		place_free(&place);
+	}
 	if (*finding->why)
 		report(config, module, strbuf_text(&why), finding->missing, problems);
 	strbuf_reset(&why);
-	if (!finding->snapshot) {
-		strbuf_free(&why);
-		return;
+	if (finding->snapshot) {
+		whole = path ? place_below(daemon_root, path) : NULL;
+		root_fd = whole ? fs_operator_open(whole, O_PATH | O_DIRECTORY, 0) : -1;
+		if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why)
+		    != SNAPSHOT_IN_USE)
+			report(config, module, strbuf_text(&why), true, problems);
+		fs_close(root_fd);
+		free(whole);
 	}
-	path = path_of(module, module->path);
-	daemon_root = config_text(config->globals.daemon_chroot);
-	whole = path ? place_below(daemon_root, path) : NULL;
-	root_fd = whole ? fs_operator_open(whole, O_PATH | O_DIRECTORY, 0) : -1;
-	if (snapshot_judge(finding->snapshot, module->attr_snapshot_max_age, root_fd, time(NULL), &why) != SNAPSHOT_IN_USE)
-		report(config, module, strbuf_text(&why), true, problems);
-	fs_close(root_fd);
 	strbuf_free(&why);
 	free(daemon_root);
-	free(whole);
 	free(path);
 }
 
@@ -529,7 +477,7 @@ void snapshots_report(const struct snapshots *snapshots, const struct config *co
 		char *path = path_of(module, module->attr_snapshot);
 
 		if (path && snapshots_find(snapshots, module->name, path, &finding))
-			report_module(&finding, config, module, problems);
+			report_module(&finding, config, module, path, problems);
 		free(path);
 	}
 }
@@ -591,8 +539,9 @@ void snapshot_choose(struct daemon_session *session)
 		choose(session, &finding);
 	}
 	/* Nothing of other modules in a process that a client talks to. */
-	if (session->snapshots)
-		snapshots_drop_others(session->snapshots, session->source.snapshot);
+	for (size_t i = 0; session->snapshots && i < session->snapshots->files.count; i++)
+		if (session->snapshots->files.items[i]->snapshot != session->source.snapshot)
+			drop_mapping(session->snapshots->files.items[i]);
 	strbuf_free(&opened_why);
 	free(path);
 }

@@ -76,9 +76,6 @@ bool snapshots_state(const struct snapshots *snapshots, size_t i, int64_t now, s
 /* "generation 4, 22 entries, made 3 s ago" */
 void snapshot_summary(const struct attr_snapshot *snapshot, int64_t now, struct strbuf *out);
 
-/* In a server process: unmap every snapshot but this one (NULL: every one). The findings are void after that. */
-void snapshots_drop_others(struct snapshots *snapshots, const struct attr_snapshot *used);
-
 /* For a check of the configuration: what stands against serving its modules from their snapshots at the moment. */
 void snapshots_report(const struct snapshots *snapshots, const struct config *config, struct config_problems *problems);
 
@@ -86,7 +83,7 @@ struct daemon_session;
 
 /*
  * In a server process, with the module's root open and all rights still there: make the snapshot the session's source, or
- * leave it a live one or refuse the client as the module says.
+ * leave it a live one or refuse the client as the module says. All others are unmapped: their findings are void.
  */
 void snapshot_choose(struct daemon_session *session);
 

@@ -13,6 +13,7 @@
 
 #include "attrs/image.h"
 #include "attrs/snapshot_write.h"
+#include "daemon/session.h"
 #include "daemon/snapshots.h"
 #include "lib/alloc.h"
 
@@ -388,17 +389,23 @@ UNIT_TEST_WITH(set_up, tear_down, news_is_told_once)
 UNIT_TEST_WITH(set_up, tear_down, other_modules_snapshots_are_dropped)
 {
 	const struct fixture *fixture = *state;
+	struct module module = { .name = "m", .attr_snapshot = in(fixture, "s") };
+	struct daemon_session session = {
+		.snapshots = fixture->snapshots, .module = &module, .source.attr_root.fd = -1,
+	};
 	struct snapshot_finding mine, other;
 
 	configure(fixture, "[m]\npath = /srv\nattr snapshot = @/s\n[n]\npath = /srv\nattr snapshot = @/t\n");
 	write_snapshot(fixture, "s", 7);
 	write_snapshot(fixture, "t", 8);
 	mine = refreshed(fixture);
-	snapshots_drop_others(fixture->snapshots, mine.snapshot);
+	snapshot_choose(&session);
+	assert_ptr_equal(session.source.snapshot, mine.snapshot);
 	assert_true(find(fixture, "m", "s", &mine));
 	assert_generation(&mine, 7);
 	assert_true(find(fixture, "n", "t", &other));
 	assert_null(other.snapshot);
+	free(module.attr_snapshot);
 }
 
 static enum snapshot_news judge(const struct fixture *fixture, int max_age, int root_fd, int64_t now, const char *text)
