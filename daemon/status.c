@@ -51,7 +51,7 @@ struct metrics {
 	uint64_t counted[CHILDREN_SLOTS][TRAFFICS];
 	int64_t started;                   /* Unix time */
 	int64_t next;                      /* of clock_nanoseconds, in ms */
-	struct strbuf written;             /* what the file holds */
+	struct strbuf written;             /* what the file holds, unless that failed */
 	bool failing;
 };
 
@@ -180,44 +180,6 @@ static void add_value(struct strbuf *out, const char *name, const char *module, 
 	strbuf_addf(out, "\"%s} %" PRIu64 "\n", more, value);
 }
 
-static void add_connections(const struct metrics *metrics, struct strbuf *out)
-{
-	static const char *const labels[OUTCOMES] = {
-		",outcome=\"ok\"", ",outcome=\"partial\"", ",outcome=\"refused\"", ",outcome=\"error\"",
-		",outcome=\"signal\"", ",outcome=\"crowded_out\"",
-	};
-
-	add_head(out, "connections", "gauge", "Connections at present; without a module: none has been chosen yet.");
-	for (size_t i = 0; i < metrics->modules.count; i++)
-		add_value(out, "connections", metrics->modules.items[i].name, "", metrics->modules.items[i].current);
-	add_head(out, "connections_total", "counter", "Connections that have ended, by their outcome.");
-	for (size_t i = 0; i < metrics->modules.count; i++)
-		for (int j = 0; j < OUTCOMES; j++)
-			add_value(out, "connections_total", metrics->modules.items[i].name, labels[j],
-				  metrics->modules.items[i].connections[j]);
-}
-
-static void add_traffic(const struct metrics *metrics, struct strbuf *out)
-{
-	static const struct {
-		const char *name, *more, *help;
-	} kinds[TRAFFICS] = {
-		[TRAFFIC_RECEIVED] = { "bytes_total", ",direction=\"received\"", "Bytes of the connections." },
-		[TRAFFIC_SENT] = { "bytes_total", ",direction=\"sent\"", NULL },
-		[TRAFFIC_FILES] = { "files_total", "", "Files transferred." },
-		[TRAFFIC_STALE] = { "stale_contents_total", "", "Files sent that are not as they were listed." },
-		[TRAFFIC_MISSING] = { "missing_contents_total", "", "Files that were listed and are not there." },
-	};
-
-	for (int j = 0; j < TRAFFICS; j++) {
-		if (kinds[j].help)
-			add_head(out, kinds[j].name, "counter", kinds[j].help);
-		for (size_t i = 0; i < metrics->modules.count; i++)
-			add_value(out, kinds[j].name, metrics->modules.items[i].name, kinds[j].more,
-				  metrics->modules.items[i].traffic[j]);
-	}
-}
-
 static uint64_t not_negative(int64_t value)
 {
 	return value < 0 ? 0 : (uint64_t)value;
@@ -253,18 +215,45 @@ static void add_snapshots(const struct metrics *metrics, struct strbuf *out)
 	}
 }
 
-void metrics_format(struct metrics *metrics, struct strbuf *out)
+static void format(struct metrics *metrics, struct strbuf *out)
 {
+	static const char *const outcomes[OUTCOMES] = {
+		",outcome=\"ok\"", ",outcome=\"partial\"", ",outcome=\"refused\"", ",outcome=\"error\"",
+		",outcome=\"signal\"", ",outcome=\"crowded_out\"",
+	};
+	static const struct {
+		const char *name, *more, *help;
+	} kinds[TRAFFICS] = {
+		[TRAFFIC_RECEIVED] = { "bytes_total", ",direction=\"received\"", "Bytes of the connections." },
+		[TRAFFIC_SENT] = { "bytes_total", ",direction=\"sent\"", NULL },
+		[TRAFFIC_FILES] = { "files_total", "", "Files transferred." },
+		[TRAFFIC_STALE] = { "stale_contents_total", "", "Files sent that are not as they were listed." },
+		[TRAFFIC_MISSING] = { "missing_contents_total", "", "Files that were listed and are not there." },
+	};
+	const struct module_counts *item, *end;
+
 	snapshots_refresh(metrics->snapshots);
 	for (size_t i = 0; i < metrics->modules.count; i++)
 		metrics->modules.items[i].current = 0;
 	for (int slot = 0; slot < CHILDREN_SLOTS; slot++)
 		if (metrics->children->items[slot].pid)
 			count_slot(metrics, slot)->current++;
+	end = metrics->modules.items + metrics->modules.count;
 	add_head(out, "start_time_seconds", "gauge", "When the daemon was started.");
 	strbuf_addf(out, "rsync_huai_start_time_seconds %" PRId64 "\n", metrics->started);
-	add_connections(metrics, out);
-	add_traffic(metrics, out);
+	add_head(out, "connections", "gauge", "Connections at present; without a module: none has been chosen yet.");
+	for (item = metrics->modules.items; item < end; item++)
+		add_value(out, "connections", item->name, "", item->current);
+	add_head(out, "connections_total", "counter", "Connections that have ended, by their outcome.");
+	for (item = metrics->modules.items; item < end; item++)
+		for (int i = 0; i < OUTCOMES; i++)
+			add_value(out, "connections_total", item->name, outcomes[i], item->connections[i]);
+	for (int i = 0; i < TRAFFICS; i++) {
+		if (kinds[i].help)
+			add_head(out, kinds[i].name, "counter", kinds[i].help);
+		for (item = metrics->modules.items; item < end; item++)
+			add_value(out, kinds[i].name, item->name, kinds[i].more, item->traffic[i]);
+	}
 	add_snapshots(metrics, out);
 }
 
@@ -318,7 +307,7 @@ void metrics_update(struct metrics *metrics, bool now)
 
 	if (!*metrics->path || (!now && metrics_wait(metrics) > 0))
 		return;
-	metrics_format(metrics, &text);
+	format(metrics, &text);
 	if (now || metrics->failing || strcmp(strbuf_text(&text), strbuf_text(&metrics->written)) != 0) {
 		bool ok = replace_file(metrics, &text) == 0;
 
@@ -326,14 +315,9 @@ void metrics_update(struct metrics *metrics, bool now)
 		if (!ok && !metrics->failing)
 			log_errno(L_ERROR, errno, "cannot write metrics file %s", metrics->path);
 		metrics->failing = !ok;
-		strbuf_free(&metrics->written);
-		if (ok)
-			metrics->written = text;
-		else
-			strbuf_free(&text);
-	} else {
-		strbuf_free(&text);
 	}
+	strbuf_free(&metrics->written);
+	metrics->written = text;
 	metrics->next = clock_nanoseconds() / CLOCK_MILLISECOND + INTERVAL_MS;
 }
 
@@ -403,33 +387,27 @@ static int hand_over(int socket_fd, int fd)
 	return sendmsg(socket_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-static void answer_one(int connection, struct children *children)
-{
-	struct strbuf text = STRBUF_INIT;
-	struct ucred who;
-	socklen_t length = sizeof who;
-	int fd;
-
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid != 0 && who.uid != geteuid())) {
-		log_msg(L_LOG, "somebody else may not ask for the status");
-		return;
-	}
-	status_format(children, time(NULL), &text);
-	fd = memfd_create("status", MFD_CLOEXEC);
-	if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0 || hand_over(connection, fd) < 0)
-		log_errno(L_LOG, errno, "cannot send the status");
-	fs_close(fd);
-	strbuf_free(&text);
-}
-
 void status_answer(int socket_fd, struct children *children)
 {
 	for (int i = 0; i < ANSWERS_AT_A_TIME; i++) {
-		int connection = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int connection = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), fd;
+		struct strbuf text = STRBUF_INIT;
+		struct ucred who;
+		socklen_t length = sizeof who;
 
 		if (connection < 0)
 			return;
-		answer_one(connection, children);
+		if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0
+		    || (who.uid != 0 && who.uid != geteuid())) {
+			log_msg(L_LOG, "somebody else may not ask for the status");
+		} else {
+			status_format(children, time(NULL), &text);
+			fd = memfd_create("status", MFD_CLOEXEC);
+			if (fd < 0 || fs_write_all(fd, text.data, text.length) < 0 || hand_over(connection, fd) < 0)
+				log_errno(L_LOG, errno, "cannot send the status");
+			fs_close(fd);
+			strbuf_free(&text);
+		}
 		close(connection);
 	}
 }
@@ -437,8 +415,10 @@ void status_answer(int socket_fd, struct children *children)
 /* --- the command --- */
 
 /* -1 with errno; ECONNRESET: there was no answer. */
-static int take_over(int socket_fd)
+static int ask(const char *path, struct strbuf *answer)
 {
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	int connection = fs_socket_connect(path, 0), fd = -1, result = -1;
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -448,56 +428,25 @@ static int take_over(int socket_fd)
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
 	};
-	ssize_t got = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
-	int fd;
-
-	if (got >= 0)
-		errno = ECONNRESET;
-	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof fd))
-		return -1;
-	memcpy(&fd, CMSG_DATA(header), sizeof fd);
-	return fd;
-}
-
-static int ask(const char *path, struct strbuf *answer)
-{
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	int connection = fs_socket_connect(path, 0), fd, result = -1;
+	const struct cmsghdr *header;
+	ssize_t got;
 
 	if (connection < 0)
 		return -1;
 	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	fd = take_over(connection);
-	if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0)
-		result = fs_read_all(fd, ANSWER_MAX, answer);
+	got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+	header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (got >= 0)
+		errno = ECONNRESET;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS
+	    && header->cmsg_len == CMSG_LEN(sizeof fd)) {
+		memcpy(&fd, CMSG_DATA(header), sizeof fd);
+		if (lseek(fd, 0, SEEK_SET) == 0)
+			result = fs_read_all(fd, ANSWER_MAX, answer);
+	}
 	fs_close(fd);
 	fs_close(connection);
 	return result;
-}
-
-static int report(const char *config_path, const char *path)
-{
-	struct strbuf answer = STRBUF_INIT;
-	int code = EXIT_OK;
-
-	if (!*path) {
-		log_error("rsync: %s names no control socket", config_path);
-		return EXIT_SYNTAX;
-	}
-	if (ask(path, &answer) < 0) {
-		log_error("rsync: no daemon answers at the control socket %s: %s", path, strerror(errno));
-		code = EXIT_SYNTAX;
-	}
-	/* Whoever has made the socket: nothing acts on the terminal. */
-	for (size_t i = 0; i < answer.length; i++)
-		if (((unsigned char)answer.data[i] < ' ' && answer.data[i] != '\n') || (unsigned char)answer.data[i] == 0x7f)
-			answer.data[i] = '?';
-	if (!code && (fwrite(answer.data, 1, answer.length, stdout) != answer.length || fflush(stdout) != 0))
-		code = EXIT_FILEIO;
-	strbuf_free(&answer);
-	return code;
 }
 
 int daemon_status_main(const struct options *options)
@@ -505,16 +454,29 @@ int daemon_status_main(const struct options *options)
 	struct config_problems problems = CONFIG_PROBLEMS_INIT;
 	struct config *config =
 		config_load(options->config_file, options->dparams.items, options->dparams.count, CONFIG_LISTENER, &problems);
+	struct strbuf answer = STRBUF_INIT;
 	int code = EXIT_SYNTAX;
+	char *path;
 
 	exit_set_quiet(true);
 	config_problems_report(&problems, CONFIG_ERROR);
-	if (config) {
-		char *path = config_text(config->globals.control_socket);
-
-		code = report(options->config_file, path);
-		free(path);
-	}
+	if (!config)
+		return code;
+	path = config_text(config->globals.control_socket);
 	config_free(config);
+	if (!*path)
+		log_error("rsync: %s names no control socket", options->config_file);
+	else if (ask(path, &answer) < 0)
+		log_error("rsync: no daemon answers at the control socket %s: %s", path, strerror(errno));
+	else
+		code = EXIT_OK;
+	/* Whoever has made the socket: nothing acts on the terminal. */
+	for (size_t i = 0; i < answer.length; i++)
+		if (((unsigned char)answer.data[i] < ' ' && answer.data[i] != '\n') || (unsigned char)answer.data[i] == 0x7f)
+			answer.data[i] = '?';
+	if (!code && (fwrite(answer.data, 1, answer.length, stdout) != answer.length || fflush(stdout) != 0))
+		code = EXIT_FILEIO;
+	strbuf_free(&answer);
+	free(path);
 	return code;
 }

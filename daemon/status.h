@@ -29,8 +29,6 @@ int metrics_wait(const struct metrics *metrics);
 /* Count what has gone over the connections, and replace the file if it would have another content. At most every 15 s, unless
  * that is to happen now. */
 void metrics_update(struct metrics *metrics, bool now);
-/* Append the content of the file. */
-void metrics_format(struct metrics *metrics, struct strbuf *out);
 
 /* Append a label's value as the format wants it: '\', '"' and line feeds escaped, bytes that are no UTF-8 as \xNN. */
 void metrics_add_label(struct strbuf *out, const char *value);
