@@ -117,8 +117,7 @@ static void run_load_names(struct run *run)
 	if (!failed)
 		return;
 	log_set_role("client");
-	log_errno(L_ERROR, error, "failed to open files-from file %s", options->files_from);
-	exit_with(EXIT_FILEIO);
+	die_errno(EXIT_FILEIO, error, "failed to open files-from file %s", options->files_from);
 }
 
 /* A list of names that lies here and is wanted there. Below protocol 31 it travels between frames. */

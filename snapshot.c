@@ -43,8 +43,7 @@ struct attr_snapshot *snapshot_open_or_die(const char *path)
 	}
 	if (why.length)
 		die(EXIT_FILEIO, "rsync: attr snapshot \"%s\": %s", path, strbuf_text(&why));
-	log_errno(L_ERROR, error, "cannot open attr snapshot \"%s\"", path);
-	exit_with(EXIT_FILEIO);
+	die_errno(EXIT_FILEIO, error, "cannot open attr snapshot \"%s\"", path);
 }
 
 /* What was written to standard output has arrived there; else the process ends with EXIT_FILEIO. */
@@ -54,8 +53,7 @@ static void flush_output(void)
 
 	if (!ferror(stdout))
 		return;
-	log_errno(L_ERROR, error, "cannot write to standard output");
-	exit_with(EXIT_FILEIO);
+	die_errno(EXIT_FILEIO, error, "cannot write to standard output");
 }
 
 static void add_number(struct strbuf *out, uint64_t value, int level, const char *unit, const char *units)

@@ -125,17 +125,14 @@ static void answer(struct wire *wire, const struct options *options, const struc
 		bool is_stdin = strcmp(file, "-") == 0;
 		int fd = is_stdin ? STDIN_FILENO : fs_operator_open(file, O_RDONLY | options_link_flag(options), 0);
 
-		if (fd < 0) {
-			log_errno(L_ERROR, errno, "could not open password file %s", file);
-			exit_with(EXIT_SYNTAX);
-		}
+		if (fd < 0)
+			die_errno(EXIT_SYNTAX, errno, "could not open password file %s", file);
 		if (!is_stdin) {
 			/* A file that others can read is no place for a password. */
 			struct stat st;
 
 			if (fstat(fd, &st) < 0)
-				die(EXIT_SYNTAX, "rsync: [%s] could not stat the password file: %s (%d)", log_role(),
-				    strerror(errno), errno);
+				die_errno(EXIT_SYNTAX, errno, "could not stat the password file");
 			if (st.st_mode & 06)
 				die(EXIT_SYNTAX, "ERROR: password file must not be other-accessible");
 			if (geteuid() == 0 && st.st_uid != 0)
@@ -233,8 +230,7 @@ void daemon_log_in(struct connection *connection, const struct options *options,
 		if (fs_operator_read(file, options_link_flag(options), EARLY_INPUT_MAX, &bytes) < 0) {
 			if (errno == EFBIG)
 				die(EXIT_STARTCLIENT, "%s is > %d bytes.", file, EARLY_INPUT_MAX);
-			log_errno(L_ERROR, errno, "failed to open %s", file);
-			exit_with(EXIT_STARTCLIENT);
+			die_errno(EXIT_STARTCLIENT, errno, "failed to open %s", file);
 		}
 		if (bytes.length) {
 			strbuf_addf(&line, "#early_input=%zu\n", bytes.length);

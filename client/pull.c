@@ -102,12 +102,6 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 
 /* --- a local run by the protocol: the other end is a child of this process --- */
 
-static noreturn void failed(const char *what)
-{
-	log_errno(L_ERROR, errno, "%s", what);
-	exit_with(EXIT_IPC);
-}
-
 static void add_value(struct args *words, const char *name, const char *value)
 {
 	if (value)
@@ -175,7 +169,7 @@ static noreturn void serve(const struct args *words, const char *destination, in
 	/* Messages of this end go through the other one to the log. */
 	log_copy_errors_only();
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
-		failed("cannot set up the other end of a local run");
+		die_errno(EXIT_IPC, errno, "cannot set up the other end of a local run");
 	close(in);
 	close(out);
 	if (options_parse(&options, (int)words->count, words->items, NULL, &error, &code) != OPTIONS_OK)
@@ -192,11 +186,11 @@ static void start(struct connection *connection, const struct options *options, 
 
 	make_words(options, &words);
 	if (pipe(to) < 0 || pipe(from) < 0)
-		failed("cannot make a connection to the other end of a local run");
+		die_errno(EXIT_IPC, errno, "cannot make a connection to the other end of a local run");
 	fflush(NULL);
 	child = fork();
 	if (child < 0)
-		failed("fork");
+		die_errno(EXIT_IPC, errno, "fork");
 	if (child == 0) {
 		close(to[1]);
 		close(from[0]);

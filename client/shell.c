@@ -101,26 +101,19 @@ static noreturn void run(const struct args *words, int in, int out, int report, 
 static void start(struct connection *connection, const struct args *words, const char *port)
 {
 	int to[2], from[2], report[2], error;
-	const char *failed = NULL;
 	ssize_t got;
-	pid_t child = -1;
+	pid_t child;
 
 	/* Pipes, not a socket: bash takes a socket for rshd's, and one with unread bytes would not end in an end of file. */
-	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0) {
-		failed = "cannot make a connection to the remote shell";
-	} else {
-		/* More than the default makes fewer switches between the processes; the default will do. */
-		fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
-		fcntl(from[0], F_SETPIPE_SZ, PIPE_SIZE);
-		fflush(NULL);
-		child = fork();
-		if (child < 0)
-			failed = "fork";
-	}
-	if (failed) {
-		log_errno(L_ERROR, errno, "%s", failed);
-		exit_with(EXIT_IPC);
-	}
+	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0)
+		die_errno(EXIT_IPC, errno, "cannot make a connection to the remote shell");
+	/* More than the default makes fewer switches between the processes; the default will do. */
+	fcntl(to[1], F_SETPIPE_SZ, PIPE_SIZE);
+	fcntl(from[0], F_SETPIPE_SZ, PIPE_SIZE);
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		die_errno(EXIT_IPC, errno, "fork");
 	if (child == 0)
 		run(words, to[0], from[1], report[1], port);
 	close(to[0]);
@@ -134,10 +127,8 @@ static void start(struct connection *connection, const struct args *words, const
 		got = read(report[0], &error, sizeof error);
 	} while (got < 0 && errno == EINTR);
 	close(report[0]);
-	if (got == (ssize_t)sizeof error) {
-		log_errno(L_ERROR, error, "Failed to exec %s", words->items[0]);
-		exit_with(EXIT_IPC);
-	}
+	if (got == (ssize_t)sizeof error)
+		die_errno(EXIT_IPC, error, "Failed to exec %s", words->items[0]);
 }
 
 void shell_start(struct connection *connection, const struct options *options, const struct remote *remote,

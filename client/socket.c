@@ -211,10 +211,8 @@ static void ask_proxy(int fd, const char *host, const char *port, const char *lo
 			wait_until(fd, POLLOUT, end);
 			continue;
 		}
-		if (sent < 0) {
-			log_errno(L_ERROR, errno, "failed to write to proxy");
-			exit_with(EXIT_SOCKETIO);
-		}
+		if (sent < 0)
+			die_errno(EXIT_SOCKETIO, errno, "failed to write to proxy");
 		bytes += sent;
 		length -= (size_t)sent;
 	}
@@ -347,10 +345,8 @@ int socket_dial(const struct options *options, const struct remote *remote)
 		int ends[2];
 		pid_t child;
 
-		if (make_pair(options, ends) < 0 || (child = fork()) < 0) {
-			log_errno(L_ERROR, errno, "cannot run RSYNC_CONNECT_PROG");
-			exit_with(EXIT_SOCKETIO);
-		}
+		if (make_pair(options, ends) < 0 || (child = fork()) < 0)
+			die_errno(EXIT_SOCKETIO, errno, "cannot run RSYNC_CONNECT_PROG");
 		if (child == 0) {
 			const char *shell = getenv("RSYNC_SHELL");
 			sigset_t none;

@@ -72,20 +72,16 @@ static void find_directory(struct dest *dest, struct backups *backups)
 		free(component);
 		if (next < 0 && error == ENOENT)
 			break;
-		if (next < 0 && error != ENOTDIR) {
-			log_errno(L_ERROR, error, "cannot open the backup-dir %s", backups->directory);
-			exit_with(EXIT_FILEIO);
-		}
+		if (next < 0 && error != ENOTDIR)
+			die_errno(EXIT_FILEIO, error, "cannot open the backup-dir %s", backups->directory);
 		if (next < 0)
 			die(EXIT_SYNTAX, "The backup-dir is not a directory: %s", backups->directory);
 		close(backups->fd);
 		backups->fd = next;
 	}
 	backups->missing = path;
-	if (backups->fd >= 0 && (backups->fd = options_confine(dest->options, backups->fd)) < 0) {
-		log_errno(L_ERROR, errno, "cannot open the backup-dir %s", backups->directory);
-		exit_with(EXIT_FILEIO);
-	}
+	if (backups->fd >= 0 && (backups->fd = options_confine(dest->options, backups->fd)) < 0)
+		die_errno(EXIT_FILEIO, errno, "cannot open the backup-dir %s", backups->directory);
 }
 
 static void set_directory(struct dest *dest, struct backups *backups)

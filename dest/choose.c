@@ -229,8 +229,7 @@ static noreturn void cannot_use(struct dest *dest, int code, const char *what, c
 	if (error == ELOOP && !module)
 		log_error("refusing to follow a symlink owned by an untrusted user; use --insecure-links locally or \"insecure "
 			  "links = yes\" in a daemon module ONLY if every path component is trusted");
-	log_errno(L_ERROR, error, "%s \"%s\"%s%s", what, shown, place, after);
-	exit_with(code);
+	die_errno(code, error, "%s \"%s\"%s%s", what, shown, place, after);
 }
 
 /* ENOENT instead of ELOOP in errno: nothing is where munged links lead. Whether something is at the other end of another link

@@ -96,8 +96,7 @@ void dest_places_begin(struct dest *dest)
 		die(EXIT_SYNTAX, "The temp-dir is not a directory: %s", temp_dir);
 	if (errno == ENOENT)
 		die(EXIT_SYNTAX, "The temp-dir does not exist: %s", temp_dir);
-	log_errno(L_ERROR, errno, "cannot open the temp-dir %s", temp_dir);
-	exit_with(EXIT_FILEIO);
+	die_errno(EXIT_FILEIO, errno, "cannot open the temp-dir %s", temp_dir);
 }
 
 static void free_delayed(struct places *places)

@@ -175,8 +175,7 @@ static void merge_file(const struct target *target, const struct parsed *parsed)
 		/* A file whose name came from a file shows neither its name nor why it cannot be opened. */
 		if (from)
 			die(EXIT_FILEIO, "failed to open %s file %s", kind, show_rule(from, "", 0).text);
-		log_errno(L_ERROR, errno, "failed to open %s file %s", kind, name);
-		exit_with(EXIT_FILEIO);
+		die_errno(EXIT_FILEIO, errno, "failed to open %s file %s", kind, name);
 	}
 	inner.syntax = (struct rule_syntax){
 		.style = target->syntax.style, .defaults = parsed->flags & RULE_PASSED_ON, .origin = &origin,

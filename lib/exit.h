@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdnoreturn.h>
 
+#include "lib/log.h"
+
 /* doc/protocol/01-session.md section 10.9. */
 enum exit_code {
 	EXIT_OK = 0,
@@ -42,6 +44,12 @@ const char *exit_meaning(int code);
 #define die(code, ...) die_at((code), __FILE__, __LINE__, __VA_ARGS__)
 noreturn void die_at(int code, const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same with the line of log_errno for `error`. */
+#define die_errno(code, error, ...) \
+	do { \
+		log_errno(L_ERROR, (error), __VA_ARGS__); \
+		exit_with(code); \
+	} while (0)
 
 /*
  * End the process with `code` in an orderly way: exit handler, temp-file registry, final "rsync error:" line when code is

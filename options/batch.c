@@ -40,8 +40,7 @@ static char *full_name(const char *name)
 
 static noreturn void failed(const char *name, const char *what, int error, int code)
 {
-	log_errno(L_ERROR, error, "Batch file \"%s\" %s error", full_name(name), what);
-	exit_with(code);
+	die_errno(code, error, "Batch file \"%s\" %s error", full_name(name), what);
 }
 
 int batch_open(const struct options *options)

@@ -6,7 +6,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -197,12 +196,6 @@ struct identity {
 	int group_count;
 };
 
-static noreturn void failed(const char *what, int error)
-{
-	log_errno(L_ERROR, error, "%s failed", what);
-	exit_with(EXIT_SYNTAX);
-}
-
 static bool find(struct fs_ids *ids, bool (*by_name)(struct fs_ids *ids, const char *name, uint32_t *id), const char *text,
 		 uint32_t *id)
 {
@@ -224,7 +217,7 @@ static void learn_groups(struct identity *identity)
 	const struct passwd *user = getpwuid(identity->uid);
 
 	if (!user)
-		failed("getpwuid", errno);
+		die_errno(EXIT_SYNTAX, errno, "getpwuid failed");
 	identity->gid = user->pw_gid;
 	identity->group_count = 64;
 	do {
@@ -258,13 +251,13 @@ void copy_as_assume(const struct options *options)
 	fs_ids_free(ids);
 	free(user);
 	if (setresgid(identity.gid, identity.gid, identity.gid) < 0)
-		failed("setgid", errno);
+		die_errno(EXIT_SYNTAX, errno, "setgid failed");
 	if (setgroups((size_t)identity.group_count, identity.groups) < 0)
-		failed("setgroups", errno);
+		die_errno(EXIT_SYNTAX, errno, "setgroups failed");
 	if (setresuid(identity.uid, identity.uid, identity.uid) < 0)
-		failed("setuid", errno);
+		die_errno(EXIT_SYNTAX, errno, "setuid failed");
 	/* A uid that can come back was never given up. */
 	if (identity.uid != 0 && setuid(0) == 0)
-		failed("giving up root", 0);
+		die_errno(EXIT_SYNTAX, 0, "giving up root failed");
 	free(identity.groups);
 }

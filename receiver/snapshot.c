@@ -27,10 +27,8 @@ static void check_place(struct receiver *receiver)
 	char leaf[256];
 	int fd = fs_operator_parent(receiver->snapshot_file, leaf);
 
-	if (fd < 0) {
-		log_errno(L_ERROR, errno, "cannot write the snapshot %s", receiver->snapshot_file);
-		exit_with(EXIT_FILEIO);
-	}
+	if (fd < 0)
+		die_errno(EXIT_FILEIO, errno, "cannot write the snapshot %s", receiver->snapshot_file);
 	if (!receiver->dest.single_name && receiver->dest.top.fd >= 0 && fs_is_inside(fd, receiver->dest.top.fd))
 		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", receiver->snapshot_file,
 		    receiver->dest.top_path);

@@ -251,10 +251,8 @@ static void open_root(struct maker *maker, struct fs_root *root, const char *tre
 	free(maker->shown);
 	maker->shown = strbuf_detach(&name);
 	maker->source.shown_prefix = maker->shown;
-	if (fs_root_open(root, tree) < 0 || fs_stat_at_fd(root->fd, &maker->root_stat) < 0) {
-		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
-		exit_with(EXIT_FILESELECT);
-	}
+	if (fs_root_open(root, tree) < 0 || fs_stat_at_fd(root->fd, &maker->root_stat) < 0)
+		die_errno(EXIT_FILESELECT, errno, "cannot make a snapshot of \"%s\"", maker->shown);
 }
 
 static void open_tree(struct maker *maker, const char *tree)
@@ -429,10 +427,8 @@ static void read_paths(const struct options *options, struct strbuf *text, struc
 	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, text)
 					: fs_operator_read(file, 0, LIST_LIMIT, text);
 
-	if (result < 0) {
-		log_errno(L_ERROR, errno, "failed to open attr-refresh file %s", file);
-		exit_with(EXIT_FILEIO);
-	}
+	if (result < 0)
+		die_errno(EXIT_FILEIO, errno, "failed to open attr-refresh file %s", file);
 	for (size_t at = 0; at < text->length; at++) {
 		char *path = text->data + at;
 
@@ -479,10 +475,8 @@ static void fill_image(struct maker *maker)
 		result = image_add_digests(maker->image, &maker->scan, old, &maker->reused_digests, &maker->computed_digests);
 	if (result < 0 && errno == ECANCELED)
 		exit_with(EXIT_SIGNAL);
-	if (result < 0) {
-		log_errno(L_ERROR, errno, "cannot make a snapshot of \"%s\"", maker->shown);
-		exit_with(EXIT_FILESELECT);
-	}
+	if (result < 0)
+		die_errno(EXIT_FILESELECT, errno, "cannot make a snapshot of \"%s\"", maker->shown);
 	/* Said already. Nothing is better than an empty list. */
 	if (maker->image->dirs.items[0]->error)
 		exit_with(EXIT_PARTIAL);
@@ -536,8 +530,7 @@ static int finish(struct maker *maker, const struct timespec *made)
 	    && attr_snapshot_write(maker->image, options->attr_snapshot, maker->generation, ids, &maker->size, &why) < 0) {
 		if (errno == ECANCELED)
 			exit_with(EXIT_SIGNAL);
-		log_errno(L_ERROR, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
-		exit_with(EXIT_FILEIO);
+		die_errno(EXIT_FILEIO, errno, "%s: %s", options->attr_snapshot, strbuf_text(&why));
 	}
 	if (ids)
 		fs_ids_free(ids);
@@ -612,10 +605,8 @@ int snapshot_make_main(struct options *options)
 	/* A snapshot inside its own tree would change the directory that it has just described. */
 	int fd = fs_operator_parent(file, leaf);
 
-	if (fd < 0) {
-		log_errno(L_ERROR, errno, "cannot write the snapshot %s", file);
-		exit_with(EXIT_FILEIO);
-	}
+	if (fd < 0)
+		die_errno(EXIT_FILEIO, errno, "cannot write the snapshot %s", file);
 	if (fs_is_inside(fd, maker->source.attr_root.fd)
 	    || (maker->source.content_root.fd >= 0 && fs_is_inside(fd, maker->source.content_root.fd)))
 		die(EXIT_SYNTAX, "rsync: the snapshot %s would lie inside the tree that it is of, %s", file, maker->shown);
