@@ -25,32 +25,15 @@ static struct {
 	bool copies_errors_only;
 	const char *_Atomic role;
 	atomic_bool xfer_error;
-	pthread_once_t once;
 	pthread_mutex_t mutex;
 	int nesting;
-} state = { .sink = { emit_to_stdio, NULL }, .role = "client", .once = PTHREAD_ONCE_INIT };
-
-static void make_mutex(void)
-{
-	pthread_mutexattr_t attributes;
-
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&state.mutex, &attributes);
-	pthread_mutexattr_destroy(&attributes);
-}
-
-static void lock(void)
-{
-	pthread_once(&state.once, make_mutex);
-	pthread_mutex_lock(&state.mutex);
-}
+} state = { .sink = { emit_to_stdio, NULL }, .role = "client", .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP };
 
 struct log_sink log_set_sink(struct log_sink sink)
 {
 	struct log_sink old;
 
-	lock();
+	pthread_mutex_lock(&state.mutex);
 	old = state.sink;
 	state.sink = sink.emit ? sink : (struct log_sink){ emit_to_stdio, NULL };
 	pthread_mutex_unlock(&state.mutex);
@@ -59,7 +42,7 @@ struct log_sink log_set_sink(struct log_sink sink)
 
 void log_set_copy(struct log_sink copy)
 {
-	lock();
+	pthread_mutex_lock(&state.mutex);
 	state.copy = copy;
 	state.copies_errors_only = false;
 	pthread_mutex_unlock(&state.mutex);
@@ -67,7 +50,7 @@ void log_set_copy(struct log_sink copy)
 
 void log_copy_errors_only(void)
 {
-	lock();
+	pthread_mutex_lock(&state.mutex);
 	state.copies_errors_only = true;
 	pthread_mutex_unlock(&state.mutex);
 }
@@ -85,11 +68,6 @@ const char *log_role(void)
 int log_saw_xfer_error(void)
 {
 	return atomic_load(&state.xfer_error);
-}
-
-void log_note_xfer_error(void)
-{
-	atomic_store(&state.xfer_error, true);
 }
 
 /* The sink of a process that has not set one. Text may come from a peer, so controls never reach a terminal raw. Without memory
@@ -147,8 +125,8 @@ void log_vmsg(enum log_kind kind, const char *fmt, va_list args)
 	bool is_error = kind == L_WARNING || kind == L_ERROR || kind == L_ERROR_XFER;
 
 	if (kind == L_ERROR_XFER)
-		log_note_xfer_error();
-	lock();
+		atomic_store(&state.xfer_error, true);
+	pthread_mutex_lock(&state.mutex);
 	state.nesting++;
 	if (state.nesting > NESTING_MAX)
 		emit_to_stdio(NULL, kind, text, length);

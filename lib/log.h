@@ -56,7 +56,6 @@ void log_errno(enum log_kind kind, int error, const char *fmt, ...) __attribute_
 
 /* Has any L_ERROR_XFER been logged in this process? Feeds the exit code. */
 int log_saw_xfer_error(void);
-void log_note_xfer_error(void);
 
 /*
  * Write `text` to `out` (size bytes, NUL-terminated, cut if it does not fit) with every control byte except HT, every
