@@ -7,6 +7,7 @@
 
 #include "delta/block_sums.h"
 #include "delta/match.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 enum { SIZE = 256 << 20, BLOCK = 16384, STRONG = 3, SEED = 1 };

@@ -81,12 +81,6 @@ void exit_push_hook(exit_hook *hook, void *context)
 	state.hooks[state.count++].context = context;
 }
 
-void exit_pop_hook(void)
-{
-	if (state.count > 0)
-		state.count--;
-}
-
 void exit_remove_hook(exit_hook *hook, void *context)
 {
 	int at = state.count - 1;

@@ -61,13 +61,12 @@ noreturn void exit_with_at(int code, const char *file, int line);
 /*
  * Hooks run by exit_with in reverse order of their registration (at most 8): the temp-file registry, the session (which
  * notifies the peer), a test that longjmps away. A hook is taken off the stack before it runs: one that itself dies leaves only
- * the hooks below it to run, one that longjmps away has to be pushed again. exit_pop_hook with no hook left does nothing.
- * Hooks are pushed and popped by the main thread only; a second thread that ends the process while it is ending waits.
+ * the hooks below it to run, one that longjmps away has to be pushed again. Hooks are pushed and removed by the main
+ * thread only; a second thread that ends the process while it is ending waits.
  */
 typedef void exit_hook(void *context, int code);
 void exit_push_hook(exit_hook *hook, void *context);
-void exit_pop_hook(void);
-/* The same for one that others may have been pushed upon since. */
+/* Others may have been pushed since; nothing if it is not there. */
 void exit_remove_hook(exit_hook *hook, void *context);
 
 /* --debug=exit: from level 1 on the end is reported, from level 2 on its beginning, too. suffix: to the last line, static. */

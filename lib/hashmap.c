@@ -67,18 +67,7 @@ static inline uint64_t sip_end(struct sip *s)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-uint64_t hashmap_keyed_hash(const uint64_t key[2], const void *start, size_t length)
-{
-	const uint8_t *bytes = start;
-	struct sip s = sip_start(key);
-
-	for (size_t at = 0; length - at >= 8; at += 8)
-		sip_add(&s, bytes_number(bytes + at, 8));
-	sip_add(&s, bytes_number(bytes + length / 8 * 8, length % 8) | (uint64_t)length << 56);
-	return sip_end(&s);
-}
-
-/* The same of the sixteen bytes of two numbers. */
+/* The same as hashmap_hash of the sixteen bytes of two numbers. */
 static uint64_t hash_pair(const struct hashmap *map, uint64_t key1, uint64_t key2)
 {
 	struct sip s = sip_start(map->key);
@@ -98,10 +87,17 @@ static void choose_key(struct hashmap *map)
 	map->has_key = true;
 }
 
-uint64_t hashmap_hash(struct hashmap *map, const void *bytes, size_t length)
+uint64_t hashmap_hash(struct hashmap *map, const void *start, size_t length)
 {
+	const uint8_t *bytes = start;
+
 	choose_key(map);
-	return hashmap_keyed_hash(map->key, bytes, length);
+	struct sip s = sip_start(map->key);
+
+	for (size_t at = 0; length - at >= 8; at += 8)
+		sip_add(&s, bytes_number(bytes + at, 8));
+	sip_add(&s, bytes_number(bytes + length / 8 * 8, length % 8) | (uint64_t)length << 56);
+	return sip_end(&s);
 }
 
 /* --- the table --- */

@@ -38,7 +38,5 @@ void hashmap_remove(struct hashmap *map, uint64_t key1, uint64_t key2);
  * ... lead to those that share it, in practice one. It counts until hashmap_free. EXIT_IPC without random bytes.
  */
 uint64_t hashmap_hash(struct hashmap *map, const void *bytes, size_t length);
-/* SipHash-1-3 itself. */
-uint64_t hashmap_keyed_hash(const uint64_t key[2], const void *bytes, size_t length);
 
 #endif

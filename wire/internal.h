@@ -42,7 +42,7 @@ struct message_rule {
 };
 
 struct wire {
-	int in_fd, out_fd; /* -1: memory */
+	int in_fd, out_fd; /* -1: none */
 	bool is_tcp;
 	size_t last_piece; /* bytes of the last read */
 	int protocol;
@@ -62,7 +62,7 @@ struct wire {
 	size_t out_used, frame;
 	bool mux_out;
 	atomic_bool failed;      /* a write failed: what follows is thrown away, so that ending cannot fail again */
-	struct strbuf collected; /* memory: what was sent */
+	struct strbuf collected; /* what tests have sent */
 
 	pthread_t owner;         /* not split: only its thread touches the buffers; others queue their messages */
 	pthread_mutex_t queue_lock;

@@ -44,13 +44,6 @@ void wire_write_int(struct wire *wire, int32_t value)
 	encode_int(wire_room(wire, 4), (uint32_t)value);
 }
 
-void wire_write_longint(struct wire *wire, int64_t value)
-{
-	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
-
-	write_encoded(wire, bytes, encode_longint(bytes, value));
-}
-
 void wire_write_varint(struct wire *wire, int32_t value)
 {
 	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
@@ -59,13 +52,6 @@ void wire_write_varint(struct wire *wire, int32_t value)
 		wire_write_byte(wire, (uint8_t)value);
 	else
 		write_encoded(wire, bytes, encode_varint(bytes, value));
-}
-
-void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes)
-{
-	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
-
-	write_encoded(wire, bytes, encode_varlong(bytes, value, (unsigned)min_bytes));
 }
 
 void wire_write_vint30(struct wire *wire, int32_t value)
@@ -78,10 +64,10 @@ void wire_write_vint30(struct wire *wire, int32_t value)
 
 void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes)
 {
-	if (wire->protocol < 30)
-		wire_write_longint(wire, value);
-	else
-		wire_write_varlong(wire, value, min_bytes);
+	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
+
+	write_encoded(wire, bytes, wire->protocol < 30 ? encode_longint(bytes, value)
+						       : encode_varlong(bytes, value, (unsigned)min_bytes));
 }
 
 void wire_write_vstring(struct wire *wire, const void *bytes, size_t length)
@@ -195,22 +181,14 @@ int64_t wire_read_vlong30(struct wire *wire, int min_bytes)
 	return wire->protocol < 30 ? wire_read_longint(wire) : wire_read_varlong(wire, min_bytes);
 }
 
-static int32_t in_range(int32_t value, int32_t low, int32_t high, const char *field)
+int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field)
 {
+	int32_t value = wire_read_varint(wire);
+
 	if (value < low || value > high)
 		die(EXIT_PROTOCOL, "wire value %s out of range: %" PRId32 " not in [%" PRId32 ",%" PRId32 "] [%s]", field,
 		    value, low, high, log_role());
 	return value;
-}
-
-int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field)
-{
-	return in_range(wire_read_int(wire), low, high, field);
-}
-
-int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field)
-{
-	return in_range(wire_read_varint(wire), low, high, field);
 }
 
 size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field)

@@ -16,9 +16,7 @@ struct wire;
 void wire_write_byte(struct wire *wire, uint8_t value);
 void wire_write_short(struct wire *wire, uint16_t value);
 void wire_write_int(struct wire *wire, int32_t value);
-void wire_write_longint(struct wire *wire, int64_t value);
 void wire_write_varint(struct wire *wire, int32_t value);
-void wire_write_varlong(struct wire *wire, int64_t value, int min_bytes);
 void wire_write_vint30(struct wire *wire, int32_t value);                 /* int below protocol 30, else varint */
 void wire_write_vlong30(struct wire *wire, int64_t value, int min_bytes); /* longint below 30, else varlong */
 void wire_write_vstring(struct wire *wire, const void *bytes, size_t length); /* length <= 32767 */
@@ -33,8 +31,7 @@ int32_t wire_read_varint(struct wire *wire);
 int64_t wire_read_varlong(struct wire *wire, int min_bytes);
 int32_t wire_read_vint30(struct wire *wire);
 int64_t wire_read_vlong30(struct wire *wire, int min_bytes);
-/* A 32-bit field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N not in [LOW,HIGH] [ROLE]". */
-int32_t wire_read_int_range(struct wire *wire, int32_t low, int32_t high, const char *field);
+/* A field that must lie in low..high, else EXIT_PROTOCOL "wire value FIELD out of range: N not in [LOW,HIGH] [ROLE]". */
 int32_t wire_read_varint_range(struct wire *wire, int32_t low, int32_t high, const char *field);
 /* Into buf (size bytes, NUL-terminated); longer or with a NUL inside: EXIT_PROTOCOL. Returns the length. */
 size_t wire_read_vstring(struct wire *wire, char *buf, size_t size, const char *field);

@@ -113,25 +113,20 @@ static void set_nonblocking(int fd)
 		die(EXIT_SOCKETIO, "cannot make the connection's descriptor %d non-blocking: %s", fd, strerror(errno));
 }
 
-static struct wire *new_wire(int in_fd, int out_fd, size_t in_capacity)
+static struct wire *new_wire(int in_fd, int out_fd)
 {
 	struct wire *wire = xcalloc(1, sizeof *wire);
-	pthread_mutexattr_t recursive;
 
 	wire->in_fd = in_fd;
 	wire->out_fd = out_fd;
-	wire->protocol = 0;
-	wire->in_capacity = in_capacity;
-	wire->in = xmalloc(in_capacity);
+	wire->in_capacity = IN_SIZE;
+	wire->in = xmalloc(IN_SIZE);
 	wire->out = xmalloc(OUT_SIZE);
 	wire->frame = NO_FRAME;
 	wire->ndx_in[0] = wire->ndx_out[0] = -1;
 	wire->ndx_in[1] = wire->ndx_out[1] = 1;
 	wire->owner = pthread_self();
-	pthread_mutexattr_init(&recursive);
-	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&wire->queue_lock, &recursive);
-	pthread_mutexattr_destroy(&recursive);
+	wire->queue_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	wire->last_io = wire->last_output = wire->last_traffic = wire->bw_last = clock_nanoseconds();
 	return wire;
 }
@@ -144,7 +139,7 @@ struct wire *wire_new(int in_fd, int out_fd)
 	signal(SIGPIPE, SIG_IGN);
 	set_nonblocking(in_fd);
 	set_nonblocking(out_fd);
-	wire = new_wire(in_fd, out_fd, IN_SIZE);
+	wire = new_wire(in_fd, out_fd);
 	int protocol;
 	socklen_t length = sizeof protocol;
 
@@ -154,31 +149,11 @@ struct wire *wire_new(int in_fd, int out_fd)
 
 struct wire *wire_new_file(int in_fd)
 {
-	struct wire *wire = new_wire(in_fd, -1, IN_SIZE);
+	struct wire *wire = new_wire(in_fd, -1);
 
 	wire->failed = true;
 	wire->in_closed = in_fd < 0;
 	return wire;
-}
-
-struct wire *wire_new_memory(const void *input, size_t length)
-{
-	struct wire *wire = new_wire(-1, -1, length ? length : 1);
-
-	if (length)
-		memcpy(wire->in, input, length);
-	wire->end = 0;
-	wire_input_grew(wire, length);
-	wire->received = length;
-	wire->in_closed = true;
-	return wire;
-}
-
-const uint8_t *wire_test_output(struct wire *wire, size_t *length)
-{
-	wire_flush(wire);
-	*length = wire->collected.length;
-	return (const uint8_t *)strbuf_text(&wire->collected);
 }
 
 void wire_free(struct wire *wire)

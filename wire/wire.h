@@ -31,9 +31,6 @@ struct wire;
 struct wire *wire_new(int in_fd, int out_fd);
 /* There is no peer: reads from a file (-1: never), and what is written goes nowhere but to the tee. */
 struct wire *wire_new_file(int in_fd);
-/* For tests and fuzzing: reads from memory, writes are collected (wire_test_output). */
-struct wire *wire_new_memory(const void *input, size_t length);
-const uint8_t *wire_test_output(struct wire *wire, size_t *length);
 void wire_free(struct wire *wire);
 
 void wire_set_protocol(struct wire *wire, int protocol); /* ndx form, longint/varint aliases */

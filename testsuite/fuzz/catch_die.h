@@ -37,7 +37,7 @@ static inline void catch_die(void (*run)(void *context), void *context)
 	exit_push_hook(catch_hook, &jump);
 	if (!setjmp(jump)) {
 		run(context);
-		exit_pop_hook();
+		exit_remove_hook(catch_hook, &jump);
 	}
 }
 

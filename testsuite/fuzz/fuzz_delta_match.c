@@ -10,6 +10,7 @@
 #include "delta/block_sums.h"
 #include "delta/match.h"
 #include "testsuite/unit/delta_decode.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 enum { SOURCE_MAX = 1 << 16, STRONG_LENGTH = 8, SEED = 99 };

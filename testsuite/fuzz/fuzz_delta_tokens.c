@@ -11,6 +11,7 @@
 
 #include "delta/patch.h"
 #include "delta/token.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 enum { BASIS_SIZE = 100000, FILES_MAX = 4, STREAM_MAX = 1 << 17, OUTPUT_MAX = 64 << 20 };

@@ -13,6 +13,7 @@
 #include "filter/exchange.h"
 #include "filter/filter.h"
 #include "lib/alloc.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 #define FILES_MAX 64

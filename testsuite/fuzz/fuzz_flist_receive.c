@@ -14,6 +14,7 @@
 #include "flist/received.h"
 #include "lib/charset.h"
 #include "options.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 enum { LIST_MEMORY = 1 << 20 };

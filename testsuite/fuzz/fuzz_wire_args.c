@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/args.h"
 #include "wire/session.h"
 #include "wire/setup.h"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/wire.h"
 
 struct run { struct wire *wire; uint8_t step; int depth; };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/request.h"
 #include "wire/setup.h"
 

@@ -13,6 +13,7 @@
 #include "delta/token.h"
 #include "testsuite/unit/delta_support.h"
 #include "testsuite/unit/expect_die.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 struct reception {

@@ -11,6 +11,7 @@
 #include "delta/match.h"
 #include "testsuite/unit/delta_decode.h"
 #include "testsuite/unit/unit.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 #define SEED 12345

@@ -47,7 +47,7 @@ static inline void dying_hook(void *context, int code)
 		exit_push_hook(dying_hook, &dying_); \
 		if (!setjmp(dying_.jump)) { \
 			__VA_ARGS__; \
-			exit_pop_hook(); \
+			exit_remove_hook(dying_hook, &dying_); \
 		} \
 		log_set_sink(sink_); \
 		if (dying_.code != (wanted) || !strstr(dying_.text, (words))) \

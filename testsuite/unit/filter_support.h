@@ -17,6 +17,7 @@
 #include "lib/log.h"
 #include "lib/strbuf.h"
 #include "testsuite/unit/unit.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 /* A file of the tests: "operator:NAME", "base:PATH" or "root:/PATH", and what it contains. */
@@ -83,7 +84,7 @@ static inline void jump_back(void *context, int code)
 		exit_push_hook(jump_back, (ending)); \
 		if (!setjmp((ending)->jump)) { \
 			expression; \
-			exit_pop_hook(); \
+			exit_remove_hook(jump_back, (ending)); \
 		} \
 		log_set_sink(sink_before); \
 	} while (0)

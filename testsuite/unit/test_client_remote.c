@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "delta/digest.h"
+#include "testsuite/unit/wire_memory.h"
 
 enum { SHELL = REMOTE_SHELL, DAEMON = REMOTE_DAEMON, LOCAL = -1 };
 

@@ -3,6 +3,7 @@
 #include "testsuite/unit/delta_receive.h"
 
 #include "delta/block_sums.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 /* --- the header --- */

@@ -3,6 +3,7 @@
 #include "testsuite/unit/delta_receive.h"
 
 #include "delta/block_sums.h"
+#include "testsuite/unit/wire_memory.h"
 
 #define HEAD_LENGTH 16
 #define CAPTURE_MAX 200000
@@ -249,7 +250,7 @@ static int receive_new_files(struct bytes payload, enum compress_algorithm compr
 			if (receive_file(&reception, &none, request) == PATCH_OK)
 				good++;
 		}
-		exit_pop_hook();
+		exit_remove_hook(dying_hook, &dying);
 	}
 	log_set_sink(sink);
 	reception_end(&reception);

@@ -4,6 +4,7 @@
  * nobody should.
  */
 #include "testsuite/unit/delta_receive.h"
+#include "testsuite/unit/wire_memory.h"
 
 static const struct bytes nothing = { NULL, 0 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reading token streams: every form that there is, and what is refused (doc/protocol/03-transfer.md section 6). */
 #include "testsuite/unit/delta_receive.h"
+#include "testsuite/unit/wire_memory.h"
 
 /* What a stream says: "L700 T0 T1 end ", literals of adjacent tokens added up. */
 struct story {
@@ -285,7 +286,7 @@ static int receive_damaged(enum compress_algorithm compress, const uint8_t *stre
 	exit_push_hook(dying_hook, &dying);
 	if (!setjmp(dying.jump)) {
 		assert_int_not_equal(receive_file(&reception, &head, request), PATCH_OK);
-		exit_pop_hook();
+		exit_remove_hook(dying_hook, &dying);
 	}
 	log_set_sink(sink);
 	reception_end(&reception);

@@ -2,6 +2,7 @@
 /* The token stream, plain and compressed, and what is not compressed (doc/protocol/03-transfer.md sections 6 and 14). */
 #include "delta/skip_list.h"
 #include "testsuite/unit/delta_support.h"
+#include "testsuite/unit/wire_memory.h"
 
 /* --- the worked examples of doc/protocol/03-transfer.md section 14 --- */
 

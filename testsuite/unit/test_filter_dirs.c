@@ -6,6 +6,7 @@
 #include "filter/add.h"
 #include "filter/exchange.h"
 #include "filter_support.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 /* A tree is a list of names below the base directory; those of directories end in a slash. */

@@ -3,6 +3,7 @@
 #include "filter/add.h"
 #include "filter/exchange.h"
 #include "filter_support.h"
+#include "testsuite/unit/wire_memory.h"
 
 /* Rules given as --exclude=/--include= carry the style in front: "E" exclude, "I" include, "F" filter. */
 static struct filter_list *build(const char *const *rules, bool delete_excluded, bool is_sender, bool cvs)

@@ -22,6 +22,7 @@
 #include "lib/charset.h"
 #include "lib/strbuf.h"
 #include "options.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 /* --- a tree --- */

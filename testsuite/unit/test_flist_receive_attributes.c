@@ -14,6 +14,7 @@
 #include "fs/ids.h"
 #include "lib/strbuf.h"
 #include "options.h"
+#include "testsuite/unit/wire_memory.h"
 #include "wire/setup.h"
 
 struct side {

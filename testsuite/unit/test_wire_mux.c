@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/wire.h"
 
 struct heard {

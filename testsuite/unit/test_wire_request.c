@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/request.h"
 #include "wire/setup.h"
 

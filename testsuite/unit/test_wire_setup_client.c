@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "testsuite/unit/wire_memory.h"
 #include "wire/session.h"
 #include "wire/setup.h"
 
