@@ -21,6 +21,7 @@
 enum {
 	IO_TIMEOUT_MAX = 86400,
 	AWAIT_MS = 20,
+	WAIT_MS = 1000,
 };
 
 /* --- messages: which may be sent at which protocol, and what may come --- */
@@ -254,6 +255,20 @@ void wire_check_peer(void *wire_void)
 
 /* --- the end --- */
 
+bool wire_await_more(struct wire *wire, size_t room_max, int64_t end)
+{
+	struct pollfd fd = { .fd = wire->in_fd, .events = POLLIN };
+
+	if (clock_nanoseconds() >= end)
+		return false;
+	enum wire_received result = wire_receive(wire, room_max);
+	int64_t ms = (end - clock_nanoseconds()) / CLOCK_MILLISECOND;
+
+	if (result == WIRE_WOULD_BLOCK && ms > 0)
+		poll(&fd, 1, ms < WAIT_MS ? (int)ms : WAIT_MS);
+	return result != WIRE_CLOSED;
+}
+
 /* Throw away frames that are here. true: an ERROR_EXIT was among them. */
 static bool discard_frames(struct wire *wire)
 {
@@ -273,30 +288,22 @@ static bool discard_frames(struct wire *wire)
 void wire_drain(struct wire *wire, int seconds)
 {
 	int64_t end = clock_nanoseconds() + seconds * CLOCK_SECOND;
-	enum wire_received result = WIRE_RECEIVED;
 
 	if (wire->split && !wire_is_reader(wire)) {
 		while (!wire->in_closed && !wire->exit_heard && clock_nanoseconds() < end)
 			poll(NULL, 0, AWAIT_MS);
 		return;
 	}
-	while (result != WIRE_CLOSED && !discard_frames(wire) && clock_nanoseconds() < end) {
-		result = wire_receive(wire, IN_SIZE);
-		if (result == WIRE_WOULD_BLOCK)
-			wire_wait_input(wire, end);
-	}
+	while (!discard_frames(wire) && wire_await_more(wire, IN_SIZE, end))
+		;
 }
 
 void wire_take_rest(struct wire *wire, int seconds)
 {
 	int64_t end = clock_nanoseconds() + seconds * CLOCK_SECOND;
-	enum wire_received result = WIRE_RECEIVED;
 
-	while (!wire_take_frames(wire) && result != WIRE_CLOSED && clock_nanoseconds() < end) {
-		result = wire_receive(wire, IN_SIZE);
-		if (result == WIRE_WOULD_BLOCK)
-			wire_wait_input(wire, end);
-	}
+	while (!wire_take_frames(wire) && wire_await_more(wire, IN_SIZE, end))
+		;
 }
 
 /* --- settings --- */

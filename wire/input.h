@@ -89,6 +89,8 @@ struct message_rule;
 const struct message_rule *message_rule(int code);
 /* Read what is there, without waiting, into a buffer that may grow to `room_max`. */
 enum wire_received wire_receive(struct wire *wire, size_t room_max);
+/* The same, or a wait for it of a second at most, which no time-out ends; false: nothing more comes, or it is `end`. */
+bool wire_await_more(struct wire *wire, size_t room_max, int64_t end);
 /* Take the frames that are next and hand on their messages; true: there are stream bytes to be read. */
 bool wire_take_frames(struct wire *wire);
 /* `length` bytes have been put behind those of the input buffer. */

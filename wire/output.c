@@ -39,15 +39,11 @@ static void write_failed(struct wire *wire, int error)
 	if (!wire->is_server && !wire->split) {
 		/* It says why before it closes, and there is no other way to know than to read on to the end. */
 		int64_t end = clock_nanoseconds() + LAST_WORDS_SECONDS * CLOCK_SECOND;
-		enum wire_received result = WIRE_RECEIVED;
 
-		while (wire->mux_in && result != WIRE_CLOSED && clock_nanoseconds() < end) {
-			while (wire_take_frames(wire))
+		do {
+			while (wire->mux_in && wire_take_frames(wire))
 				wire->pos = wire->limit;
-			result = wire_receive(wire, IN_MAX);
-			if (result == WIRE_WOULD_BLOCK)
-				wire_wait_input(wire, end);
-		}
+		} while (wire->mux_in && wire_await_more(wire, IN_MAX, end));
 	}
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
 }

@@ -131,15 +131,6 @@ void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start)
 	wire_run_wait_hook(wire);
 }
 
-void wire_wait_input(const struct wire *wire, int64_t end)
-{
-	struct pollfd fd = { .fd = wire->in_fd, .events = POLLIN };
-	int64_t ms = (end - clock_nanoseconds()) / 1000000;
-
-	if (ms > 0)
-		poll(&fd, 1, ms < HOOK_MS ? (int)ms : HOOK_MS);
-}
-
 /* --- settings --- */
 
 void wire_set_timeout(struct wire *wire, int seconds)

@@ -49,7 +49,5 @@ void wire_check_limits(struct wire *wire, int64_t now);
 void wire_check_silence(struct wire *wire, int64_t wait_start);
 /* Wait for one of the events; -1 as descriptor: none. Returns with or without them. */
 void wire_wait_for(struct wire *wire, int in_fd, int out_fd, int64_t wait_start);
-/* Wait for input until `end` at most; no time-out ends this. */
-void wire_wait_input(const struct wire *wire, int64_t end);
 
 #endif
