@@ -721,7 +721,7 @@ static void handle_message(void *context, enum message_code code, const uint8_t 
 	if (code != MSG_SUCCESS)
 		sender->host->message(sender->host->context, code, payload, length);
 	else if (sender->options->remove_source_files)
-		sender_remove_source(sender, wire_message_int(payload));
+		sender_remove_source(sender, (int32_t)decode_int(payload));
 }
 
 /* --- the whole run --- */

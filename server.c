@@ -273,7 +273,7 @@ static void take_message(void *server_void, enum message_code code, const uint8_
 	int end = length == 4 ? payload[0] : EXIT_STREAMIO;
 
 	if (code == MSG_IO_ERROR)
-		server->session.io_error |= wire_message_int(payload) & 7;
+		server->session.io_error |= (int32_t)decode_int(payload) & 7;
 	if (code != MSG_ERROR_EXIT)
 		return;
 	/* The peer ends the session: acknowledge and follow, without a line of our own (doc/protocol/01-session.md section

@@ -85,9 +85,9 @@ static void handle_message(void *push_void, enum message_code code, const uint8_
 		exit_with(theirs ? theirs : EXIT_STREAMIO);
 	}
 	if (code == MSG_IO_ERROR)
-		push->session.io_error |= wire_message_int(payload) & 7;
+		push->session.io_error |= (int32_t)decode_int(payload) & 7;
 	else if (code == MSG_BLOCK_STATS)
-		push->stats.blocks = (uint64_t)wire_message_longint(payload);
+		push->stats.blocks = decode_int64(payload);
 	else
 		client_output_message(push->output, code, payload, length);
 }

@@ -484,9 +484,12 @@ static void pull_finish(struct contents *contents, struct peer_stats *stats)
 	/* Tell the client of a service how much has been written, once the last content has come
 	 * (doc/protocol/09-since-3.5.0.md section 2.2). */
 	if (pull->receiver->service && caps->block_stats) {
+		uint8_t blocks[sizeof(uint64_t)];
+
 		await(pull, &pull->last_done);
 		pthread_mutex_lock(&pull->out_lock);
-		wire_send_message_longint(pull->session->wire, MSG_BLOCK_STATS, (int64_t)receiver->stats.blocks);
+		encode_int64(blocks, receiver->stats.blocks);
+		wire_send_message(pull->session->wire, MSG_BLOCK_STATS, blocks, sizeof blocks);
 		flush(pull);
 		pthread_mutex_unlock(&pull->out_lock);
 	}

@@ -342,9 +342,9 @@ void pull_message(void *pull_void, enum message_code code, const uint8_t *payloa
 	if (receiver_say_message(pull->receiver->dest.options, pull->charset, code, payload, length))
 		return;
 	if (code == MSG_IO_ERROR)
-		atomic_fetch_or(&pull->contents.io_error, wire_message_int(payload) & 7);
+		atomic_fetch_or(&pull->contents.io_error, (int32_t)decode_int(payload) & 7);
 	else if (code == MSG_NO_SEND)
-		pull_refused(pull, wire_message_int(payload));
+		pull_refused(pull, (int32_t)decode_int(payload));
 	if (code != MSG_ERROR_EXIT)
 		return;
 	end = length == 4 ? payload[0] : EXIT_STREAMIO;

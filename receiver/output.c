@@ -78,7 +78,7 @@ bool receiver_say_message(const struct options *options, struct charset *charset
 		return true;
 	}
 	if (code == MSG_IO_TIMEOUT && options->levels.info[INFO_MISC] > 1)
-		log_info("Setting --timeout=%d to match server", wire_message_int(payload));
+		log_info("Setting --timeout=%d to match server", (int32_t)decode_int(payload));
 	return code == MSG_IO_TIMEOUT;
 }
 

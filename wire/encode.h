@@ -2,7 +2,7 @@
 /*
  * The encodings of integers (doc/protocol/01-session.md section 8) into memory: what wire_write_* send, for callers that put
  * many together in room of their own or in that of wire_reserve. Each returns the end of what it wrote and may scribble up to
- * ENCODE_SLACK bytes behind it.
+ * ENCODE_SLACK bytes behind it; encode_int64 and shorter ones do not. What is in a message is decoded.
  */
 #ifndef WIRE_ENCODE_H
 #define WIRE_ENCODE_H
@@ -31,6 +31,16 @@ static inline uint8_t *encode_int(uint8_t *to, uint32_t value)
 static inline uint8_t *encode_int64(uint8_t *to, uint64_t value)
 {
 	return encode_int(encode_int(to, (uint32_t)value), (uint32_t)(value >> 32));
+}
+
+static inline uint32_t decode_int(const uint8_t *bytes)
+{
+	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static inline uint64_t decode_int64(const uint8_t *bytes)
+{
+	return decode_int(bytes) | (uint64_t)decode_int(bytes + 4) << 32;
 }
 
 static inline uint8_t *encode_longint(uint8_t *to, int64_t value)

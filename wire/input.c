@@ -141,7 +141,7 @@ static bool next_frame(struct wire *wire)
 
 	if (wire->frame_left || here < FRAME_HEADER)
 		return false;
-	header = get_le32(wire->in + wire->limit);
+	header = decode_int(wire->in + wire->limit);
 	code = (int)(header >> 24) - TAG_BASE;
 	length = header & 0xffffff;
 	if (code == MSG_DATA) {
@@ -156,19 +156,19 @@ static bool next_frame(struct wire *wire)
 	payload[length] = '\0';
 	wire->limit += FRAME_HEADER + length;
 	wire->pos = wire->limit;
-	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)get_le32(payload))))
+	if (code == MSG_NOOP || (code == MSG_IO_TIMEOUT && !adopt_timeout(wire, (int32_t)decode_int(payload))))
 		return true;
 	if (code == MSG_ERROR_EXIT)
 		wire->exit_heard = true;
-	if (code == MSG_BLOCK_STATS && wire_message_longint(payload) < 0)
+	if (code == MSG_BLOCK_STATS && (int64_t)decode_int64(payload) < 0)
 		memset(payload, 0, length);
 	if (length == 4 && message_rule(code)->receive != TEXT && message_rule(code)->receive != NAME) {
-		uint32_t value = get_le32(payload);
+		uint32_t value = decode_int(payload);
 
 		if (code == MSG_IO_ERROR)
-			put_le32(payload, value & 7);
+			encode_int(payload, value & 7);
 		else if (code == MSG_ERROR_EXIT)
-			put_le32(payload, value & 0xff);
+			encode_int(payload, value & 0xff);
 		else if ((int32_t)value < 0)
 			die(EXIT_PROTOCOL, "wire value %s index out of range: %d",
 			    code == MSG_SUCCESS ? "success" : "no-send", (int32_t)value);
@@ -278,7 +278,7 @@ static bool discard_frames(struct wire *wire)
 		wire->pos = wire->limit;
 		if (!wire->mux_in || wire->frame_left || wire->end - wire->limit < FRAME_HEADER)
 			return false;
-		header = get_le32(wire->in + wire->limit);
+		header = decode_int(wire->in + wire->limit);
 		if ((int)(header >> 24) - TAG_BASE == MSG_ERROR_EXIT)
 			return true;
 		open_data_frame(wire, header & 0xffffff);

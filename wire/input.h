@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/encode.h"
+
 struct wire;
 
 /* Message codes, doc/protocol/01-session.md section 9.3. */
@@ -35,8 +37,8 @@ enum message_code {
 /* Called for every message that is not DATA, after its length has been checked against the table of doc/protocol/01-session.md
  * sections 9.3 and 9.6 (text messages at most 5119 bytes), IO_ERROR masked to 3 bits, ERROR_EXIT to 8, an index found not
  * negative, a negative BLOCK_STATS made 0. NOOP and empty DATA never arrive here, and IO_TIMEOUT only if it shortens the
- * connection's time-out, which has then adopted it. `payload` is valid during the call and followed by a NUL. A handler may
- * send messages and data; it must not read. */
+ * connection's time-out, which has then adopted it. `payload` is valid during the call and followed by a NUL; numbers in it are
+ * decoded (wire/encode.h). A handler may send messages and data; it must not read. */
 typedef void wire_message_handler(void *context, enum message_code code, const uint8_t *payload, size_t length);
 void wire_set_message_handler(struct wire *wire, wire_message_handler *handler, void *context);
 
@@ -62,22 +64,6 @@ void wire_take_rest(struct wire *wire, int seconds);
 _Noreturn void wire_die_closed(struct wire *wire);
 /* For long computations (the `look` of a budget): run the wait hook, and end as at the end of file if the peer has gone. */
 void wire_check_peer(void *wire);
-
-/* The int32 that a 4-byte message carries. */
-static inline int32_t wire_message_int(const uint8_t *payload)
-{
-	uint32_t low = payload[0] | (uint32_t)payload[1] << 8;
-
-	return (int32_t)(low | (uint32_t)payload[2] << 16 | (uint32_t)payload[3] << 24);
-}
-
-/* The int64 that an 8-byte message carries. */
-static inline int64_t wire_message_longint(const uint8_t *payload)
-{
-	uint64_t high = (uint32_t)wire_message_int(payload + 4);
-
-	return (int64_t)(high << 32 | (uint32_t)wire_message_int(payload));
-}
 
 /* --- for this room --- */
 

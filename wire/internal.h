@@ -16,6 +16,7 @@
 
 #include "lib/clock.h"
 #include "lib/strbuf.h"
+#include "wire/encode.h"
 #include "wire/wire.h"
 
 enum {
@@ -144,19 +145,6 @@ static inline const uint8_t *wire_take(struct wire *wire, size_t length, uint8_t
 	}
 	wire->pos += length;
 	return bytes;
-}
-
-static inline void put_le32(uint8_t *bytes, uint32_t value)
-{
-	bytes[0] = (uint8_t)value;
-	bytes[1] = (uint8_t)(value >> 8);
-	bytes[2] = (uint8_t)(value >> 16);
-	bytes[3] = (uint8_t)(value >> 24);
-}
-
-static inline uint32_t get_le32(const uint8_t *bytes)
-{
-	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
 #endif

@@ -157,7 +157,7 @@ static size_t tee_header(struct wire *wire, const uint8_t *bytes, size_t length)
 	wire->tee_header_length += step;
 	if (wire->tee_header_length < FRAME_HEADER)
 		return step;
-	header = get_le32(wire->tee_header);
+	header = decode_int(wire->tee_header);
 	wire->tee_left = header & 0xffffff;
 	wire->tee_has_data = (int)(header >> 24) - TAG_BASE == MSG_DATA;
 	if (!wire->tee_left)
@@ -202,7 +202,7 @@ static void close_frame(struct wire *wire)
 	if (wire->frame == NO_FRAME)
 		return;
 	length = wire->out_used - wire->frame - FRAME_HEADER;
-	put_le32(wire->out + wire->frame, (uint32_t)length | (uint32_t)TAG_BASE << 24);
+	encode_int(wire->out + wire->frame, (uint32_t)length | (uint32_t)TAG_BASE << 24);
 	if (!length) {
 		wire->out_used = wire->frame;
 		wire->overhead -= FRAME_HEADER;
@@ -229,7 +229,7 @@ static void put_frame(struct wire *wire, enum message_code code, const void *pay
 	close_frame(wire);
 	if (wire->out_used + FRAME_HEADER + length > OUT_SIZE)
 		send_buffer(wire, iov, 1);
-	put_le32(wire->out + wire->out_used, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
+	encode_int(wire->out + wire->out_used, (uint32_t)length | (uint32_t)(code + TAG_BASE) << 24);
 	if (length)
 		memcpy(wire->out + wire->out_used + FRAME_HEADER, payload, length);
 	wire->out_used += FRAME_HEADER + length;
@@ -257,7 +257,7 @@ static void take_queue(struct wire *wire)
 	pthread_mutex_unlock(&wire->queue_lock);
 	for (size_t at = 0; at < queue.length; at += FRAME_HEADER + length) {
 		frame = (const uint8_t *)queue.data + at;
-		length = get_le32(frame) & 0xffffff;
+		length = decode_int(frame) & 0xffffff;
 		put_frame(wire, (enum message_code)(frame[3] - TAG_BASE), frame + FRAME_HEADER, length);
 	}
 	strbuf_free(&queue);
@@ -437,7 +437,7 @@ static void send_framed(struct wire *wire, struct iovec *pieces, int count)
 	buffered = wire->out_used - wire->frame - FRAME_HEADER;
 	for (int frame = 0; left; frame++) {
 		room = FRAME_MAX - buffered < left ? FRAME_MAX - buffered : left;
-		put_le32(header, (uint32_t)(buffered + room) | (uint32_t)TAG_BASE << 24);
+		encode_int(header, (uint32_t)(buffered + room) | (uint32_t)TAG_BASE << 24);
 		for (left -= room; room; room -= take) {
 			take = pieces->iov_len < room ? pieces->iov_len : room;
 			iov[used++] = (struct iovec){ pieces->iov_base, take };
@@ -522,7 +522,7 @@ void wire_send_message(struct wire *wire, enum message_code code, const void *pa
 			 * recursive, and nothing is added before there is room for all of the frame. */
 			uint8_t header[FRAME_HEADER];
 
-			put_le32(header, (uint32_t)step | (uint32_t)(code + TAG_BASE) << 24);
+			encode_int(header, (uint32_t)step | (uint32_t)(code + TAG_BASE) << 24);
 			pthread_mutex_lock(&wire->queue_lock);
 			strbuf_reserve(&wire->queue, sizeof header + step);
 			strbuf_add(&wire->queue, header, sizeof header);
@@ -540,16 +540,7 @@ void wire_send_message_int(struct wire *wire, enum message_code code, int32_t va
 {
 	uint8_t payload[4];
 
-	put_le32(payload, (uint32_t)value);
-	wire_send_message(wire, code, payload, sizeof payload);
-}
-
-void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value)
-{
-	uint8_t payload[8];
-
-	put_le32(payload, (uint32_t)value);
-	put_le32(payload + 4, (uint32_t)((uint64_t)value >> 32));
+	encode_int(payload, (uint32_t)value);
 	wire_send_message(wire, code, payload, sizeof payload);
 }
 

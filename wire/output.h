@@ -27,7 +27,6 @@ void wire_commit(struct wire *wire, const uint8_t *end);
  * frames of threads other than the one that made the wire are queued and join the stream when that one next sends. */
 void wire_send_message(struct wire *wire, enum message_code code, const void *payload, size_t length);
 void wire_send_message_int(struct wire *wire, enum message_code code, int32_t value);
-void wire_send_message_longint(struct wire *wire, enum message_code code, int64_t value); /* 8 bytes */
 void wire_flush(struct wire *wire);
 /* Send a keep-alive if half the time-out has passed without output; cheap, for long computations. */
 void wire_keep_alive(struct wire *wire);

@@ -14,11 +14,6 @@ enum {
 	VARLONG_BYTES_MAX = 9,
 };
 
-static uint64_t get_le64(const uint8_t *bytes)
-{
-	return get_le32(bytes) | (uint64_t)get_le32(bytes + 4) << 32;
-}
-
 /* --- writing --- */
 
 /* What an encoding wrote into a scratch array becomes part of the stream. */
@@ -101,7 +96,7 @@ int32_t wire_read_int(struct wire *wire)
 {
 	uint8_t scratch[16];
 
-	return (int32_t)get_le32(wire_take(wire, 4, scratch));
+	return (int32_t)decode_int(wire_take(wire, 4, scratch));
 }
 
 int64_t wire_read_longint(struct wire *wire)
@@ -109,7 +104,7 @@ int64_t wire_read_longint(struct wire *wire)
 	uint8_t scratch[16];
 	int32_t value = wire_read_int(wire);
 
-	return value == -1 ? (int64_t)get_le64(wire_take(wire, 8, scratch)) : value;
+	return value == -1 ? (int64_t)decode_int64(wire_take(wire, 8, scratch)) : value;
 }
 
 /* Number of leading ones of a header byte, at most 6 (doc/protocol/01-session.md section 8.4). */
@@ -133,9 +128,9 @@ static uint64_t take_low_bytes(struct wire *wire, size_t length)
 
 	if (wire->limit - wire->pos < sizeof bytes) {
 		wire_read(wire, bytes, length);
-		return get_le64(bytes);
+		return decode_int64(bytes);
 	}
-	uint64_t value = get_le64(wire->in + wire->pos);
+	uint64_t value = decode_int64(wire->in + wire->pos);
 
 	wire->pos += length;
 	return length < 8 ? value & ((UINT64_C(1) << (8 * length)) - 1) : value;

@@ -318,7 +318,7 @@ UNIT_TEST(block_counts_are_for_senders)
 		wire_set_protocol(wire, 33);
 		wire_set_sender(wire, true);
 		wire_read_byte(wire);
-		assert_true(wire_message_longint(heard.last) == values[i].value);
+		assert_true((int64_t)decode_int64(heard.last) == values[i].value);
 		wire_free(wire);
 	}
 }
@@ -404,11 +404,11 @@ UNIT_TEST(block_counts_go_to_who_knows_them)
 {
 	struct wire *wire = writer(33);
 
-	wire_send_message_longint(wire, MSG_BLOCK_STATS, 0x1122334495667788);
+	wire_send_message(wire, MSG_BLOCK_STATS, "\x88\x77\x66\x95\x44\x33\x22\x11", 8);
 	assert_output(wire, "\x08\0\0\x12\x88\x77\x66\x95\x44\x33\x22\x11");
 	wire_free(wire);
 	wire = writer(32);
-	wire_send_message_longint(wire, MSG_BLOCK_STATS, 1);
+	wire_send_message(wire, MSG_BLOCK_STATS, "\1\0\0\0\0\0\0", 8);
 	assert_output(wire, "");
 	wire_free(wire);
 }

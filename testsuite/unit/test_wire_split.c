@@ -25,7 +25,7 @@ static void count_message(void *context, enum message_code code, const uint8_t *
 {
 	struct end *end = context;
 
-	if (code == MSG_SUCCESS && length == 4 && wire_message_int(payload) == end->messages)
+	if (code == MSG_SUCCESS && length == 4 && (int32_t)decode_int(payload) == end->messages)
 		end->messages++;
 }
 
