@@ -76,9 +76,6 @@ struct wire {
 
 	wire_tee *tee_in, *tee_out;
 	void *tee_in_context, *tee_out_context;
-	uint8_t tee_header[FRAME_HEADER];      /* of a frame that goes out, as far as it has been seen */
-	size_t tee_header_length, tee_left;    /* of its payload */
-	bool tee_has_data;                     /* it is DATA */
 
 	int32_t ndx_in[2], ndx_out[2]; /* last positive, last negative magnitude (doc/protocol/01-session.md section 8.7) */
 

@@ -48,13 +48,6 @@ static void write_failed(struct wire *wire, int error)
 	die(EXIT_SOCKETIO, "rsync: [%s] write error: %s (%d)", log_role(), strerror(error), error);
 }
 
-static size_t bw_write_max(const struct wire *wire)
-{
-	size_t most = (size_t)wire->bwlimit * 128;
-
-	return most < BW_WRITE_MIN ? BW_WRITE_MIN : most;
-}
-
 static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
 {
 	size_t length = 0;
@@ -69,8 +62,10 @@ static ssize_t write_some(struct wire *wire, const struct iovec *iov, int count)
 	}
 	if (!wire->bwlimit)
 		return writev(wire->out_fd, iov, count);
-	length = iov->iov_len < bw_write_max(wire) ? iov->iov_len : bw_write_max(wire);
-	return write(wire->out_fd, iov->iov_base, length);
+	length = (size_t)wire->bwlimit * 128;
+	if (length < BW_WRITE_MIN)
+		length = BW_WRITE_MIN;
+	return write(wire->out_fd, iov->iov_base, iov->iov_len < length ? iov->iov_len : length);
 }
 
 static void count_sent(struct wire *wire, uint64_t length)
@@ -146,51 +141,28 @@ static void send_all(struct wire *wire, struct iovec *iov, int count)
 
 /* --- the tee: data without frames and messages, for somebody who writes it down --- */
 
-static size_t tee_header(struct wire *wire, const uint8_t *bytes, size_t length)
-{
-	size_t step = FRAME_HEADER - wire->tee_header_length;
-	uint32_t header;
-
-	if (step > length)
-		step = length;
-	memcpy(wire->tee_header + wire->tee_header_length, bytes, step);
-	wire->tee_header_length += step;
-	if (wire->tee_header_length < FRAME_HEADER)
-		return step;
-	header = decode_int(wire->tee_header);
-	wire->tee_left = header & 0xffffff;
-	wire->tee_has_data = (int)(header >> 24) - TAG_BASE == MSG_DATA;
-	if (!wire->tee_left)
-		wire->tee_header_length = 0;
-	return step;
-}
-
-static size_t tee_payload(struct wire *wire, const uint8_t *bytes, size_t length)
-{
-	size_t step = length < wire->tee_left ? length : wire->tee_left;
-
-	if (wire->tee_has_data)
-		wire->tee_out(wire->tee_out_context, bytes, step);
-	wire->tee_left -= step;
-	if (!wire->tee_left)
-		wire->tee_header_length = 0;
-	return step;
-}
-
 static void tee_output(struct wire *wire, const struct iovec *iov, int count)
 {
-	for (int i = 0; i < count; i++)
-		if (wire->mux_out) {
-			const uint8_t *bytes = iov[i].iov_base;
-			size_t length = iov[i].iov_len, step;
+	/* What is sent is whole frames, and no header lies in two pieces. */
+	bool is_data = !wire->mux_out;
+	size_t left = 0, step;
 
-			for (; length; bytes += step, length -= step)
-				if (wire->tee_header_length < FRAME_HEADER)
-					step = tee_header(wire, bytes, length);
-				else
-					step = tee_payload(wire, bytes, length);
-		} else if (iov[i].iov_len)
-			wire->tee_out(wire->tee_out_context, iov[i].iov_base, iov[i].iov_len);
+	for (int i = 0; i < count; i++) {
+		const uint8_t *bytes = iov[i].iov_base;
+
+		for (size_t length = iov[i].iov_len; length; bytes += step, length -= step) {
+			if (wire->mux_out && !left) {
+				left = decode_int(bytes) & 0xffffff;
+				is_data = bytes[3] - TAG_BASE == MSG_DATA;
+				step = FRAME_HEADER;
+				continue;
+			}
+			step = wire->mux_out && left < length ? left : length;
+			left -= wire->mux_out ? step : 0;
+			if (is_data)
+				wire->tee_out(wire->tee_out_context, bytes, step);
+		}
+	}
 }
 
 /* --- frames --- */
@@ -236,11 +208,6 @@ static void put_frame(struct wire *wire, enum message_code code, const void *pay
 	wire->overhead += FRAME_HEADER + length;
 }
 
-static void put_empty_frame(struct wire *wire)
-{
-	put_frame(wire, MSG_DATA, NULL, 0);
-}
-
 /* Messages of other threads join the stream at a frame boundary. */
 static void take_queue(struct wire *wire)
 {
@@ -261,16 +228,6 @@ static void take_queue(struct wire *wire)
 		put_frame(wire, (enum message_code)(frame[3] - TAG_BASE), frame + FRAME_HEADER, length);
 	}
 	strbuf_free(&queue);
-}
-
-static size_t queue_length(struct wire *wire)
-{
-	size_t length;
-
-	pthread_mutex_lock(&wire->queue_lock);
-	length = wire->queue.length;
-	pthread_mutex_unlock(&wire->queue_lock);
-	return length;
 }
 
 bool wire_is_output_pending(struct wire *wire)
@@ -334,11 +291,15 @@ static void send_at_once(struct wire *wire)
 {
 	bool due = is_keep_alive_due(wire);
 
-	if (wire->out_used + queue_length(wire) <= OUT_SIZE && wire_is_output_pending(wire))
+	pthread_mutex_lock(&wire->queue_lock);
+	size_t queued = wire->queue.length;
+
+	pthread_mutex_unlock(&wire->queue_lock);
+	if (wire->out_used + queued <= OUT_SIZE && wire_is_output_pending(wire))
 		due = false;
 	if (due && !wire->out_used) {
 		wire->sends_keep_alive = true;
-		put_empty_frame(wire);
+		put_frame(wire, MSG_DATA, NULL, 0);
 	}
 	close_frame(wire);
 	if (wire->out_used) {
@@ -371,7 +332,7 @@ void wire_keep_alive(struct wire *wire)
 		return;
 	wire->sends_keep_alive = !wire_is_output_pending(wire);
 	if (wire->sends_keep_alive)
-		put_empty_frame(wire);
+		put_frame(wire, MSG_DATA, NULL, 0);
 	wire_flush(wire);
 	wire->sends_keep_alive = false;
 }
@@ -410,15 +371,6 @@ void wire_commit(struct wire *wire, const uint8_t *end)
 	wire->out_used = (size_t)(end - wire->out);
 }
 
-static size_t length_of(const struct iovec *pieces, int count)
-{
-	size_t length = 0;
-
-	for (int i = 0; i < count; i++)
-		length += pieces[i].iov_len;
-	return length;
-}
-
 /*
  * Long data is not copied: the first frame holds what is buffered in the open frame and goes on in the pieces; further
  * frames have their headers in an array of their own.
@@ -427,9 +379,11 @@ static void send_framed(struct wire *wire, struct iovec *pieces, int count)
 {
 	uint8_t headers[DIRECT_FRAMES][FRAME_HEADER], *header;
 	struct iovec iov[DIRECT_IOV];
-	size_t left = length_of(pieces, count), buffered, room, take;
+	size_t left = 0, buffered, room, take;
 	int used = 1;
 
+	for (int i = 0; i < count; i++)
+		left += pieces[i].iov_len;
 	if (!left)
 		return;
 	wire_room(wire, 0);
