@@ -12,14 +12,14 @@ enum { KINDS = 12 };
 
 struct run { struct wire *in, *out; uint8_t *kinds; size_t count, limit; };
 
-static void write_longint(struct wire *wire, int64_t value)
+static void wire_write_longint(struct wire *wire, int64_t value)
 {
 	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
 	wire_write(wire, bytes, (size_t)(encode_longint(bytes, value) - bytes));
 }
 
-static void write_varlong(struct wire *wire, int64_t value, unsigned min_bytes)
+static void wire_write_varlong(struct wire *wire, int64_t value, unsigned min_bytes)
 {
 	uint8_t bytes[ENCODED_MAX + ENCODE_SLACK];
 
@@ -44,10 +44,10 @@ static int64_t pass_on(struct wire *in, struct wire *out, uint8_t kind)
 	case 0: PASS(wire_read_byte(in), wire_write_byte, (uint8_t)value); break;
 	case 1: PASS(wire_read_short(in), wire_write_short, (uint16_t)value); break;
 	case 2: PASS(wire_read_int(in), wire_write_int, (int32_t)value); break;
-	case 3: PASS(wire_read_longint(in), write_longint, value); break;
+	case 3: PASS(wire_read_longint(in), wire_write_longint, value); break;
 	case 4: PASS(wire_read_varint(in), wire_write_varint, (int32_t)value); break;
-	case 5: PASS(wire_read_varlong(in, 3), write_varlong, value, 3); break;
-	case 6: PASS(wire_read_varlong(in, 4), write_varlong, value, 4); break;
+	case 5: PASS(wire_read_varlong(in, 3), wire_write_varlong, value, 3); break;
+	case 6: PASS(wire_read_varlong(in, 4), wire_write_varlong, value, 4); break;
 	case 7: PASS(wire_read_vint30(in), wire_write_vint30, (int32_t)value); break;
 	case 8: PASS(wire_read_vlong30(in, 3), wire_write_vlong30, value, 3); break;
 	case 9: PASS(wire_read_ndx(in), wire_write_ndx, (int32_t)value); break;
