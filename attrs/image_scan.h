@@ -36,7 +36,6 @@ struct image_scan {
 	atomic_bool *stop;                /* set: give up soon (ECANCELED); may be NULL */
 	/* A directory that changed less than so many nanoseconds ago may change again without a new ctime; 0: two seconds. */
 	int64_t settle_ns;
-	const struct image_digester *digester; /* image_add_digests only (attrs/image_digest.h) */
 };
 
 /*
@@ -59,6 +58,11 @@ struct image_known {
  * -1 with errno if the root cannot be looked at or the scan was stopped. Errors of single directories and names are logged, and
  * collected in image->io_error. */
 int image_scan_all(struct image *image, const struct image_scan *scan, const struct image_known *known, uint64_t *read);
+
+/* Is the last change of an object so long ago that another one gives it another ctime? `now`: before it was looked at. */
+bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now);
+bool image_is_stopped(const struct image_scan *scan);
+void image_count_done(const struct image_scan *scan, uint64_t count);
 
 /*
  * --- for image_*.c ---
@@ -112,12 +116,6 @@ struct image_worker {
 	VEC(struct image_child) children; /* while its sub-directories are compared */
 	int io_error;
 };
-
-/* Is the last change of an object so long ago that another one gives it another ctime? `now`: before it was looked at. */
-bool image_is_settled(const struct image_scan *scan, const struct fs_stat *st, const struct timespec *now);
-
-bool image_is_stopped(const struct image_scan *scan);
-void image_count_done(const struct image_scan *scan, uint64_t count);
 
 void image_crew_init(struct image_crew *crew, struct image *image, const struct image_scan *scan);
 /* Look at the root, fill its "." entry, and do it and all that follows from it. 0, or -1 with errno. */

@@ -15,12 +15,10 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
-#include "attrs/image_digest.h"
 #include "attrs/image_refresh.h"
 #include "attrs/image_scan.h"
 #include "attrs/snapshot.h"
 #include "attrs/snapshot_write.h"
-#include "delta/digest.h"
 #include "fs/chmod.h"
 #include "fs/file.h"
 #include "fs/operator.h"
@@ -31,6 +29,7 @@
 #include "lib/strbuf.h"
 #include "lib/vec.h"
 #include "options.h"
+#include "snapshot/digest.h"
 #include "snapshot/make_rules.h"
 #include "ui/number.h"
 #include "wire/session.h"
@@ -284,25 +283,6 @@ static bool is_of_this_tree(const struct maker *maker)
 	return facts && facts->root_dev == maker->root_stat.dev && facts->root_ino == maker->root_stat.ino;
 }
 
-/* --- digests --- */
-
-static void start_digest(struct file_digest *digest, enum attr_digest which)
-{
-	file_digest_start_plain(digest, which == ATTR_DIGEST_MD5 ? SUM_MD5 : SUM_XXH128);
-}
-
-static void finish_digest(struct file_digest *digest, uint8_t out[16])
-{
-	uint8_t bytes[DIGEST_MAX_LENGTH];
-
-	file_digest_finish(digest, bytes);
-	memcpy(out, bytes, 16);
-}
-
-static const struct image_digester digester = {
-	file_digest_new, start_digest, file_digest_update, finish_digest, file_digest_free,
-};
-
 /* --- scanning --- */
 
 static bool is_excluded(void *list, const char *path, bool is_dir)
@@ -361,7 +341,6 @@ static void set_up_scan(struct maker *maker)
 		};
 	}
 	scan->source = &maker->source;
-	scan->digester = &digester;
 	/* Only rules of merge files depend on where in the tree the scan is; and with them a refresh has to read more. */
 	struct filter_list *list = make_rules_list(maker->rules, 0);
 

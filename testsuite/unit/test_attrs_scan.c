@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Images from a tree: scans by several threads, refreshes that must equal them, digests. */
-#include "attrs/image_digest.h"
 #include "attrs/image_refresh.h"
 #include "attrs/snapshot_write.h"
 #include "fs_tree.h"
@@ -14,6 +13,7 @@
 #include "attrs/image_scan.h"
 #include "delta/digest.h"
 #include "lib/log.h"
+#include "snapshot/digest.h"
 #include "wire/session.h"
 
 #define SETTLE_NS 20000000
@@ -902,29 +902,6 @@ UNIT_TEST_WITH(NULL, unmount, mount_points_are_marked_and_under_x_not_entered)
 
 /* --- digests --- */
 
-static void digest_start(struct file_digest *digest, enum attr_digest which)
-{
-	file_digest_start_plain(digest, which == ATTR_DIGEST_MD5 ? SUM_MD5 : SUM_XXH128);
-}
-
-static void digest_finish(struct file_digest *digest, uint8_t out[16])
-{
-	uint8_t full[DIGEST_MAX_LENGTH];
-
-	assert_int_equal(file_digest_finish(digest, full), 16);
-	memcpy(out, full, 16);
-}
-
-static const struct image_digester digester = {
-	file_digest_new, digest_start, file_digest_update, digest_finish, file_digest_free,
-};
-
-static void start_digests(struct fixture *fixture, const char *root)
-{
-	start(fixture, root, 2);
-	fixture->scan.digester = &digester;
-}
-
 /* A full scan with digests, those of `old` used again; *read_files: so many were read. */
 static struct mapped scan_digests(struct fixture *fixture, unsigned wanted, const struct attr_snapshot *old, uint64_t *reused,
 				  uint64_t *computed)
@@ -981,7 +958,7 @@ UNIT_TEST(every_regular_file_gets_its_digests)
 	struct fixture fixture;
 
 	make_digest_tree("summed");
-	start_digests(&fixture, "summed");
+	start(&fixture, "summed", 2);
 	for (unsigned wanted = 1; wanted <= BOTH; wanted++) {
 		struct mapped map = scan_digests(&fixture, wanted, NULL, &reused, &computed);
 
@@ -1004,7 +981,7 @@ UNIT_TEST(digests_are_used_again_while_nothing_has_changed)
 	struct fixture fixture;
 
 	make_digest_tree("again");
-	start_digests(&fixture, "again");
+	start(&fixture, "again", 2);
 	struct mapped old = scan_digests(&fixture, BOTH, NULL, &reused, &computed);
 	struct mapped same = scan_digests(&fixture, BOTH, old.snapshot, &reused, &computed);
 
@@ -1034,7 +1011,7 @@ UNIT_TEST(digests_of_a_refreshed_image_are_completed)
 	struct fixture fixture;
 
 	make_digest_tree("completed");
-	start_digests(&fixture, "completed");
+	start(&fixture, "completed", 2);
 	struct mapped old = scan_digests(&fixture, ATTR_DIGEST_MD5, NULL, &reused, &computed);
 
 	for (unsigned wanted = ATTR_DIGEST_MD5; wanted <= BOTH; wanted++) {
@@ -1065,7 +1042,7 @@ UNIT_TEST(files_that_have_changed_since_or_cannot_be_read_stay_without)
 	struct fixture fixture;
 
 	make_digest_tree("moving");
-	start_digests(&fixture, "moving");
+	start(&fixture, "moving", 2);
 	struct image *image = image_new();
 
 	image->digests = BOTH;
@@ -1089,7 +1066,7 @@ UNIT_TEST(adding_digests_stops_when_told)
 	uint64_t reused, computed;
 	struct fixture fixture;
 
-	start_digests(&fixture, "summed");
+	start(&fixture, "summed", 2);
 	struct image *image = image_new();
 
 	image->digests = BOTH;

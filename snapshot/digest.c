@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Digests of contents for an image: those that an older snapshot has, and the rest by reading the files in several threads. */
-#include "attrs/image_digest.h"
+#include "snapshot/digest.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "attrs/image_scan.h"
+#include "delta/digest.h"
 #include "lib/alloc.h"
 #include "lib/hashmap.h"
 #include "lib/log.h"
@@ -15,7 +15,9 @@
 
 enum { BUFFER_SIZE = 256 * 1024, ATTEMPTS = 2, ALGORITHMS = 2 };
 
-static const enum attr_digest algorithms[ALGORITHMS] = { ATTR_DIGEST_XXH128, ATTR_DIGEST_MD5 };
+static const struct { enum attr_digest which; enum sum_algorithm sum; } algorithms[ALGORITHMS] = {
+	{ ATTR_DIGEST_XXH128, SUM_XXH128 }, { ATTR_DIGEST_MD5, SUM_MD5 },
+};
 
 /* A file to be read. Its digest goes to digest_list[first_slot + its number]. */
 struct job {
@@ -48,13 +50,13 @@ static bool stored_digests(const struct image *image, const struct entries *view
 {
 	memset(digest, 0, sizeof *digest);
 	for (int i = 0; i < ALGORITHMS; i++) {
-		if (!(image->digests & algorithms[i]))
+		if (!(image->digests & algorithms[i].which))
 			continue;
-		const uint8_t *stored = attr_snapshot_digest(view, entry, algorithms[i]);
+		const uint8_t *stored = attr_snapshot_digest(view, entry, algorithms[i].which);
 
 		if (!stored)
 			return false;
-		memcpy(digest_field(digest, algorithms[i]), stored, 16);
+		memcpy(digest_field(digest, algorithms[i].which), stored, 16);
 	}
 	return true;
 }
@@ -176,6 +178,7 @@ static enum outcome read_file(struct reader *reader, int fd, const struct entry 
 	bool live = scan->source->kind != ATTRS_ATTR_TREE;
 	struct fs_stat before, after;
 	struct timespec now;
+	uint8_t bytes[DIGEST_MAX_LENGTH];
 	uint64_t length = 0;
 	ssize_t got;
 
@@ -187,7 +190,7 @@ static enum outcome read_file(struct reader *reader, int fd, const struct entry 
 		return CHANGED;
 	for (int i = 0; i < ALGORITHMS; i++)
 		if (reader->running[i])
-			scan->digester->start(reader->running[i], algorithms[i]);
+			file_digest_start_plain(reader->running[i], algorithms[i].sum);
 	for (; (got = read(fd, reader->buffer, BUFFER_SIZE)) != 0; length += (uint64_t)got) {
 		if (image_is_stopped(scan))
 			return STOPPED;
@@ -195,7 +198,7 @@ static enum outcome read_file(struct reader *reader, int fd, const struct entry 
 			return FAILED;
 		for (int i = 0; i < ALGORITHMS; i++)
 			if (reader->running[i])
-				scan->digester->update(reader->running[i], reader->buffer, (size_t)got);
+				file_digest_update(reader->running[i], reader->buffer, (size_t)got);
 	}
 	if (fs_stat_at_fd(fd, &after) < 0)
 		return FAILED;
@@ -203,8 +206,10 @@ static enum outcome read_file(struct reader *reader, int fd, const struct entry 
 	    || after.mtime_nsec != before.mtime_nsec || after.ctime != before.ctime || after.ctime_nsec != before.ctime_nsec)
 		return CHANGED;
 	for (int i = 0; i < ALGORITHMS; i++)
-		if (reader->running[i])
-			scan->digester->finish(reader->running[i], digest_field(digest, algorithms[i]));
+		if (reader->running[i]) {
+			file_digest_finish(reader->running[i], bytes);
+			memcpy(digest_field(digest, algorithms[i].which), bytes, 16);
+		}
 	/* By this a later refresh knows that it is still this content: of an attr tree by the attr file, as the scan saw it. */
 	if (live) {
 		bool settled = image_is_settled(scan, &after, &now);
@@ -251,22 +256,20 @@ static void do_job(struct reader *reader, struct job *job, struct image_digest *
 static void read_files(void *digests_void, int thread)
 {
 	struct digests *digests = digests_void;
-	const struct image_digester *digester = digests->scan->digester;
 	struct reader reader = { .digests = digests, .buffer = xmalloc(BUFFER_SIZE) };
 	size_t number;
 
 	(void)thread;
 	for (int i = 0; i < ALGORITHMS; i++)
-		if (digests->image->digests & algorithms[i])
-			reader.running[i] = digester->new();
+		if (digests->image->digests & algorithms[i].which)
+			reader.running[i] = file_digest_new();
 	while (!image_is_stopped(digests->scan) && (number = atomic_fetch_add(&digests->next_job, 1)) < digests->jobs.count) {
 		struct job *job = &digests->jobs.items[number];
 		if (!job->same_as)
 			do_job(&reader, job, &digests->image->digest_list.items[digests->first_slot + number]);
 	}
 	for (int i = 0; i < ALGORITHMS; i++)
-		if (reader.running[i])
-			digester->free(reader.running[i]);
+		file_digest_free(reader.running[i]);
 	free(reader.buffer);
 	strbuf_free(&reader.path);
 }

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Digests of contents in an image. */
-#ifndef ATTRS_IMAGE_DIGEST_H
-#define ATTRS_IMAGE_DIGEST_H
+#ifndef SNAPSHOT_DIGEST_H
+#define SNAPSHOT_DIGEST_H
 
 #include "attrs/image_scan.h"
-
-struct file_digest; /* delta/digest.h, which attrs/ does not stand on */
-
-/* Running digests, 16 bytes long. `start` begins one anew. */
-struct image_digester {
-	struct file_digest *(*new)(void);
-	void (*start)(struct file_digest *digest, enum attr_digest which);
-	void (*update)(struct file_digest *digest, const void *data, size_t length);
-	void (*finish)(struct file_digest *digest, uint8_t out[16]);
-	void (*free)(struct file_digest *digest);
-};
 
 /*
  * Give every regular file the digests that image->digests asks for: taken from `old` (NULL: none) where size, mtime, ctime and
