@@ -270,19 +270,6 @@ const uint8_t *attr_snapshot_digest(const struct entries *view, const struct ent
 	return digests + index_of(snapshot, entry) * SNAPSHOT_DIGEST;
 }
 
-bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
-			  uint32_t *ctime_nsec)
-{
-	const struct snapshot_origin *origin = origin_of(view->snapshot, entry);
-
-	if (!origin)
-		return false;
-	*ino = origin->ino;
-	*ctime = origin->ctime;
-	*ctime_nsec = origin->ctime_nsec;
-	return true;
-}
-
 const char *attr_snapshot_owner(const struct attr_snapshot *snapshot, bool is_group, uint32_t id)
 {
 	const uint64_t *offset = hashmap_get(&snapshot->owners, is_group, id);

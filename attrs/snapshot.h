@@ -89,10 +89,6 @@ const struct entry_side *snapshot_expand_side(const struct entries *view, const 
 /* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `entry` is one of the view's own, not a
  * copy: here, below, and for entry_any_side. */
 const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which);
-/* What identifies the file whose digests these were: false without any. */
-bool attr_snapshot_origin(const struct entries *view, const struct entry *entry, uint64_t *ino, int64_t *ctime,
-			  uint32_t *ctime_nsec);
-
 /* The stored name of a user or a group; NULL if there is none. */
 const char *attr_snapshot_owner(const struct attr_snapshot *snapshot, bool is_group, uint32_t id);
 

@@ -78,24 +78,13 @@ static bool is_complete(struct digests *digests, const struct entries *view)
 	return true;
 }
 
-static bool is_same_file(const struct entries *view, const struct entry *old, const struct entry *entry,
-			 const struct entry_side *side)
-{
-	uint64_t ino;
-	int64_t ctime;
-	uint32_t ctime_nsec;
-
-	return entry_is_regular(old) && old->size == entry->size && old->mtime == entry->mtime
-	       && old->mtime_nsec == entry->mtime_nsec && attr_snapshot_origin(view, old, &ino, &ctime, &ctime_nsec)
-	       && side->ino == ino && side->ctime == ctime && side->ctime_nsec == ctime_nsec;
-}
-
 /* Both lists are sorted, so that one pass finds what `known` has of each file. */
 static void collect_files(struct digests *digests, uint32_t number, const struct entries *known)
 {
 	struct image *image = digests->image;
 	struct entries *list = &image->dirs.items[number]->entries;
 	struct image_digest digest;
+	struct entry_side expanded;
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < list->count; i++) {
@@ -108,9 +97,14 @@ static void collect_files(struct digests *digests, uint32_t number, const struct
 
 		while (at < known->count && entry_compare(known, &known->items[at], list, entry) < 0)
 			at++;
-		if (at < known->count && entry_compare(known, &known->items[at], list, entry) == 0
-		    && is_same_file(known, &known->items[at], entry, side)
-		    && stored_digests(image, known, &known->items[at], &digest)) {
+		const struct entry *old = at < known->count ? &known->items[at] : NULL;
+		bool matches = old && entry_compare(known, old, list, entry) == 0 && entry_is_regular(old)
+			       && old->size == entry->size && old->mtime == entry->mtime && old->mtime_nsec == entry->mtime_nsec
+			       && stored_digests(image, known, old, &digest);
+		const struct entry_side *origin = matches ? entry_any_side(known, old, &expanded) : NULL;
+
+		if (origin && side->ino == origin->ino && side->ctime == origin->ctime
+		    && side->ctime_nsec == origin->ctime_nsec) {
 			vec_push(&image->digest_list, digest);
 			side->digest = (uint32_t)image->digest_list.count;
 			digests->reused++;
@@ -276,32 +270,6 @@ static void read_files(void *digests_void, int thread)
 
 /* --- the whole --- */
 
-/* Set in the entries where their digests are. Other names of a file get those of the one that was read. */
-static uint64_t assign(struct digests *digests)
-{
-	uint64_t computed = 0;
-
-	for (size_t i = 0; i < digests->jobs.count; i++) {
-		const struct job *job = &digests->jobs.items[i];
-		size_t number = job->same_as ? job->same_as - 1 : i;
-		const struct job *read_job = &digests->jobs.items[number];
-		struct entries *list = &digests->image->dirs.items[job->dir]->entries;
-		const struct entries *read_list = &digests->image->dirs.items[read_job->dir]->entries;
-		const struct entry *entry = &list->items[job->entry], *read_entry = &read_list->items[read_job->entry];
-		const struct entry_side *read_side = &read_list->sides[read_entry->side - 1];
-		struct entry_side *side = &list->sides[entry->side - 1];
-
-		if (!read_job->is_done || entry->size != read_entry->size || entry->mtime != read_entry->mtime
-		    || entry->mtime_nsec != read_entry->mtime_nsec)
-			continue;
-		side->ctime = read_side->ctime;
-		side->ctime_nsec = read_side->ctime_nsec;
-		side->digest = (uint32_t)(digests->first_slot + number + 1);
-		computed++;
-	}
-	return computed;
-}
-
 int image_add_digests(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reused,
 		      uint64_t *computed)
 {
@@ -315,7 +283,26 @@ int image_add_digests(struct image *image, const struct image_scan *scan, const 
 		vec_push(&image->digest_list, none);
 	threads_run(scan->threads, read_files, &digests);
 	*reused = digests.reused;
-	*computed = assign(&digests);
+	*computed = 0;
+	/* Say in the entries where their digests are. Other names of a file get those of the one that was read. */
+	for (size_t i = 0; i < digests.jobs.count; i++) {
+		const struct job *job = &digests.jobs.items[i];
+		size_t number = job->same_as ? job->same_as - 1 : i;
+		const struct job *read_job = &digests.jobs.items[number];
+		const struct entries *list = &image->dirs.items[job->dir]->entries;
+		const struct entries *read_list = &image->dirs.items[read_job->dir]->entries;
+		const struct entry *entry = &list->items[job->entry], *read_entry = &read_list->items[read_job->entry];
+		const struct entry_side *read_side = &read_list->sides[read_entry->side - 1];
+		struct entry_side *side = &list->sides[entry->side - 1];
+
+		if (!read_job->is_done || entry->size != read_entry->size || entry->mtime != read_entry->mtime
+		    || entry->mtime_nsec != read_entry->mtime_nsec)
+			continue;
+		side->ctime = read_side->ctime;
+		side->ctime_nsec = read_side->ctime_nsec;
+		side->digest = (uint32_t)(digests.first_slot + number + 1);
+		++*computed;
+	}
 	bool stopped = image_is_stopped(scan);
 
 	vec_free(&digests.jobs);

@@ -65,13 +65,11 @@ static inline void snapshot_walk_digests(struct snapshot_walk *walk, const struc
 {
 	const uint8_t *digests[] = { attr_snapshot_digest(view, entry, ATTR_DIGEST_XXH128),
 				     attr_snapshot_digest(view, entry, ATTR_DIGEST_MD5) };
-	uint64_t ino;
-	int64_t ctime;
-	uint32_t ctime_nsec;
-	bool has_origin = attr_snapshot_origin(view, entry, &ino, &ctime, &ctime_nsec);
+	struct entry_side expanded;
+	const struct entry_side *origin = digests[0] || digests[1] ? entry_any_side(view, entry, &expanded) : NULL;
 
-	snapshot_require(has_origin == (digests[0] || digests[1]));
-	snapshot_require(!has_origin || (entry_is_regular(entry) && ctime_nsec < 1000000000));
+	snapshot_require((origin != NULL) == (digests[0] || digests[1]));
+	snapshot_require(!origin || (entry_is_regular(entry) && origin->ctime_nsec < 1000000000));
 	for (int i = 0; i < 2; i++)
 		if (digests[i])
 			walk->read += snapshot_read(digests[i], 16);

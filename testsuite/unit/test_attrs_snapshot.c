@@ -80,15 +80,11 @@ UNIT_TEST(a_plain_snapshot_has_nothing_optional)
 	struct entries view;
 	struct entry_side expanded;
 	const struct entry *entry = find(snapshot, "a", &view);
-	uint64_t ino;
-	int64_t ctime;
-	uint32_t ctime_nsec;
 
 	assert_false(facts->has_atimes);
 	assert_int_equal(facts->digests, 0);
 	assert_null(entry_any_side(&view, entry, &expanded));
 	assert_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5));
-	assert_false(attr_snapshot_origin(&view, entry, &ino, &ctime, &ctime_nsec));
 	assert_null(attr_snapshot_owner(snapshot, false, 1000));
 	assert_null(attr_snapshot_owner(snapshot, true, 100));
 	attr_snapshot_close(snapshot);
@@ -194,19 +190,18 @@ UNIT_TEST(regular_files_have_their_digests_and_where_they_are_from)
 	struct attr_snapshot *snapshot = open_sample(&sample);
 	struct entries view;
 	const struct entry *entry = find(snapshot, "sub/deep/er/bottom", &view);
-	uint64_t ino;
-	int64_t ctime;
-	uint32_t ctime_nsec;
+	struct entry_side expanded;
+	const struct entry_side *origin = entry_any_side(&view, entry, &expanded);
 
 	assert_memory_equal(attr_snapshot_digest(&view, entry, ATTR_DIGEST_XXH128), "\7\7\7\7\7\7\7\7\7\7\7\7\7\7\7\7", 16);
 	assert_int_equal(attr_snapshot_digest(&view, entry, ATTR_DIGEST_MD5)[15], 0xf8);
-	assert_true(attr_snapshot_origin(&view, entry, &ino, &ctime, &ctime_nsec));
-	assert_int_equal(ino, 9007);
-	assert_int_equal(ctime, 1500000000);
-	assert_int_equal(ctime_nsec, 5);
+	assert_non_null(origin);
+	assert_int_equal(origin->ino, 9007);
+	assert_int_equal(origin->ctime, 1500000000);
+	assert_int_equal(origin->ctime_nsec, 5);
 	entry = find(snapshot, "link", &view);
 	assert_null(attr_snapshot_digest(&view, entry, ATTR_DIGEST_XXH128));
-	assert_false(attr_snapshot_origin(&view, entry, &ino, &ctime, &ctime_nsec));
+	assert_int_equal(entry_any_side(&view, entry, &expanded)->ctime, 0);
 	attr_snapshot_close(snapshot);
 	free(sample.bytes);
 }
