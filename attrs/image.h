@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A whole tree in memory, on its way into a snapshot: made by a scan (image_scan.h), by a refresh of an older snapshot
- * (image_refresh.h), from an attr tree, or by a local run that has seen every file anyway; written by attr_snapshot_write.
+ * A whole tree in memory, on its way into a snapshot: made by a scan or by a refresh of an older snapshot
+ * (image_scan.h), from an attr tree, or by a local run that has seen every file anyway; written by attr_snapshot_write.
  *
  * Directories are made in any order; the writer brings them into the order of the file. A directory's entries are built
  * (sorted by image_add_children) or a view of an older snapshot, as attr_snapshot_view gives it.

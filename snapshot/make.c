@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "attrs/image.h"
-#include "attrs/image_refresh.h"
 #include "attrs/image_scan.h"
 #include "attrs/snapshot.h"
 #include "attrs/snapshot_write.h"

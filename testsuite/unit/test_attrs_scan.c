@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Images from a tree: scans by several threads, refreshes that must equal them, digests. */
-#include "attrs/image_refresh.h"
+#include "attrs/image_scan.h"
 #include "attrs/snapshot_write.h"
 #include "fs_tree.h"
 #include "snapshot_memory.h"
@@ -10,7 +10,6 @@
 #include <sys/mount.h>
 #include <time.h>
 
-#include "attrs/image_scan.h"
 #include "delta/digest.h"
 #include "lib/log.h"
 #include "snapshot/digest.h"
