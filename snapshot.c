@@ -128,6 +128,7 @@ struct snapshot_change {
 	const struct entry *entry;
 	const char *path;            /* below the root; "." for the root itself */
 	uint32_t group;              /* of the newer tree, or NO_GROUP */
+	struct tree_place leader;    /* of that group */
 	bool leads;
 	struct tree_place place;     /* in the newer tree */
 };
@@ -140,7 +141,6 @@ struct snapshot_comparison {
 	int modify_window;           /* seconds by which times may differ; 0: not by a nanosecond */
 	bool all;                    /* report unchanged entries that have several links as well, with item 0 */
 	bool keeps;                  /* nothing counts as deleted: the newer tree may lack something */
-	struct link_groups *groups;
 	void (*tell)(void *context, const struct snapshot_change *change);
 	void *context;
 };
@@ -164,24 +164,6 @@ struct link_groups {
 	struct hashmap then; /* device and inode in the older tree -> the group that its first entry is in now, or NO_GROUP */
 	VEC(struct link_pair) pairs;
 };
-
-static struct link_groups *link_groups_new(void)
-{
-	return xcalloc(1, sizeof(struct link_groups));
-}
-
-static void link_groups_free(struct link_groups *groups)
-{
-	hashmap_free(&groups->now);
-	hashmap_free(&groups->then);
-	vec_free(&groups->pairs);
-	free(groups);
-}
-
-static struct tree_place link_groups_leader(const struct link_groups *groups, uint32_t group)
-{
-	return groups->pairs.items[group].leader;
-}
 
 /* Then, of every entry of both trees that has several links in either: was it linked to others than now? then: what it was
  * linked to; group: its group now, or NO_GROUP; leads: it is the leader. */
@@ -214,6 +196,7 @@ struct level {
 struct walk {
 	const struct snapshot_comparison *comparison;
 	bool learns;                     /* the first of two walks: hard links are looked at, nothing is reported */
+	struct link_groups groups;
 	VEC(struct level *) levels;
 	struct strbuf path;
 };
@@ -302,20 +285,20 @@ static uint32_t content_flags(const struct pair *pair)
 	return old && new && old->rdev_major == new->rdev_major && old->rdev_minor == new->rdev_minor ? 0 : made_anew;
 }
 
-static bool same_atime(const struct pair *pair)
+/* What happens to an entry of the newer tree; same_kind: the older one has such an entry of its name. */
+static uint32_t item_flags(const struct pair *pair, bool same_kind)
 {
-	struct entry_side old_room, new_room;
-	const struct entry_side *old = entry_any_side(pair->old_list, pair->old, &old_room);
-	const struct entry_side *new = entry_any_side(pair->new_list, pair->new, &new_room);
-
-	return (old ? old->atime : 0) == (new ? new->atime : 0);
-}
-
-static uint32_t attribute_flags(const struct pair *pair)
-{
+	const uint32_t transferred = ITEM_REPORT_SIZE | ITEM_REPORT_TIME | ITEM_REPORT_CHANGE;
 	const struct entry *old = pair->old, *new = pair->new;
 	int window = pair->walk->comparison->modify_window;
-	uint32_t flags = 0;
+	bool regular = entry_is_regular(new);
+	struct entry_side old_room, new_room;
+
+	if (!same_kind && regular)
+		return ITEM_IS_NEW | ITEM_TRANSFER;
+	if (!same_kind)
+		return ITEM_IS_NEW | ITEM_LOCAL_CHANGE | (entry_is_dir(new) ? 0 : ITEM_REPORT_CHANGE);
+	uint32_t flags = content_flags(pair);
 
 	if (!decide_same_time(window ? window : -1, old->mtime, old->mtime_nsec, new->mtime, new->mtime_nsec))
 		flags |= ITEM_REPORT_TIME;
@@ -325,23 +308,13 @@ static uint32_t attribute_flags(const struct pair *pair)
 		flags |= ITEM_REPORT_OWNER;
 	if (old->gid != new->gid)
 		flags |= ITEM_REPORT_GROUP;
-	if (pair->walk->comparison->atimes && !entry_is_dir(new) && !same_atime(pair))
-		flags |= ITEM_REPORT_ATIME;
-	return flags;
-}
+	if (pair->walk->comparison->atimes && !entry_is_dir(new)) {
+		const struct entry_side *then = entry_any_side(pair->old_list, old, &old_room);
+		const struct entry_side *now = entry_any_side(pair->new_list, new, &new_room);
 
-/* What happens to an entry of the newer tree; same_kind: the older one has such an entry of its name. */
-static uint32_t item_flags(const struct pair *pair, bool same_kind)
-{
-	const uint32_t transferred = ITEM_REPORT_SIZE | ITEM_REPORT_TIME | ITEM_REPORT_CHANGE;
-	bool regular = entry_is_regular(pair->new);
-
-	if (!same_kind && regular)
-		return ITEM_IS_NEW | ITEM_TRANSFER;
-	if (!same_kind)
-		return ITEM_IS_NEW | ITEM_LOCAL_CHANGE | (entry_is_dir(pair->new) ? 0 : ITEM_REPORT_CHANGE);
-	uint32_t flags = content_flags(pair) | attribute_flags(pair);
-
+		if ((then ? then->atime : 0) != (now ? now->atime : 0))
+			flags |= ITEM_REPORT_ATIME;
+	}
 	return regular && flags & transferred ? flags | ITEM_TRANSFER : flags;
 }
 
@@ -359,9 +332,9 @@ static bool is_same_kind(const struct pair *pair)
 
 /* First, of every entry of the newer tree that has several links, in order: the leader of a group is the first that existed in
  * the older tree, else the last of all. */
-static void learn_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
+static void learn_entry(struct walk *walk, const struct pair *pair, struct tree_place place)
 {
-	struct link_groups *groups = walk->comparison->groups;
+	struct link_groups *groups = &walk->groups;
 	struct entry_side then_room, now_room;
 	const struct entry_side *now = link_side(pair->new_list, pair->new, &now_room);
 	bool existed = now && is_same_kind(pair), is_new;
@@ -381,7 +354,7 @@ static void learn_entry(const struct walk *walk, const struct pair *pair, struct
 }
 
 /* An entry of the newer tree; old NULL: it is new. */
-static void report_entry(const struct walk *walk, const struct pair *pair, struct tree_place place)
+static void report_entry(struct walk *walk, const struct pair *pair, struct tree_place place)
 {
 	const struct snapshot_comparison *comparison = walk->comparison;
 	const uint32_t written = ITEM_TRANSFER | ITEM_LOCAL_CHANGE;
@@ -395,12 +368,11 @@ static void report_entry(const struct walk *walk, const struct pair *pair, struc
 	const struct entry_side *then = same_kind ? link_side(pair->old_list, pair->old, &then_room) : NULL;
 
 	if (now) {
-		change.group = (uint32_t)*hashmap_get(&comparison->groups->now, now->dev, now->ino);
-		struct tree_place leader = link_groups_leader(comparison->groups, change.group);
-
-		change.leads = leader.dir == place.dir && leader.index == place.index;
+		change.group = (uint32_t)*hashmap_get(&walk->groups.now, now->dev, now->ino);
+		change.leader = walk->groups.pairs.items[change.group].leader;
+		change.leads = change.leader.dir == place.dir && change.leader.index == place.index;
 	}
-	bool relinked = (now || then) && link_groups_differ(comparison->groups, then, change.group, change.leads);
+	bool relinked = (now || then) && link_groups_differ(&walk->groups, then, change.group, change.leads);
 
 	/* A link to the leader of its group is made as a link, not transferred. */
 	if (change.group != NO_GROUP && !change.leads && (change.item & written || relinked))
@@ -558,6 +530,9 @@ static void snapshot_compare(const struct snapshot_comparison *comparison)
 	report_entry(&walk, &roots, (struct tree_place){ 0, 0 });
 	strbuf_reset(&walk.path);
 	walk_through(&walk);
+	hashmap_free(&walk.groups.now);
+	hashmap_free(&walk.groups.then);
+	vec_free(&walk.groups.pairs);
 	vec_free(&walk.levels);
 	strbuf_free(&walk.path);
 }
@@ -569,7 +544,6 @@ struct change_report {
 	const struct options *options;
 	const char *format;               /* of a line; NULL: paths for --files-from or rm, as they are */
 	const struct compared_tree *tree; /* the newer one */
-	const struct link_groups *groups;
 	uint64_t unprintable;             /* paths that cannot stand on a line of their own */
 };
 
@@ -612,7 +586,7 @@ static void change_report(struct change_report *report, const struct snapshot_ch
 	};
 
 	if (is_link)
-		compared_path(report->tree, link_groups_leader(report->groups, change->group), &leader);
+		compared_path(report->tree, change->leader, &leader);
 	if (!is_deletion) {
 		if (is_link)
 			values.link = strbuf_text(&leader);
@@ -653,15 +627,14 @@ static int compare_with_tree(struct options *options, const char *file, struct a
 	struct verification verification = { .differences = 0 };
 	struct snapshot_comparison comparison = {
 		.old = snapshot, .new = { .image = image }, .atimes = facts->has_atimes && options->atimes > 0,
-		.modify_window = options->modify_window, .groups = link_groups_new(), .tell = count_difference,
-		.context = &verification,
+		.modify_window = options->modify_window, .tell = count_difference, .context = &verification,
 	};
 	bool failed = image->io_error || log_saw_xfer_error();
 	char number[64];
 
 	verification.report = (struct change_report){
 		.options = options, .format = options->out_format && *options->out_format ? options->out_format : "%i %n%L",
-		.tree = &comparison.new, .groups = comparison.groups,
+		.tree = &comparison.new,
 	};
 	/* By these the comparison means less than it seems to. */
 	if ((facts->root_dev || facts->root_ino) && (facts->root_dev != image->root_dev || facts->root_ino != image->root_ino))
@@ -676,7 +649,6 @@ static int compare_with_tree(struct options *options, const char *file, struct a
 			 number_format(number, sizeof number, (int64_t)verification.differences, options->human_readable));
 	else
 		log_info("%s: the same as %s", file, tree);
-	link_groups_free(comparison.groups);
 	image_free(image);
 	return verification.differences || failed ? EXIT_PARTIAL : EXIT_OK;
 }
@@ -761,13 +733,11 @@ int snapshot_diff_main(struct options *options)
 	struct attr_snapshot *new = snapshot_open_or_die(options->operands.items[1]);
 	struct snapshot_comparison comparison = {
 		.old = old, .new = { .snapshot = new }, .atimes = options->atimes > 0, .modify_window = options->modify_window,
-		.groups = link_groups_new(), .tell = list_difference, .context = &diff, .all = !format && !diff.gone_only,
+		.tell = list_difference, .context = &diff, .all = !format && !diff.gone_only,
 		.keeps = attr_snapshot_facts(new)->io_error & IOERR_GENERAL && !options->ignore_errors,
 	};
 
-	diff.report = (struct change_report){
-		.options = options, .format = format, .tree = &comparison.new, .groups = comparison.groups,
-	};
+	diff.report = (struct change_report){ .options = options, .format = format, .tree = &comparison.new };
 	snapshot_compare(&comparison);
 	/* Links are made only among names of one list: a group that gets a member needs all the others there. */
 	for (size_t i = 0; i < diff.held.count; i++) {
@@ -789,7 +759,6 @@ int snapshot_diff_main(struct options *options)
 	strbuf_free(&path);
 	vec_free(&diff.held);
 	vec_free(&diff.changed_groups);
-	link_groups_free(comparison.groups);
 	attr_snapshot_close(old);
 	attr_snapshot_close(new);
 	return unprintable || keeps ? EXIT_PARTIAL : EXIT_OK;
@@ -808,10 +777,9 @@ uint64_t snapshot_count_changes(struct attr_snapshot *old, const struct attr_sna
 {
 	uint64_t count = 0;
 	const struct snapshot_comparison comparison = {
-		.old = old, .new = { .snapshot = new }, .groups = link_groups_new(), .tell = count_change, .context = &count,
+		.old = old, .new = { .snapshot = new }, .tell = count_change, .context = &count,
 	};
 
 	snapshot_compare(&comparison);
-	link_groups_free(comparison.groups);
 	return count;
 }
