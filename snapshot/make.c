@@ -275,18 +275,6 @@ static char *make_rules_options(const struct options *options, const struct make
 	return strbuf_detach(&text);
 }
 
-/* The same of a list that came from elsewhere, only to be displayed: no refresh starts with it. */
-static char *make_list_options(const struct options *options)
-{
-	struct strbuf text = STRBUF_INIT;
-
-	if (options->atimes)
-		add_word(&text, "-U");
-	add_scan_words(&text, options, false);
-	add_rules(&text, options);
-	return text.data ? strbuf_detach(&text) : xstrdup("");
-}
-
 /* --- the run --- */
 
 struct maker {
@@ -390,16 +378,16 @@ static void make_watch_stop(struct maker *maker)
 
 /* --- the end --- */
 
-static void log_kinds(const struct maker *maker)
+static void log_statistics(const struct maker *maker)
 {
 	enum { FILES, DIRS, LINKS, DEVICES, SPECIALS, KINDS };
 	static const char *const names[KINDS] = { "reg", "dir", "link", "dev", "special" };
 	const struct image *image = maker->image;
-	uint64_t counts[KINDS] = { [DIRS] = 1 }, bytes = 0;
+	uint64_t counts[KINDS] = { [DIRS] = 1 }, bytes = 0, dirs = image->dirs.count;
 	struct strbuf line = STRBUF_INIT;
-	char number[64];
+	char a[64], b[64];
 
-	for (size_t i = 0; i < image->dirs.count; i++) {
+	for (size_t i = 0; i < dirs; i++) {
 		const struct entries *entries = &image->dirs.items[i]->entries;
 
 		for (uint32_t j = 0; j < entries->count; j++) {
@@ -415,28 +403,20 @@ static void log_kinds(const struct maker *maker)
 	}
 	for (int i = 0; i < KINDS; i++)
 		if (counts[i])
-			strbuf_addf(&line, "%s%s: %s", line.length ? ", " : "", names[i], format(maker, number, counts[i]));
-	log_info("Number of files: %s (%s)", format(maker, number, image_count(image)), strbuf_text(&line));
-	log_info("Total file size: %s bytes", format(maker, number, bytes));
-	strbuf_free(&line);
-}
-
-static void log_statistics(const struct maker *maker)
-{
-	uint64_t dirs = maker->image->dirs.count;
-	char a[64], b[64];
-
+			strbuf_addf(&line, "%s%s: %s", line.length ? ", " : "", names[i], format(maker, a, counts[i]));
 	log_info("%s", "");
-	log_kinds(maker);
+	log_info("Number of files: %s (%s)", format(maker, a, image_count(image)), strbuf_text(&line));
+	log_info("Total file size: %s bytes", format(maker, a, bytes));
 	log_info("Directories: %s read, %s taken over", format(maker, a, maker->reread),
 		 format(maker, b, dirs > maker->reread ? dirs - maker->reread : 0));
-	if (maker->image->digests)
+	if (image->digests)
 		log_info("Digests: %s computed, %s taken over", format(maker, a, maker->computed_digests),
 			 format(maker, b, maker->reused_digests));
 	log_info("Threads: %d", maker->scan.threads);
 	if (!maker->options->dry_run)
 		log_info("Snapshot size: %s bytes", format(maker, a, maker->size));
 	log_info("Time: %.3f seconds", (double)(clock_nanoseconds() - maker->began) / 1e9);
+	strbuf_free(&line);
 }
 
 static void make_report(struct maker *maker)
@@ -641,64 +621,45 @@ static const char *unfit(const struct maker *maker, bool dirs)
 	return NULL;
 }
 
-/* --- the paths to look at again (--attr-refresh=LIST), in the form of a --files-from list --- */
-
-struct make_paths {
-	VEC(const char *) paths; /* below the root, as they were given */
-};
-
-/* Lines end in LF, CR or NUL; with -0 only in NUL. Comments are skipped in either case, as in --files-from. The paths point
- * into `text`. */
-static void read_paths(const struct options *options, struct strbuf *text, struct make_paths *paths)
-{
-	const char *file = options->attr_refresh;
-	int result = !strcmp(file, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, text)
-					: fs_operator_read(file, 0, LIST_LIMIT, text);
-
-	if (result < 0)
-		die_errno(EXIT_FILEIO, errno, "failed to open attr-refresh file %s", file);
-	for (size_t at = 0; at < text->length; at++) {
-		char *path = text->data + at;
-
-		at += options->from0 ? strlen(path) : strcspn(path, "\r\n");
-		text->data[at] = '\0';
-		if (*path && *path != '#' && *path != ';')
-			vec_push(&paths->paths, path);
-	}
-}
-
 /* --- the scan --- */
 
-static int scan_tree(struct maker *maker)
+static void fill_image(struct maker *maker)
 {
-	const char *how = maker->options->attr_refresh;
+	const struct options *options = maker->options;
+	struct attr_snapshot *old = is_of_this_tree(maker) ? maker->old : NULL;
+	const char *how = options->attr_refresh;
 	bool dirs = how && !strcmp(how, "dirs");
 	const char *problem = how ? unfit(maker, dirs) : NULL;
-	struct make_paths paths = { VEC_INIT };
+	VEC(const char *) paths = VEC_INIT;
 	struct strbuf text = STRBUF_INIT;
 	int result;
 
-	if (how && !dirs)
-		read_paths(maker->options, &text, &paths);
-	if (problem && !maker->options->quiet)
+	/* The paths to look at again, in the form of a --files-from list: lines end in LF, CR or NUL, with -0 only in NUL;
+	 * comments are skipped in either case. */
+	if (how && !dirs) {
+		result = !strcmp(how, "-") ? fs_read_all(STDIN_FILENO, LIST_LIMIT, &text)
+					   : fs_operator_read(how, 0, LIST_LIMIT, &text);
+		if (result < 0)
+			die_errno(EXIT_FILEIO, errno, "failed to open attr-refresh file %s", how);
+	}
+	for (size_t at = 0; at < text.length; at++) {
+		char *path = text.data + at;
+
+		at += options->from0 ? strlen(path) : strcspn(path, "\r\n");
+		text.data[at] = '\0';
+		if (*path && *path != '#' && *path != ';')
+			vec_push(&paths, path);
+	}
+	if (problem && !options->quiet)
 		log_info("full scan: %s", problem);
 	if (!how || problem)
 		result = image_scan_all(maker->image, &maker->scan, maker->known, &maker->reread);
 	else if (dirs)
 		result = image_refresh_dirs(maker->image, &maker->scan, maker->old, &maker->reread);
 	else
-		result = image_refresh_paths(maker->image, &maker->scan, maker->old, paths.paths.items, paths.paths.count,
-					     &maker->reread);
-	vec_free(&paths.paths);
+		result = image_refresh_paths(maker->image, &maker->scan, maker->old, paths.items, paths.count, &maker->reread);
+	vec_free(&paths);
 	strbuf_free(&text);
-	return result;
-}
-
-static void fill_image(struct maker *maker)
-{
-	struct attr_snapshot *old = is_of_this_tree(maker) ? maker->old : NULL;
-	int result = scan_tree(maker);
-
 	if (result == 0 && maker->image->digests)
 		result = image_add_digests(maker->image, &maker->scan, old, &maker->reused_digests, &maker->computed_digests);
 	if (result < 0 && errno == ECANCELED)
@@ -874,11 +835,17 @@ int snapshot_make_after_run(const struct options *options, const char *tree, con
 int snapshot_make_of_list(const struct options *options, const char *source, struct image *image, const struct timespec *made)
 {
 	struct maker *maker = maker_new(options, true);
+	struct strbuf text = STRBUF_INIT;
 
 	maker->image = image;
 	open_old(maker);
 	image->root_path = xstrdup(source);
-	image->options = make_list_options(options);
+	/* Only to be displayed: no refresh starts with a list that came from elsewhere. */
+	if (options->atimes)
+		add_word(&text, "-U");
+	add_scan_words(&text, options, false);
+	add_rules(&text, options);
+	image->options = text.data ? strbuf_detach(&text) : xstrdup("");
 	image->has_atimes = options->atimes > 0;
 	return finish(maker, made);
 }
