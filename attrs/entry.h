@@ -94,17 +94,10 @@ static inline const char *entry_name(const struct entries *list, const struct en
 	return list->pool + entry->name;
 }
 
-/* The side record of an entry that was built here. */
+/* The side record of an entry that was built here; entry_any_side (attrs/snapshot.h) has that of any entry. */
 static inline const struct entry_side *entry_side_of(const struct entries *list, const struct entry *entry)
 {
 	return entry->side ? &list->sides[entry->side - 1] : NULL;
-}
-
-/* The same for any entry: a view's record is expanded into *expanded (attrs/snapshot.c), so it lives as long as both. */
-static inline const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry,
-						      struct entry_side *expanded)
-{
-	return list->snapshot ? snapshot_expand_side(list, entry, expanded) : entry_side_of(list, entry);
 }
 
 /* Of a symlink: its target, NUL-terminated. */

@@ -48,50 +48,41 @@ bool snapshot_identity_equal(const struct snapshot_identity *a, const struct sna
 	       a->mtime_nsec == b->mtime_nsec && a->ctime_nsec == b->ctime_nsec;
 }
 
-static bool refuse(struct strbuf *why, int error, const char *text)
+/* NULL, with errno and the reason. */
+static void *refuse(struct strbuf *why, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void *refuse(struct strbuf *why, int error, const char *fmt, ...)
 {
-	strbuf_add_string(why, text);
-	errno = error;
-	return false;
-}
+	va_list args;
 
-/* May what is in this file be believed as if the operator had written it? */
-static bool is_acceptable(const struct stat *st, struct strbuf *why)
-{
-	if (!S_ISREG(st->st_mode))
-		return refuse(why, EINVAL, "it is not a regular file");
-	if (st->st_uid != 0 && st->st_uid != geteuid()) {
-		strbuf_addf(why, "it belongs to uid %u, neither to root nor to uid %u", st->st_uid, geteuid());
-		return refuse(why, EPERM, "");
-	}
-	if (st->st_mode & (S_IWGRP | S_IWOTH)) {
-		strbuf_addf(why, "its mode %03o lets others than its owner write it", st->st_mode & 0777);
-		return refuse(why, EPERM, "");
-	}
-	if (st->st_size < (off_t)sizeof(struct snapshot_header))
-		return refuse(why, EINVAL, "header: the file is too short to have one");
-	if ((uint64_t)st->st_size > PTRDIFF_MAX)
-		return refuse(why, EFBIG, "it is too large for the address space of this machine");
-	return true;
+	va_start(args, fmt);
+	strbuf_vaddf(why, fmt, args);
+	va_end(args);
+	errno = error;
+	return NULL;
 }
 
 static struct attr_snapshot *open_descriptor(int fd, struct strbuf *why)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0) {
-		strbuf_addf(why, "its attributes cannot be read: %s", strerror(errno));
-		return NULL;
-	}
-	if (!is_acceptable(&st, why))
-		return NULL;
+	if (fstat(fd, &st) < 0)
+		return refuse(why, errno, "its attributes cannot be read: %s", strerror(errno));
+	/* May what is in this file be believed as if the operator had written it? */
+	if (!S_ISREG(st.st_mode))
+		return refuse(why, EINVAL, "it is not a regular file");
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return refuse(why, EPERM, "it belongs to uid %u, neither to root nor to uid %u", st.st_uid, geteuid());
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return refuse(why, EPERM, "its mode %03o lets others than its owner write it", st.st_mode & 0777);
+	if (st.st_size < (off_t)sizeof(struct snapshot_header))
+		return refuse(why, EINVAL, "header: the file is too short to have one");
+	if ((uint64_t)st.st_size > PTRDIFF_MAX)
+		return refuse(why, EFBIG, "it is too large for the address space of this machine");
 	size_t length = (size_t)st.st_size;
 	void *bytes = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
 
-	if (bytes == MAP_FAILED) {
-		strbuf_addf(why, "it cannot be mapped: %s", strerror(errno));
-		return NULL;
-	}
+	if (bytes == MAP_FAILED)
+		return refuse(why, errno, "it cannot be mapped: %s", strerror(errno));
 	/* The check reads all pages soon, once, front to back. */
 	madvise(bytes, length, MADV_WILLNEED);
 	madvise(bytes, length, MADV_DONTDUMP);
@@ -112,12 +103,8 @@ struct attr_snapshot *attr_snapshot_open(const char *path, struct strbuf *why)
 {
 	int fd = fs_operator_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 
-	if (fd < 0) {
-		int error = errno;
-		strbuf_addf(why, "it cannot be opened: %s", strerror(error));
-		errno = error;
-		return NULL;
-	}
+	if (fd < 0)
+		return refuse(why, errno, "it cannot be opened: %s", strerror(errno));
 	struct attr_snapshot *snapshot = open_descriptor(fd, why);
 	int error = errno;
 
@@ -226,11 +213,13 @@ static const struct snapshot_origin *origin_of(const struct attr_snapshot *snaps
 	return origin && origin->digests ? origin : NULL;
 }
 
-const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
-					      struct entry_side *expanded)
+const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry, struct entry_side *expanded)
 {
-	const struct attr_snapshot *snapshot = view->snapshot;
-	const struct snapshot_dir *dir = &snapshot->dirs[view->snapshot_dir];
+	const struct attr_snapshot *snapshot = list->snapshot;
+
+	if (!snapshot)
+		return entry_side_of(list, entry);
+	const struct snapshot_dir *dir = &snapshot->dirs[list->snapshot_dir];
 	const struct snapshot_origin *origin = origin_of(snapshot, entry);
 
 	if (!entry->side && !snapshot->atimes && !origin)

@@ -82,12 +82,11 @@ const char *attr_snapshot_dir_name(const struct attr_snapshot *snapshot, uint32_
 /* Path below the root, "" for it, after a reset of `out`. */
 void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, struct strbuf *out);
 
-/* What entry_any_side (attrs/entry.h) gives of an entry of a view: its side record, expanded into *expanded, or NULL. */
-const struct entry_side *snapshot_expand_side(const struct entries *view, const struct entry *entry,
-					      struct entry_side *expanded);
+/* The side record of any entry, or NULL: a view's is expanded into *expanded, so it lives as long as both. */
+const struct entry_side *entry_any_side(const struct entries *list, const struct entry *entry, struct entry_side *expanded);
 
 /* The stored digest of a regular file's content (16 bytes, as on the wire), or NULL. `entry` is one of the view's own, not a
- * copy: here, below, and for entry_any_side. */
+ * copy: here, and for entry_any_side. */
 const uint8_t *attr_snapshot_digest(const struct entries *view, const struct entry *entry, enum attr_digest which);
 /* The stored name of a user or a group; NULL if there is none. */
 const char *attr_snapshot_owner(const struct attr_snapshot *snapshot, bool is_group, uint32_t id);
