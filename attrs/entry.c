@@ -178,10 +178,24 @@ static inline bool is_behind(const struct entries *list, const struct sort_key *
 	return entry_compare(list, &list->items[a->index], list, &list->items[b->index]) > 0;
 }
 
-/* Short runs by insertion, then merged from one array into the other; returns the one that is sorted in the end. Without the
- * calls that qsort makes, because a list consists of many short directories. */
-static struct sort_key *sort_keys(const struct entries *list, struct sort_key *keys, struct sort_key *spare, size_t count)
+/* The entries in order, in memory of their own. Without the calls that qsort makes, because a list consists of many short
+ * directories. */
+static struct entry *sorted_items(const struct entries *list)
 {
+	struct sort_key few[2 * SORT_FEW], *memory = few;
+	struct entry *sorted = xrealloc_array(NULL, list->count, sizeof *sorted);
+	size_t count = list->count;
+
+	if (count > SORT_FEW)
+		memory = xrealloc_array(NULL, 2 * count, sizeof *memory);
+	struct sort_key *keys = memory, *spare = memory + count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct entry *entry = &list->items[i];
+		keys[i].prefix = prefix_of(entry_name(list, entry), entry->name_length, entry_is_dir(entry));
+		keys[i].index = i;
+	}
+	/* Short runs by insertion, then merged from one array into the other. */
 	for (size_t i = 1; i < count; i++) {
 		struct sort_key key = keys[i];
 		size_t at = i;
@@ -206,24 +220,7 @@ static struct sort_key *sort_keys(const struct entries *list, struct sort_key *k
 		spare = keys;
 		keys = merged;
 	}
-	return keys;
-}
-
-/* The entries in order, in memory of their own. */
-static struct entry *sorted_items(const struct entries *list)
-{
-	struct sort_key few[2 * SORT_FEW], *memory = few, *keys;
-	struct entry *sorted = xrealloc_array(NULL, list->count, sizeof *sorted);
-
-	if (list->count > SORT_FEW)
-		memory = xrealloc_array(NULL, 2 * (size_t)list->count, sizeof *memory);
-	for (uint32_t i = 0; i < list->count; i++) {
-		const struct entry *entry = &list->items[i];
-		memory[i].prefix = prefix_of(entry_name(list, entry), entry->name_length, entry_is_dir(entry));
-		memory[i].index = i;
-	}
-	keys = sort_keys(list, memory, memory + list->count, list->count);
-	for (uint32_t i = 0; i < list->count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		sorted[i] = list->items[keys[i].index];
 	if (memory != few)
 		free(memory);
@@ -263,31 +260,25 @@ static bool same_name(const struct entries *list, const struct entry *a, const s
 	return a->name_length == b->name_length && !memcmp(entry_name(list, a), entry_name(list, b), a->name_length);
 }
 
-/* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such only. */
-static void drop_repeated_hidden(struct entries *list)
+void entries_mark_duplicates(struct entries *list)
 {
-	uint32_t kept = 0;
+	struct entry *kept = NULL;
+	uint32_t count = 0;
 
+	/* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such only. */
 	for (uint32_t i = 0; i < list->count; i++) {
-		struct entry *entry = &list->items[i], *last = kept ? &list->items[kept - 1] : NULL;
+		struct entry *entry = &list->items[i], *last = count ? &list->items[count - 1] : NULL;
 		bool repeats = last && entry_is_dir(last) && entry_is_dir(entry) && same_name(list, last, entry);
 
 		if (repeats && entry->flags & ENTRY_HIDDEN)
 			continue;
 		if (repeats && last->flags & ENTRY_HIDDEN)
-			kept--;
-		if (kept != i)
-			list->items[kept] = *entry;
-		kept++;
+			count--;
+		if (count != i)
+			list->items[count] = *entry;
+		count++;
 	}
-	list->count = kept;
-}
-
-void entries_mark_duplicates(struct entries *list)
-{
-	struct entry *kept = NULL;
-
-	drop_repeated_hidden(list);
+	list->count = count;
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct entry *entry = &list->items[i];
 		bool is_dir = entry_is_dir(entry);

@@ -493,28 +493,6 @@ static enum scan_result read_directory(struct scan *scan, int *error)
 	return complain(scan, SCAN_ERROR, "readdir(", ")", *error);
 }
 
-static enum scan_result read_mapped(struct scan *scan)
-{
-	const struct attr_snapshot *snapshot = scan->source->snapshot;
-	const struct entries *view = &scan->place.view;
-	uint32_t dir;
-
-	if (open_mapped(scan->source, strbuf_text(&scan->path), &dir) < 0)
-		return opendir_failed(scan, errno);
-	scan->place.view = attr_snapshot_view(snapshot, dir);
-	scan->place.parent = dir;
-	scan->parent_dev = attr_snapshot_dir(snapshot, dir).dev;
-	scan->is_searchable = snapshot_dir_permits(snapshot, attr_source_who(scan->source), dir, FS_MAY_SEARCH);
-	for (uint32_t i = 0; i < view->count; i++) {
-		const struct entry *entry = &view->items[i];
-		struct fs_dirent name = { entry_name(view, entry), entry->name_length, IFTODT(entry->mode) };
-
-		scan->place.entry = entry;
-		scan_name(scan, &name);
-	}
-	return SCAN_OK;
-}
-
 static void scan_free(struct scan *scan)
 {
 	strbuf_free(&scan->path);
@@ -556,9 +534,27 @@ enum scan_result attr_source_scan(struct attr_source *source, const struct scan_
 	if (source->kind != ATTRS_SNAPSHOT)
 		return attr_source_scan_at(source, options, fs_opendir(&source->attr_root, path), path, transfer_dir, list,
 					   io_error);
-	scan_start(&scan, path, transfer_dir);
-	enum scan_result result = read_mapped(&scan);
+	const struct attr_snapshot *snapshot = source->snapshot;
+	const struct entries *view = &scan.place.view;
+	enum scan_result result = SCAN_OK;
+	uint32_t dir;
 
+	scan_start(&scan, path, transfer_dir);
+	if (open_mapped(source, path, &dir) < 0) {
+		result = opendir_failed(&scan, errno);
+	} else {
+		scan.place.view = attr_snapshot_view(snapshot, dir);
+		scan.place.parent = dir;
+		scan.parent_dev = attr_snapshot_dir(snapshot, dir).dev;
+		scan.is_searchable = snapshot_dir_permits(snapshot, attr_source_who(source), dir, FS_MAY_SEARCH);
+		for (uint32_t i = 0; i < view->count; i++) {
+			const struct entry *entry = &view->items[i];
+			struct fs_dirent name = { entry_name(view, entry), entry->name_length, IFTODT(entry->mode) };
+
+			scan.place.entry = entry;
+			scan_name(&scan, &name);
+		}
+	}
 	scan_free(&scan);
 	return result;
 }

@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include "fs/file.h"
-#include "lib/alloc.h"
-#include "lib/vec.h"
 
 #define MAX_HOPS 40 /* as the kernel's own resolution */
 
@@ -193,15 +191,6 @@ int attr_source_open(struct attr_source *source, const char *path, const struct 
 
 #define TRIES 64 /* names of one file that may be gone, too */
 
-struct linked_name {
-	uint64_t dev, ino;
-	uint32_t dir, entry;
-};
-
-struct source_links {
-	VEC(struct linked_name) names; /* by dev and ino, then in the order of the list */
-};
-
 static int compare_u64(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -224,9 +213,9 @@ static int compare_names(const void *a_void, const void *b_void)
 	return order ? order : compare_u64(a->entry, b->entry);
 }
 
-static struct source_links *links_new(const struct attr_snapshot *snapshot)
+static void read_links(struct attr_source *source)
 {
-	struct source_links *links = xcalloc(1, sizeof *links);
+	const struct attr_snapshot *snapshot = source->snapshot;
 	struct entry_side expanded;
 
 	for (uint32_t dir = 0; dir < attr_snapshot_facts(snapshot)->dir_count; dir++) {
@@ -240,12 +229,12 @@ static struct source_links *links_new(const struct attr_snapshot *snapshot)
 			const struct entry_side *side = entry_any_side(&view, entry, &expanded);
 			struct linked_name name = { side->dev, side->ino, dir, i };
 
-			vec_push(&links->names, name);
+			vec_push(&source->links, name);
 		}
 	}
-	if (links->names.count)
-		qsort(links->names.items, links->names.count, sizeof *links->names.items, compare_names);
-	return links;
+	if (source->links.count)
+		qsort(source->links.items, source->links.count, sizeof *source->links.items, compare_names);
+	source->links_are_read = true;
 }
 
 /* The same inode; or what a run has written anew that had to make the group again. */
@@ -282,24 +271,24 @@ static int open_other(struct attr_source *source, const struct linked_name *file
 	uint64_t stale = source->stale, missing = source->missing;
 	int fd = -1;
 
-	/* Made by the first who misses a file, which is rare. */
-	if (!source->links)
-		source->links = links_new(source->snapshot);
-	const struct source_links *links = source->links;
-	size_t first = 0, high = links->names.count;
+	/* By the first who misses a file, which is rare. */
+	if (!source->links_are_read)
+		read_links(source);
+	const struct linked_name *names = source->links.items;
+	size_t first = 0, high = source->links.count;
 
 	while (first < high) {
 		size_t middle = first + (high - first) / 2;
 
-		if (compare_file(&links->names.items[middle], file) < 0)
+		if (compare_file(&names[middle], file) < 0)
 			first = middle + 1;
 		else
 			high = middle;
 	}
-	for (size_t i = first; fd < 0 && i < links->names.count && i - first < TRIES; i++) {
-		if (compare_file(&links->names.items[i], file) != 0)
+	for (size_t i = first; fd < 0 && i < source->links.count && i - first < TRIES; i++) {
+		if (compare_file(&names[i], file) != 0)
 			break;
-		fd = open_name(source, &links->names.items[i], entry, follow, size);
+		fd = open_name(source, &names[i], entry, follow, size);
 	}
 	source->stale = stale;
 	source->missing = missing;
@@ -346,13 +335,4 @@ const uint8_t *attr_source_digest(struct attr_source *source, const char *path, 
 	if (snapshot_lookup(source->snapshot, attr_source_who(source), source->attr_root.trusting, path, follow, &place) < 0)
 		return NULL;
 	return entry_is_regular(place.entry) ? attr_source_view_digest(source, &place.view, place.entry, which) : NULL;
-}
-
-void attr_source_finish(struct attr_source *source)
-{
-	if (source->links)
-		vec_free(&source->links->names);
-	free(source->links);
-	source->links = NULL;
-	fs_credentials_free(&source->who);
 }

@@ -13,11 +13,18 @@
 #include "attrs/snapshot.h"
 #include "fs/ids.h"
 #include "fs/root.h"
+#include "lib/vec.h"
 
 enum attr_source_kind {
 	ATTRS_LIVE,      /* attributes and contents from `attr_root` */
 	ATTRS_ATTR_TREE, /* attributes from attr_root, sizes from its 8-byte files, contents from content_root */
 	ATTRS_SNAPSHOT,  /* attributes from `snapshot`, contents, xattrs and ACLs from attr_root */
+};
+
+/* A name of a hard link. */
+struct linked_name {
+	uint64_t dev, ino;
+	uint32_t dir, entry;
 };
 
 struct attr_source {
@@ -39,7 +46,10 @@ struct attr_source {
 	bool open_noatime;           /* open contents with O_NOATIME where allowed */
 	uint64_t stale;              /* ATTR_TREE and SNAPSHOT: contents sent whose size or mtime was not the listed one */
 	uint64_t missing;            /* contents asked for that were not there */
-	struct source_links *links;  /* SNAPSHOT: names of hard links by inode, once a content was not the listed one; owned */
+	/* SNAPSHOT: names of hard links by dev and ino, then in the order of the list; read once a content was not the listed
+	 * one, and kept until the process ends. */
+	VEC(struct linked_name) links;
+	bool links_are_read;
 };
 
 /* The root that per-directory merge files, --files-from and digests are read from: the real side. */
@@ -67,9 +77,6 @@ const uint8_t *attr_source_digest(struct attr_source *source, const char *path, 
 /* The same of a regular file in a view. */
 const uint8_t *attr_source_view_digest(struct attr_source *source, const struct entries *view, const struct entry *entry,
 				       enum attr_digest which);
-
-/* Free what the source owns: not its roots, not its snapshot. */
-void attr_source_finish(struct attr_source *source);
 
 /*
  * --- paths inside a snapshot ---

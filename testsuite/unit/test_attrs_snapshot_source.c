@@ -177,6 +177,13 @@ static struct image *image_of(const char *directory, bool has_atimes)
 	return image;
 }
 
+/* What a session leaves to the end of its process. */
+static void finish_source(struct attr_source *source)
+{
+	vec_free(&source->links);
+	fs_credentials_free(&source->who);
+}
+
 /* The snapshot's bytes stay until the process ends. */
 static struct attr_snapshot *snapshot_of(struct image *image)
 {
@@ -579,7 +586,7 @@ UNIT_TEST(a_noted_mount_point_counts_without_its_device)
 	assert_int_equal(list.items[0].flags, ENTRY_MOUNT | ENTRY_NO_CONTENT);
 	assert_int_equal(list.items[1].flags, 0);
 	entries_free(&list);
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 UNIT_TEST(what_the_scan_could_not_read_stays_unreadable)
@@ -609,7 +616,7 @@ UNIT_TEST(what_the_scan_could_not_read_stays_unreadable)
 	say_stat(&said, &source, "bad/file", false);
 	assert_string_equal(strbuf_text(&said), "errno 5\n");
 	strbuf_free(&said);
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 UNIT_TEST(without_stored_access_times_they_are_the_modification_times)
@@ -628,7 +635,7 @@ UNIT_TEST(without_stored_access_times_they_are_the_modification_times)
 			assert_int_equal(entry_side_of(&list, &list.items[i])->atime, list.items[i].mtime);
 	assert_int_equal(list.count, 8);
 	entries_free(&list);
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 /* --- views --- */
@@ -702,7 +709,7 @@ UNIT_TEST(a_view_is_what_a_copy_would_be)
 	assert_int_equal(asked, 16); /* once for each entry by the view, once by the copy */
 	log_set_sink(sink);
 	strbuf_free(&path);
-	attr_source_finish(&source);
+	finish_source(&source);
 	pid_t child = fork();
 
 	if (child == 0)
@@ -734,7 +741,7 @@ UNIT_TEST(there_is_no_view_where_entries_would_have_to_change)
 	assert_true(check_view(&source, &munged, SNAPSHOT_DIR_UNKNOWN, "dir")); /* no target there has the prefix */
 	source.only_attrs = true;
 	assert_false(check_view(&source, &plain, 0, ""));
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 static bool collects_paths(void *context, const char *path, bool is_dir)
@@ -769,7 +776,7 @@ UNIT_TEST(rules_are_asked_about_names_in_the_transfer)
 		strbuf_free(&by_view);
 		strbuf_free(&by_copy);
 	}
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 /* --- contents --- */
@@ -829,7 +836,7 @@ UNIT_TEST(contents_come_from_the_real_tree_and_differences_are_counted)
 	assert_int_equal(source.missing, 1);
 	assert_in_range(source.stale, 2, 3); /* the link's time may differ from its file's */
 	fs_root_close(&source.attr_root);
-	attr_source_finish(&source);
+	finish_source(&source);
 }
 
 UNIT_GROUP(make_tree, remove_tree)
