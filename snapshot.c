@@ -394,29 +394,6 @@ static void report_gone(struct walk *walk, const struct entries *list, const str
 	walk->comparison->tell(walk->comparison->context, &change);
 }
 
-/* Everything in a directory of the older tree and in those below it: directories after what they hold. */
-static void report_contents_gone(struct walk *walk, uint32_t top)
-{
-	const struct attr_snapshot *old = walk->comparison->old;
-	struct snapshot_dir_facts facts;
-	struct strbuf saved = walk->path;
-	struct entries view;
-
-	walk->path = (struct strbuf)STRBUF_INIT;
-	facts = attr_snapshot_dir(old, top);
-	for (uint32_t dir = facts.subtree_end; dir-- > top;) {
-		view = attr_snapshot_view(old, dir);
-		attr_snapshot_dir_path(old, dir, &walk->path);
-		for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
-			strbuf_truncate(&walk->path, length);
-			strbuf_add_path(&walk->path, entry_name(&view, &view.items[i]));
-			report_gone(walk, &view, &view.items[i]);
-		}
-	}
-	strbuf_free(&walk->path);
-	walk->path = saved;
-}
-
 /* --- the walk --- */
 
 static void enter_level(struct walk *walk, bool has_old, uint32_t old_dir, uint32_t new_dir)
@@ -449,8 +426,25 @@ static void step_old(struct walk *walk, struct level *level)
 	if (level->keeps || walk->learns)
 		return;
 	set_name(walk, level, level->old, entry);
-	if (entry->dir)
-		report_contents_gone(walk, entry->dir);
+	/* Everything in a directory and in those below it: directories after what they hold. */
+	if (entry->dir) {
+		const struct attr_snapshot *old = walk->comparison->old;
+		struct strbuf saved = walk->path;
+
+		walk->path = (struct strbuf)STRBUF_INIT;
+		for (uint32_t dir = attr_snapshot_dir(old, entry->dir).subtree_end; dir-- > entry->dir;) {
+			struct entries view = attr_snapshot_view(old, dir);
+
+			attr_snapshot_dir_path(old, dir, &walk->path);
+			for (uint32_t i = 0, length = (uint32_t)walk->path.length; i < view.count; i++) {
+				strbuf_truncate(&walk->path, length);
+				strbuf_add_path(&walk->path, entry_name(&view, &view.items[i]));
+				report_gone(walk, &view, &view.items[i]);
+			}
+		}
+		strbuf_free(&walk->path);
+		walk->path = saved;
+	}
 	/* Whatever makes the new object makes room for it; a list of what to delete would come too late for that. */
 	if (entries_find(level->new, name, !entry_is_dir(entry)) < 0)
 		report_gone(walk, level->old, entry);
@@ -500,29 +494,22 @@ static void walk_through(struct walk *walk)
 	}
 }
 
-static bool has_links(const struct compared_tree *tree)
-{
-	size_t dirs = tree->image ? tree->image->dirs.count : attr_snapshot_facts(tree->snapshot)->dir_count;
-	struct entries view;
-
-	for (uint32_t dir = 0; dir < dirs; dir++) {
-		const struct entries *list = tree_entries(tree, dir, &view);
-
-		for (uint32_t i = 0; i < list->count; i++)
-			if (list->items[i].flags & ENTRY_HARD_LINKED)
-				return true;
-	}
-	return false;
-}
-
 static void snapshot_compare(const struct snapshot_comparison *comparison)
 {
 	const struct image *image = comparison->new.image;
-	struct walk walk = { .comparison = comparison, .learns = has_links(&comparison->new) };
+	size_t dirs = image ? image->dirs.count : attr_snapshot_facts(comparison->new.snapshot)->dir_count;
+	struct walk walk = { .comparison = comparison };
+	struct entries view;
 	struct entries old = attr_snapshot_root(comparison->old);
 	struct entries new = image ? image->root : attr_snapshot_root(comparison->new.snapshot);
 	struct pair roots = { &walk, &old, &new, &old.items[0], &new.items[0] };
 
+	for (uint32_t dir = 0; dir < dirs && !walk.learns; dir++) {
+		const struct entries *list = tree_entries(&comparison->new, dir, &view);
+
+		for (uint32_t i = 0; i < list->count && !walk.learns; i++)
+			walk.learns = list->items[i].flags & ENTRY_HARD_LINKED;
+	}
 	if (walk.learns)
 		walk_through(&walk);
 	walk.learns = false;

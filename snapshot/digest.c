@@ -216,51 +216,48 @@ static enum outcome read_file(struct reader *reader, int fd, const struct entry 
 	return DONE;
 }
 
-/* A file that is gone is not worth a word: the next refresh will see that. */
-static void do_job(struct reader *reader, struct job *job, struct image_digest *digest)
-{
-	struct digests *digests = reader->digests;
-	struct entries *list = &digests->image->dirs.items[job->dir]->entries;
-	const struct entry *entry = &list->items[job->entry];
-	enum outcome outcome = CHANGED;
-
-	image_dir_path(digests->image, job->dir, &reader->path);
-	strbuf_add_path(&reader->path, entry_name(list, entry));
-	for (int i = 0; i < ATTEMPTS && outcome == CHANGED; i++) {
-		int fd =
-			attr_source_open_any(digests->scan->source, strbuf_text(&reader->path), digests->image->followed_links);
-
-		outcome = fd < 0 ? FAILED : read_file(reader, fd, entry, &list->sides[entry->side - 1], digest);
-		int error = errno;
-
-		if (fd >= 0)
-			close(fd);
-		if (outcome == FAILED && error != ENOENT) {
-			struct strbuf quoted = STRBUF_INIT;
-
-			attr_source_quote(digests->scan->source, strbuf_text(&reader->path), &quoted);
-			log_errno(L_ERROR_XFER, error, "cannot read %s for its digest", strbuf_text(&quoted));
-			strbuf_free(&quoted);
-		}
-	}
-	job->is_done = outcome == DONE;
-	image_count_done(digests->scan, 1);
-}
-
 static void read_files(void *digests_void, int thread)
 {
 	struct digests *digests = digests_void;
+	const struct image *image = digests->image;
+	struct attr_source *source = digests->scan->source;
 	struct reader reader = { .digests = digests, .buffer = xmalloc(BUFFER_SIZE) };
 	size_t number;
 
 	(void)thread;
 	for (int i = 0; i < ALGORITHMS; i++)
-		if (digests->image->digests & algorithms[i].which)
+		if (image->digests & algorithms[i].which)
 			reader.running[i] = file_digest_new();
 	while (!image_is_stopped(digests->scan) && (number = atomic_fetch_add(&digests->next_job, 1)) < digests->jobs.count) {
 		struct job *job = &digests->jobs.items[number];
-		if (!job->same_as)
-			do_job(&reader, job, &digests->image->digest_list.items[digests->first_slot + number]);
+		struct entries *list = &image->dirs.items[job->dir]->entries;
+		const struct entry *entry = &list->items[job->entry];
+		enum outcome outcome = CHANGED;
+
+		if (job->same_as)
+			continue;
+		image_dir_path(image, job->dir, &reader.path);
+		strbuf_add_path(&reader.path, entry_name(list, entry));
+		for (int i = 0; i < ATTEMPTS && outcome == CHANGED; i++) {
+			int fd = attr_source_open_any(source, strbuf_text(&reader.path), image->followed_links);
+
+			outcome = fd < 0 ? FAILED : read_file(&reader, fd, entry, &list->sides[entry->side - 1],
+							      &image->digest_list.items[digests->first_slot + number]);
+			int error = errno;
+
+			if (fd >= 0)
+				close(fd);
+			/* A file that is gone is not worth a word: the next refresh will see that. */
+			if (outcome == FAILED && error != ENOENT) {
+				struct strbuf quoted = STRBUF_INIT;
+
+				attr_source_quote(source, strbuf_text(&reader.path), &quoted);
+				log_errno(L_ERROR_XFER, error, "cannot read %s for its digest", strbuf_text(&quoted));
+				strbuf_free(&quoted);
+			}
+		}
+		job->is_done = outcome == DONE;
+		image_count_done(digests->scan, 1);
 	}
 	for (int i = 0; i < ALGORITHMS; i++)
 		file_digest_free(reader.running[i]);
