@@ -532,6 +532,7 @@ struct change_report {
 	const char *format;               /* of a line; NULL: paths for --files-from or rm, as they are */
 	const struct compared_tree *tree; /* the newer one */
 	uint64_t unprintable;             /* paths that cannot stand on a line of their own */
+	uint64_t differences;             /* --attr-verify: so many were printed */
 };
 
 static void put(const struct change_report *report, const char *text, size_t length)
@@ -594,32 +595,27 @@ static void change_report(struct change_report *report, const struct snapshot_ch
 
 /* --- --attr-verify --- */
 
-struct verification {
-	struct change_report report;
-	uint64_t differences;
-};
-
-static void count_difference(void *verification_void, const struct snapshot_change *change)
+static void count_difference(void *report_void, const struct snapshot_change *change)
 {
-	struct verification *verification = verification_void;
+	struct change_report *report = report_void;
 
-	verification->differences++;
-	change_report(&verification->report, change);
+	report->differences++;
+	change_report(report, change);
 }
 
 static int compare_with_tree(struct options *options, const char *file, struct attr_snapshot *snapshot, const char *tree)
 {
 	const struct attr_snapshot_facts *facts = attr_snapshot_facts(snapshot);
 	struct image *image = snapshot_scan_tree(options, tree, options->checksum ? facts->digests : 0);
-	struct verification verification = { .differences = 0 };
+	struct change_report report;
 	struct snapshot_comparison comparison = {
 		.old = snapshot, .new = { .image = image }, .atimes = facts->has_atimes && options->atimes > 0,
-		.modify_window = options->modify_window, .tell = count_difference, .context = &verification,
+		.modify_window = options->modify_window, .tell = count_difference, .context = &report,
 	};
 	bool failed = image->io_error || log_saw_xfer_error();
 	char number[64];
 
-	verification.report = (struct change_report){
+	report = (struct change_report){
 		.options = options, .format = options->out_format && *options->out_format ? options->out_format : "%i %n%L",
 		.tree = &comparison.new,
 	};
@@ -631,13 +627,13 @@ static int compare_with_tree(struct options *options, const char *file, struct a
 	if (facts->io_error)
 		log_warning("%s: was made with errors: it may lack something", file);
 	snapshot_compare(&comparison);
-	if (verification.differences)
+	if (report.differences)
 		log_info("%s: differences from %s: %s", file, tree,
-			 number_format(number, sizeof number, (int64_t)verification.differences, options->human_readable));
+			 number_format(number, sizeof number, (int64_t)report.differences, options->human_readable));
 	else
 		log_info("%s: the same as %s", file, tree);
 	image_free(image);
-	return verification.differences || failed ? EXIT_PARTIAL : EXIT_OK;
+	return report.differences || failed ? EXIT_PARTIAL : EXIT_OK;
 }
 
 int snapshot_verify_main(struct options *options)

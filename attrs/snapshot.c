@@ -188,13 +188,9 @@ void attr_snapshot_dir_path(const struct attr_snapshot *snapshot, uint32_t dir, 
 	for (; dir; dir = snapshot->dirs[dir].parent)
 		chain[depth++] = dir;
 	while (depth > 0) {
-		const struct snapshot_dir *record = &snapshot->dirs[chain[--depth]];
-		const struct snapshot_dir *parent = &snapshot->dirs[record->parent];
-		const struct entry *entry = &snapshot->entries[parent->first_entry + record->parent_entry];
-
 		if (out->length)
 			strbuf_add_char(out, '/');
-		strbuf_add(out, snapshot->names + parent->names + entry->name, entry->name_length);
+		strbuf_add_string(out, attr_snapshot_dir_name(snapshot, chain[--depth]));
 	}
 }
 

@@ -64,20 +64,13 @@ struct make_rules {
 static const struct rule_file *read_once(struct make_rules *rules, const char *path)
 {
 	struct rule_file file = { .text = STRBUF_INIT };
-	int fd, result;
 
 	for (size_t i = 0; i < rules->files.count; i++)
 		if (!strcmp(rules->files.items[i].path, path))
 			return &rules->files.items[i];
-	if (!strcmp(path, "-")) {
-		result = fs_read_all(STDIN_FILENO, RULE_FILE_LIMIT, &file.text);
-	} else {
-		fd = fs_operator_open(path, O_RDONLY, 0);
-		if (fd < 0)
-			return NULL;
-		result = fs_read_all(fd, RULE_FILE_LIMIT, &file.text);
-		close(fd);
-	}
+	int result = !strcmp(path, "-") ? fs_read_all(STDIN_FILENO, RULE_FILE_LIMIT, &file.text)
+					: fs_operator_read(path, 0, RULE_FILE_LIMIT, &file.text);
+
 	if (result < 0) {
 		strbuf_free(&file.text);
 		return NULL;
@@ -206,32 +199,6 @@ static void sum_text(struct file_digest *digest, const char *text, size_t length
 	file_digest_update(digest, text, length);
 }
 
-/* Everything that cannot be shown: contents of rule files, what --chmod does to each mode, long rules. */
-static uint64_t sum_rules(const struct options *options, const struct make_rules *rules, const struct strbuf *shown)
-{
-	struct file_digest *digest = file_digest_new();
-	uint8_t bytes[DIGEST_MAX_LENGTH];
-	const char *cvs = getenv("CVSIGNORE");
-	uint64_t sum;
-
-	file_digest_start_plain(digest, SUM_XXH3);
-	sum_text(digest, strbuf_text(shown), shown->length);
-	for (size_t i = 0; i < rules->files.count; i++)
-		sum_text(digest, strbuf_text(&rules->files.items[i].text), rules->files.items[i].text.length);
-	if (options->cvs_exclude && cvs)
-		sum_text(digest, cvs, strlen(cvs));
-	for (unsigned mode = 0; options->chmod && mode < 2 * 010000; mode++) {
-		mode_t type = mode & 010000 ? S_IFDIR : S_IFREG;
-		uint32_t changed = chmod_apply(options->chmod, type | (mode & 07777));
-
-		file_digest_update(digest, &changed, sizeof changed);
-	}
-	file_digest_finish(digest, bytes);
-	file_digest_free(digest);
-	memcpy(&sum, bytes, sizeof sum);
-	return sum;
-}
-
 static void add_scan_words(struct strbuf *text, const struct options *options, bool from_files)
 {
 	const struct { bool used; const char *word; } words[] = {
@@ -255,7 +222,9 @@ static void add_scan_words(struct strbuf *text, const struct options *options, b
  */
 static char *make_rules_options(const struct options *options, const struct make_rules *rules)
 {
+	const char *cvs = getenv("CVSIGNORE");
 	struct strbuf text = STRBUF_INIT;
+	uint8_t bytes[DIGEST_MAX_LENGTH];
 	uint64_t sum;
 
 	if (options->atimes)
@@ -266,7 +235,24 @@ static char *make_rules_options(const struct options *options, const struct make
 	}
 	if (!rules || (!options->chmod && !options->filters.count))
 		return text.data ? strbuf_detach(&text) : xstrdup("");
-	sum = sum_rules(options, rules, &text);
+	/* Everything that cannot be shown: contents of rule files, what --chmod does to each mode, long rules. */
+	struct file_digest *digest = file_digest_new();
+
+	file_digest_start_plain(digest, SUM_XXH3);
+	sum_text(digest, strbuf_text(&text), text.length);
+	for (size_t i = 0; i < rules->files.count; i++)
+		sum_text(digest, strbuf_text(&rules->files.items[i].text), rules->files.items[i].text.length);
+	if (options->cvs_exclude && cvs)
+		sum_text(digest, cvs, strlen(cvs));
+	for (unsigned mode = 0; options->chmod && mode < 2 * 010000; mode++) {
+		mode_t type = mode & 010000 ? S_IFDIR : S_IFREG;
+		uint32_t changed = chmod_apply(options->chmod, type | (mode & 07777));
+
+		file_digest_update(digest, &changed, sizeof changed);
+	}
+	file_digest_finish(digest, bytes);
+	file_digest_free(digest);
+	memcpy(&sum, bytes, sizeof sum);
 	if (text.length > SHOWN_RULES_LIMIT) {
 		strbuf_truncate(&text, SHOWN_RULES_LIMIT);
 		strbuf_add_string(&text, "...");
@@ -417,21 +403,6 @@ static void log_statistics(const struct maker *maker)
 		log_info("Snapshot size: %s bytes", format(maker, a, maker->size));
 	log_info("Time: %.3f seconds", (double)(clock_nanoseconds() - maker->began) / 1e9);
 	strbuf_free(&line);
-}
-
-static void make_report(struct maker *maker)
-{
-	const struct options *options = maker->options;
-	char a[64], b[64];
-
-	if (options->quiet)
-		return;
-	if (options->levels.info[INFO_MISC])
-		log_info("%s %s: generation %" PRIu64 ", %s entries, %s directories read%s", options->dry_run ? "would write"
-			 : "wrote", options->attr_snapshot, maker->generation, format(maker, a, image_count(maker->image)),
-			 format(maker, b, maker->reread), options->dry_run ? " (DRY RUN)" : "");
-	if (options->levels.info[INFO_STATS] > 1 && !maker->after_run)
-		log_statistics(maker);
 }
 
 /* --- the tree and the file --- */
@@ -713,6 +684,7 @@ static int finish(struct maker *maker, const struct timespec *made)
 	const struct options *options = maker->options;
 	struct fs_ids *ids = options->dry_run || options->numeric_ids ? NULL : fs_ids_new(NULL, NULL);
 	struct strbuf why = STRBUF_INIT;
+	char a[64], b[64];
 
 	maker->image->made = *made;
 	if (!options->dry_run
@@ -725,7 +697,12 @@ static int finish(struct maker *maker, const struct timespec *made)
 		fs_ids_free(ids);
 	strbuf_free(&why);
 	make_watch_stop(maker);
-	make_report(maker);
+	if (!options->quiet && options->levels.info[INFO_MISC])
+		log_info("%s %s: generation %" PRIu64 ", %s entries, %s directories read%s", options->dry_run ? "would write"
+			 : "wrote", options->attr_snapshot, maker->generation, format(maker, a, image_count(maker->image)),
+			 format(maker, b, maker->reread), options->dry_run ? " (DRY RUN)" : "");
+	if (!options->quiet && options->levels.info[INFO_STATS] > 1 && !maker->after_run)
+		log_statistics(maker);
 	int io_error = maker->image->io_error;
 
 	clean_up(maker);
@@ -805,18 +782,17 @@ int snapshot_make_main(struct options *options)
 
 struct image *snapshot_scan_tree(const struct options *options, const char *tree, unsigned digests)
 {
-	struct maker *maker;
-	struct image *image;
-
 	set_up_process();
-	maker = maker_new(options, false);
+	struct maker *maker = maker_new(options, false);
+
 	open_tree(maker, tree);
 	set_up_scan(maker);
 	set_up_image(maker);
 	maker->image->digests = digests;
 	fill_image(maker);
 	make_watch_stop(maker);
-	image = maker->image;
+	struct image *image = maker->image;
+
 	maker->image = NULL;
 	clean_up(maker);
 	return image;
