@@ -14,7 +14,6 @@
 #include <time.h>
 
 #include "attrs/entry.h"
-#include "attrs/snapshot.h"
 #include "fs/ids.h"
 #include "fs/root.h"
 #include "lib/strbuf.h"
