@@ -168,24 +168,6 @@ static bool check_chunk(struct check *check, const struct snapshot_chunk *chunk,
 	return true;
 }
 
-static bool check_table(struct check *check)
-{
-	const struct attr_snapshot *snapshot = check->snapshot;
-	uint64_t end = sizeof(struct snapshot_header) + check->chunk_count * sizeof(struct snapshot_chunk);
-
-	for (uint32_t i = 0; i < check->chunk_count; i++) {
-		if (!check_chunk(check, &check->toc[i], end))
-			return false;
-		end = check->toc[i].offset + check->toc[i].length;
-	}
-	if (!is_zero(snapshot->bytes, end, snapshot->length))
-		return bad(check, "header: the bytes after the last chunk are not zero");
-	for (int id = 0; id < CHUNK_IDS; id++)
-		if (snapshot_chunk_is_required((enum snapshot_chunk_id)id) && !check->chunks[id])
-			return bad(check, "chunk %s: is missing", snapshot_chunk_kinds[id].tag);
-	return true;
-}
-
 static bool check_sum(const struct check *check, const struct snapshot_chunk *chunk)
 {
 	char tag[9];
@@ -357,24 +339,6 @@ static const char *entry_problem(const struct entry *entry)
 	return NULL;
 }
 
-/* What is wrong with its name, which has to begin at names[at], or NULL. */
-static const char *name_problem(const struct attr_snapshot *snapshot, uint64_t at, uint16_t length)
-{
-	const char *name = snapshot->names + at;
-
-	if (!length)
-		return "has an empty name";
-	if (length > NAME_LENGTH_MAX)
-		return "has a name of more than 255 bytes";
-	if (length >= snapshot->names_length - at)
-		return "has a name that goes beyond the end of the chunk";
-	if (name[length])
-		return "has a name that does not end where it should";
-	if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
-		return "is named . or ..";
-	return NULL;
-}
-
 /* Is an entry in order after the one before it? Their names have been looked at. */
 static bool is_after(const struct entries *view, const struct entry *before, const struct entry *entry)
 {
@@ -399,10 +363,22 @@ static bool check_entry(struct job *part, uint32_t dir, const struct entries *vi
 		return bad_entry(part, CHUNK_ENTRIES, dir, i, problem);
 	if (snapshot->dirs[dir].names + entry->name != part->next_name)
 		return bad_entry(part, CHUNK_NAMES, dir, i, "has a name that is not where it should be");
-	problem = name_problem(snapshot, part->next_name, entry->name_length);
+	const char *name = snapshot->names + part->next_name;
+	size_t length = entry->name_length;
+
+	if (!length)
+		problem = "has an empty name";
+	else if (length > NAME_LENGTH_MAX)
+		problem = "has a name of more than 255 bytes";
+	else if (length >= snapshot->names_length - part->next_name)
+		problem = "has a name that goes beyond the end of the chunk";
+	else if (name[length])
+		problem = "has a name that does not end where it should";
+	else if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
+		problem = "is named . or ..";
 	if (problem)
 		return bad_entry(part, CHUNK_NAMES, dir, i, problem);
-	part->next_name += entry->name_length + 1u;
+	part->next_name += length + 1;
 	if (entry_is_dir(entry) != (i >= snapshot->dirs[dir].leading))
 		return bad_dir(part, dir, "has its first directory not where it says");
 	if (i > 0 && !is_after(view, entry - 1, entry))
@@ -433,25 +409,6 @@ static uint64_t count_zeros(const char *bytes, uint64_t length)
 	return count;
 }
 
-/* What the names, one after the other, hold besides the NULs where they should be. */
-static bool check_bytes(const struct job *part, uint32_t dir, const struct entries *view)
-{
-	uint64_t length = part->next_name - part->check.snapshot->dirs[dir].names;
-	const char *slash = memchr(view->pool, '/', length);
-
-	if (!slash && count_zeros(view->pool, length) == view->count)
-		return true;
-	for (uint32_t i = 0; i < view->count; i++) {
-		const struct entry *entry = &view->items[i];
-
-		if (memchr(entry_name(view, entry), '\0', entry->name_length))
-			return bad_entry(part, CHUNK_NAMES, dir, i, "has a name that does not end where it should");
-		if (memchr(entry_name(view, entry), '/', entry->name_length))
-			return bad_entry(part, CHUNK_NAMES, dir, i, "has a slash in its name");
-	}
-	return true;
-}
-
 static bool check_entries(struct job *part, uint32_t dir, const struct entries *view)
 {
 	uint16_t longest = 0;
@@ -464,8 +421,18 @@ static bool check_entries(struct job *part, uint32_t dir, const struct entries *
 			longest = view->items[i].name_length;
 	}
 	part->check.lengths[dir].longest = (uint8_t)longest;
-	if (!check_bytes(part, dir, view))
-		return false;
+	/* What the names, one after the other, hold besides the NULs where they should be. */
+	uint64_t length = part->next_name - part->check.snapshot->dirs[dir].names;
+	bool is_plain = !memchr(view->pool, '/', length) && count_zeros(view->pool, length) == view->count;
+
+	for (uint32_t i = 0; !is_plain && i < view->count; i++) {
+		const struct entry *entry = &view->items[i];
+
+		if (memchr(entry_name(view, entry), '\0', entry->name_length))
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has a name that does not end where it should");
+		if (memchr(entry_name(view, entry), '/', entry->name_length))
+			return bad_entry(part, CHUNK_NAMES, dir, i, "has a slash in its name");
+	}
 	/* No name stands for a directory and for something else. */
 	struct entries others = *view;
 
@@ -515,32 +482,6 @@ static bool check_side(struct job *part, uint32_t dir, const struct entry *entry
 
 /* --- the shape of the tree --- */
 
-/*
- * The directories among the entries are the ones below `dir`, one after the other up to its subtree_end. Seen from the root
- * on, this leaves no directory out and gives each one parent.
- */
-static bool check_children(struct job *part, uint32_t dir, const struct entries *view)
-{
-	const struct snapshot_dir *dirs = part->check.snapshot->dirs;
-	uint32_t end = dirs[dir].subtree_end, child = dir + 1;
-
-	for (uint32_t i = dirs[dir].leading; i < view->count; i++) {
-		const struct entry *entry = &view->items[i];
-
-		if (entry->dir != child || child >= end)
-			return bad_entry(part, CHUNK_ENTRIES, dir, i, "does not lead to the next directory");
-		if (dirs[child].parent != dir || dirs[child].parent_entry != i)
-			return bad_dir(part, child, "does not lead back to its entry");
-		if (dirs[child].subtree_end <= child || dirs[child].subtree_end > end)
-			return bad_dir(part, child, "has a subtree that ends in the wrong place");
-		part->check.lengths[child].name = (uint8_t)entry->name_length;
-		child = dirs[child].subtree_end;
-	}
-	if (child != end)
-		return bad_dir(part, dir, "has a subtree that ends in the wrong place");
-	return true;
-}
-
 static const char *dir_problem(const struct job *part, uint32_t number)
 {
 	const struct attr_snapshot *snapshot = part->check.snapshot;
@@ -570,6 +511,7 @@ static bool check_dir(struct job *part, uint32_t number)
 	const struct attr_snapshot *snapshot = part->check.snapshot;
 	const struct snapshot_dir *dir = &snapshot->dirs[number];
 	const char *problem = dir_problem(part, number);
+	uint32_t below = number + 1;
 
 	if (problem)
 		return bad_dir(part, number, problem);
@@ -578,8 +520,24 @@ static bool check_dir(struct job *part, uint32_t number)
 		.pool = (char *)(snapshot->names + dir->names),
 	};
 
-	if (!check_entries(part, number, &view) || !check_children(part, number, &view))
+	if (!check_entries(part, number, &view))
 		return false;
+	/* The directories among the entries are the ones below this one, one after the other up to its subtree_end. Seen from
+	 * the root on, this leaves no directory out and gives each one parent. */
+	for (uint32_t i = dir->leading; i < view.count; i++) {
+		const struct snapshot_dir *child = &snapshot->dirs[below];
+
+		if (view.items[i].dir != below || below >= dir->subtree_end)
+			return bad_entry(part, CHUNK_ENTRIES, number, i, "does not lead to the next directory");
+		if (child->parent != number || child->parent_entry != i)
+			return bad_dir(part, below, "does not lead back to its entry");
+		if (child->subtree_end <= below || child->subtree_end > dir->subtree_end)
+			return bad_dir(part, below, "has a subtree that ends in the wrong place");
+		part->check.lengths[below].name = (uint8_t)view.items[i].name_length;
+		below = child->subtree_end;
+	}
+	if (below != dir->subtree_end)
+		return bad_dir(part, number, "has a subtree that ends in the wrong place");
 	for (uint32_t i = 0; part->has_sides && i < view.count; i++)
 		if (!check_side(part, number, &view.items[i], i))
 			return false;
@@ -749,8 +707,21 @@ bool attr_snapshot_check(struct attr_snapshot *snapshot, struct strbuf *why)
 {
 	struct check check = { .snapshot = snapshot, .why = why };
 
-	if (!check_header(&check) || !check_table(&check) || !check_sum(&check, check.chunks[CHUNK_FACTS])
-	    || !check_facts(&check))
+	if (!check_header(&check))
+		return false;
+	uint64_t end = sizeof(struct snapshot_header) + check.chunk_count * sizeof(struct snapshot_chunk);
+
+	for (uint32_t i = 0; i < check.chunk_count; i++) {
+		if (!check_chunk(&check, &check.toc[i], end))
+			return false;
+		end = check.toc[i].offset + check.toc[i].length;
+	}
+	if (!is_zero(snapshot->bytes, end, snapshot->length))
+		return bad(&check, "header: the bytes after the last chunk are not zero");
+	for (int id = 0; id < CHUNK_IDS; id++)
+		if (snapshot_chunk_is_required((enum snapshot_chunk_id)id) && !check.chunks[id])
+			return bad(&check, "chunk %s: is missing", snapshot_chunk_kinds[id].tag);
+	if (!check_sum(&check, check.chunks[CHUNK_FACTS]) || !check_facts(&check))
 		return false;
 	for (int id = 0; id < CHUNK_IDS; id++)
 		snapshot->chunks[id] = content_of(&check, (enum snapshot_chunk_id)id);

@@ -473,26 +473,6 @@ static enum scan_result opendir_failed(struct scan *scan, int error)
 	return complain(scan, SCAN_ERROR, "opendir ", " failed", error);
 }
 
-static enum scan_result read_directory(struct scan *scan, int *error)
-{
-	struct fs_dir dir;
-	struct fs_dirent name;
-	struct fs_stat st;
-	int more;
-
-	if (scan->options->one_file_system && fs_stat_at_fd(scan->dir_fd, &st) == 0)
-		scan->parent_dev = st.dev;
-	fs_dir_start(&dir, scan->dir_fd);
-	while ((more = fs_dir_next(&dir, &name)) > 0)
-		scan_name(scan, &name);
-	*error = errno;
-	fs_dir_finish(&dir);
-	if (more == 0)
-		return SCAN_OK;
-	strbuf_truncate(&scan->path, scan->path_length);
-	return complain(scan, SCAN_ERROR, "readdir(", ")", *error);
-}
-
 static void scan_free(struct scan *scan)
 {
 	strbuf_free(&scan->path);
@@ -516,11 +496,28 @@ enum scan_result attr_source_scan_at(struct attr_source *source, const struct sc
 				     const char *path, const char *transfer_dir, struct entries *list, int *io_error)
 {
 	struct scan scan = { .source = source, .options = options, .dir_fd = dir_fd, .list = list, .io_error = io_error };
-	int error = errno;
+	enum scan_result result = SCAN_OK;
+	int error = errno, more;
+	struct fs_dir dir;
+	struct fs_dirent name;
+	struct fs_stat st;
 
 	scan_start(&scan, path, transfer_dir);
-	enum scan_result result = dir_fd < 0 ? opendir_failed(&scan, error) : read_directory(&scan, &error);
-
+	if (dir_fd < 0) {
+		result = opendir_failed(&scan, error);
+	} else {
+		if (options->one_file_system && fs_stat_at_fd(dir_fd, &st) == 0)
+			scan.parent_dev = st.dev;
+		fs_dir_start(&dir, dir_fd);
+		while ((more = fs_dir_next(&dir, &name)) > 0)
+			scan_name(&scan, &name);
+		error = errno;
+		fs_dir_finish(&dir);
+		if (more < 0) {
+			strbuf_truncate(&scan.path, scan.path_length);
+			result = complain(&scan, SCAN_ERROR, "readdir(", ")", error);
+		}
+	}
 	scan_free(&scan);
 	errno = error;
 	return result;

@@ -247,28 +247,12 @@ static bool is_listed(int fd, const struct entry *entry, uint64_t ino)
 	return st.ino == ino || (st.size == entry->size && st.mtime == entry->mtime && st.mtime_nsec == entry->mtime_nsec);
 }
 
-static int open_name(struct attr_source *source, const struct linked_name *name, const struct entry *entry, bool follow,
-		     uint64_t *size)
-{
-	struct strbuf path = STRBUF_INIT;
-	struct entries view = attr_snapshot_view(source->snapshot, name->dir);
-	attr_snapshot_dir_path(source->snapshot, name->dir, &path);
-	strbuf_add_path(&path, entry_name(&view, &view.items[name->entry]));
-	int fd = attr_source_open(source, strbuf_text(&path), entry, follow, size);
-
-	strbuf_free(&path);
-	if (fd >= 0 && !is_listed(fd, entry, name->ino)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /* By any name of the same file. -1: there is none. */
 static int open_other(struct attr_source *source, const struct linked_name *file, const struct entry *entry, bool follow,
 		      uint64_t *size)
 {
 	uint64_t stale = source->stale, missing = source->missing;
+	struct strbuf path = STRBUF_INIT;
 	int fd = -1;
 
 	/* By the first who misses a file, which is rare. */
@@ -288,8 +272,17 @@ static int open_other(struct attr_source *source, const struct linked_name *file
 	for (size_t i = first; fd < 0 && i < source->links.count && i - first < TRIES; i++) {
 		if (compare_file(&names[i], file) != 0)
 			break;
-		fd = open_name(source, &names[i], entry, follow, size);
+		struct entries view = attr_snapshot_view(source->snapshot, names[i].dir);
+
+		attr_snapshot_dir_path(source->snapshot, names[i].dir, &path);
+		strbuf_add_path(&path, entry_name(&view, &view.items[names[i].entry]));
+		fd = attr_source_open(source, strbuf_text(&path), entry, follow, size);
+		if (fd >= 0 && !is_listed(fd, entry, file->ino)) {
+			close(fd);
+			fd = -1;
+		}
 	}
+	strbuf_free(&path);
 	source->stale = stale;
 	source->missing = missing;
 	return fd;
