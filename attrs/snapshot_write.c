@@ -137,32 +137,6 @@ static void measure_share(void *layout_void, int number)
 	}
 }
 
-static void place_dir(struct snapshot_layout *layout, uint32_t number, struct hashmap *devices)
-{
-	const struct image_dir *dir = layout->order[number];
-	struct snapshot_dir *record = &layout->dirs[number];
-	uint64_t names = record->names, sides = record->first_side;
-	bool inserted;
-	uint64_t *device = hashmap_put(devices, dir->dev, 0, layout->devices.count, &inserted);
-
-	if (inserted)
-		vec_push(&layout->devices, dir->dev);
-	record->first_entry = (uint32_t)layout->entry_count;
-	record->names = layout->name_bytes;
-	record->first_side = (uint32_t)layout->side_count;
-	record->ino = dir->ino;
-	/* A time that no clock of ours gives is one that nobody can rely upon. */
-	if (dir->ctime >= 0 && dir->ctime < INT64_MAX / SNAPSHOT_TIME_UNIT)
-		record->ctime = dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
-	record->count = dir->entries.count;
-	record->leading = dir->entries.count - dir->child_count;
-	record->device = (uint16_t)*device;
-	record->error = (uint16_t)dir->error;
-	layout->entry_count += dir->entries.count;
-	layout->name_bytes += names;
-	layout->side_count += sides;
-}
-
 /* --- facts --- */
 
 static uint16_t text_length(const char *text)
@@ -200,7 +174,7 @@ static void add_facts(struct snapshot_layout *layout, uint64_t generation)
 	strbuf_add_char(&layout->facts, '\0');
 }
 
-/* 0; -1 with EFBIG if the format cannot hold it, `why` says what. To be freed in both cases. The image must stay as it is. */
+/* 0; -1 with EFBIG if the format cannot hold it, `why` says what. The image must stay as it is. */
 static int layout_make(struct snapshot_layout *layout, const struct image *image, uint64_t generation, struct fs_ids *ids,
 		       struct strbuf *why)
 {
@@ -211,8 +185,30 @@ static int layout_make(struct snapshot_layout *layout, const struct image *image
 	layout->dirs = xcalloc(image->dirs.count, sizeof *layout->dirs);
 	order_dirs(layout);
 	threads_share(layout->dir_count < SHARED_DIRS ? 1 : threads_useful(LAYOUT_THREADS), SHARES, measure_share, layout);
-	for (uint32_t i = 0; i < layout->dir_count; i++)
-		place_dir(layout, i, &devices);
+	for (uint32_t i = 0; i < layout->dir_count; i++) {
+		const struct image_dir *dir = layout->order[i];
+		struct snapshot_dir *record = &layout->dirs[i];
+		uint64_t names = record->names, sides = record->first_side;
+		bool inserted;
+		uint64_t *device = hashmap_put(&devices, dir->dev, 0, layout->devices.count, &inserted);
+
+		if (inserted)
+			vec_push(&layout->devices, dir->dev);
+		record->first_entry = (uint32_t)layout->entry_count;
+		record->names = layout->name_bytes;
+		record->first_side = (uint32_t)layout->side_count;
+		record->ino = dir->ino;
+		/* A time that no clock of ours gives is one that nobody can rely upon. */
+		if (dir->ctime >= 0 && dir->ctime < INT64_MAX / SNAPSHOT_TIME_UNIT)
+			record->ctime = dir->ctime * SNAPSHOT_TIME_UNIT + dir->ctime_nsec;
+		record->count = dir->entries.count;
+		record->leading = dir->entries.count - dir->child_count;
+		record->device = (uint16_t)*device;
+		record->error = (uint16_t)dir->error;
+		layout->entry_count += dir->entries.count;
+		layout->name_bytes += names;
+		layout->side_count += sides;
+	}
 	hashmap_free(&devices);
 	add_facts(layout, generation);
 	strbuf_reset(why);
@@ -299,15 +295,6 @@ static void layout_count(struct snapshot_layout *layout)
 	strbuf_reset(&layout->owners);
 	add_owners(layout, &users, false);
 	add_owners(layout, &groups, true);
-}
-
-static void layout_free(struct snapshot_layout *layout)
-{
-	free(layout->order);
-	free(layout->dirs);
-	vec_free(&layout->devices);
-	strbuf_free(&layout->facts);
-	strbuf_free(&layout->owners);
 }
 
 /* What stands at the start of the file, once everything else is known. */
@@ -787,7 +774,11 @@ int attr_snapshot_write(const struct image *image, const char *path, uint64_t ge
 	}
 	int error = errno;
 
-	layout_free(&layout);
+	free(layout.order);
+	free(layout.dirs);
+	vec_free(&layout.devices);
+	strbuf_free(&layout.facts);
+	strbuf_free(&layout.owners);
 	close(dir_fd);
 	errno = error;
 	return result;

@@ -132,20 +132,6 @@ static struct make_rules *make_rules_new(const struct options *options, const st
 	return rules;
 }
 
-static void make_rules_free(struct make_rules *rules)
-{
-	if (!rules)
-		return;
-	for (int i = 0; i < rules->threads; i++)
-		filter_free(rules->lists[i]);
-	for (size_t i = 0; i < rules->files.count; i++) {
-		free(rules->files.items[i].path);
-		strbuf_free(&rules->files.items[i].text);
-	}
-	vec_free(&rules->files);
-	free(rules);
-}
-
 /* The rules of a thread; NULL: there are none, for no thread. rules: NULL is allowed, here and below. */
 static struct filter_list *make_rules_list(struct make_rules *rules, int thread)
 {
@@ -646,9 +632,20 @@ static void fill_image(struct maker *maker)
 
 static void clean_up(struct maker *maker)
 {
+	struct make_rules *rules = maker->rules;
+
 	image_free(maker->image);
 	attr_snapshot_close(maker->old);
-	make_rules_free(maker->rules);
+	if (rules) {
+		for (int i = 0; i < rules->threads; i++)
+			filter_free(rules->lists[i]);
+		for (size_t i = 0; i < rules->files.count; i++) {
+			free(rules->files.items[i].path);
+			strbuf_free(&rules->files.items[i].text);
+		}
+		vec_free(&rules->files);
+		free(rules);
+	}
 	if (maker->source.attr_root.fd >= 0)
 		fs_root_close(&maker->source.attr_root);
 	if (maker->source.content_root.fd >= 0)
