@@ -109,7 +109,7 @@ void snapshot_describe(struct strbuf *out, const char *path, const struct attr_s
 		strbuf_add_string(out, "\n# there were errors when it was made: it may lack something");
 }
 
-/* --- the differences of two trees: a walk through both at once, directory by directory, each a merge of two sorted lists --- */
+/* --- the differences of two trees: a walk through both at once, each directory a merge of two sorted lists --- */
 
 /* Where the newer tree has an entry. */
 struct tree_place { uint32_t dir, index; };
@@ -226,7 +226,7 @@ static void compared_path(const struct compared_tree *tree, struct tree_place pl
 
 /* The digest of a regular file's content, 16 bytes, or NULL. */
 static const uint8_t *compared_digest(const struct compared_tree *tree, const struct entries *list, const struct entry *entry,
-			       enum attr_digest which)
+				      enum attr_digest which)
 {
 	const struct entry_side *side;
 

@@ -265,7 +265,8 @@ void entries_mark_duplicates(struct entries *list)
 	struct entry *kept = NULL;
 	uint32_t count = 0;
 
-	/* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such only. */
+	/* What is hidden takes no index, not even a hole's: of equal directories it goes, unless it is the first of such
+	 * only. */
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct entry *entry = &list->items[i], *last = count ? &list->items[count - 1] : NULL;
 		bool repeats = last && entry_is_dir(last) && entry_is_dir(entry) && same_name(list, last, entry);

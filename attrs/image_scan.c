@@ -199,8 +199,8 @@ static void mark_mount(struct image *image, const struct image_dir *dir)
 
 /* Its end: what is known of the directory goes into the image. */
 static void put_dir(struct image_worker *worker, const struct image_task *task, const struct entries *list,
-			  const struct fs_stat *st, int error,
-			  void (*follow_up)(struct image_worker *worker, const struct image_task *task))
+		    const struct fs_stat *st, int error,
+		    void (*follow_up)(struct image_worker *worker, const struct image_task *task))
 {
 	struct image_crew *crew = worker->crew;
 
@@ -221,7 +221,7 @@ static void put_dir(struct image_worker *worker, const struct image_task *task, 
 /* Read the task's directory; worker->path is set, the lock is not held. `follow_up` is called with the lock held when its
  * entries and its children are in the image, and pushes tasks for these. */
 static void read_dir(struct image_worker *worker, const struct image_task *task,
-		    void (*follow_up)(struct image_worker *worker, const struct image_task *task))
+		     void (*follow_up)(struct image_worker *worker, const struct image_task *task))
 {
 	const struct image_scan *scan = worker->crew->scan;
 	const char *path = strbuf_text(&worker->path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Filling an image from a tree with several threads, whole or where an older snapshot no longer holds, and digests of contents.
+ * Filling an image from a tree with several threads, whole or where an older snapshot no longer holds.
  * Each thread has scan options of its own, because filter rules keep a position in the tree.
  *
  * The state of a directory (image_dir) is that from before its names were read. Where a later look could not see whether
@@ -65,12 +65,12 @@ bool image_is_stopped(const struct image_scan *scan);
 void image_count_done(const struct image_scan *scan, uint64_t count);
 
 /*
- * An image from an older snapshot, and from the tree only where that no longer holds. The same result with less work: a directory is read only if its device, inode, mtime or ctime differ from what `old` says;
- * else its entries become views of `old`, which must outlive the image. The attributes of directories themselves are looked at
- * in any case, and those of hard links whose group has gained or lost a name. Right for trees whose files are only ever changed
- * by renaming new ones into place, and for the filters that `old` was made with. With scan->enter a changed directory is read
- * with all below it, for its merge files may have changed; where links are followed, everything is read. *reread: directories
- * read.
+ * An image from an older snapshot, and from the tree only where that no longer holds. The same result with less work: a
+ * directory is read only if its device, inode, mtime or ctime differ from what `old` says; else its entries become views of
+ * `old`, which must outlive the image. The attributes of directories themselves are looked at in any case, and those of hard
+ * links whose group has gained or lost a name. Right for trees whose files are only ever changed by renaming new ones into
+ * place, and for the filters that `old` was made with. With scan->enter a changed directory is read with all below it, for its
+ * merge files may have changed; where links are followed, everything is read. *reread: directories read.
  */
 int image_refresh_dirs(struct image *image, const struct image_scan *scan, const struct attr_snapshot *old, uint64_t *reread);
 

@@ -110,7 +110,8 @@ static void explain(void *rules_void, const char *text)
  * Read the rules of the command line. base: the absolute name of the tree, for rules with absolute names. Files that are
  * named there (or are standard input) are read once. Errors end the process, as in a listing.
  */
-static struct make_rules *make_rules_new(const struct options *options, const struct fs_root *root, const char *base, int threads)
+static struct make_rules *make_rules_new(const struct options *options, const struct fs_root *root, const char *base,
+					 int threads)
 {
 	struct make_rules *rules = xcalloc(1, sizeof *rules);
 	struct filter_setup setup = {
