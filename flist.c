@@ -37,7 +37,7 @@ struct flist *flist_new(const struct options *options, struct session *session, 
 	if (module_source && options->only_send_attrs)
 		module_source->only_attrs = true;
 	list->scan = (struct scan_options){
-		.links = options->links, .devices = options->devices, .specials = options->specials,
+		.links = options->links,
 		.hard_links = options->hard_links > 0, .atimes = options->atimes > 0, .copy_links = options->copy_links,
 		.copy_devices = options->copy_devices, .copy_dirlinks = options->copy_dirlinks,
 		.copy_unsafe_links = options->copy_unsafe_links, .one_file_system = options->one_file_system,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/exit.h"
 
@@ -96,6 +97,16 @@ void entries_set_target(struct entries *list, struct entry *entry, const char *t
 
 	side->target = entries_add_bytes(list, target, length);
 	side->target_length = (uint32_t)length;
+}
+
+void entry_set_stat(struct entry *entry, const struct fs_stat *st)
+{
+	entry->mode = (uint16_t)st->mode;
+	entry->uid = st->uid;
+	entry->gid = st->gid;
+	entry->mtime = st->mtime;
+	entry->mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
+	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : st->size;
 }
 
 void entries_remove_last(struct entries *list)

@@ -17,6 +17,8 @@
 
 #include "attrs/snapshot.h"
 
+struct fs_stat;
+
 enum entry_flag {
 	ENTRY_TOP_DIR = 0x01,    /* directory named by an argument (XMIT_TOP_DIR) */
 	ENTRY_NO_CONTENT = 0x02, /* directory whose contents are not part of the transfer; with TOP_DIR: implied parent */
@@ -86,6 +88,8 @@ struct entry_side *entries_side(struct entries *list, struct entry *entry);
 /* Take back the entry that was just added. */
 void entries_remove_last(struct entries *list);
 void entries_set_target(struct entries *list, struct entry *entry, const char *target, size_t length);
+/* What a stat says of every entry; size: 0 for devices and specials. */
+void entry_set_stat(struct entry *entry, const struct fs_stat *st);
 /* Append bytes and a NUL to the pool, right behind what was added before; returns their offset. */
 uint32_t entries_add_bytes(struct entries *list, const void *bytes, size_t length);
 

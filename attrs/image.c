@@ -60,13 +60,7 @@ void image_dir_stat(struct image_dir *dir, const struct fs_stat *st)
 
 void image_set_root(struct image *image, const struct fs_stat *st)
 {
-	struct entry *root = image->root.items;
-
-	root->mode = (uint16_t)st->mode;
-	root->uid = st->uid;
-	root->gid = st->gid;
-	root->mtime = st->mtime;
-	root->mtime_nsec = st->mtime_nsec;
+	entry_set_stat(image->root.items, st);
 	image->root_dev = st->dev;
 	image->root_ino = st->ino;
 	image_dir_stat(image->dirs.items[0], st);

@@ -142,11 +142,10 @@ static int crew_run(struct image_crew *crew, struct image_task *root)
 	for (int i = 0; i < scan->threads; i++) {
 		struct scan_options *options = scan->options[i];
 
-		options->links = options->devices = options->specials = options->hard_links = true;
+		options->links = options->hard_links = true;
 		options->origins = image->digests != 0;
 	}
 	image_set_root(image, &root->state);
-	image->root.items->size = root->state.size;
 	if (scan->adjust)
 		scan->adjust(scan->context, image->root.items);
 	push_task(crew, root);
@@ -338,12 +337,7 @@ static struct entry fresh_entry(const struct image_scan *scan, const struct entr
 {
 	struct entry fresh = *entry;
 
-	fresh.mode = (uint16_t)st->mode;
-	fresh.uid = st->uid;
-	fresh.gid = st->gid;
-	fresh.size = st->size;
-	fresh.mtime = st->mtime;
-	fresh.mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
+	entry_set_stat(&fresh, st);
 	fresh.flags = st->dev == parent_dev ? 0 : ENTRY_MOUNT;
 	if (scan->adjust)
 		scan->adjust(scan->context, &fresh);

@@ -22,7 +22,7 @@ enum { IMAGE_THREADS_MAX = 64 };
 struct image_scan {
 	struct attr_source *source;       /* live or attr tree; shared by the threads, not changed by scans */
 	int threads;                      /* 1..IMAGE_THREADS_MAX, the calling thread among them */
-	/* One for each thread. links, devices, specials, hard_links and origins are set by the scan. */
+	/* One for each thread. links, hard_links and origins are set by the scan. */
 	struct scan_options *options[IMAGE_THREADS_MAX];
 	/* Called in thread `thread` before it scans a directory: merge files are read. NULL: there are none. */
 	void (*enter)(void *context, int thread, const char *transfer_dir);

@@ -349,12 +349,9 @@ static struct entry *add_entry(struct scan *scan, const char *name, size_t name_
 	     origin = options->origins && S_ISREG(st->mode);
 	bool only_attrs = scan->source->only_attrs && S_ISREG(st->mode), atime = options->atimes && !S_ISDIR(st->mode);
 
-	entry->mode = (uint16_t)st->mode;
-	entry->uid = st->uid;
-	entry->gid = st->gid;
-	entry->mtime = st->mtime;
-	entry->mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
-	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : only_attrs ? ATTR_FILE_SIZE : st->size;
+	entry_set_stat(entry, st);
+	if (only_attrs)
+		entry->size = ATTR_FILE_SIZE;
 	if (linked || origin || atime || only_attrs || entry_is_device(entry)) {
 		struct entry_side *side = entries_side(scan->list, entry);
 		uint64_t size;

@@ -23,7 +23,6 @@ bool attrs_munging_is_unsafe(void);
 /* Options of a scan, fixed for a session. */
 struct scan_options {
 	bool links;              /* -l: read symlink targets */
-	bool devices, specials;
 	bool hard_links;         /* -H: note dev and ino */
 	bool origins;            /* note dev, ino and ctime of every regular file (images) */
 	bool atimes;             /* -U */

@@ -143,12 +143,7 @@ static void read_names(struct entries *names, int dir_fd)
 	while (fs_dir_next(&dir, &name) > 0) {
 		if (fs_lstat_at(dir_fd, name.name, &st) < 0 || !S_ISREG(st.mode) || !st.size)
 			continue;
-		struct entry *entry = entries_add(names, name.name, name.name_length);
-
-		entry->mode = (uint16_t)st.mode;
-		entry->size = st.size;
-		entry->mtime = st.mtime;
-		entry->mtime_nsec = st.mtime_nsec;
+		entry_set_stat(entries_add(names, name.name, name.name_length), &st);
 	}
 	fs_dir_finish(&dir);
 	entries_sort(names);

@@ -80,13 +80,8 @@ static void fill(const struct seen *seen, struct entries *list, struct entry *en
 {
 	bool linked = st->nlink > 1 && !S_ISDIR(st->mode);
 
-	entry->mode = (uint16_t)st->mode;
+	entry_set_stat(entry, st);
 	entry->flags = linked ? ENTRY_HARD_LINKED : 0;
-	entry->uid = st->uid;
-	entry->gid = st->gid;
-	entry->mtime = st->mtime;
-	entry->mtime_nsec = st->mtime_nsec < 1000000000 ? st->mtime_nsec : 0;
-	entry->size = entry_is_device(entry) || entry_is_special(entry) ? 0 : st->size;
 	if (linked || tracked || (seen->origins && S_ISREG(st->mode))) {
 		struct entry_side *side = entries_side(list, entry);
 

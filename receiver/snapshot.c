@@ -89,14 +89,14 @@ static void take_entries(const struct receiver *receiver, struct image *image, s
 			add_entry(receiver, &dir->entries, listed, entry);
 			continue;
 		}
-		struct fs_stat st = { .mode = entry->mode, .uid = entry->uid, .gid = entry->gid };
+		struct fs_stat st = {
+			.mode = entry->mode, .uid = entry->uid, .gid = entry->gid, .size = entry->size,
+			.mtime = entry->mtime, .mtime_nsec = entry->mtime_nsec,
+		};
 
-		st.mtime = entry->mtime;
-		st.mtime_nsec = entry->mtime_nsec;
 		if (receiver->dest.options->chmod)
 			st.mode = chmod_apply(receiver->dest.options->chmod, st.mode);
 		image_set_root(image, &st);
-		image->root.items->size = entry->size;
 	}
 }
 

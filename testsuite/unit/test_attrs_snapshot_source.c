@@ -147,7 +147,7 @@ static void need_root(void)
 
 static void fill_dir(struct image *image, struct attr_source *source, uint32_t number)
 {
-	struct scan_options options = { .links = true, .devices = true, .specials = true, .hard_links = true, .atimes = true };
+	struct scan_options options = { .links = true, .hard_links = true, .atimes = true };
 	struct image_dir *dir = image->dirs.items[number];
 	struct strbuf path = STRBUF_INIT;
 	struct fs_stat st;
@@ -406,7 +406,7 @@ static const struct {
 	bool only_attrs;
 } cases[] = {
 	{ "plain", { 0 }, false },
-	{ "-lD", { .links = true, .devices = true, .specials = true }, false },
+	{ "-l", { .links = true }, false },
 	{ "-H", { .links = true, .hard_links = true }, false },
 	{ "-U", { .links = true, .hard_links = true, .atimes = true }, false },
 	{ "-L", { .copy_links = true }, false },
