@@ -39,11 +39,6 @@ static int fail(int error)
 	return -1;
 }
 
-static int look_up(struct attr_source *source, const char *path, bool follow, struct snapshot_place *place)
-{
-	return snapshot_lookup(source->snapshot, attr_source_who(source), source->attr_root.trusting, path, follow, place);
-}
-
 /* --- single objects --- */
 
 /* The link count is only known to be more than one or not. */
@@ -84,7 +79,7 @@ static int open_mapped(struct attr_source *source, const char *path, uint32_t *d
 {
 	struct snapshot_place place;
 
-	if (look_up(source, path, true, &place) < 0)
+	if (attr_source_lookup(source, path, true, &place) < 0)
 		return -1;
 	const struct entry *entry = place.entry;
 
@@ -102,7 +97,7 @@ static int open_mapped(struct attr_source *source, const char *path, uint32_t *d
 static int current_place(const struct scan *scan, struct snapshot_place *place)
 {
 	if (!scan->place.entry)
-		return look_up(scan->source, strbuf_text(&scan->path), false, place);
+		return attr_source_lookup(scan->source, strbuf_text(&scan->path), false, place);
 	*place = scan->place;
 	return scan->is_searchable ? 0 : fail(EACCES);
 }
@@ -146,7 +141,7 @@ int attr_source_stat(struct attr_source *source, const char *path, bool follow, 
 	struct snapshot_place place;
 
 	if (source->kind == ATTRS_SNAPSHOT) {
-		if (look_up(source, path, follow, &place) < 0)
+		if (attr_source_lookup(source, path, follow, &place) < 0)
 			return -1;
 		fill_stat(source->snapshot, &place, st);
 		return 0;
@@ -540,7 +535,7 @@ enum scan_result attr_source_scan(struct attr_source *source, const struct scan_
 		scan.place.view = attr_snapshot_view(snapshot, dir);
 		scan.place.parent = dir;
 		scan.parent_dev = attr_snapshot_dir(snapshot, dir).dev;
-		scan.is_searchable = snapshot_dir_permits(snapshot, attr_source_who(source), dir, FS_MAY_SEARCH);
+		scan.is_searchable = attr_source_dir_permits(source, dir, FS_MAY_SEARCH);
 		for (uint32_t i = 0; i < view->count; i++) {
 			const struct entry *entry = &view->items[i];
 			struct fs_dirent name = { entry_name(view, entry), entry->name_length, IFTODT(entry->mode) };
@@ -641,7 +636,7 @@ bool attr_source_view(struct attr_source *source, const struct scan_options *opt
 	if (dir == SNAPSHOT_DIR_UNKNOWN && open_mapped(source, path, &dir) < 0)
 		return false;
 	if (attr_snapshot_dir(source->snapshot, dir).error
-	    || !snapshot_dir_permits(source->snapshot, attr_source_who(source), dir, FS_MAY_READ | FS_MAY_SEARCH))
+	    || !attr_source_dir_permits(source, dir, FS_MAY_READ | FS_MAY_SEARCH))
 		return false;
 	struct entries found = attr_snapshot_view(source->snapshot, dir);
 

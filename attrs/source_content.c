@@ -17,9 +17,8 @@
 #define MAX_HOPS 40 /* as the kernel's own resolution */
 
 struct walk {
-	const struct attr_snapshot *snapshot;
-	const struct fs_credentials *who;
-	bool trusting, follow;
+	struct attr_source *source;
+	bool follow;
 	bool directory; /* the path ends in a slash: anything but a directory is ENOTDIR */
 	int hops;
 	uint32_t dir;   /* the directory reached so far */
@@ -42,14 +41,14 @@ static void snapshot_dir_place(const struct attr_snapshot *snapshot, uint32_t di
 	place->entry = &place->view.items[facts.parent_entry];
 }
 
-bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir,
-			  unsigned wanted)
+bool attr_source_dir_permits(struct attr_source *source, uint32_t dir, unsigned wanted)
 {
+	const struct fs_credentials *who = attr_source_who(source);
 	struct snapshot_place place;
 
 	if (who->superuser)
 		return true;
-	snapshot_dir_place(snapshot, dir, &place);
+	snapshot_dir_place(source->snapshot, dir, &place);
 	return fs_permits(who, place.entry->mode, place.entry->uid, place.entry->gid, wanted);
 }
 
@@ -58,7 +57,8 @@ static int walk_text(struct walk *walk, const char *text, bool last);
 /* A name in the directory reached: go into it, follow it, or, if it is the last one, arrive at it. */
 static int step_to(struct walk *walk, const char *name, bool is_last)
 {
-	struct entries view = attr_snapshot_view(walk->snapshot, walk->dir);
+	const struct attr_snapshot *snapshot = walk->source->snapshot;
+	struct entries view = attr_snapshot_view(snapshot, walk->dir);
 	int32_t at = entries_find(&view, name, true);
 
 	if (at >= 0) {
@@ -67,7 +67,7 @@ static int step_to(struct walk *walk, const char *name, bool is_last)
 	}
 	at = entries_find(&view, name, false);
 	if (at < 0) {
-		int error = attr_snapshot_dir(walk->snapshot, walk->dir).error;
+		int error = attr_snapshot_dir(snapshot, walk->dir).error;
 		return fail(error ? error : ENOENT);
 	}
 	const struct entry *entry = &view.items[at];
@@ -84,10 +84,11 @@ static int step_to(struct walk *walk, const char *name, bool is_last)
 static int walk_text(struct walk *walk, const char *text, bool last)
 {
 	char name[NAME_MAX + 1];
+	bool trusting = walk->source->attr_root.trusting;
 	size_t length;
 	int result = 0;
 
-	if (*text == '/' && !walk->trusting)
+	if (*text == '/' && !trusting)
 		return fail(ELOOP);
 	if (*text == '/')
 		walk->dir = 0;
@@ -96,7 +97,7 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 		length = strcspn(text, "/");
 		if (length == 0)
 			return 0;
-		if (!snapshot_dir_permits(walk->snapshot, walk->who, walk->dir, FS_MAY_SEARCH))
+		if (!attr_source_dir_permits(walk->source, walk->dir, FS_MAY_SEARCH))
 			return fail(EACCES);
 		if (length > NAME_MAX)
 			return fail(ENAMETOOLONG);
@@ -108,19 +109,18 @@ static int walk_text(struct walk *walk, const char *text, bool last)
 
 		walk->directory |= is_last && *text == '/';
 		if (!strcmp(name, "..") && walk->dir)
-			walk->dir = attr_snapshot_dir(walk->snapshot, walk->dir).parent;
+			walk->dir = attr_snapshot_dir(walk->source->snapshot, walk->dir).parent;
 		else if (!strcmp(name, ".."))
-			result = walk->trusting ? 0 : fail(ELOOP);
+			result = trusting ? 0 : fail(ELOOP);
 		else if (strcmp(name, ".") != 0)
 			result = step_to(walk, name, is_last);
 	}
 	return result;
 }
 
-int snapshot_lookup(const struct attr_snapshot *snapshot, const struct fs_credentials *who, bool trusting, const char *path,
-		    bool follow, struct snapshot_place *place)
+int attr_source_lookup(struct attr_source *source, const char *path, bool follow, struct snapshot_place *place)
 {
-	struct walk walk = { .snapshot = snapshot, .who = who, .trusting = trusting, .follow = follow, .place = place };
+	struct walk walk = { .source = source, .follow = follow, .place = place };
 
 	if (strlen(path) >= PATH_MAX)
 		return fail(ENAMETOOLONG);
@@ -128,7 +128,7 @@ int snapshot_lookup(const struct attr_snapshot *snapshot, const struct fs_creden
 	if (walk_text(&walk, *path ? path : ".", true) < 0)
 		return -1;
 	if (!place->entry)
-		snapshot_dir_place(snapshot, walk.dir, place);
+		snapshot_dir_place(source->snapshot, walk.dir, place);
 	return 0;
 }
 
@@ -323,9 +323,7 @@ const uint8_t *attr_source_digest(struct attr_source *source, const char *path, 
 {
 	struct snapshot_place place;
 
-	if (source->kind != ATTRS_SNAPSHOT)
-		return NULL;
-	if (snapshot_lookup(source->snapshot, attr_source_who(source), source->attr_root.trusting, path, follow, &place) < 0)
+	if (source->kind != ATTRS_SNAPSHOT || attr_source_lookup(source, path, follow, &place) < 0)
 		return NULL;
 	return entry_is_regular(place.entry) ? attr_source_view_digest(source, &place.view, place.entry, which) : NULL;
 }

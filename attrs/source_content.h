@@ -94,14 +94,12 @@ struct snapshot_place {
 };
 
 /*
- * Resolve `path`; "" and "." mean the root. follow: a final symlink stands for its target. trusting: as fs_root.trusting of a
- * root that the process is confined to: absolute targets begin at the root, ".." stays there. 0, or -1 with errno.
+ * Resolve `path`; "" and "." mean the root. follow: a final symlink stands for its target. With attr_root.trusting, of a root
+ * that the process is confined to, absolute targets begin at the root and ".." stays there. 0, or -1 with errno.
  */
-int snapshot_lookup(const struct attr_snapshot *snapshot, const struct fs_credentials *who, bool trusting, const char *path,
-		    bool follow, struct snapshot_place *place);
+int attr_source_lookup(struct attr_source *source, const char *path, bool follow, struct snapshot_place *place);
 
 /* Do the mode bits of directory number `dir` grant this (enum fs_permission)? */
-bool snapshot_dir_permits(const struct attr_snapshot *snapshot, const struct fs_credentials *who, uint32_t dir,
-			  unsigned wanted);
+bool attr_source_dir_permits(struct attr_source *source, uint32_t dir, unsigned wanted);
 
 #endif
