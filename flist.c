@@ -99,10 +99,7 @@ void flist_free(struct flist *list)
 		return;
 	for (size_t i = 0; i < list->dirs.count; i++) {
 		flist_drop_entries(list, (int32_t)i);
-		if (list->dirs.items[i].parts) {
-			flist_parts_free(list, list->dirs.items[i].parts);
-			free(list->dirs.items[i].parts);
-		}
+		flist_parts_free(list, &list->dirs.items[i].parts);
 	}
 	for (size_t i = 0; i < list->bases.count; i++) {
 		struct flist_base *base = &list->bases.items[i];
@@ -139,39 +136,7 @@ int32_t flist_load_next(struct flist *list)
 		return -1;
 	}
 	list->walk = node;
-	struct flist_parts deeper = { VEC_INIT };
-	struct flist_dir *dir = &list->dirs.items[node];
-	bool is_merged = dir->parts != NULL, has_content = !(dir->flags & ENTRY_NO_CONTENT);
-
-	dir->entries = xcalloc(1, sizeof *dir->entries);
-	entries_init(dir->entries);
-	if (!is_merged && has_content && flist_view_directory(list, node)) {
-		flist_enter_node(list, node, NULL);
-		return node;
-	}
-	if (is_merged) {
-		struct flist_parts *parts = list->dirs.items[node].parts;
-		bool *scanned = xcalloc(list->bases.count, sizeof *scanned);
-
-		for (size_t i = 0; i < parts->parts.count; i++) {
-			const struct flist_part *part = &parts->parts.items[i];
-
-			if (part->path)
-				flist_add_named(list, node, part, &deeper);
-			else if (!scanned[part->base])
-				flist_scan_part(list, node, part->base);
-			if (!part->path)
-				scanned[part->base] = true;
-		}
-		free(scanned);
-		flist_parts_free(list, parts);
-		free(parts);
-		list->dirs.items[node].parts = NULL;
-	} else if (has_content) {
-		flist_scan_part(list, node, dir->base);
-	}
-	flist_finish_node(list, node, is_merged ? &deeper : NULL, is_merged);
-	flist_parts_free(list, &deeper);
+	flist_scan_node(list, node);
 	return node;
 }
 

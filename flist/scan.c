@@ -85,7 +85,8 @@ int flist_open_rule_file(void *flist_address, enum filter_place place, const cha
 
 /* --- entries --- */
 
-void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
+/* Add what the node's directory has below a base to the node's entries. */
+static void scan_part(struct flist *list, int32_t node, uint16_t base)
 {
 	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
 	struct entries *entries = list->dirs.items[node].entries;
@@ -110,7 +111,7 @@ void flist_scan_part(struct flist *list, int32_t node, uint16_t base)
  * A snapshot's directory as it stands: nothing about its entries may have to be changed. Its rules are then those of the scan;
  * where there are none, not even its path is needed.
  */
-bool flist_view_directory(struct flist *list, int32_t node)
+static bool view_directory(struct flist *list, int32_t node)
 {
 	struct flist_dir *dir = &list->dirs.items[node];
 	struct strbuf transfer = STRBUF_INIT, path = STRBUF_INIT;
@@ -145,7 +146,8 @@ static bool is_convertible(struct flist *list, const struct entries *entries, co
 	       || charset_to_wire(list->charset, entries->pool + side->target, side->target_length, PATH_MAX - 1, scratch);
 }
 
-void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
+/* Sort the entries of a freshly filled node, number them, make its child nodes with the parts in `deeper`. */
+static void finish_node(struct flist *list, int32_t node, struct flist_parts *deeper, bool may_repeat)
 {
 	struct entries *entries = list->dirs.items[node].entries;
 
@@ -169,7 +171,7 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 		entries->count = kept;
 		strbuf_free(&scratch);
 	}
-	flist_count_entries(list, node);
+	budget_adjust(session_budget(list->session), &entries->counted, entries_memory(entries), "a file list");
 	entries_sort(entries);
 	if (may_repeat)
 		entries_mark_duplicates(entries);
@@ -178,13 +180,6 @@ void flist_finish_node(struct flist *list, int32_t node, struct flist_parts *dee
 
 /* --- arguments --- */
 
-/* An argument taken apart. */
-struct argument {
-	char *base;   /* directory that transfer names are relative to */
-	char *path;   /* what is listed: "." or components, with a leading "/" only under --relative */
-	bool content; /* ended in "/", "/." or "/..": the contents are meant */
-};
-
 static bool ends_with(const char *text, size_t length, const char *end)
 {
 	size_t end_length = strlen(end);
@@ -192,28 +187,7 @@ static bool ends_with(const char *text, size_t length, const char *end)
 	return length >= end_length && !memcmp(text + length - end_length, end, end_length);
 }
 
-/* --- without --relative: 7.1 --- */
-
-static void split_plain(const char *text, struct argument *argument)
-{
-	struct strbuf full = STRBUF_INIT;
-
-	strbuf_add_string(&full, *text ? text : ".");
-	if (ends_with(full.data, full.length, "/"))
-		strbuf_add_char(&full, '.');
-	else if (!strcmp(full.data, "..") || ends_with(full.data, full.length, "/.."))
-		strbuf_add_string(&full, "/.");
-	const char *slash = strrchr(full.data, '/'), *name = slash ? slash + 1 : full.data;
-
-	argument->path = xstrdup(name);
-	argument->content = !strcmp(name, ".");
-	argument->base = slash == full.data ? xstrdup("/") : xstrndup(full.data, slash ? (size_t)(slash - full.data) : 0);
-	strbuf_free(&full);
-}
-
-/* --- with --relative: 7.3 --- */
-
-/* Collapse "//" and "./" inside, cut a trailing "/" or "/.". */
+/* With --relative (7.3): collapse "//" and "./" inside, cut a trailing "/" or "/.". */
 static char *clean_relative(const char *path, bool *content)
 {
 	const char *whole = path;
@@ -361,14 +335,12 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 	struct attr_source *source = flist_base_source(list, base_index, transfer, &path);
 	struct flist_base *base = &list->bases.items[base_index];
 
-	if (list->module_source || list->from_base || source->attr_root.trusting || !path.length || source->attr_root.fd < 0) {
-		strbuf_free(&path);
-		return;
+	if (!list->module_source && !list->from_base && !source->attr_root.trusting && path.length && source->attr_root.fd >= 0) {
+		if (!base->anchors)
+			base->anchors = source->attr_root.anchors = fs_anchors_new();
+		/* What is not there is reported by those who want it. */
+		fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
 	}
-	if (!base->anchors)
-		base->anchors = source->attr_root.anchors = fs_anchors_new();
-	/* What is not there is reported by those who want it. */
-	fs_anchors_add(base->anchors, &source->attr_root, strbuf_text(&path), follow);
 	strbuf_free(&path);
 }
 
@@ -430,7 +402,9 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 	strbuf_free(&path);
 }
 
-void flist_add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts *deeper)
+/* Add what a part names below the node (one component or more) to the node's entries; what lies deeper becomes a part of the
+ * child, in `deeper`. */
+static void add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts **deeper)
 {
 	const char *slash = strchr(part->path + 1, '/');
 	struct strbuf transfer = STRBUF_INIT;
@@ -451,33 +425,27 @@ void flist_add_named(struct flist *list, int32_t node, const struct flist_part *
 	strbuf_free(&transfer);
 }
 
-/* The "." entry of a base directory; 0, or why there is none. */
-static int add_dot_entry(struct flist *list, uint16_t base, struct attr_source *source, const char *path)
-{
-	struct entries *entries = list->dirs.items[0].entries;
-
-	if (!list->module_source && source->attr_root.fd < 0)
-		return list->bases.items[base].open_error;
-	if (list->hidden && *path && filter_hides_path(list->hidden, path, true))
-		return ENOENT;
-	if (attr_source_entry(source, &list->scan, path, ".", ".", true, entries, &list->session->io_error) != SCAN_OK)
-		return errno;
-	if (entry_is_dir(last_entry(entries)))
-		return 0;
-	entries_remove_last(entries);
-	return ENOTDIR;
-}
-
 /* "." and its contents at the top level of the transfer. */
 static void add_dot(struct flist *list, uint16_t base, bool implied_only)
 {
 	struct entries *entries = list->dirs.items[0].entries;
 	struct strbuf path = STRBUF_INIT;
 	struct attr_source *source = flist_base_source(list, base, "", &path);
-	int error = add_dot_entry(list, base, source, strbuf_text(&path));
+	const char *text = strbuf_text(&path);
+	int error = 0;
 
+	if (!list->module_source && source->attr_root.fd < 0) {
+		error = list->bases.items[base].open_error;
+	} else if (list->hidden && *text && filter_hides_path(list->hidden, text, true)) {
+		error = ENOENT;
+	} else if (attr_source_entry(source, &list->scan, text, ".", ".", true, entries, &list->session->io_error) != SCAN_OK) {
+		error = errno;
+	} else if (!entry_is_dir(last_entry(entries))) {
+		entries_remove_last(entries);
+		error = ENOTDIR;
+	}
 	if (error) {
-		change_dir_failed(list, source, strbuf_text(&path), error);
+		change_dir_failed(list, source, text, error);
 	} else if (!implied_only && !classify_directory(list, last_entry(entries), ".", true)) {
 		entries_remove_last(entries);
 	} else {
@@ -485,34 +453,29 @@ static void add_dot(struct flist *list, uint16_t base, bool implied_only)
 		if (implied_only)
 			last_entry(entries)->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
 		else
-			flist_scan_part(list, 0, base);
+			scan_part(list, 0, base);
 	}
 	strbuf_free(&path);
 }
 
-static void add_parsed(struct flist *list, const struct argument *argument, bool leading_dot)
+/* Path: "." or components, with a leading "/" only under --relative. */
+static void add_parsed(struct flist *list, const struct flist_part *part, bool leading_dot)
 {
-	struct flist_dir *first = &list->dirs.items[0];
-	uint16_t base = flist_add_base(list, argument->base);
-	struct flist_part part = { .base = base, .content = argument->content, .path = argument->path };
-
-	if (!first->parts)
-		first->parts = xcalloc(1, sizeof *first->parts);
-	if (!strcmp(argument->path, ".") || !strcmp(argument->path, "/.")) {
-		add_dot(list, base, false);
+	if (!strcmp(part->path, ".") || !strcmp(part->path, "/.")) {
+		add_dot(list, part->base, false);
 		return;
 	}
 	if (leading_dot && !list->implied_dot_sent) {
-		add_dot(list, base, true);
+		add_dot(list, part->base, true);
 		list->implied_dot_sent = true;
 	}
 	/* The directories on the way of an argument that --relative lists, and the last one if it is one. */
-	for (char *slash = strchr(part.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (char *slash = strchr(part->path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		note_directory(list, base, part.path, true);
+		note_directory(list, part->base, part->path, true);
 		*slash = '/';
 	}
-	note_directory(list, base, part.path, part.content);
+	note_directory(list, part->base, part->path, part->content);
 	/*
 	 * The implied parents of a path of several components are listed only if what it names is there and wanted. Of the
 	 * rules only those count for that which are known before any of its directories is entered.
@@ -520,8 +483,8 @@ static void add_parsed(struct flist *list, const struct argument *argument, bool
 	struct entries found;
 
 	entries_init(&found);
-	if (!strchr(part.path + 1, '/') || add_object(list, &part, part.path, &found, ""))
-		flist_add_named(list, 0, &part, list->dirs.items[0].parts);
+	if (!strchr(part->path + 1, '/') || add_object(list, part, part->path, &found, ""))
+		add_named(list, 0, part, &list->dirs.items[0].parts);
 	entries_free(&found);
 }
 
@@ -549,8 +512,9 @@ static char *sanitise_name(const char *name)
 
 void flist_add_argument(struct flist *list, const char *text, bool from_file)
 {
-	struct argument argument;
-	char *clean = NULL;
+	struct entries *entries = list->dirs.items[0].entries;
+	struct flist_part part = { .path = NULL };
+	char *base, *clean = NULL;
 	/* In a module that is the process's root a word keeps its leading slash, so "./x" was "/./x": a cut point. */
 	bool was_absolute = list->module_source && !list->module_source->below_root && !from_file, has_dot = false;
 
@@ -560,27 +524,40 @@ void flist_add_argument(struct flist *list, const char *text, bool from_file)
 		const char *cut = strstr(text, "/./"), *path = cut ? cut + 3 + strspn(cut + 3, "/") : text;
 
 		if (cut && cut > text)
-			argument.base = xstrndup(text, (size_t)(cut - text));
+			base = xstrndup(text, (size_t)(cut - text));
 		else
-			argument.base = xstrdup(*text == '/' ? "/" : "");
-		argument.path = clean_relative(*path ? path : ".", &argument.content);
+			base = xstrdup(*text == '/' ? "/" : "");
+		part.path = clean_relative(*path ? path : ".", &part.content);
 		has_dot = !was_absolute && !strncmp(path, "./", 2) && path[2];
 	} else {
-		split_plain(text, &argument);
+		struct strbuf full = STRBUF_INIT;
+
+		strbuf_add_string(&full, *text ? text : ".");
+		if (ends_with(full.data, full.length, "/"))
+			strbuf_add_char(&full, '.');
+		else if (!strcmp(full.data, "..") || ends_with(full.data, full.length, "/.."))
+			strbuf_add_string(&full, "/.");
+		const char *slash = strrchr(full.data, '/'), *name = slash ? slash + 1 : full.data;
+
+		part.path = xstrdup(name);
+		part.content = !strcmp(name, ".");
+		base = slash == full.data ? xstrdup("/") : xstrndup(full.data, slash ? (size_t)(slash - full.data) : 0);
+		strbuf_free(&full);
 	}
 	if (from_file) {
-		const char *from = list->from_base ? list->from_base : "", *below = argument.base + strspn(argument.base, "/");
+		const char *from = list->from_base ? list->from_base : "", *below = base + strspn(base, "/");
 		struct strbuf joined = STRBUF_INIT;
 
 		strbuf_add_string(&joined, strcmp(from, ".") && strcmp(from, "./") ? from : "");
 		if (*below)
 			strbuf_add_path(&joined, below);
-		free(argument.base);
-		argument.base = strbuf_detach(&joined);
+		free(base);
+		base = strbuf_detach(&joined);
 	}
-	add_parsed(list, &argument, has_dot);
-	flist_count_entries(list, 0);
-	free(argument.path);
+	part.base = flist_add_base(list, base);
+	add_parsed(list, &part, has_dot);
+	budget_adjust(session_budget(list->session), &entries->counted, entries_memory(entries), "a file list");
+	free(part.path);
 	free(clean);
 }
 
@@ -589,9 +566,42 @@ void flist_finish_arguments(struct flist *list)
 	struct flist_parts *deeper = list->dirs.items[0].parts;
 
 	list->dirs.items[0].parts = NULL;
-	flist_finish_node(list, 0, deeper, true);
-	if (deeper) {
-		flist_parts_free(list, deeper);
-		free(deeper);
+	finish_node(list, 0, deeper, true);
+	flist_parts_free(list, &deeper);
+}
+
+/* --- a node of the walk --- */
+
+void flist_scan_node(struct flist *list, int32_t node)
+{
+	struct flist_dir *dir = &list->dirs.items[node];
+	struct flist_parts *parts = dir->parts, *deeper = NULL;
+	bool is_merged = parts != NULL, has_content = !(dir->flags & ENTRY_NO_CONTENT);
+
+	dir->entries = xcalloc(1, sizeof *dir->entries);
+	entries_init(dir->entries);
+	if (!is_merged && has_content && view_directory(list, node)) {
+		flist_enter_node(list, node, NULL);
+		return;
 	}
+	if (is_merged) {
+		bool *scanned = xcalloc(list->bases.count, sizeof *scanned);
+
+		for (size_t i = 0; i < parts->parts.count; i++) {
+			const struct flist_part *part = &parts->parts.items[i];
+
+			if (part->path)
+				add_named(list, node, part, &deeper);
+			else if (!scanned[part->base])
+				scan_part(list, node, part->base);
+			if (!part->path)
+				scanned[part->base] = true;
+		}
+		free(scanned);
+		flist_parts_free(list, &dir->parts);
+	} else if (has_content) {
+		scan_part(list, node, dir->base);
+	}
+	finish_node(list, node, deeper, is_merged);
+	flist_parts_free(list, &deeper);
 }

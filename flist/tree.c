@@ -18,27 +18,24 @@ static size_t part_memory(const struct flist_part *part)
 	return 2 * sizeof *part + (part->path ? BUDGET_OF_TEXT(strlen(part->path)) : 0);
 }
 
-void flist_parts_add(struct flist *list, struct flist_parts *parts, const struct flist_part *part)
+void flist_parts_add(struct flist *list, struct flist_parts **parts, const struct flist_part *part)
 {
 	budget_take(session_budget(list->session), part_memory(part), "names of files");
-	vec_push(&parts->parts, *part);
+	if (!*parts)
+		*parts = xcalloc(1, sizeof **parts);
+	vec_push(&(*parts)->parts, *part);
 }
 
-void flist_parts_free(struct flist *list, struct flist_parts *parts)
+void flist_parts_free(struct flist *list, struct flist_parts **parts)
 {
-	for (size_t i = 0; i < parts->parts.count; i++) {
-		budget_give_back(session_budget(list->session), part_memory(&parts->parts.items[i]));
-		free(parts->parts.items[i].path);
+	for (size_t i = 0; *parts && i < (*parts)->parts.count; i++) {
+		budget_give_back(session_budget(list->session), part_memory(&(*parts)->parts.items[i]));
+		free((*parts)->parts.items[i].path);
 	}
-	vec_free(&parts->parts);
-}
-
-void flist_count_entries(struct flist *list, int32_t node)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-
-	if (!list->received)
-		budget_adjust(session_budget(list->session), &entries->counted, entries_memory(entries), "a file list");
+	if (*parts)
+		vec_free(&(*parts)->parts);
+	free(*parts);
+	*parts = NULL;
 }
 
 /* A node for the directory entry at `index`, the first of `group` equal ones. */
@@ -68,9 +65,7 @@ static void make_child(struct flist *list, int32_t parent, uint32_t index, uint3
 		struct flist_part part = { .base = entries->items[index + i].root };
 		if (entries->items[index + i].flags & ENTRY_NO_CONTENT)
 			continue;
-		if (!child.parts)
-			child.parts = xcalloc(1, sizeof *child.parts);
-		flist_parts_add(list, child.parts, &part);
+		flist_parts_add(list, &child.parts, &part);
 	}
 	/* Of one that arrives, before (flist/received.c). */
 	if (!list->received)
@@ -94,14 +89,11 @@ static void distribute_parts(struct flist *list, int32_t node, struct flist_part
 			continue;
 		struct flist_dir *child = &list->dirs.items[entries->items[at].dir];
 		struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(slash + 1) };
+		struct flist_part own = { .base = child->base };
 
-		if (!child->parts) {
-			child->parts = xcalloc(1, sizeof *child->parts);
-			struct flist_part own = { .base = child->base };
-			if (!(child->flags & ENTRY_NO_CONTENT))
-				flist_parts_add(list, child->parts, &own);
-		}
-		flist_parts_add(list, child->parts, &below);
+		if (!child->parts && !(child->flags & ENTRY_NO_CONTENT))
+			flist_parts_add(list, &child->parts, &own);
+		flist_parts_add(list, &child->parts, &below);
 	}
 }
 

@@ -73,10 +73,9 @@ struct flist {
 
 /* Does the walk go into directories below the arguments' own? */
 bool flist_recursive(const struct flist *list);
-void flist_parts_add(struct flist *list, struct flist_parts *parts, const struct flist_part *part);
-void flist_parts_free(struct flist *list, struct flist_parts *parts);
-/* Count the memory of a node's entries anew, for the session's budget. Not of lists that arrive. */
-void flist_count_entries(struct flist *list, int32_t node);
+/* *parts: NULL while there are none. */
+void flist_parts_add(struct flist *list, struct flist_parts **parts, const struct flist_part *part);
+void flist_parts_free(struct flist *list, struct flist_parts **parts);
 /* Number the sorted entries of a filled node and make its child nodes, with the parts in `deeper`. */
 void flist_enter_node(struct flist *list, int32_t node, struct flist_parts *deeper);
 /* The node behind list->walk in the order of the walk, -1 at the end. */
