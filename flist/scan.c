@@ -346,7 +346,8 @@ static void note_directory(struct flist *list, uint16_t base_index, const char *
 
 /*
  * Add the object that a path names to `entries`; true if there and wanted, or if it is to be listed as missing. What is wrong
- * with it is reported. transfer: its transfer name; merged_for: see rules_exclude.
+ * with it is reported. transfer: its transfer name; merged_for: see rules_exclude. NULL: it is a parent that --relative implies,
+ * stat'ed through links and not subject to the rules.
  */
 static bool add_object(struct flist *list, const struct flist_part *part, const char *transfer, struct entries *entries,
 		       const char *merged_for)
@@ -359,47 +360,26 @@ static bool add_object(struct flist *list, const struct flist_part *part, const 
 						    &list->session->io_error);
 	int error = errno;
 
-	if (result == SCAN_MISSING && report_absent(list, part->base, source, text, error)) {
+	/* Nothing below a parent can be listed without it; one that is gone was reported with what it was asked for. */
+	if (result == SCAN_MISSING && (merged_for || error != ENOENT)
+	    && report_absent(list, part->base, source, text, error) && merged_for) {
 		entries_add(entries, part->path, strlen(part->path))->root = part->base;
 	} else if (result == SCAN_OK && entries->count > before) {
 		struct entry *entry = last_entry(entries);
 		bool is_dir = entry_is_dir(entry);
 
 		entry->root = part->base;
-		if (rules_exclude(list, part->base, source, text, transfer, is_dir, merged_for)
-		    || (is_dir && !classify_directory(list, entry, transfer, part->content)))
+		if (!merged_for) {
+			entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
+			if (list->session->caps.omits_parents && !list->options->implied_dirs)
+				entry->flags |= ENTRY_HIDDEN;
+		} else if (rules_exclude(list, part->base, source, text, transfer, is_dir, merged_for)
+			   || (is_dir && !classify_directory(list, entry, transfer, part->content))) {
 			entries_remove_last(entries);
+		}
 	}
 	strbuf_free(&path);
 	return entries->count > before;
-}
-
-/* A parent that --relative implies: stat'ed through links, not subject to the user's rules. */
-static void add_implied(struct flist *list, int32_t node, const char *name, uint16_t base, const char *transfer)
-{
-	struct entries *entries = list->dirs.items[node].entries;
-	const struct entry *last = entries->count ? last_entry(entries) : NULL;
-	struct strbuf path = STRBUF_INIT;
-
-	if (last && last->root == base && entry_is_implied(last) && !strcmp(entry_name(entries, last), name))
-		return;
-	struct attr_source *source = flist_base_source(list, base, transfer, &path);
-	uint32_t before = entries->count;
-	enum scan_result result = attr_source_entry(source, &list->scan, strbuf_text(&path), transfer, name, true, entries,
-						    &list->session->io_error);
-
-	/* Nothing below it can be listed without it; one that is gone was reported with what it was asked for. */
-	if (result == SCAN_MISSING && errno != ENOENT)
-		report_absent(list, base, source, strbuf_text(&path), errno);
-	if (result == SCAN_OK && entries->count > before) {
-		struct entry *entry = last_entry(entries);
-
-		entry->root = base;
-		entry->flags |= ENTRY_TOP_DIR | ENTRY_NO_CONTENT;
-		if (list->session->caps.omits_parents && !list->options->implied_dirs)
-			entry->flags |= ENTRY_HIDDEN;
-	}
-	strbuf_free(&path);
 }
 
 /* Add what a part names below the node (one component or more) to the node's entries; what lies deeper becomes a part of the
@@ -407,20 +387,24 @@ static void add_implied(struct flist *list, int32_t node, const char *name, uint
 static void add_named(struct flist *list, int32_t node, const struct flist_part *part, struct flist_parts **deeper)
 {
 	const char *slash = strchr(part->path + 1, '/');
+	struct entries *entries = list->dirs.items[node].entries;
+	const struct entry *last = entries->count ? last_entry(entries) : NULL;
 	struct strbuf transfer = STRBUF_INIT;
 
 	flist_dir_path(list, node, &transfer);
 	if (slash) {
 		char *first = xstrndup(part->path, (size_t)(slash - part->path));
 		struct flist_part below = { .base = part->base, .content = part->content, .path = xstrdup(part->path) };
+		struct flist_part parent = { .base = part->base, .content = true, .path = first };
 
 		strbuf_add_path(&transfer, first);
-		add_implied(list, node, first, part->base, strbuf_text(&transfer));
+		if (!last || last->root != part->base || !entry_is_implied(last) || strcmp(entry_name(entries, last), first) != 0)
+			add_object(list, &parent, strbuf_text(&transfer), entries, NULL);
 		flist_parts_add(list, deeper, &below);
 		free(first);
 	} else {
 		strbuf_add_path(&transfer, part->path);
-		add_object(list, part, strbuf_text(&transfer), list->dirs.items[node].entries, strbuf_text(&transfer));
+		add_object(list, part, strbuf_text(&transfer), entries, strbuf_text(&transfer));
 	}
 	strbuf_free(&transfer);
 }
