@@ -40,35 +40,6 @@ struct outgoing {
 
 /* --- flags --- */
 
-/*
- * Device numbers, doc/protocol/02-file-list.md section 2.8. FIFOs and sockets travel as device 0: releases before 3.1 compare
- * the number with that of their own file, so the number of the device before would make every special a changed one.
- */
-static void flag_device(struct flist_sender *sender, struct outgoing *out)
-{
-	const struct entry *entry = out->entry;
-	const struct session_caps *caps = &sender->session->caps;
-	bool device = entry_is_device(entry) && sender->options->devices;
-	bool special = entry_is_special(entry) && sender->options->specials && caps->special_rdev;
-
-	out->has_rdev = device || special;
-	out->rdev_major = device ? out->side->rdev_major : 0;
-	out->rdev_minor = device ? out->side->rdev_minor : 0;
-	if (!caps->split_rdev) {
-		if (!out->has_rdev)
-			sender->state.rdev = 0;
-		else if ((uint32_t)makedev(out->rdev_major, out->rdev_minor) == sender->state.rdev)
-			out->flags |= XMIT_SAME_RDEV_PRE28;
-		return;
-	}
-	if (!out->has_rdev)
-		return;
-	if (out->rdev_major == sender->state.rdev_major)
-		out->flags |= XMIT_SAME_RDEV_MAJOR;
-	if (caps->byte_minors && out->rdev_minor <= 255)
-		out->flags |= XMIT_RDEV_MINOR_8_PRE30;
-}
-
 /* The values of an entry as transmitted. */
 static struct first_link sent_values(const struct outgoing *out, int32_t ndx)
 {
@@ -109,7 +80,7 @@ static void flag_link(struct flist_sender *sender, struct outgoing *out, int32_t
 
 static void compute_flags(struct flist_sender *sender, struct outgoing *out, int32_t ndx, int32_t list_first_ndx)
 {
-	const struct entry_state *state = &sender->state;
+	struct entry_state *state = &sender->state;
 	const struct options *options = sender->options;
 	const struct entry *entry = out->entry;
 	const struct session_caps *caps = &sender->session->caps;
@@ -140,7 +111,26 @@ static void compute_flags(struct flist_sender *sender, struct outgoing *out, int
 		out->flags |= XMIT_SAME_GID;
 	else if ((out->group_name = id_names_mention(&sender->names, true, entry->gid)))
 		out->flags |= XMIT_GROUP_NAME_FOLLOWS;
-	flag_device(sender, out);
+	/*
+	 * Device numbers, doc/protocol/02-file-list.md section 2.8. FIFOs and sockets travel as device 0: releases before 3.1
+	 * compare the number with that of their own file, so the number of the device before would make every special a changed
+	 * one.
+	 */
+	bool device = entry_is_device(entry) && options->devices;
+
+	out->has_rdev = device || (entry_is_special(entry) && options->specials && caps->special_rdev);
+	out->rdev_major = device ? out->side->rdev_major : 0;
+	out->rdev_minor = device ? out->side->rdev_minor : 0;
+	if (caps->split_rdev && out->has_rdev) {
+		if (out->rdev_major == state->rdev_major)
+			out->flags |= XMIT_SAME_RDEV_MAJOR;
+		if (caps->byte_minors && out->rdev_minor <= 255)
+			out->flags |= XMIT_RDEV_MINOR_8_PRE30;
+	} else if (!caps->split_rdev && !out->has_rdev) {
+		state->rdev = 0;
+	} else if (!caps->split_rdev && (uint32_t)makedev(out->rdev_major, out->rdev_minor) == state->rdev) {
+		out->flags |= XMIT_SAME_RDEV_PRE28;
+	}
 	if (options->atimes && !entry_is_dir(entry) && out->side->atime == state->atime)
 		out->flags |= XMIT_SAME_ATIME;
 }
@@ -340,33 +330,27 @@ static uint8_t *put_fields(struct flist_sender *sender, const struct outgoing *o
 
 /* --- digests for -c --- */
 
-static bool follows_links(const struct flist_sender *sender)
-{
-	return sender->options->copy_links || sender->options->copy_unsafe_links;
-}
-
 /* Digest of a file's content for -c; all zero if it cannot be opened. Keep-alives go out meanwhile. */
-static void compute_digest(struct flist_sender *sender, const struct outgoing *out, uint8_t *digest)
+static void compute_digest(struct flist_sender *sender, const struct outgoing *out, bool follows, uint8_t *digest)
 {
 	struct strbuf path = STRBUF_INIT;
 	struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
 	uint8_t attr_bytes[ATTR_FILE_SIZE];
 	uint64_t size;
+	int fd = source->only_attrs ? -1 : attr_source_open(source, strbuf_text(&path), out->entry, follows, &size);
 
+	strbuf_free(&path);
+	if (!source->only_attrs && fd < 0)
+		return;
 	file_digest_start_plain(sender->digest, sender->session->file_sum);
-	if (source->only_attrs) {
+	if (fd < 0) {
 		attr_file_encode(attr_bytes, out->side->real_size);
 		file_digest_update(sender->digest, attr_bytes, sizeof attr_bytes);
 	} else {
-		int fd = attr_source_open(source, strbuf_text(&path), out->entry, follows_links(sender), &size);
-		char *buffer = fd < 0 ? NULL : xmalloc(DIGEST_BUFFER);
-		ssize_t got;
-
-		strbuf_free(&path);
-		if (fd < 0)
-			return;
+		char *buffer = xmalloc(DIGEST_BUFFER);
 		/* A device may have no end. */
 		uint64_t left = source->copies_devices ? size : UINT64_MAX;
+		ssize_t got;
 
 		while (left && (got = read(fd, buffer, left < DIGEST_BUFFER ? left : DIGEST_BUFFER)) > 0) {
 			left -= (uint64_t)got;
@@ -376,7 +360,6 @@ static void compute_digest(struct flist_sender *sender, const struct outgoing *o
 		free(buffer);
 		close(fd);
 	}
-	strbuf_free(&path);
 	file_digest_finish(sender->digest, digest);
 }
 
@@ -388,6 +371,7 @@ static void write_digest(struct flist_sender *sender, const struct outgoing *out
 	uint8_t computed[DIGEST_MAX_LENGTH] = { 0 };
 	const uint8_t *digest = NULL;
 	bool is_regular = entry_is_regular(out->entry);
+	bool follows = sender->options->copy_links || sender->options->copy_unsafe_links;
 
 	if (!is_regular && sender->session->caps.sums_only_files)
 		return;
@@ -400,12 +384,12 @@ static void write_digest(struct flist_sender *sender, const struct outgoing *out
 		} else {
 			/* The path is filled in first: arguments of one call are evaluated in no order. */
 			struct attr_source *source = flist_entry_source(sender->list, out->node, out->entry, &path);
-			digest = attr_source_digest(source, strbuf_text(&path), follows_links(sender), which);
+			digest = attr_source_digest(source, strbuf_text(&path), follows, which);
 		}
 		strbuf_free(&path);
 	}
 	if (is_regular && !digest)
-		compute_digest(sender, out, computed);
+		compute_digest(sender, out, follows, computed);
 	wire_write(sender->session->wire, digest ? digest : computed, (size_t)digest_length(sum));
 }
 
