@@ -27,7 +27,7 @@ enum {
 
 /* The ACLs of an entry: indexes + 1 of the two tables, 0 for none. */
 struct acl_pair {
-	uint32_t access, defaults;
+	uint32_t number[2];
 };
 
 static void table_init(struct received_table *table, size_t size)
@@ -53,8 +53,8 @@ struct received_attributes *received_attributes_new(const struct options *option
 	struct received_attributes *attributes = xcalloc(1, sizeof *attributes);
 
 	if (options->acls) {
-		table_init(&attributes->access, sizeof(struct fs_acl));
-		table_init(&attributes->defaults, sizeof(struct fs_acl));
+		table_init(&attributes->acls[0], sizeof(struct fs_acl));
+		table_init(&attributes->acls[1], sizeof(struct fs_acl));
 		table_init(&attributes->pairs, sizeof(struct acl_pair));
 	}
 	if (options->xattrs)
@@ -66,18 +66,17 @@ void received_attributes_free(struct received_attributes *attributes)
 {
 	if (!attributes)
 		return;
-	for (uint32_t i = 0; i < attributes->access.count; i++)
-		fs_acl_free(table_item(&attributes->access, i));
-	for (uint32_t i = 0; i < attributes->defaults.count; i++)
-		fs_acl_free(table_item(&attributes->defaults, i));
+	for (int kind = 0; kind < 2; kind++) {
+		for (uint32_t i = 0; i < attributes->acls[kind].count; i++)
+			fs_acl_free(table_item(&attributes->acls[kind], i));
+		reserved_free(&attributes->acls[kind].area);
+	}
 	for (uint32_t i = 0; i < attributes->xattrs.count; i++) {
 		struct received_xattrs *xattrs = table_item(&attributes->xattrs, i);
 
 		xattr_list_free(&xattrs->list);
 		free(xattrs->places);
 	}
-	reserved_free(&attributes->access.area);
-	reserved_free(&attributes->defaults.area);
 	reserved_free(&attributes->pairs.area);
 	reserved_free(&attributes->xattrs.area);
 	hashmap_free(&attributes->pair_numbers);
@@ -107,7 +106,7 @@ static uint8_t read_bits(struct wire *wire, bool is_there)
 static uint32_t read_acl(struct flist_receiver *receiver, bool is_default, uint32_t mode)
 {
 	struct received_attributes *attributes = receiver->list->received->attributes;
-	struct received_table *table = is_default ? &attributes->defaults : &attributes->access;
+	struct received_table *table = &attributes->acls[is_default];
 	struct wire *wire = receiver->session->wire;
 	int32_t index = wire_read_varint(wire);
 
@@ -148,26 +147,23 @@ static uint32_t read_acl(struct flist_receiver *receiver, bool is_default, uint3
 	return table->count;
 }
 
-/* Most entries have nothing but their mode, whichever number that has. */
-static uint32_t unless_empty(const struct received_table *table, uint32_t number)
-{
-	return number && fs_acl_is_empty(table_item(table, number - 1)) ? 0 : number;
-}
-
 uint32_t received_acls_read(struct flist_receiver *receiver, uint32_t mode)
 {
 	struct received_attributes *attributes = receiver->list->received->attributes;
-	struct acl_pair pair = { .access = read_acl(receiver, false, mode) };
+	struct acl_pair pair = { { 0, 0 } };
 	bool inserted;
 
-	if (S_ISDIR(mode))
-		pair.defaults = read_acl(receiver, true, mode);
-	pair.access = unless_empty(&attributes->access, pair.access);
-	pair.defaults = unless_empty(&attributes->defaults, pair.defaults);
-	if (!pair.access && !pair.defaults)
+	for (int kind = 0; kind <= S_ISDIR(mode); kind++) {
+		uint32_t number = read_acl(receiver, kind, mode);
+
+		/* Most entries have nothing but their mode, whichever number that has. */
+		if (!fs_acl_is_empty(table_item(&attributes->acls[kind], number - 1)))
+			pair.number[kind] = number;
+	}
+	if (!pair.number[0] && !pair.number[1])
 		return 0;
-	uint64_t *number = hashmap_put(&attributes->pair_numbers, pair.access, pair.defaults, attributes->pairs.count + 1,
-				       &inserted);
+	uint64_t *number = hashmap_put(&attributes->pair_numbers, pair.number[0], pair.number[1],
+				       attributes->pairs.count + 1, &inserted);
 
 	if (inserted) {
 		account(receiver, sizeof pair + 2 * sizeof(struct hashmap_slot));
@@ -205,10 +201,9 @@ void received_acls_localize(struct flist_receiver *receiver)
 {
 	struct received_attributes *attributes = receiver->list->received->attributes;
 
-	for (; attributes->local_access < attributes->access.count; attributes->local_access++)
-		localize(receiver, table_item(&attributes->access, attributes->local_access));
-	for (; attributes->local_defaults < attributes->defaults.count; attributes->local_defaults++)
-		localize(receiver, table_item(&attributes->defaults, attributes->local_defaults));
+	for (int kind = 0; kind < 2; kind++)
+		for (; attributes->local[kind] < attributes->acls[kind].count; attributes->local[kind]++)
+			localize(receiver, table_item(&attributes->acls[kind], attributes->local[kind]));
 }
 
 static uint32_t side_number(const struct flist *list, int32_t node, const struct entry *entry, bool of_acls)
@@ -226,8 +221,8 @@ void flist_received_acls(const struct flist *list, int32_t node, const struct en
 	uint32_t number = side_number(list, node, entry, true);
 	const struct acl_pair *pair = number ? table_item(&attributes->pairs, number - 1) : NULL;
 
-	*access = pair && pair->access ? table_item(&attributes->access, pair->access - 1) : &nothing;
-	*defaults = pair && pair->defaults ? table_item(&attributes->defaults, pair->defaults - 1) : &nothing;
+	*access = pair && pair->number[0] ? table_item(&attributes->acls[0], pair->number[0] - 1) : &nothing;
+	*defaults = pair && pair->number[1] ? table_item(&attributes->acls[1], pair->number[1] - 1) : &nothing;
 }
 
 /* --- extended attributes --- */

@@ -29,11 +29,11 @@ struct received_xattrs {
 
 /* Written by the reading thread, before the entries that have it are handed out. */
 struct received_attributes {
-	struct received_table access, defaults; /* struct fs_acl, as they travel */
+	struct received_table acls[2];          /* struct fs_acl, as they travel: access, default */
 	struct received_table pairs;            /* one of each: what entries have */
 	struct hashmap pair_numbers;
 	struct received_table xattrs;           /* struct received_xattrs */
-	uint32_t local_access, local_defaults;  /* how many have ids of this machine */
+	uint32_t local[2];                      /* how many of the ACLs have ids of this machine */
 };
 
 struct received_attributes *received_attributes_new(const struct options *options);
