@@ -349,7 +349,8 @@ static void pull_node_done(struct contents *contents, int32_t node)
 
 	if (contents->is_replay)
 		replay_node_done(pull, node);
-	if (!pull->session->inc_recurse || !flist_has_own_list(pull->receiver->dest.list, node))
+	/* Only of a list of its own the sender wants to know the end. */
+	if (!pull->session->inc_recurse || !flist_dir(pull->receiver->dest.list, node)->loaded)
 		return;
 	pthread_mutex_lock(&pull->out_lock);
 	say_done(pull);

@@ -147,11 +147,6 @@ bool flist_received_is_complete(const struct flist *list)
 	return complete;
 }
 
-bool flist_has_own_list(struct flist *list, int32_t node)
-{
-	return list->session->inc_recurse && list->dirs.items[node].loaded;
-}
-
 /* How many of the node's directories have their entries up to `place`: their entries lie in the order of their nodes. */
 static uint32_t directories_up_to(const struct flist *list, const struct flist_dir *dir, uint32_t place)
 {

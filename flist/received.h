@@ -51,8 +51,6 @@ bool flist_await_next(struct flist *list, int ms);
 /* The index that stands for an entry, or for a directory node itself (entry NULL), in requests. For nodes that have been handed
  * out. Incremental: a directory is requested by its node only. */
 int32_t flist_ndx_of(struct flist *list, int32_t node, const struct entry *entry);
-/* Did the node's entries come as a list of their own, whose end is to be reported to the sender? Incremental recursion only. */
-bool flist_has_own_list(struct flist *list, int32_t node);
 /* The digest that came with a regular file (-c), or NULL. */
 const uint8_t *flist_received_digest(const struct flist *list, int32_t node, const struct entry *entry);
 
