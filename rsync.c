@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "client.h"
-#include "client/output.h"
 #include "client/pull.h"
 #include "client/push.h"
 #include "client/words.h"
@@ -15,6 +14,7 @@
 #include "daemon.h"
 #include "daemon/refresh.h"
 #include "daemon/status.h"
+#include "lib/alloc.h"
 #include "lib/exit.h"
 #include "lib/log.h"
 #include "options.h"
@@ -24,10 +24,32 @@
 #include "snapshot/make.h"
 #include "ui/log_file.h"
 
-/* The sink of a run on a terminal. */
-static void emit_to_user(void *context, enum log_kind kind, const char *text, size_t length)
+/* The sink of a run on a terminal. Bytes that are not printable are shown as \#ooo; but carriage returns at the ends are a
+ * progress line's (doc/protocol/06-command-line.md sections 8.1, 8.13). */
+static void emit_to_user(void *options_void, enum log_kind kind, const char *text, size_t length)
 {
-	client_print(context, kind, text, length);
+	const struct options *options = options_void;
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+	FILE *out = informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
+	size_t start = length && text[0] == '\r', end = length, escaped_length;
+	char *line;
+
+	if (kind == L_LOG || (informs && options->quiet))
+		return;
+	while (end > start && strchr("\r\n", text[end - 1]))
+		end--;
+	escaped_length = log_escape(NULL, 0, text + start, end - start, options->eight_bit_output);
+	line = xmalloc(length + escaped_length + 1);
+	memcpy(line, text, start);
+	log_escape(line + start, escaped_length + 1, text + start, end - start, options->eight_bit_output);
+	memcpy(line + start + escaped_length, text + end, length - end);
+	if (out == stderr)
+		fflush(stdout);
+	/* At once: others write to the same standard error. */
+	fwrite(line, 1, start + escaped_length + (length - end), out);
+	if (out == stderr || (length && text[length - 1] != '\n'))
+		fflush(out);
+	free(line);
 }
 
 static int run(struct options *options)

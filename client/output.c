@@ -43,32 +43,6 @@ static bool is_printed(const struct options *options, enum log_kind kind)
 	return kind != L_LOG && !((kind == L_INFO || kind == L_CLIENT) && options->quiet);
 }
 
-/* Bytes that are not printable are shown as \#ooo; but carriage returns at the ends are a progress line's
- * (doc/protocol/06-command-line.md sections 8.1, 8.13). */
-void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length)
-{
-	FILE *out = stream_of(options, kind);
-	size_t start = length && text[0] == '\r', end = length, escaped_length;
-	char *line;
-
-	if (!is_printed(options, kind))
-		return;
-	while (end > start && strchr("\r\n", text[end - 1]))
-		end--;
-	escaped_length = log_escape(NULL, 0, text + start, end - start, options->eight_bit_output);
-	line = xmalloc(length + escaped_length + 1);
-	memcpy(line, text, start);
-	log_escape(line + start, escaped_length + 1, text + start, end - start, options->eight_bit_output);
-	memcpy(line + start + escaped_length, text + end, length - end);
-	if (out == stderr)
-		fflush(stdout);
-	/* At once: others write to the same standard error. */
-	fwrite(line, 1, start + escaped_length + (length - end), out);
-	if (out == stderr || (length && text[length - 1] != '\n'))
-		fflush(out);
-	free(line);
-}
-
 /* The log's sink. */
 static void emit(void *context, enum log_kind kind, const char *text, size_t length)
 {
@@ -83,7 +57,7 @@ static void emit(void *context, enum log_kind kind, const char *text, size_t len
 		output->header_is_open = false;
 		output->header_was_broken = true;
 	}
-	client_print(output->options, kind, text, length);
+	output->below.emit(output->below.context, kind, text, length);
 }
 
 /* --- the frame --- */

@@ -19,9 +19,6 @@
 #include "sender.h"
 #include "ui/number.h"
 
-/* One message to the user, on the stream that its kind belongs to; names in it may hold anything and are escaped. */
-void client_print(const struct options *options, enum log_kind kind, const char *text, size_t length);
-
 struct client_output;
 /* Both arguments are borrowed; the session's protocol is looked at when the first line is printed. sends: a push. */
 struct client_output *client_output_new(const struct options *options, const struct session *session, bool sends);
