@@ -1,39 +1,50 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A push: rules, connection, set-up, the sender's run, and the end. */
+/*
+ * A push: rules, connection, set-up, the sender's run, and the end; and what users see of it: the header, a line for each item,
+ * deletions, progress, what the server says, and the closing numbers (doc/protocol/06-command-line.md section 8). The parts
+ * share standard output: a progress line or an unfinished header is ended before anything else is said.
+ */
 #include "client/push.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/output.h"
+#include "delta/digest.h"
 #include "delta/match.h"
 #include "filter/exchange.h"
 #include "flist/scan.h"
+#include "fs/chmod.h"
 #include "fs/ids.h"
 #include "fs/operator.h"
 #include "fs/root.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
 #include "lib/exit.h"
+#include "lib/log.h"
 #include "options/batch.h"
 #include "options/owners.h"
 #include "receiver.h"
+#include "receiver/output.h"
 #include "receiver/report.h"
+#include "sender.h"
 #include "server.h"
+#include "ui/number.h"
+#include "ui/progress.h"
 #include "wire/request.h"
 
-#define DRAIN_SECONDS 60 /* doc/protocol/01-session.md section 10.8 */
+#define DRAIN_SECONDS 60   /* doc/protocol/01-session.md section 10.8 */
+#define FIRST_UPDATE 32768 /* bytes that a file has when it is first seen to progress */
 
 struct push {
 	struct options *options;
 	struct session session;
 	struct connection connection;
-	struct client_output *output;
 	struct flist *list;
 	struct filter_list *rules;
 	struct args sources;          /* the operands but the last; borrowed */
@@ -43,6 +54,12 @@ struct push {
 	struct run_stats stats;
 	int64_t started;              /* of clock_nanoseconds */
 	bool ending;                  /* the peer knows that the session ends */
+	struct log_sink below;        /* the log's before this run */
+	struct item_lines lines;
+	struct progress *progress;
+	bool progress_shown;          /* of this file */
+	bool header_is_open;          /* "building file list ... " waits for its "done" */
+	bool header_was_broken;
 };
 
 /* --- signals: noticed where the connection waits --- */
@@ -67,6 +84,30 @@ static void look_for_signal(void *push_void)
 
 /* --- messages --- */
 
+static FILE *stream_of(const struct options *options, enum log_kind kind)
+{
+	bool informs = kind == L_INFO || kind == L_CLIENT;
+
+	return informs && options->stderr_mode != STDERR_ALL ? stdout : stderr;
+}
+
+/* The log's sink. */
+static void emit(void *push_void, enum log_kind kind, const char *text, size_t length)
+{
+	struct push *push = push_void;
+
+	if (kind == L_LOG || ((kind == L_INFO || kind == L_CLIENT) && push->options->quiet))
+		return;
+	if (push->progress)
+		progress_break_line(push->progress);
+	if (push->header_is_open) {
+		fputc('\n', stream_of(push->options, kind));
+		push->header_is_open = false;
+		push->header_was_broken = true;
+	}
+	push->below.emit(push->below.context, kind, text, length);
+}
+
 static void handle_message(void *push_void, enum message_code code, const uint8_t *payload, size_t length)
 {
 	struct push *push = push_void;
@@ -84,12 +125,13 @@ static void handle_message(void *push_void, enum message_code code, const uint8_
 		exit_set_quiet(theirs != EXIT_OK);
 		exit_with(theirs ? theirs : EXIT_STREAMIO);
 	}
+	receiver_say_message(push->options, NULL, code, payload, length);
 	if (code == MSG_IO_ERROR)
 		push->session.io_error |= (int32_t)decode_int(payload) & 7;
-	else if (code == MSG_BLOCK_STATS)
+	if (code == MSG_BLOCK_STATS)
 		push->stats.blocks = decode_int64(payload);
-	else
-		client_output_message(push->output, code, payload, length);
+	if (code == MSG_DELETED && length)
+		item_lines_deletion(&push->lines, (const char *)payload, payload[length - 1] == '\0');
 }
 
 /* Exit hook: report to the server that this side ends, and let it end in order. */
@@ -153,15 +195,6 @@ static struct filter_list *make_rules(struct push *push)
 	return rules;
 }
 
-/* doc/protocol/04-filters.md section 4.6.1 */
-static bool server_wants_rules(const struct push *push)
-{
-	const struct options *options = push->options;
-
-	return options->prune_empty_dirs
-	       || (options->delete_when != DELETE_NEVER && (!options->delete_excluded || push->session.caps.modern_filters));
-}
-
 /* --- the list --- */
 
 /* The directory that the names of a --files-from list are relative to has to be there. */
@@ -207,19 +240,68 @@ static struct kind_counts kinds_listed(const struct flist_totals *totals)
 static void list_sent(void *push_void)
 {
 	struct push *push = push_void;
+	const struct options *options = push->options;
+	FILE *out = stream_of(options, L_CLIENT);
+	bool has_dirs = options->recursive || options->dirs;
 
-	client_output_header_done(push->output, kinds_listed(flist_totals(push->list)).total);
+	if (push->header_is_open || push->header_was_broken) {
+		fputs("done\n", out);
+		log_msg(L_LOG, "done");
+	}
+	push->header_is_open = push->header_was_broken = false;
+	if (options->levels.info[INFO_FLIST] > 1 && !options->quiet && !push->session.inc_recurse && has_dirs) {
+		/* FLIST2: the counter that a user would see running, and its end. */
+		uint64_t entries = kinds_listed(flist_totals(push->list)).total;
+
+		for (uint64_t i = 0; i <= entries; i += 100)
+			fprintf(out, " %llu files...\r", (unsigned long long)i);
+		log_info("%llu file%s to consider", (unsigned long long)entries, entries == 1 ? "" : "s");
+	}
 }
 
 /* --- items --- */
 
+/* The totals of progress lines, of as much of the list as is known. */
+static void note_totals(struct push *push)
+{
+	const struct flist_totals *totals = flist_totals(push->list);
+
+	if (push->progress)
+		progress_totals(push->progress, totals->size, kinds_listed(totals).total, flist_is_complete(push->list));
+}
+
+static void log_transfer_item(const struct push *push, enum log_kind kind, const char *format,
+			      const struct transfer_record *record)
+{
+	static const uint8_t no_digest[DIGEST_MAX_LENGTH];
+	bool is_symlink = entry_is_symlink(record->entry);
+	struct format_values values;
+
+	item_record_values(&values, push->options, record);
+	values.look.mode = record->entry->mode;
+	/* As it is sent. */
+	if (push->options->chmod && !is_symlink)
+		values.look.mode = chmod_apply(push->options->chmod, record->entry->mode);
+	/* Of an older receiver it is not known whether it can set the times of symlinks. */
+	if (!push->session.caps.symlink_times && is_symlink)
+		values.look.times_kept = false;
+	values.digest_length = digest_length(push->session.xfer_sum);
+	if (push->options->dry_run && record->flags & ITEM_TRANSFER)
+		values.digest = no_digest;
+	item_line_log(kind, format, &values);
+}
+
+/* Counts an item; prints its line, when it is time for it, and its progress. */
 static void take_item(void *push_void, const struct transfer_record *record, enum item_stage stage)
 {
 	struct push *push = push_void;
+	const struct item_lines *lines = &push->lines;
+	enum item_stage line_stage = lines->shown_is_late ? ITEM_ENDS : ITEM_BEGINS;
+	bool is_dir = entry_is_dir(record->entry), is_hard_link = record->link_is_hard;
 
 	if (stage != ITEM_ENDS && record->flags & ITEM_IS_NEW) {
 		push->stats.created.total++;
-		push->stats.created.dirs += entry_is_dir(record->entry);
+		push->stats.created.dirs += is_dir;
 		push->stats.created.links += entry_is_symlink(record->entry);
 		push->stats.created.devices += entry_is_device(record->entry);
 		push->stats.created.specials += entry_is_special(record->entry);
@@ -228,26 +310,60 @@ static void take_item(void *push_void, const struct transfer_record *record, enu
 		push->stats.transferred_files++;
 		push->stats.transferred_size += record->entry->size;
 	}
-	client_output_totals(push->output, flist_totals(push->list), flist_is_complete(push->list));
-	client_output_item(push->output, record, stage);
+	note_totals(push);
+	if (push->progress && stage == ITEM_ENDS && !push->options->levels.info[INFO_PROGRESS])
+		item_lines_name_asked(lines, push->options, record->name);
+	if (push->progress && (stage == ITEM_ENDS || (stage == ITEM_WITHOUT_CONTENT && record->flags & ITEM_TRANSFER)))
+		progress_file_end(push->progress, record->size, record->position);
+	if ((stage == ITEM_WITHOUT_CONTENT || stage == line_stage) && item_is_shown(lines, record->flags, is_dir, is_hard_link))
+		log_transfer_item(push, L_CLIENT, lines->shown, record);
+	if (stage != ITEM_BEGINS && item_is_logged(lines, record->flags, is_dir, is_hard_link))
+		log_transfer_item(push, L_LOG, lines->logged, record);
+	if (push->progress && stage == ITEM_BEGINS)
+		progress_file_start(push->progress, record->size);
+	push->progress_shown = false;
 }
 
+/* All items up to this place in the list have been looked at (--info=progress2). */
 static void take_section(void *push_void, uint64_t position)
 {
 	struct push *push = push_void;
 
-	client_output_totals(push->output, flist_totals(push->list), flist_is_complete(push->list));
-	client_output_section(push->output, position);
+	note_totals(push);
+	if (push->progress)
+		progress_section_end(push->progress, position);
 }
 
 static void take_progress(void *push_void, uint64_t done)
 {
 	struct push *push = push_void;
 
-	client_output_progress(push->output, done);
+	if (!push->progress)
+		return;
+	progress_update(push->progress, push->progress_shown || done < FIRST_UPDATE ? done : FIRST_UPDATE);
+	push->progress_shown = true;
 }
 
 /* --- the run --- */
+
+/* "sending incremental file list" and its relatives. */
+static void print_header(struct push *push)
+{
+	const struct options *options = push->options;
+	int level = options->levels.info[INFO_FLIST];
+
+	log_list_begin(true);
+	if (!level || options->quiet || (!options->recursive && !options->dirs))
+		return;
+	if (push->session.inc_recurse) {
+		log_msg(L_CLIENT, "sending incremental file list");
+	} else {
+		fprintf(stream_of(options, L_CLIENT), "building file list ... %s", level > 1 ? "\n" : "");
+		push->header_is_open = level == 1;
+	}
+	/* A server may write to our standard error. */
+	fflush(stdout);
+}
 
 static void send_files(struct push *push, int names_fd)
 {
@@ -259,43 +375,56 @@ static void send_files(struct push *push, int names_fd)
 		.progress = options->levels.info[INFO_PROGRESS] ? take_progress : NULL, .list_done = take_section,
 		.batch = push->batch,
 	};
+	const struct delete_stats *deleted = &push->session.deleted;
+	struct run_stats *stats = &push->stats;
 
 	push->list = flist_new(options, &push->session, NULL, push->rules, NULL);
 	flist_scan_options(push->list)->munge_symlinks = options->munge_links;
-	client_output_header(push->output);
+	print_header(push);
 	sender_run(&host, push->list);
 	push->ending = true;
-	push->stats.list_build_ms = host.list_build_ms;
-	push->stats.list_size = host.list_bytes;
 	fs_ids_free(host.ids);
-}
-
-static void fill_stats(struct push *push)
-{
-	const struct flist_totals *totals = flist_totals(push->list);
-	struct run_stats *stats = &push->stats;
-
-	stats->files = kinds_listed(totals);
+	batch_finish(push->batch);
+	stats->list_build_ms = host.list_build_ms;
+	stats->list_size = host.list_bytes;
+	stats->files = kinds_listed(flist_totals(push->list));
 	stats->deleted = (struct kind_counts){
-		.total = (uint64_t)(push->session.deleted.files + push->session.deleted.dirs + push->session.deleted.symlinks
-				    + push->session.deleted.devices + push->session.deleted.specials),
-		.dirs = (uint64_t)push->session.deleted.dirs,
-		.links = (uint64_t)push->session.deleted.symlinks,
-		.devices = (uint64_t)push->session.deleted.devices,
-		.specials = (uint64_t)push->session.deleted.specials,
+		.total = (uint64_t)(deleted->files + deleted->dirs + deleted->symlinks + deleted->devices + deleted->specials),
+		.dirs = (uint64_t)deleted->dirs, .links = (uint64_t)deleted->symlinks,
+		.devices = (uint64_t)deleted->devices, .specials = (uint64_t)deleted->specials,
 	};
-	stats->total_size = totals->size;
+	stats->total_size = flist_totals(push->list)->size;
 	stats->literal = push->match.literal_bytes;
 	stats->matched = push->match.matched_bytes;
 	stats->sent = wire_bytes_written(push->session.wire);
 	stats->received = wire_bytes_read(push->session.wire);
 	stats->elapsed_seconds = (clock_nanoseconds() - push->started) / CLOCK_SECOND;
+	stats->caps = push->session.caps;
+}
+
+/* The statistics that the options want, as far as the session's protocol has them, and the end of the log of a run with this
+ * exit code. The sink is again what it was. */
+static void end_output(struct push *push, int code)
+{
+	const struct options *options = push->options;
+	const struct run_stats *stats = &push->stats;
+	int level = options->levels.info[INFO_STATS];
+
+	if (push->progress)
+		progress_break_line(push->progress);
+	if (level)
+		stats_print(stats, options->human_readable, level > 1, true, options_kind_of_end(options));
+	if (!log_end_is_wanted(options, code))
+		log_run_end(true, stats->sent, stats->received, stats->total_size, code);
+	log_set_sink(push->below);
+	progress_free(push->progress);
+	fflush(stdout);
 }
 
 int client_push(struct options *options, const struct remote *remote, const struct args *paths)
 {
 	struct push *push = xcalloc(1, sizeof *push);
-	int names_fd, code;
+	int progress_mode = options->levels.info[INFO_PROGRESS], names_fd, code;
 
 	push->options = options;
 	push->sources = (struct args){ options->operands.items, options->operands.count - 1 };
@@ -312,7 +441,12 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGVTALRM, SIG_IGN);
 	exit_push_hook(log_broken_end, push);
-	push->output = client_output_new(options, &push->session, true);
+	item_lines_init(&push->lines, options);
+	if (!options->quiet && (!options->dry_run || progress_mode > 1))
+		push->progress = progress_new(progress_mode, options->human_readable, options->dry_run);
+	if (push->progress && !progress_mode)
+		progress_listen();
+	push->below = log_set_sink((struct log_sink){ emit, push });
 	push->batch = batch_create(options);
 	push->rules = make_rules(push);
 	batch_write_script(push->batch, push->rules);
@@ -324,30 +458,30 @@ int client_push(struct options *options, const struct remote *remote, const stru
 	session->is_daemon = push->connection.is_daemon;
 	session->is_sender = true;
 	wire_set_message_handler(push->connection.wire, handle_message, push);
-	client_set_up(session, &push->connection, push->options);
+	client_set_up(session, &push->connection, options);
 	wire_set_wait_hook(session->wire, look_for_signal, push);
 	exit_push_hook(say_end, push);
 	copy_as_assume(options);
-	options_protect_leftovers(push->options, push->rules, push->session.caps.perishable_rules);
-	filter_send(push->rules, &push->session, server_wants_rules(push));
-	batch_start(push->batch, &push->session);
+	options_protect_leftovers(options, push->rules, session->caps.perishable_rules);
+	/* doc/protocol/04-filters.md section 4.6.1 */
+	bool deletes = options->delete_when != DELETE_NEVER && (!options->delete_excluded || session->caps.modern_filters);
+
+	filter_send(push->rules, session, options->prune_empty_dirs || deletes);
+	batch_start(push->batch, session);
 	if (options->files_from)
 		check_names_base(push->sources.items[0]);
 	send_files(push, names_fd);
-	batch_finish(push->batch);
-	fill_stats(push);
 	/* A server that says much is not done yet, and would take a closed connection for an error. */
 	if (push->connection.shell_pid)
-		wire_take_rest(push->session.wire, DRAIN_SECONDS);
+		wire_take_rest(session->wire, DRAIN_SECONDS);
 	exit_remove_hook(say_end, push);
 	/* They are counted in the budget of the session, which ends with its wire. */
 	flist_free(push->list);
 	push->list = NULL;
 	filter_free(push->rules);
-	code = client_disconnect(&push->connection, run_exit_code(push->session.io_error));
+	code = client_disconnect(&push->connection, run_exit_code(session->io_error));
 	exit_remove_hook(log_broken_end, push);
-	client_output_end(push->output, &push->stats, code);
-	client_output_free(push->output);
+	end_output(push, code);
 	free(push->charset);
 	free(push);
 	return code;
