@@ -16,9 +16,7 @@
 #include "ui/itemize.h"
 #include "wire/setup.h"
 
-enum {
-	VERBOSE_MAX = 9,              /* -v that are passed on */
-};
+#define VERBOSE_MAX 9 /* -v that are passed on */
 
 /* --- the single letters --- */
 
@@ -27,36 +25,23 @@ static int at_most(int value, int most)
 	return value < most ? value : most;
 }
 
-static bool deletes(const struct options *options)
-{
-	return options->delete_when != DELETE_NEVER;
-}
-
-/* Directories that are only implied matter where the server makes a listing, or has to find what to delete. */
-static bool asks_for_dirs(const struct options *options, bool we_send)
-{
-	if (options->recursive || !options->dirs)
-		return false;
-	return options->dirs_given || options->list_only || (we_send && deletes(options));
-}
-
-struct letter { char letter; int times; };
-
-static void add_letters(struct strbuf *cluster, const struct letter *letters, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		for (int times = letters[i].times; times > 0; times--)
-			strbuf_add_char(cluster, letters[i].letter);
-}
-
 static void add_cluster(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
 {
-	const struct letter before[] = {
+	/* Directories that are only implied matter where the server makes a listing, or has to find what to delete. */
+	bool wants_dirs = o->dirs_given || o->list_only || (we_send && o->delete_when != DELETE_NEVER);
+	bool may_recurse = o->allow_inc_recurse && !o->use_qsort && (we_send || !options_need_whole_list(o));
+	const struct { char letter; int times; } letters[] = {
 		{ 's', o->secluded_args }, { 'v', at_most(o->verbose, VERBOSE_MAX) },
 		{ 'q', o->quiet && o->stderr_mode != STDERR_CLIENT }, { 'b', o->backup }, { 'u', o->update },
-		{ 'n', o->dry_run && !o->only_write_batch }, { 'l', o->links }, { 'd', asks_for_dirs(o, we_send) },
-	};
-	const struct letter after[] = {
+		{ 'n', o->dry_run && !o->only_write_batch }, { 'l', o->links },
+		{ 'd', !o->recursive && o->dirs && wants_dirs },
+		/* Options that concern only a receiving server, or only a sending one. */
+		{ 'K', we_send && o->keep_dirlinks }, { 'm', we_send && o->prune_empty_dirs },
+		/* Backups beside the files imply it. */
+		{ 'O', we_send && o->omit_dir_times && (!o->backup || o->backup_dir) }, { 'J', we_send && o->omit_link_times },
+		{ 'y', we_send ? at_most(o->fuzzy, o->alt_dests ? 2 : 1) : 0 }, { 'L', !we_send && o->copy_links },
+		{ 'k', !we_send && o->copy_dirlinks },
+		/* And of both again. */
 		{ 'W', o->whole_file == 1 }, { 'H', at_most(o->hard_links, 2) }, { 'o', o->owner }, { 'g', o->group },
 		{ 'D', o->devices }, { 't', o->times }, { 'U', at_most(o->atimes, 2) }, { 'p', o->perms },
 		{ 'E', we_send && o->executability && !o->perms }, { 'A', o->acls }, { 'X', at_most(o->xattrs, 2) },
@@ -67,28 +52,11 @@ static void add_cluster(const struct options *o, bool we_send, const struct sess
 	struct strbuf cluster = STRBUF_INIT;
 
 	strbuf_add_char(&cluster, '-');
-	add_letters(&cluster, before, sizeof before / sizeof *before);
-	/* Options that concern only a receiving server, or only a sending one. */
-	const struct letter push[] = {
-		{ 'K', o->keep_dirlinks },
-		{ 'm', o->prune_empty_dirs },
-		/* Backups beside the files imply it. */
-		{ 'O', o->omit_dir_times && (!o->backup || o->backup_dir) },
-		{ 'J', o->omit_link_times },
-		{ 'y', at_most(o->fuzzy, o->alt_dests ? 2 : 1) },
-	};
-	const struct letter pull[] = { { 'L', o->copy_links }, { 'k', o->copy_dirlinks } };
-
-	if (we_send)
-		add_letters(&cluster, push, sizeof push / sizeof *push);
-	else
-		add_letters(&cluster, pull, sizeof pull / sizeof *pull);
-	add_letters(&cluster, after, sizeof after / sizeof *after);
+	for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+		for (int times = letters[i].times; times > 0; times--)
+			strbuf_add_char(&cluster, letters[i].letter);
 	if (caps->compat_flags)
-		strbuf_addf(&cluster, "e.%sLsfxCIvu",
-			    (o->recursive && o->allow_inc_recurse && !o->use_qsort && (we_send || !options_need_whole_list(o)))
-				    ? "i"
-				    : "");
+		strbuf_addf(&cluster, "e.%sLsfxCIvu", o->recursive && may_recurse ? "i" : "");
 	if (cluster.length > 1)
 		args_append(words, strbuf_text(&cluster));
 	strbuf_free(&cluster);
@@ -96,94 +64,67 @@ static void add_cluster(const struct options *o, bool we_send, const struct sess
 
 /* --- the long ones --- */
 
-static void add_flag(struct args *words, bool said, const char *word)
+/* One of them, with its value. */
+struct word {
+	bool said;
+	enum { ALONE, BEFORE_NUMBER, BEFORE_TEXT, BEFORE_PATH } kind;
+	const char *name;
+	int64_t number;
+	const char *text;
+};
+
+/* The kinds: "--name"; "--name=5", with the '=' in the name; "--name=TEXT" and "--name" "PATH" unless they are NULL. */
+#define FLAG(said, name) { said, ALONE, name, 0, NULL }
+#define NUMBER(said, name, number) { said, BEFORE_NUMBER, name, number, NULL }
+#define TEXT(name, text) { (text) != NULL, BEFORE_TEXT, name, 0, text }
+#define PATH(name, text) { (text) != NULL, BEFORE_PATH, name, 0, text }
+
+static void add_words(struct args *words, const struct word *said, size_t count)
 {
-	if (said)
-		args_append(words, word);
-}
-
-/* "--name=VALUE"; nothing without a value. */
-static void add_text(struct args *words, const char *name, const char *value)
-{
-	if (value)
-		args_take(words, xasprintf("%s=%s", name, value));
-}
-
-static void add_number(struct args *words, bool said, const char *form, int64_t value)
-{
-	if (said)
-		args_take(words, xasprintf("%s%" PRId64, form, value));
-}
-
-/* Two words, so that a shell at the other end expands a "~" in the second. */
-static void add_path(struct args *words, const char *name, const char *path)
-{
-	if (!path)
-		return;
-	args_append(words, name);
-	args_append(words, path);
-}
-
-static void add_general(const struct options *o, bool we_send, struct args *words)
-{
-	add_flag(words, o->list_only_given, "--list-only");
-	add_flag(words, we_send && o->dirs && !o->recursive && deletes(o), "--no-r");
-	add_number(words, o->compress_level_set && o->compress, "--compress-level=", o->compress_level);
-	add_flag(words, o->devices && !o->specials, "--no-specials");
-	add_flag(words, o->specials && !o->devices, "--specials");
-	/* A receiving server reports what our format needs to know: it never prints it. */
-	const char *format = o->out_format ? o->out_format : o->levels.info[INFO_NAME] ? "%n%L" : NULL;
-
-	if (we_send && format && format_uses(format, 'i'))
-		args_append(words, o->itemize > 1 ? "--log-format=%i%I" : "--log-format=%i");
-	else if (we_send && format && format_uses(format, 'o'))
-		args_append(words, "--log-format=%o");
-	else
-		add_flag(words, we_send && format && !o->verbose, "--log-format=X");
-	add_flag(words, o->stderr_mode == STDERR_ALL, "--msgs2stderr");
-	add_flag(words, o->stderr_mode == STDERR_CLIENT, "--no-msgs2stderr");
-	add_number(words, o->block_size, "-B", o->block_size);
-	add_number(words, o->timeout, "--timeout=", o->timeout);
-	add_number(words, o->bwlimit, "--bwlimit=", o->bwlimit);
-	add_path(words, "--backup-dir", o->backup_dir);
-	/* The default is "~", but nothing where backups have a directory of their own. */
-	if (o->suffix && strcmp(o->suffix, o->backup_dir ? "" : "~") != 0)
-		add_text(words, "--suffix", o->suffix);
-	add_text(words, "--checksum-choice", o->checksum_choice);
-	enum compress_algorithm algorithm;
-
-	if (!o->compress_choice || !compress_algorithm_parse(o->compress_choice, &algorithm))
-		return;
-	if (algorithm == COMPRESS_ZLIBX)
-		args_append(words, "--new-compress");
-	else if (algorithm == COMPRESS_ZLIB)
-		args_append(words, "--old-compress");
-	else
-		add_text(words, "--compress-choice", o->compress_choice);
+	for (; count; said++, count--) {
+		if (!said->said)
+			continue;
+		if (said->kind == BEFORE_NUMBER)
+			args_take(words, xasprintf("%s%" PRId64, said->name, said->number));
+		else if (said->kind == BEFORE_TEXT)
+			args_take(words, xasprintf("%s=%s", said->name, said->text));
+		else
+			args_append(words, said->name);
+		/* In a word of its own, so that a shell at the other end expands a "~" in it. */
+		if (said->kind == BEFORE_PATH)
+			args_append(words, said->text);
+	}
 }
 
 static void add_middle(const struct options *o, bool we_send, struct args *words)
 {
-	if (!we_send)
-		add_text(words, "--skip-compress", o->skip_compress_text);
-	add_text(words, "--max-alloc", o->max_alloc_text);
-	if (o->delete_missing_args)
-		args_append(words, "--delete-missing-args");
-	else
-		add_flag(words, o->ignore_missing_args && !we_send, "--ignore-missing-args");
-	if (we_send)
-		add_number(words, o->modify_window_given, o->modify_window < 0 ? "-@" : "--modify-window=", o->modify_window);
-	add_number(words, o->checksum_seed, "--checksum-seed=", o->checksum_seed);
-	if (we_send) {
-		if (o->has_partial_dir)
-			add_path(words, "--partial-dir", o->partial_dir);
-		add_flag(words, o->delay_updates, "--delay-updates");
-		add_flag(words, o->partial && !o->has_partial_dir && !o->delay_updates && !o->inplace, "--partial");
+	const struct word said[] = {
+		FLAG(we_send && o->delete_excluded, "--delete-excluded"), FLAG(we_send && o->force, "--force"),
+		FLAG(we_send && o->only_write_batch, "--only-write-batch=X"),
+		FLAG(we_send && o->super == SUPER_YES, "--super"), FLAG(we_send && o->size_only, "--size-only"),
+		FLAG(we_send && o->stats, "--stats"), TEXT("--skip-compress", we_send ? NULL : o->skip_compress_text),
+		TEXT("--max-alloc", o->max_alloc_text), FLAG(o->delete_missing_args, "--delete-missing-args"),
+		FLAG(o->ignore_missing_args && !o->delete_missing_args && !we_send, "--ignore-missing-args"),
+		NUMBER(we_send && o->modify_window_given, o->modify_window < 0 ? "-@" : "--modify-window=", o->modify_window),
+		NUMBER(o->checksum_seed, "--checksum-seed=", o->checksum_seed),
+		PATH("--partial-dir", we_send && o->has_partial_dir ? o->partial_dir : NULL),
+		FLAG(we_send && o->delay_updates, "--delay-updates"),
+		FLAG(we_send && o->partial && !o->has_partial_dir && !o->delay_updates && !o->inplace, "--partial"),
+		FLAG(o->ignore_errors, "--ignore-errors"), FLAG(o->copy_unsafe_links, "--copy-unsafe-links"),
+		FLAG(o->safe_links, "--safe-links"), FLAG(o->numeric_ids, "--numeric-ids"),
+		/* A server takes these for -o and -g, and below protocol 30 it would wait for the names of ids that are not
+		 * sent. */
+		TEXT("--usermap", we_send && (o->owner || o->acls) ? o->usermap : NULL),
+		TEXT("--groupmap", we_send && (o->group || o->acls) ? o->groupmap : NULL),
+		FLAG(we_send && o->ignore_existing, "--ignore-existing"), FLAG(we_send && o->existing, "--existing"),
+		PATH("--temp-dir", we_send ? o->temp_dir : NULL), FLAG(we_send && o->fsync, "--fsync"),
+	};
+
+	add_words(words, said, sizeof said / sizeof *said);
+	for (size_t i = 0; we_send && i < o->alt_dest_dirs.count; i++) {
+		args_take(words, xasprintf("--%s", o->alt_dest_kind));
+		args_append(words, o->alt_dest_dirs.items[i]);
 	}
-	add_flag(words, o->ignore_errors, "--ignore-errors");
-	add_flag(words, o->copy_unsafe_links, "--copy-unsafe-links");
-	add_flag(words, o->safe_links, "--safe-links");
-	add_flag(words, o->numeric_ids, "--numeric-ids");
 }
 
 static void add_last(const struct options *o, bool we_send, const struct session_caps *caps, struct args *words)
@@ -200,90 +141,78 @@ static void add_last(const struct options *o, bool we_send, const struct session
 
 	ui_levels_add_given(&list, o->info_given, we_send ? receiver : sender,
 			    we_send ? sizeof receiver / sizeof *receiver : sizeof sender / sizeof *sender);
-	if (list.length)
-		add_text(words, "--info", strbuf_text(&list));
-	strbuf_free(&list);
-	if (o->append) {
-		add_flag(words, true, "--append");
-		add_flag(words, o->append > 1, "--append");
-	} else if (o->inplace) {
-		args_append(words, "--inplace");
-		add_flag(words, we_send && o->sparse && o->whole_file == 0, "--no-W");
-	}
+	bool in_place = o->inplace && !o->append;
 	/* A list of ours goes to a sending server over the connection; one of the server's is named to it. */
-	bool given = o->files_from && (o->files_from_remote || !we_send);
+	bool of_server = o->files_from && o->files_from_remote, of_ours = o->files_from && !o->files_from_remote && !we_send;
+	const struct word said[] = {
+		TEXT("--info", list.length ? list.data : NULL),
+		FLAG(o->append, "--append"), FLAG(o->append > 1, "--append"), FLAG(in_place, "--inplace"),
+		FLAG(in_place && we_send && o->sparse && o->whole_file == 0, "--no-W"),
+		PATH("--files-from", of_server ? o->files_from_path : NULL), FLAG(of_ours, "--files-from=-"),
+		FLAG(of_ours || (of_server && o->from0), "--from0"),
+		FLAG((of_server || of_ours) && !o->relative, "--no-relative"),
+		FLAG(o->relative && !o->implied_dirs && (!we_send || !caps->omits_parents), "--no-implied-dirs"),
+		FLAG(we_send && o->write_devices, "--write-devices"),
+		FLAG(o->remove_source_files, o->remove_sent_files ? "--remove-sent-files" : "--remove-source-files"),
+		FLAG(!we_send && o->copy_devices, "--copy-devices"), FLAG(we_send && o->preallocate, "--preallocate"),
+		FLAG(o->open_noatime && o->atimes <= 1, "--open-noatime"), FLAG(we_send && o->mkpath, "--mkpath"),
+	};
 
-	if (given && o->files_from_remote) {
-		add_path(words, "--files-from", o->files_from_path);
-		add_flag(words, o->from0, "--from0");
-	} else if (given) {
-		args_append(words, "--files-from=-");
-		args_append(words, "--from0");
-	}
-	add_flag(words, given && !o->relative, "--no-relative");
-	add_flag(words, o->relative && !o->implied_dirs && (!we_send || !caps->omits_parents), "--no-implied-dirs");
-	add_flag(words, we_send && o->write_devices, "--write-devices");
-	if (o->remove_source_files)
-		args_append(words, o->remove_sent_files ? "--remove-sent-files" : "--remove-source-files");
-	add_flag(words, !we_send && o->copy_devices, "--copy-devices");
-	add_flag(words, we_send && o->preallocate, "--preallocate");
-	add_flag(words, o->open_noatime && o->atimes <= 1, "--open-noatime");
-	add_flag(words, we_send && o->mkpath, "--mkpath");
+	add_words(words, said, sizeof said / sizeof *said);
+	strbuf_free(&list);
 }
 
-void options_server_words(const struct options *options, bool we_send, int protocol, struct args *words)
+void options_server_words(const struct options *o, bool we_send, int protocol, struct args *words)
 {
+	static const char *const whens[] = {
+		[DELETE_DEFAULT] = "--delete", [DELETE_BEFORE] = "--delete-before", [DELETE_DURING] = "--delete-during",
+		[DELETE_DELAY] = "--delete-delay", [DELETE_AFTER] = "--delete-after",
+	};
 	const struct session_caps caps = session_caps_of(protocol);
-	const char *comma = options->iconv ? strchr(options->iconv, ',') : NULL;
+	const char *comma = o->iconv ? strchr(o->iconv, ',') : NULL, *log_format = NULL, *choice = o->compress_choice;
+	/* A receiving server reports what our format needs to know: it never prints it. */
+	const char *format = o->out_format ? o->out_format : o->levels.info[INFO_NAME] ? "%n%L" : NULL;
+	enum compress_algorithm algorithm = COMPRESS_NONE;
+	bool deletes = we_send && o->delete_when != DELETE_NEVER, has_word;
 
+	if (we_send && format && format_uses(format, 'i'))
+		log_format = o->itemize > 1 ? "%i%I" : "%i";
+	else if (we_send && format && format_uses(format, 'o'))
+		log_format = "%o";
+	else if (we_send && format && !o->verbose)
+		log_format = "X";
+	if (choice && !compress_algorithm_parse(choice, &algorithm))
+		choice = NULL;
+	has_word = algorithm == COMPRESS_ZLIBX || algorithm == COMPRESS_ZLIB;
 	args_append(words, "--server");
-	add_flag(words, !we_send, "--sender");
-	add_cluster(options, we_send, &caps, words);
-	/* LOCAL,REMOTE: a server gets its own half. */
-	add_text(words, "--iconv", comma ? comma + 1 : options->iconv);
-	add_general(options, we_send, words);
-	if (we_send) {
-		static const char *const whens[] = {
-			[DELETE_BEFORE] = "--delete-before",
-			[DELETE_DURING] = "--delete-during",
-			[DELETE_DELAY] = "--delete-delay",
-			[DELETE_AFTER] = "--delete-after",
-		};
-
-		add_number(words, options->max_delete >= 0, "--max-delete=", options->max_delete ? options->max_delete : -1);
-		add_number(words, options->min_size >= 0, "--min-size=", options->min_size);
-		add_number(words, options->max_size >= 0, "--max-size=", options->max_size);
-		if (options->delete_when == DELETE_DEFAULT)
-			add_flag(words, !options->delete_excluded, "--delete");
-		else if (options->delete_when != DELETE_NEVER)
-			args_append(words, whens[options->delete_when]);
-		add_flag(words, options->delete_excluded, "--delete-excluded");
-		add_flag(words, options->force, "--force");
-		add_flag(words, options->only_write_batch, "--only-write-batch=X");
-		add_flag(words, options->super == SUPER_YES, "--super");
-		add_flag(words, options->size_only, "--size-only");
-		add_flag(words, options->stats, "--stats");
-	}
-	add_middle(options, we_send, words);
-	if (we_send) {
-		char *kind;
-
-		/* A server takes these for -o and -g, and below protocol 30 it would wait for the names of ids that are not
-		 * sent. */
-		add_text(words, "--usermap", options->owner || options->acls ? options->usermap : NULL);
-		add_text(words, "--groupmap", options->group || options->acls ? options->groupmap : NULL);
-		add_flag(words, options->ignore_existing, "--ignore-existing");
-		add_flag(words, options->existing, "--existing");
-		add_path(words, "--temp-dir", options->temp_dir);
-		add_flag(words, options->fsync, "--fsync");
-		kind = xasprintf("--%s", options->alt_dest_kind ? options->alt_dest_kind : "");
-		for (size_t i = 0; i < options->alt_dest_dirs.count; i++)
-			add_path(words, kind, options->alt_dest_dirs.items[i]);
-		free(kind);
-	}
-	add_last(options, we_send, &caps, words);
-	for (size_t i = 0; i < options->remote_options.count; i++)
-		args_append(words, options->remote_options.items[i]);
+	if (!we_send)
+		args_append(words, "--sender");
+	add_cluster(o, we_send, &caps, words);
+	const struct word said[] = {
+		/* LOCAL,REMOTE: a server gets its own half. */
+		TEXT("--iconv", comma ? comma + 1 : o->iconv),
+		FLAG(o->list_only_given, "--list-only"), FLAG(deletes && o->dirs && !o->recursive, "--no-r"),
+		NUMBER(o->compress_level_set && o->compress, "--compress-level=", o->compress_level),
+		FLAG(o->devices && !o->specials, "--no-specials"), FLAG(o->specials && !o->devices, "--specials"),
+		TEXT("--log-format", log_format), FLAG(o->stderr_mode == STDERR_ALL, "--msgs2stderr"),
+		FLAG(o->stderr_mode == STDERR_CLIENT, "--no-msgs2stderr"), NUMBER(o->block_size, "-B", o->block_size),
+		NUMBER(o->timeout, "--timeout=", o->timeout), NUMBER(o->bwlimit, "--bwlimit=", o->bwlimit),
+		PATH("--backup-dir", o->backup_dir),
+		/* The default is "~", but nothing where backups have a directory of their own. */
+		TEXT("--suffix", o->suffix && strcmp(o->suffix, o->backup_dir ? "" : "~") != 0 ? o->suffix : NULL),
+		TEXT("--checksum-choice", o->checksum_choice),
+		FLAG(has_word, algorithm == COMPRESS_ZLIBX ? "--new-compress" : "--old-compress"),
+		TEXT("--compress-choice", has_word ? NULL : choice),
+		NUMBER(we_send && o->max_delete >= 0, "--max-delete=", o->max_delete ? o->max_delete : -1),
+		NUMBER(we_send && o->min_size >= 0, "--min-size=", o->min_size),
+		NUMBER(we_send && o->max_size >= 0, "--max-size=", o->max_size),
+		FLAG(deletes && (o->delete_when != DELETE_DEFAULT || !o->delete_excluded), whens[o->delete_when]),
+	};
+	add_words(words, said, sizeof said / sizeof *said);
+	add_middle(o, we_send, words);
+	add_last(o, we_send, &caps, words);
+	for (size_t i = 0; i < o->remote_options.count; i++)
+		args_append(words, o->remote_options.items[i]);
 }
 
 /* --- how they travel --- */
