@@ -22,16 +22,12 @@
 
 /* --- paths --- */
 
-/* The path that a leading "~" stands for at the other end must not get a name that the list of files does not have. */
-static bool keeps_tilde(const struct options *options, const char *path, bool we_send)
+static char *shell_path(const struct options *options, const char *path, bool we_send)
 {
-	if (we_send || *path != '~' || options->trust_sender)
-		return false;
-	return options->relative ? !strstr(path, "/./") : !strchr(path, '/');
-}
-
-static char *shell_path(const struct options *options, const char *path, bool we_send, bool quoted)
-{
+	bool quoted = !options->secluded_args && !options->old_args;
+	/* The path that a leading "~" stands for at the other end must not get a name that the list of files does not have. */
+	bool keeps_tilde = *path == '~' && !we_send && !options->trust_sender
+			   && (options->relative ? !strstr(path, "/./") : !strchr(path, '/'));
 	struct strbuf word = STRBUF_INIT;
 	char *escaped;
 
@@ -39,7 +35,7 @@ static char *shell_path(const struct options *options, const char *path, bool we
 		return xstrdup(".");
 	if (*path == '-')
 		strbuf_add_string(&word, "./");
-	if (quoted && keeps_tilde(options, path, we_send))
+	if (quoted && keeps_tilde)
 		strbuf_add_char(&word, '\\');
 	escaped = quoted ? server_word_escape(path, true) : xstrdup(path);
 	strbuf_add_string(&word, escaped);
@@ -72,36 +68,25 @@ static char *daemon_path(const struct options *options, const char *path, const 
 
 struct server_line { struct args seen, secluded; };
 
-static void make_line(struct server_line *line, const struct options *options, int protocol, bool we_send)
+/* The paths stand behind a "." word; module NULL: they are a remote shell's. */
+static void make_line(struct server_line *line, const struct options *options, int protocol, bool we_send,
+		      const struct args *paths, const char *module)
 {
-	struct args words = { NULL, 0 };
+	struct args words = { NULL, 0 }, *last = options->secluded_args ? &line->secluded : &line->seen;
 	size_t visible;
 
 	*line = (struct server_line){ { NULL, 0 }, { NULL, 0 } };
 	options_server_words(options, we_send, protocol, &words);
 	visible = options->secluded_args ? server_words_visible(&words) : words.count;
-	for (size_t i = visible; i < words.count; i++)
-		args_append(&line->secluded, words.items[i]);
 	if (!options->secluded_args)
 		server_words_escape(options, &words);
-	for (size_t i = 0; i < visible; i++)
-		args_append(&line->seen, words.items[i]);
+	for (size_t i = 0; i < words.count; i++)
+		args_append(i < visible ? &line->seen : &line->secluded, words.items[i]);
 	args_free(&words);
-}
-
-/* Where the paths go, with the "." in front of them. */
-static struct args *start_paths(struct server_line *line, const struct options *options)
-{
-	struct args *words = options->secluded_args ? &line->secluded : &line->seen;
-
-	args_append(words, ".");
-	return words;
-}
-
-static void free_line(struct server_line *line)
-{
-	args_free(&line->seen);
-	args_free(&line->secluded);
+	args_append(last, ".");
+	for (size_t i = 0; i < paths->count; i++)
+		args_take(last, module ? daemon_path(options, paths->items[i], module)
+				       : shell_path(options, paths->items[i], we_send));
 }
 
 /* --- connecting --- */
@@ -129,39 +114,20 @@ struct charset *client_charset(const struct options *options)
 	return charset;
 }
 
-static void send_secluded(struct connection *connection, const struct options *options, struct args *words)
+/* What is left to send of the line, if anything; and the end of it. */
+static void finish_line(struct connection *connection, const struct options *options, struct server_line *line)
 {
-	struct charset *charset = client_charset(options);
+	if (options->secluded_args) {
+		struct charset *charset = client_charset(options);
 
-	log_words(options, "protected args", words);
-	if (charset)
-		args_to_wire(words, charset);
-	charset_free(charset);
-	args_write_secluded(connection->wire, words);
-}
-
-/* The request is made, and logged, before the login, and sent after it. */
-static void make_session(struct connection *connection, const struct options *options, const struct remote *remote,
-			 const struct args *paths, bool we_send)
-{
-	char *digests = daemon_greet(connection, options), *module = xstrndup(remote->path, strcspn(remote->path, "/"));
-	struct server_line line;
-	struct args *words;
-
-	make_line(&line, options, connection->protocol, we_send);
-	words = start_paths(&line, options);
-	for (size_t i = 0; i < paths->count; i++)
-		args_take(words, daemon_path(options, paths->items[i], module));
-	free(module);
-	log_words(options, "sending daemon args", &line.seen);
-	daemon_log_in(connection, options, remote, digests);
-	wire_set_deadline(connection->wire, 0, NULL, NULL);
-	args_write(connection->wire, &line.seen, session_caps_of(connection->protocol).nul_args);
-	if (options->secluded_args)
-		send_secluded(connection, options, &line.secluded);
-	wire_flush(connection->wire);
-	free_line(&line);
-	free(digests);
+		log_words(options, "protected args", &line->secluded);
+		if (charset)
+			args_to_wire(&line->secluded, charset);
+		charset_free(charset);
+		args_write_secluded(connection->wire, &line->secluded);
+	}
+	args_free(&line->seen);
+	args_free(&line->secluded);
 }
 
 /* --contimeout has passed on the way to a daemon that a command leads to (doc/protocol/09-since-3.5.0.md section 4.1). */
@@ -192,30 +158,25 @@ static void connect_daemon(struct connection *connection, const struct options *
 		connection->in_fd = connection->out_fd = socket_dial(options, remote);
 	make_wire(connection, options);
 	wire_set_deadline(connection->wire, end, expire, we_send ? sender : receiver);
-	make_session(connection, options, remote, paths, we_send);
-}
+	char *digests = daemon_greet(connection, options), *module = xstrndup(remote->path, strcspn(remote->path, "/"));
+	struct server_line line;
 
-/* --debug=nstr: which algorithms the two ends have come to. */
-static void log_choices(const struct options *options, const struct session *session)
-{
-	bool negotiates = session->varint_flags;
-
-	if (options->levels.debug[DEBUG_PROTO])
-		log_info("(Client) Protocol versions: remote=%d, negotiated=%d", session->peer_version, session->protocol);
-	if (options->iconv && options->levels.debug[DEBUG_ICONV] > 1)
-		log_info("[%s] charset: %.*s", log_role(), (int)strcspn(options->iconv, ","), options->iconv);
-	if (!options->levels.debug[DEBUG_NSTR])
-		return;
-	log_info("Client%s checksum: %s", negotiates && !options->checksum_choice ? " negotiated" : "",
-		 sum_algorithm_name(session->xfer_sum));
-	if (session->compress != COMPRESS_NONE)
-		log_info("Client%s compress: %s (level %d)", negotiates && !options->compress_choice ? " negotiated" : "",
-			 compress_algorithm_name(session->compress), session->compress_level);
+	/* The request is made, and logged, before the login, and sent after it. */
+	make_line(&line, options, connection->protocol, we_send, paths, module);
+	free(module);
+	log_words(options, "sending daemon args", &line.seen);
+	daemon_log_in(connection, options, remote, digests);
+	wire_set_deadline(connection->wire, 0, NULL, NULL);
+	args_write(connection->wire, &line.seen, session_caps_of(connection->protocol).nul_args);
+	finish_line(connection, options, &line);
+	wire_flush(connection->wire);
+	free(digests);
 }
 
 void client_set_up(struct session *session, const struct connection *connection, const struct options *options)
 {
 	struct setup_request request;
+	bool negotiates;
 
 	session->wire = connection->wire;
 	session->peer_version = connection->peer_version;
@@ -226,7 +187,18 @@ void client_set_up(struct session *session, const struct connection *connection,
 	if (!connection->is_daemon)
 		setup_exchange_versions(session, &request);
 	setup_client(session, &request);
-	log_choices(options, session);
+	negotiates = session->varint_flags;
+	if (options->levels.debug[DEBUG_PROTO])
+		log_info("(Client) Protocol versions: remote=%d, negotiated=%d", session->peer_version, session->protocol);
+	if (options->iconv && options->levels.debug[DEBUG_ICONV] > 1)
+		log_info("[%s] charset: %.*s", log_role(), (int)strcspn(options->iconv, ","), options->iconv);
+	/* Which algorithms the two ends have come to. */
+	if (options->levels.debug[DEBUG_NSTR])
+		log_info("Client%s checksum: %s", negotiates && !options->checksum_choice ? " negotiated" : "",
+			 sum_algorithm_name(session->xfer_sum));
+	if (options->levels.debug[DEBUG_NSTR] && session->compress != COMPRESS_NONE)
+		log_info("Client%s compress: %s (level %d)", negotiates && !options->compress_choice ? " negotiated" : "",
+			 compress_algorithm_name(session->compress), session->compress_level);
 	setup_start_mux(session, options->remove_source_files);
 }
 
@@ -267,18 +239,11 @@ void client_connect(struct connection *connection, struct options *options, cons
 	exit_push_hook(end_connection, connection);
 	if (remote->kind == REMOTE_SHELL) {
 		struct server_line line;
-		struct args *words;
 
-		make_line(&line, options, options->max_protocol, we_send);
-		words = start_paths(&line, options);
-		for (size_t i = 0; i < paths->count; i++)
-			args_take(words,
-				  shell_path(options, paths->items[i], we_send, !options->secluded_args && !options->old_args));
+		make_line(&line, options, options->max_protocol, we_send, paths, NULL);
 		shell_start(connection, options, remote, &line.seen);
 		make_wire(connection, options);
-		if (options->secluded_args)
-			send_secluded(connection, options, &line.secluded);
-		free_line(&line);
+		finish_line(connection, options, &line);
 	} else
 		connect_daemon(connection, options, remote, paths, we_send);
 }
