@@ -38,43 +38,23 @@ static void read_line(struct wire *wire, char line[LINE_SIZE], const char *missi
 
 /* --- the answer to a challenge: which digest, whose password --- */
 
-static const char *choose_digest(const char *theirs, int protocol)
-{
-	const char *digest = auth_digest_choose(theirs, session_caps_of(protocol).md5);
-
-	if (digest)
-		return digest;
-	log_error("Failed to negotiate a daemon auth checksum choice.");
-	log_error("Server list: %s", theirs);
-	log_error("Client list: %s", greeting_digests());
-	exit_with(EXIT_UNSUPPORTED);
-}
-
-static bool has_line(const char *bytes, size_t length)
-{
-	size_t start = 0;
-
-	while (start < length && (bytes[start] == '\r' || bytes[start] == '\n'))
-		start++;
-	return memchr(bytes + start, '\n', length - start) != NULL;
-}
-
 /* The first line that is not empty, NUL-terminated; bytes beyond PASSWORD_MAX are not read. */
 static void read_first_line(int fd, char password[PASSWORD_MAX + 1])
 {
-	size_t length = 0, skipped;
+	size_t length = 0, skipped = 0;
 	ssize_t got;
 
-	while (length < PASSWORD_MAX && !has_line(password, length)) {
+	while (length < PASSWORD_MAX && !memchr(password + skipped, '\n', length - skipped)) {
 		got = read(fd, password + length, PASSWORD_MAX - length);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			break;
 		length += (size_t)got;
+		password[length] = '\0';
+		skipped = strspn(password, "\r\n");
 	}
 	password[length] = '\0';
-	skipped = strspn(password, "\r\n");
 	memmove(password, password + skipped, length + 1 - skipped);
 	password[strcspn(password, "\r\n")] = '\0';
 }
@@ -101,25 +81,19 @@ static void password_from_terminal(char password[PASSWORD_MAX + 1])
 	fs_close(terminal);
 }
 
-static const char *find_user(const struct remote *remote)
-{
-	const char *user = remote->user;
-
-	if (!user || !*user)
-		user = getenv("USER");
-	if (!user || !*user)
-		user = getenv("LOGNAME");
-	return user && *user ? user : "nobody";
-}
-
 static void answer(struct wire *wire, const struct options *options, const struct remote *remote, const char *digests,
 		   int protocol, const char *challenge)
 {
-	const char *digest = choose_digest(digests, protocol);
+	const char *digest = auth_digest_choose(digests, session_caps_of(protocol).md5);
+	const char *environment = getenv("RSYNC_PASSWORD"), *user = remote->user;
 	char password[PASSWORD_MAX + 1], response[AUTH_TEXT_MAX], *line;
 
-	const char *environment = getenv("RSYNC_PASSWORD");
-
+	if (!digest) {
+		log_error("Failed to negotiate a daemon auth checksum choice.");
+		log_error("Server list: %s", digests);
+		log_error("Client list: %s", greeting_digests());
+		exit_with(EXIT_UNSUPPORTED);
+	}
 	if (options->password_file) {
 		const char *file = options->password_file;
 		bool is_stdin = strcmp(file, "-") == 0;
@@ -149,26 +123,17 @@ static void answer(struct wire *wire, const struct options *options, const struc
 		password_from_terminal(password);
 	auth_response(digest, password, challenge, response);
 	explicit_bzero(password, sizeof password);
-	line = xasprintf("%s %s\n", find_user(remote), response);
+	if (!user || !*user)
+		user = getenv("USER");
+	if (!user || !*user)
+		user = getenv("LOGNAME");
+	line = xasprintf("%s %s\n", user && *user ? user : "nobody", response);
 	wire_write(wire, line, strlen(line));
 	wire_flush(wire);
 	free(line);
 }
 
 /* --- greetings --- */
-
-static int negotiate(const struct greeting *greeting, int ours)
-{
-	int protocol = greeting_negotiate(greeting, ours);
-
-	if (protocol)
-		return protocol;
-	if (greeting->version < PEER_PROTOCOL_MIN || greeting->version > PEER_PROTOCOL_MAX)
-		setup_refuse_version();
-	die(EXIT_PROTOCOL, "the daemon speaks protocol %d at most, but %d is the least that this side supports",
-		greeting->version,
-	    PROTOCOL_MIN);
-}
 
 char *daemon_greet(struct connection *connection, const struct options *options)
 {
@@ -188,7 +153,12 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 	case GREETING_NO_DIGESTS:
 		die(EXIT_STARTCLIENT, "rsync: the server omitted the digest name list: %s", line);
 	}
-	connection->protocol = negotiate(&greeting, options->max_protocol);
+	connection->protocol = greeting_negotiate(&greeting, options->max_protocol);
+	if (!connection->protocol && (greeting.version < PEER_PROTOCOL_MIN || greeting.version > PEER_PROTOCOL_MAX))
+		setup_refuse_version();
+	if (!connection->protocol)
+		die(EXIT_PROTOCOL, "the daemon speaks protocol %d at most, but %d is the least that this side supports",
+		    greeting.version, PROTOCOL_MIN);
 	connection->peer_version = greeting.version;
 	/* From here on it is the daemon that says how this ends. */
 	connection->ignores_shell = true;
@@ -197,35 +167,16 @@ char *daemon_greet(struct connection *connection, const struct options *options)
 
 /* --- what it answers --- */
 
-/* Lines up to the one that lets us in. Those that are not the protocol's are for the user: the message of the day, a list of
- * modules. */
-static void await_admission(struct connection *connection, const struct options *options, const struct remote *remote,
-			    const char *digests)
+void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote,
+		const char *digests)
 {
 	static const char challenge[] = "@RSYNCD: AUTHREQD ";
 	char line[LINE_SIZE];
 
-	for (;;) {
-		read_line(connection->wire, line, "didn't get server startup line");
-		if (strncmp(line, challenge, sizeof challenge - 1) == 0)
-			answer(connection->wire, options, remote, digests, connection->protocol, line + sizeof challenge - 1);
-		else if (strcmp(line, "@RSYNCD: OK") == 0)
-			return;
-		else if (strcmp(line, "@RSYNCD: EXIT") == 0)
-			exit_with(EXIT_OK);
-		else if (strncmp(line, "@ERROR", 6) == 0)
-			die(EXIT_STARTCLIENT, "%s", line);
-		else if (options->motd)
-			log_info("%s", line);
-	}
-}
-
-void daemon_log_in(struct connection *connection, const struct options *options, const struct remote *remote,
-		const char *digests)
-{
 	if (options->early_input) {
 		const char *file = options->early_input;
-		struct strbuf bytes = STRBUF_INIT, line = STRBUF_INIT;
+		struct strbuf bytes = STRBUF_INIT;
+		char *before;
 
 		if (fs_operator_read(file, options_link_flag(options), EARLY_INPUT_MAX, &bytes) < 0) {
 			if (errno == EFBIG)
@@ -233,16 +184,30 @@ void daemon_log_in(struct connection *connection, const struct options *options,
 			die_errno(EXIT_STARTCLIENT, errno, "failed to open %s", file);
 		}
 		if (bytes.length) {
-			strbuf_addf(&line, "#early_input=%zu\n", bytes.length);
-			wire_write(connection->wire, line.data, line.length);
+			before = xasprintf("#early_input=%zu\n", bytes.length);
+			wire_write(connection->wire, before, strlen(before));
 			wire_write(connection->wire, bytes.data, bytes.length);
+			free(before);
 		}
-		strbuf_free(&line);
 		strbuf_free(&bytes);
 	}
 	wire_write(connection->wire, remote->path, strcspn(remote->path, "/"));
 	wire_write_byte(connection->wire, '\n');
 	wire_flush(connection->wire);
-	await_admission(connection, options, remote, digests);
+	/* Lines up to the one that lets us in. Those that are not the protocol's are for the user: the message of the day, a
+	 * list of modules. */
+	for (;;) {
+		read_line(connection->wire, line, "didn't get server startup line");
+		if (strcmp(line, "@RSYNCD: OK") == 0)
+			break;
+		if (strncmp(line, challenge, sizeof challenge - 1) == 0)
+			answer(connection->wire, options, remote, digests, connection->protocol, line + sizeof challenge - 1);
+		else if (strcmp(line, "@RSYNCD: EXIT") == 0)
+			exit_with(EXIT_OK);
+		else if (strncmp(line, "@ERROR", 6) == 0)
+			die(EXIT_STARTCLIENT, "%s", line);
+		else if (options->motd)
+			log_info("%s", line);
+	}
 	connection->ignores_shell = false;
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,46 +56,7 @@ static bool next_word(const char **text, struct strbuf *word)
 	return true;
 }
 
-static const char *shell_command(const struct options *options)
-{
-	const char *environment = getenv("RSYNC_RSH");
-
-	if (options->rsh)
-		return options->rsh;
-	return environment && *environment ? environment : "ssh";
-}
-
-/* "-l NAME" of the user's own, which then stands for the login; the user before the "@" is the daemon's. */
-static bool names_login(const struct args *words)
-{
-	for (size_t i = 1; i + 1 < words->count; i++)
-		if (strcmp(words->items[i], "-l") == 0 && words->items[i + 1][0] != '-')
-			return true;
-	return false;
-}
-
 /* --- the child --- */
-
-/* In the child. */
-static noreturn void run(const struct args *words, int in, int out, int report, const char *port)
-{
-	sigset_t none;
-	int error;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (port)
-		setenv("RSYNC_PORT", port, 1);
-	if (!getenv("SSH_ASKPASS"))
-		unsetenv("DISPLAY");
-	if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0)
-		execvp(words->items[0], words->items);
-	error = errno;
-	if (write(report, &error, sizeof error) < 0)
-		_exit(EXIT_STREAMIO);
-	_exit(EXIT_IPC);
-}
 
 static void start(struct connection *connection, const struct args *words, const char *port)
 {
@@ -114,8 +74,23 @@ static void start(struct connection *connection, const struct args *words, const
 	child = fork();
 	if (child < 0)
 		die_errno(EXIT_IPC, errno, "fork");
-	if (child == 0)
-		run(words, to[0], from[1], report[1], port);
+	if (child == 0) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		if (port)
+			setenv("RSYNC_PORT", port, 1);
+		if (!getenv("SSH_ASKPASS"))
+			unsetenv("DISPLAY");
+		if (dup2(to[0], 0) >= 0 && dup2(from[1], 1) >= 0)
+			execvp(words->items[0], words->items);
+		error = errno;
+		if (write(report[1], &error, sizeof error) < 0)
+			_exit(EXIT_STREAMIO);
+		_exit(EXIT_IPC);
+	}
 	close(to[0]);
 	close(from[1]);
 	close(report[1]);
@@ -135,10 +110,13 @@ void shell_start(struct connection *connection, const struct options *options, c
 		 const struct args *server_words)
 {
 	struct args words = { NULL, 0 };
+	const char *environment = getenv("RSYNC_RSH"), *command = environment && *environment ? environment : "ssh";
+	bool named = false;
 	char port[16];
 
 	snprintf(port, sizeof port, "%d", remote->port ? remote->port : options->port);
-	const char *command = shell_command(options);
+	if (options->rsh)
+		command = options->rsh;
 	struct strbuf word = STRBUF_INIT;
 
 	while (next_word(&command, &word)) {
@@ -148,7 +126,10 @@ void shell_start(struct connection *connection, const struct options *options, c
 	strbuf_free(&word);
 	if (!words.count)
 		die(EXIT_SYNTAX, "the remote-shell command is empty");
-	if (remote->user && !(remote->kind == REMOTE_DAEMON_OVER_SHELL && names_login(&words))) {
+	/* "-l NAME" of the user's own, which then stands for the login; the user before the "@" is the daemon's. */
+	for (size_t i = 1; remote->kind == REMOTE_DAEMON_OVER_SHELL && i + 1 < words.count; i++)
+		named |= strcmp(words.items[i], "-l") == 0 && words.items[i + 1][0] != '-';
+	if (remote->user && !named) {
 		args_append(&words, "-l");
 		args_append(&words, remote->user);
 	}

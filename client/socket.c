@@ -47,31 +47,6 @@ static void wait_until(int fd, short events, int64_t end)
 
 /* --- connecting --- */
 
-static struct addrinfo *look_up(const char *host, const char *port, int family)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
-	int error;
-
-	hints.ai_family = family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_UNSPEC;
-	error = getaddrinfo(host, port, &hints, &found);
-	if (error)
-		die(EXIT_SOCKETIO, "rsync: getaddrinfo: %s %s: %s", host, port, gai_strerror(error));
-	return found;
-}
-
-/* Our own end gets the address of --address, if that is one of the family. */
-static bool bind_source(int fd, const char *address, int family)
-{
-	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found;
-	int error = getaddrinfo(address, NULL, &hints, &found), bound;
-
-	if (error)
-		die(EXIT_SOCKETIO, "rsync: getaddrinfo %s: %s", address, gai_strerror(error));
-	bound = bind(fd, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	return bound == 0;
-}
-
 /* Non-blocking from here on, as the connection will be. */
 static int connect_in_time(int fd, const struct addrinfo *address, int64_t end)
 {
@@ -102,14 +77,26 @@ static const char *numeric(const struct addrinfo *address, char text[NI_MAXHOST]
 static int dial_one(const struct options *options, const char *host, const struct addrinfo *address, int64_t end,
 		    struct strbuf *why)
 {
-	int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol), error;
+	int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol), error, bound = 0;
 	char text[NI_MAXHOST];
 
 	if (fd < 0)
 		return -1;
 	socket_options_apply(fd, options->sockopts ? options->sockopts : "");
-	if ((!options->address || bind_source(fd, options->address, address->ai_family)) &&
-	    connect_in_time(fd, address, end) == 0) {
+	if (options->address) {
+		/* Our own end gets the address of --address, if that is one of the family. */
+		struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found;
+
+		hints.ai_family = address->ai_family;
+		error = getaddrinfo(options->address, NULL, &hints, &found);
+		if (error)
+			die(EXIT_SOCKETIO, "rsync: getaddrinfo %s: %s", options->address, gai_strerror(error));
+		bound = bind(fd, found->ai_addr, found->ai_addrlen);
+		error = errno;
+		freeaddrinfo(found);
+		errno = error;
+	}
+	if (bound == 0 && connect_in_time(fd, address, end) == 0) {
 		if (options->levels.debug[DEBUG_CONNECT] > 1)
 			log_info("Connected to %s (%s)", host, numeric(address, text));
 		return fd;
@@ -124,10 +111,14 @@ static int dial_one(const struct options *options, const char *host, const struc
 /* All addresses in the order of the resolver; only if none answers, the error of each is reported. */
 static int dial(const struct options *options, const char *host, const char *port, int64_t end)
 {
-	struct addrinfo *found = look_up(host, port, options->ip_family);
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
 	struct strbuf why = STRBUF_INIT;
-	int fd = -1;
+	int fd = -1, error;
 
+	hints.ai_family = options->ip_family == 4 ? AF_INET : options->ip_family == 6 ? AF_INET6 : AF_UNSPEC;
+	error = getaddrinfo(host, port, &hints, &found);
+	if (error)
+		die(EXIT_SOCKETIO, "rsync: getaddrinfo: %s %s: %s", host, port, gai_strerror(error));
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
 		fd = dial_one(options, host, at, end, &why);
 	freeaddrinfo(found);
@@ -172,17 +163,6 @@ static void read_proxy_line(int fd, char line[PROXY_LINE_MAX + 1], const char *w
 	line[length] = '\0';
 }
 
-/* "HTTP/1.1 200 OK": the class of the answer decides. */
-static bool proxy_agrees(const char *line)
-{
-	if (strncmp(line, "HTTP/", 5) != 0)
-		die(EXIT_SOCKETIO, "bad response from proxy -- %s", line);
-	line += 5;
-	line += strspn(line, "0123456789.");
-	line += strspn(line, " ");
-	return *line == '2';
-}
-
 static void ask_proxy(int fd, const char *host, const char *port, const char *login, int64_t end)
 {
 	struct strbuf request = STRBUF_INIT;
@@ -201,7 +181,7 @@ static void ask_proxy(int fd, const char *host, const char *port, const char *lo
 	strbuf_add_string(&request, "\r\n");
 	if (request.length > PROXY_LINE_MAX)
 		die(EXIT_SOCKETIO, "the request to the proxy is longer than %d bytes", PROXY_LINE_MAX);
-	const char *bytes = request.data;
+	const char *bytes = request.data, *class;
 	size_t length = request.length;
 	ssize_t sent;
 
@@ -218,7 +198,11 @@ static void ask_proxy(int fd, const char *host, const char *port, const char *lo
 	}
 	strbuf_free(&request);
 	read_proxy_line(fd, line, "line", end);
-	if (!proxy_agrees(line))
+	/* "HTTP/1.1 200 OK": the class of the answer decides. */
+	class = strncmp(line, "HTTP/", 5) == 0 ? line + 5 : "";
+	class += strspn(class, "0123456789.");
+	class += strspn(class, " ");
+	if (*class != '2')
 		die(EXIT_SOCKETIO, "bad response from proxy -- %s", line);
 	do {
 		read_proxy_line(fd, line, "header line", end);
@@ -319,19 +303,6 @@ static int loopback_pair(int ends[2])
 	return ends[1] < 0 ? -1 : 0;
 }
 
-/*
- * A daemon that the command starts is to see a client that its access lists can name (doc/protocol/09-since-3.5.0.md
- * section 10). Where there is no loopback interface, other commands can do without.
- */
-static int make_pair(const struct options *options, int ends[2])
-{
-	if (loopback_pair(ends) < 0)
-		return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
-	for (int i = 0; i < 2; i++)
-		socket_options_apply(ends[i], options->sockopts ? options->sockopts : "");
-	return 0;
-}
-
 int socket_dial(const struct options *options, const struct remote *remote)
 {
 	const char *program = getenv("RSYNC_CONNECT_PROG"), *proxy = getenv("RSYNC_PROXY");
@@ -342,10 +313,17 @@ int socket_dial(const struct options *options, const struct remote *remote)
 	if (program && *program) {
 		/* It ends when the connection does; how is of no concern, so nobody waits for it. */
 		char *command = expand_command(program, remote->host);
+		bool is_tcp;
 		int ends[2];
 		pid_t child;
 
-		if (make_pair(options, ends) < 0 || (child = fork()) < 0)
+		/* A daemon that the command starts is to see a client that its access lists can name
+		 * (doc/protocol/09-since-3.5.0.md section 10). Where there is no loopback interface, other commands can do
+		 * without. */
+		is_tcp = loopback_pair(ends) == 0;
+		for (int i = 0; is_tcp && i < 2; i++)
+			socket_options_apply(ends[i], options->sockopts ? options->sockopts : "");
+		if ((!is_tcp && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) || (child = fork()) < 0)
 			die_errno(EXIT_SOCKETIO, errno, "cannot run RSYNC_CONNECT_PROG");
 		if (child == 0) {
 			const char *shell = getenv("RSYNC_SHELL");
