@@ -102,51 +102,6 @@ int client_pull(struct options *options, const struct remote *remote, const stru
 
 /* --- a local run by the protocol: the other end is a child of this process --- */
 
-static void add_value(struct args *words, const char *name, const char *value)
-{
-	if (value)
-		args_take(words, xasprintf("--%s=%s", name, value));
-}
-
-/* The words of a server that would have to be reached. */
-static void make_words(const struct options *options, struct args *words)
-{
-	static const struct { enum debug_word word; const char *name; } shared[] = {
-		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" }, { DEBUG_FILTER, "filter" },
-	};
-	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
-	struct args all = { NULL, 0 };
-
-	args_append(words, "rsync");
-	options_server_words(options, false, options->max_protocol, &all);
-	/* --fake-super is for both halves of a local run, what -M says of it for the receiving one. */
-	for (size_t i = 0; i < all.count; i++) {
-		const char *word = all.items[i];
-
-		if (strcmp(word, "--fake-super") != 0 && strcmp(word, "--super") != 0 && strcmp(word, "--no-super") != 0)
-			args_append(words, word);
-	}
-	args_free(&all);
-	if (options->super == SUPER_FAKE)
-		args_append(words, "--fake-super");
-	if (options->munge_links)
-		args_append(words, "--munge-links");
-	if (options->insecure_links)
-		args_append(words, "--insecure-links");
-	add_value(words, "confine-root", options->confine_root);
-	add_value(words, "copy-as", options->copy_as);
-	/* Only a client that sends would pass these on. */
-	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
-		int level = options->levels.debug[shared[i].word];
-
-		if (level)
-			args_take(words, xasprintf("--debug=%s%d", shared[i].name, level));
-	}
-	args_append(words, ".");
-	for (size_t i = 0; i < sources; i++)
-		args_append(words, options->operands.items[i]);
-}
-
 /* Exit hook: nobody is to hear from the other end that this one has failed. */
 static void end_other_end(void *connection_void, int code)
 {
@@ -180,11 +135,45 @@ static noreturn void serve(const struct args *words, const char *destination, in
 
 static void start(struct connection *connection, const struct options *options, const char *destination)
 {
-	struct args words = { NULL, 0 };
+	static const struct { enum debug_word word; const char *name; } shared[] = {
+		{ DEBUG_DELTASUM, "deltasum" }, { DEBUG_SEND, "send" }, { DEBUG_FLIST, "flist" }, { DEBUG_FILTER, "filter" },
+	};
+	size_t operands = options->operands.count, sources = operands > 1 ? operands - 1 : 1;
+	struct args all = { NULL, 0 }, words = { NULL, 0 };
 	int to[2], from[2];
 	pid_t child;
 
-	make_words(options, &words);
+	/* The words of a server that would have to be reached. */
+	args_append(&words, "rsync");
+	options_server_words(options, false, options->max_protocol, &all);
+	/* --fake-super is for both halves of a local run, what -M says of it for the receiving one. */
+	for (size_t i = 0; i < all.count; i++) {
+		const char *word = all.items[i];
+
+		if (strcmp(word, "--fake-super") != 0 && strcmp(word, "--super") != 0 && strcmp(word, "--no-super") != 0)
+			args_append(&words, word);
+	}
+	args_free(&all);
+	if (options->super == SUPER_FAKE)
+		args_append(&words, "--fake-super");
+	if (options->munge_links)
+		args_append(&words, "--munge-links");
+	if (options->insecure_links)
+		args_append(&words, "--insecure-links");
+	if (options->confine_root)
+		args_take(&words, xasprintf("--confine-root=%s", options->confine_root));
+	if (options->copy_as)
+		args_take(&words, xasprintf("--copy-as=%s", options->copy_as));
+	/* Only a client that sends would pass these on. */
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+		int level = options->levels.debug[shared[i].word];
+
+		if (level)
+			args_take(&words, xasprintf("--debug=%s%d", shared[i].name, level));
+	}
+	args_append(&words, ".");
+	for (size_t i = 0; i < sources; i++)
+		args_append(&words, options->operands.items[i]);
 	if (pipe(to) < 0 || pipe(from) < 0)
 		die_errno(EXIT_IPC, errno, "cannot make a connection to the other end of a local run");
 	fflush(NULL);
@@ -240,17 +229,6 @@ int client_local(struct options *options)
 
 /* --- the replay of a batch --- */
 
-static int read_protocol(struct wire *wire)
-{
-	int protocol = wire_read_int(wire);
-
-	if (protocol > PROTOCOL_MAX)
-		die(EXIT_PROTOCOL, "The protocol version in the batch file is too new (%d > %d).", protocol, PROTOCOL_MAX);
-	if (protocol < PROTOCOL_MIN)
-		setup_refuse_version();
-	return protocol;
-}
-
 int client_replay(struct options *options)
 {
 	const char *destination = options->list_only ? NULL : options->operands.items[options->operands.count - 1];
@@ -261,13 +239,19 @@ int client_replay(struct options *options)
 	struct setup_request request;
 	struct wire *wire = wire_new_file(batch_open(options));
 	uint32_t flags;
+	int protocol;
 
 	remote_check_no_daemon(options);
 	if (argument_is_remote(options->operands.items[options->operands.count - 1]))
 		die(EXIT_SYNTAX, "remote destination is not allowed with --read-batch");
 	flags = (uint32_t)wire_read_int(wire);
 	session = (struct session){ .wire = wire, .max_alloc = options->max_alloc };
-	session_set_protocol(&session, read_protocol(wire));
+	protocol = wire_read_int(wire);
+	if (protocol > PROTOCOL_MAX)
+		die(EXIT_PROTOCOL, "The protocol version in the batch file is too new (%d > %d).", protocol, PROTOCOL_MAX);
+	if (protocol < PROTOCOL_MIN)
+		setup_refuse_version();
+	session_set_protocol(&session, protocol);
 	session_limit_memory(&session);
 	batch_match(options, flags, session.caps.batch_bits);
 	options_setup_request(options, &request);
